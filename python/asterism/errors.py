@@ -1,0 +1,79 @@
+"""Exceptions: their type says whose fault it is, their text carries the values and a hint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .solve import SolveInfo
+
+
+class AsterismError(Exception):
+    """Base of all errors of this library."""
+
+
+class ShapeError(AsterismError, ValueError):
+    """Sizes or layouts do not fit together."""
+
+
+class DtypeError(AsterismError, TypeError):
+    """A scalar type that cannot be used here."""
+
+
+class InputError(AsterismError, ValueError):
+    """Numbers in the input: NaN, an index out of range, singular where it must not be."""
+
+
+class OptionError(AsterismError, ValueError):
+    """An option's name, type or value."""
+
+
+class FileError(AsterismError, OSError):
+    """A file cannot be opened, read or written."""
+
+
+class FormatError(AsterismError, ValueError):
+    """The contents of a file."""
+
+
+class CommError(AsterismError, RuntimeError):
+    """Communicators and MPI."""
+
+
+class BreakdownError(AsterismError, ArithmeticError):
+    """A numerical method cannot go on."""
+
+
+class UnsupportedError(AsterismError, NotImplementedError):
+    """A combination that is not there."""
+
+
+class OutOfMemoryError(AsterismError, MemoryError):
+    """Out of memory, or a size that overflows."""
+
+
+class InternalError(AsterismError, RuntimeError):
+    """Our fault."""
+
+
+class ConvergenceError(AsterismError, ArithmeticError):
+    """A solve did not converge.
+
+    Attributes
+    ----------
+    x : array
+        The last iterate.
+    info : SolveInfo
+        What happened; ``info.why`` names the option to try.
+    """
+
+    def __init__(self, message: str, x: Any, info: SolveInfo) -> None:
+        super().__init__(message)
+        self.x = x
+        self.info = info
+
+
+def by_name(name: str) -> type[Exception]:
+    """Return the class that the compiled core means by a name."""
+    found = globals().get(name)
+    return found if isinstance(found, type) and issubclass(found, Exception) else InternalError

@@ -1,0 +1,83 @@
+"""Model problems, used by tests, examples and benchmarks alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from .comm import as_communicator
+from .la import Matrix
+
+__all__ = ["convection_diffusion", "elasticity", "poisson"]
+
+
+def poisson(
+    shape: Sequence[int],
+    comm: Any = None,
+    *,
+    dtype: str = "float64",
+    stencil: str = "star",
+    neumann: bool = False,
+    epsilon: Sequence[float] = (),
+) -> Matrix:
+    """-Laplace on a grid with unit spacing, Dirichlet values eliminated.
+
+    Parameters
+    ----------
+    shape : sequence of 1 to 3 ints
+        Grid points; the last index runs fastest.
+    stencil : {"star", "box"}
+        5/7-point, or 9/27-point.
+    neumann : bool
+        Pure Neumann: the constants are in the null space.
+    epsilon : sequence of float
+        Coefficient of each direction (star only).
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.gallery.poisson((4, 4)).nnz
+    64
+    """
+    if stencil not in ("star", "box"):
+        raise ValueError(f"stencil '{stencil}' is not 'star' or 'box'.")
+    return Matrix(
+        _core.poisson(as_communicator(comm), list(map(int, shape)), dtype, stencil == "box", neumann, list(epsilon))
+    )
+
+
+def convection_diffusion(
+    shape: Sequence[int],
+    velocity: Sequence[float],
+    epsilon: float = 1.0,
+    comm: Any = None,
+    *,
+    dtype: str = "float64",
+) -> Matrix:
+    """First-order upwind convection-diffusion on the unit interval, square or cube; unsymmetric."""
+    return Matrix(
+        _core.convection_diffusion(
+            as_communicator(comm), list(map(int, shape)), float(epsilon), list(map(float, velocity)), dtype
+        )
+    )
+
+
+def elasticity(
+    cells: Sequence[int],
+    comm: Any = None,
+    *,
+    youngs_modulus: float = 1.0,
+    poisson_ratio: float = 0.3,
+    dtype: str = "float64",
+) -> Matrix:
+    """Linear elasticity on cubic trilinear cells, clamped where x = 0.
+
+    Three unknowns a node; block size and rigid-body modes are attached to the matrix.
+
+    Parameters
+    ----------
+    cells : (int, int, int)
+    """
+    nx, ny, nz = map(int, cells)
+    return Matrix(_core.elasticity(as_communicator(comm), [nx, ny, nz], youngs_modulus, poisson_ratio, dtype))

@@ -1,0 +1,365 @@
+"""Matrices and vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .comm import as_communicator
+from .errors import DtypeError, FileError, InputError, ShapeError
+
+__all__ = ["Matrix", "as_values", "read_matrix", "read_vector", "write_matrix", "write_vector"]
+
+_DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def as_values(values: Any, what: str) -> NDArray[Any]:
+    """Return a C-contiguous array of one of the four dtypes; integers and bools become float64."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iub":
+        array = array.astype(np.float64)
+    if array.dtype.name not in _DTYPES:
+        raise DtypeError(f"{what} has dtype {array.dtype}; float32, float64, complex64 or complex128 is needed.")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array)
+
+
+class Matrix:
+    """A sparse matrix, distributed by rows.
+
+    Make one with :meth:`from_scipy`, :meth:`coo`, :func:`read_matrix` or the gallery.
+    """
+
+    def __init__(self, handle: _core.Matrix) -> None:
+        if not isinstance(handle, _core.Matrix):
+            raise TypeError(
+                f"Matrix cannot be made from a {type(handle).__name__}. Use Matrix.from_scipy(S) or Matrix.coo(...)."
+            )
+        self._h = handle
+
+    @classmethod
+    def from_scipy(
+        cls,
+        S: Any,
+        comm: Any = None,
+        *,
+        distribute: bool = False,
+        block_size: int = 1,
+        near_null_space: Any = None,
+        coordinates: Any = None,
+    ) -> Matrix:
+        """Build from a SciPy sparse matrix or array (or a dense array).
+
+        Parameters
+        ----------
+        S : sparse matrix or array, shape (n, m)
+            The whole matrix on one process; with a communicator, my rows with global columns.
+        comm : None or mpi4py.MPI.Comm
+        distribute : bool
+            With a communicator: every rank passes the same whole matrix and keeps its part.
+        block_size : int
+            Rows per node of the mesh.
+        near_null_space : array, shape (my rows, k), optional
+            Vectors that the operator maps to nearly zero, e.g. rigid-body modes.
+        coordinates : array, shape (my nodes, d), optional
+            Makes ``near_null_space`` the rigid-body modes; ``block_size`` becomes d.
+
+        Notes
+        -----
+        Collective. Cost: one pass over the entries. The values are copied, S is not changed.
+        """
+        c = as_communicator(comm)
+        csr = _as_csr(S)
+        values = as_values(csr.data, "the matrix")
+        n, m = csr.shape
+        if coordinates is not None:
+            xyz = np.asarray(coordinates, dtype=np.float64)
+            if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
+                raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
+            block_size = xyz.shape[1]
+        if c.size > 1 and not distribute:
+            square = c.sum(int(n == m))
+            if square == c.size and n > 0:
+                raise ShapeError(
+                    f"from_scipy: every rank passed a square {n} x {m} matrix. With a communicator, S is my rows with "
+                    "global columns; pass distribute=True if S is the whole matrix on every rank."
+                )
+            if c.max(float(m)) != m or c.max(float(-m)) != -m:
+                raise ShapeError(f"from_scipy: rank {c.rank} passed {m} columns, others another number; all must agree.")
+            rows = _core.Layout(c, n)
+        elif c.size > 1:
+            rows = _blocked_layout(c, n, block_size)
+            part = slice(rows.begin, rows.end)
+            csr = csr[part]
+            values = as_values(csr.data, "the matrix")
+            if near_null_space is not None:
+                near_null_space = np.asarray(near_null_space)[part]
+            if coordinates is not None:
+                xyz = xyz[rows.begin // block_size : rows.end // block_size]
+        else:
+            rows = _core.Layout(c, n)
+        cols = rows if rows.global_size == m else _core.Layout.even(c, m)
+        build = _core.Matrix.from_rows32 if csr.indices.dtype == np.int32 else _core.Matrix.from_rows64
+        index = np.int32 if csr.indices.dtype == np.int32 else np.int64
+        handle = build(
+            rows,
+            cols,
+            np.ascontiguousarray(csr.indptr, dtype=index),
+            np.ascontiguousarray(csr.indices, dtype=index),
+            values,
+        )
+        A = cls(handle)
+        if block_size != 1:
+            A.block_size = block_size
+        if coordinates is not None:
+            modes = np.asarray(_core.rigid_body_modes(xyz.ravel().tolist(), xyz.shape[1]))
+            near_null_space = modes.reshape(xyz.size, -1)
+        if near_null_space is not None:
+            A.near_null_space = near_null_space
+        return A
+
+    @classmethod
+    def coo(cls, shape: tuple[int, int], i: Any, j: Any, v: Any, comm: Any = None) -> Matrix:
+        """Build from entries: repeats are summed, negative i or j ignored, remote rows sent to their owner.
+
+        Parameters
+        ----------
+        shape : (int, int)
+            Global size; rows are dealt evenly.
+        i, j : arrays of int, shape (entries,)
+        v : array, shape (entries,)
+
+        Notes
+        -----
+        Collective. An index out of range raises with the first bad triple.
+        """
+        c = as_communicator(comm)
+        rows = _core.Layout.even(c, int(shape[0]))
+        cols = rows if shape[0] == shape[1] else _core.Layout.even(c, int(shape[1]))
+        ii, jj = (np.ascontiguousarray(a, dtype=np.int64) for a in (i, j))
+        vv = as_values(v, "v")
+        if not ii.shape == jj.shape == vv.shape:
+            raise ShapeError(f"coo: i, j and v have shapes {ii.shape}, {jj.shape} and {vv.shape}.")
+        return cls(_core.Matrix.from_coo(rows, cols, ii, jj, vv))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Global shape."""
+        return int(self._h.rows.global_size), int(self._h.cols.global_size)
+
+    @property
+    def local_shape(self) -> tuple[int, int]:
+        """My rows, and the columns that go with my part of x."""
+        return int(self._h.rows.local_size), int(self._h.cols.local_size)
+
+    @property
+    def row_range(self) -> tuple[int, int]:
+        """First of my global rows, and one past the last."""
+        return int(self._h.rows.begin), int(self._h.rows.end)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+        return np.dtype(str(self._h.dtype))
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries, all ranks."""
+        return int(self._h.nnz)
+
+    @property
+    def comm_size(self) -> int:
+        """Number of ranks."""
+        return int(self._h.comm.size)
+
+    @property
+    def storage(self) -> str:
+        """How products read this rank's block: csr, or row_pattern (see la/spmv.hpp)."""
+        return str(self._h.storage)
+
+    @property
+    def block_size(self) -> int:
+        """Rows per node of the mesh."""
+        return int(self._h.block_size)
+
+    @block_size.setter
+    def block_size(self, bs: int) -> None:
+        self._h.block_size = bs
+
+    @property
+    def near_null_space(self) -> NDArray[Any] | None:
+        """Vectors that the operator maps to nearly zero, (my rows, k)."""
+        found: NDArray[Any] | None = self._h.near_null_space()
+        return found
+
+    @near_null_space.setter
+    def near_null_space(self, B: Any) -> None:
+        array = as_values(B, "near_null_space")
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.shape[0] != self.local_shape[0]:
+            raise ShapeError(f"near_null_space has shape {array.shape}; ({self.local_shape[0]}, k) is needed here.")
+        self._h.set_near_null_space(np.ascontiguousarray(array.astype(self.dtype)))
+
+    def __repr__(self) -> str:
+        return f"<asterism.Matrix {self._h.describe()}>"
+
+    def make_vector(self, columns: int = 1, fill: float = 0.0) -> NDArray[Any]:
+        """Return an array of my rows, (n) or (n, columns)."""
+        n = self.local_shape[0]
+        return np.full(n if columns == 1 else (n, columns), fill, dtype=self.dtype)
+
+    def _operand(self, x: Any, what: str) -> NDArray[Any]:
+        array = as_values(x, what)
+        if array.dtype != self.dtype:
+            if np.promote_types(array.dtype, self.dtype) != self.dtype:
+                raise DtypeError(f"{what}: x is {array.dtype}, the matrix {self.dtype}. Convert with A.astype('{array.dtype}').")
+            array = array.astype(self.dtype)
+        return array
+
+    def __matmul__(self, x: Any) -> NDArray[Any]:
+        """Product with my part of a vector, (n) or (n, k). Collective."""
+        array = self._operand(x, "A @ x")
+        y = np.empty((self.local_shape[0], *array.shape[1:]), dtype=self.dtype)
+        self._h.apply(array, y)
+        return y
+
+    def rmatvec(self, x: Any) -> NDArray[Any]:
+        """Return A^H x. Collective."""
+        return self._transposed_product(x, True)
+
+    def _transposed_product(self, x: Any, conjugate: bool) -> NDArray[Any]:
+        array = self._operand(x, "A.T @ x")
+        y = np.empty((self.local_shape[1], *array.shape[1:]), dtype=self.dtype)
+        self._h.apply_transpose(array, y, conjugate)
+        return y
+
+    @property
+    def T(self) -> Transposed:
+        """The transpose, for products."""
+        return Transposed(self, False)
+
+    @property
+    def H(self) -> Transposed:
+        """The Hermitian transpose, for products."""
+        return Transposed(self, True)
+
+    def diagonal(self) -> NDArray[Any]:
+        """My part of the diagonal, (n)."""
+        d: NDArray[Any] = self._h.diagonal()
+        return d
+
+    def astype(self, dtype: Any) -> Matrix:
+        """Return the matrix in another precision, or a real one as complex."""
+        return Matrix(self._h.converted(np.dtype(dtype).name))
+
+    def to_scipy(self) -> Any:
+        """Return my rows as a SciPy CSR array with global columns."""
+        sparse = _scipy_sparse()
+        ptr, col, val = self._h.to_rows()
+        index = np.int32 if max(self.shape[1], len(col)) < 2**31 else np.int64
+        return sparse.csr_array(
+            (val, col.astype(index), ptr.astype(index)), shape=(self.local_shape[0], self.shape[1])
+        )
+
+
+class Transposed:
+    """``A.T`` or ``A.H``: offers products only."""
+
+    def __init__(self, A: Matrix, conjugate: bool) -> None:
+        self._a, self._conjugate = A, conjugate
+        self.shape = A.shape[::-1]
+
+    def __matmul__(self, x: Any) -> NDArray[Any]:
+        return self._a._transposed_product(x, self._conjugate)
+
+
+def _scipy_sparse() -> Any:
+    try:
+        import scipy.sparse as sparse
+    except ImportError as error:
+        raise ImportError("this needs SciPy: pip install scipy") from error
+    return sparse
+
+
+def _as_csr(S: Any) -> Any:
+    if isinstance(S, Matrix):
+        raise TypeError("this is an asterism.Matrix already")
+    if hasattr(S, "tocsr"):
+        csr = S.tocsr()
+    elif isinstance(S, np.ndarray) and S.ndim == 2:
+        csr = _scipy_sparse().csr_array(S)
+    else:
+        raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
+    if csr.indices.dtype not in (np.int32, np.int64):
+        raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
+    return csr
+
+
+def _blocked_layout(c: _core.Communicator, n: int, bs: int) -> _core.Layout:
+    if bs < 1 or n % bs:
+        raise ShapeError(f"block size {bs} does not divide {n} rows.")
+    nodes = _core.Layout.even(c, n // bs)
+    return _core.Layout(c, nodes.local_size * bs)
+
+
+def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1) -> Matrix:
+    """Read a Matrix Market file (.mtx, .mtx.gz), all ranks together.
+
+    Parameters
+    ----------
+    path : str or Path
+    comm : None or mpi4py.MPI.Comm
+    block_size : int
+        Rows of a node stay on one rank.
+
+    Raises
+    ------
+    FileError, FormatError
+        On all ranks, with the line number.
+    """
+    p = str(path)
+    if not p.endswith((".mtx", ".mtx.gz", ".mm", ".mm.gz")):
+        raise FileError(f"'{p}': only Matrix Market files (.mtx, .mtx.gz) are read so far.")
+    A = Matrix(_core.read_matrix_market(p, as_communicator(comm), block_size))
+    if block_size != 1:
+        A.block_size = block_size
+    return A
+
+
+def read_vector(path: str | Path, A: Matrix | None = None, comm: Any = None) -> NDArray[Any]:
+    """Read my part of a vector, (n) or (n, k), from a Matrix Market file.
+
+    Parameters
+    ----------
+    path : str or Path
+    A : Matrix, optional
+        The vector is laid out as its rows; else rows are dealt evenly over ``comm``.
+    """
+    p = str(path)
+    if A is not None:
+        layout = A._h.rows
+    else:
+        rows, cols, *_ = _core.matrix_market_header(p)
+        layout = _core.Layout.even(as_communicator(comm), cols if rows == 1 else rows)
+    x: NDArray[Any] = _core.read_matrix_market_vector(p, layout)
+    return x
+
+
+def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
+    """Write a vector as a Matrix Market array file: beside, then renamed. Collective over A's ranks."""
+    array = as_values(x, "x")
+    layout = A._h.rows if A is not None else _core.Layout(as_communicator(None), array.shape[0])
+    _core.write_matrix_market_vector(str(path), layout, array)
+
+
+def write_matrix(path: str | Path, A: Matrix) -> None:
+    """Write a matrix as a Matrix Market coordinate file: beside, then renamed. Collective."""
+    if str(path).endswith(".gz"):
+        raise InputError("writing .gz is not offered; write .mtx and compress it.")
+    _core.write_matrix_market(str(path), A._h)

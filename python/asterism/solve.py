@@ -1,0 +1,314 @@
+"""The solver: a method and a preconditioner, chosen and nested by options."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .errors import ConvergenceError, DtypeError, OptionError, ShapeError
+from .la import Matrix, as_values
+
+__all__ = ["SolveInfo", "Solver", "solve", "use_argv"]
+
+log = logging.getLogger("asterism")
+_command_line: list[str] = []
+
+
+def use_argv(argv: list[str] | None = None) -> None:
+    """Let the process's command line set options of every solver made from now on (PETSc's habit)."""
+    _command_line[:] = sys.argv[1:] if argv is None else argv
+
+
+@dataclass
+class SolveInfo:
+    """What happened in a solve.
+
+    Attributes
+    ----------
+    converged : bool
+    reason : str
+        PETSc's name, e.g. ``CONVERGED_RTOL``.
+    why : str
+        In words, with the option to try; empty when converged.
+    iterations : int
+    residual_norms : array, shape (iterations + 1,) or (iterations + 1, k)
+        ``||b - A x||`` from step 0.
+    true_residual : float or array of k
+        Computed from the answer at the end.
+    rhs_norm : float or array of k
+    """
+
+    converged: bool
+    reason: str
+    why: str
+    iterations: int
+    residual_norms: NDArray[np.float64]
+    true_residual: Any
+    rhs_norm: Any
+    resumes: int
+    host_waits: int
+    setup_seconds: float
+    solve_seconds: float
+    memory_bytes: int
+    method: str = ""
+    preconditioner: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "the truth of a SolveInfo is ambiguous (SciPy's info is 0 on success); use info.converged instead"
+        )
+
+
+def _options_from(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:
+    if source is None:
+        return
+    if isinstance(source, str):
+        out.parse(source, layer, origin)
+    elif isinstance(source, Mapping):
+        for name, value in source.items():
+            if not isinstance(name, str):
+                raise OptionError(f"option names are strings, not {type(name).__name__} ({name!r}).")
+            text = ("true" if value else "false") if isinstance(value, bool | np.bool_) else str(value)
+            out.set(name, text, layer, origin)
+    else:
+        raise OptionError(f"options are a string or a dict, not {type(source).__name__}.")
+
+
+class Solver:
+    """Solves A x = b for many right-hand sides with one set-up.
+
+    Parameters
+    ----------
+    A : Matrix, or what Matrix.from_scipy takes
+    options : str or dict, optional
+        PETSc's names: ``"-ksp_type gmres -pc_type ilu"`` or ``{"ksp_type": "gmres"}``.
+    prefix : str
+        Options are read as ``-<prefix>ksp_type`` and so on.
+    **call
+        Single options with highest precedence: ``ksp="cg", pc="amg", rtol=1e-8`` and any full name.
+
+    Notes
+    -----
+    Precedence: call > dict > command line (only after :func:`use_argv`) > environment
+    (``ASTERISM_OPTIONS``) > file (``ASTERISM_OPTIONS_FILE``). Collective.
+    """
+
+    _SHORT = {
+        "ksp": "ksp_type",
+        "pc": "pc_type",
+        "rtol": "ksp_rtol",
+        "atol": "ksp_atol",
+        "maxiter": "ksp_max_it",
+        "max_it": "ksp_max_it",
+        "restart": "ksp_gmres_restart",
+    }
+
+    def __init__(self, A: Any, options: Any = None, prefix: str = "", **call: Any) -> None:
+        self.A = A if isinstance(A, Matrix) else Matrix.from_scipy(A)
+        o = _core.Options()
+        layer = _core.OptionLayer
+        if path := os.environ.get("ASTERISM_OPTIONS_FILE"):
+            o.parse_file(path)
+        _options_from(os.environ.get("ASTERISM_OPTIONS"), layer.environment, "environment ASTERISM_OPTIONS", o)
+        if _command_line:
+            _options_from(" ".join(_command_line), layer.command_line, "command line", o)
+        _options_from(options, layer.dict, "options", o)
+        named = {prefix + self._SHORT.get(k, k): v for k, v in call.items() if v is not None}
+        _options_from(named, layer.call, "call", o)
+        self._options, self._prefix = o, prefix
+        self._h = _core.Solver(self.A._h, o, prefix)
+        self._flags = {name: value for name, value, _, _ in self._h.explain()}
+        self.info: SolveInfo | None = None
+
+    def _flag(self, name: str, default: bool = False) -> bool:
+        value = self._options.get(self._prefix + name)
+        return default if value is None else value.lower() in ("true", "1", "yes", "on")
+
+    def solve(
+        self,
+        b: Any,
+        x0: Any = None,
+        *,
+        monitor: Callable[[int, Any], None] | None = None,
+        raise_on_failure: bool | None = None,
+    ) -> NDArray[Any]:
+        """Solve for my part of b.
+
+        Parameters
+        ----------
+        b : array, shape (n,) or (n, k)
+            My rows.
+        x0 : array, optional
+            Initial guess; zero by default. Not changed.
+        monitor : callable(iteration, residual norm)
+        raise_on_failure : bool, optional
+            Overrides ``-ksp_error_if_not_converged``.
+
+        Returns
+        -------
+        x : array of b's shape
+
+        Raises
+        ------
+        ConvergenceError
+            Carries ``x`` and ``info``.
+        """
+        A = self.A
+        rhs = as_values(b, "b")
+        if rhs.ndim not in (1, 2) or rhs.shape[0] != A.local_shape[0]:
+            raise ShapeError(f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here.")
+        if np.iscomplexobj(rhs) and A.dtype.kind != "c":
+            both = np.ascontiguousarray(np.concatenate([np.atleast_2d(rhs.T).real.T, np.atleast_2d(rhs.T).imag.T], axis=1))
+            guess = None
+            if x0 is not None:
+                g = np.atleast_2d(np.asarray(x0).T)
+                guess = np.concatenate([g.real.T, g.imag.T], axis=1)
+            log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
+            xr = self.solve(both, guess, monitor=monitor, raise_on_failure=raise_on_failure)
+            k = xr.shape[1] // 2
+            joined = xr[:, :k] + 1j * xr[:, k:]
+            out: NDArray[Any] = joined[:, 0] if rhs.ndim == 1 else joined
+            return out
+        if rhs.dtype != A.dtype:
+            if np.promote_types(rhs.dtype, A.dtype) != A.dtype:
+                raise DtypeError(f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{np.promote_types(rhs.dtype, A.dtype)}').")
+            log.info("b is converted from %s to %s.", rhs.dtype, A.dtype)
+            rhs = rhs.astype(A.dtype)
+        if x0 is None:
+            x = np.zeros(rhs.shape, dtype=A.dtype)
+        else:
+            x = np.array(as_values(x0, "x0"), dtype=A.dtype, order="C")
+            if x.shape != rhs.shape:
+                raise ShapeError(f"x0 has shape {x.shape}, b {rhs.shape}; they must be the same.")
+        single = rhs.ndim == 1
+        rank0 = A._h.comm.rank == 0
+        watchers: list[Callable[[int, Any], None]] = []
+        if monitor is not None:
+            watchers.append(monitor)
+        if self._flag("ksp_monitor") and rank0:
+            watchers.append(_print_norm)
+        if watchers:
+            self._h.set_watcher(lambda it, norms: [w(it, norms[0] if single else norms) for w in watchers] and None)
+        else:
+            self._h.set_watcher(None)
+        r = self._h.solve(rhs, x)
+        norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)
+        info = SolveInfo(
+            r.converged,
+            r.reason,
+            r.why,
+            r.iterations,
+            norms[:, 0] if single else norms,
+            r.true_residual[0] if single else np.asarray(r.true_residual),
+            r.rhs_norm[0] if single else np.asarray(r.rhs_norm),
+            r.resumes,
+            r.host_waits,
+            r.setup_seconds,
+            r.solve_seconds,
+            r.memory_bytes,
+            str(self._h.method),
+            str(self._h.preconditioner),
+            list(r.notes),
+        )
+        self.info = info
+        if info.reason == "DIVERGED_INTERRUPTED":
+            raise KeyboardInterrupt(info.why)
+        if rank0:
+            for note in info.notes:
+                log.info("%s", note)
+            if self._flag("ksp_view"):
+                print(self.view(), flush=True)
+            if self._flag("ksp_converged_reason"):
+                verb = "converged" if info.converged else "did not converge"
+                print(f"Linear solve {verb} due to {info.reason} iterations {info.iterations}", flush=True)
+        fails = self._flag("ksp_error_if_not_converged", True) if raise_on_failure is None else raise_on_failure
+        if not info.converged and fails:
+            raise ConvergenceError(f"{info.reason}: {info.why}", x, info)
+        return x
+
+    def explain(self) -> str:
+        """Every option in force and where its value came from, as a table."""
+        rows = [(f"-{n}", v, o) for n, v, o, _ in self._h.explain()]
+        seen: dict[str, tuple[str, str, str]] = {}
+        for row in rows:
+            seen[row[0]] = row
+        w0, w1 = (max(len(r[i]) for r in seen.values()) for i in (0, 1))
+        return "\n".join(f"{n:<{w0}}  {v:<{w1}}  {o}" for n, v, o in seen.values())
+
+    def options_in_force(self) -> list[dict[str, str]]:
+        """Return the same as a list of name, value, origin, help."""
+        return [dict(zip(("name", "value", "origin", "help"), e, strict=True)) for e in self._h.explain()]
+
+    def view(self) -> str:
+        """Matrix, method, preconditioner with its levels, and what was found."""
+        return str(self._h.view())
+
+
+def _print_norm(it: int, norm: Any) -> None:
+    text = f"{norm:.12e}" if isinstance(norm, float) else " ".join(f"{v:.6e}" for v in norm)
+    print(f"{it:5d} KSP residual norm {text}", flush=True)
+
+
+def solve(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    ksp: str | None = None,
+    pc: str | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    maxiter: int | None = None,
+    options: Any = None,
+    monitor: Callable[[int, Any], None] | None = None,
+    raise_on_failure: bool | None = None,
+    **more: Any,
+) -> tuple[NDArray[Any], SolveInfo]:
+    """Solve A x = b.
+
+    Parameters
+    ----------
+    A : Matrix, SciPy sparse matrix or array, or dense array, shape (n, n)
+    b : array, shape (n,) or (n, k)
+        My rows.
+    x0 : array, optional
+    ksp, pc : str, optional
+        Method and preconditioner; chosen by a look at the matrix if not given.
+    rtol, atol : float, optional
+        Stop when ``||b - A x|| <= max(rtol ||b||, atol)``; defaults 1e-5 and 0.
+    maxiter : int, optional
+    options : str or dict, optional
+        Any option by PETSc's name.
+    monitor : callable(iteration, residual norm), optional
+
+    Returns
+    -------
+    x : array of b's shape
+    info : SolveInfo
+
+    Raises
+    ------
+    ConvergenceError
+        If the solve did not converge; it carries ``x`` and ``info``.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np
+    >>> A = am.gallery.poisson((30, 30))
+    >>> x, info = am.solve(A, np.ones(900), ksp="cg", pc="jacobi", rtol=1e-10)
+    >>> info.reason
+    'CONVERGED_RTOL'
+    """
+    s = Solver(A, options, ksp=ksp, pc=pc, rtol=rtol, atol=atol, maxiter=maxiter, **more)
+    x = s.solve(b, x0, monitor=monitor, raise_on_failure=raise_on_failure)
+    assert s.info is not None
+    return x, s.info

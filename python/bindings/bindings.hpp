@@ -1,0 +1,28 @@
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "asterism/la/matrix.hpp"
+
+namespace asterism::python {
+
+namespace nb = nanobind;
+using AnyArray = nb::ndarray<nb::device::cpu, nb::c_contig>;
+
+void bind_comm(nb::module_& m);
+void bind_la(nb::module_& m);
+void bind_solve(nb::module_& m);
+
+Dtype dtype_of_array(AnyArray const& a);
+/// The array's memory as a vector of the layout: (n) or (n, k). Shapes are checked.
+la::Vector as_vector(comm::Layout const& layout, AnyArray const& a, char const* what);
+
+}  // namespace asterism::python

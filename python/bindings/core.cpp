@@ -1,0 +1,81 @@
+// The extension module: thin, no logic. Arrays are passed as views; the GIL is dropped while we work.
+#include "bindings.hpp"
+
+#include "asterism/base/interrupt.hpp"
+#include "asterism/base/log.hpp"
+#include "asterism/base/machine.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/stream.hpp"
+
+namespace asterism::python {
+
+namespace {
+
+// Python's own exception classes live in asterism/errors.py; the module hands them over once.
+nb::object& error_class() {
+  static auto* maker = new nb::object();  // never destroyed: the interpreter may be gone by then
+  return *maker;
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);
+  nb::register_exception_translator([](std::exception_ptr const& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (Error const& e) {
+      if (e.kind() == ErrorKind::interrupted) {
+        PyErr_SetString(PyExc_KeyboardInterrupt, e.what());
+        return;
+      }
+      nb::object cls = error_class()(std::string(name_of(e.kind())));
+      PyErr_SetString(cls.ptr(), e.what());
+    }
+  });
+  m.def("set_error_classes", [](nb::object by_name) { error_class() = std::move(by_name); });
+  m.def("set_log_sink", [](nb::object sink) {
+    auto* held = new nb::object(std::move(sink));
+    log::set_sink([held](log::Level level, std::string const& text) {
+      nb::gil_scoped_acquire gil;
+      (*held)(int(level), text);
+    });
+  });
+  set_interrupt_poll([] {
+    nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() != 0;
+  });
+  m.def("version", [] { return std::string(version()); });
+  m.def("build_info", [] { return build_info(); });
+  m.def("check_cpu", &check_cpu);
+  m.def("stream_triad", &device::stream_triad, nb::arg("n"), nb::arg("repeats"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("team_size", &device::host::team_size);
+  m.def("set_team_size", &device::host::set_team_size);
+  m.def("allowed_cores", &device::host::allowed_cores);
+
+  m.def("profile_enable", &profile::enable);
+  m.def("profile_reset", &profile::reset);
+  m.def("profile_snapshot", [] {
+    nb::list out;
+    for (auto const& s : profile::snapshot()) {
+      nb::dict d;
+      d["name"] = s.name;
+      d["calls"] = s.calls;
+      d["seconds"] = s.seconds;
+      d["self_seconds"] = s.self_seconds;
+      d["flops"] = s.flops;
+      d["bytes"] = s.bytes;
+      d["messages"] = s.messages;
+      d["message_bytes"] = s.message_bytes;
+      d["reductions"] = s.reductions;
+      out.append(d);
+    }
+    return out;
+  });
+
+  bind_comm(m);
+  bind_la(m);
+  bind_solve(m);
+}
+
+}  // namespace asterism::python

@@ -1,0 +1,86 @@
+#include "bindings.hpp"
+
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::python {
+
+using solve::SolveInfo;
+using solve::Solver;
+
+void bind_solve(nb::module_& m) {
+  nb::enum_<OptionLayer>(m, "OptionLayer")
+      .value("file", OptionLayer::file)
+      .value("environment", OptionLayer::environment)
+      .value("command_line", OptionLayer::command_line)
+      .value("dict", OptionLayer::dict)
+      .value("call", OptionLayer::call);
+  nb::class_<Options>(m, "Options")
+      .def(nb::init<>())
+      .def("set", &Options::set)
+      .def("parse", &Options::parse)
+      .def("parse_file", &Options::parse_file)
+      .def("names", &Options::names)
+      .def("get", [](Options const& o, std::string const& name) -> std::optional<std::string> {
+        auto const* v = o.find(name);
+        if (!v) return std::nullopt;
+        return v->value;
+      });
+  m.def("option_tables", [] {
+    nb::list out;
+    for (auto const& [name, table] : solve::option_tables())
+      for (auto const& s : *table) out.append(nb::make_tuple(name, s.name, s.fallback, s.help, s.choices));
+    return out;
+  });
+  m.def("component_names", [] {
+    nb::dict methods, preconditioners;
+    for (auto const& [name, e] : krylov::methods()) methods[name.c_str()] = e.about;
+    for (auto const& [name, e] : precond::preconditioners()) preconditioners[name.c_str()] = e.about;
+    return nb::make_tuple(methods, preconditioners);
+  });
+
+  nb::class_<SolveInfo>(m, "SolveInfo")
+      .def_ro("converged", &SolveInfo::converged)
+      .def_ro("reason", &SolveInfo::reason)
+      .def_ro("why", &SolveInfo::why)
+      .def_ro("iterations", &SolveInfo::iterations)
+      .def_ro("residual_norms", &SolveInfo::residual_norms)
+      .def_ro("true_residual", &SolveInfo::true_residual)
+      .def_ro("rhs_norm", &SolveInfo::rhs_norm)
+      .def_ro("resumes", &SolveInfo::resumes)
+      .def_ro("setup_seconds", &SolveInfo::setup_seconds)
+      .def_ro("solve_seconds", &SolveInfo::solve_seconds)
+      .def_ro("memory_bytes", &SolveInfo::memory_bytes)
+      .def_ro("host_waits", &SolveInfo::host_waits)
+      .def_ro("notes", &SolveInfo::notes);
+
+  nb::class_<Solver>(m, "Solver")
+      .def(nb::init<la::Matrix, Options, std::string>(), nb::call_guard<nb::gil_scoped_release>())
+      .def("solve", [](Solver& s, AnyArray const& b, AnyArray const& x) {
+        auto const bv = as_vector(s.matrix().range(), b, "solve: b");
+        auto xv = as_vector(s.matrix().range(), x, "solve: x");
+        nb::gil_scoped_release gil;
+        return s.solve(bv, xv);
+      })
+      .def("set_watcher", [](Solver& s, nb::object f) {
+        if (f.is_none()) {
+          s.set_watcher({});
+          return;
+        }
+        s.set_watcher([f](std::int64_t it, std::vector<double> const& norms) {
+          nb::gil_scoped_acquire gil;
+          f(it, norms);
+        });
+      }, nb::arg("f").none())
+      .def("explain", [](Solver const& s) {
+        nb::list out;
+        for (auto const& e : s.explain()) out.append(nb::make_tuple(e.name, e.value, e.origin, e.help));
+        return out;
+      })
+      .def("view", &Solver::view)
+      .def("notes", [](Solver const& s) { return s.notes(); })
+      .def_prop_ro("method", [](Solver const& s) { return s.method_name(); })
+      .def_prop_ro("preconditioner", [](Solver const& s) { return s.preconditioner_name(); })
+      .def_prop_ro("setup_seconds", [](Solver const& s) { return s.setup_seconds(); });
+}
+
+}  // namespace asterism::python

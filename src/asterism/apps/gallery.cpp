@@ -1,0 +1,219 @@
+#include "asterism/apps/gallery.hpp"
+
+#include <cmath>
+
+namespace asterism::apps {
+namespace {
+
+using comm::Layout;
+using la::Matrix;
+
+std::int64_t grid_points(std::vector<std::int64_t> const& shape) {
+  ASTERISM_REQUIRE(!shape.empty() && shape.size() <= 3, shape, "a grid has 1, 2 or 3 dimensions, not {}.", shape.size());
+  std::int64_t n = 1;
+  for (auto const s : shape) {
+    ASTERISM_REQUIRE(s >= 1, shape, "a grid needs at least one point in each direction, not {}.", s);
+    n = checked_product(n, s, "grid");
+  }
+  return n;
+}
+
+/// Calls row(i, put) for each of my rows, where put(column, value) is called in ascending columns.
+template <class F>
+Matrix from_row_function(Layout const& layout, Dtype dtype, std::int64_t entries_per_row, F const& row) {
+  std::vector<std::int64_t> offsets{0}, columns;
+  std::vector<double> values;
+  auto const n = layout.local_size();
+  offsets.reserve(std::size_t(n) + 1);
+  columns.reserve(std::size_t(n * entries_per_row));
+  values.reserve(std::size_t(n * entries_per_row));
+  for (auto i = layout.begin(); i < layout.end(); ++i) {
+    row(i, [&](std::int64_t c, double v) {
+      columns.push_back(c);
+      values.push_back(v);
+    });
+    offsets.push_back(std::int64_t(columns.size()));
+  }
+  if (dtype == Dtype::float64) return Matrix::from_rows<std::int64_t>(layout, layout, dtype, offsets, columns, values.data());
+  return with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> v;
+    v.reserve(values.size());
+    for (auto const x : values) v.push_back(T(real_t<T>(x)));
+    return Matrix::from_rows<std::int64_t>(layout, layout, dtype, offsets, columns, v.data());
+  });
+}
+
+}  // namespace
+
+Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, Dtype dtype, PoissonOptions const& options) {
+  auto const n = grid_points(shape);
+  int const d = int(shape.size());
+  auto eps = options.epsilon;
+  if (eps.empty()) eps.assign(shape.size(), 1.0);
+  ASTERISM_REQUIRE(eps.size() == shape.size(), shape, "poisson: {} coefficients for {} dimensions.", eps.size(), d);
+  auto const layout = Layout::even(comm, n);
+  std::array<std::int64_t, 3> size{1, 1, 1}, stride{0, 0, 0};
+  for (int a = 0; a < d; ++a) size[std::size_t(3 - d + a)] = shape[std::size_t(a)];
+  stride = {size[1] * size[2], size[2], 1};
+  std::array<double, 3> e{0, 0, 0};
+  for (int a = 0; a < d; ++a) e[std::size_t(3 - d + a)] = eps[std::size_t(a)];
+  if (!options.box) {
+    return from_row_function(layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
+      std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
+      double diagonal = 0;
+      for (int a = 3 - d; a < 3; ++a) {
+        auto const A = std::size_t(a);
+        diagonal += options.neumann ? e[A] * double((x[A] > 0) + (x[A] + 1 < size[A])) : 2 * e[A];
+      }
+      for (int a = 3 - d; a < 3; ++a)
+        if (x[std::size_t(a)] > 0) put(i - stride[std::size_t(a)], -e[std::size_t(a)]);
+      put(i, diagonal);
+      for (int a = 2; a >= 3 - d; --a)
+        if (x[std::size_t(a)] + 1 < size[std::size_t(a)]) put(i + stride[std::size_t(a)], -e[std::size_t(a)]);
+    });
+  }
+  return from_row_function(layout, dtype, std::int64_t(std::pow(3, d)), [&](std::int64_t i, auto const& put) {
+    std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
+    std::int64_t neighbours = 0;
+    auto const each = [&](auto const& f) {
+      for (std::int64_t a = d > 2 ? -1 : 0; a <= (d > 2 ? 1 : 0); ++a)
+        for (std::int64_t b = d > 1 ? -1 : 0; b <= (d > 1 ? 1 : 0); ++b)
+          for (std::int64_t c = -1; c <= 1; ++c) {
+            if (x[0] + a < 0 || x[0] + a >= size[0] || x[1] + b < 0 || x[1] + b >= size[1] || x[2] + c < 0 || x[2] + c >= size[2]) continue;
+            f(a, b, c);
+          }
+    };
+    each([&](auto a, auto b, auto c) { neighbours += a || b || c; });
+    double const diagonal = options.neumann ? double(neighbours) : std::pow(3.0, d) - 1;
+    each([&](auto a, auto b, auto c) { put(i + a * stride[0] + b * stride[1] + c, a || b || c ? -1.0 : diagonal); });
+  });
+}
+
+Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon, std::vector<double> const& velocity, Dtype dtype) {
+  auto const n = grid_points(shape);
+  int const d = int(shape.size());
+  ASTERISM_REQUIRE(velocity.size() == shape.size(), shape, "convection_diffusion: {} velocity components for {} dimensions.", velocity.size(), d);
+  auto const layout = Layout::even(comm, n);
+  std::array<std::int64_t, 3> size{1, 1, 1};
+  std::array<double, 3> w{0, 0, 0};
+  for (int a = 0; a < d; ++a) {
+    size[std::size_t(3 - d + a)] = shape[std::size_t(a)];
+    w[std::size_t(3 - d + a)] = velocity[std::size_t(a)];
+  }
+  std::array<std::int64_t, 3> const stride{size[1] * size[2], size[2], 1};
+  return from_row_function(layout, dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
+    std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
+    double diagonal = 0;
+    std::array<double, 3> low{}, high{};
+    for (int a = 3 - d; a < 3; ++a) {
+      auto const A = std::size_t(a);
+      double const h = 1.0 / double(size[A] + 1);
+      low[A] = -epsilon / (h * h) - std::max(w[A], 0.0) / h;
+      high[A] = -epsilon / (h * h) + std::min(w[A], 0.0) / h;
+      diagonal -= low[A] + high[A];
+    }
+    for (int a = 3 - d; a < 3; ++a)
+      if (x[std::size_t(a)] > 0) put(i - stride[std::size_t(a)], low[std::size_t(a)]);
+    put(i, diagonal);
+    for (int a = 2; a >= 3 - d; --a)
+      if (x[std::size_t(a)] + 1 < size[std::size_t(a)]) put(i + stride[std::size_t(a)], high[std::size_t(a)]);
+  });
+}
+
+std::vector<double> rigid_body_modes(std::vector<double> const& xyz, std::int64_t d) {
+  ASTERISM_REQUIRE(d == 2 || d == 3, shape, "rigid-body modes exist for coordinates in 2 or 3 dimensions, not {}.", d);
+  auto const nodes = std::int64_t(xyz.size()) / d;
+  auto const m = d == 2 ? 3 : 6;
+  std::vector<double> b(std::size_t(nodes * d * m), 0.0);
+  for (std::int64_t v = 0; v < nodes; ++v) {
+    auto const* p = xyz.data() + v * d;
+    auto const at = [&](std::int64_t c, std::int64_t mode) -> double& { return b[std::size_t((v * d + c) * m + mode)]; };
+    for (std::int64_t c = 0; c < d; ++c) at(c, c) = 1;
+    if (d == 2) {
+      at(0, 2) = -p[1];
+      at(1, 2) = p[0];
+    } else {
+      at(0, 3) = -p[1], at(1, 3) = p[0];
+      at(1, 4) = -p[2], at(2, 4) = p[1];
+      at(2, 5) = -p[0], at(0, 5) = p[2];
+    }
+  }
+  return b;
+}
+
+namespace {
+/// Stiffness of a unit cube of trilinear shape functions, 2 x 2 x 2 Gauss points.
+std::array<std::array<double, 24>, 24> cube_stiffness(double E, double nu) {
+  std::array<std::array<double, 24>, 24> K{};
+  double const lambda = E * nu / ((1 + nu) * (1 - 2 * nu)), mu = E / (2 * (1 + nu));
+  double const g[2] = {0.5 - 0.5 / std::sqrt(3.0), 0.5 + 0.5 / std::sqrt(3.0)};
+  for (double const x : g)
+    for (double const y : g)
+      for (double const z : g) {
+        double grad[8][3];
+        for (int v = 0; v < 8; ++v) {
+          double const s[3] = {v & 1 ? x : 1 - x, v & 2 ? y : 1 - y, v & 4 ? z : 1 - z};
+          double const t[3] = {v & 1 ? 1.0 : -1.0, v & 2 ? 1.0 : -1.0, v & 4 ? 1.0 : -1.0};
+          grad[v][0] = t[0] * s[1] * s[2];
+          grad[v][1] = s[0] * t[1] * s[2];
+          grad[v][2] = s[0] * s[1] * t[2];
+        }
+        for (int a = 0; a < 8; ++a)
+          for (int b = 0; b < 8; ++b) {
+            double const dot = grad[a][0] * grad[b][0] + grad[a][1] * grad[b][1] + grad[a][2] * grad[b][2];
+            for (int i = 0; i < 3; ++i)
+              for (int j = 0; j < 3; ++j)
+                K[std::size_t(3 * a + i)][std::size_t(3 * b + j)] +=
+                    0.125 * (lambda * grad[a][i] * grad[b][j] + mu * grad[a][j] * grad[b][i] + (i == j ? mu * dot : 0.0));
+          }
+      }
+  return K;
+}
+}  // namespace
+
+Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, double E, double nu, Dtype dtype) {
+  for (auto const c : cells) ASTERISM_REQUIRE(c >= 1, shape, "elasticity: {} cells in a direction; at least 1.", c);
+  ASTERISM_REQUIRE(E > 0 && nu > -1 && nu < 0.5, value, "elasticity: Young's modulus {} must be positive and Poisson's ratio {} in (-1, 0.5).", E, nu);
+  auto const K = cube_stiffness(E, nu);
+  // nodes with x >= 1; z runs fastest
+  std::int64_t const nx = cells[0], ny = cells[1] + 1, nz = cells[2] + 1;
+  auto const nodes = Layout::even(comm, nx * ny * nz);
+  auto offsets = nodes.offsets();
+  for (auto& o : offsets) o *= 3;
+  auto const layout = Layout::from_offsets(comm, offsets);
+  auto A = from_row_function(layout, dtype, 81, [&](std::int64_t row, auto const& put) {
+    auto const node = row / 3, comp = row % 3;
+    std::int64_t const x = node / (ny * nz) + 1, y = node / nz % ny, z = node % nz;
+    for (std::int64_t X = std::max<std::int64_t>(x - 1, 1); X <= std::min(x + 1, nx); ++X)
+      for (std::int64_t Y = std::max<std::int64_t>(y - 1, 0); Y <= std::min(y + 1, ny - 1); ++Y)
+        for (std::int64_t Z = std::max<std::int64_t>(z - 1, 0); Z <= std::min(z + 1, nz - 1); ++Z) {
+          double sum[3] = {0, 0, 0};
+          // cells that hold both nodes
+          for (std::int64_t cx = std::max(x, X) - 1; cx <= std::min(x, X); ++cx)
+            for (std::int64_t cy = std::max(y, Y) - 1; cy <= std::min(y, Y); ++cy)
+              for (std::int64_t cz = std::max(z, Z) - 1; cz <= std::min(z, Z); ++cz) {
+                if (cx < 0 || cx >= cells[0] || cy < 0 || cy >= cells[1] || cz < 0 || cz >= cells[2]) continue;
+                auto const a = (x - cx) + 2 * (y - cy) + 4 * (z - cz), b = (X - cx) + 2 * (Y - cy) + 4 * (Z - cz);
+                for (std::int64_t j = 0; j < 3; ++j) sum[j] += K[std::size_t(3 * a + comp)][std::size_t(3 * b + j)];
+              }
+          auto const other = ((X - 1) * ny + Y) * nz + Z;
+          for (std::int64_t j = 0; j < 3; ++j) put(3 * other + j, sum[j]);
+        }
+  });
+  A.set_block_size(3);
+  std::vector<double> xyz;
+  for (auto v = nodes.begin(); v < nodes.end(); ++v)
+    for (auto const c : {v / (ny * nz) + 1, v / nz % ny, v % nz}) xyz.push_back(double(c));
+  auto const modes = rigid_body_modes(xyz, 3);
+  la::Vector B(layout, dtype, 6);
+  with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const out = B.host<T>();
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = T(real_t<T>(modes[i]));
+  });
+  A.set_near_null_space(std::move(B));
+  return A;
+}
+
+}  // namespace asterism::apps

@@ -1,0 +1,141 @@
+#include "asterism/base/profile.hpp"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace asterism::profile {
+namespace {
+
+struct Slot {
+  std::int64_t calls = 0;
+  double seconds = 0, children = 0, flops = 0, bytes = 0;
+  std::int64_t messages = 0;
+  double message_bytes = 0;
+  std::int64_t reductions = 0;
+};
+
+struct ThreadLog {
+  std::vector<Slot> slots;
+  int open = -1;          // innermost open event
+  Slot& at(int e) {
+    if (std::size_t(e) >= slots.size()) slots.resize(std::size_t(e) + 16);
+    return slots[std::size_t(e)];
+  }
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::string> names;
+  std::map<std::string, int, std::less<>> index;
+  std::vector<std::shared_ptr<ThreadLog>> logs;
+};
+
+Registry& registry() {
+  static Registry r;
+  return r;
+}
+
+bool on = true;
+
+ThreadLog& log() {
+  thread_local std::shared_ptr<ThreadLog> mine = [] {
+    auto l = std::make_shared<ThreadLog>();
+    std::lock_guard lock(registry().mutex);
+    registry().logs.push_back(l);
+    return l;
+  }();
+  return *mine;
+}
+
+}  // namespace
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+int event(std::string_view name) {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  if (auto const it = r.index.find(name); it != r.index.end()) return it->second;
+  r.names.emplace_back(name);
+  r.index.emplace(std::string(name), int(r.names.size()) - 1);
+  return int(r.names.size()) - 1;
+}
+
+void enable(bool value) { on = value; }
+bool enabled() { return on; }
+
+std::vector<Stats> snapshot() {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  std::vector<Stats> all(r.names.size());
+  for (std::size_t e = 0; e < all.size(); ++e) all[e].name = r.names[e];
+  for (auto const& l : r.logs)
+    for (std::size_t e = 0; e < l->slots.size() && e < all.size(); ++e) {
+      auto const& s = l->slots[e];
+      auto& a = all[e];
+      a.calls += s.calls;
+      a.seconds += s.seconds;
+      a.self_seconds += s.seconds - s.children;
+      a.flops += s.flops;
+      a.bytes += s.bytes;
+      a.messages += s.messages;
+      a.message_bytes += s.message_bytes;
+      a.reductions += s.reductions;
+    }
+  std::erase_if(all, [](Stats const& s) { return s.calls == 0; });
+  return all;
+}
+
+void reset() {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (auto& l : r.logs)
+    for (auto& s : l->slots) s = Slot{};
+}
+
+void count_message(std::int64_t messages, double bytes) {
+  auto& l = log();
+  if (!on || l.open < 0) return;
+  auto& s = l.at(l.open);
+  s.messages += messages;
+  s.message_bytes += bytes;
+}
+
+void count_reduction() {
+  auto& l = log();
+  if (on && l.open >= 0) ++l.at(l.open).reductions;
+}
+
+Scope::Scope(int e, double bytes, double flops) : event_(e), parent_(-1), on_(on), start_(0) {
+  if (!on_) return;
+  auto& l = log();
+  auto& s = l.at(e);
+  ++s.calls;
+  s.bytes += bytes;
+  s.flops += flops;
+  parent_ = l.open;
+  l.open = e;
+  start_ = now();
+}
+
+Scope::~Scope() {
+  if (!on_) return;
+  auto& l = log();
+  double const t = now() - start_;
+  l.at(event_).seconds += t;
+  l.open = parent_;
+  if (parent_ >= 0) l.at(parent_).children += t;
+}
+
+void Scope::add(double bytes, double flops) {
+  if (!on_) return;
+  auto& s = log().at(event_);
+  s.bytes += bytes;
+  s.flops += flops;
+}
+
+}  // namespace asterism::profile

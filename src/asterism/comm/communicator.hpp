@@ -1,0 +1,73 @@
+// A group of processes. Shared handle; destroying it is never collective.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "asterism/base/error.hpp"
+#include "asterism/comm/mpi_api.hpp"
+#include "asterism/device/array.hpp"
+
+namespace asterism::comm {
+
+/// Opens the plug-in at path; the process has loaded its MPI with global symbols before.
+/// Throws CommError if another MPI is in use already or the plug-in does not fit.
+void load_mpi_plugin(std::string const& path);
+/// The loaded table, or nullptr when there is no MPI.
+MpiApi const* mpi();
+
+class Communicator {
+ public:
+  /// This process alone; needs no MPI.
+  Communicator();
+  /// From a native MPI_Comm handle (see mpi_api.hpp). Collective on first use of a handle.
+  static Communicator from_handle(std::uint64_t mpi_comm);
+
+  int rank() const;
+  int size() const;
+  std::uint64_t handle() const;
+
+  void barrier() const;
+  std::int64_t sum(std::int64_t v) const;
+  std::int64_t max(std::int64_t v) const;
+  std::int64_t min(std::int64_t v) const;
+  double max(double v) const;
+  void sum(std::span<std::int64_t> values) const;
+  void sum(std::span<double> values) const;
+  void max(std::span<double> values) const;
+  /// Sum over lower ranks.
+  std::int64_t exclusive_sum(std::int64_t v) const;
+  std::vector<std::int64_t> all_gather(std::int64_t v) const;
+  void bcast(void* data, std::int64_t bytes, int root) const;
+  std::string bcast(std::string text, int root) const;
+  /// The bytes of all ranks, in rank order; every rank's count is found first.
+  std::vector<std::byte> all_gather_bytes(std::span<std::byte const> mine, std::vector<std::int64_t>* counts = nullptr) const;
+  bool same_on_all_ranks(std::int64_t v) const;
+
+  /// A message tag for one use, the same on all ranks when drawn in the same order (collective calls).
+  int new_tag() const;
+  /// Queued communication names this as an update, so that its order is the program's.
+  device::Array const& lane() const;
+
+  friend bool operator==(Communicator const& a, Communicator const& b) { return a.impl_ == b.impl_; }
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Turns a non-zero code of the table into a CommError.
+void check_mpi(int code, char const* call);
+
+/// Collective: runs f on every rank; if any rank throws an Error, the lowest failing rank's error is
+/// thrown on all (with "rank r: " before it where there are several). f must not communicate.
+void agree(Communicator const& comm, std::function<void()> const& f);
+
+/// What agree() does, for an error caught before: throws everywhere if any rank has one.
+void agree_on(Communicator const& comm, std::optional<Error> const& mine);
+
+}  // namespace asterism::comm

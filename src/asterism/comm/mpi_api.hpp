@@ -1,0 +1,57 @@
+// The table through which the library calls MPI.
+//
+// mpi_plugin.cpp fills it, compiled once per MPI ABI (Open MPI, MPICH) against that MPI's mpi.h and
+// linked to none: the host program has loaded its libmpi. Handles are opaque 64-bit values, and
+// non-blocking calls work on batches that the plug-in owns, so no MPI type appears outside it.
+#pragma once
+#include <cstdint>
+
+namespace asterism::comm {
+
+inline constexpr int mpi_api_version = 2;
+
+struct MpiApi {
+  int version;        ///< mpi_api_version
+  char const* abi;    ///< "openmpi" or "mpich"
+  using Comm = std::uint64_t;
+  using Batch = void*;
+  enum Type : int { byte, int64, float64, uint64 };
+  enum Op : int { sum, max, min };
+
+  // every int result is an MPI error code, 0 is success
+  int (*error_text)(int code, char* text, int length);
+  int (*initialized)(int* flag);
+  int (*library_version)(char* text, int length);
+  /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
+  int (*duplicate_cached)(Comm parent, Comm* duplicate);
+  int (*rank_and_size)(Comm, int* rank, int* size);
+  int (*ranks_on_node)(Comm, int* local_rank, int* local_size);
+  int (*barrier)(Comm);
+  int (*allreduce)(Comm, void const* in, void* out, std::int64_t count, Type, Op);
+  int (*exscan_sum)(Comm, std::int64_t const* in, std::int64_t* out, int count);
+  int (*bcast)(Comm, void* data, std::int64_t bytes, int root);
+  int (*allgather)(Comm, void const* in, void* out, std::int64_t bytes);
+  int (*allgatherv)(Comm, void const* in, std::int64_t bytes, void* out, int const* byte_counts, int const* byte_offsets);
+  int (*alltoall)(Comm, void const* in, void* out, std::int64_t bytes);
+  int (*abort)(Comm, int code);
+
+  Batch (*batch_new)();
+  void (*batch_free)(Batch);
+  int (*isend)(Batch, Comm, void const* data, std::int64_t bytes, int to, int tag);
+  int (*issend)(Batch, Comm, void const* data, std::int64_t bytes, int to, int tag);
+  int (*irecv)(Batch, Comm, void* data, std::int64_t bytes, int from, int tag);
+  int (*iallgather)(Batch, Comm, void const* in, void* out, std::int64_t bytes);
+  int (*iallreduce)(Batch, Comm, void const* in, void* out, std::int64_t count, Type, Op);
+  int (*ibarrier)(Batch, Comm);
+  int (*waitall)(Batch);           ///< empties the batch
+  int (*testall)(Batch, int* done);
+  /// Any message with this tag waiting?
+  int (*iprobe)(Comm, int tag, int* found, int* source, std::int64_t* bytes);
+  int (*recv)(Comm, void* data, std::int64_t bytes, int from, int tag);
+};
+
+/// The one symbol that a plug-in exports.
+using MpiPluginEntry = MpiApi const* (*)();
+inline constexpr char const* mpi_plugin_symbol = "asterism_mpi_plugin";
+
+}  // namespace asterism::comm

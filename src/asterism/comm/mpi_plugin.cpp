@@ -1,0 +1,228 @@
+// The only file that includes mpi.h. Built as a module that is not linked to libmpi; see mpi_api.hpp.
+#include <mpi.h>
+
+#include <climits>
+#include <cstring>
+#include <vector>
+
+#include "asterism/comm/mpi_api.hpp"
+
+namespace {
+
+using asterism::comm::MpiApi;
+using Comm = MpiApi::Comm;
+using Batch = MpiApi::Batch;
+
+MPI_Comm comm(Comm h) {
+  MPI_Comm c;
+  std::memcpy(&c, &h, sizeof c);
+  return c;
+}
+
+Comm handle(MPI_Comm c) {
+  Comm h = 0;
+  std::memcpy(&h, &c, sizeof c);
+  return h;
+}
+
+struct Requests {
+  std::vector<MPI_Request> list;
+};
+
+MPI_Datatype datatype(MpiApi::Type t) {
+  switch (t) {
+    case MpiApi::int64: return MPI_INT64_T;
+    case MpiApi::float64: return MPI_DOUBLE;
+    case MpiApi::uint64: return MPI_UINT64_T;
+    default: return MPI_BYTE;
+  }
+}
+
+MPI_Op operation(MpiApi::Op op) { return op == MpiApi::sum ? MPI_SUM : op == MpiApi::max ? MPI_MAX : MPI_MIN; }
+
+// Messages above 2 GiB: a derived type of 2^20-byte blocks plus the rest, counted once.
+class Message {
+ public:
+  explicit Message(std::int64_t bytes) {
+    if (bytes <= INT_MAX) {
+      count = int(bytes);
+      return;
+    }
+    constexpr std::int64_t block = 1 << 20;
+    MPI_Datatype blocks, parts[2];
+    MPI_Type_contiguous(int(block), MPI_BYTE, &blocks);
+    MPI_Type_contiguous(int(bytes / block), blocks, &parts[0]);
+    parts[1] = MPI_BYTE;
+    int lengths[2] = {1, int(bytes % block)};
+    MPI_Aint offsets[2] = {0, MPI_Aint(bytes / block * block)};
+    MPI_Type_create_struct(2, lengths, offsets, parts, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&blocks);
+    MPI_Type_free(&parts[0]);
+    count = 1;
+    ours = true;
+  }
+  ~Message() {
+    if (ours) MPI_Type_free(&type);
+  }
+  Message(Message const&) = delete;
+  MPI_Datatype type = MPI_BYTE;
+  int count = 0;
+
+ private:
+  bool ours = false;
+};
+
+int keyval = MPI_KEYVAL_INVALID;
+
+int free_duplicate(MPI_Comm, int, void* value, void*) {
+  auto* d = static_cast<MPI_Comm*>(value);
+  MPI_Comm_free(d);
+  delete d;
+  return MPI_SUCCESS;
+}
+
+int error_text(int code, char* text, int length) {
+  char full[MPI_MAX_ERROR_STRING];
+  int n = 0;
+  MPI_Error_string(code, full, &n);
+  std::strncpy(text, full, std::size_t(length) - 1);
+  text[length - 1] = 0;
+  return 0;
+}
+
+int initialized(int* flag) {
+  int finalized = 0;
+  MPI_Initialized(flag);
+  if (*flag) MPI_Finalized(&finalized);
+  if (finalized) *flag = 0;
+  return 0;
+}
+
+int library_version(char* text, int length) {
+  char full[MPI_MAX_LIBRARY_VERSION_STRING];
+  int n = 0;
+  int const e = MPI_Get_library_version(full, &n);
+  std::strncpy(text, full, std::size_t(length) - 1);
+  text[length - 1] = 0;
+  return e;
+}
+
+int duplicate_cached(Comm parent, Comm* duplicate) {
+  if (keyval == MPI_KEYVAL_INVALID)
+    if (int const e = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_duplicate, &keyval, nullptr)) return e;
+  void* found = nullptr;
+  int flag = 0;
+  if (int const e = MPI_Comm_get_attr(comm(parent), keyval, &found, &flag)) return e;
+  if (!flag) {
+    auto* d = new MPI_Comm;
+    if (int const e = MPI_Comm_dup(comm(parent), d)) return delete d, e;
+    MPI_Comm_set_errhandler(*d, MPI_ERRORS_RETURN);
+    if (int const e = MPI_Comm_set_attr(comm(parent), keyval, d)) return e;
+    found = d;
+  }
+  *duplicate = handle(*static_cast<MPI_Comm*>(found));
+  return MPI_SUCCESS;
+}
+
+int rank_and_size(Comm c, int* rank, int* size) {
+  int const e = MPI_Comm_rank(comm(c), rank);
+  return e ? e : MPI_Comm_size(comm(c), size);
+}
+
+int ranks_on_node(Comm c, int* rank, int* size) {
+  MPI_Comm node;
+  if (int const e = MPI_Comm_split_type(comm(c), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node)) return e;
+  MPI_Comm_rank(node, rank);
+  MPI_Comm_size(node, size);
+  return MPI_Comm_free(&node);
+}
+
+int barrier(Comm c) { return MPI_Barrier(comm(c)); }
+int allreduce(Comm c, void const* in, void* out, std::int64_t n, MpiApi::Type t, MpiApi::Op op) {
+  return MPI_Allreduce(in, out, int(n), datatype(t), operation(op), comm(c));
+}
+int exscan_sum(Comm c, std::int64_t const* in, std::int64_t* out, int n) {
+  for (int i = 0; i < n; ++i) out[i] = 0;  // MPI leaves rank 0's result undefined
+  return MPI_Exscan(in, out, n, MPI_INT64_T, MPI_SUM, comm(c));
+}
+int bcast(Comm c, void* data, std::int64_t bytes, int root) {
+  Message const m(bytes);
+  return MPI_Bcast(data, m.count, m.type, root, comm(c));
+}
+int allgather(Comm c, void const* in, void* out, std::int64_t bytes) {
+  Message const m(bytes);
+  return MPI_Allgather(in, m.count, m.type, out, m.count, m.type, comm(c));
+}
+int allgatherv(Comm c, void const* in, std::int64_t bytes, void* out, int const* counts, int const* offsets) {
+  return MPI_Allgatherv(in, int(bytes), MPI_BYTE, out, counts, offsets, MPI_BYTE, comm(c));
+}
+int alltoall(Comm c, void const* in, void* out, std::int64_t bytes) {
+  return MPI_Alltoall(in, int(bytes), MPI_BYTE, out, int(bytes), MPI_BYTE, comm(c));
+}
+int abort_all(Comm c, int code) { return MPI_Abort(comm(c), code); }
+
+Batch batch_new() { return new Requests; }
+void batch_free(Batch b) { delete static_cast<Requests*>(b); }
+MPI_Request* slot(Batch b) { return &static_cast<Requests*>(b)->list.emplace_back(MPI_REQUEST_NULL); }
+
+int isend(Batch b, Comm c, void const* p, std::int64_t bytes, int to, int tag) {
+  Message const m(bytes);
+  return MPI_Isend(p, m.count, m.type, to, tag, comm(c), slot(b));
+}
+int issend(Batch b, Comm c, void const* p, std::int64_t bytes, int to, int tag) {
+  Message const m(bytes);
+  return MPI_Issend(p, m.count, m.type, to, tag, comm(c), slot(b));
+}
+int irecv(Batch b, Comm c, void* p, std::int64_t bytes, int from, int tag) {
+  Message const m(bytes);
+  return MPI_Irecv(p, m.count, m.type, from, tag, comm(c), slot(b));
+}
+int iallgather(Batch b, Comm c, void const* in, void* out, std::int64_t bytes) {
+  return MPI_Iallgather(in, int(bytes), MPI_BYTE, out, int(bytes), MPI_BYTE, comm(c), slot(b));
+}
+int iallreduce(Batch b, Comm c, void const* in, void* out, std::int64_t n, MpiApi::Type t, MpiApi::Op op) {
+  return MPI_Iallreduce(in, out, int(n), datatype(t), operation(op), comm(c), slot(b));
+}
+int ibarrier(Batch b, Comm c) { return MPI_Ibarrier(comm(c), slot(b)); }
+int waitall(Batch b) {
+  auto& list = static_cast<Requests*>(b)->list;
+  int const e = MPI_Waitall(int(list.size()), list.data(), MPI_STATUSES_IGNORE);
+  list.clear();
+  return e;
+}
+int testall(Batch b, int* done) {
+  auto& list = static_cast<Requests*>(b)->list;
+  int const e = MPI_Testall(int(list.size()), list.data(), done, MPI_STATUSES_IGNORE);
+  if (*done) list.clear();
+  return e;
+}
+int iprobe(Comm c, int tag, int* found, int* source, std::int64_t* bytes) {
+  MPI_Status s;
+  int const e = MPI_Iprobe(MPI_ANY_SOURCE, tag, comm(c), found, &s);
+  if (e || !*found) return e;
+  MPI_Count n = 0;
+  *source = s.MPI_SOURCE;
+  int const e2 = MPI_Get_elements_x(&s, MPI_BYTE, &n);
+  *bytes = n;
+  return e2;
+}
+int recv(Comm c, void* p, std::int64_t bytes, int from, int tag) {
+  Message const m(bytes);
+  return MPI_Recv(p, m.count, m.type, from, tag, comm(c), MPI_STATUS_IGNORE);
+}
+
+constexpr MpiApi api = {
+    asterism::comm::mpi_api_version,
+#if defined(OPEN_MPI)
+    "openmpi",
+#else
+    "mpich",
+#endif
+    error_text, initialized, library_version, duplicate_cached, rank_and_size, ranks_on_node, barrier, allreduce,
+    exscan_sum, bcast, allgather, allgatherv, alltoall, abort_all, batch_new, batch_free, isend, issend, irecv,
+    iallgather, iallreduce, ibarrier, waitall, testall, iprobe, recv};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) MpiApi const* asterism_mpi_plugin() { return &api; }

@@ -1,0 +1,71 @@
+#include "asterism/comm/reduction.hpp"
+
+#include <complex>
+
+#include "asterism/base/profile.hpp"
+
+namespace asterism::comm {
+namespace {
+using Value = device::Scalar::Value;
+/// Up to this many ranks the partial sums are gathered and added in rank order by everybody: the
+/// bits agree whatever algorithm MPI chooses, and a small gather costs what a small reduce costs.
+constexpr int gather_ranks = 64;
+}  // namespace
+
+struct Reduction::Flight {
+  void* batch = nullptr;
+  ~Flight() {
+    if (batch) mpi()->batch_free(batch);
+  }
+};
+
+Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::int64_t n)
+    : comm_(comm), ctx_(ctx), n_(n), partial_(std::size_t(n) * sizeof(Value)) {
+  if (comm.size() == 1) {
+    total_ = partial_;
+    return;
+  }
+  bool const gathers = comm.size() <= gather_ranks;
+  gathered_ = device::Array(std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
+  total_ = device::Array(std::size_t(n) * sizeof(Value));
+  flight_ = std::make_shared<Flight>();
+}
+
+void Reduction::begin() {
+  if (comm_.size() == 1) return;
+  profile::count_reduction();
+  device::submit(
+      ctx_,
+      [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
+        flight->batch = mpi()->batch_new();
+        auto const bytes = n * std::int64_t(sizeof(Value));
+        check_mpi(comm.size() <= gather_ranks
+                      ? mpi()->iallgather(flight->batch, comm.handle(), in, out, bytes)
+                      : mpi()->iallreduce(flight->batch, comm.handle(), in, out, 2 * n, MpiApi::float64, MpiApi::sum),
+                  "MPI_Iallgather");
+      },
+      device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::write<Value>(gathered_));
+}
+
+void Reduction::end() {
+  if (comm_.size() == 1) return;
+  device::submit(
+      ctx_,
+      [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const*, Value const* in, Value* out) {
+        check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");
+        int const parts = comm.size() <= gather_ranks ? comm.size() : 1;
+        for (std::int64_t i = 0; i < n; ++i) {
+          Value s = in[i];
+          for (int r = 1; r < parts; ++r) s += in[r * n + i];
+          out[i] = s;
+        }
+      },
+      device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::read<Value>(gathered_),
+      device::write<Value>(total_));
+}
+
+device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const {
+  return device::Scalar::pending(ctx_, total_, offset, k);
+}
+
+}  // namespace asterism::comm

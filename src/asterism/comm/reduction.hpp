@@ -1,0 +1,30 @@
+// Sums over all ranks, split in two phases, several in one message, the same bits on every rank.
+#pragma once
+#include <cstdint>
+
+#include "asterism/comm/communicator.hpp"
+#include "asterism/device/scalar.hpp"
+
+namespace asterism::comm {
+
+/// Usage: make one for n values, submit kernels that write the local sums into partial(),
+/// begin(), other work, end(), then result(offset, k).
+class Reduction {
+ public:
+  Reduction(Communicator const& comm, device::Context const& ctx, std::int64_t n);
+  /// n complex numbers (std::complex<double>), one per local sum.
+  device::Array const& partial() const { return partial_; }
+  void begin();
+  void end();
+  device::Scalar result(std::int64_t offset, std::int64_t k) const;
+
+ private:
+  struct Flight;
+  Communicator comm_;
+  device::Context ctx_;
+  std::int64_t n_;
+  device::Array partial_, gathered_, total_;
+  std::shared_ptr<Flight> flight_;
+};
+
+}  // namespace asterism::comm

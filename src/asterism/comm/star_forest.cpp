@@ -1,0 +1,361 @@
+#include "asterism/comm/star_forest.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "asterism/base/dtype.hpp"
+#include "asterism/base/log.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/exchange.hpp"
+
+namespace asterism::comm {
+namespace {
+
+/// My indices that one neighbour's data goes to or comes from.
+struct Side {
+  int rank = 0;
+  std::vector<std::int64_t> index;  // empty when contiguous
+  std::int64_t first = 0, count = 0;
+  bool contiguous = false;
+
+  Side(int r, std::vector<std::int64_t> list) : rank(r), index(std::move(list)), count(std::int64_t(index.size())) {
+    first = count ? index[0] : 0;
+    contiguous = true;
+    for (std::int64_t i = 1; i < count && contiguous; ++i) contiguous = index[std::size_t(i)] == first + i;
+    if (contiguous) index = {};
+  }
+  std::int64_t at(std::int64_t i) const { return contiguous ? first + i : index[std::size_t(i)]; }
+};
+
+template <class Item>
+void gather_items(Side const& s, void const* from, void* to) {
+  auto const* f = static_cast<Item const*>(from);
+  auto* t = static_cast<Item*>(to);
+  for (std::int64_t i = 0; i < s.count; ++i) t[i] = f[s.index[std::size_t(i)]];
+}
+
+void pack(Side const& s, void const* data, void* buffer, std::int64_t unit) {
+  auto const* d = static_cast<std::byte const*>(data);
+  if (s.contiguous) std::memcpy(buffer, d + s.first * unit, std::size_t(s.count * unit));
+  else if (unit == 4) gather_items<std::uint32_t>(s, data, buffer);
+  else if (unit == 8) gather_items<std::uint64_t>(s, data, buffer);
+  else
+    for (std::int64_t i = 0; i < s.count; ++i)
+      std::memcpy(static_cast<std::byte*>(buffer) + i * unit, d + s.index[std::size_t(i)] * unit, std::size_t(unit));
+}
+
+void unpack(Side const& s, void const* buffer, void* data, std::int64_t unit) {
+  auto* d = static_cast<std::byte*>(data);
+  if (s.contiguous) {
+    std::memcpy(d + s.first * unit, buffer, std::size_t(s.count * unit));
+    return;
+  }
+  for (std::int64_t i = 0; i < s.count; ++i)
+    std::memcpy(d + s.index[std::size_t(i)] * unit, static_cast<std::byte const*>(buffer) + i * unit, std::size_t(unit));
+}
+
+}  // namespace
+
+struct StarForest::Impl {
+  Communicator comm;
+  std::int64_t roots = 0, leaf_space = 0, leaf_count = 0;
+  std::vector<Side> leaf_sides;  // by owner rank, mine included
+  std::vector<Side> root_sides;  // by leaf rank, mine included; same order of edges as the other side's
+  struct Link {                  // buffers of one operation, kept for the next
+    std::vector<std::byte> send, receive;
+    void* batch = nullptr;
+  };
+  std::vector<std::unique_ptr<Link>> idle;
+
+  std::unique_ptr<Link> take_link() {
+    if (idle.empty()) {
+      auto l = std::make_unique<Link>();
+      if (mpi()) l->batch = mpi()->batch_new();
+      return l;
+    }
+    auto l = std::move(idle.back());
+    idle.pop_back();
+    return l;
+  }
+  ~Impl() {
+    for (auto& l : idle)
+      if (l->batch) mpi()->batch_free(l->batch);
+  }
+
+  Flight start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to, void const* source,
+               void* target, std::int64_t unit, std::int64_t k, Combine combine);
+};
+
+struct StarForest::Flight::State {
+  std::shared_ptr<Impl> forest;
+  std::unique_ptr<Impl::Link> link;
+  std::vector<Side> const *from = nullptr, *to = nullptr;
+  void const* source = nullptr;
+  void* target = nullptr;
+  std::int64_t unit = 0, k = 0;
+  Combine combine = nullptr;  // none: replace
+};
+
+StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
+                       std::vector<RemoteRoot> const& remote, std::int64_t leaf_space)
+    : impl_(std::make_shared<Impl>()) {
+  auto const n = std::int64_t(remote.size());
+  auto const all_roots = comm.all_gather(roots);
+  std::vector<std::int64_t> const local = [&] {
+    if (leaves) return *leaves;
+    std::vector<std::int64_t> l(static_cast<std::size_t>(n));
+    std::iota(l.begin(), l.end(), std::int64_t(0));
+    return l;
+  }();
+  auto const largest = local.empty() ? -1 : *std::max_element(local.begin(), local.end());
+  if (leaf_space < 0) leaf_space = largest + 1;
+  agree(comm, [&] {
+    ASTERISM_REQUIRE(roots >= 0, shape, "StarForest: nroots is {}.", roots);
+    ASTERISM_REQUIRE(std::int64_t(local.size()) == n, shape, "StarForest: {} leaf positions but {} remote roots.", local.size(), n);
+    for (std::int64_t e = 0; e < n; ++e) {
+      auto const& r = remote[std::size_t(e)];
+      ASTERISM_REQUIRE(local[std::size_t(e)] >= 0 && local[std::size_t(e)] < leaf_space, value,
+                       "StarForest: edge {} has leaf {} outside the leaf space [0, {}).", e, local[std::size_t(e)], leaf_space);
+      ASTERISM_REQUIRE(r.rank >= 0 && r.rank < comm.size(), value,
+                       "StarForest: leaf {} points at rank {}, but there are {} ranks.", local[std::size_t(e)], r.rank, comm.size());
+      ASTERISM_REQUIRE(r.offset >= 0 && r.offset < all_roots[std::size_t(r.rank)], value,
+                       "StarForest: leaf {} points at root {} of rank {}, which has {} roots.", local[std::size_t(e)], r.offset,
+                       r.rank, all_roots[std::size_t(r.rank)]);
+    }
+  });
+  impl_->comm = comm;
+  impl_->roots = roots;
+  impl_->leaf_space = leaf_space;
+  impl_->leaf_count = n;
+
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t(0));
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
+    auto const &x = remote[std::size_t(a)], &y = remote[std::size_t(b)];
+    return x.rank != y.rank ? x.rank < y.rank : local[std::size_t(a)] < local[std::size_t(b)];
+  });
+  std::vector<Parcel> parcels;
+  for (std::int64_t e = 0; e < n;) {
+    int const rank = int(remote[std::size_t(order[std::size_t(e)])].rank);
+    std::vector<std::int64_t> mine, theirs;
+    for (; e < n && remote[std::size_t(order[std::size_t(e)])].rank == rank; ++e) {
+      mine.push_back(local[std::size_t(order[std::size_t(e)])]);
+      theirs.push_back(remote[std::size_t(order[std::size_t(e)])].offset);
+    }
+    Parcel p{rank, {}};
+    append<std::int64_t>(p.data, theirs);
+    parcels.push_back(std::move(p));
+    impl_->leaf_sides.emplace_back(rank, std::move(mine));
+  }
+  for (auto& p : exchange(comm, std::move(parcels))) impl_->root_sides.emplace_back(p.rank, items_of<std::int64_t>(p.data));
+}
+
+StarForest StarForest::from_layout(Layout const& layout, std::span<std::int64_t const> global) {
+  std::vector<RemoteRoot> remote;
+  remote.reserve(global.size());
+  for (auto const g : global) {
+    int const r = layout.owner(g);
+    remote.push_back({r, g - layout.offsets()[std::size_t(r)]});
+  }
+  return {layout.comm(), layout.local_size(), std::nullopt, remote, std::int64_t(global.size())};
+}
+
+Communicator const& StarForest::comm() const { return impl_->comm; }
+std::int64_t StarForest::roots() const { return impl_->roots; }
+std::int64_t StarForest::leaves() const { return impl_->leaf_count; }
+std::int64_t StarForest::leaf_space() const { return impl_->leaf_space; }
+
+std::vector<std::int64_t> StarForest::degree() const {
+  std::vector<std::int64_t> ones(static_cast<std::size_t>(leaf_space()), 1), out(static_cast<std::size_t>(roots()), 0);
+  reduce(ones.data(), out.data(), ReduceOp::sum);
+  return out;
+}
+
+std::vector<int> StarForest::root_ranks() const {
+  std::vector<int> r;
+  for (auto const& s : impl_->leaf_sides)
+    if (s.rank != comm().rank()) r.push_back(s.rank);
+  return r;
+}
+
+std::vector<int> StarForest::leaf_ranks() const {
+  std::vector<int> r;
+  for (auto const& s : impl_->root_sides)
+    if (s.rank != comm().rank()) r.push_back(s.rank);
+  return r;
+}
+
+std::int64_t StarForest::sent_items() const {
+  std::int64_t n = 0;
+  for (auto const& s : impl_->root_sides)
+    if (s.rank != comm().rank()) n += s.count;
+  return n;
+}
+
+StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from,
+                                           std::vector<Side> const& to, void const* source, void* target, std::int64_t unit,
+                                           std::int64_t k, Combine combine) {
+  auto state = std::make_unique<Flight::State>();
+  state->forest = self;
+  state->from = &from;
+  state->to = &to;
+  state->source = source;
+  state->target = target;
+  state->unit = unit;
+  state->k = k;
+  state->combine = combine;
+  if (comm.size() == 1) return Flight(std::move(state));
+
+  state->link = take_link();
+  auto const* api = mpi();
+  auto& link = *state->link;
+  int const tag = comm.new_tag();
+  std::int64_t in = 0, out = 0;
+  for (auto const& s : to)
+    if (s.rank != comm.rank() && (!s.contiguous || combine)) in += s.count * unit;
+  for (auto const& s : from)
+    if (s.rank != comm.rank() && !s.contiguous) out += s.count * unit;
+  if (link.receive.size() < std::size_t(in)) link.receive.resize(std::size_t(in));
+  if (link.send.size() < std::size_t(out)) link.send.resize(std::size_t(out));
+  in = out = 0;
+  for (auto const& s : to) {
+    if (s.rank == comm.rank()) continue;
+    void* place = static_cast<std::byte*>(target) + s.first * unit;
+    if (!s.contiguous || combine) {
+      place = link.receive.data() + in;
+      in += s.count * unit;
+    }
+    check_mpi(api->irecv(link.batch, comm.handle(), place, s.count * unit, s.rank, tag), "MPI_Irecv");
+  }
+  for (auto const& s : from) {
+    if (s.rank == comm.rank()) continue;
+    void const* place = static_cast<std::byte const*>(source) + s.first * unit;
+    if (!s.contiguous) {
+      pack(s, source, link.send.data() + out, unit);
+      place = link.send.data() + out;
+      out += s.count * unit;
+    }
+    check_mpi(api->isend(link.batch, comm.handle(), place, s.count * unit, s.rank, tag), "MPI_Isend");
+    profile::count_message(1, double(s.count * unit));
+  }
+  return Flight(std::move(state));
+}
+
+StarForest::Flight::Flight() = default;
+StarForest::Flight::Flight(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StarForest::Flight::Flight(Flight&&) noexcept = default;
+StarForest::Flight& StarForest::Flight::operator=(Flight&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+StarForest::Flight::~Flight() {
+  if (!state_) return;
+  log::warning("a star-forest operation was begun and never ended; it is finished now. Call end().");
+  try {
+    end();
+  } catch (Error const& e) {
+    log::warning("{}", e.what());
+  }
+}
+
+void StarForest::Flight::end() {
+  ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
+  auto const state = std::move(state_);
+  auto& forest = *state->forest;
+  auto const mine = forest.comm.rank();
+  if (state->link) check_mpi(mpi()->waitall(state->link->batch), "MPI_Waitall");
+  auto const self_from = std::find_if(state->from->begin(), state->from->end(), [&](Side const& s) { return s.rank == mine; });
+  std::int64_t in = 0;
+  std::vector<std::byte> temporary;
+  for (auto const& s : *state->to) {  // in rank order, myself in my place
+    void const* data = nullptr;
+    if (s.rank == mine) {
+      ASTERISM_ASSERT(self_from != state->from->end());
+      if (self_from->contiguous) {
+        data = static_cast<std::byte const*>(state->source) + self_from->first * state->unit;
+      } else {
+        temporary.resize(std::size_t(s.count * state->unit));
+        pack(*self_from, state->source, temporary.data(), state->unit);
+        data = temporary.data();
+      }
+    } else if (s.contiguous && !state->combine) {
+      continue;  // received in place
+    } else {
+      data = state->link->receive.data() + in;
+      in += s.count * state->unit;
+    }
+    if (!state->combine) {
+      unpack(s, data, state->target, state->unit);
+    } else if (s.contiguous) {
+      state->combine(static_cast<std::byte*>(state->target) + s.first * state->unit, data, nullptr, s.count, state->k);
+    } else {
+      state->combine(state->target, data, s.index.data(), s.count, state->k);
+    }
+  }
+  if (state->link) forest.idle.push_back(std::move(state->link));
+}
+
+StarForest::Flight StarForest::bcast_bytes(void const* root, void* leaf, std::int64_t unit) const {
+  return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, unit, 1, nullptr);
+}
+
+StarForest::Flight StarForest::reduce_bytes(void const* leaf, void* root, std::int64_t unit, std::int64_t k,
+                                            Combine combine) const {
+  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, unit, k, combine);
+}
+
+namespace {
+struct Sum {
+  template <class T>
+  static T apply(T a, T b) { return a + b; }
+};
+struct Max {
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (is_complex_v<T>) return a;
+    else return b > a ? b : a;
+  }
+};
+struct Min {
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (is_complex_v<T>) return a;
+    else return b < a ? b : a;
+  }
+};
+template <class T, class Op>
+void combine(void* root, void const* leaf, std::int64_t const* index, std::int64_t n, std::int64_t k) {
+  auto* r = static_cast<T*>(root);
+  auto const* l = static_cast<T const*>(leaf);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < k; ++j) {
+      auto& target = r[(index ? index[i] : i) * k + j];
+      target = Op::template apply<T>(target, l[i * k + j]);
+    }
+}
+}  // namespace
+
+template <class T>
+StarForest::Flight StarForest::reduce_begin(T const* leaf, T* root, ReduceOp op, std::int64_t k) const {
+  auto const unit = std::int64_t(sizeof(T)) * k;
+  if (is_complex_v<T> && (op == ReduceOp::max || op == ReduceOp::min))
+    fail(ErrorKind::dtype, "reduce: complex numbers have no order, so op max or min is refused.");
+  switch (op) {
+    case ReduceOp::replace: return reduce_bytes(leaf, root, unit, k, nullptr);
+    case ReduceOp::sum: return reduce_bytes(leaf, root, unit, k, combine<T, Sum>);
+    case ReduceOp::max: return reduce_bytes(leaf, root, unit, k, combine<T, Max>);
+    default: return reduce_bytes(leaf, root, unit, k, combine<T, Min>);
+  }
+}
+
+#define INSTANTIATE(T) \
+  template StarForest::Flight StarForest::reduce_begin<T>(T const*, T*, ReduceOp, std::int64_t) const;
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+INSTANTIATE(std::int32_t)
+INSTANTIATE(std::int64_t)
+INSTANTIATE(std::uint64_t)
+#undef INSTANTIATE
+
+}  // namespace asterism::comm

@@ -1,0 +1,82 @@
+#include "asterism/device/host/team.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+namespace asterism::device::host {
+namespace {
+
+int threads = 0;  // 0: not decided yet
+int node_ranks = 1;
+
+int from_environment() {
+  for (auto const* name : {"ASTERISM_NUM_THREADS", "OMP_NUM_THREADS"})
+    if (auto const* v = std::getenv(name); v && std::atoi(v) > 0) return std::atoi(v);
+  return 0;
+}
+
+}  // namespace
+
+int allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+void set_ranks_on_node(int ranks) {
+  node_ranks = std::max(1, ranks);
+  if (!from_environment()) threads = std::max(1, allowed_cores() / node_ranks);
+}
+
+int ranks_on_node() { return node_ranks; }
+
+int team_size() {
+  if (threads == 0) {
+    int const wanted = from_environment();
+    threads = wanted ? wanted : std::max(1, allowed_cores() / node_ranks);
+  }
+  return threads;
+}
+
+void set_team_size(int n) { threads = std::max(1, n); }
+
+void run_team_erased(TeamBody body, void* context) {
+  int const n = team_size();
+  std::exception_ptr error;
+  std::mutex mutex;
+  auto const guarded = [&](int t) {
+    try {
+      body(context, t, n);
+    } catch (...) {
+      std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+#if defined(_OPENMP) && !defined(ASTERISM_STD_THREADS)
+#pragma omp parallel num_threads(n)
+  {
+    // a runtime that grants fewer threads than asked must still run every share
+    for (int t = omp_get_thread_num(); t < n; t += omp_get_num_threads()) guarded(t);
+  }
+#else
+  // the thread-sanitizer build: it cannot see g++'s OpenMP barriers
+  std::vector<std::thread> helpers;
+  for (int t = 1; t < n; ++t) helpers.emplace_back(guarded, t);
+  guarded(0);
+  for (auto& h : helpers) h.join();
+#endif
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace asterism::device::host

@@ -1,0 +1,20 @@
+// The dialect of *.kernels.cpp: what g++, nvcc and hipcc all accept.
+//
+// Kernels are named function templates over the scalar type, called as k(Queue&, sizes, pointers).
+// Inside, parallel_for / parallel_sum take a lambda marked ASTERISM_KERNEL. Not allowed: a lambda
+// inside a generic lambda, a constructor, a private member or a function with deduced return type;
+// a first capture inside `if constexpr`; captured structured bindings.
+#pragma once
+#include "asterism/base/complex.hpp"
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define ASTERISM_KERNEL __host__ __device__
+#else
+#define ASTERISM_KERNEL
+#endif
+
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define ASTERISM_RESTRICT __restrict__
+#else
+#define ASTERISM_RESTRICT __restrict
+#endif

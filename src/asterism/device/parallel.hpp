@@ -1,0 +1,80 @@
+// Parallel loops over indices, for kernels.
+//
+// Host: the process's thread team (host/team.hpp); loops below `serial_below` run plain, because
+// entering a parallel region costs some microseconds. Sums are formed over blocks of fixed length
+// and combined in order, so the result does not depend on the number of threads.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "asterism/device/kernel.hpp"
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#include "asterism/device/gpu/parallel_gpu.hpp"
+#else
+#include "asterism/device/host/team.hpp"
+
+namespace asterism::device {
+
+/// Where a kernel runs; on the host nothing more than the process's team.
+struct Queue {};
+
+inline constexpr std::int64_t serial_below = 4096;
+inline constexpr std::int64_t sum_block = 4096;
+
+/// f(begin, end) over disjoint pieces of [0, n): for kernels that keep state along a piece.
+template <class F>
+void parallel_ranges(Queue&, std::int64_t n, F const& f, std::int64_t serial = serial_below) {
+  if (n <= 0) return;
+  if (n <= serial || host::team_size() == 1) {
+    f(std::int64_t(0), n);
+    return;
+  }
+  host::run_team([&](int t, int nt) {
+    // pieces end on multiples of 8 so that vectorised bodies stay aligned with each other
+    auto const cut = [&](int k) { return k == nt ? n : (n / nt * k) & ~std::int64_t(7); };
+    if (cut(t) < cut(t + 1)) f(cut(t), cut(t + 1));
+  });
+}
+
+/// f(i) for i in [0, n).
+template <class F>
+void parallel_for(Queue& q, std::int64_t n, F const& f) {
+  parallel_ranges(q, n, [&](std::int64_t b, std::int64_t e) {
+    for (std::int64_t i = b; i < e; ++i) f(i);
+  });
+}
+
+/// Sums of k quantities: f(begin, end, acc) adds the contribution of a block to acc[0..k).
+/// The blocks are the same for any number of threads, so the bits of the result are too.
+template <class T, class F>
+void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
+  for (std::int64_t j = 0; j < k; ++j) result[j] = T(0);
+  auto const blocks = (n + sum_block - 1) / sum_block;
+  if (blocks <= 1) {
+    if (n > 0) f(std::int64_t(0), n, result);
+    return;
+  }
+  std::vector<T> partial(std::size_t(blocks * k), T(0));
+  parallel_ranges(q, blocks, [&](std::int64_t b, std::int64_t e) {
+    for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, partial.data() + i * k);
+  }, 1);
+  for (std::int64_t i = 0; i < blocks; ++i)
+    for (std::int64_t j = 0; j < k; ++j) result[j] += partial[std::size_t(i * k + j)];
+}
+
+/// out[i] = sum of in[0..i), out[n] = total; returns the total. in and out may be the same array.
+template <class T>
+T exclusive_scan(Queue&, std::int64_t n, T const* in, T* out) {
+  T sum = 0;  // memory-bound and short beside the loops around it: serial
+  for (std::int64_t i = 0; i < n; ++i) {
+    T const v = in[i];
+    out[i] = sum;
+    sum += v;
+  }
+  out[n] = sum;
+  return sum;
+}
+
+}  // namespace asterism::device
+#endif

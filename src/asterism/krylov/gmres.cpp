@@ -1,0 +1,151 @@
+// GMRES(m) with right preconditioning, and its flexible form: Saad and Schultz (1986); Saad (1993);
+// Saad (2003), alg. 9.5 and 9.6.
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/krylov/method.hpp"
+
+namespace asterism::krylov {
+namespace {
+
+using Value = Scalar::Value;
+
+OptionTable const& table() {
+  static OptionTable const t = {
+      integer_option("ksp_gmres_restart", 30, "size of the Krylov basis before a restart", 1, 10000),
+  };
+  return t;
+}
+
+class Gmres final : public Method {
+ public:
+  Gmres(std::int64_t restart, bool flexible) : restart_(restart), flexible_(flexible) {}
+  std::string name() const override { return flexible_ ? "fgmres" : "gmres"; }
+  bool flexible() const override { return flexible_; }
+
+  // Per iteration: 1 A, 1 M, 2 or 3 messages (Gram-Schmidt twice, norm), and about 4 (j + 2) n values
+  // for the j-th basis vector. Memory: m + 1 vectors, 2 m + 1 in the flexible form.
+  void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
+    auto const m = std::min(restart_, std::max<std::int64_t>(b.global_size(), 1));
+    la::Basis const V(b, m + 1), Z(b, flexible_ ? m : 1);
+    auto w = b.like(), r = b.like(), z = b.like();
+    std::vector<std::vector<Value>> H(static_cast<std::size_t>(m));  // column j: R after rotation
+    std::vector<Value> cs(static_cast<std::size_t>(m)), sn(static_cast<std::size_t>(m)), g(static_cast<std::size_t>(m) + 1);
+    A.residual(b, x, r);
+    double beta = norm(r).real();
+    if (monitor.stop(0, beta)) return;
+    for (std::int64_t k = 0;;) {
+      auto v0 = V[0];
+      axpby(1.0 / beta, r, 0.0, v0);
+      std::fill(g.begin(), g.end(), Value(0));
+      g[0] = beta;
+      std::int64_t j = 0;
+      bool happy = false, stopped = false;
+      for (; j < m && !happy && !stopped; ++j) {
+        auto const vj = V[j];
+        auto zj = flexible_ ? Z[j] : z;
+        M.apply(vj, zj);
+        A.apply(zj, w);                                        // w = A M v_j
+        // classical Gram-Schmidt twice: as stable as modified, in two messages
+        std::vector<Value> h(static_cast<std::size_t>(j) + 2, Value(0));
+        for (int pass = 0; pass < 2; ++pass) {
+          auto const d = V.dots(j + 1, w);
+          std::vector<Scalar> minus;
+          for (std::int64_t i = 0; i <= j; ++i) {
+            h[std::size_t(i)] += d[std::size_t(i)].value();
+            minus.push_back(-d[std::size_t(i)]);
+          }
+          V.add(j + 1, minus, w);
+        }
+        double const h_next = norm(w).real();
+        double h_scale = h_next;
+        for (auto const& e : h) h_scale = std::max(h_scale, std::abs(e));
+        if (!std::isfinite(h_scale)) {
+          monitor.stop(k + 1, std::nan(""));
+          return;                                              // x stays the last finite iterate
+        }
+        happy = h_next <= 1e-14 * h_scale || h_next == 0;      // the Krylov space is exhausted
+        if (!happy) {
+          auto next = V[j + 1];
+          axpby(1.0 / h_next, w, 0.0, next);
+        }
+        // Givens rotations turn the Hessenberg column into one of R
+        for (std::int64_t i = 0; i < j; ++i) {
+          auto const a = h[std::size_t(i)], c = h[std::size_t(i) + 1];
+          h[std::size_t(i)] = std::conj(cs[std::size_t(i)]) * a + std::conj(sn[std::size_t(i)]) * c;
+          h[std::size_t(i) + 1] = -sn[std::size_t(i)] * a + cs[std::size_t(i)] * c;
+        }
+        auto const a = h[std::size_t(j)];
+        double const length = std::hypot(std::abs(a), h_next);
+        if (length == 0) {
+          monitor.break_down(Reason::diverged_breakdown, "A M v is zero: the matrix or the preconditioner is singular");
+          break;
+        }
+        cs[std::size_t(j)] = a / length;
+        sn[std::size_t(j)] = h_next / length;
+        h[std::size_t(j)] = length;
+        h.resize(std::size_t(j) + 1);
+        g[std::size_t(j) + 1] = -sn[std::size_t(j)] * g[std::size_t(j)];
+        g[std::size_t(j)] = std::conj(cs[std::size_t(j)]) * g[std::size_t(j)];
+        H[std::size_t(j)] = std::move(h);
+        ++k;
+        stopped = monitor.stop(k, std::abs(g[std::size_t(j) + 1]));
+      }
+      // x += M V y with R y = g
+      std::vector<Scalar> y(static_cast<std::size_t>(j));
+      std::vector<Value> yv(static_cast<std::size_t>(j));
+      for (auto i = j - 1; i >= 0; --i) {
+        Value s = g[std::size_t(i)];
+        for (auto l = i + 1; l < j; ++l) s -= H[std::size_t(l)][std::size_t(i)] * yv[std::size_t(l)];
+        yv[std::size_t(i)] = s / H[std::size_t(i)][std::size_t(i)];
+        y[std::size_t(i)] = yv[std::size_t(i)];
+      }
+      if (j > 0) {
+        if (flexible_) {
+          Z.add(j, y, x);
+        } else {
+          fill(w, 0.0);
+          V.add(j, y, w);
+          M.apply(w, z);
+          axpy(1.0, z, x);
+        }
+      }
+      if (monitor.done()) return;
+      A.residual(b, x, r);                                     // the true residual starts the next cycle
+      beta = norm(r).real();
+      if (beta == 0 || !std::isfinite(beta)) {
+        monitor.stop(k, beta);
+        return;
+      }
+      if (happy && !monitor.stop(k, beta)) {
+        monitor.break_down(Reason::diverged_breakdown, "the Krylov space is exhausted before convergence: the system is singular");
+        return;
+      }
+      if (monitor.done()) return;
+    }
+  }
+
+ private:
+  std::int64_t restart_;
+  bool flexible_;
+};
+
+}  // namespace
+
+MethodEntry gmres_entry() {
+  return {[](Configuration const& c) {
+            auto r = c.reader(table());
+            return std::make_shared<Gmres>(r.integer("ksp_gmres_restart"), false);
+          },
+          &table(), "generalised minimal residuals, restarted; any matrix"};
+}
+
+MethodEntry fgmres_entry() {
+  return {[](Configuration const& c) {
+            auto r = c.reader(table());
+            return std::make_shared<Gmres>(r.integer("ksp_gmres_restart"), true);
+          },
+          &table(), "flexible gmres: the preconditioner may change in every step; twice the memory"};
+}
+
+}  // namespace asterism::krylov

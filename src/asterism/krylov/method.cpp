@@ -1,0 +1,14 @@
+#include "asterism/krylov/method.hpp"
+
+namespace asterism::krylov {
+
+std::map<std::string, MethodEntry> const& methods() {
+  static std::map<std::string, MethodEntry> const all = {
+      {"cg", cg_entry()},           {"gmres", gmres_entry()},           {"fgmres", fgmres_entry()}, {"bicgstab", bicgstab_entry()},
+      {"bcgs", bicgstab_entry()},   {"minres", minres_entry()},         {"chebyshev", chebyshev_entry()},
+      {"preonly", preonly_entry()}, {"richardson", richardson_entry()},
+  };
+  return all;
+}
+
+}  // namespace asterism::krylov

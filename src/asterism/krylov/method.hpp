@@ -1,0 +1,52 @@
+// An iterative method: one per file, written on Vector, Scalar and Operator.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "asterism/base/options.hpp"
+#include "asterism/krylov/monitor.hpp"
+#include "asterism/la/operator.hpp"
+
+namespace asterism::krylov {
+
+using la::Operator;
+
+class Method {
+ public:
+  virtual ~Method() = default;
+  virtual std::string name() const = 0;
+  /// Improves x until monitor.stop(). x holds the initial guess. The monitor is given ||b - A x||,
+  /// or, where norm_is_estimate(), a quantity that the caller verifies.
+  virtual void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const = 0;
+  /// Needs A and M Hermitian positive definite (M only, for minres).
+  virtual bool needs_symmetric_matrix() const { return false; }
+  /// Can work on (n, k) at once.
+  virtual bool blocks_columns() const { return false; }
+  /// M may change from one application to the next.
+  virtual bool flexible() const { return false; }
+};
+
+using MethodFactory = std::function<std::shared_ptr<Method>(Configuration const&)>;
+
+struct MethodEntry {
+  MethodFactory make;
+  OptionTable const* options;
+  std::string about;
+};
+
+/// All methods of this room by their -ksp_type.
+std::map<std::string, MethodEntry> const& methods();
+
+// one per file
+MethodEntry cg_entry();
+MethodEntry gmres_entry();
+MethodEntry fgmres_entry();
+MethodEntry bicgstab_entry();
+MethodEntry minres_entry();
+MethodEntry chebyshev_entry();
+MethodEntry richardson_entry();
+MethodEntry preonly_entry();
+
+}  // namespace asterism::krylov

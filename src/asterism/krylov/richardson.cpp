@@ -1,0 +1,66 @@
+// Richardson iteration x += M (b - A x), and `preonly`: the preconditioner once, as a direct solver is used.
+#include "asterism/krylov/method.hpp"
+
+namespace asterism::krylov {
+namespace {
+
+OptionTable const& table() {
+  static OptionTable const t = {real_option("ksp_richardson_scale", 1, "damping of each step", 0)};
+  return t;
+}
+
+class Richardson final : public Method {
+ public:
+  explicit Richardson(double scale) : scale_(scale) {}
+  std::string name() const override { return "richardson"; }
+  bool blocks_columns() const override { return true; }
+
+  // Per iteration: 1 A, 1 M, 1 message, and 6 n values moved.
+  void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
+    auto r = b.like(), z = b.like();
+    for (std::int64_t k = 0;; ++k) {
+      A.residual(b, x, r);
+      if (monitor.stop(k, norm(r))) return;
+      M.apply(r, z);
+      axpy(select(monitor.active(), scale_, 0.0), z, x);
+    }
+  }
+
+ private:
+  double scale_;
+};
+
+class PreconditionerOnly final : public Method {
+ public:
+  std::string name() const override { return "preonly"; }
+  bool blocks_columns() const override { return true; }
+
+  // 1 M and, to report what was reached, 2 A. One step; a resumed solve makes it iterative refinement.
+  void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
+    auto r = b.like(), z = b.like();
+    A.residual(b, x, r);
+    if (monitor.stop(0, norm(r))) return;
+    M.apply(r, z);
+    axpy(select(monitor.active(), 1.0, 0.0), z, x);
+    A.residual(b, x, r);
+    if (!monitor.stop(1, norm(r))) monitor.break_down(Reason::converged_its, "");
+  }
+};
+
+}  // namespace
+
+MethodEntry richardson_entry() {
+  return {[](Configuration const& c) {
+            auto r = c.reader(table());
+            return std::make_shared<Richardson>(r.real("ksp_richardson_scale"));
+          },
+          &table(), "x += scale M (b - A x): the preconditioner as a solver"};
+}
+
+MethodEntry preonly_entry() {
+  static OptionTable const none;
+  return {[](Configuration const&) { return std::make_shared<PreconditionerOnly>(); }, &none,
+          "applies the preconditioner once: for direct solvers"};
+}
+
+}  // namespace asterism::krylov

@@ -1,0 +1,35 @@
+// A local sparse block in compressed rows: 64-bit row offsets, 32-bit columns, any dtype.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "asterism/base/dtype.hpp"
+#include "asterism/device/array.hpp"
+
+namespace asterism::la {
+
+using device::Array;
+
+struct Csr {
+  Dtype dtype = Dtype::float64;
+  std::int32_t rows = 0, cols = 0;
+  Array offsets;  ///< int64, rows + 1
+  Array columns;  ///< int32, ascending within a row
+  Array values;
+
+  Csr() = default;
+  Csr(Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t nnz);
+  std::int64_t nnz() const { return offsets ? offsets.as<std::int64_t>()[rows] : 0; }
+  std::span<std::int64_t> row_offsets() const { return {offsets.as<std::int64_t>(), std::size_t(rows) + 1}; }
+  std::span<std::int32_t> column_indices() const { return {columns.as<std::int32_t>(), std::size_t(nnz())}; }
+  template <class T>
+  std::span<T> entries() const { return {values.as<T>(), std::size_t(nnz())}; }
+};
+
+/// Rows become columns; columns stay ascending. conjugate: the Hermitian transpose.
+Csr transpose(Csr const& a, bool conjugate = false);
+/// The same pattern (shared) with values in another precision.
+Csr converted(Csr const& a, Dtype dtype);
+
+}  // namespace asterism::la

@@ -1,0 +1,384 @@
+#include "asterism/la/io/matrix_market.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/la/io/text_source.hpp"
+
+namespace asterism::la::io {
+namespace {
+
+using Field = MatrixMarketHeader::Field;
+using Symmetry = MatrixMarketHeader::Symmetry;
+
+std::string_view trimmed(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+  return s;
+}
+
+bool take_integer(std::string_view& s, std::int64_t& v) {
+  s = trimmed(s);
+  if (!s.empty() && s[0] == '+') s.remove_prefix(1);
+  auto const r = std::from_chars(s.data(), s.data() + s.size(), v);
+  if (r.ec != std::errc()) return false;
+  s.remove_prefix(std::size_t(r.ptr - s.data()));
+  return s.empty() || s[0] == ' ' || s[0] == '\t';
+}
+
+bool take_real(std::string_view& s, double& v) {
+  s = trimmed(s);
+  if (!s.empty() && s[0] == '+') s.remove_prefix(1);
+  auto r = std::from_chars(s.data(), s.data() + s.size(), v);
+  if (r.ec == std::errc::result_out_of_range) {  // 1e-400 is 0, as strtod has it
+    v = std::strtod(std::string(s.data(), r.ptr).c_str(), nullptr);
+    r.ec = std::errc();
+  }
+  if (r.ec != std::errc()) return false;
+  if (r.ptr < s.data() + s.size() && (*r.ptr == 'd' || *r.ptr == 'D')) {  // Fortran's 1.0D+00
+    std::string copy(s.substr(0, s.find_first_of(" \t")));
+    std::replace_if(copy.begin(), copy.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
+    auto const q = std::from_chars(copy.data(), copy.data() + copy.size(), v);
+    if (q.ec != std::errc() || q.ptr != copy.data() + copy.size()) return false;
+    s.remove_prefix(copy.size());
+    return true;
+  }
+  s.remove_prefix(std::size_t(r.ptr - s.data()));
+  return s.empty() || s[0] == ' ' || s[0] == '\t';
+}
+
+/// Reads banner, comments and sizes; the source then stands at the first data line.
+MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
+  std::string_view line;
+  ASTERISM_REQUIRE(in.next(line), format, "'{}' is empty; a Matrix Market file begins with %%MatrixMarket.", path);
+  std::vector<std::string> words;
+  std::string word;
+  for (char const c : std::string(line) + " ") {
+    if (c == ' ' || c == '\t') {
+      if (!word.empty()) words.push_back(word);
+      word.clear();
+    } else {
+      word += char(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  ASTERISM_REQUIRE(words.size() >= 5 && words[0] == "%%matrixmarket" && words[1] == "matrix", format,
+                   "'{}', line 1: not a Matrix Market banner. It should read: %%MatrixMarket matrix coordinate real general.", path);
+  MatrixMarketHeader h;
+  auto const pick = [&](std::string const& got, std::initializer_list<char const*> names, char const* what) {
+    int i = 0;
+    std::string all;
+    for (auto const* n : names) {
+      if (got == n) return i;
+      ++i;
+      all += (all.empty() ? "" : ", ") + std::string(n);
+    }
+    fail(ErrorKind::format, "'{}', line 1: {} '{}' is not one of {}.", path, what, got, all);
+  };
+  h.coordinate = pick(words[2], {"coordinate", "array"}, "format") == 0;
+  h.field = Field(pick(words[3] == "double" ? "real" : words[3], {"real", "complex", "integer", "pattern"}, "field"));
+  h.symmetry = Symmetry(pick(words[4], {"general", "symmetric", "skew-symmetric", "hermitian"}, "symmetry"));
+  for (;;) {
+    ASTERISM_REQUIRE(in.next(line), format, "'{}' ends before the line with the sizes.", path);
+    line = trimmed(line);
+    if (!line.empty() && line[0] != '%') break;
+  }
+  auto rest = line;
+  bool ok = take_integer(rest, h.rows) && take_integer(rest, h.cols);
+  if (h.coordinate) ok = ok && take_integer(rest, h.entries);
+  ASTERISM_REQUIRE(ok && trimmed(rest).empty() && h.rows >= 0 && h.cols >= 0 && h.entries >= 0, format,
+                   "'{}', line {}: '{}' should be {}.", path, in.line_number(), line, h.coordinate ? "rows, columns, entries" : "rows, columns");
+  if (h.symmetry != Symmetry::general)
+    ASTERISM_REQUIRE(h.rows == h.cols, format, "'{}', line {}: a symmetric matrix cannot be {} x {}.", path, in.line_number(), h.rows, h.cols);
+  if (!h.coordinate) {
+    auto const n = h.rows;
+    h.entries = h.symmetry == Symmetry::general ? checked_product(n, h.cols, "array file")
+                : h.symmetry == Symmetry::skew  ? n * (n - 1) / 2
+                                                : n * (n + 1) / 2;
+  } else if (h.rows > 0 && h.cols > 0) {
+    ASTERISM_REQUIRE(double(h.entries) <= double(h.rows) * double(h.cols) * 4, format, "'{}', line {}: {} entries do not fit in a {} x {} matrix.",
+                     path, in.line_number(), h.entries, h.rows, h.cols);
+  }
+  return h;
+}
+
+/// Calls f(line, line number) for my share of the data lines; returns the data lines of all ranks.
+/// Blank lines and comments do not count. Collective through `comm` only for plain files.
+template <class F>
+std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeader const& h, comm::Communicator const& comm,
+                      std::optional<Error>& error, F const& f) {
+  auto const header_lines = in.line_number();
+  auto const is_data = [](std::string_view s) { return !s.empty() && s[0] != '%'; };
+  std::string_view line;
+  std::int64_t seen = 0;
+  if (in.compressed() || comm.size() == 1) {
+    auto const first = h.entries / comm.size() * comm.rank() + std::min<std::int64_t>(comm.rank(), h.entries % comm.size());
+    auto const last = h.entries / comm.size() * (comm.rank() + 1) + std::min<std::int64_t>(comm.rank() + 1, h.entries % comm.size());
+    try {
+      // every rank reads to the end, so that a cut-off file is seen by all
+      while (in.next(line)) {
+        line = trimmed(line);
+        if (!is_data(line)) continue;
+        if (seen >= first && seen < last) f(line, in.line_number());
+        ++seen;
+      }
+    } catch (Error const& e) {
+      error = e;
+    }
+    return seen;
+  }
+  auto const data = in.position(), size = TextSource::file_size(path);
+  auto const cut = [&](std::int64_t r) { return data + (size - data) / comm.size() * r; };
+  auto const begin = comm.rank() == 0 ? data : cut(comm.rank());
+  auto const end = comm.rank() + 1 == comm.size() ? size : cut(comm.rank() + 1);
+  std::vector<std::pair<std::int64_t, std::string>> wrong;  // lines that failed, by their place in my share
+  std::int64_t lines = 0;
+  in.seek(begin);
+  while (in.position() < end && in.next(line)) {
+    ++lines;
+    line = trimmed(line);
+    if (!is_data(line)) continue;
+    ++seen;
+    if (wrong.empty()) {
+      try {
+        f(line, -1);
+      } catch (Error const& e) {
+        wrong.emplace_back(lines, std::string(line));
+      }
+    }
+  }
+  auto const before = comm.exclusive_sum(lines);
+  if (!wrong.empty()) {
+    try {
+      f(wrong[0].second, header_lines + before + wrong[0].first);
+    } catch (Error const& e) {
+      error = e;
+    }
+  }
+  return comm.sum(seen);
+}
+
+struct Coordinates {
+  std::vector<std::int64_t> i, j;
+  std::vector<double> values;           // real
+  std::vector<Complex<double>> complex_values;
+};
+
+Coordinates read_coordinates(std::string const& path, comm::Communicator const& comm, MatrixMarketHeader& h) {
+  Coordinates out;
+  std::optional<Error> error;
+  std::unique_ptr<TextSource> in;
+  comm::agree(comm, [&] {
+    in = std::make_unique<TextSource>(path);
+    h = parse_header(*in, path);
+  });
+  // a header is somebody's claim: memory is reserved for what the file can hold at most
+  auto const expected = std::min(h.entries, in->compressed() ? h.entries : TextSource::file_size(path) / 4) / comm.size() + 1;
+  auto const reserve = std::min<std::int64_t>(expected, 1 << 26) * (h.symmetry == Symmetry::general ? 1 : 2);
+  out.i.reserve(std::size_t(reserve));
+  out.j.reserve(std::size_t(reserve));
+  bool const is_complex_field = h.field == Field::complex;
+  auto const put = [&](std::int64_t i, std::int64_t j, double re, double im) {
+    out.i.push_back(i);
+    out.j.push_back(j);
+    if (is_complex_field) out.complex_values.push_back({re, im});
+    else out.values.push_back(re);
+  };
+  auto const parse = [&](std::string_view line, std::int64_t number) {
+    auto rest = line;
+    std::int64_t i = 0, j = 0;
+    double re = 1, im = 0;
+    bool ok = take_integer(rest, i) && take_integer(rest, j);
+    if (ok && h.field != Field::pattern) ok = take_real(rest, re);
+    if (ok && is_complex_field) ok = take_real(rest, im);
+    ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be {}.", path, number, line.substr(0, 60),
+                     h.field == Field::pattern ? "row, column" : is_complex_field ? "row, column, real part, imaginary part" : "row, column, value");
+    ASTERISM_REQUIRE(i >= 1 && i <= h.rows && j >= 1 && j <= h.cols, format, "'{}', line {}: entry ({}, {}) is outside the {} x {} matrix (indices start at 1).",
+                     path, number, i, j, h.rows, h.cols);
+    put(i - 1, j - 1, re, im);
+    if (h.symmetry != Symmetry::general && i != j)
+      put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re, h.symmetry == Symmetry::hermitian ? -im : h.symmetry == Symmetry::skew ? -im : im);
+  };
+  auto const lines = my_lines(*in, path, h, comm, error, parse);
+  if (!error && lines != h.entries)
+    error = Error(ErrorKind::format, format("'{}' announces {} entries but holds {}: the file is {}.", path, h.entries, lines, lines < h.entries ? "truncated" : "longer than its header says"));
+  comm::agree_on(comm, error);
+  return out;
+}
+
+/// An array file's values in file order (column by column), on every rank.
+std::vector<Complex<double>> read_array(std::string const& path, comm::Communicator const& comm, MatrixMarketHeader& h) {
+  std::vector<Complex<double>> values;
+  comm::agree(comm, [&] {
+    TextSource in(path);
+    h = parse_header(in, path);
+    std::string_view line;
+    while (in.next(line)) {
+      line = trimmed(line);
+      if (line.empty() || line[0] == '%') continue;
+      auto rest = line;
+      double re = 0, im = 0;
+      bool const ok = take_real(rest, re) && (h.field != Field::complex || take_real(rest, im));
+      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, in.line_number(), line.substr(0, 60));
+      values.push_back({re, im});
+    }
+    ASTERISM_REQUIRE(std::int64_t(values.size()) == h.entries, format, "'{}' announces {} x {} values but holds {}.", path, h.rows, h.cols, values.size());
+  });
+  return values;
+}
+
+/// (row, column) of every value of an array file.
+template <class F>
+void each_of_array(MatrixMarketHeader const& h, std::vector<Complex<double>> const& values, F const& f) {
+  std::size_t at = 0;
+  for (std::int64_t j = 0; j < h.cols; ++j)
+    for (std::int64_t i = h.symmetry == Symmetry::general ? 0 : h.symmetry == Symmetry::skew ? j + 1 : j; i < h.rows; ++i) {
+      auto const v = values[at++];
+      f(i, j, v);
+      if (h.symmetry != Symmetry::general && i != j)
+        f(j, i, h.symmetry == Symmetry::symmetric ? v : h.symmetry == Symmetry::skew ? -v : conj(v));
+    }
+}
+
+Layout blocked_layout(comm::Communicator const& comm, std::int64_t n, std::int64_t bs) {
+  ASTERISM_REQUIRE(bs >= 1 && n % bs == 0, shape, "block size {} does not divide {} rows.", bs, n);
+  auto const nodes = Layout::even(comm, n / bs);
+  auto offsets = nodes.offsets();
+  for (auto& o : offsets) o *= bs;
+  return Layout::from_offsets(comm, std::move(offsets));
+}
+
+}  // namespace
+
+MatrixMarketHeader read_matrix_market_header(std::string const& path) {
+  TextSource in(path);
+  return parse_header(in, path);
+}
+
+Matrix read_matrix_market(std::string const& path, comm::Communicator const& comm, std::int64_t block_size) {
+  static int const event = profile::event("ReadMatrix");
+  profile::Scope const scope(event);
+  MatrixMarketHeader h;
+  comm::agree(comm, [&] { h = read_matrix_market_header(path); });
+  auto const rows = blocked_layout(comm, h.rows, block_size);
+  auto const cols = h.rows == h.cols ? rows : Layout::even(comm, h.cols);
+  if (!h.coordinate) {
+    auto const values = read_array(path, comm, h);
+    std::vector<std::int64_t> i, j;
+    std::vector<Complex<double>> v;
+    if (comm.rank() == 0)
+      each_of_array(h, values, [&](std::int64_t r, std::int64_t c, Complex<double> x) { i.push_back(r), j.push_back(c), v.push_back(x); });
+    if (h.dtype() == Dtype::complex128) return Matrix::from_coo(rows, cols, h.dtype(), i, j, v.data());
+    std::vector<double> re;
+    for (auto const& x : v) re.push_back(x.re);
+    return Matrix::from_coo(rows, cols, h.dtype(), i, j, re.data());
+  }
+  auto const c = read_coordinates(path, comm, h);
+  void const* v = c.values.data();
+  if (h.field == Field::complex) v = c.complex_values.data();
+  return Matrix::from_coo(rows, cols, h.dtype(), c.i, c.j, v);
+}
+
+Vector read_matrix_market_vector(std::string const& path, Layout const& layout) {
+  MatrixMarketHeader h;
+  comm::agree(layout.comm(), [&] { h = read_matrix_market_header(path); });
+  std::vector<std::int64_t> i, j;
+  std::vector<Complex<double>> v;
+  bool const row_vector = h.rows == 1 && h.cols == layout.global_size() && h.cols > 1;
+  auto const n = row_vector ? h.cols : h.rows, k = row_vector ? 1 : h.cols;
+  ASTERISM_REQUIRE(n == layout.global_size(), shape, "'{}' holds {} x {} values where {} rows are needed.", path, h.rows, h.cols, layout.global_size());
+  ASTERISM_REQUIRE(k >= 1, shape, "'{}' holds no columns.", path);
+  if (h.coordinate) {
+    auto const c = read_coordinates(path, comm::Communicator(), h);
+    i = c.i, j = c.j;
+    for (std::size_t e = 0; e < i.size(); ++e) v.push_back(h.field == Field::complex ? c.complex_values[e] : Complex<double>(c.values[e]));
+  } else {
+    auto const values = read_array(path, layout.comm(), h);
+    each_of_array(h, values, [&](std::int64_t r, std::int64_t c, Complex<double> x) { i.push_back(r), j.push_back(c), v.push_back(x); });
+  }
+  if (row_vector) std::swap(i, j);
+  Vector x(layout, h.dtype(), k);
+  fill(x, 0.0);
+  with_dtype(h.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t e = 0; e < i.size(); ++e)
+      if (layout.owns(i[e])) x.host<T>()[std::size_t((i[e] - layout.begin()) * k + j[e])] += from_complex<T>({v[e].re, v[e].im});
+  });
+  return x;
+}
+
+namespace {
+/// All lines of all ranks through rank 0, into a file beside, renamed when it is whole.
+void write_lines(std::string const& path, comm::Communicator const& comm, std::string const& header, std::string const& mine) {
+  std::optional<Error> error;
+  auto const all = comm.all_gather_bytes(std::as_bytes(std::span<char const>(mine.data(), mine.size())));
+  if (comm.rank() == 0) {
+    auto const beside = path + ".part";
+    std::FILE* f = std::fopen(beside.c_str(), "wb");
+    bool ok = f && std::fwrite(header.data(), 1, header.size(), f) == header.size() && std::fwrite(all.data(), 1, all.size(), f) == all.size();
+    ok = f && std::fclose(f) == 0 && ok;
+    ok = ok && std::rename(beside.c_str(), path.c_str()) == 0;
+    if (!ok) {
+      error = Error(ErrorKind::file, format("'{}' cannot be written: {}.", path, std::strerror(errno)));
+      std::remove(beside.c_str());
+    }
+  }
+  comm::agree_on(comm, error);
+}
+
+void put_number(std::string& out, double v) {
+  char b[40];
+  auto const r = std::to_chars(b, b + sizeof b, v);
+  out.append(b, r.ptr);
+}
+template <class T>
+void put_value(std::string& out, T v) {
+  put_number(out, double(real(v)));
+  if constexpr (is_complex_v<T>) {
+    out += ' ';
+    put_number(out, double(imag(v)));
+  }
+}
+}  // namespace
+
+void write_matrix_market(std::string const& path, Vector const& x) {
+  auto const k = x.columns();
+  std::string const field = is_complex(x.dtype()) ? "complex" : "real";
+  // the array format goes column by column, so the columns of all ranks are written one after the other
+  std::string all;
+  for (std::int64_t j = 0; j < k; ++j) {
+    std::string mine;
+    with_dtype(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const v = x.host<T>();
+      for (std::int64_t i = 0; i < x.local_size(); ++i) {
+        put_value(mine, v[std::size_t(i * k + j)]);
+        mine += '\n';
+      }
+    });
+    auto const column = x.comm().all_gather_bytes(std::as_bytes(std::span<char const>(mine.data(), mine.size())));
+    if (x.comm().rank() == 0) all.append(reinterpret_cast<char const*>(column.data()), column.size());
+  }
+  write_lines(path, x.comm(), format("%%MatrixMarket matrix array {} general\n{} {}\n", field, x.global_size(), k), all);
+}
+
+void write_matrix_market(std::string const& path, Matrix const& A) {
+  auto const rows = A.to_rows();
+  std::string mine;
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
+      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
+        mine += std::to_string(A.range().begin() + std::int64_t(r) + 1) + ' ' + std::to_string(rows.columns[std::size_t(p)] + 1) + ' ';
+        put_value(mine, rows.values.as<T>()[p]);
+        mine += '\n';
+      }
+  });
+  write_lines(path, A.comm(), format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n", is_complex(A.dtype()) ? "complex" : "real", A.global_rows(), A.global_cols(), A.nnz()), mine);
+}
+
+}  // namespace asterism::la::io

@@ -1,0 +1,140 @@
+#include "asterism/la/io/text_source.hpp"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "asterism/base/error.hpp"
+
+namespace asterism::la::io {
+namespace {
+
+constexpr std::size_t piece = std::size_t(4) << 20;
+
+// zlib's gz* interface, from the libz.so.1 that every Linux has: no headers needed to build.
+struct Zlib {
+  void* (*open)(char const*, char const*);
+  int (*read)(void*, void*, unsigned);
+  int (*close)(void*);
+  char const* (*error)(void*, int*);
+  int (*buffer)(void*, unsigned);
+};
+
+Zlib const& zlib() {
+  static Zlib const z = [] {
+    void* lib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!lib) lib = dlopen("libz.so", RTLD_NOW | RTLD_LOCAL);
+    ASTERISM_REQUIRE(lib, unsupported, "reading .gz needs zlib (libz.so.1), which is not on this machine. Install zlib1g, or gunzip the file.");
+    Zlib t;
+    t.open = reinterpret_cast<decltype(t.open)>(dlsym(lib, "gzopen"));
+    t.read = reinterpret_cast<decltype(t.read)>(dlsym(lib, "gzread"));
+    t.close = reinterpret_cast<decltype(t.close)>(dlsym(lib, "gzclose"));
+    t.error = reinterpret_cast<decltype(t.error)>(dlsym(lib, "gzerror"));
+    t.buffer = reinterpret_cast<decltype(t.buffer)>(dlsym(lib, "gzbuffer"));
+    ASTERISM_REQUIRE(t.open && t.read && t.close && t.error && t.buffer, unsupported, "this machine's zlib lacks the gz interface.");
+    return t;
+  }();
+  return z;
+}
+
+}  // namespace
+
+std::int64_t TextSource::file_size(std::string const& path) {
+  struct stat s;
+  ASTERISM_REQUIRE(::stat(path.c_str(), &s) == 0, file, "'{}' cannot be opened: {}.", path, std::strerror(errno));
+  ASTERISM_REQUIRE(!S_ISDIR(s.st_mode), file, "'{}' is a folder, not a file.", path);
+  return s.st_size;
+}
+
+TextSource::TextSource(std::string const& path) : path_(path), buffer_(piece) {
+  file_size(path);
+  std::FILE* f = std::fopen(path.c_str(), "rb");
+  ASTERISM_REQUIRE(f, file, "'{}' cannot be opened: {}.", path, std::strerror(errno));
+  unsigned char magic[2] = {0, 0};
+  gzip_ = std::fread(magic, 1, 2, f) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  if (!gzip_) {
+    std::rewind(f);
+    file_ = f;
+    return;
+  }
+  std::fclose(f);
+  file_ = zlib().open(path.c_str(), "rb");
+  ASTERISM_REQUIRE(file_, file, "'{}' cannot be opened as gzip.", path);
+  zlib().buffer(file_, 1 << 18);
+}
+
+TextSource::~TextSource() {
+  if (!file_) return;
+  if (gzip_) zlib().close(file_);
+  else std::fclose(static_cast<std::FILE*>(file_));
+}
+
+bool TextSource::fill() {
+  if (end_) return false;
+  std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
+  filled_ -= begin_;
+  begin_ = 0;
+  if (filled_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
+  std::size_t const room = buffer_.size() - filled_;
+  std::int64_t got;
+  if (gzip_) {
+    got = zlib().read(file_, buffer_.data() + filled_, unsigned(std::min<std::size_t>(room, piece)));
+    int code = 0;
+    char const* text = zlib().error(file_, &code);
+    // -5 (Z_BUF_ERROR) with data still expected: the stream ends too early
+    ASTERISM_REQUIRE(got >= 0 && (code >= 0 || code == 1), format, "'{}' is a damaged or truncated gzip file after line {}: {}.", path_, line_, text);
+  } else {
+    got = std::int64_t(std::fread(buffer_.data() + filled_, 1, room, static_cast<std::FILE*>(file_)));
+    ASTERISM_REQUIRE(!std::ferror(static_cast<std::FILE*>(file_)), file, "'{}' cannot be read further after line {}.", path_, line_);
+  }
+  if (got == 0) end_ = true;
+  filled_ += std::size_t(got);
+  return got > 0;
+}
+
+bool TextSource::next(std::string_view& line) {
+  for (;;) {
+    auto const* start = buffer_.data() + begin_;
+    auto const* nl = static_cast<char const*>(std::memchr(start, '\n', filled_ - begin_));
+    if (!nl && fill()) continue;
+    if (!nl) {
+      if (begin_ == filled_) return false;
+      nl = buffer_.data() + filled_;
+      start = buffer_.data() + begin_;
+    }
+    line = {start, std::size_t(nl - start)};
+    std::size_t const used = std::min(line.size() + 1, filled_ - begin_);
+    begin_ += used;
+    consumed_ += std::int64_t(used);
+    ++line_;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    return true;
+  }
+}
+
+std::int64_t TextSource::skip(std::int64_t n) {
+  std::string_view line;
+  std::int64_t done = 0;
+  while (done < n && next(line)) ++done;
+  return done;
+}
+
+void TextSource::seek(std::int64_t offset) {
+  ASTERISM_ASSERT(!gzip_);
+  begin_ = filled_ = 0;
+  end_ = false;
+  line_ = 0;
+  auto const at = offset > 0 ? offset - 1 : 0;
+  ASTERISM_REQUIRE(fseeko(static_cast<std::FILE*>(file_), at, SEEK_SET) == 0, file, "'{}' cannot be read at byte {}.", path_, at);
+  consumed_ = at;
+  if (offset > 0) {  // the line that holds byte offset - 1 belongs to whoever came before
+    std::string_view line;
+    next(line);
+    line_ = 0;
+  }
+}
+
+}  // namespace asterism::la::io

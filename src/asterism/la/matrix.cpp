@@ -1,0 +1,447 @@
+#include "asterism/la/matrix.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/exchange.hpp"
+
+namespace asterism::la {
+
+using comm::StarForest;
+
+struct Matrix::Data {
+  Layout rows, columns;
+  Dtype dtype = Dtype::float64;
+  Csr diagonal, coupling;
+  std::vector<std::int64_t> ghosts;
+  StarForest halo;
+  std::int64_t global_nnz = 0, local_nnz = 0;
+  bool product_only = false;
+  std::int64_t block_size = 1;
+  Vector near_null_space;
+  std::optional<Product> diagonal_product, coupling_product;
+  struct Transposed {
+    Product diagonal, coupling;
+  };
+  std::optional<Transposed> transposed[2];  // plain, conjugated
+
+  Product const& whole() {
+    if (!diagonal_product) diagonal_product.emplace(diagonal);
+    return *diagonal_product;
+  }
+  Product const& rest() {
+    if (!coupling_product) coupling_product = Product::coupling(coupling);
+    return *coupling_product;
+  }
+};
+
+namespace {
+
+/// Sorts each row by column and sums repeats, in place; returns the new number of entries.
+template <class T>
+std::int64_t sort_and_sum_rows(std::vector<std::int64_t>& offsets, std::vector<std::int64_t>& columns, std::vector<T>& values) {
+  std::vector<std::pair<std::int64_t, T>> row;
+  std::int64_t out = 0;
+  for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+    auto const begin = offsets[r], end = offsets[r + 1];
+    row.clear();
+    for (auto p = begin; p < end; ++p) row.emplace_back(columns[std::size_t(p)], values[std::size_t(p)]);
+    std::stable_sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    offsets[r] = out;
+    for (std::size_t e = 0; e < row.size(); ++e) {
+      if (e > 0 && row[e].first == row[e - 1].first) {
+        values[std::size_t(out - 1)] += row[e].second;
+      } else {
+        columns[std::size_t(out)] = row[e].first;
+        values[std::size_t(out)] = row[e].second;
+        ++out;
+      }
+    }
+  }
+  offsets.back() = out;
+  return out;
+}
+
+/// Splits sorted rows into the block of my columns and the rest.
+template <class T, class I>
+void split_blocks(Layout const& columns, std::int32_t rows, I const* offsets, I const* col, T const* val, Csr& diagonal,
+                  Csr& coupling, std::vector<std::int64_t>& ghosts) {
+  auto const c0 = columns.begin(), c1 = columns.end();
+  auto const local_columns = checked_local_index(columns.local_size(), "columns of one rank");
+  std::int64_t inside = 0;
+  auto const nnz = std::int64_t(offsets[rows]);
+  for (std::int64_t p = 0; p < nnz; ++p) {
+    auto const c = std::int64_t(col[p]);
+    if (c >= c0 && c < c1) ++inside;
+    else ghosts.push_back(c);
+  }
+  std::sort(ghosts.begin(), ghosts.end());
+  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  diagonal = Csr(dtype_v<T>, rows, local_columns, inside);
+  coupling = Csr(dtype_v<T>, rows, checked_local_index(std::int64_t(ghosts.size()), "ghost columns of one rank"), nnz - inside);
+  std::int64_t d = 0, o = 0;
+  auto* dp = diagonal.offsets.as<std::int64_t>();
+  auto* op = coupling.offsets.as<std::int64_t>();
+  auto* dc = diagonal.columns.as<std::int32_t>();
+  auto* oc = coupling.columns.as<std::int32_t>();
+  auto* dv = diagonal.values.as<T>();
+  auto* ov = coupling.values.as<T>();
+  for (std::int32_t r = 0; r < rows; ++r) {
+    dp[r] = d;
+    op[r] = o;
+    for (auto p = offsets[r]; p < offsets[r + 1]; ++p) {
+      auto const c = std::int64_t(col[p]);
+      if (c >= c0 && c < c1) {
+        dc[d] = std::int32_t(c - c0);
+        dv[d++] = val[p];
+      } else {
+        oc[o] = std::int32_t(std::lower_bound(ghosts.begin(), ghosts.end(), c) - ghosts.begin());
+        ov[o++] = val[p];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagonal, Csr coupling, std::vector<std::int64_t> ghosts) {
+  Matrix m;
+  m.data_ = std::make_shared<Data>();
+  auto& d = *m.data_;
+  d.rows = rows;
+  d.columns = columns;
+  d.dtype = diagonal.dtype;
+  d.local_nnz = diagonal.nnz() + coupling.nnz();
+  d.diagonal = std::move(diagonal);
+  d.coupling = std::move(coupling);
+  d.ghosts = std::move(ghosts);
+  d.halo = StarForest::from_layout(columns, d.ghosts);
+  d.global_nnz = rows.comm().sum(d.local_nnz);
+  return m;
+}
+
+template <class I>
+Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype, std::span<I const> offsets,
+                         std::span<I const> cols, void const* values) {
+  static int const event = profile::event("MatAssemble");
+  profile::Scope const scope(event);
+  auto const n = rows.local_size();
+  bool sorted = true;
+  comm::agree(rows.comm(), [&] {
+    ASTERISM_REQUIRE(std::int64_t(offsets.size()) == n + 1, shape, "from_rows: {} row offsets for {} local rows; {} are needed.",
+                     offsets.size(), n, n + 1);
+    ASTERISM_REQUIRE(offsets[0] == 0 && std::int64_t(offsets[std::size_t(n)]) <= std::int64_t(cols.size()), shape,
+                     "from_rows: row offsets run from {} to {}, but there are {} columns given.", offsets[0], offsets[std::size_t(n)],
+                     cols.size());
+    checked_local_index(n, "rows of one rank");
+    auto const width = columns.global_size();
+    for (std::int64_t r = 0; r < n; ++r) {
+      ASTERISM_REQUIRE(offsets[std::size_t(r)] <= offsets[std::size_t(r) + 1], value, "from_rows: row offsets decrease at local row {} ({} to {}).",
+                       r, offsets[std::size_t(r)], offsets[std::size_t(r) + 1]);
+      std::int64_t last = -1;
+      for (auto p = offsets[std::size_t(r)]; p < offsets[std::size_t(r) + 1]; ++p) {
+        auto const c = std::int64_t(cols[std::size_t(p)]);
+        ASTERISM_REQUIRE(c >= 0 && c < width, value, "from_rows: global row {} has column {} outside [0, {}).", rows.begin() + r, c, width);
+        if (c <= last) sorted = false;
+        last = c;
+      }
+    }
+  });
+  Csr diagonal, coupling;
+  std::vector<std::int64_t> ghosts;
+  with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const* v = static_cast<T const*>(values);
+    if (sorted) {
+      split_blocks<T, I>(columns, std::int32_t(n), offsets.data(), cols.data(), v, diagonal, coupling, ghosts);
+    } else {
+      std::vector<std::int64_t> ptr(offsets.begin(), offsets.end()), col(cols.begin(), cols.begin() + offsets[std::size_t(n)]);
+      std::vector<T> val(v, v + offsets[std::size_t(n)]);
+      sort_and_sum_rows(ptr, col, val);
+      split_blocks<T, std::int64_t>(columns, std::int32_t(n), ptr.data(), col.data(), val.data(), diagonal, coupling, ghosts);
+    }
+  });
+  return from_blocks(rows, columns, std::move(diagonal), std::move(coupling), std::move(ghosts));
+}
+
+template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int32_t const>, std::span<std::int32_t const>, void const*);
+template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int64_t const>, std::span<std::int64_t const>, void const*);
+
+Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<std::int64_t const> i,
+                        std::span<std::int64_t const> j, void const* values) {
+  auto const& comm = rows.comm();
+  comm::agree(comm, [&] {
+    ASTERISM_REQUIRE(i.size() == j.size(), shape, "coo: {} row indices but {} column indices.", i.size(), j.size());
+    for (std::size_t e = 0; e < i.size(); ++e)
+      ASTERISM_REQUIRE(i[e] < rows.global_size() && j[e] < columns.global_size(), value,
+                       "coo: entry {} is at ({}, {}), outside the {} x {} matrix.", e, i[e], j[e], rows.global_size(), columns.global_size());
+  });
+  return with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const* v = static_cast<T const*>(values);
+    struct Entry {
+      std::int64_t i, j;
+      T v;
+    };
+    std::vector<comm::Parcel> parcels;
+    if (comm.size() > 1) {
+      std::vector<std::vector<Entry>> to(static_cast<std::size_t>(comm.size()));
+      for (std::size_t e = 0; e < i.size(); ++e)
+        if (i[e] >= 0 && j[e] >= 0) to[std::size_t(rows.owner(i[e]))].push_back({i[e], j[e], v[e]});
+      for (int r = 0; r < comm.size(); ++r)
+        if (!to[std::size_t(r)].empty()) {
+          comm::Parcel p{r, {}};
+          comm::append<Entry>(p.data, to[std::size_t(r)]);
+          parcels.push_back(std::move(p));
+        }
+      parcels = comm::exchange(comm, std::move(parcels));
+    }
+    // counting sort by row keeps the order (rank, position)
+    std::vector<std::int64_t> ptr(std::size_t(rows.local_size()) + 1, 0);
+    auto const each = [&](auto const& f) {
+      if (comm.size() == 1) {
+        for (std::size_t e = 0; e < i.size(); ++e)
+          if (i[e] >= 0 && j[e] >= 0) f(i[e], j[e], v[e]);
+      } else {
+        for (auto const& p : parcels)
+          for (std::size_t e = 0; e < p.data.size() / sizeof(Entry); ++e) {
+            Entry entry;
+            std::memcpy(&entry, p.data.data() + e * sizeof(Entry), sizeof(Entry));
+            f(entry.i, entry.j, entry.v);
+          }
+      }
+    };
+    each([&](std::int64_t r, std::int64_t, T) { ++ptr[std::size_t(r - rows.begin()) + 1]; });
+    std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
+    std::vector<std::int64_t> col(static_cast<std::size_t>(ptr.back())), next(ptr.begin(), ptr.end() - 1);
+    std::vector<T> val(static_cast<std::size_t>(ptr.back()));
+    each([&](std::int64_t r, std::int64_t c, T x) {
+      auto const at = std::size_t(next[std::size_t(r - rows.begin())]++);
+      col[at] = c;
+      val[at] = x;
+    });
+    parcels.clear();
+    return from_rows<std::int64_t>(rows, columns, dtype, ptr, col, val.data());
+  });
+}
+
+Layout const& Matrix::range() const { return data_->rows; }
+Layout const& Matrix::domain() const { return data_->columns; }
+Dtype Matrix::dtype() const { return data_->dtype; }
+std::int64_t Matrix::local_nnz() const { return data_->local_nnz; }
+std::int64_t Matrix::nnz() const { return data_->global_nnz; }
+Csr const& Matrix::diagonal_block() const {
+  ASTERISM_ASSERT(!data_->product_only);
+  return data_->diagonal;
+}
+Csr const& Matrix::coupling_block() const {
+  ASTERISM_ASSERT(!data_->product_only);
+  return data_->coupling;
+}
+std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
+StarForest const& Matrix::halo() const { return data_->halo; }
+std::string_view Matrix::storage_name() const { return data_->whole().storage_name(); }
+
+std::size_t Matrix::memory_bytes() const {
+  std::size_t b = data_->ghosts.size() * 8;
+  if (!data_->product_only)
+    for (auto const* c : {&data_->diagonal, &data_->coupling}) b += c->offsets.bytes() + c->columns.bytes() + c->values.bytes();
+  if (data_->diagonal_product && (data_->product_only || data_->diagonal_product->storage() == Product::Storage::row_pattern))
+    b += data_->diagonal_product->memory_bytes();
+  return b;
+}
+
+std::string Matrix::describe() const {
+  return format("{} x {} matrix, {} entries, {}, on {} rank(s)", global_rows(), global_cols(), nnz(), name_of(dtype()), comm().size());
+}
+
+namespace {
+struct HaloFlight {
+  StarForest::Flight flight;
+};
+}  // namespace
+
+void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const {
+  auto& d = *data_;
+  require_layout(x, d.columns, d.dtype, "matrix product");
+  require_layout(y, d.rows, d.dtype, "matrix product");
+  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "matrix product: x has {} columns, y has {}.", x.columns(), y.columns());
+  ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
+                   "matrix product: x and y are the same vector; they must differ.");
+  auto const k = x.columns();
+  auto const& product = d.whole();
+  double const scalar = double(size_of(d.dtype));
+  profile::Scope const scope(profile::event(name),
+                             product.bytes(k) + double(d.coupling.nnz()) * (scalar + 4) + (b ? scalar * double(k * y.local_size()) : 0) +
+                                 (w ? scalar * double(y.local_size()) : 0),
+                             2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
+  auto const& ctx = y.context();
+  if (comm().size() == 1) {
+    product.run(ctx, whole, k, x.data(), y.data(), b, w);
+    return;
+  }
+  // my columns are multiplied while the others' values travel
+  Array const ghost(d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  auto flight = std::make_shared<HaloFlight>();
+  with_dtype(d.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit(ctx, [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
+                   device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(ghost));
+    product.run(ctx, whole, k, x.data(), y.data(), b, w);
+    device::submit(ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); },
+                   device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::update<T>(ghost));
+  });
+  if (!d.ghosts.empty()) d.rest().run(ctx, rest, k, ghost, y.data(), b, w);
+}
+
+void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y, {}, {}); }
+
+void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
+  require_layout(b, range(), dtype(), "residual");
+  product("MatResidual", Epilogue::residual, Epilogue::subtract, x, r, b.data(), {});
+}
+
+void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
+  product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, b.data(), w.data());
+}
+
+void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  auto& d = *data_;
+  ASTERISM_ASSERT(!d.product_only);
+  require_layout(x, d.rows, d.dtype, "transposed product");
+  require_layout(y, d.columns, d.dtype, "transposed product");
+  conjugate = conjugate && is_complex(d.dtype);
+  auto& t = d.transposed[conjugate];
+  if (!t) t.emplace(Data::Transposed{Product(la::transpose(d.diagonal, conjugate)), Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
+  auto const k = x.columns();
+  static int const event = profile::event("MatMultTranspose");
+  profile::Scope const scope(event, t->diagonal.bytes(k) + t->coupling.bytes(k), 2 * double(d.local_nnz * k));
+  auto const& ctx = y.context();
+  t->diagonal.run(ctx, Epilogue::assign, k, x.data(), y.data());
+  if (comm().size() == 1) return;
+  Array const ghost(d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  t->coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
+  with_dtype(d.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit(ctx, [halo = d.halo, k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
+                   device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
+  });
+}
+
+Vector Matrix::diagonal() const {
+  ASTERISM_REQUIRE(data_->rows.fits(data_->columns), shape, "diagonal: the matrix is {} x {} and not laid out as a square one.",
+                   global_rows(), global_cols());
+  Vector v(range(), dtype());
+  with_dtype(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const ptr = data_->diagonal.row_offsets();
+    auto const col = data_->diagonal.column_indices();
+    auto const val = data_->diagonal.template entries<T>();
+    auto const out = v.host<T>();
+    for (std::int32_t r = 0; r < data_->diagonal.rows; ++r) {
+      auto const b = col.begin() + ptr[std::size_t(r)], e = col.begin() + ptr[std::size_t(r) + 1];
+      auto const it = std::lower_bound(b, e, r);
+      out[std::size_t(r)] = it != e && *it == r ? val[std::size_t(it - col.begin())] : T(0);
+    }
+  });
+  return v;
+}
+
+double Matrix::scaled_row_sum_norm(Vector const* s) const {
+  double worst = 0;
+  with_dtype(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const dp = data_->diagonal.row_offsets(), op = data_->coupling.row_offsets();
+    auto const dv = data_->diagonal.template entries<T>(), ov = data_->coupling.template entries<T>();
+    for (std::size_t r = 0; r < std::size_t(data_->diagonal.rows); ++r) {
+      double sum = 0;
+      for (auto p = dp[r]; p < dp[r + 1]; ++p) sum += double(magnitude(dv[std::size_t(p)]));
+      for (auto p = op[r]; p < op[r + 1]; ++p) sum += double(magnitude(ov[std::size_t(p)]));
+      worst = std::max(worst, s ? sum * double(magnitude(s->data().as<T>()[r])) : sum);
+    }
+  });
+  return comm().max(worst);
+}
+
+GlobalRows Matrix::to_rows() const {
+  auto const& d = *data_;
+  ASTERISM_ASSERT(!d.product_only);
+  GlobalRows out;
+  out.dtype = d.dtype;
+  out.values = Array(std::size_t(d.local_nnz) * size_of(d.dtype));
+  out.columns.resize(std::size_t(d.local_nnz));
+  out.offsets.assign(std::size_t(d.diagonal.rows) + 1, 0);
+  auto const c0 = d.columns.begin();
+  with_dtype(d.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const dp = d.diagonal.row_offsets(), op = d.coupling.row_offsets();
+    auto const dc = d.diagonal.column_indices(), oc = d.coupling.column_indices();
+    auto const dv = d.diagonal.template entries<T>(), ov = d.coupling.template entries<T>();
+    auto* v = out.values.as<T>();
+    std::size_t at = 0;
+    for (std::size_t r = 0; r < std::size_t(d.diagonal.rows); ++r) {
+      auto p = std::size_t(dp[r]), q = std::size_t(op[r]);
+      auto const pe = std::size_t(dp[r + 1]), qe = std::size_t(op[r + 1]);
+      while (p < pe || q < qe) {
+        auto const left = p < pe ? c0 + dc[p] : std::numeric_limits<std::int64_t>::max();
+        auto const right = q < qe ? d.ghosts[std::size_t(oc[q])] : std::numeric_limits<std::int64_t>::max();
+        if (left < right) out.columns[at] = left, v[at++] = dv[p++];
+        else out.columns[at] = right, v[at++] = ov[q++];
+      }
+      out.offsets[r + 1] = std::int64_t(at);
+    }
+  });
+  return out;
+}
+
+Matrix Matrix::transposed(bool conjugate) const {
+  auto const rows = to_rows();
+  return with_dtype(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<std::int64_t> i(rows.columns), j(rows.columns.size());
+    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
+      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) j[std::size_t(p)] = range().begin() + std::int64_t(r);
+    std::vector<T> v(rows.values.as<T>(), rows.values.as<T>() + i.size());
+    if (conjugate)
+      for (auto& x : v) x = conj(x);
+    return from_coo(domain(), range(), dtype(), i, j, v.data());
+  });
+}
+
+Matrix Matrix::converted(Dtype dtype) const {
+  if (dtype == data_->dtype) return *this;
+  Matrix m;
+  m.data_ = std::make_shared<Data>(*data_);
+  m.data_->dtype = dtype;
+  m.data_->diagonal = la::converted(data_->diagonal, dtype);
+  m.data_->coupling = la::converted(data_->coupling, dtype);
+  m.data_->diagonal_product.reset();
+  m.data_->coupling_product.reset();
+  m.data_->transposed[0].reset();
+  m.data_->transposed[1].reset();
+  return m;
+}
+
+void Matrix::keep_product_only() {
+  data_->whole();
+  data_->rest();
+  data_->product_only = true;
+  data_->diagonal = Csr(data_->dtype, 0, 0, 0);
+  data_->coupling = Csr(data_->dtype, 0, 0, 0);
+}
+
+std::int64_t Matrix::block_size() const { return data_->block_size; }
+void Matrix::set_block_size(std::int64_t bs) {
+  ASTERISM_REQUIRE(bs >= 1 && global_rows() % bs == 0 && range().local_size() % bs == 0, shape,
+                   "block size {} does not divide the {} rows ({} here on rank {}).", bs, global_rows(), range().local_size(), comm().rank());
+  data_->block_size = bs;
+}
+Vector const& Matrix::near_null_space() const { return data_->near_null_space; }
+void Matrix::set_near_null_space(Vector b) {
+  ASTERISM_REQUIRE(b.layout().fits(range()), shape, "near-null space: {} rows here where the matrix has {}.", b.local_size(),
+                   range().local_size());
+  data_->near_null_space = std::move(b);
+}
+
+}  // namespace asterism::la

@@ -1,0 +1,86 @@
+// A sparse matrix distributed by rows: a diagonal block (my columns) and couplings to other ranks.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "asterism/comm/star_forest.hpp"
+#include "asterism/la/csr.hpp"
+#include "asterism/la/operator.hpp"
+#include "asterism/la/spmv.hpp"
+
+namespace asterism::la {
+
+/// My rows with global columns, ascending in each row.
+struct GlobalRows {
+  std::vector<std::int64_t> offsets, columns;
+  Array values;
+  Dtype dtype = Dtype::float64;
+};
+
+/// Shared handle; copies are the same matrix.
+class Matrix final : public Operator {
+ public:
+  Matrix() = default;
+  /// My rows as CSR with global columns; within a row in any order, repeats are summed.
+  /// I is int32 or int64 (offsets and columns alike). Collective; out-of-range columns are an error
+  /// that names the row.
+  template <class I>
+  static Matrix from_rows(Layout const& rows, Layout const& columns, Dtype dtype, std::span<I const> offsets,
+                          std::span<I const> column_indices, void const* values);
+  /// Entries (i, j, v) anywhere: rows of other ranks are sent there, repeats are summed in the order
+  /// (rank, position); negative i or j are ignored. Collective.
+  static Matrix from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<std::int64_t const> i,
+                         std::span<std::int64_t const> j, void const* values);
+  /// From blocks as they are stored: columns of `coupling` index `ghosts` (ascending global columns of others).
+  static Matrix from_blocks(Layout const& rows, Layout const& columns, Csr diagonal, Csr coupling, std::vector<std::int64_t> ghosts);
+
+  explicit operator bool() const { return data_ != nullptr; }
+  Layout const& range() const override;
+  Layout const& domain() const override;
+  Dtype dtype() const override;
+  comm::Communicator const& comm() const { return range().comm(); }
+  std::int64_t global_rows() const { return range().global_size(); }
+  std::int64_t global_cols() const { return domain().global_size(); }
+  std::int64_t local_nnz() const;
+  std::int64_t nnz() const;  ///< all ranks, counted at assembly
+  Csr const& diagonal_block() const;
+  Csr const& coupling_block() const;
+  std::vector<std::int64_t> const& ghosts() const;
+  comm::StarForest const& halo() const;
+  std::string_view storage_name() const;
+  std::size_t memory_bytes() const;
+
+  void apply(Vector const& x, Vector& y) const override;
+  void residual(Vector const& b, Vector const& x, Vector& r) const override;
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
+  /// y = x + w .* (b - A x): one weighted step, out of place.
+  void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
+  Matrix const* matrix() const override { return this; }
+  std::string describe() const override;
+
+  Vector diagonal() const;
+  /// max over rows of sum |a_ij| |s_i|; s: (n) scale by rows, or none
+  double scaled_row_sum_norm(Vector const* s = nullptr) const;
+  GlobalRows to_rows() const;
+  Matrix transposed(bool conjugate = false) const;
+  Matrix converted(Dtype dtype) const;
+  /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
+  void keep_product_only();
+
+  /// Rows per node of the mesh (1 unless set or found).
+  std::int64_t block_size() const;
+  void set_block_size(std::int64_t bs);
+  /// (n, m): vectors that the operator maps to nearly zero; m columns.
+  Vector const& near_null_space() const;
+  void set_near_null_space(Vector b);
+
+ private:
+  struct Data;
+  void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
+  std::shared_ptr<Data> data_;
+};
+
+}  // namespace asterism::la

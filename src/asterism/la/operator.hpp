@@ -1,0 +1,52 @@
+// What methods see of a matrix, a preconditioner, a solver or a user's function.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "asterism/la/vector.hpp"
+
+namespace asterism::la {
+
+class Matrix;
+
+/// Maps vectors of domain() to vectors of range(). Facets (matrix(), diagonal()) are optional; who
+/// needs a missing one says so by name.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  virtual Layout const& range() const = 0;
+  virtual Layout const& domain() const = 0;
+  virtual Dtype dtype() const = 0;
+  /// y = A x. x and y are different vectors.
+  virtual void apply(Vector const& x, Vector& y) const = 0;
+  /// y = A^T x, or A^H x.
+  virtual void apply_transpose(Vector const& x, Vector& y, bool conjugate) const;
+  /// r = b - A x
+  virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
+  /// y = A x; returns (x^H y, x^H x). Those who can do it in one pass override it.
+  virtual std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const;
+  /// The assembled matrix, where there is one.
+  virtual Matrix const* matrix() const { return nullptr; }
+  /// One line for people.
+  virtual std::string describe() const = 0;
+};
+
+/// y = x: the preconditioner of those who want none.
+class Identity final : public Operator {
+ public:
+  Identity(Layout layout, Dtype dtype) : layout_(std::move(layout)), dtype_(dtype) {}
+  Layout const& range() const override { return layout_; }
+  Layout const& domain() const override { return layout_; }
+  Dtype dtype() const override { return dtype_; }
+  void apply(Vector const& x, Vector& y) const override { copy(x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool) const override { copy(x, y); }
+  std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override;
+  std::string describe() const override { return "none"; }
+
+ private:
+  Layout layout_;
+  Dtype dtype_;
+};
+
+}  // namespace asterism::la

@@ -1,0 +1,305 @@
+#include "asterism/la/vector.hpp"
+
+#include <cmath>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/reduction.hpp"
+#include "asterism/la/vector.kernels.hpp"
+
+namespace asterism::la {
+namespace {
+
+using comm::Reduction;
+using device::read;
+using device::submit;
+using device::update;
+using device::value;
+using device::write;
+using kernel::Sum;
+
+struct Event {
+  Event(char const* name) : id(profile::event(name)) {}
+  int id;
+};
+
+/// An event over `passes` reads and writes of the vector.
+struct VectorScope : profile::Scope {
+  VectorScope(Event const& e, Vector const& v, double passes, double flops_per_value)
+      : Scope(e.id, passes * double(v.local_size() * v.columns()) * double(size_of(v.dtype())),
+              flops_per_value * double(v.local_size() * v.columns()) * (is_complex(v.dtype()) ? 4 : 1)) {}
+};
+
+void require_same(Vector const& x, Vector const& y, char const* what) {
+  ASTERISM_REQUIRE(x.dtype() == y.dtype(), dtype, "{}: the vectors have dtypes {} and {}. Convert one with astype().", what,
+                   name_of(x.dtype()), name_of(y.dtype()));
+  ASTERISM_REQUIRE(x.local_size() == y.local_size() && x.columns() == y.columns(), shape,
+                   "{}: the vectors have local shapes ({}, {}) and ({}, {}).", what, x.local_size(), x.columns(), y.local_size(),
+                   y.columns());
+}
+
+}  // namespace
+
+Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
+    : layout_(std::move(layout)), dtype_(dtype), k_(k), ctx_(std::move(ctx)),
+      data_(std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"), std::int64_t(size_of(dtype)), "Vector"))) {
+  ASTERISM_REQUIRE(k >= 1, shape, "Vector: {} columns; at least 1.", k);
+}
+
+Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Context ctx) {
+  Vector v;
+  v.layout_ = std::move(layout);
+  v.dtype_ = dtype;
+  v.k_ = k;
+  v.ctx_ = std::move(ctx);
+  v.data_ = std::move(data);
+  ASTERISM_REQUIRE(v.data_.bytes() >= std::size_t(v.local_size() * k) * size_of(dtype), shape,
+                   "Vector.wrap: {} bytes do not hold {} x {} values.", v.data_.bytes(), v.local_size(), k);
+  return v;
+}
+
+void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what) {
+  ASTERISM_REQUIRE(x.layout().fits(layout), shape,
+                   "{}: the vector has {} entries here ({} in all) where {} ({} in all) are needed on rank {}.", what,
+                   x.local_size(), x.global_size(), layout.local_size(), layout.global_size(), layout.comm().rank());
+  ASTERISM_REQUIRE(x.dtype() == dtype, dtype, "{}: the vector has dtype {} where {} is needed.", what, name_of(x.dtype()),
+                   name_of(dtype));
+}
+
+void fill(Vector& y, Scalar const& a) {
+  static Event const e("VecSet");
+  VectorScope const scope(e, y, 1, 0);
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::fill<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), write<T>(y.data()));
+  });
+}
+
+void copy(Vector const& x, Vector& y) {
+  static Event const e("VecCopy");
+  VectorScope const scope(e, y, 2, 0);
+  ASTERISM_REQUIRE(x.local_size() == y.local_size() && x.columns() == y.columns(), shape,
+                   "copy: local shapes ({}, {}) and ({}, {}) differ.", x.local_size(), x.columns(), y.local_size(), y.columns());
+  ASTERISM_REQUIRE(is_complex(y.dtype()) || !is_complex(x.dtype()), dtype, "copy: {} into {} would lose the imaginary part.",
+                   name_of(x.dtype()), name_of(y.dtype()));
+  with_dtype(x.dtype(), [&](auto s) {
+    with_dtype(y.dtype(), [&](auto t) {
+      using S = typename decltype(s)::type;
+      using T = typename decltype(t)::type;
+      if constexpr (is_complex_v<S> == is_complex_v<T> || (is_complex_v<T> && sizeof(real_t<T>) >= sizeof(S)))
+        submit(y.context(), kernel::convert<S, T>, y.local_size() * y.columns(), read<S>(x.data()), write<T>(y.data()));
+      else fail(ErrorKind::dtype, "copy: {} into {} is not offered.", name_of(x.dtype()), name_of(y.dtype()));
+    });
+  });
+}
+
+void scale(Scalar const& a, Vector& y) {
+  static Event const e("VecScale");
+  VectorScope const scope(e, y, 2, 1);
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::scale<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), update<T>(y.data()));
+  });
+}
+
+void axpy(Scalar const& a, Vector const& x, Vector& y) {
+  static Event const e("VecAXPY");
+  VectorScope const scope(e, y, 3, 2);
+  require_same(x, y, "axpy");
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::axpy<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()),
+           update<T>(y.data()));
+  });
+}
+
+void axpby(Scalar const& a, Vector const& x, Scalar const& b, Vector& y) {
+  static Event const e("VecAXPBY");
+  VectorScope const scope(e, y, 3, 3);
+  require_same(x, y, "axpby");
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::axpby<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()),
+           value<T>(b, y.columns()), update<T>(y.data()));
+  });
+}
+
+void aypx(Scalar const& b, Vector const& x, Vector& y) { axpby(1.0, x, b, y); }
+
+void multiply(Vector const& d, Vector const& x, Vector& y) {
+  static Event const e("VecPointwiseMult");
+  VectorScope const scope(e, y, 3, 1);
+  require_same(x, y, "multiply");
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::multiply<T>, y.local_size(), y.columns(), read<T>(d.data()), read<T>(x.data()),
+           write<T>(y.data()));
+  });
+}
+
+void multiply_add(Scalar const& a, Vector const& d, Vector const& x, Vector& y) {
+  static Event const e("VecPointwiseMult");
+  VectorScope const scope(e, y, 4, 3);
+  require_same(x, y, "multiply_add");
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::multiply_add<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(d.data()),
+           read<T>(x.data()), update<T>(y.data()));
+  });
+}
+
+std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const> pairs) {
+  static Event const e("VecDot");
+  auto const& first = *pairs[0].first;
+  VectorScope const scope(e, first, 2 * double(pairs.size()), 2 * double(pairs.size()));
+  auto const k = first.columns();
+  Reduction reduction(first.comm(), first.context(), k * std::int64_t(pairs.size()));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    auto const &x = *pairs[i].first, &y = *pairs[i].second;
+    require_same(x, y, "dot");
+    with_dtype(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      submit(x.context(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()),
+             update<Sum>(reduction.partial()), std::int64_t(i) * k);
+    });
+  }
+  reduction.begin();
+  reduction.end();
+  std::vector<Scalar> out;
+  for (std::size_t i = 0; i < pairs.size(); ++i) out.push_back(reduction.result(std::int64_t(i) * k, k));
+  return out;
+}
+
+Scalar dot(Vector const& x, Vector const& y) {
+  std::pair<Vector const*, Vector const*> const one[] = {{&x, &y}};
+  return dots(one)[0];
+}
+
+Scalar norm(Vector const& x) { return sqrt(real_part(dot(x, x))); }
+
+Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r) {
+  static Event const e("VecUpdateNorm");
+  VectorScope const scope(e, x, 6, 6);
+  require_same(p, x, "update_and_norm2");
+  require_same(q, r, "update_and_norm2");
+  Reduction reduction(x.comm(), x.context(), x.columns());
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(x.context(), kernel::update_and_norm2<T>, x.local_size(), x.columns(), value<T>(alpha, x.columns()),
+           read<T>(p.data()), read<T>(q.data()), update<T>(x.data()), update<T>(r.data()), write<Sum>(reduction.partial()));
+  });
+  reduction.begin();
+  reduction.end();
+  return real_part(reduction.result(0, x.columns()));
+}
+
+std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vector& z) {
+  static Event const e("VecPointwiseMultDot");
+  VectorScope const scope(e, r, 3, 5);
+  require_same(r, z, "multiply_and_dot");
+  auto const k = r.columns();
+  Reduction reduction(r.comm(), r.context(), 2 * k);
+  with_dtype(r.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(r.context(), kernel::multiply_and_dot<T>, r.local_size(), k, read<T>(d.data()), read<T>(r.data()),
+           write<T>(z.data()), write<Sum>(reduction.partial()));
+  });
+  reduction.begin();
+  reduction.end();
+  return {reduction.result(0, k), real_part(reduction.result(k, k))};
+}
+
+Basis::Basis(Vector const& like, std::int64_t m)
+    : like_(like), stride_(like.local_size() * std::int64_t(size_of(like.dtype()))),
+      data_(std::size_t(checked_product(m, stride_, "Krylov basis"))) {
+  ASTERISM_REQUIRE(like.columns() == 1, unsupported, "a Krylov basis holds single-column vectors, not {} columns.", like.columns());
+}
+
+Vector Basis::operator[](std::int64_t j) const {
+  return Vector::wrap(like_.layout(), like_.dtype(), 1, data_.view(std::size_t(j * stride_), std::size_t(stride_)), like_.context());
+}
+
+std::vector<Scalar> Basis::dots(std::int64_t m, Vector const& w) const {
+  static Event const e("VecMDot");
+  VectorScope const scope(e, w, double(m + 1), 2 * double(m));
+  Reduction reduction(w.comm(), w.context(), m);
+  with_dtype(w.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(w.context(), kernel::multi_dot<T>, w.local_size(), m, w.local_size(), read<T>(data_), read<T>(w.data()),
+           write<Sum>(reduction.partial()));
+  });
+  reduction.begin();
+  reduction.end();
+  std::vector<Scalar> out;
+  for (std::int64_t j = 0; j < m; ++j) out.push_back(reduction.result(j, 1));
+  return out;
+}
+
+namespace {
+template <class T>
+struct Coefficients {  // m scalars, evaluated where the kernel starts
+  std::vector<Scalar> scalars;
+};
+}  // namespace
+}  // namespace asterism::la
+
+namespace asterism::device::detail {
+template <class T>
+struct Argument<asterism::la::Coefficients<T>> {
+  using C = asterism::la::Coefficients<T>;
+  static bool ready(C const& c) {
+    for (auto const& s : c.scalars)
+      if (!s.known()) return false;
+    return true;
+  }
+  static void collect(C const& c, std::vector<Intent>& v) {
+    for (auto const& s : c.scalars) s.collect(v);
+  }
+  struct Values {
+    std::vector<T> v;
+    operator T const*() const { return v.data(); }
+  };
+  static Values resolve(C const& c) {
+    Values out;
+    for (auto const& s : c.scalars) out.v.push_back(from_complex<T>(s.evaluate(0)));
+    return out;
+  }
+};
+}  // namespace asterism::device::detail
+
+namespace asterism::la {
+
+void Basis::add(std::int64_t m, std::span<Scalar const> a, Vector& w) const {
+  static Event const e("VecMAXPY");
+  VectorScope const scope(e, w, double(m + 2), 2 * double(m));
+  with_dtype(w.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(w.context(), kernel::multi_axpy<T>, w.local_size(), m, w.local_size(),
+           Coefficients<T>{{a.begin(), a.begin() + m}}, read<T>(data_), update<T>(w.data()));
+  });
+}
+
+void fill_hashed(Vector& x, std::uint64_t seed) {
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(x.context(), kernel::hashed<T>, x.local_size(), x.columns(), x.layout().begin(), seed, write<T>(x.data()));
+  });
+}
+
+std::int64_t count_not_finite(Vector const& x, std::int64_t* first) {
+  auto const none = std::numeric_limits<std::int64_t>::max();
+  std::int64_t bad = 0, at = none;
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const v = x.host<T>();
+    for (std::size_t i = 0; i < v.size(); ++i)
+      if (!std::isfinite(real(v[i])) || !std::isfinite(imag(v[i]))) {
+        if (bad++ == 0) at = x.layout().begin() + std::int64_t(i) / x.columns();
+      }
+  });
+  bad = x.comm().sum(bad);
+  at = x.comm().min(at);
+  if (first) *first = at;
+  return bad;
+}
+
+}  // namespace asterism::la

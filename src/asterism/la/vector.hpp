@@ -1,0 +1,103 @@
+// Distributed vectors: (n) or (n, k), row-major, with a run-time dtype; and the operations that
+// every method is written with. Sums over ranks give Scalars; nothing here waits for the host.
+#pragma once
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "asterism/base/dtype.hpp"
+#include "asterism/comm/layout.hpp"
+#include "asterism/device/scalar.hpp"
+
+namespace asterism::la {
+
+using comm::Layout;
+using device::Array;
+using device::Context;
+using device::Scalar;
+
+class Vector {
+ public:
+  Vector() = default;
+  /// Uninitialised. k columns, row-major.
+  Vector(Layout layout, Dtype dtype, std::int64_t k = 1, Context ctx = Context::host());
+  /// Over foreign memory of local_size * k values.
+  static Vector wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Context ctx = Context::host());
+  /// Same layout, dtype, columns and context.
+  Vector like() const { return Vector(layout_, dtype_, k_, ctx_); }
+
+  Layout const& layout() const { return layout_; }
+  comm::Communicator const& comm() const { return layout_.comm(); }
+  Dtype dtype() const { return dtype_; }
+  std::int64_t local_size() const { return layout_.local_size(); }
+  std::int64_t global_size() const { return layout_.global_size(); }
+  std::int64_t columns() const { return k_; }
+  Context const& context() const { return ctx_; }
+  Array const& data() const { return data_; }
+  /// Waits for work under way, then the host values. Writing through it is the caller's business.
+  template <class T>
+  std::span<T> host() const {
+    if (!ctx_.runs_inline()) ctx_.wait("host access");
+    return {data_.as<T>(), std::size_t(local_size() * k_)};
+  }
+  explicit operator bool() const { return bool(data_) || layout_.global_size() > 0; }
+
+ private:
+  Layout layout_;
+  Dtype dtype_ = Dtype::float64;
+  std::int64_t k_ = 1;
+  Context ctx_;
+  Array data_;
+};
+
+void fill(Vector& y, Scalar const& a);
+/// y = x, converting between precisions of one field if the dtypes differ.
+void copy(Vector const& x, Vector& y);
+void scale(Scalar const& a, Vector& y);
+/// y = a x + y
+void axpy(Scalar const& a, Vector const& x, Vector& y);
+/// y = x + b y
+void aypx(Scalar const& b, Vector const& x, Vector& y);
+/// y = a x + b y
+void axpby(Scalar const& a, Vector const& x, Scalar const& b, Vector& y);
+/// y = d .* x, d of (n) applied to each column
+void multiply(Vector const& d, Vector const& x, Vector& y);
+/// y = y + a d .* x
+void multiply_add(Scalar const& a, Vector const& d, Vector const& x, Vector& y);
+
+/// x^H y, k wide.
+Scalar dot(Vector const& x, Vector const& y);
+/// Several in one message.
+std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const> pairs);
+/// ||x||_2, k wide.
+Scalar norm(Vector const& x);
+/// x += alpha p; r -= alpha q; returns r^H r. One pass instead of three.
+Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r);
+/// z = d .* r; returns (r^H z, r^H r)
+std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vector& z);
+
+/// m vectors of one layout and dtype, each contiguous: the basis of GMRES.
+class Basis {
+ public:
+  Basis(Vector const& like, std::int64_t m);
+  Vector operator[](std::int64_t j) const;
+  /// h_j = v_j^H w for j < m: one pass over the basis, one message.
+  std::vector<Scalar> dots(std::int64_t m, Vector const& w) const;
+  /// w += sum_j a_j v_j for j < m
+  void add(std::int64_t m, std::span<Scalar const> a, Vector& w) const;
+
+ private:
+  Vector like_;
+  std::int64_t stride_;
+  Array data_;
+};
+
+/// Values in (-1, 1) that depend on the global index and the seed alone, not on the ranks.
+void fill_hashed(Vector& x, std::uint64_t seed);
+/// The number of entries that are NaN or infinite, over all ranks; first: global row of the first.
+std::int64_t count_not_finite(Vector const& x, std::int64_t* first = nullptr);
+
+/// Checks that x belongs with a layout: for O(1) checks at entries.
+void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what);
+
+}  // namespace asterism::la

@@ -1,0 +1,220 @@
+#include "asterism/la/vector.kernels.hpp"
+
+#include "asterism/base/dtype.hpp"
+
+namespace asterism::la::kernel {
+
+using device::parallel_ranges;
+using device::parallel_sum_blocks;
+using i64 = std::int64_t;
+
+// One loop for k = 1 that vectorises, one for columns.
+#define ASTERISM_ELEMENTWISE(n, k, ONE, MANY)                              \
+  if (k == 1) {                                                            \
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {        \
+      for (i64 i = begin; i < end; ++i) { ONE; }                           \
+    });                                                                    \
+  } else {                                                                 \
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {        \
+      for (i64 row = begin; row < end; ++row)                              \
+        for (i64 j = 0; j < k; ++j) {                                      \
+          i64 const i = row * k + j;                                       \
+          MANY;                                                            \
+        }                                                                  \
+    });                                                                    \
+  }
+
+template <class T>
+void fill(Queue& q, i64 n, i64 k, T const* a, T* y) {
+  T const a0 = a[0];
+  ASTERISM_ELEMENTWISE(n, k, y[i] = a0, y[i] = a[j])
+}
+
+template <class T>
+void scale(Queue& q, i64 n, i64 k, T const* a, T* y) {
+  T const a0 = a[0];
+  ASTERISM_ELEMENTWISE(n, k, y[i] = a0 * y[i], y[i] = a[j] * y[i])
+}
+
+template <class T>
+void axpy(Queue& q, i64 n, i64 k, T const* a, T const* x, T* y) {
+  T const a0 = a[0];
+  ASTERISM_ELEMENTWISE(n, k, y[i] += a0 * x[i], y[i] += a[j] * x[i])
+}
+
+template <class T>
+void axpby(Queue& q, i64 n, i64 k, T const* a, T const* x, T const* b, T* y) {
+  T const a0 = a[0], b0 = b[0];
+  // b = 0 must not spread a NaN of the old y: it overwrites
+  if (k == 1 && b0 == T(0)) {
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+      for (i64 i = begin; i < end; ++i) y[i] = a0 * x[i];
+    });
+    return;
+  }
+  ASTERISM_ELEMENTWISE(n, k, y[i] = a0 * x[i] + b0 * y[i], y[i] = b[j] == T(0) ? a[j] * x[i] : a[j] * x[i] + b[j] * y[i])
+}
+
+template <class T>
+void multiply(Queue& q, i64 n, i64 k, T const* d, T const* x, T* y) {
+  ASTERISM_ELEMENTWISE(n, k, y[i] = d[i] * x[i], y[i] = d[row] * x[i])
+}
+
+template <class T>
+void multiply_add(Queue& q, i64 n, i64 k, T const* a, T const* d, T const* x, T* y) {
+  T const a0 = a[0];
+  ASTERISM_ELEMENTWISE(n, k, y[i] += a0 * d[i] * x[i], y[i] += a[j] * d[row] * x[i])
+}
+
+namespace {
+
+// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise.
+template <class T>
+ASTERISM_FN Sum dot_range(i64 begin, i64 end, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
+  double re = 0, im = 0;
+  if constexpr (is_complex_v<T>) {
+#pragma omp simd reduction(+ : re, im)
+    for (i64 i = begin; i < end; ++i) {
+      re += double(x[i].re) * double(y[i].re) + double(x[i].im) * double(y[i].im);
+      im += double(x[i].re) * double(y[i].im) - double(x[i].im) * double(y[i].re);
+    }
+  } else {
+#pragma omp simd reduction(+ : re)
+    for (i64 i = begin; i < end; ++i) re += double(x[i]) * double(y[i]);
+  }
+  return {re, im};
+}
+
+template <class T>
+ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 k, T const* x, T const* y, Sum* acc) {
+  for (i64 row = begin; row < end; ++row)
+    for (i64 j = 0; j < k; ++j) acc[j] += Sum(conj(x[row * k + j]) * y[row * k + j]);
+}
+
+}  // namespace
+
+template <class T>
+void dot(Queue& q, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
+  parallel_sum_blocks(q, n, k, out + offset, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
+    if (k == 1) acc[0] += dot_range(begin, end, x, y);
+    else dot_columns(begin, end, k, x, y, acc);
+  });
+}
+
+template <class T>
+void update_and_norm2(Queue& q, i64 n, i64 k, T const* alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
+                      T* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT r, Sum* out) {
+  T const a0 = alpha[0];
+  parallel_sum_blocks(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
+    if (k == 1) {
+      for (i64 i = begin; i < end; ++i) {
+        x[i] += a0 * p[i];
+        r[i] -= a0 * qv[i];
+      }
+      acc[0] += dot_range(begin, end, r, r);  // the block is in cache
+    } else {
+      for (i64 row = begin; row < end; ++row)
+        for (i64 j = 0; j < k; ++j) {
+          i64 const i = row * k + j;
+          x[i] += alpha[j] * p[i];
+          r[i] -= alpha[j] * qv[i];
+        }
+      dot_columns(begin, end, k, r, r, acc);
+    }
+  });
+}
+
+template <class T>
+void multiply_and_dot(Queue& q, i64 n, i64 k, T const* d, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT z, Sum* out) {
+  parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
+    for (i64 row = begin; row < end; ++row)
+      for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
+    if (k == 1) {
+      acc[0] += dot_range(begin, end, r, z);
+      acc[1] += dot_range(begin, end, r, r);
+    } else {
+      dot_columns(begin, end, k, r, z, acc);
+      dot_columns(begin, end, k, r, r, acc + k);
+    }
+  });
+}
+
+template <class T>
+void multi_dot(Queue& q, i64 n, i64 m, i64 stride, T const* v, T const* w, Sum* out) {
+  parallel_sum_blocks(q, n, m, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
+    for (i64 j = 0; j < m; ++j) acc[j] += dot_range(begin, end, v + j * stride, w);
+  });
+}
+
+template <class T>
+void multi_axpy(Queue& q, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w) {
+  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+    for (i64 b = begin; b < end; b += 1024) {  // w stays in cache while the basis streams by
+      i64 const e = b + 1024 < end ? b + 1024 : end;
+      for (i64 j = 0; j < m; ++j) {
+        T const aj = a[j];
+        T const* vj = v + j * stride;
+        for (i64 i = b; i < e; ++i) w[i] += aj * vj[i];
+      }
+    }
+  });
+}
+
+namespace {
+// splitmix64
+ASTERISM_FN std::uint64_t mixed(std::uint64_t z) {
+  z += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+ASTERISM_FN double uniform(std::uint64_t bits) { return double(bits >> 11) * 0x1.0p-52 - 1.0; }
+}  // namespace
+
+template <class T>
+void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
+  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+    for (i64 row = begin; row < end; ++row)
+      for (i64 j = 0; j < k; ++j) {
+        std::uint64_t const h = mixed(std::uint64_t(first_row + row) * 2654435761ull + std::uint64_t(j) + (seed << 32));
+        if constexpr (is_complex_v<T>) x[row * k + j] = T(real_t<T>(uniform(h)), real_t<T>(uniform(mixed(h))));
+        else x[row * k + j] = T(uniform(h));
+      }
+  });
+}
+
+template <class S, class T>
+void convert(Queue& q, i64 n, S const* x, T* y) {
+  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) y[i] = T(x[i]);
+  });
+}
+
+#define INSTANTIATE(T)                                                                      \
+  template void fill(Queue&, i64, i64, T const*, T*);                                       \
+  template void scale(Queue&, i64, i64, T const*, T*);                                      \
+  template void axpy(Queue&, i64, i64, T const*, T const*, T*);                             \
+  template void axpby(Queue&, i64, i64, T const*, T const*, T const*, T*);                  \
+  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                         \
+  template void multiply_add(Queue&, i64, i64, T const*, T const*, T const*, T*);           \
+  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                       \
+  template void update_and_norm2(Queue&, i64, i64, T const*, T const*, T const*, T*, T*, Sum*); \
+  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);           \
+  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                 \
+  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                  \
+  template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+template void convert(Queue&, i64, float const*, double*);
+template void convert(Queue&, i64, double const*, float*);
+template void convert(Queue&, i64, float const*, float*);
+template void convert(Queue&, i64, double const*, double*);
+template void convert(Queue&, i64, Complex<float> const*, Complex<double>*);
+template void convert(Queue&, i64, Complex<double> const*, Complex<float>*);
+template void convert(Queue&, i64, Complex<float> const*, Complex<float>*);
+template void convert(Queue&, i64, Complex<double> const*, Complex<double>*);
+template void convert(Queue&, i64, float const*, Complex<float>*);
+template void convert(Queue&, i64, float const*, Complex<double>*);
+template void convert(Queue&, i64, double const*, Complex<double>*);
+
+}  // namespace asterism::la::kernel

@@ -1,0 +1,44 @@
+// Each rank solves with its own diagonal block, by any preconditioner under the prefix sub_.
+#include "asterism/precond/preconditioner.hpp"
+
+namespace asterism::precond {
+namespace {
+
+class BlockJacobi final : public Preconditioner {
+ public:
+  BlockJacobi(Nest const& nest, Matrix const& A) : Preconditioner(A) {
+    auto const& block = A.diagonal_block();
+    Layout const alone(comm::Communicator(), block.rows);
+    auto const local = Matrix::from_blocks(alone, alone, block, la::Csr(block.dtype, block.rows, 0, 0), {});
+    std::optional<Error> error;
+    try {
+      inner_ = nest.make_inner(nest.config.nested("sub_"), local, "ilu");
+    } catch (Error const& e) {
+      error = e;
+    }
+    comm::agree_on(A.comm(), error);
+  }
+  void apply(Vector const& x, Vector& y) const override {
+    auto const own = [&](Vector const& v) {
+      return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.context());
+    };
+    auto mine = own(y);
+    inner_->apply(own(x), mine);
+  }
+  std::string describe() const override { return format("block jacobi, one block a rank, sub: {}", inner_->describe()); }
+  std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
+  bool symmetric() const override { return inner_->symmetric(); }
+
+ private:
+  PreconditionerPtr inner_;
+};
+
+}  // namespace
+
+PreconditionerEntry block_jacobi_entry() {
+  static OptionTable const none;
+  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr { return std::make_shared<BlockJacobi>(nest, A); }, &none,
+          "each rank's diagonal block, solved by -sub_pc_type (default ilu)"};
+}
+
+}  // namespace asterism::precond

@@ -1,0 +1,91 @@
+// z = D^-1 r, and no preconditioner at all.
+#include <cmath>
+
+#include "asterism/precond/preconditioner.hpp"
+
+namespace asterism::precond {
+namespace {
+
+OptionTable const& table() {
+  static OptionTable const t = {
+      choice_option("pc_jacobi_type", "diagonal", {"diagonal", "rowl1", "rowmax"},
+                    "what divides: the diagonal, the sum or the largest of the absolute values of the row"),
+  };
+  return t;
+}
+
+class Jacobi final : public Preconditioner {
+ public:
+  Jacobi(Matrix const& A, std::string type) : Preconditioner(A), type_(std::move(type)), inverse_(A.diagonal()) {
+    std::int64_t bad = -1;
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const d = inverse_.host<T>();
+      auto const& D = A.diagonal_block();
+      auto const& O = A.coupling_block();
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        if (type_ != "diagonal") {
+          real_t<T> sum = 0, most = 0;
+          for (auto const* block : {&D, &O}) {
+            auto const v = block->template entries<T>();
+            for (auto p = block->row_offsets()[i]; p < block->row_offsets()[i + 1]; ++p) {
+              sum += magnitude(v[std::size_t(p)]);
+              most = std::max(most, magnitude(v[std::size_t(p)]));
+            }
+          }
+          d[i] = T(type_ == "rowl1" ? sum : most);
+        }
+        if (d[i] == T(0)) {
+          if (bad < 0) bad = A.range().begin() + std::int64_t(i);
+          d[i] = T(1);
+        } else {
+          d[i] = T(1) / d[i];
+        }
+      }
+    });
+    comm::agree(A.comm(), [&] {
+      ASTERISM_REQUIRE(bad < 0, value,
+                       "jacobi: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
+                       "-pc_jacobi_type rowl1, or reorder the equations.", bad);
+    });
+  }
+  void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool) const override { multiply(inverse_, x, y); }
+  std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override { return multiply_and_dot(inverse_, x, y); }
+  std::string describe() const override { return type_ == "diagonal" ? "jacobi" : "jacobi (" + type_ + ")"; }
+  std::size_t memory_bytes() const override { return inverse_.data().bytes(); }
+
+ private:
+  std::string type_;
+  Vector inverse_;
+};
+
+class None final : public Preconditioner {
+ public:
+  using Preconditioner::Preconditioner;
+  void apply(Vector const& x, Vector& y) const override { copy(x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool) const override { copy(x, y); }
+  std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override {
+    copy(x, y);
+    auto const d = real_part(dot(x, x));
+    return {d, d};
+  }
+  std::string describe() const override { return "none"; }
+};
+
+}  // namespace
+
+PreconditionerEntry jacobi_entry() {
+  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
+            auto r = nest.config.reader(table());
+            return std::make_shared<Jacobi>(A, r.text("pc_jacobi_type"));
+          },
+          &table(), "division by the diagonal"};
+}
+
+PreconditionerEntry none_entry() {
+  static OptionTable const none;
+  return {[](Nest const&, Matrix const& A) -> PreconditionerPtr { return std::make_shared<None>(A); }, &none, "no preconditioner"};
+}
+
+}  // namespace asterism::precond

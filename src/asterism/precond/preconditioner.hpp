@@ -1,0 +1,80 @@
+// Preconditioners: operators z = M r that approximate the inverse of a matrix.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "asterism/base/options.hpp"
+#include "asterism/la/matrix.hpp"
+
+namespace asterism::precond {
+
+using la::Layout;
+using la::Matrix;
+using la::Operator;
+using la::Scalar;
+using la::Vector;
+
+class Preconditioner : public Operator {
+ public:
+  explicit Preconditioner(Matrix const& A) : layout_(A.range()), dtype_(A.dtype()) {}
+  Layout const& range() const override { return layout_; }
+  Layout const& domain() const override { return layout_; }
+  Dtype dtype() const override { return dtype_; }
+  /// Several lines for people: what the set-up made.
+  virtual std::string report() const { return describe(); }
+  virtual std::size_t memory_bytes() const { return 0; }
+  /// Hermitian as an operator when A is: what cg and minres need.
+  virtual bool symmetric() const { return true; }
+
+ protected:
+  Layout layout_;
+  Dtype dtype_;
+};
+
+using PreconditionerPtr = std::shared_ptr<Preconditioner>;
+
+/// What a preconditioner is made from: its options, and a way to make nested ones by their name.
+struct Nest {
+  Configuration config;
+  /// Reads pc_type (with the given default) under `config`'s prefix and sets it up on A.
+  std::function<PreconditionerPtr(Configuration const& config, Matrix const& A, std::string const& fallback)> make_inner;
+};
+
+using PreconditionerFactory = std::function<PreconditionerPtr(Nest const&, Matrix const&)>;
+
+struct PreconditionerEntry {
+  PreconditionerFactory make;
+  OptionTable const* options;
+  std::string about;
+};
+
+/// All preconditioners of this room by their -pc_type.
+std::map<std::string, PreconditionerEntry> const& preconditioners();
+
+/// Runs an inner preconditioner of lower precision for a solver of higher.
+class Cast final : public Preconditioner {
+ public:
+  Cast(Matrix const& A, PreconditionerPtr inner) : Preconditioner(A), inner_(std::move(inner)) {}
+  void apply(Vector const& x, Vector& y) const override;
+  std::string describe() const override;
+  std::string report() const override;
+  std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
+  bool symmetric() const override { return inner_->symmetric(); }
+
+ private:
+  PreconditionerPtr inner_;
+};
+
+// one per file
+PreconditionerEntry none_entry();
+PreconditionerEntry jacobi_entry();
+PreconditionerEntry sor_entry();
+PreconditionerEntry ilu_entry();
+PreconditionerEntry block_jacobi_entry();
+PreconditionerEntry lu_entry();
+PreconditionerEntry amg_entry();
+
+}  // namespace asterism::precond

@@ -1,0 +1,73 @@
+// What can be seen of a matrix in one pass over its entries and three products.
+#include <cmath>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::solve {
+
+Inspection inspect(Matrix const& A) {
+  static int const event = profile::event("SolverInspect");
+  profile::Scope const scope(event);
+  Inspection found;
+  auto const& comm = A.comm();
+  auto const& D = A.diagonal_block();
+  auto const& O = A.coupling_block();
+  auto const first_row = A.range().begin();
+  std::int64_t zero_diagonal = 0, not_positive = 0;
+  comm::agree(comm, [&] {
+    with_dtype(A.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::size_t r = 0; r < std::size_t(D.rows); ++r) {
+        bool any = false;
+        T diagonal(0);
+        for (auto const* block : {&D, &O}) {
+          auto const ptr = block->row_offsets();
+          auto const col = block->column_indices();
+          auto const val = block->template entries<T>();
+          for (auto p = std::size_t(ptr[r]); p < std::size_t(ptr[r + 1]); ++p) {
+            ASTERISM_REQUIRE(std::isfinite(double(real(val[p]))) && std::isfinite(double(imag(val[p]))), value,
+                             "the matrix has the entry {} in row {}. Look for a division by zero or an overflow where it is assembled.",
+                             std::isnan(double(real(val[p]))) ? "NaN" : "infinity", first_row + std::int64_t(r));
+            any = any || val[p] != T(0);
+            if (block == &D && std::size_t(col[p]) == r) diagonal = val[p];
+          }
+        }
+        ASTERISM_REQUIRE(any, value, "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put 1 on its diagonal.",
+                         first_row + std::int64_t(r));
+        zero_diagonal += diagonal == T(0);
+        not_positive += !(double(real(diagonal)) > 0);
+      }
+    });
+  });
+  std::int64_t counts[2] = {zero_diagonal, not_positive};
+  comm.sum(std::span<std::int64_t>(counts));
+  found.zero_diagonals = counts[0];
+  found.positive_diagonal = counts[1] == 0;
+
+  Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
+  fill_hashed(x, 1);
+  fill_hashed(y, 2);
+  A.apply(x, u);
+  A.apply(y, v);
+  std::pair<Vector const*, Vector const*> const pairs[] = {{&y, &u}, {&x, &v}, {&x, &x}, {&v, &v}};
+  auto const d = dots(pairs);
+  double const size = std::sqrt(d[2].real() * d[3].real());
+  found.asymmetry = size > 0 ? std::abs(d[0].value() - std::conj(d[1].value())) / size : 0;
+  // rounding in the two products is far below; a single unsymmetric entry among millions is seen too
+  found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
+
+  double const norm = A.scaled_row_sum_norm();
+  fill(x, 1.0);
+  A.apply(x, u);
+  double worst = 0;
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (auto const& e : u.host<T>()) worst = std::max(worst, double(magnitude(e)));
+  });
+  worst = comm.max(worst);
+  found.constant_null_space = A.global_rows() > 1 && worst <= 100 * epsilon_of(A.dtype()) * norm;
+  return found;
+}
+
+}  // namespace asterism::solve

@@ -1,0 +1,324 @@
+#include "asterism/solve/solver.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/base/log.hpp"
+#include "asterism/base/profile.hpp"
+
+namespace asterism::solve {
+namespace {
+
+using krylov::Monitor;
+using krylov::Reason;
+using la::Scalar;
+using precond::PreconditionerPtr;
+
+template <class Map>
+std::vector<std::string> names_and_auto(Map const& map) {
+  std::vector<std::string> out{"auto"};
+  for (auto const& [name, entry] : map) out.push_back(name);
+  return out;
+}
+
+OptionTable const& method_table() {
+  static OptionTable const t = {
+      choice_option("ksp_type", "auto", names_and_auto(krylov::methods()), "the iterative method; auto: cg if Hermitian with positive diagonal, else gmres"),
+      real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0),
+      real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
+      real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
+      integer_option("ksp_max_it", 10000, "most iterations", 0),
+      integer_option("ksp_max_resumes", 8, "times a method goes on when the verified residual misses the target", 0, 1000),
+      choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
+      choice_option("ksp_null_space", "auto", {"auto", "none", "constant"}, "project the constant vector out; auto: if A times it vanishes"),
+      choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
+      flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
+      flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
+      flag_option("ksp_converged_reason", false, "print why the solve ended"),
+      flag_option("ksp_view", false, "print the solver with every option in force"),
+      flag_option("log_view", false, "print the table of events"),
+  };
+  return t;
+}
+
+OptionTable const& preconditioner_table() {
+  static OptionTable const t = {
+      choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()), "the preconditioner; auto: amg if Hermitian with positive diagonal, else ilu"),
+      choice_option("pc_dtype", "auto", {"auto", "float32", "float64"}, "precision of the preconditioner; auto: float32 for amg where the values allow it"),
+  };
+  return t;
+}
+
+/// M followed by the removal of the mean: solves on the complement of the constant vector.
+class WithoutConstants final : public la::Operator {
+ public:
+  WithoutConstants(la::Operator const& inner, Vector const& ones) : inner_(inner), ones_(ones) {}
+  la::Layout const& range() const override { return inner_.range(); }
+  la::Layout const& domain() const override { return inner_.domain(); }
+  Dtype dtype() const override { return inner_.dtype(); }
+  void apply(Vector const& x, Vector& y) const override {
+    inner_.apply(x, y);
+    remove_mean(ones_, y);
+  }
+  std::string describe() const override { return inner_.describe(); }
+
+  static double remove_mean(Vector const& ones, Vector& y) {
+    double worst = 0;
+    for (std::int64_t j = 0; j < y.columns(); ++j) (void)j;
+    if (y.columns() == 1) {
+      Scalar const mean = dot(ones, y) / double(std::max<std::int64_t>(y.global_size(), 1));
+      axpy(-mean, ones, y);
+      worst = std::abs(mean.value());
+    } else {
+      fail(ErrorKind::unsupported, "several right-hand sides with a null space are not offered at once; solve them one by one.");
+    }
+    return worst;
+  }
+
+ private:
+  la::Operator const& inner_;
+  Vector const& ones_;
+};
+
+std::vector<double> column_norms(Vector const& v) {
+  std::vector<double> out;
+  for (auto const& n : norm(v).values()) out.push_back(n.real());
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, OptionTable const*>> option_tables() {
+  std::vector<std::pair<std::string, OptionTable const*>> out{{"solver", &method_table()}, {"preconditioner", &preconditioner_table()}};
+  std::vector<OptionTable const*> seen;
+  auto const add = [&](std::string const& name, OptionTable const* t) {
+    if (t->empty() || std::find(seen.begin(), seen.end(), t) != seen.end()) return;
+    seen.push_back(t);
+    out.emplace_back(name, t);
+  };
+  for (auto const& [name, e] : krylov::methods()) add(name, e.options);
+  for (auto const& [name, e] : precond::preconditioners()) add(name, e.options);
+  return out;
+}
+
+Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A)), options_(std::move(options)), prefix_(std::move(prefix)) {
+  double const start = profile::now();
+  auto const& comm = A_.comm();
+  ASTERISM_REQUIRE(A_.global_rows() == A_.global_cols() && A_.range().fits(A_.domain()), shape,
+                   "solve: the matrix is {} x {}; a square one is needed. For least squares solve A^H A x = A^H b.", A_.global_rows(),
+                   A_.global_cols());
+  std::vector<OptionTable const*> tables;
+  for (auto const& [name, t] : option_tables()) tables.push_back(t);
+  check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_", prefix_ + "mg_coarse_"});
+  for (auto const& [name, value] : options_.shadowed())
+    if (value.layer == OptionLayer::command_line && comm.rank() == 0)
+      log::warning("-{} {} ({}) is overridden by {} ({}).", name, value.value, value.origin, options_.find(name)->value,
+                   options_.find(name)->origin);
+
+  Configuration const config{&options_, prefix_, &record_};
+  auto r = config.reader(method_table());
+  auto type = r.text("ksp_type");
+  rule_ = {r.real("ksp_rtol"), r.real("ksp_atol"), r.real("ksp_divtol"), r.integer("ksp_max_it")};
+  bool const look = r.text("ksp_check_input") == "true";
+  auto const null_space = r.text("ksp_null_space");
+  if (look) inspection_ = inspect(A_);
+  else inspection_.hermitian = inspection_.positive_diagonal = true;
+  if (null_space != "auto") inspection_.constant_null_space = null_space == "constant";
+
+  if (type == "auto") {
+    type = inspection_.hermitian && inspection_.positive_diagonal ? "cg" : "gmres";
+    notes_.push_back(format("ksp auto: {} ({})", type, inspection_.hermitian ? (inspection_.positive_diagonal ? "Hermitian, positive diagonal" : "Hermitian, but the diagonal is not positive") : "not Hermitian"));
+  }
+  method_name_ = type;
+  auto const& entry = krylov::methods().at(type);
+  method_ = entry.make(config);
+  if (method_->needs_symmetric_matrix() && look)
+    ASTERISM_REQUIRE(inspection_.hermitian, value,
+                     "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
+                     "or bicgstab, or -ksp_check_input false if you know better.", type, inspection_.asymmetry);
+  preconditioner_ = make_preconditioner(config, A_, "auto");
+  if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
+    fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.", type,
+         preconditioner_->describe());
+  if (inspection_.constant_null_space && inspection_.hermitian)
+    notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
+  setup_seconds_ = profile::now() - start;
+}
+
+PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const {
+  auto r = config.reader(preconditioner_table());
+  auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
+  auto precision = r.text("pc_dtype");
+  if (type == "auto") {
+    type = inspection_.hermitian && inspection_.positive_diagonal ? "amg" : inspection_.zero_diagonals ? "ilu" : "ilu";
+  }
+  // AMG casts its levels itself, after a set-up in full precision
+  bool const casts_itself = type == "amg" || type == "gamg";
+  auto const low = precision == "float32" && real_of(A.dtype()) == Dtype::float64 && !casts_itself;
+  auto const B = low ? A.converted(with_precision_of(A.dtype(), Dtype::float32)) : A;
+  precond::Nest const nest{config, [this](Configuration const& c, Matrix const& M, std::string const& f) { return make_preconditioner(c, M, f); }};
+  auto p = precond::preconditioners().at(type).make(nest, B);
+  if (p->dtype() != A.dtype()) p = std::make_shared<precond::Cast>(A, p);
+  return p;
+}
+
+SolveInfo Solver::solve(Vector const& b, Vector& x) {
+  la::require_layout(b, A_.range(), A_.dtype(), "solve: b");
+  la::require_layout(x, A_.range(), A_.dtype(), "solve: x");
+  ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
+  std::int64_t first = 0;
+  if (auto const bad = count_not_finite(b, &first); bad > 0)
+    fail(ErrorKind::value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.", bad, first);
+  if (auto const bad = count_not_finite(x, &first); bad > 0)
+    fail(ErrorKind::value, "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", bad, first);
+
+  bool const projects = inspection_.constant_null_space && inspection_.hermitian;
+  if (b.columns() == 1 || (method_->blocks_columns() && !projects)) return solve_columns(b, x);
+  // one column after the other: the method (or the projection) works on one
+  SolveInfo all;
+  all.converged = true;
+  for (std::int64_t j = 0; j < b.columns(); ++j) {
+    Vector bj(b.layout(), b.dtype(), 1, b.context()), xj = bj.like();
+    with_dtype(b.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::int64_t i = 0; i < b.local_size(); ++i) {
+        bj.host<T>()[std::size_t(i)] = b.host<T>()[std::size_t(i * b.columns() + j)];
+        xj.host<T>()[std::size_t(i)] = x.host<T>()[std::size_t(i * b.columns() + j)];
+      }
+    });
+    auto one = solve_columns(bj, xj);
+    with_dtype(b.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::int64_t i = 0; i < b.local_size(); ++i) x.host<T>()[std::size_t(i * b.columns() + j)] = xj.host<T>()[std::size_t(i)];
+    });
+    if (all.converged) all.reason = one.reason, all.why = one.why;
+    all.converged = all.converged && one.converged;
+    for (std::size_t it = 0; it < one.residual_norms.size(); ++it) {
+      if (all.residual_norms.size() <= it) {
+        all.residual_norms.push_back(it ? all.residual_norms.back() : std::vector<double>{});
+        all.residual_norms.back().resize(std::size_t(j));
+      }
+      all.residual_norms[it].push_back(one.residual_norms[it][0]);
+    }
+    for (auto it = one.residual_norms.size(); it < all.residual_norms.size(); ++it) all.residual_norms[it].push_back(one.residual_norms.back()[0]);
+    all.iterations = std::max(all.iterations, one.iterations);
+    all.true_residual.push_back(one.true_residual[0]);
+    all.rhs_norm.push_back(one.rhs_norm[0]);
+    all.resumes += one.resumes;
+    all.setup_seconds = one.setup_seconds;
+    all.solve_seconds += one.solve_seconds;
+    all.memory_bytes = one.memory_bytes;
+    all.host_waits += one.host_waits;
+    if (j == 0) all.notes = one.notes;
+  }
+  all.notes.push_back(format("{} columns were solved one after the other", b.columns()));
+  return all;
+}
+
+SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
+  static int const event = profile::event("KSPSolve");
+  profile::Scope const scope(event);
+  double const start = profile::now();
+  SolveInfo info;
+  info.notes = notes_;
+  info.setup_seconds = setup_seconds_;
+  std::vector<EffectiveOption> scratch;
+  auto r = OptionReader(options_, prefix_, method_table(), scratch);
+  auto const max_resumes = r.integer("ksp_max_resumes");
+
+  Vector b = b_given;
+  std::unique_ptr<la::Operator> projected;
+  Vector ones;
+  if (inspection_.constant_null_space && inspection_.hermitian) {
+    ones = b.like();
+    fill(ones, 1.0);
+    b = b_given.like();
+    copy(b_given, b);
+    double const size = norm(b).real();
+    double const mean = WithoutConstants::remove_mean(ones, b);
+    if (mean * std::sqrt(double(b.global_size())) > 1e-8 * size)
+      info.notes.push_back(format("b is not in the range of the matrix: its mean {} was removed; x solves the nearest consistent system", mean));
+    WithoutConstants::remove_mean(ones, x);
+    projected = std::make_unique<WithoutConstants>(*preconditioner_, ones);
+  }
+  la::Operator const& M = projected ? *projected : static_cast<la::Operator const&>(*preconditioner_);
+
+  info.rhs_norm = column_norms(b);
+  for (std::size_t j = 0; j < info.rhs_norm.size(); ++j)
+    if (info.rhs_norm[j] == 0 && rule_.atol == 0) {  // only x = 0 satisfies the test
+      with_dtype(x.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        auto const v = x.host<T>();
+        for (std::size_t i = j; i < v.size(); i += info.rhs_norm.size()) v[i] = T(0);
+      });
+    }
+  Monitor monitor(rule_, info.rhs_norm, b.comm(), watcher_);
+  std::vector<double> previous;
+  auto residual = b.like();
+  for (;;) {
+    method_->solve(A_, M, b, x, monitor);
+    A_.residual(b, x, residual);
+    info.true_residual = column_norms(residual);
+    if (!krylov::converged(monitor.reason())) break;
+    bool missed = false, progress = previous.empty();
+    for (std::size_t j = 0; j < info.true_residual.size(); ++j) {
+      double const t = info.true_residual[j];
+      if (!std::isfinite(t)) {
+        monitor.set_all(Reason::diverged_nanorinf, "the verified residual is not finite");
+        break;
+      }
+      missed = missed || t > monitor.targets()[j];
+      if (!previous.empty()) progress = progress || t < 0.5 * previous[j];
+    }
+    if (!krylov::converged(monitor.reason()) || !missed) break;
+    if (!progress || info.resumes >= max_resumes || monitor.iterations() >= rule_.max_it) {
+      std::size_t worst = 0;
+      for (std::size_t j = 1; j < info.true_residual.size(); ++j)
+        if (info.true_residual[j] / std::max(monitor.targets()[j], 1e-300) > info.true_residual[worst] / std::max(monitor.targets()[worst], 1e-300)) worst = j;
+      monitor.set_all(Reason::diverged_stagnated,
+                      format("the method believed it had converged, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: the attainable accuracy in {}",
+                             info.true_residual[worst], info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst], name_of(A_.dtype())));
+      break;
+    }
+    previous = info.true_residual;
+    ++info.resumes;
+    monitor.resume(info.true_residual);
+  }
+  info.converged = krylov::converged(monitor.reason());
+  info.reason = krylov::name_of(monitor.reason());
+  info.why = info.converged ? "" : monitor.why();
+  info.iterations = monitor.iterations();
+  info.residual_norms = monitor.history();
+  info.memory_bytes = A_.memory_bytes() + preconditioner_->memory_bytes();
+  for (auto const& w : x.context().waits()) info.host_waits += w.count;
+  if (!info.converged) explain_failure(info, monitor.reason());
+  info.solve_seconds = profile::now() - start;
+  return info;
+}
+
+void Solver::explain_failure(SolveInfo& info, Reason reason) const {
+  std::string hint;
+  switch (reason) {
+    case Reason::diverged_its:
+      hint = preconditioner_->describe() == "none" ? "Try a preconditioner: -pc_type amg or ilu." :
+             method_name_ == "gmres" ? "Try a larger -ksp_gmres_restart, another -pc_type, or more -ksp_max_it." : "Try another -pc_type, or more -ksp_max_it.";
+      break;
+    case Reason::diverged_indefinite_mat: hint = "Use -ksp_type minres (Hermitian) or gmres; if the matrix should be definite, look for a wrong sign."; break;
+    case Reason::diverged_indefinite_pc: hint = "Use another -pc_type (jacobi with a positive diagonal, amg), or -ksp_type gmres."; break;
+    case Reason::diverged_stagnated: hint = "Accept this accuracy with a larger -ksp_rtol, rescale the equations, or use a wider dtype."; break;
+    case Reason::diverged_breakdown: hint = "Use -ksp_type gmres; look whether the matrix is singular."; break;
+    case Reason::diverged_dtol: hint = "Try a stronger preconditioner or -ksp_type gmres."; break;
+    case Reason::diverged_nanorinf: hint = "Check the scaling of the matrix; try -pc_dtype float64 or another -pc_type."; break;
+    default: break;
+  }
+  if (!hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+}
+
+std::string Solver::view() const {
+  std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_.describe(), method_name_, krylov::methods().at(method_name_).about,
+                           preconditioner_->report());
+  for (auto const& n : notes_) out += "note: " + n + "\n";
+  return out;
+}
+
+}  // namespace asterism::solve

@@ -1,0 +1,78 @@
+// The solver that users meet: a method and a preconditioner, chosen and nested by options.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "asterism/base/options.hpp"
+#include "asterism/krylov/method.hpp"
+#include "asterism/precond/preconditioner.hpp"
+
+namespace asterism::solve {
+
+using la::Matrix;
+using la::Vector;
+
+struct SolveInfo {
+  bool converged = false;
+  std::string reason;  ///< PETSc's name, e.g. CONVERGED_RTOL
+  std::string why;     ///< in words, and what to try; empty when converged
+  std::int64_t iterations = 0;
+  std::vector<std::vector<double>> residual_norms;  ///< (iterations + 1, k)
+  std::vector<double> true_residual;                ///< ||b - A x|| of each column, computed at the end
+  std::vector<double> rhs_norm;
+  std::int64_t resumes = 0;   ///< times the verified residual missed the target and the method went on
+  double setup_seconds = 0, solve_seconds = 0;
+  std::size_t memory_bytes = 0;  ///< matrix, preconditioner on this rank
+  std::int64_t host_waits = 0;
+  std::vector<std::string> notes;  ///< what was found and done about it
+};
+
+/// What a look at the matrix found.
+struct Inspection {
+  bool hermitian = false, positive_diagonal = false, constant_null_space = false;
+  double asymmetry = 0;  ///< |x^H A y - (y^H A x)^*| / (||x|| ||A y||) for hashed x, y
+  std::int64_t zero_diagonals = 0;
+};
+Inspection inspect(Matrix const& A);
+
+class Solver {
+ public:
+  /// Checks the matrix and the options and sets up the preconditioner. Collective.
+  Solver(Matrix A, Options options, std::string prefix = "");
+  /// x holds the initial guess. Collective. Does not throw for a solve that fails to converge.
+  SolveInfo solve(Vector const& b, Vector& x);
+  /// Every option in force and where it came from.
+  std::vector<EffectiveOption> const& explain() const { return record_; }
+  std::string view() const;
+  Matrix const& matrix() const { return A_; }
+  void set_watcher(krylov::Watcher watcher) { watcher_ = std::move(watcher); }
+  Inspection const& inspection() const { return inspection_; }
+  std::vector<std::string> const& notes() const { return notes_; }
+  std::string const& method_name() const { return method_name_; }
+  std::string preconditioner_name() const { return preconditioner_->describe(); }
+  double setup_seconds() const { return setup_seconds_; }
+
+ private:
+  precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
+  SolveInfo solve_columns(Vector const& b, Vector& x);
+  void explain_failure(SolveInfo& info, krylov::Reason reason) const;
+
+  Matrix A_;
+  Options options_;
+  std::string prefix_;
+  mutable std::vector<EffectiveOption> record_;
+  Inspection inspection_;
+  std::vector<std::string> notes_;
+  std::shared_ptr<krylov::Method> method_;
+  std::string method_name_;
+  precond::PreconditionerPtr preconditioner_;
+  krylov::StopRule rule_;
+  krylov::Watcher watcher_;
+  double setup_seconds_ = 0;
+};
+
+/// All options of the library: name, default, meaning; for --help-options.
+std::vector<std::pair<std::string, OptionTable const*>> option_tables();
+
+}  // namespace asterism::solve
