@@ -20,7 +20,7 @@ struct Matrix::Data {
   bool product_only = false;
   std::int64_t block_size = 1;
   Vector near_null_space;
-  std::optional<Product> diagonal_product, coupling_product;
+  std::optional<Product> diagonal_product, coupling_product, adding_product;
   struct Transposed {
     Product diagonal, coupling;
   };
@@ -29,6 +29,10 @@ struct Matrix::Data {
   Product const& whole() {
     if (!diagonal_product) diagonal_product.emplace(diagonal);
     return *diagonal_product;
+  }
+  Product const& adding() {
+    if (!adding_product) adding_product = Product::coupling(diagonal);
+    return *adding_product;
   }
   Product const& rest() {
     if (!coupling_product) coupling_product = Product::coupling(coupling);
@@ -249,6 +253,7 @@ std::size_t Matrix::memory_bytes() const {
     for (auto const* c : {&data_->diagonal, &data_->coupling}) b += c->offsets.bytes() + c->columns.bytes() + c->values.bytes();
   if (data_->diagonal_product && (data_->product_only || data_->diagonal_product->storage() == Product::Storage::row_pattern))
     b += data_->diagonal_product->memory_bytes();
+  if (data_->product_only && data_->adding_product) b += data_->adding_product->memory_bytes();
   return b;
 }
 
@@ -270,7 +275,7 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
                    "matrix product: x and y are the same vector; they must differ.");
   auto const k = x.columns();
-  auto const& product = d.whole();
+  auto const& product = whole == Epilogue::add ? d.adding() : d.whole();
   double const scalar = double(size_of(d.dtype));
   profile::Scope const scope(profile::event(name),
                              product.bytes(k) + double(d.coupling.nnz()) * (scalar + 4) + (b ? scalar * double(k * y.local_size()) : 0) +
@@ -296,6 +301,8 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
 }
 
 void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y, {}, {}); }
+
+void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y, {}, {}); }
 
 void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
   require_layout(b, range(), dtype(), "residual");
@@ -418,13 +425,15 @@ Matrix Matrix::converted(Dtype dtype) const {
   m.data_->coupling = la::converted(data_->coupling, dtype);
   m.data_->diagonal_product.reset();
   m.data_->coupling_product.reset();
+  m.data_->adding_product.reset();
   m.data_->transposed[0].reset();
   m.data_->transposed[1].reset();
   return m;
 }
 
-void Matrix::keep_product_only() {
-  data_->whole();
+void Matrix::keep_product_only(bool adds) {
+  if (adds) data_->adding();
+  else data_->whole();
   data_->rest();
   data_->product_only = true;
   data_->diagonal = Csr(data_->dtype, 0, 0, 0);

@@ -58,6 +58,8 @@ class Matrix final : public Operator {
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   /// y = x + w .* (b - A x): one weighted step, out of place.
   void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
+  /// y += A x
+  void apply_add(Vector const& x, Vector& y) const;
   Matrix const* matrix() const override { return this; }
   std::string describe() const override;
 
@@ -68,7 +70,8 @@ class Matrix final : public Operator {
   Matrix transposed(bool conjugate = false) const;
   Matrix converted(Dtype dtype) const;
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
-  void keep_product_only();
+  /// adds: for apply_add() instead of the other products.
+  void keep_product_only(bool adds = false);
 
   /// Rows per node of the mesh (1 unless set or found).
   std::int64_t block_size() const;

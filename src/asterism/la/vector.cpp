@@ -147,6 +147,16 @@ void multiply_add(Scalar const& a, Vector const& d, Vector const& x, Vector& y) 
   });
 }
 
+void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector& d, Vector& x) {
+  static Event const e("VecChebyshev");
+  VectorScope const scope(e, x, 6, 5);
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(x.context(), kernel::chebyshev_step<T>, x.local_size(), x.columns(), a, b, read<T>(w.data()), read<T>(r.data()), update<T>(d.data()),
+           update<T>(x.data()));
+  });
+}
+
 std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const> pairs) {
   static Event const e("VecDot");
   auto const& first = *pairs[0].first;

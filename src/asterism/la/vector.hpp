@@ -65,6 +65,9 @@ void multiply(Vector const& d, Vector const& x, Vector& y);
 /// y = y + a d .* x
 void multiply_add(Scalar const& a, Vector const& d, Vector const& x, Vector& y);
 
+/// d = a d + b w .* r; x += d: one step of a Chebyshev smoother. With a = 0 the old d is not read.
+void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector& d, Vector& x);
+
 /// x^H y, k wide.
 Scalar dot(Vector const& x, Vector const& y);
 /// Several in one message.

@@ -160,6 +160,18 @@ void multi_axpy(Queue& q, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w
   });
 }
 
+template <class T>
+void chebyshev_step(Queue& q, i64 n, i64 k, double a, double b, T const* ASTERISM_RESTRICT w, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT d,
+                    T* ASTERISM_RESTRICT x) {
+  using R = real_t<T>;
+  T const ta = T(R(a)), tb = T(R(b));
+  if (a == 0) {
+    ASTERISM_ELEMENTWISE(n, k, d[i] = tb * w[i] * r[i]; x[i] += d[i], d[i] = tb * w[row] * r[i]; x[i] += d[i])
+  } else {
+    ASTERISM_ELEMENTWISE(n, k, d[i] = ta * d[i] + tb * w[i] * r[i]; x[i] += d[i], d[i] = ta * d[i] + tb * w[row] * r[i]; x[i] += d[i])
+  }
+}
+
 namespace {
 // splitmix64
 ASTERISM_FN std::uint64_t mixed(std::uint64_t z) {
@@ -202,6 +214,7 @@ void convert(Queue& q, i64 n, S const* x, T* y) {
   template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);           \
   template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                 \
   template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                  \
+  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*); \
   template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE

@@ -21,6 +21,7 @@ template <class T> void update_and_norm2(Queue&, std::int64_t n, std::int64_t k,
 template <class T> void multiply_and_dot(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* r, T* z, Sum* out);
 template <class T> void multi_dot(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* v, T const* w, Sum* out);
 template <class T> void multi_axpy(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* a, T const* v, T* w);
+template <class T> void chebyshev_step(Queue&, std::int64_t n, std::int64_t k, double a, double b, T const* w, T const* r, T* d, T* x);
 template <class T> void hashed(Queue&, std::int64_t n, std::int64_t k, std::int64_t first_row, std::uint64_t seed, T* x);
 template <class S, class T> void convert(Queue&, std::int64_t n, S const* x, T* y);
 

@@ -1,0 +1,34 @@
+// Which unknowns hang together, and how they are grouped: the same on any number of ranks.
+#pragma once
+#include <cstdint>
+
+#include "asterism/precond/amg/rows.hpp"
+
+namespace asterism::precond::amg {
+
+/// Strong couplings between nodes (groups of block_size rows), without the diagonal, columns ascending.
+struct NodeGraph {
+  Layout layout;   ///< of the nodes
+  std::int32_t count = 0;
+  Buffer<std::int64_t> ptr;
+  Buffer<std::int32_t> col;
+  ColumnMap map;
+  Halo halo;
+};
+
+/// i and j are coupled if |a_ij|^2 > threshold^2 |a_ii| |a_jj| (Vanek, Mandel, Brezina 1996); for nodes
+/// the Frobenius norms of the blocks.
+template <class T>
+NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, std::int64_t block_size, double threshold);
+
+struct Aggregates {
+  Buffer<std::int64_t> of_node;  ///< coarse global index of each of the map's nodes, ghosts too; -1: none
+  Layout coarse;                 ///< owned by the rank of the aggregate's root, in the order of the roots
+};
+
+/// Maximal distance-2 independent set by rounds of hashed priorities (Bell, Dalton, Olson 2012; Kelley and
+/// Rajamanickam 2022), a second set among what is left, then the rest joins the neighbour it has most
+/// couplings with. Nodes without strong couplings stay out. Collective.
+Aggregates aggregate(NodeGraph const& graph);
+
+}  // namespace asterism::precond::amg

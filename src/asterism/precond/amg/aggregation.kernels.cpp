@@ -1,0 +1,292 @@
+#include "asterism/precond/amg/aggregation.hpp"
+
+#include <algorithm>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+namespace {
+
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+using u64 = std::uint64_t;
+
+constexpr u64 in_set = ~u64(0), out_of_set = 0;
+
+/// State "undecided" with a priority that changes every round, unique by the global index.
+u64 priority(i64 global, u64 round) {
+  u64 z = u64(global) * 0x9e3779b97f4a7c15ull + round * 0xd1342543de82ef95ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  z ^= z >> 31;
+  return u64(1) << 62 | (z & ((u64(1) << 22) - 1)) << 40 | (u64(global) & ((u64(1) << 40) - 1));
+}
+
+/// The coarse numbering's set of roots: T becomes in_set or out_of_set for the own active nodes.
+void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<u64>& T, u64 seed) {
+  i32 const below = g.map.below, n = g.count;
+  auto const& comm = g.layout.comm();
+  Buffer<u64> M(g.map.size(), out_of_set);
+  std::vector<i32> undecided, relays;
+  std::fill(T.begin(), T.end(), out_of_set);
+  for (i32 v = 0; v < n; ++v)
+    if (active[v + below]) undecided.push_back(v);
+  relays = undecided;
+  device::Queue q;
+  for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
+    device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
+      i32 const v = undecided[std::size_t(u)];
+      T[v + below] = priority(g.map.begin + v, round * 64 + seed);
+    });
+    g.halo.update(T.data());
+    device::parallel_for(q, i64(relays.size()), [&](i64 u) {
+      i32 const v = relays[std::size_t(u)];
+      u64 m = T[v + below];
+      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) m = std::max(m, T[g.col[p]]);
+      M[v + below] = m;
+    });
+    g.halo.update(M.data());
+    device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
+      i32 const v = undecided[std::size_t(u)];
+      u64 m = M[v + below];
+      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
+        if (active[g.col[p]]) m = std::max(m, M[g.col[p]]);
+      if (m == in_set) T[v + below] = out_of_set;
+      else if (m == T[v + below]) T[v + below] = in_set;
+    });
+    std::erase_if(undecided, [&](i32 v) { return T[v + below] == in_set || T[v + below] == out_of_set; });
+    std::erase_if(relays, [&](i32 v) { return M[v + below] == in_set; });
+  }
+  g.halo.update(T.data());
+}
+
+}  // namespace
+
+template <class T>
+NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, double threshold) {
+  static int const event = profile::event("AMGStrength");
+  profile::Scope const scope(event, double(A.nnz()) * (12 + 4));
+  NodeGraph g;
+  auto offsets = layout.offsets();
+  for (auto& o : offsets) o /= bs;
+  g.layout = Layout::from_offsets(layout.comm(), std::move(offsets));
+  g.count = i32(A.count / bs);
+  auto node_ghosts = A.map.ghosts;
+  for (auto& x : node_ghosts) x /= bs;
+  node_ghosts.erase(std::unique(node_ghosts.begin(), node_ghosts.end()), node_ghosts.end());
+  g.map = ColumnMap::make(g.layout, std::move(node_ghosts));
+  g.halo = Halo(g.layout, g.map);
+  i32 const below = g.map.below;
+  device::Queue q;
+
+  // nodes of the scalar columns
+  Buffer<i32> node_of;
+  if (bs > 1) {
+    node_of = Buffer<i32>(A.map.size());
+    for (i32 l = 0; l < A.map.size(); ++l) node_of[l] = g.map.local(A.map.global(l) / bs);
+  }
+  auto const node = [&](i32 l) { return bs == 1 ? l : node_of[l]; };
+
+  // sizes of the diagonal blocks
+  Buffer<double> diagonal(g.map.size(), 0.0);
+  device::parallel_for(q, g.count, [&](i64 v) {
+    double s = 0;
+    for (i64 r = v * bs; r < (v + 1) * bs; ++r)
+      for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
+        if (node(A.col[p]) == v + below) s += double(abs2(A.val[p]));
+    diagonal[v + below] = std::sqrt(s);
+  });
+  g.halo.update(diagonal.data());
+
+  g.ptr = Buffer<i64>(g.count + 1);
+  g.ptr[0] = 0;
+  double const t2 = threshold * threshold;
+  if (bs == 1) {
+    Buffer<i32> col(A.nnz());
+    if (device::host::team_size() == 1) {
+      i64 at = 0;
+      for (i32 i = 0; i < g.count; ++i) {
+        double const di = t2 * diagonal[i + below];
+        for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+          i32 const c = A.col[p];
+          col[at] = c;
+          // branch-free: the entry is kept by moving on
+          at += c != i + below && double(abs2(A.val[p])) > di * diagonal[c];
+        }
+        g.ptr[i + 1] = at;
+      }
+      g.col = col;
+      return g;
+    }
+    auto const strong = [&](i64 i, i64 p) {
+      i32 const c = A.col[p];
+      return c != i + below && double(abs2(A.val[p])) > t2 * diagonal[i + below] * diagonal[c];
+    };
+    device::parallel_for(q, g.count, [&](i64 i) {
+      i64 n = 0;
+      for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) n += strong(i, p);
+      g.ptr[i + 1] = n;
+    });
+    for (i32 i = 0; i < g.count; ++i) g.ptr[i + 1] += g.ptr[i];
+    device::parallel_for(q, g.count, [&](i64 i) {
+      auto at = g.ptr[i];
+      for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
+        if (strong(i, p)) col[at++] = A.col[p];
+    });
+    g.col = col;
+    return g;
+  }
+  std::vector<i32> col;
+  std::vector<double> size(std::size_t(g.map.size()), 0.0);
+  std::vector<i32> seen;
+  for (i32 v = 0; v < g.count; ++v) {
+    seen.clear();
+    for (i64 r = i64(v) * bs; r < (i64(v) + 1) * bs; ++r)
+      for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+        i32 const w = node_of[A.col[p]];
+        if (w == v + below) continue;
+        if (size[std::size_t(w)] == 0) seen.push_back(w);
+        size[std::size_t(w)] += double(abs2(A.val[p])) + 1e-300;
+      }
+    std::sort(seen.begin(), seen.end());
+    for (auto const w : seen) {
+      if (size[std::size_t(w)] > t2 * diagonal[v + below] * diagonal[w] + 1e-299) col.push_back(w);
+      size[std::size_t(w)] = 0;
+    }
+    g.ptr[v + 1] = i64(col.size());
+  }
+  g.col = Buffer<i32>(i64(col.size()));
+  std::copy(col.begin(), col.end(), g.col.begin());
+  return g;
+}
+
+template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double);
+template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double);
+
+Aggregates aggregate(NodeGraph const& g) {
+  static int const event = profile::event("AMGAggregate");
+  profile::Scope const scope(event);
+  i32 const below = g.map.below, n = g.count, all = g.map.size();
+  auto const& comm = g.layout.comm();
+  device::Queue q;
+  Buffer<std::uint8_t> active(all, std::uint8_t(0));
+  Buffer<u64> T(all);
+  Aggregates out;
+  out.of_node = Buffer<i64>(all, i64(-1));
+  auto& root = out.of_node;  // first the root's global index, at the end the aggregate's
+
+  for (i32 v = 0; v < n; ++v) active[v + below] = g.ptr[v + 1] > g.ptr[v];
+  auto const share_active = [&] {
+    if (comm.size() == 1) return;
+    Buffer<i32> wide(all);
+    for (i32 l = 0; l < all; ++l) wide[l] = active[l];
+    g.halo.update(wide.data());
+    for (i32 l = 0; l < all; ++l) active[l] = std::uint8_t(wide[l]);
+  };
+  share_active();
+
+  // first set: the roots and all their neighbours
+  independent_set(g, active.data(), T, 0);
+  device::parallel_for(q, n, [&](i64 v) {
+    if (T[v + below] == in_set) {
+      root[v + below] = g.map.begin + v;
+      return;
+    }
+    for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
+      if (T[g.col[p]] == in_set) {
+        root[v + below] = g.map.global(g.col[p]);
+        return;
+      }
+  });
+  g.halo.update(root.data());
+
+  // second set, among the nodes two steps from a root: alone they would make the aggregates too large
+  for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
+  share_active();
+  independent_set(g, active.data(), T, 32);
+  for (i32 v = 0; v < n; ++v)
+    if (T[v + below] == in_set) {
+      i64 free = 0;
+      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
+      if (free < 2) T[v + below] = out_of_set;
+    }
+  g.halo.update(T.data());
+  device::parallel_for(q, n, [&](i64 v) {
+    if (!active[v + below]) return;
+    if (T[v + below] == in_set) {
+      root[v + below] = g.map.begin + v;
+      return;
+    }
+    for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
+      if (T[g.col[p]] == in_set) {
+        root[v + below] = g.map.global(g.col[p]);
+        return;
+      }
+  });
+  g.halo.update(root.data());
+
+  // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without
+  // an aggregate (an unsymmetric pattern) becomes its own
+  Buffer<i64> joined(all);
+  for (;;) {
+    std::copy(root.begin(), root.end(), joined.begin());
+    std::vector<std::pair<i64, i32>> votes;
+    i64 changed = 0, waiting = 0;
+    for (i32 v = 0; v < n; ++v) {
+      if (root[v + below] >= 0 || g.ptr[v + 1] == g.ptr[v]) continue;
+      votes.clear();
+      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) {
+        auto const r = root[g.col[p]];
+        if (r < 0) continue;
+        auto const it = std::find_if(votes.begin(), votes.end(), [&](auto const& x) { return x.first == r; });
+        if (it == votes.end()) votes.emplace_back(r, 1);
+        else ++it->second;
+      }
+      if (votes.empty()) {
+        ++waiting;
+        continue;
+      }
+      auto const best = *std::min_element(votes.begin(), votes.end(), [](auto const& a, auto const& b) {
+        return a.second != b.second ? a.second > b.second : a.first < b.first;
+      });
+      joined[v + below] = best.first;
+      ++changed;
+    }
+    std::copy(joined.begin(), joined.end(), root.begin());
+    g.halo.update(root.data());
+    std::int64_t counts[2] = {changed, waiting};
+    comm.sum(std::span<i64>(counts));
+    if (counts[1] == 0) break;
+    if (counts[0] == 0) {
+      for (i32 v = 0; v < n; ++v)
+        if (root[v + below] < 0 && g.ptr[v + 1] > g.ptr[v]) root[v + below] = g.map.begin + v;
+      g.halo.update(root.data());
+      break;
+    }
+  }
+
+  // numbers in the order of the roots
+  Buffer<i64> number(n + 1);
+  i64 mine = 0;
+  for (i32 v = 0; v < n; ++v) mine += (number[v] = root[v + below] == g.map.begin + v ? 1 : 0);
+  out.coarse = Layout(comm, mine);
+  i64 next = out.coarse.begin();
+  for (i32 v = 0; v < n; ++v) number[v] = number[v] ? next++ : -1;
+  if (comm.size() == 1) {
+    for (i32 v = 0; v < n; ++v)
+      if (root[v] >= 0) root[v] = number[root[v]];
+    return out;
+  }
+  std::vector<i64> wanted(root.begin(), root.end());
+  std::erase_if(wanted, [](i64 r) { return r < 0; });
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::vector<i64> numbers(wanted.size());
+  comm::StarForest::from_layout(g.layout, wanted).bcast(number.data(), numbers.data());
+  for (i32 l = 0; l < all; ++l)
+    if (root[l] >= 0) root[l] = numbers[std::size_t(std::lower_bound(wanted.begin(), wanted.end(), root[l]) - wanted.begin())];
+  return out;
+}
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,302 @@
+// Smoothed-aggregation multigrid: Vanek, Mandel, Brezina (1996). The hierarchy is the same, to the last
+// bit, on any number of ranks: see architecture.md.
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/precond/amg/prolongation.hpp"
+#include "asterism/precond/direct/dense_inverse.hpp"
+#include "asterism/precond/multigrid/cycle.hpp"
+
+namespace asterism::precond {
+namespace {
+
+using amg::Rows;
+
+OptionTable const& table() {
+  static OptionTable const t = {
+      real_option("pc_amg_threshold", 0.08, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0, 1),
+      real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
+      integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
+      integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
+      integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found from its pattern", 0, 100),
+      choice_option("pc_amg_cycle_type", "v", {"v", "w"}, "cycle"),
+      real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
+  };
+  return t;
+}
+
+OptionTable const& level_table() {
+  static OptionTable const t = {
+      choice_option("ksp_type", "richardson", {"richardson", "chebyshev"}, "smoother of the levels"),
+      integer_option("ksp_max_it", 1, "sweeps before and after, or the degree of the polynomial", 1, 100),
+      choice_option("pc_type", "spai0", {"spai0", "jacobi"}, "what the smoother multiplies residuals with"),
+  };
+  return t;
+}
+
+struct AmgOptions {
+  double threshold, threshold_scale, damping;
+  std::int64_t max_levels, coarse_size, block_size;
+  int visits;
+  SmootherKind smoother;
+  std::string weights;
+  std::int64_t steps;
+  Dtype dtype;
+};
+
+/// Fill of the best block size: entries / (blocks x bs^2), over all ranks.
+std::int64_t detected_block_size(Matrix const& A) {
+  auto const n = A.global_rows();
+  for (std::int64_t bs : {6, 3, 2}) {
+    std::int64_t aligned = n > 0 && n % bs == 0 && A.range().local_size() % bs == 0;
+    if (A.comm().min(aligned) == 0) continue;
+    auto const& D = A.diagonal_block();
+    auto const& O = A.coupling_block();
+    std::int64_t blocks = 0;
+    std::vector<std::int64_t> seen;
+    for (std::int32_t v = 0; v < D.rows / bs; ++v) {
+      seen.clear();
+      for (std::int64_t r = v * bs; r < (v + 1) * bs; ++r) {
+        for (auto p = D.row_offsets()[std::size_t(r)]; p < D.row_offsets()[std::size_t(r) + 1]; ++p)
+          seen.push_back((A.domain().begin() + D.column_indices()[std::size_t(p)]) / bs);
+        for (auto p = O.row_offsets()[std::size_t(r)]; p < O.row_offsets()[std::size_t(r) + 1]; ++p)
+          seen.push_back(A.ghosts()[std::size_t(O.column_indices()[std::size_t(p)])] / bs);
+      }
+      std::sort(seen.begin(), seen.end());
+      blocks += std::unique(seen.begin(), seen.end()) - seen.begin();
+    }
+    blocks = A.comm().sum(blocks);
+    if (double(A.nnz()) >= 0.75 * double(blocks) * double(bs * bs)) return bs;
+  }
+  return 1;
+}
+
+class Amg final : public Preconditioner {
+ public:
+  Amg(Matrix const& A, AmgOptions const& options) : Preconditioner(A) {
+    static int const event = profile::event("PCSetUpAMG");
+    profile::Scope const scope(event);
+    dtype_ = with_precision_of(A.dtype(), options.dtype);
+    auto const wide = with_precision_of(A.dtype(), Dtype::float64);
+    if (is_complex(wide)) build<Complex<double>>(A.converted(wide), A, options);
+    else build<double>(A.converted(wide), A, options);
+  }
+
+  void apply(Vector const& x, Vector& y) const override {
+    static int const event = profile::event("PCApplyAMG");
+    profile::Scope const scope(event);
+    cycle_.apply(x, y);
+  }
+
+  std::string describe() const override {
+    return format("amg ({} levels, operator complexity {})", sizes_.size(), rounded(operator_complexity()));
+  }
+
+  std::string report() const override {
+    std::string out = format("{}, {} cycle, smoother {}, {}\n", describe(), cycle_name_, smoother_name_, name_of(dtype_));
+    out += format("  grid complexity {}, block size {}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_, modes_);
+    out += "  level      rows        entries  per row  storage\n";
+    for (std::size_t l = 0; l < sizes_.size(); ++l) {
+      auto const row = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
+      out += row(std::to_string(l), 7) + row(std::to_string(sizes_[l].rows), 10) + row(std::to_string(sizes_[l].nnz), 15) +
+             row(format("{}", rounded(double(sizes_[l].nnz) / double(std::max<std::int64_t>(sizes_[l].rows, 1)))), 9) + "  " + sizes_[l].storage + "\n";
+    }
+    return out;
+  }
+  std::size_t memory_bytes() const override { return memory_; }
+
+ private:
+  struct Size {
+    std::int64_t rows, nnz;
+    std::string storage;
+  };
+  static double rounded(double x) { return std::round(x * 100) / 100; }
+  double operator_complexity() const {
+    double s = 0;
+    for (auto const& z : sizes_) s += double(z.nnz);
+    return sizes_[0].nnz ? s / double(sizes_[0].nnz) : 1;
+  }
+  double grid_complexity() const {
+    double s = 0;
+    for (auto const& z : sizes_) s += double(z.rows);
+    return sizes_[0].rows ? s / double(sizes_[0].rows) : 1;
+  }
+
+  /// SPAI-0: w_i = conj(a_ii) / sum_j |a_ij|^2, the diagonal closest to the inverse (Broeker et al. 2001); or damped Jacobi.
+  template <class T>
+  Vector weights(Rows<T> const& A, Layout const& layout, std::string const& kind, double radius, bool damp) const {
+    Vector w(layout, dtype_);
+    device::Queue q;
+    amg::Buffer<T> v(std::max(A.count, 1));
+    double const omega = damp ? 4.0 / 3 / radius : 1;
+    device::parallel_for(q, A.count, [&](std::int64_t i) {
+      T d(0);
+      real_t<T> sum = 0;
+      for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+        if (A.col[p] == i + A.map.below) d = A.val[p];
+        sum += abs2(A.val[p]);
+      }
+      if (kind == "spai0") v[i] = sum > 0 ? conj(d) * T(real_t<T>(1) / sum) : T(0);
+      else v[i] = d == T(0) ? T(0) : T(real_t<T>(omega)) / d;
+    });
+    auto const full = Vector::wrap(layout, dtype_v<T>, 1, v.array());
+    copy(full, w);
+    return w;
+  }
+
+  template <class T>
+  void build(Matrix A, Matrix const& given, AmgOptions const& o) {
+    auto const& comm = A.comm();
+    std::vector<GridLevel> levels;
+    auto bs = o.block_size > 0 ? o.block_size : given.block_size();
+    if (bs == 1 && o.block_size == 0) bs = detected_block_size(given);
+    comm::agree(comm, [&] {
+      ASTERISM_REQUIRE(given.range().local_size() % bs == 0, shape, "amg: block size {} does not divide the {} rows of rank {}.", bs,
+                       given.range().local_size(), comm.rank());
+    });
+    block_size_ = bs;
+    // near-null space: the user's, or the constants of each component
+    std::int64_t m = bs;
+    amg::Buffer<T> B;
+    if (auto const& given_modes = given.near_null_space()) {
+      m = given_modes.columns();
+      B = amg::Buffer<T>(given_modes.local_size() * m);
+      auto target = Vector::wrap(given.range(), dtype_v<T>, m, B.array());
+      copy(given_modes, target);
+    } else {
+      B = amg::Buffer<T>(A.range().local_size() * m, T(0));
+      for (std::int64_t i = 0; i < A.range().local_size(); ++i) B[i * m + i % bs] = T(1);
+    }
+    modes_ = m;
+    cycle_name_ = o.visits == 2 ? "W" : "V";
+    smoother_name_ = format("{} x {} with {}", o.steps, o.smoother == SmootherKind::chebyshev ? "chebyshev" : "richardson", o.weights);
+
+    auto rows = amg::rows_of<T>(A);
+    double threshold = o.threshold;
+    for (std::int64_t l = 0;; ++l) {
+      GridLevel level;
+      auto const layout = A.range();
+      auto const n = A.global_rows();
+      sizes_.push_back({n, A.nnz(), ""});
+      bool last = n <= o.coarse_size || l + 1 >= o.max_levels;
+      amg::Aggregates aggregates;
+      amg::NodeGraph graph;
+      if (!last) {
+        graph = amg::strong_couplings(rows, layout, bs, threshold);
+        aggregates = amg::aggregate(graph);
+        // no progress: all couplings are weak, or every node stands alone
+        auto const coarse_rows = aggregates.coarse.global_size() * m;
+        last = coarse_rows == 0 || double(coarse_rows) > 0.9 * double(n);
+      }
+      level.A = A.converted(dtype_);
+      if (last && n <= std::max<std::int64_t>(o.coarse_size, 4000)) {
+        level.solver = std::make_shared<DenseInverse>(A, dtype_);
+        memory_ += level.solver->memory_bytes();
+        sizes_.back().storage = "dense inverse";
+        levels.push_back(std::move(level));
+        break;
+      }
+      double const radius = amg::spectral_radius(rows, layout);
+      bool const polynomial = o.smoother == SmootherKind::chebyshev;
+      level.smoother = {o.smoother, o.steps, weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial), radius / 8, radius};
+      if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
+        sizes_.back().storage = std::string(level.A.storage_name());
+        levels.push_back(std::move(level));
+        break;
+      }
+      auto const P0 = amg::tentative_prolongation(graph, aggregates, bs, m, B.data());
+      auto offsets = aggregates.coarse.offsets();
+      for (auto& x : offsets) x *= m;
+      auto const coarse = Layout::from_offsets(comm, std::move(offsets));
+      auto P = amg::smoothed_prolongation(rows, graph, aggregates, P0, bs, o.damping / radius, coarse);
+      graph = {};
+      aggregates = {};
+
+      static int const galerkin = profile::event("AMGGalerkin");
+      Rows<T> R, next;
+      {
+        profile::Scope const product_scope(galerkin);
+        R = amg::transpose(P, layout, coarse);
+        auto AP = amg::multiply(rows, amg::with_ghost_rows(P, layout, coarse, rows.map), false);
+        next = amg::multiply(R, amg::with_ghost_rows(AP, layout, coarse, R.map), true);
+        // a column of P that was dropped (dependent near-null vectors) leaves an empty row: decouple it
+        for (std::int32_t i = 0; i < next.count; ++i)
+          for (auto p = next.ptr[i]; p < next.ptr[i + 1]; ++p)
+            if (next.col[p] == i + next.map.below && next.val[p] == T(0)) next.val[p] = T(1);
+      }
+      static int const store = profile::event("AMGStore");
+      {
+        profile::Scope const store_scope(store);
+        level.P = amg::matrix_of(P, layout, coarse).converted(dtype_);
+        level.R = amg::matrix_of(R, coarse, layout).converted(dtype_);
+        P = {};
+        R = {};
+        level.P.keep_product_only(true);
+        level.R.keep_product_only();
+        sizes_.back().storage = std::string(level.A.storage_name());
+        if (l > 0) level.A.keep_product_only();
+        memory_ += level.P.memory_bytes() + level.R.memory_bytes() + level.A.memory_bytes();
+        A = amg::matrix_of(next, coarse, coarse);
+      }
+      rows = comm.size() == 1 ? std::move(next) : amg::rows_of<T>(A);
+      B = P0.coarse;
+      bs = m;
+      threshold *= o.threshold_scale;
+      levels.push_back(std::move(level));
+    }
+    cycle_ = Cycle(std::move(levels), o.visits);
+  }
+
+  Cycle cycle_;
+  std::vector<Size> sizes_;
+  std::int64_t block_size_ = 1, modes_ = 1;
+  std::size_t memory_ = 0;
+  std::string cycle_name_, smoother_name_;
+};
+
+/// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
+bool fits_float32(Matrix const& A) {
+  double most = 0, least = 1e300;
+  auto const d = A.diagonal();
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (auto const& v : d.host<T>()) {
+      double const x = double(magnitude(v));
+      most = std::max(most, x);
+      if (x > 0) least = std::min(least, x);
+    }
+  });
+  double both[2] = {most, -least};
+  A.comm().max(std::span<double>(both));
+  return both[0] < 1e15 && -both[1] > 1e-15;
+}
+
+}  // namespace
+
+PreconditionerEntry amg_entry() {
+  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
+            auto r = nest.config.reader(table());
+            AmgOptions o;
+            o.threshold = r.real("pc_amg_threshold");
+            o.threshold_scale = r.real("pc_amg_threshold_scale");
+            o.max_levels = r.integer("pc_amg_max_levels");
+            o.coarse_size = r.integer("pc_amg_coarse_size");
+            o.block_size = r.integer("pc_amg_block_size");
+            o.visits = r.text("pc_amg_cycle_type") == "w" ? 2 : 1;
+            o.damping = r.real("pc_amg_prolongator_damping");
+            auto s = nest.config.nested("mg_levels_").reader(level_table());
+            o.smoother = s.text("ksp_type") == "chebyshev" ? SmootherKind::chebyshev : SmootherKind::richardson;
+            o.steps = s.integer("ksp_max_it");
+            if (!s.given("ksp_max_it") && o.smoother == SmootherKind::chebyshev) o.steps = 2;
+            o.weights = s.text("pc_type");
+            auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
+            auto const wanted = precision ? precision->value : "auto";
+            o.dtype = wanted == "auto" ? (fits_float32(A) ? Dtype::float32 : Dtype::float64) : dtype_from_name(wanted);
+            if (real_of(A.dtype()) == Dtype::float32) o.dtype = Dtype::float32;
+            return std::make_shared<Amg>(A, o);
+          },
+          &table(), "smoothed-aggregation multigrid"};
+}
+
+}  // namespace asterism::precond

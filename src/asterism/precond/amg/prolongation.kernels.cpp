@@ -1,0 +1,375 @@
+#include "asterism/precond/amg/prolongation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/exchange.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+namespace {
+
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+
+/// Gram-Schmidt twice on an (r, m) row-major block in place; R is (m, m) with a non-negative diagonal.
+/// A column that depends on the others (relative to 1e-10) becomes zero.
+template <class T>
+void orthonormalise(T* Q, i64 r, i64 m, T* R) {
+  std::fill(R, R + m * m, T(0));
+  for (i64 j = 0; j < m; ++j) {
+    double before = 0;
+    for (i64 i = 0; i < r; ++i) before += double(abs2(Q[i * m + j]));
+    for (int pass = 0; pass < 2; ++pass)
+      for (i64 l = 0; l < j; ++l) {
+        T s(0);
+        for (i64 i = 0; i < r; ++i) s += conj(Q[i * m + l]) * Q[i * m + j];
+        R[l * m + j] += s;
+        for (i64 i = 0; i < r; ++i) Q[i * m + j] -= s * Q[i * m + l];
+      }
+    double after = 0;
+    for (i64 i = 0; i < r; ++i) after += double(abs2(Q[i * m + j]));
+    bool const keep = after > 1e-20 * before && after > 0;
+    double const length = keep ? std::sqrt(after) : 0;
+    R[j * m + j] = T(real_t<T>(length));
+    T const inverse = T(real_t<T>(keep ? 1 / length : 0));
+    for (i64 i = 0; i < r; ++i) Q[i * m + j] = Q[i * m + j] * inverse;
+  }
+}
+
+}  // namespace
+
+template <class T>
+Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64 bs, i64 m, T const* B) {
+  static int const event = profile::event("AMGTentative");
+  profile::Scope const scope(event);
+  auto const& comm = g.layout.comm();
+  i32 const below = g.map.below, n = g.count;
+  i64 const node_values = bs * m;
+  Tentative<T> out;
+  out.columns = m;
+  out.values = Buffer<T>(i64(g.map.size()) * node_values, T(0));
+  auto const my_coarse = a.coarse.local_size(), c0 = a.coarse.begin();
+  out.coarse = Buffer<T>(my_coarse * m * m);
+
+  // rows of foreign aggregates travel to their owner and come back orthonormalised, in the same order
+  struct Guest {
+    int rank;
+    std::vector<i64> aggregates;
+    std::vector<T> values;
+  };
+  std::vector<std::vector<i32>> sent(static_cast<std::size_t>(comm.size()));
+  std::vector<Guest> guests;
+  if (comm.size() > 1) {
+    for (i32 v = 0; v < n; ++v)
+      if (auto const c = a.of_node[v + below]; c >= 0 && !a.coarse.owns(c)) sent[std::size_t(a.coarse.owner(c))].push_back(v);
+    std::vector<comm::Parcel> parcels;
+    for (int r = 0; r < comm.size(); ++r) {
+      if (sent[std::size_t(r)].empty()) continue;
+      std::vector<i64> ids;
+      std::vector<T> values;
+      for (auto const v : sent[std::size_t(r)]) {
+        ids.push_back(a.of_node[v + below]);
+        values.insert(values.end(), B + v * node_values, B + (v + 1) * node_values);
+      }
+      comm::Parcel p{r, {}};
+      comm::append<i64>(p.data, ids);
+      comm::append<T>(p.data, values);
+      parcels.push_back(std::move(p));
+    }
+    for (auto const& p : comm::exchange(comm, std::move(parcels))) {
+      auto const count = p.data.size() / (8 + std::size_t(node_values) * sizeof(T));
+      Guest guest{p.rank, std::vector<i64>(count), std::vector<T>(count * std::size_t(node_values))};
+      std::memcpy(guest.aggregates.data(), p.data.data(), count * 8);
+      std::memcpy(static_cast<void*>(guest.values.data()), p.data.data() + count * 8, guest.values.size() * sizeof(T));
+      guests.push_back(std::move(guest));
+    }
+  }
+  // members of my aggregates in global order: guests of lower ranks, mine, guests of higher ranks
+  Buffer<i64> first(my_coarse + 1, i64(0));
+  auto const each = [&](auto const& f) {
+    for (auto& guest : guests)
+      if (guest.rank < comm.rank())
+        for (std::size_t e = 0; e < guest.aggregates.size(); ++e) f(guest.aggregates[e] - c0, guest.values.data() + i64(e) * node_values);
+    for (i32 v = 0; v < n; ++v)
+      if (auto const c = a.of_node[v + below] - c0; c >= 0 && c < my_coarse) f(c, static_cast<T*>(nullptr), v);
+    for (auto& guest : guests)
+      if (guest.rank > comm.rank())
+        for (std::size_t e = 0; e < guest.aggregates.size(); ++e) f(guest.aggregates[e] - c0, guest.values.data() + i64(e) * node_values);
+  };
+  struct Member {
+    T* guest;  // or my node
+    i32 node;
+  };
+  each([&](i64 c, T*, i32 = 0) { ++first[c + 1]; });
+  for (i64 c = 0; c < my_coarse; ++c) first[c + 1] += first[c];
+  Buffer<Member> members(first[my_coarse]);
+  {
+    Buffer<i64> next(my_coarse + 1);
+    std::copy(first.begin(), first.end(), next.begin());
+    each([&](i64 c, T* guest, i32 v = 0) { members[next[c]++] = {guest, v}; });
+  }
+  device::Queue q;
+  device::parallel_ranges(q, my_coarse, [&](i64 begin, i64 end) {
+    std::vector<T> Q;
+    for (i64 c = begin; c < end; ++c) {
+      auto const count = first[c + 1] - first[c];
+      Q.resize(std::size_t(count * node_values));
+      auto const place = [&](i64 e) {
+        auto const& x = members[first[c] + e];
+        return x.guest ? x.guest : out.values.data() + i64(x.node + below) * node_values;
+      };
+      for (i64 e = 0; e < count; ++e) {
+        auto const& x = members[first[c] + e];
+        T const* from = x.guest ? x.guest : B + i64(x.node) * node_values;
+        std::copy(from, from + node_values, Q.begin() + e * node_values);
+      }
+      orthonormalise(Q.data(), count * bs, m, out.coarse.data() + c * m * m);
+      for (i64 e = 0; e < count; ++e) std::copy(Q.begin() + e * node_values, Q.begin() + (e + 1) * node_values, place(e));
+    }
+  });
+  if (comm.size() > 1) {
+    std::vector<comm::Parcel> parcels;
+    for (auto const& guest : guests) {
+      comm::Parcel p{guest.rank, {}};
+      comm::append<T>(p.data, guest.values);
+      parcels.push_back(std::move(p));
+    }
+    for (auto const& p : comm::exchange(comm, std::move(parcels))) {
+      std::vector<T> values(p.data.size() / sizeof(T));
+      std::memcpy(static_cast<void*>(values.data()), p.data.data(), p.data.size());
+      auto const& nodes = sent[std::size_t(p.rank)];
+      for (std::size_t e = 0; e < nodes.size(); ++e)
+        std::copy(values.begin() + i64(e) * node_values, values.begin() + i64(e + 1) * node_values,
+                  out.values.begin() + i64(nodes[e] + below) * node_values);
+    }
+    g.halo.update(out.values.data(), node_values);
+  }
+  return out;
+}
+
+template <class T>
+Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates const& a, Tentative<T> const& P0, i64 bs, double omega,
+                              Layout const& coarse) {
+  static int const event = profile::event("AMGSmoothP");
+  profile::Scope const scope(event, double(A.nnz()) * 12);
+  i64 const m = P0.columns;
+  i32 const below = g.map.below;
+  std::vector<i64> ghosts;
+  if (coarse.comm().size() > 1) {
+    for (i32 l = 0; l < g.map.size(); ++l)
+      if (auto const c = a.of_node[l]; c >= 0 && !a.coarse.owns(c))
+        for (i64 j = 0; j < m; ++j) ghosts.push_back(c * m + j);
+    std::sort(ghosts.begin(), ghosts.end());
+    ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  }
+  Rows<T> P;
+  P.count = A.count;
+  P.map = ColumnMap::make(coarse, std::move(ghosts));
+  P.ptr = Buffer<i64>(P.count + 1);
+  // local coarse node number of each node's aggregate
+  Buffer<i32> aggregate_of(g.map.size());
+  for (i32 l = 0; l < g.map.size(); ++l) aggregate_of[l] = a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m) / i32(m);
+  Buffer<i32> node_of;
+  if (bs > 1) {
+    node_of = Buffer<i32>(A.map.size());
+    for (i32 l = 0; l < A.map.size(); ++l) node_of[l] = g.map.local(A.map.global(l) / bs);
+  }
+  // component of a scalar column within its node
+  auto const component = [&](i32 l) { return bs == 1 ? i64(0) : A.map.global(l) % bs; };
+
+  struct Piece {
+    std::vector<i32> col;
+    std::vector<T> val;
+  };
+  device::Queue q;
+  auto const shares = i64(device::host::team_size());
+  std::vector<Piece> pieces(static_cast<std::size_t>(shares));
+  auto const cut = [&](i64 s) { return s == shares ? i64(g.count) : i64(g.count) / shares * s; };
+  device::parallel_ranges(q, shares, [&](i64 sb, i64 se) {
+    for (auto s = sb; s < se; ++s) {
+      auto& piece = pieces[std::size_t(s)];
+      piece.col.reserve(std::size_t((cut(s + 1) - cut(s)) * bs * m * 4));
+      piece.val.reserve(piece.col.capacity());
+      std::vector<i32> groups;
+      std::vector<T> sums;
+      std::vector<std::pair<i32, i32>> order;
+      for (i64 v = cut(s); v < cut(s + 1); ++v)
+        for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
+          // filtered diagonal: weak couplings are lumped
+          T diagonal(0);
+          auto strong = g.ptr[v];
+          auto const strong_end = g.ptr[v + 1];
+          bool any_weak = false;
+          for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+            i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
+            if (w == v + below) {
+              if (component(l) == r - v * bs) diagonal += A.val[p];
+              continue;
+            }
+            while (strong < strong_end && g.col[strong] < w) ++strong;
+            if (strong == strong_end || g.col[strong] != w) {
+              any_weak = true;
+              // only the same component is lumped: the null space of translations is kept
+              if (component(l) == r - v * bs) diagonal += A.val[p];
+            }
+          }
+          if (any_weak && !(double(magnitude(diagonal)) > 0)) {
+            for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
+              if (A.map.global(A.col[p]) == A.map.begin + r) diagonal = A.val[p];
+          }
+          groups.clear();
+          sums.clear();
+          auto const add = [&](i32 w, i64 comp, T factor) {
+            i32 const c = aggregate_of[w];
+            if (c < 0) return;
+            std::size_t at = 0;
+            while (at < groups.size() && groups[at] != c) ++at;
+            if (at == groups.size()) {
+              groups.push_back(c);
+              sums.resize(sums.size() + std::size_t(m), T(0));
+            }
+            T const* row = P0.values.data() + (i64(w) * bs + comp) * m;
+            for (i64 j = 0; j < m; ++j) sums[at * std::size_t(m) + std::size_t(j)] += factor * row[j];
+          };
+          T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
+          strong = g.ptr[v];
+          for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+            i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
+            if (w == v + below) {
+              if (component(l) == r - v * bs) add(w, component(l), T(1) + scale * diagonal);
+              else add(w, component(l), scale * A.val[p]);
+              continue;
+            }
+            while (strong < strong_end && g.col[strong] < w) ++strong;
+            if (strong < strong_end && g.col[strong] == w) add(w, component(l), scale * A.val[p]);
+          }
+          // insertion sort of a handful of aggregates
+          order.clear();
+          for (i32 e = 0; e < i32(groups.size()); ++e) {
+            order.emplace_back(groups[std::size_t(e)], e);
+            for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
+          }
+          i64 entries = 0;
+          for (auto const& [c, e] : order)
+            for (i64 j = 0; j < m; ++j) {
+              piece.col.push_back(c * i32(m) + i32(j));
+              piece.val.push_back(sums[std::size_t(e) * std::size_t(m) + std::size_t(j)]);
+              ++entries;
+            }
+          P.ptr[r + 1] = entries;
+        }
+    }
+  }, 1);
+  P.ptr[0] = 0;
+  for (i32 i = 0; i < P.count; ++i) P.ptr[i + 1] += P.ptr[i];
+  P.col = Buffer<i32>(P.ptr[P.count]);
+  P.val = Buffer<T>(P.ptr[P.count]);
+  i64 at = 0;
+  for (auto const& piece : pieces) {
+    std::copy(piece.col.begin(), piece.col.end(), P.col.begin() + at);
+    std::copy(piece.val.begin(), piece.val.end(), P.val.begin() + at);
+    at += i64(piece.col.size());
+  }
+  return P;
+}
+
+template <class T>
+double spectral_radius(Rows<T> const& A, Layout const& layout) {
+  static int const event = profile::event("AMGSpectralRadius");
+  profile::Scope const scope(event);
+  i32 const below = A.map.below, n = A.count;
+  auto const& comm = layout.comm();
+  device::Queue q;
+  Buffer<T> inverse(std::max(n, 1));
+  Buffer<double> row_sum(std::max(n, 1));
+  device::parallel_for(q, n, [&](i64 i) {
+    double sum = 0;
+    T d(0);
+    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+      sum += double(magnitude(A.val[p]));
+      if (A.col[p] == i + below) d = A.val[p];
+    }
+    inverse[i] = d == T(0) ? T(0) : T(1) / d;
+    row_sum[i] = sum * double(magnitude(inverse[i]));
+  });
+  double bound = 0;
+  for (i32 i = 0; i < n; ++i) bound = std::max(bound, row_sum[i]);
+  bound = comm.max(bound);
+  if (bound <= 2.2) return bound;
+
+  // Lanczos through the coefficients of CG for D^-1 A. Sums are exact: values become integers of a
+  // common scale, whose addition is associative, so neither ranks nor threads change a bit.
+  Buffer<T> r(std::max(n, 1)), p(A.map.size() + 1, T(0)), s(std::max(n, 1));
+  Halo const halo(layout, A.map);
+  int bits = 61;
+  for (auto total = layout.global_size(); total > 0; total /= 2) --bits;
+  auto const exact_dot = [&](T const* x, T const* y, T const* weight) {
+    auto const product = [&](i64 i) { return double(real(conj(x[i]) * y[i] * (weight ? weight[i] : T(1)))); };
+    double largest = 0;
+    for (i64 i = 0; i < n; ++i) largest = std::max(largest, std::abs(product(i)));
+    largest = comm.max(largest);
+    if (!(largest > 0) || !std::isfinite(largest)) return 0.0;
+    int exponent;
+    std::frexp(largest, &exponent);
+    i64 sum = 0;
+    for (i64 i = 0; i < n; ++i) sum += i64(std::ldexp(product(i), bits - exponent));
+    return std::ldexp(double(comm.sum(sum)), exponent - bits);
+  };
+  device::parallel_for(q, n, [&](i64 i) {
+    std::uint64_t z = std::uint64_t(layout.begin() + i) * 0x9e3779b97f4a7c15ull + 0x1234567ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z ^= z >> 27;
+    r[i] = T(real_t<T>(double(z >> 11) * 0x1.0p-52 - 1.0));
+  });
+  auto const direction = [&](double beta) {
+    device::parallel_for(q, n, [&](i64 i) { p[i + below] = inverse[i] * r[i] + T(real_t<T>(beta)) * p[i + below]; });
+    halo.update(p.data());
+  };
+  direction(0);
+  double rz = exact_dot(r.data(), r.data(), inverse.data()), alpha_old = 1, beta_old = 0;
+  std::vector<double> diagonal, off;
+  for (int k = 0; k < 15 && rz > 0; ++k) {
+    device::parallel_for(q, n, [&](i64 i) {
+      T sum(0);
+      for (auto e = A.ptr[i]; e < A.ptr[i + 1]; ++e) sum += A.val[e] * p[A.col[e]];
+      s[i] = sum;
+    });
+    double const ps = exact_dot(p.data() + below, s.data(), nullptr);
+    if (!(ps > 0)) break;
+    double const alpha = rz / ps;
+    diagonal.push_back(1 / alpha + (k ? beta_old / alpha_old : 0));
+    if (k) off.push_back(std::sqrt(beta_old) / alpha_old);
+    device::parallel_for(q, n, [&](i64 i) { r[i] -= T(real_t<T>(alpha)) * s[i]; });
+    double const next = exact_dot(r.data(), r.data(), inverse.data());
+    beta_old = next / rz;
+    alpha_old = alpha;
+    rz = next;
+    direction(beta_old);
+  }
+  if (diagonal.empty()) return bound;
+  double lo = 0, hi = bound;
+  for (int it = 0; it < 60; ++it) {  // the largest root by the Sturm count
+    double const mid = (lo + hi) / 2;
+    bool above = false;
+    double d = 1;
+    for (std::size_t i = 0; i < diagonal.size(); ++i) {
+      d = diagonal[i] - mid - (i ? off[i - 1] * off[i - 1] / d : 0);
+      if (d == 0) d = 1e-300;
+      above = above || d > 0;
+    }
+    (above ? lo : hi) = mid;
+  }
+  return std::min(bound, 1.05 * hi);
+}
+
+#define INSTANTIATE(T)                                                                                                    \
+  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*);                  \
+  template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, Layout const&); \
+  template double spectral_radius(Rows<T> const&, Layout const&);
+INSTANTIATE(double)
+INSTANTIATE(Complex<double>)
+#undef INSTANTIATE
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,96 @@
+// My rows of a distributed matrix in one piece, columns ascending by global index: the form that the
+// set-up works in, because sums formed in it do not depend on the partition.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "asterism/comm/star_forest.hpp"
+#include "asterism/la/matrix.hpp"
+
+namespace asterism::precond::amg {
+
+using comm::Layout;
+using la::Matrix;
+
+/// Uninitialised array (large ones on huge pages).
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::int64_t n) : array_(std::size_t(n) * sizeof(T)), size_(n) {}
+  Buffer(std::int64_t n, T value) : Buffer(n) { std::fill(begin(), end(), value); }
+  explicit Buffer(device::Array array) : array_(std::move(array)), size_(std::int64_t(array_.bytes() / sizeof(T))) {}
+  T* data() const { return array_.as<T>(); }
+  T& operator[](std::int64_t i) const { return array_.as<T>()[i]; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + size_; }
+  std::int64_t size() const { return size_; }
+  device::Array const& array() const { return array_; }
+
+ private:
+  device::Array array_;
+  std::int64_t size_ = 0;
+};
+
+/// Local column numbers in global order: ghosts below my range, my range, ghosts above.
+struct ColumnMap {
+  std::int64_t begin = 0;            ///< first global index that is mine
+  std::int32_t own = 0, below = 0;   ///< how many are mine, and ghosts with smaller indices
+  std::vector<std::int64_t> ghosts;  ///< ascending
+  std::int32_t size() const { return own + std::int32_t(ghosts.size()); }
+  std::int64_t global(std::int32_t l) const {
+    return l < below ? ghosts[std::size_t(l)] : l < below + own ? begin + (l - below) : ghosts[std::size_t(l - own)];
+  }
+  std::int32_t local(std::int64_t g) const;  ///< g is mine or a ghost
+  bool is_own(std::int32_t l) const { return l >= below && l < below + own; }
+  static ColumnMap make(Layout const& layout, std::vector<std::int64_t> ghosts);
+};
+
+/// Fills the ghost entries of arrays indexed by a ColumnMap.
+class Halo {
+ public:
+  Halo() = default;
+  Halo(Layout const& layout, ColumnMap const& map);
+  template <class T>
+  void update(T* data, std::int64_t k = 1) const {
+    if (active_) forest_.bcast(data + below_ * k, data, k);
+  }
+
+ private:
+  comm::StarForest forest_;
+  std::int64_t below_ = 0;
+  bool active_ = false;
+};
+
+template <class T>
+struct Rows {
+  std::int32_t count = 0;
+  Buffer<std::int64_t> ptr;
+  Buffer<std::int32_t> col;
+  Buffer<T> val;
+  ColumnMap map;
+  std::int64_t nnz() const { return count ? ptr[count] : 0; }
+};
+
+/// Shares the arrays on one rank, merges the two blocks on several.
+template <class T>
+Rows<T> rows_of(Matrix const& A);
+/// Back to a matrix; `columns` is the layout that the map's global indices live in.
+template <class T>
+Matrix matrix_of(Rows<T> const& rows, Layout const& row_layout, Layout const& columns);
+
+/// B's rows for each of `map`'s indices, own and ghosts, with one common column map. Collective.
+template <class T>
+Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map);
+
+/// The transpose, distributed by `columns` (the layout of B's columns); entries ascending. Collective.
+template <class T>
+Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns);
+
+/// C = A B for B = with_ghost_rows(..., A.map); every entry is summed in ascending inner index.
+/// sorted: columns of C ascending in each row.
+template <class T>
+Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted);
+
+}  // namespace asterism::precond::amg

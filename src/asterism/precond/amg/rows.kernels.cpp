@@ -1,0 +1,363 @@
+#include "asterism/precond/amg/rows.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "asterism/comm/exchange.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+
+i32 ColumnMap::local(i64 g) const {
+  if (g >= begin && g < begin + own) return below + i32(g - begin);
+  auto const at = i32(std::lower_bound(ghosts.begin(), ghosts.end(), g) - ghosts.begin());
+  return at < below ? at : at + own;
+}
+
+ColumnMap ColumnMap::make(Layout const& layout, std::vector<i64> ghosts) {
+  ColumnMap m;
+  m.begin = layout.begin();
+  m.own = i32(layout.local_size());
+  m.ghosts = std::move(ghosts);
+  m.below = i32(std::lower_bound(m.ghosts.begin(), m.ghosts.end(), m.begin) - m.ghosts.begin());
+  checked_local_index(layout.local_size() + i64(m.ghosts.size()), "columns with ghosts of one rank");
+  return m;
+}
+
+Halo::Halo(Layout const& layout, ColumnMap const& map) : below_(map.below), active_(layout.comm().size() > 1) {
+  if (!active_) return;
+  std::vector<i64> leaves(map.ghosts.size());
+  std::vector<comm::RemoteRoot> remote(map.ghosts.size());
+  for (std::size_t g = 0; g < leaves.size(); ++g) {
+    leaves[g] = i64(g) < map.below ? i64(g) : i64(g) + map.own;
+    auto const r = layout.owner(map.ghosts[g]);
+    remote[g] = {r, map.ghosts[g] - layout.offsets()[std::size_t(r)]};
+  }
+  forest_ = comm::StarForest(layout.comm(), layout.local_size(), std::move(leaves), remote, map.size());
+}
+
+template <class T>
+Rows<T> rows_of(Matrix const& A) {
+  Rows<T> r;
+  auto const& D = A.diagonal_block();
+  r.count = D.rows;
+  r.map = ColumnMap::make(A.domain(), A.ghosts());
+  if (A.comm().size() == 1) {
+    r.ptr = Buffer<i64>(D.offsets);
+    r.col = Buffer<i32>(D.columns);
+    r.val = Buffer<T>(D.values);
+    return r;
+  }
+  auto const& O = A.coupling_block();
+  auto const nnz = D.nnz() + O.nnz();
+  r.ptr = Buffer<i64>(r.count + 1);
+  r.col = Buffer<i32>(nnz);
+  r.val = Buffer<T>(nnz);
+  auto const *dp = D.offsets.as<i64>(), *op = O.offsets.as<i64>();
+  auto const *dc = D.columns.as<i32>(), *oc = O.columns.as<i32>();
+  auto const *dv = D.values.as<T>(), *ov = O.values.as<T>();
+  i32 const below = r.map.below, own = r.map.own;
+  i64 at = 0;
+  for (i32 i = 0; i < r.count; ++i) {
+    r.ptr[i] = at;
+    auto q = op[i];
+    for (; q < op[i + 1] && oc[q] < below; ++q, ++at) r.col[at] = oc[q], r.val[at] = ov[q];
+    for (auto p = dp[i]; p < dp[i + 1]; ++p, ++at) r.col[at] = dc[p] + below, r.val[at] = dv[p];
+    for (; q < op[i + 1]; ++q, ++at) r.col[at] = oc[q] + own, r.val[at] = ov[q];
+  }
+  r.ptr[r.count] = at;
+  return r;
+}
+
+template <class T>
+Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& columns) {
+  la::Csr D, O;
+  D.dtype = O.dtype = dtype_v<T>;
+  D.rows = O.rows = r.count;
+  D.cols = i32(columns.local_size());
+  if (columns.comm().size() == 1) {
+    D.offsets = r.ptr.array();
+    D.columns = r.col.array();
+    D.values = r.val.array();
+    O = la::Csr(dtype_v<T>, r.count, 0, 0);
+    return Matrix::from_blocks(row_layout, columns, std::move(D), std::move(O), {});
+  }
+  i64 inside = 0;
+  for (i64 p = 0; p < r.nnz(); ++p) inside += r.map.is_own(r.col[p]);
+  D = la::Csr(dtype_v<T>, r.count, i32(columns.local_size()), inside);
+  O = la::Csr(dtype_v<T>, r.count, i32(r.map.ghosts.size()), r.nnz() - inside);
+  i64 d = 0, o = 0;
+  for (i32 i = 0; i < r.count; ++i) {
+    D.offsets.template as<i64>()[i] = d;
+    O.offsets.template as<i64>()[i] = o;
+    for (auto p = r.ptr[i]; p < r.ptr[i + 1]; ++p) {
+      i32 const c = r.col[p];
+      if (r.map.is_own(c)) {
+        D.columns.template as<i32>()[d] = c - r.map.below;
+        D.values.template as<T>()[d++] = r.val[p];
+      } else {
+        O.columns.template as<i32>()[o] = c < r.map.below ? c : c - r.map.own;
+        O.values.template as<T>()[o++] = r.val[p];
+      }
+    }
+  }
+  return Matrix::from_blocks(row_layout, columns, std::move(D), std::move(O), r.map.ghosts);
+}
+
+template <class T>
+Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map) {
+  auto const& comm = B_rows.comm();
+  if (comm.size() == 1) return B;
+  // ask the owners, who answer with lengths, columns and values
+  std::vector<comm::Parcel> asks;
+  for (std::size_t g = 0; g < map.ghosts.size();) {
+    int const r = B_rows.owner(map.ghosts[g]);
+    auto const end = B_rows.offsets()[std::size_t(r) + 1];
+    auto const first = g;
+    while (g < map.ghosts.size() && map.ghosts[g] < end) ++g;
+    comm::Parcel p{r, {}};
+    comm::append<i64>(p.data, std::span(map.ghosts).subspan(first, g - first));
+    asks.push_back(std::move(p));
+  }
+  std::vector<comm::Parcel> answers;
+  for (auto const& ask : comm::exchange(comm, std::move(asks))) {
+    std::vector<i64> lengths, columns;
+    std::vector<T> values;
+    for (auto const g : comm::items_of<i64>(ask.data)) {
+      auto const i = i32(g - B_rows.begin());
+      lengths.push_back(B.ptr[i + 1] - B.ptr[i]);
+      for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p) {
+        columns.push_back(B.map.global(B.col[p]));
+        values.push_back(B.val[p]);
+      }
+    }
+    comm::Parcel p{ask.rank, {}};
+    comm::append<i64>(p.data, lengths);
+    comm::append<i64>(p.data, columns);
+    comm::append<T>(p.data, values);
+    answers.push_back(std::move(p));
+  }
+  std::vector<i64> lengths, columns;  // of the ghosts, in their order (owners ascend)
+  std::vector<T> values;
+  std::size_t g = 0;
+  for (auto const& a : comm::exchange(comm, std::move(answers))) {
+    std::size_t n = 0;
+    auto const end = B_rows.offsets()[std::size_t(a.rank) + 1];
+    while (g + n < map.ghosts.size() && map.ghosts[g + n] < end) ++n;
+    auto const* at = a.data.data();
+    std::vector<i64> l(n);
+    std::memcpy(l.data(), at, n * 8);
+    at += n * 8;
+    auto const total = std::size_t(std::accumulate(l.begin(), l.end(), i64(0)));
+    auto const c0 = columns.size();
+    columns.resize(c0 + total);
+    values.resize(c0 + total);
+    std::memcpy(columns.data() + c0, at, total * 8);
+    std::memcpy(static_cast<void*>(values.data() + c0), at + total * 8, total * sizeof(T));
+    lengths.insert(lengths.end(), l.begin(), l.end());
+    g += n;
+  }
+  // one column map for all
+  std::vector<i64> ghosts(B.map.ghosts);
+  for (auto const c : columns)
+    if (!B_columns.owns(c)) ghosts.push_back(c);
+  std::sort(ghosts.begin(), ghosts.end());
+  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  Rows<T> out;
+  out.map = ColumnMap::make(B_columns, std::move(ghosts));
+  out.count = map.size();
+  out.ptr = Buffer<i64>(out.count + 1);
+  auto const total = B.nnz() + i64(columns.size());
+  out.col = Buffer<i32>(total);
+  out.val = Buffer<T>(total);
+  std::vector<i32> renumber(std::size_t(B.map.size()));
+  for (i32 l = 0; l < B.map.size(); ++l) renumber[std::size_t(l)] = out.map.local(B.map.global(l));
+  i64 at = 0, from = 0;
+  std::size_t ghost = 0;
+  for (i32 i = 0; i < out.count; ++i) {
+    out.ptr[i] = at;
+    if (map.is_own(i)) {
+      i32 const r = i - map.below;
+      for (auto p = B.ptr[r]; p < B.ptr[r + 1]; ++p, ++at) out.col[at] = renumber[std::size_t(B.col[p])], out.val[at] = B.val[p];
+    } else {
+      for (i64 e = 0; e < lengths[ghost]; ++e, ++from, ++at) out.col[at] = out.map.local(columns[std::size_t(from)]), out.val[at] = values[std::size_t(from)];
+      ++ghost;
+    }
+  }
+  out.ptr[out.count] = at;
+  return out;
+}
+
+template <class T>
+Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
+  struct Entry {
+    i64 row, col;
+    T val;
+  };
+  auto const& comm = rows.comm();
+  // entries of other ranks' columns travel; sources arrive in rank order, so inner indices ascend
+  std::vector<comm::Parcel> parcels;
+  if (comm.size() > 1) {
+    std::vector<std::vector<Entry>> to(static_cast<std::size_t>(comm.size()));
+    std::vector<int> owner(B.map.ghosts.size());
+    for (std::size_t g = 0; g < owner.size(); ++g) owner[g] = columns.owner(B.map.ghosts[g]);
+    for (i32 i = 0; i < B.count; ++i)
+      for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p)
+        if (i32 const c = B.col[p]; !B.map.is_own(c)) {
+          auto const g = std::size_t(c < B.map.below ? c : c - B.map.own);
+          to[std::size_t(owner[g])].push_back({B.map.ghosts[g], rows.begin() + i, conj(B.val[p])});
+        }
+    for (int r = 0; r < comm.size(); ++r)
+      if (!to[std::size_t(r)].empty()) {
+        comm::Parcel p{r, {}};
+        comm::append<Entry>(p.data, to[std::size_t(r)]);
+        parcels.push_back(std::move(p));
+      }
+    parcels = comm::exchange(comm, std::move(parcels));
+  }
+  std::vector<std::vector<Entry>> received;
+  std::vector<i64> ghosts;
+  for (auto const& p : parcels) {
+    std::vector<Entry> e(p.data.size() / sizeof(Entry));
+    std::memcpy(static_cast<void*>(e.data()), p.data.data(), p.data.size());
+    for (auto const& x : e) ghosts.push_back(x.col);
+    received.push_back(std::move(e));
+  }
+  std::sort(ghosts.begin(), ghosts.end());
+  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  Rows<T> t;
+  t.count = B.map.own;
+  t.map = ColumnMap::make(rows, std::move(ghosts));
+  t.ptr = Buffer<i64>(t.count + 1, 0);
+  auto const begin = columns.begin();
+  auto const each_received = [&](bool lower, auto const& f) {
+    for (std::size_t s = 0; s < received.size(); ++s)
+      if ((parcels[s].rank < comm.rank()) == lower)
+        for (auto const& e : received[s]) f(i32(e.row - begin), t.map.local(e.col), e.val);
+  };
+  for (bool const lower : {true, false}) each_received(lower, [&](i32 r, i32, T) { ++t.ptr[r + 1]; });
+  i32 const below = B.map.below, own = B.map.own;
+  for (i64 p = 0; p < B.nnz(); ++p)
+    if (i32 const c = B.col[p] - below; c >= 0 && c < own) ++t.ptr[c + 1];
+  for (i32 r = 0; r < t.count; ++r) t.ptr[r + 1] += t.ptr[r];
+  t.col = Buffer<i32>(t.ptr[t.count]);
+  t.val = Buffer<T>(t.ptr[t.count]);
+  Buffer<i64> next(t.count + 1);
+  std::copy(t.ptr.begin(), t.ptr.end(), next.begin());
+  auto const put = [&](i32 r, i32 c, T v) {
+    auto const at = next[r]++;
+    t.col[at] = c;
+    t.val[at] = v;
+  };
+  each_received(true, put);
+  for (i32 i = 0; i < B.count; ++i)
+    for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p)
+      if (i32 const c = B.col[p] - below; c >= 0 && c < own) put(c, t.map.below + i, conj(B.val[p]));
+  each_received(false, put);
+  return t;
+}
+
+template <class T>
+Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
+  Rows<T> C;
+  C.count = A.count;
+  C.map = B.map;
+  C.ptr = Buffer<i64>(C.count + 1);
+  struct Piece {
+    i64 first = 0;
+    std::vector<i32> col;
+    std::vector<T> val;
+  };
+  std::vector<Piece> pieces(std::size_t(device::host::team_size()) + 1);
+  std::vector<i64> firsts;
+  device::Queue q;
+  auto const shares = i64(pieces.size() - 1);
+  auto const total = A.nnz();
+  auto const cut = [&](i64 s) {  // rows with equal shares of A's entries
+    return s == 0 ? i32(0) : s == shares ? A.count : i32(std::lower_bound(A.ptr.begin(), A.ptr.end(), total / shares * s) - A.ptr.begin());
+  };
+  device::parallel_ranges(q, shares, [&](i64 b, i64 e) {
+    for (auto s = b; s < e; ++s) {
+      auto& piece = pieces[std::size_t(s)];
+      i32 const first = std::min(cut(s), A.count), last = s + 1 == shares ? A.count : std::min(cut(s + 1), A.count);
+      // Gustavson: `place` says where a column stands in the row at hand
+      Buffer<i32> place(B.map.size() + 1, -1);
+      std::vector<i32> columns(256);
+      std::vector<T> values(256);
+      std::vector<std::pair<i32, T>> order;
+      auto const guess = i64(double(A.ptr[last] - A.ptr[first]) * 1.2) + 64;
+      piece.col.reserve(std::size_t(guess));
+      piece.val.reserve(std::size_t(guess));
+      for (i32 i = first; i < last; ++i) {
+        i32 n = 0;
+        for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+          i32 const k = A.col[p];
+          T const a = A.val[p];
+          auto const end = B.ptr[k + 1];
+          if (std::size_t(n) + std::size_t(end - B.ptr[k]) > columns.size()) {
+            columns.resize(2 * (std::size_t(n) + std::size_t(end - B.ptr[k])));
+            values.resize(columns.size());
+          }
+          for (auto r = B.ptr[k]; r < end; ++r) {
+            i32 const c = B.col[r];
+            i32 const at = place[c];
+            if (at < 0) {
+              place[c] = n;
+              columns[std::size_t(n)] = c;
+              values[std::size_t(n++)] = a * B.val[r];
+            } else {
+              values[std::size_t(at)] += a * B.val[r];
+            }
+          }
+        }
+        for (i32 l = 0; l < n; ++l) place[columns[std::size_t(l)]] = -1;
+        C.ptr[i + 1] = n;
+        if (sorted) {
+          order.resize(std::size_t(n));
+          for (std::size_t l = 0; l < std::size_t(n); ++l) order[l] = {columns[l], values[l]};
+          std::sort(order.begin(), order.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
+          for (auto const& [c, v] : order) {
+            piece.col.push_back(c);
+            piece.val.push_back(v);
+          }
+        } else {
+          piece.col.insert(piece.col.end(), columns.begin(), columns.begin() + n);
+          piece.val.insert(piece.val.end(), values.begin(), values.begin() + n);
+        }
+      }
+    }
+  }, 1);
+  C.ptr[0] = 0;
+  for (i32 i = 0; i < C.count; ++i) C.ptr[i + 1] += C.ptr[i];
+  C.col = Buffer<i32>(C.ptr[C.count]);
+  C.val = Buffer<T>(C.ptr[C.count]);
+  i64 at = 0;
+  for (auto& p : pieces) {
+    p.first = at;
+    at += i64(p.col.size());
+  }
+  device::parallel_ranges(q, i64(pieces.size()), [&](i64 b, i64 e) {
+    for (auto s = b; s < e; ++s) {
+      auto& p = pieces[std::size_t(s)];
+      std::copy(p.col.begin(), p.col.end(), C.col.begin() + p.first);
+      std::copy(p.val.begin(), p.val.end(), C.val.begin() + p.first);
+      p = Piece{};
+    }
+  }, 1);
+  return C;
+}
+
+#define INSTANTIATE(T)                                                                                            \
+  template Rows<T> rows_of(Matrix const&);                                                                        \
+  template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                        \
+  template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);               \
+  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                                       \
+  template Rows<T> multiply(Rows<T> const&, Rows<T> const&, bool);
+INSTANTIATE(double)
+INSTANTIATE(Complex<double>)
+#undef INSTANTIATE
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,95 @@
+#include "asterism/precond/multigrid/cycle.hpp"
+
+namespace asterism::precond {
+
+std::vector<Cycle::Work>& Cycle::work(Vector const& like) const {
+  for (auto& [key, w] : work_)
+    if (key.first == like.context() && key.second == like.columns()) return *w;
+  auto w = std::make_unique<std::vector<Work>>();
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    auto const make = [&] { return Vector(levels_[l].A.range(), levels_[l].A.dtype(), like.columns(), like.context()); };
+    Work level;
+    if (l > 0) level.b = make(), level.x = make();
+    if (l + 1 < levels_.size() || levels_.size() == 1) level.t = make(), level.r = make();
+    if (levels_[l].smoother.kind == SmootherKind::chebyshev) level.d = make();
+    w->push_back(std::move(level));
+  }
+  work_.emplace_back(std::pair(like.context(), like.columns()), std::move(w));
+  return *work_.back().second;
+}
+
+void Cycle::apply(Vector const& b, Vector& x) const { run(0, work(b), b, x); }
+
+namespace {
+
+/// Chebyshev steps on x (from zero if `fresh`): Saad (2003), alg. 12.1.
+void chebyshev(GridLevel const& level, Vector const& b, Vector& x, Vector& r, Vector& d, bool fresh) {
+  auto const& s = level.smoother;
+  double const theta = (s.hi + s.lo) / 2, delta = (s.hi - s.lo) / 2, sigma = theta / delta;
+  double rho = 1 / sigma;
+  if (fresh) {
+    fill(x, 0.0);
+    chebyshev_step(0, 1 / theta, s.weights, b, d, x);
+  } else {
+    level.A.residual(b, x, r);
+    chebyshev_step(0, 1 / theta, s.weights, r, d, x);
+  }
+  for (std::int64_t k = 1; k < s.steps; ++k) {
+    level.A.residual(b, x, r);
+    double const next = 1 / (2 * sigma - rho);
+    chebyshev_step(next * rho, 2 * next / delta, s.weights, r, d, x);
+    rho = next;
+  }
+}
+
+}  // namespace
+
+void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector& x) const {
+  auto const& level = levels_[l];
+  if (level.solver) {
+    level.solver->apply(b, x);
+    return;
+  }
+  auto& w = work[l];
+  auto const& s = level.smoother;
+  bool const polynomial = s.kind == SmootherKind::chebyshev;
+
+  // before: from x = 0
+  Vector *now = &w.t, *other = &x;
+  if (polynomial) {
+    now = &x;
+    chebyshev(level, b, x, w.r, w.d, true);
+  } else {
+    multiply(s.weights, b, *now);
+    for (std::int64_t k = 1; k < s.steps; ++k) {
+      level.A.smooth(b, *now, s.weights, *other);
+      std::swap(now, other);
+    }
+  }
+  if (l + 1 < levels_.size()) {
+    auto& coarse = work[l + 1];
+    level.A.residual(b, *now, w.r);
+    level.R.apply(w.r, coarse.b);
+    run(l + 1, work, coarse.b, coarse.x);
+    for (int visit = 1; visit < visits_ && !levels_[l + 1].solver; ++visit) {
+      // once more on what is left of the coarse equation
+      auto rest = coarse.b.like(), more = coarse.b.like();
+      levels_[l + 1].A.residual(coarse.b, coarse.x, rest);
+      run(l + 1, work, rest, more);
+      axpy(1.0, more, coarse.x);
+    }
+    level.P.apply_add(coarse.x, *now);
+  }
+  // after
+  if (polynomial) {
+    chebyshev(level, b, x, w.r, w.d, false);
+    return;
+  }
+  for (std::int64_t k = 0; k < s.steps; ++k) {
+    level.A.smooth(b, *now, s.weights, *other);
+    std::swap(now, other);
+  }
+  if (now != &x) copy(*now, x);
+}
+
+}  // namespace asterism::precond

@@ -1,0 +1,49 @@
+// The one multigrid cycle, for algebraic and (later) geometric levels.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "asterism/precond/preconditioner.hpp"
+
+namespace asterism::precond {
+
+enum class SmootherKind : std::uint8_t {
+  richardson,  ///< x += w .* (b - A x)
+  chebyshev,   ///< first-kind polynomial in diag(w) A on [lo, hi]
+};
+
+struct Smoother {
+  SmootherKind kind = SmootherKind::richardson;
+  std::int64_t steps = 1;   ///< sweeps, or the degree
+  Vector weights;           ///< w: damped inverse diagonal or SPAI-0; for chebyshev the inverse diagonal
+  double lo = 0, hi = 0;    ///< chebyshev
+};
+
+/// A level with its way to the next coarser one; the last has a solver instead.
+struct GridLevel {
+  Matrix A;
+  Matrix P, R;              ///< prolongation from, restriction to the next level
+  Smoother smoother;
+  PreconditionerPtr solver; ///< on the last level
+};
+
+class Cycle {
+ public:
+  Cycle() = default;
+  Cycle(std::vector<GridLevel> levels, int visits) : levels_(std::move(levels)), visits_(visits) {}
+  /// x = approximate inverse times b, from x = 0. Symmetric when A is: the same smoother before and after.
+  void apply(Vector const& b, Vector& x) const;
+  std::vector<GridLevel> const& levels() const { return levels_; }
+
+ private:
+  struct Work {
+    Vector b, x, t, r, d;
+  };
+  std::vector<Work>& work(Vector const& like) const;
+  void run(std::size_t level, std::vector<Work>& work, Vector const& b, Vector& x) const;
+  std::vector<GridLevel> levels_;
+  int visits_ = 1;  // of the next level: 1 is a V, 2 a W cycle
+  mutable std::vector<std::pair<std::pair<device::Context, std::int64_t>, std::unique_ptr<std::vector<Work>>>> work_;
+};
+
+}  // namespace asterism::precond
