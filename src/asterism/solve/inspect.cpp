@@ -18,19 +18,22 @@ Inspection inspect(Matrix const& A) {
   comm::agree(comm, [&] {
     with_dtype(A.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
+      struct View {
+        std::span<std::int64_t> ptr;
+        std::span<std::int32_t> col;
+        std::span<T> val;
+      };
+      View const views[2] = {{D.row_offsets(), D.column_indices(), D.template entries<T>()}, {O.row_offsets(), O.column_indices(), O.template entries<T>()}};
       for (std::size_t r = 0; r < std::size_t(D.rows); ++r) {
         bool any = false;
         T diagonal(0);
-        for (auto const* block : {&D, &O}) {
-          auto const ptr = block->row_offsets();
-          auto const col = block->column_indices();
-          auto const val = block->template entries<T>();
+        for (auto const& [ptr, col, val] : views) {
           for (auto p = std::size_t(ptr[r]); p < std::size_t(ptr[r + 1]); ++p) {
             ASTERISM_REQUIRE(std::isfinite(double(real(val[p]))) && std::isfinite(double(imag(val[p]))), value,
                              "the matrix has the entry {} in row {}. Look for a division by zero or an overflow where it is assembled.",
                              std::isnan(double(real(val[p]))) ? "NaN" : "infinity", first_row + std::int64_t(r));
             any = any || val[p] != T(0);
-            if (block == &D && std::size_t(col[p]) == r) diagonal = val[p];
+            if (&ptr == &views[0].ptr && std::size_t(col[p]) == r) diagonal = val[p];
           }
         }
         ASTERISM_REQUIRE(any, value, "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put 1 on its diagonal.",

@@ -34,6 +34,10 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<u64>
     if (active[v + below]) undecided.push_back(v);
   relays = undecided;
   device::Queue q;
+  auto const* const ptr = g.ptr.data();
+  auto const* const col = g.col.data();
+  auto* const t = T.data();
+  auto* const m_of = M.data();
   for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
     device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
@@ -42,18 +46,18 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<u64>
     g.halo.update(T.data());
     device::parallel_for(q, i64(relays.size()), [&](i64 u) {
       i32 const v = relays[std::size_t(u)];
-      u64 m = T[v + below];
-      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) m = std::max(m, T[g.col[p]]);
-      M[v + below] = m;
+      u64 m = t[v + below];
+      for (auto p = ptr[v]; p < ptr[v + 1]; ++p) m = std::max(m, t[col[p]]);
+      m_of[v + below] = m;
     });
     g.halo.update(M.data());
     device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
-      u64 m = M[v + below];
-      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
-        if (active[g.col[p]]) m = std::max(m, M[g.col[p]]);
-      if (m == in_set) T[v + below] = out_of_set;
-      else if (m == T[v + below]) T[v + below] = in_set;
+      u64 m = m_of[v + below];
+      for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
+        if (active[col[p]]) m = std::max(m, m_of[col[p]]);
+      if (m == in_set) t[v + below] = out_of_set;
+      else if (m == t[v + below]) t[v + below] = in_set;
     });
     std::erase_if(undecided, [&](i32 v) { return T[v + below] == in_set || T[v + below] == out_of_set; });
     std::erase_if(relays, [&](i32 v) { return M[v + below] == in_set; });
@@ -90,7 +94,12 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
 
   // sizes of the diagonal blocks
   Buffer<double> diagonal(g.map.size(), 0.0);
-  device::parallel_for(q, g.count, [&](i64 v) {
+  if (bs == 1)
+    device::parallel_for(q, g.count, [ptr = A.ptr.data(), col = A.col.data(), val = A.val.data(), d = diagonal.data(), below](i64 v) {
+      for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
+        if (col[p] == v + below) d[v + below] = double(magnitude(val[p]));
+    });
+  else device::parallel_for(q, g.count, [&](i64 v) {
     double s = 0;
     for (i64 r = v * bs; r < (v + 1) * bs; ++r)
       for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
@@ -104,24 +113,30 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   double const t2 = threshold * threshold;
   if (bs == 1) {
     Buffer<i32> col(A.nnz());
+    auto const* const ap = A.ptr.data();
+    auto const* const ac = A.col.data();
+    auto const* const av = A.val.data();
+    auto const* const dg = diagonal.data();
     if (device::host::team_size() == 1) {
       i64 at = 0;
+      auto* const out = col.data();
+      auto* const gp = g.ptr.data();
       for (i32 i = 0; i < g.count; ++i) {
-        double const di = t2 * diagonal[i + below];
-        for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-          i32 const c = A.col[p];
-          col[at] = c;
+        double const di = t2 * dg[i + below];
+        for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+          i32 const c = ac[p];
+          out[at] = c;
           // branch-free: the entry is kept by moving on
-          at += c != i + below && double(abs2(A.val[p])) > di * diagonal[c];
+          at += c != i + below && double(abs2(av[p])) > di * dg[c];
         }
-        g.ptr[i + 1] = at;
+        gp[i + 1] = at;
       }
       g.col = col;
       return g;
     }
     auto const strong = [&](i64 i, i64 p) {
-      i32 const c = A.col[p];
-      return c != i + below && double(abs2(A.val[p])) > t2 * diagonal[i + below] * diagonal[c];
+      i32 const c = ac[p];
+      return c != i + below && double(abs2(av[p])) > t2 * dg[i + below] * dg[c];
     };
     device::parallel_for(q, g.count, [&](i64 i) {
       i64 n = 0;
@@ -209,7 +224,8 @@ Aggregates aggregate(NodeGraph const& g) {
     if (T[v + below] == in_set) {
       i64 free = 0;
       for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
-      if (free < 2) T[v + below] = out_of_set;
+      // a root with few free neighbours would found a small aggregate: the level below gets dense
+      if (free < 2 || 2 * free < g.ptr[v + 1] - g.ptr[v]) T[v + below] = out_of_set;
     }
   g.halo.update(T.data());
   device::parallel_for(q, n, [&](i64 v) {

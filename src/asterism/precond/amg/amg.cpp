@@ -15,7 +15,7 @@ using amg::Rows;
 
 OptionTable const& table() {
   static OptionTable const t = {
-      real_option("pc_amg_threshold", 0.08, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0, 1),
+      real_option("pc_amg_threshold", 0.04, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0, 1),
       real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
       integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
       integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
@@ -213,12 +213,19 @@ class Amg final : public Preconditioner {
       graph = {};
       aggregates = {};
 
-      static int const galerkin = profile::event("AMGGalerkin");
+      static int const transposing = profile::event("AMGTranspose"), ap = profile::event("AMGProductAP"), rap = profile::event("AMGProductRAP");
       Rows<T> R, next;
       {
-        profile::Scope const product_scope(galerkin);
+        profile::Scope const transpose_scope(transposing);
         R = amg::transpose(P, layout, coarse);
-        auto AP = amg::multiply(rows, amg::with_ghost_rows(P, layout, coarse, rows.map), false);
+      }
+      {
+        Rows<T> AP;
+        {
+          profile::Scope const product_scope(ap);
+          AP = amg::multiply(rows, amg::with_ghost_rows(P, layout, coarse, rows.map), false);
+        }
+        profile::Scope const product_scope(rap);
         next = amg::multiply(R, amg::with_ghost_rows(AP, layout, coarse, R.map), true);
         // a column of P that was dropped (dependent near-null vectors) leaves an empty row: decouple it
         for (std::int32_t i = 0; i < next.count; ++i)

@@ -38,6 +38,80 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
   }
 }
 
+/// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops.
+template <class T>
+void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggregate_of, T const* P0, double omega, Rows<T>& P) {
+  i32 const below = g.map.below;
+  auto const* const ap = A.ptr.data();
+  auto const* const ac = A.col.data();
+  auto const* const av = A.val.data();
+  auto const* const gp = g.ptr.data();
+  auto const* const gc = g.col.data();
+  auto* const pp = P.ptr.data();
+  device::Queue q;
+  // a row has at most one entry per strong coupling and one for itself
+  Buffer<i32> col(g.ptr[g.count] + g.count);
+  Buffer<T> val(col.size());
+  auto* const pc = col.data();
+  auto* const pv = val.data();
+  device::parallel_ranges(q, A.count, [=](i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) {
+      T weak(0), a_ii(0);
+      auto strong = gp[i];
+      auto const strong_end = gp[i + 1];
+      auto const start = gp[i] + i;
+      i32 n = 0;
+      auto const add = [&](i32 c, T v) {  // ascending aggregates, by insertion
+        i32 at = 0;
+        while (at < n && pc[start + at] < c) ++at;
+        if (at < n && pc[start + at] == c) {
+          pv[start + at] += v;
+          return;
+        }
+        for (i32 l = n++; l > at; --l) pc[start + l] = pc[start + l - 1], pv[start + l] = pv[start + l - 1];
+        pc[start + at] = c;
+        pv[start + at] = v;
+      };
+      for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+        i32 const l = ac[p];
+        if (l == i + below) {
+          a_ii = av[p];
+        } else if (strong < strong_end && gc[strong] == l) {
+          ++strong;
+        } else {
+          weak += av[p];
+        }
+      }
+      T diagonal = a_ii + weak;
+      if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
+      T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
+      strong = gp[i];
+      for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+        i32 const l = ac[p];
+        T factor;
+        if (l == i + below) {
+          factor = T(1) + scale * diagonal;
+        } else if (strong < strong_end && gc[strong] == l) {
+          ++strong;
+          factor = scale * av[p];
+        } else {
+          continue;
+        }
+        if (i32 const c = aggregate_of[l]; c >= 0) add(c, factor * P0[l]);
+      }
+      pp[i + 1] = n;
+    }
+  });
+  P.ptr[0] = 0;
+  for (i32 i = 0; i < P.count; ++i) pp[i + 1] += pp[i];
+  P.col = Buffer<i32>(pp[P.count]);
+  P.val = Buffer<T>(pp[P.count]);
+  device::parallel_ranges(q, A.count, [=, oc = P.col.data(), ov = P.val.data()](i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i)
+      for (auto at = pp[i], from = gp[i] + i; at < pp[i + 1]; ++at, ++from) oc[at] = pc[from], ov[at] = pv[from];
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -179,6 +253,10 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   // component of a scalar column within its node
   auto const component = [&](i32 l) { return bs == 1 ? i64(0) : A.map.global(l) % bs; };
 
+  if (bs == 1 && m == 1) {
+    scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P);
+    return P;
+  }
   struct Piece {
     std::vector<i32> col;
     std::vector<T> val;
@@ -284,15 +362,18 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
   device::Queue q;
   Buffer<T> inverse(std::max(n, 1));
   Buffer<double> row_sum(std::max(n, 1));
-  device::parallel_for(q, n, [&](i64 i) {
+  auto const* const ap = A.ptr.data();
+  auto const* const ac = A.col.data();
+  auto const* const av = A.val.data();
+  device::parallel_for(q, n, [=, inv = inverse.data(), sums = row_sum.data()](i64 i) {
     double sum = 0;
     T d(0);
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-      sum += double(magnitude(A.val[p]));
-      if (A.col[p] == i + below) d = A.val[p];
+    for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+      sum += double(magnitude(av[p]));
+      if (ac[p] == i + below) d = av[p];
     }
-    inverse[i] = d == T(0) ? T(0) : T(1) / d;
-    row_sum[i] = sum * double(magnitude(inverse[i]));
+    inv[i] = d == T(0) ? T(0) : T(1) / d;
+    sums[i] = sum * double(magnitude(inv[i]));
   });
   double bound = 0;
   for (i32 i = 0; i < n; ++i) bound = std::max(bound, row_sum[i]);
@@ -330,11 +411,11 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
   direction(0);
   double rz = exact_dot(r.data(), r.data(), inverse.data()), alpha_old = 1, beta_old = 0;
   std::vector<double> diagonal, off;
-  for (int k = 0; k < 15 && rz > 0; ++k) {
-    device::parallel_for(q, n, [&](i64 i) {
+  for (int k = 0; k < 10 && rz > 0; ++k) {
+    device::parallel_for(q, n, [=, x = p.data(), y = s.data()](i64 i) {
       T sum(0);
-      for (auto e = A.ptr[i]; e < A.ptr[i + 1]; ++e) sum += A.val[e] * p[A.col[e]];
-      s[i] = sum;
+      for (auto e = ap[i]; e < ap[i + 1]; ++e) sum += av[e] * x[ac[e]];
+      y[i] = sum;
     });
     double const ps = exact_dot(p.data() + below, s.data(), nullptr);
     if (!(ps > 0)) break;
@@ -361,7 +442,7 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
     }
     (above ? lo : hi) = mid;
   }
-  return std::min(bound, 1.05 * hi);
+  return std::min(bound, 1.1 * hi);
 }
 
 #define INSTANTIATE(T)                                                                                                    \

@@ -18,11 +18,11 @@ template <class T>
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::int64_t n) : array_(std::size_t(n) * sizeof(T)), size_(n) {}
+  explicit Buffer(std::int64_t n) : array_(std::size_t(n) * sizeof(T)), data_(array_.template as<T>()), size_(n) {}
   Buffer(std::int64_t n, T value) : Buffer(n) { std::fill(begin(), end(), value); }
-  explicit Buffer(device::Array array) : array_(std::move(array)), size_(std::int64_t(array_.bytes() / sizeof(T))) {}
-  T* data() const { return array_.as<T>(); }
-  T& operator[](std::int64_t i) const { return array_.as<T>()[i]; }
+  explicit Buffer(device::Array array) : array_(std::move(array)), data_(array_.template as<T>()), size_(std::int64_t(array_.bytes() / sizeof(T))) {}
+  T* data() const { return data_; }  // hot loops take this pointer once
+  T& operator[](std::int64_t i) const { return data_[i]; }
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }
   std::int64_t size() const { return size_; }
@@ -30,6 +30,7 @@ class Buffer {
 
  private:
   device::Array array_;
+  T* data_ = nullptr;
   std::int64_t size_ = 0;
 };
 

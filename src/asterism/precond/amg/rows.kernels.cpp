@@ -240,8 +240,12 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
   };
   for (bool const lower : {true, false}) each_received(lower, [&](i32 r, i32, T) { ++t.ptr[r + 1]; });
   i32 const below = B.map.below, own = B.map.own;
-  for (i64 p = 0; p < B.nnz(); ++p)
-    if (i32 const c = B.col[p] - below; c >= 0 && c < own) ++t.ptr[c + 1];
+  auto const* const bc = B.col.data();
+  auto const* const bp = B.ptr.data();
+  auto const* const bv = B.val.data();
+  auto* const tp = t.ptr.data();
+  for (i64 p = 0, end = B.nnz(); p < end; ++p)
+    if (i32 const c = bc[p] - below; c >= 0 && c < own) ++tp[c + 1];
   for (i32 r = 0; r < t.count; ++r) t.ptr[r + 1] += t.ptr[r];
   t.col = Buffer<i32>(t.ptr[t.count]);
   t.val = Buffer<T>(t.ptr[t.count]);
@@ -253,9 +257,18 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
     t.val[at] = v;
   };
   each_received(true, put);
-  for (i32 i = 0; i < B.count; ++i)
-    for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p)
-      if (i32 const c = B.col[p] - below; c >= 0 && c < own) put(c, t.map.below + i, conj(B.val[p]));
+  {
+    auto* const to = next.data();
+    auto* const tc = t.col.data();
+    auto* const tv = t.val.data();
+    for (i32 i = 0; i < B.count; ++i)
+      for (auto p = bp[i]; p < bp[i + 1]; ++p)
+        if (i32 const c = bc[p] - below; c >= 0 && c < own) {
+          auto const at = to[c]++;
+          tc[at] = t.map.below + i;
+          tv[at] = conj(bv[p]);
+        }
+  }
   each_received(false, put);
   return t;
 }
@@ -266,85 +279,98 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
   C.count = A.count;
   C.map = B.map;
   C.ptr = Buffer<i64>(C.count + 1);
+  // every thread appends its rows to a piece of its own; one piece is the result as it is
   struct Piece {
-    i64 first = 0;
-    std::vector<i32> col;
-    std::vector<T> val;
+    Buffer<i32> col;
+    Buffer<T> val;
+    i64 size = 0, first = 0;
+    void reserve(i64 n) {
+      if (n <= col.size()) return;
+      n = std::max(n, col.size() + col.size() / 2);
+      Buffer<i32> c(n);
+      Buffer<T> v(n);
+      std::copy_n(col.data(), size, c.data());
+      std::copy_n(val.data(), size, v.data());
+      col = std::move(c);
+      val = std::move(v);
+    }
   };
-  std::vector<Piece> pieces(std::size_t(device::host::team_size()) + 1);
-  std::vector<i64> firsts;
   device::Queue q;
-  auto const shares = i64(pieces.size() - 1);
+  auto const shares = i64(device::host::team_size());
+  std::vector<Piece> pieces(static_cast<std::size_t>(shares));
   auto const total = A.nnz();
   auto const cut = [&](i64 s) {  // rows with equal shares of A's entries
-    return s == 0 ? i32(0) : s == shares ? A.count : i32(std::lower_bound(A.ptr.begin(), A.ptr.end(), total / shares * s) - A.ptr.begin());
+    return s == 0 ? i32(0) : s == shares ? A.count : i32(std::lower_bound(A.ptr.begin(), A.ptr.begin() + A.count, total / shares * s) - A.ptr.begin());
   };
   device::parallel_ranges(q, shares, [&](i64 b, i64 e) {
     for (auto s = b; s < e; ++s) {
       auto& piece = pieces[std::size_t(s)];
-      i32 const first = std::min(cut(s), A.count), last = s + 1 == shares ? A.count : std::min(cut(s + 1), A.count);
+      i32 const first = cut(s), last = cut(s + 1);
       // Gustavson: `place` says where a column stands in the row at hand
-      Buffer<i32> place(B.map.size() + 1, -1);
-      std::vector<i32> columns(256);
-      std::vector<T> values(256);
+      Buffer<i32> const place_of(B.map.size() + 1, -1);
+      i32* const ASTERISM_RESTRICT place = place_of.data();
+      auto const* const ASTERISM_RESTRICT ap = A.ptr.data();
+      auto const* const ASTERISM_RESTRICT ac = A.col.data();
+      auto const* const ASTERISM_RESTRICT av = A.val.data();
+      auto const* const ASTERISM_RESTRICT bp = B.ptr.data();
+      auto const* const ASTERISM_RESTRICT bc = B.col.data();
+      auto const* const ASTERISM_RESTRICT bv = B.val.data();
       std::vector<std::pair<i32, T>> order;
-      auto const guess = i64(double(A.ptr[last] - A.ptr[first]) * 1.2) + 64;
-      piece.col.reserve(std::size_t(guess));
-      piece.val.reserve(std::size_t(guess));
+      piece.reserve((ap[last] - ap[first]) + (ap[last] - ap[first]) / 4 + 1024);
       for (i32 i = first; i < last; ++i) {
+        i64 most = 0;
+        for (auto p = ap[i]; p < ap[i + 1]; ++p) most += bp[ac[p] + 1] - bp[ac[p]];
+        if (piece.size + most > piece.col.size()) piece.reserve(piece.size + most);
+        i32* const ASTERISM_RESTRICT columns = piece.col.data() + piece.size;
+        T* const ASTERISM_RESTRICT values = piece.val.data() + piece.size;
         i32 n = 0;
-        for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-          i32 const k = A.col[p];
-          T const a = A.val[p];
-          auto const end = B.ptr[k + 1];
-          if (std::size_t(n) + std::size_t(end - B.ptr[k]) > columns.size()) {
-            columns.resize(2 * (std::size_t(n) + std::size_t(end - B.ptr[k])));
-            values.resize(columns.size());
-          }
-          for (auto r = B.ptr[k]; r < end; ++r) {
-            i32 const c = B.col[r];
+        for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+          i32 const k = ac[p];
+          T const a = av[p];
+          auto const end = bp[k + 1];
+          for (auto r = bp[k]; r < end; ++r) {
+            i32 const c = bc[r];
             i32 const at = place[c];
             if (at < 0) {
               place[c] = n;
-              columns[std::size_t(n)] = c;
-              values[std::size_t(n++)] = a * B.val[r];
+              columns[n] = c;
+              values[n++] = a * bv[r];
             } else {
-              values[std::size_t(at)] += a * B.val[r];
+              values[at] += a * bv[r];
             }
           }
         }
-        for (i32 l = 0; l < n; ++l) place[columns[std::size_t(l)]] = -1;
+        for (i32 l = 0; l < n; ++l) place[columns[l]] = -1;
         C.ptr[i + 1] = n;
         if (sorted) {
           order.resize(std::size_t(n));
-          for (std::size_t l = 0; l < std::size_t(n); ++l) order[l] = {columns[l], values[l]};
+          for (i32 l = 0; l < n; ++l) order[std::size_t(l)] = {columns[l], values[l]};
           std::sort(order.begin(), order.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-          for (auto const& [c, v] : order) {
-            piece.col.push_back(c);
-            piece.val.push_back(v);
-          }
-        } else {
-          piece.col.insert(piece.col.end(), columns.begin(), columns.begin() + n);
-          piece.val.insert(piece.val.end(), values.begin(), values.begin() + n);
+          for (i32 l = 0; l < n; ++l) columns[l] = order[std::size_t(l)].first, values[l] = order[std::size_t(l)].second;
         }
+        piece.size += n;
       }
     }
   }, 1);
   C.ptr[0] = 0;
   for (i32 i = 0; i < C.count; ++i) C.ptr[i + 1] += C.ptr[i];
+  if (shares == 1) {
+    C.col = Buffer<i32>(pieces[0].col.array().view(0, std::size_t(pieces[0].size) * sizeof(i32)));
+    C.val = Buffer<T>(pieces[0].val.array().view(0, std::size_t(pieces[0].size) * sizeof(T)));
+    return C;
+  }
   C.col = Buffer<i32>(C.ptr[C.count]);
   C.val = Buffer<T>(C.ptr[C.count]);
   i64 at = 0;
   for (auto& p : pieces) {
     p.first = at;
-    at += i64(p.col.size());
+    at += p.size;
   }
-  device::parallel_ranges(q, i64(pieces.size()), [&](i64 b, i64 e) {
+  device::parallel_ranges(q, shares, [&](i64 b, i64 e) {
     for (auto s = b; s < e; ++s) {
-      auto& p = pieces[std::size_t(s)];
-      std::copy(p.col.begin(), p.col.end(), C.col.begin() + p.first);
-      std::copy(p.val.begin(), p.val.end(), C.val.begin() + p.first);
-      p = Piece{};
+      auto const& p = pieces[std::size_t(s)];
+      std::copy_n(p.col.data(), p.size, C.col.data() + p.first);
+      std::copy_n(p.val.data(), p.size, C.val.data() + p.first);
     }
   }, 1);
   return C;
