@@ -62,6 +62,10 @@ class SolveInfo:
     preconditioner: str = ""
     notes: list[str] = field(default_factory=list)
 
+    def notes_of_projection(self) -> bool:
+        """Tell whether a null space was projected out: x is then one of many solutions."""
+        return any("null space" in n for n in self.notes)
+
     def __bool__(self) -> bool:
         raise TypeError(
             "the truth of a SolveInfo is ambiguous (SciPy's info is 0 on success); use info.converged instead"

