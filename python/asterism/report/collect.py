@@ -83,7 +83,7 @@ def _advice(f: Findings) -> list[str]:
             f"Set-up took {100 * info.setup_seconds / total:.0f} % of the time ({again:.1f} times one solve): keep the "
             "Solver for further right-hand sides, or try a cheaper preconditioner (-pc_type jacobi) for a single easy one."
         )
-    streaming = [e for e in f.events if e["bytes"] > 0 and e["self_seconds"] > 0.02 * max(total, 1e-12)]
+    streaming = [e for e in f.events if e["name"].startswith(("Mat", "Vec", "PCApply")) and e["name"] != "MatAssemble" and e["bytes"] > 0 and e["self_seconds"] > 0.02 * max(total, 1e-12)]
     if streaming:
         top = max(streaming, key=lambda e: float(e["self_seconds"]))
         rate = top["bytes"] / top["self_seconds"]

@@ -62,6 +62,7 @@ struct StarForest::Impl {
   std::int64_t roots = 0, leaf_space = 0, leaf_count = 0;
   std::vector<Side> leaf_sides;  // by owner rank, mine included
   std::vector<Side> root_sides;  // by leaf rank, mine included; same order of edges as the other side's
+  bool shared_roots = false;     // a root has several leaves: a replace must then keep the order of ranks
   struct Link {                  // buffers of one operation, kept for the next
     std::vector<std::byte> send, receive;
     void* batch = nullptr;
@@ -95,6 +96,7 @@ struct StarForest::Flight::State {
   void* target = nullptr;
   std::int64_t unit = 0, k = 0;
   Combine combine = nullptr;  // none: replace
+  bool in_place = false;      // contiguous sets are received where they belong
 };
 
 StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
@@ -148,7 +150,15 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     parcels.push_back(std::move(p));
     impl_->leaf_sides.emplace_back(rank, std::move(mine));
   }
-  for (auto& p : exchange(comm, std::move(parcels))) impl_->root_sides.emplace_back(p.rank, items_of<std::int64_t>(p.data));
+  std::vector<bool> taken(static_cast<std::size_t>(roots), false);
+  for (auto& p : exchange(comm, std::move(parcels))) {
+    auto offsets = items_of<std::int64_t>(p.data);
+    for (auto const o : offsets) {
+      impl_->shared_roots = impl_->shared_roots || taken[std::size_t(o)];
+      taken[std::size_t(o)] = true;
+    }
+    impl_->root_sides.emplace_back(p.rank, std::move(offsets));
+  }
 }
 
 StarForest StarForest::from_layout(Layout const& layout, std::span<std::int64_t const> global) {
@@ -205,6 +215,7 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   state->unit = unit;
   state->k = k;
   state->combine = combine;
+  bool const in_place = state->in_place = !combine && !(&to == &root_sides && shared_roots);
   if (comm.size() == 1) return Flight(std::move(state));
 
   state->link = take_link();
@@ -213,7 +224,7 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   int const tag = comm.new_tag();
   std::int64_t in = 0, out = 0;
   for (auto const& s : to)
-    if (s.rank != comm.rank() && (!s.contiguous || combine)) in += s.count * unit;
+    if (s.rank != comm.rank() && !(s.contiguous && in_place)) in += s.count * unit;
   for (auto const& s : from)
     if (s.rank != comm.rank() && !s.contiguous) out += s.count * unit;
   if (link.receive.size() < std::size_t(in)) link.receive.resize(std::size_t(in));
@@ -222,7 +233,7 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   for (auto const& s : to) {
     if (s.rank == comm.rank()) continue;
     void* place = static_cast<std::byte*>(target) + s.first * unit;
-    if (!s.contiguous || combine) {
+    if (!(s.contiguous && in_place)) {
       place = link.receive.data() + in;
       in += s.count * unit;
     }
@@ -280,7 +291,7 @@ void StarForest::Flight::end() {
         pack(*self_from, state->source, temporary.data(), state->unit);
         data = temporary.data();
       }
-    } else if (s.contiguous && !state->combine) {
+    } else if (s.contiguous && state->in_place) {
       continue;  // received in place
     } else {
       data = state->link->receive.data() + in;

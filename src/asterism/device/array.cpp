@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <map>
@@ -36,7 +37,11 @@ struct Context::Impl {
     std::vector<std::uint64_t> after;
     std::vector<Intent> held;
   };
-  explicit Impl(std::uint64_t seed) : random(seed) {}
+  explicit Impl(std::uint64_t seed) : random(seed) {
+    static std::atomic<std::uint64_t> count{0};
+    serial = ++count;
+  }
+  std::uint64_t serial;  // an address may come back for another queue, this does not
   std::mt19937_64 random;
   std::uint64_t next = 1, drained = 1;  // tasks below `drained` are done
   std::vector<Task> pending;            // task number drained + position
@@ -71,9 +76,9 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
   Impl::Task task{std::move(work), {}, std::move(intents)};
   for (auto const& i : task.held) {
     auto& l = i.buffer->ledger;
-    if (l.queue != impl_.get()) {
+    if (l.queue != impl_->serial) {
       // the other queue's work is done: queues are drained before a buffer changes hands
-      l = {0, {}, impl_.get()};
+      l = {0, {}, impl_->serial};
     }
     if (l.writer) task.after.push_back(l.writer);
     if (i.access != Access::read) task.after.insert(task.after.end(), l.readers.begin(), l.readers.end());
@@ -126,6 +131,7 @@ void Context::wait(char const* reason) const {
       if (--missing[u] == 0) ready.push_back(u);
   }
   if (error) std::rethrow_exception(error);
+  for (auto const m : missing) ASTERISM_ASSERT(m == 0);  // every task ran
 }
 
 std::vector<WaitCount> Context::waits() const {

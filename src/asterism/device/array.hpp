@@ -35,7 +35,7 @@ class Buffer {
   struct Ledger {
     std::uint64_t writer = 0;             ///< task that wrote last
     std::vector<std::uint64_t> readers;   ///< tasks that read since
-    void* queue = nullptr;                ///< where those tasks are
+    std::uint64_t queue = 0;              ///< serial number of the queue those tasks are on
   } ledger;
 
  private:

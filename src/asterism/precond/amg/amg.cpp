@@ -200,6 +200,11 @@ class Amg final : public Preconditioner {
       double const radius = amg::spectral_radius(rows, layout);
       bool const polynomial = o.smoother == SmootherKind::chebyshev;
       level.smoother = {o.smoother, o.steps, weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial), radius / 8, radius};
+      if (!polynomial && o.weights == "spai0") {
+        // unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2
+        double const reach = amg::spectral_radius(rows, layout, &level.smoother.weights);
+        if (reach > 1.9) scale(4.0 / 3 / reach, level.smoother.weights);
+      }
       if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
         sizes_.back().storage = std::string(level.A.storage_name());
         levels.push_back(std::move(level));

@@ -1,0 +1,95 @@
+# The two commands of the README are `make demo` and `make test`; each does all the set-up it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check -q
+STAMP := $(VENV)/.tools
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+# containers run as root, which Open MPI wants confirmed
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+export PRTE_ALLOW_RUN_AS_ROOT := 1
+export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): scripts/requirements.txt
+	@$(PYTHON) -c 'import sys, sysconfig, os; sys.exit("Python 3.10 or newer is needed") if sys.version_info < (3, 10) else None; \
+	  os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")) or sys.exit("Python.h is missing: apt-get install python3-dev")'
+	@c++ -std=c++20 -x c++ -fsyntax-only - < /dev/null || { echo "a C++20 compiler is needed: apt-get install g++"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: apt-get install python3-venv"; exit 1; }
+	$(PIP) install -U pip
+	$(PIP) install -r scripts/requirements.txt
+	@touch $@
+
+setup: $(STAMP)  ## the virtual environment with all tools
+
+build: $(STAMP)  ## compile and install into the environment
+	@start=$$(date +%s); \
+	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/py -C cmake.define.ASTERISM_TESTS=OFF && \
+	echo "built in $$(( $$(date +%s) - start )) s"
+
+demo: build  ## solve two problems, write a report with pictures
+	$(BIN)/python examples/demo.py
+
+test: build test-cpp test-python test-examples  ## all tests
+
+build/tests/CMakeCache.txt: $(STAMP)
+	@scripts/ensure_gtest.sh $(VENV)
+	cmake -S . -B build/tests -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
+	  -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
+
+test-cpp: build/tests/CMakeCache.txt  ## C++ tests, on 1 to 4 ranks
+	cmake --build build/tests
+	ctest --test-dir build/tests --output-on-failure
+
+test-python: build  ## Python tests, on 1 to 4 ranks
+	$(BIN)/python -m pytest -q
+
+test-examples: build  ## every example, each asserts its number
+	@for e in examples/[0-9]*.py; do echo "$$e"; $(BIN)/python $$e > /dev/null || exit 1; done
+
+lint: $(STAMP)  ## format, lint, types, floors
+	$(BIN)/ruff format --check python tests examples bench scripts _build
+	$(BIN)/ruff check python tests examples bench scripts _build
+	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cpp' '*.hpp')
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_floors.py
+
+format: $(STAMP)  ## rewrite all sources in the project's format
+	$(BIN)/ruff format python tests examples bench scripts _build
+	$(BIN)/ruff check --fix -q python tests examples bench scripts _build
+	$(BIN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
+
+sanitize: $(STAMP)  ## C++ tests under the address and undefined-behaviour sanitizers
+	@scripts/ensure_gtest.sh $(VENV)
+	cmake -S . -B build/asan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=address,undefined \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
+	cmake --build build/asan
+	UBSAN_OPTIONS=halt_on_error=1 ctest --test-dir build/asan --output-on-failure -L serial
+
+tsan: $(STAMP)  ## C++ tests that use threads, under the thread sanitizer
+	@scripts/ensure_gtest.sh $(VENV)
+	cmake -S . -B build/tsan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=thread \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
+	cmake --build build/tsan
+	ASTERISM_NUM_THREADS=3 ctest --test-dir build/tsan --output-on-failure -L serial
+
+dialect:  ## compile the kernel dialect with nvcc and hipcc where they are found
+	scripts/check_dialect.sh
+
+install-test: build  ## a C++ project finds the installed package; a fresh environment installs it by pip
+	scripts/install_test.sh
+
+bench: build  ## compare with STREAM and the peers found; raw JSON under bench/results
+	$(BIN)/python bench/run.py
+
+table: build  ## the table of real matrices in docs/real-matrices.md
+	$(BIN)/python scripts/real_matrices.py
+
+clean:  ## build trees only
+	rm -rf build
+
+.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan dialect install-test bench table clean

@@ -1,0 +1,41 @@
+"""A room includes only rooms on floors below it (scripts/floors.json); MPI and threads stay in theirs."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOORS = json.loads((ROOT / "scripts" / "floors.json").read_text())
+
+
+def main() -> int:
+    wrong = []
+    for path in sorted((ROOT / "src" / "asterism").rglob("*.[ch]pp")):
+        relative = path.relative_to(ROOT / "src" / "asterism")
+        room = relative.parts[0]
+        if room not in FLOORS:
+            wrong.append(f"{relative}: room '{room}' is not in scripts/floors.json")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            include = re.match(r'#include ["<]asterism/([a-z_]+)/', line)
+            if include and include[1] != room and include[1] not in FLOORS[room]:
+                wrong.append(f"{relative}:{number}: {room} must not include {include[1]}")
+            if "<mpi.h>" in line and relative.name != "mpi_plugin.cpp":
+                wrong.append(f"{relative}:{number}: only comm/mpi_plugin.cpp includes mpi.h")
+            if re.search(r"\b(isend|irecv|issend|iprobe)\(", line) and room != "comm":
+                wrong.append(f"{relative}:{number}: point-to-point messages belong to comm")
+            if re.search(r"#pragma omp parallel|<omp\.h>|<thread>|cuda_runtime|hip_runtime", line):
+                if relative.parts[:2] not in (("device", "host"), ("device", "gpu")):
+                    wrong.append(f"{relative}:{number}: threads and GPU run-times are named in device/host and device/gpu only")
+    # circles: the listed floors must be a partial order
+    for room, below in FLOORS.items():
+        for other in below:
+            if room in FLOORS[other]:
+                wrong.append(f"floors.json: {room} and {other} stand on each other")
+    print("\n".join(wrong) if wrong else "floors: no include points upward")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+#!/bin/sh
+# As a user: pip install into an empty environment, import without MPI, and a C++ project on the installed package.
+set -e
+cd "$(dirname "$0")/.."
+root=$PWD
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+python3 -m venv "$dir/v"
+"$dir/v/bin/pip" -q --disable-pip-version-check install "$root"
+cd "$dir"
+"$dir/v/bin/python" -c "
+import numpy as np, asterism as am
+A = am.gallery.poisson((30, 30))
+x, info = am.solve(A, np.ones(900), rtol=1e-10)
+assert info.converged and np.linalg.norm(A @ x - 1) < 1e-9 * 30, info
+print('pip install: works without SciPy and MPI,', info.iterations, 'iterations')
+"
+prefix=$("$dir/v/bin/python" -c "import asterism._core as c, pathlib; print(pathlib.Path(c.__file__).parent)")
+cmake -S "$root/tests/install" -B "$dir/b" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build "$dir/b" >/dev/null
+"$dir/b/user"

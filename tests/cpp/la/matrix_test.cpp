@@ -1,0 +1,196 @@
+#include "asterism/la/matrix.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::la;
+
+namespace {
+
+using Dense = std::map<std::pair<std::int64_t, std::int64_t>, std::complex<double>>;
+
+template <class T>
+double tolerance() {
+  return std::is_same_v<real_t<T>, float> ? 2e-5 : 1e-13;
+}
+
+template <class T>
+T random_value(std::mt19937& r) {
+  std::uniform_real_distribution<double> u(-1, 1);
+  double const re = u(r), im = u(r);
+  return from_complex<T>({re, im});
+}
+
+/// A random matrix through from_coo, with repeats, negatives and rows of other ranks; and its dense form.
+template <class T>
+Matrix random_matrix(comm::Communicator const& c, std::int64_t rows, std::int64_t cols, unsigned seed, Dense& dense) {
+  std::vector<std::int64_t> i, j;
+  std::vector<T> v;
+  for (int r = 0; r < c.size(); ++r) {
+    std::mt19937 random(seed * 17 + unsigned(r));
+    for (int e = 0; e < int(2 * rows); ++e) {
+      auto const a = std::int64_t(random() % std::uint64_t(rows)), b = std::int64_t(random() % std::uint64_t(cols));
+      bool const ignored = random() % 10 == 0;
+      auto const x = random_value<T>(random);
+      if (!ignored) dense[{a, b}] += to_complex(x);
+      if (r == c.rank()) i.push_back(ignored ? -1 : a), j.push_back(b), v.push_back(x);
+    }
+  }
+  return Matrix::from_coo(Layout::even(c, rows), Layout::even(c, cols), dtype_v<T>, i, j, v.data());
+}
+
+template <class T>
+void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsigned seed) {
+  auto const& c = world();
+  Dense dense;
+  auto const A = random_matrix<T>(c, rows, cols, seed, dense);
+  ASSERT_EQ(A.nnz(), std::int64_t(dense.size()));
+  Vector x(A.domain(), A.dtype(), k), y(A.range(), A.dtype(), k), b = y.like(), r = y.like();
+  fill_hashed(x, 5);
+  fill_hashed(b, 6);
+  A.apply(x, y);
+  A.residual(b, x, r);
+  // all of x on every rank
+  auto const value = [](Vector const& v, std::int64_t row, std::int64_t j, std::uint64_t s) {
+    Vector one(Layout::from_offsets(comm::Communicator(), {0, v.global_size()}), v.dtype(), v.columns());
+    fill_hashed(one, s);
+    return to_complex(one.host<T>()[std::size_t(row * v.columns() + j)]);
+  };
+  std::vector<std::complex<double>> full(std::size_t(rows * k), 0.0), transposed(std::size_t(cols * k), 0.0);
+  std::vector<std::complex<double>> xs(std::size_t(cols * k)), bs(std::size_t(rows * k));
+  {
+    Vector one(Layout::from_offsets(comm::Communicator(), {0, cols}), A.dtype(), k), two(Layout::from_offsets(comm::Communicator(), {0, rows}), A.dtype(), k);
+    fill_hashed(one, 5);
+    fill_hashed(two, 6);
+    for (std::size_t e = 0; e < xs.size(); ++e) xs[e] = to_complex(one.host<T>()[e]);
+    for (std::size_t e = 0; e < bs.size(); ++e) bs[e] = to_complex(two.host<T>()[e]);
+  }
+  (void)value;
+  for (auto const& [ij, v] : dense)
+    for (std::int64_t l = 0; l < k; ++l) {
+      full[std::size_t(ij.first * k + l)] += v * xs[std::size_t(ij.second * k + l)];
+      transposed[std::size_t(ij.second * k + l)] += std::conj(v) * bs[std::size_t(ij.first * k + l)];
+    }
+  double const tol = tolerance<T>() * double(cols + 1);
+  for (std::int64_t e = 0; e < y.local_size() * k; ++e) {
+    auto const at = std::size_t(A.range().begin() * k + e);
+    ASSERT_LT(std::abs(to_complex(y.host<T>()[std::size_t(e)]) - full[at]), tol);
+    ASSERT_LT(std::abs(to_complex(r.host<T>()[std::size_t(e)]) - (bs[at] - full[at])), tol);
+  }
+  Vector z(A.domain(), A.dtype(), k);
+  A.apply_transpose(b, z, true);
+  for (std::int64_t e = 0; e < z.local_size() * k; ++e)
+    ASSERT_LT(std::abs(to_complex(z.host<T>()[std::size_t(e)]) - transposed[std::size_t(A.domain().begin() * k + e)]), tol);
+  // back and forth
+  auto const again = A.to_rows();
+  auto const B = Matrix::from_rows<std::int64_t>(A.range(), A.domain(), A.dtype(), again.offsets, again.columns, again.values.raw());
+  Vector y2 = y.like();
+  B.apply(x, y2);
+  for (std::int64_t e = 0; e < y.local_size() * k; ++e)
+    ASSERT_EQ(to_complex(y.host<T>()[std::size_t(e)]), to_complex(y2.host<T>()[std::size_t(e)]));
+}
+
+}  // namespace
+
+TEST(Matrix, ProductsOfAllDtypesShapesAndColumns) {
+  unsigned seed = 0;
+  for (auto const& [rows, cols] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {2, 7}, {50, 50}, {37, 101}, {300, 3}})
+    for (std::int64_t k : {1, 2, 5, 17}) {
+      check_products<float>(rows, cols, k, ++seed);
+      check_products<double>(rows, cols, k, ++seed);
+      check_products<Complex<float>>(rows, cols, k, ++seed);
+      check_products<Complex<double>>(rows, cols, k, ++seed);
+    }
+}
+
+TEST(Matrix, ShuffledQueueGivesTheSameProduct) {
+  auto const& c = world();
+  Dense dense;
+  auto const A = random_matrix<double>(c, 60, 60, 3, dense);
+  Vector x(A.domain(), A.dtype()), y(A.range(), A.dtype());
+  fill_hashed(x, 1);
+  A.apply(x, y);
+  A.apply(y, x);
+  auto const want = norm(x).real();
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto const ctx = device::Context::shuffle(seed + std::uint64_t(c.rank()));  // ranks need not agree on an order
+    Vector u(A.domain(), A.dtype(), 1, ctx), v(A.range(), A.dtype(), 1, ctx);
+    fill_hashed(u, 1);
+    A.apply(u, v);
+    A.apply(v, u);
+    ASSERT_EQ(norm(u).real(), want);
+  }
+}
+
+TEST(Product, BothStoragesAgree) {
+  // rows with common offsets, broken by some irregular ones, for lengths around the SIMD width
+  for (std::int32_t n : {1, 7, 8, 9, 40, 257, 5000})
+    for (int const hole : {0, 5, 31}) {
+      std::vector<std::int64_t> ptr{0};
+      std::vector<std::int32_t> col;
+      std::vector<double> val;
+      for (std::int32_t i = 0; i < n; ++i) {
+        for (std::int32_t const o : {-9, -1, 0, 1, 12})
+          if (i + o >= 0 && i + o < n && !(hole && i % hole == 0 && o == 1)) col.push_back(i + o), val.push_back(0.1 * i + o);
+        ptr.push_back(std::int64_t(col.size()));
+      }
+      Csr a(Dtype::float64, n, n, std::int64_t(col.size()));
+      std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+      std::copy(col.begin(), col.end(), a.column_indices().begin());
+      std::copy(val.begin(), val.end(), a.entries<double>().begin());
+      for (auto const d : {Dtype::float64, Dtype::float32}) {
+        auto const m = converted(a, d);
+        Product const plain(m, Product::Storage::csr), pattern(m, Product::Storage::row_pattern);
+        auto const layout = Layout::from_offsets(comm::Communicator(), {0, n});
+        for (std::int64_t k : {1, 3})
+          for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
+            Vector x(layout, d, k), b(layout, d, k), w(layout, d), y(layout, d, k), z(layout, d, k);
+            fill_hashed(x, 1);
+            fill_hashed(b, 2);
+            fill_hashed(w, 3);
+            plain.run(device::Context::host(), e, k, x.data(), y.data(), b.data(), w.data());
+            pattern.run(device::Context::host(), e, k, x.data(), z.data(), b.data(), w.data());
+            axpy(-1.0, y, z);
+            ASSERT_LE(norm(z).real(), 1e-3 * epsilon_of(d) * 1e4 * norm(y).real() + 1e-30) << n << " " << hole << " " << int(e);
+          }
+      }
+    }
+}
+
+TEST(Matrix, BadInputNamesTheRow) {
+  auto const& c = world();
+  Layout const rows(c, 2);
+  std::vector<std::int64_t> const ptr{0, 1, 2}, col{0, c.rank() == c.size() - 1 ? 1000 : 0};
+  std::vector<double> const val{1, 2};
+  try {
+    Matrix::from_rows<std::int64_t>(rows, rows, Dtype::float64, ptr, col, val.data());
+    FAIL();
+  } catch (Error const& e) {
+    EXPECT_NE(std::string(e.what()).find("global row " + std::to_string(2 * c.size() - 1) + " has column 1000"), std::string::npos) << e.what();
+  }
+  Vector x(rows, Dtype::float64), f(rows, Dtype::float32);
+  EXPECT_THROW(axpy(1.0, f, x), Error);
+}
+
+TEST(Matrix, EmptyMatricesAndRanks) {
+  auto const& c = world();
+  auto const none = Matrix::from_coo(Layout::even(c, 0), Layout::even(c, 0), Dtype::float64, {}, {}, nullptr);
+  Vector x(none.domain(), Dtype::float64), y(none.range(), Dtype::float64);
+  none.apply(x, y);
+  EXPECT_EQ(norm(y).real(), 0);
+  Layout const last(c, c.rank() + 1 == c.size() ? 5 : 0);  // all rows on the last rank
+  std::vector<std::int64_t> i, j;
+  std::vector<double> v;
+  if (c.rank() == 0)
+    for (std::int64_t r = 0; r < 5; ++r) i.push_back(r), j.push_back(r), v.push_back(double(r + 1));
+  auto const D = Matrix::from_coo(last, last, Dtype::float64, i, j, v.data());
+  Vector a(last, Dtype::float64), b(last, Dtype::float64);
+  fill(a, 1.0);
+  D.apply(a, b);
+  EXPECT_DOUBLE_EQ(dot(a, b).real(), 15);
+}
