@@ -27,7 +27,9 @@ def main() -> int:
                 wrong.append(f"{relative}:{number}: point-to-point messages belong to comm")
             if re.search(r"#pragma omp parallel|<omp\.h>|<thread>|cuda_runtime|hip_runtime", line):
                 if relative.parts[:2] not in (("device", "host"), ("device", "gpu")):
-                    wrong.append(f"{relative}:{number}: threads and GPU run-times are named in device/host and device/gpu only")
+                    wrong.append(
+                        f"{relative}:{number}: threads and GPU run-times are named in device/host and device/gpu only"
+                    )
     # circles: the listed floors must be a partial order
     for room, below in FLOORS.items():
         for other in below:

@@ -8,11 +8,11 @@
 #include <amgcl/relaxation/spai0.hpp>
 #include <amgcl/solver/cg.hpp>
 
+#include <boost/range.hpp>
+#include <boost/tuple/tuple.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <boost/range.hpp>
-#include <boost/tuple/tuple.hpp>
 #include <tuple>
 #include <vector>
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging as _logging
 
-from . import _core
+from . import _core as _core
 from . import errors as _errors
 
 _core.check_cpu()

@@ -90,7 +90,9 @@ class Matrix:
                     "global columns; pass distribute=True if S is the whole matrix on every rank."
                 )
             if c.max(float(m)) != m or c.max(float(-m)) != -m:
-                raise ShapeError(f"from_scipy: rank {c.rank} passed {m} columns, others another number; all must agree.")
+                raise ShapeError(
+                    f"from_scipy: rank {c.rank} passed {m} columns, others another number; all must agree."
+                )
             rows = _core.Layout(c, n)
         elif c.size > 1:
             rows = _blocked_layout(c, n, block_size)
@@ -218,7 +220,9 @@ class Matrix:
         array = as_values(x, what)
         if array.dtype != self.dtype:
             if np.promote_types(array.dtype, self.dtype) != self.dtype:
-                raise DtypeError(f"{what}: x is {array.dtype}, the matrix {self.dtype}. Convert with A.astype('{array.dtype}').")
+                raise DtypeError(
+                    f"{what}: x is {array.dtype}, the matrix {self.dtype}. Convert with A.astype('{array.dtype}')."
+                )
             array = array.astype(self.dtype)
         return array
 
@@ -263,9 +267,7 @@ class Matrix:
         sparse = _scipy_sparse()
         ptr, col, val = self._h.to_rows()
         index = np.int32 if max(self.shape[1], len(col)) < 2**31 else np.int64
-        return sparse.csr_array(
-            (val, col.astype(index), ptr.astype(index)), shape=(self.local_shape[0], self.shape[1])
-        )
+        return sparse.csr_array((val, col.astype(index), ptr.astype(index)), shape=(self.local_shape[0], self.shape[1]))
 
 
 class Transposed:

@@ -169,9 +169,13 @@ class Solver:
         A = self.A
         rhs = as_values(b, "b")
         if rhs.ndim not in (1, 2) or rhs.shape[0] != A.local_shape[0]:
-            raise ShapeError(f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here.")
+            raise ShapeError(
+                f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here."
+            )
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
-            both = np.ascontiguousarray(np.concatenate([np.atleast_2d(rhs.T).real.T, np.atleast_2d(rhs.T).imag.T], axis=1))
+            both = np.ascontiguousarray(
+                np.concatenate([np.atleast_2d(rhs.T).real.T, np.atleast_2d(rhs.T).imag.T], axis=1)
+            )
             guess = None
             if x0 is not None:
                 g = np.atleast_2d(np.asarray(x0).T)
@@ -184,7 +188,9 @@ class Solver:
             return out
         if rhs.dtype != A.dtype:
             if np.promote_types(rhs.dtype, A.dtype) != A.dtype:
-                raise DtypeError(f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{np.promote_types(rhs.dtype, A.dtype)}').")
+                raise DtypeError(
+                    f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{np.promote_types(rhs.dtype, A.dtype)}')."
+                )
             log.info("b is converted from %s to %s.", rhs.dtype, A.dtype)
             rhs = rhs.astype(A.dtype)
         if x0 is None:

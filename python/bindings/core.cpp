@@ -31,6 +31,9 @@ NB_MODULE(_core, m) {
       }
       nb::object cls = error_class()(std::string(name_of(e.kind())));
       PyErr_SetString(cls.ptr(), e.what());
+    } catch (std::bad_alloc const&) {
+      nb::object cls = error_class()(std::string(name_of(ErrorKind::memory)));
+      PyErr_SetString(cls.ptr(), "out of memory.");
     }
   });
   m.def("set_error_classes", [](nb::object by_name) { error_class() = std::move(by_name); });
@@ -43,7 +46,9 @@ NB_MODULE(_core, m) {
   });
   set_interrupt_poll([] {
     nb::gil_scoped_acquire gil;
-    return PyErr_CheckSignals() != 0;
+    if (PyErr_CheckSignals() == 0) return false;
+    PyErr_Clear();  // the solve ends with DIVERGED_INTERRUPTED, which Python turns into KeyboardInterrupt
+    return true;
   });
   m.def("version", [] { return std::string(version()); });
   m.def("build_info", [] { return build_info(); });

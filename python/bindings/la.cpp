@@ -19,9 +19,11 @@ Dtype dtype_of_array(AnyArray const& a) {
 }
 
 Vector as_vector(Layout const& layout, AnyArray const& a, char const* what) {
-  ASTERISM_REQUIRE(a.ndim() == 1 || a.ndim() == 2, shape, "{}: an array of shape (n) or (n, k) is needed, not one of {} dimensions.", what, a.ndim());
+  ASTERISM_REQUIRE(a.ndim() == 1 || a.ndim() == 2, shape, "{}: an array of shape (n) or (n, k) is needed, not one of {} dimensions.", what,
+                   a.ndim());
   auto const n = std::int64_t(a.shape(0)), k = a.ndim() == 2 ? std::int64_t(a.shape(1)) : 1;
-  ASTERISM_REQUIRE(n == layout.local_size(), shape, "{}: the array has {} rows, but rank {} owns {} of the {}.", what, n, layout.comm().rank(), layout.local_size(), layout.global_size());
+  ASTERISM_REQUIRE(n == layout.local_size(), shape, "{}: the array has {} rows, but rank {} owns {} of the {}.", what, n,
+                   layout.comm().rank(), layout.local_size(), layout.global_size());
   auto const d = dtype_of_array(a);
   return Vector::wrap(layout, d, k, la::Array::wrap(const_cast<void*>(a.data()), std::size_t(n * k) * size_of(d), nullptr));
 }
@@ -66,60 +68,68 @@ void bind_la(nb::module_& m) {
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
       .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)
       .def("describe", &Matrix::describe)
-      .def("apply", [](Matrix const& a, AnyArray const& x, AnyArray const& y) {
-        auto const xv = as_vector(a.domain(), x, "A @ x");
-        auto yv = as_vector(a.range(), y, "A @ x");
-        nb::gil_scoped_release gil;
-        a.apply(xv, yv);
-      })
-      .def("apply_repeatedly", [](Matrix const& a, AnyArray const& x, AnyArray const& y, int times) {
-        auto const xv = as_vector(a.domain(), x, "A @ x");
-        auto yv = as_vector(a.range(), y, "A @ x");
-        nb::gil_scoped_release gil;
-        for (int i = 0; i < times; ++i) a.apply(xv, yv);
-      })
-      .def("apply_transpose", [](Matrix const& a, AnyArray const& x, AnyArray const& y, bool conjugate) {
-        auto const xv = as_vector(a.range(), x, "A.T @ x");
-        auto yv = as_vector(a.domain(), y, "A.T @ x");
-        nb::gil_scoped_release gil;
-        a.apply_transpose(xv, yv, conjugate);
-      })
-      .def("diagonal", [](Matrix const& a) {
-        auto out = new_array(a.dtype(), {std::size_t(a.range().local_size())});
-        auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "diagonal");
-        auto const d = a.diagonal();
-        copy(d, v);
-        return out;
-      })
-      .def("transposed", [](Matrix const& a, bool conjugate) {
-        nb::gil_scoped_release gil;
-        return a.transposed(conjugate);
-      })
+      .def("apply",
+           [](Matrix const& a, AnyArray const& x, AnyArray const& y) {
+             auto const xv = as_vector(a.domain(), x, "A @ x");
+             auto yv = as_vector(a.range(), y, "A @ x");
+             nb::gil_scoped_release gil;
+             a.apply(xv, yv);
+           })
+      .def("apply_repeatedly",
+           [](Matrix const& a, AnyArray const& x, AnyArray const& y, int times) {
+             auto const xv = as_vector(a.domain(), x, "A @ x");
+             auto yv = as_vector(a.range(), y, "A @ x");
+             nb::gil_scoped_release gil;
+             for (int i = 0; i < times; ++i) a.apply(xv, yv);
+           })
+      .def("apply_transpose",
+           [](Matrix const& a, AnyArray const& x, AnyArray const& y, bool conjugate) {
+             auto const xv = as_vector(a.range(), x, "A.T @ x");
+             auto yv = as_vector(a.domain(), y, "A.T @ x");
+             nb::gil_scoped_release gil;
+             a.apply_transpose(xv, yv, conjugate);
+           })
+      .def("diagonal",
+           [](Matrix const& a) {
+             auto out = new_array(a.dtype(), {std::size_t(a.range().local_size())});
+             auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "diagonal");
+             auto const d = a.diagonal();
+             copy(d, v);
+             return out;
+           })
+      .def("transposed",
+           [](Matrix const& a, bool conjugate) {
+             nb::gil_scoped_release gil;
+             return a.transposed(conjugate);
+           })
       .def("converted", [](Matrix const& a, std::string const& d) { return a.converted(dtype_from_name(d)); })
-      .def("to_rows", [](Matrix const& a) {
-        auto const rows = a.to_rows();
-        nb::object np = nb::module_::import_("numpy");
-        nb::object ptr = np.attr("empty")(rows.offsets.size(), "int64"), col = np.attr("empty")(rows.columns.size(), "int64");
-        auto val = new_array(rows.dtype, {rows.columns.size()});
-        std::copy(rows.offsets.begin(), rows.offsets.end(), nb::cast<nb::ndarray<std::int64_t>>(ptr).data());
-        std::copy(rows.columns.begin(), rows.columns.end(), nb::cast<nb::ndarray<std::int64_t>>(col).data());
-        std::memcpy(nb::cast<AnyArray>(val).data(), rows.values.raw(), rows.columns.size() * size_of(rows.dtype));
-        return nb::make_tuple(ptr, col, val);
-      })
-      .def("set_near_null_space", [](Matrix& a, AnyArray const& b) {
-        auto const view = as_vector(a.range(), b, "near_null_space");
-        Vector own(a.range(), a.dtype(), view.columns());
-        copy(view, own);
-        a.set_near_null_space(std::move(own));
-      })
-      .def("near_null_space", [](Matrix const& a) -> nb::object {
-        auto const& b = a.near_null_space();
-        if (!b) return nb::none();
-        auto out = new_array(b.dtype(), {std::size_t(b.local_size()), std::size_t(b.columns())});
-        auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "near_null_space");
-        copy(b, v);
-        return out;
-      })
+      .def("to_rows",
+           [](Matrix const& a) {
+             auto const rows = a.to_rows();
+             nb::object np = nb::module_::import_("numpy");
+             nb::object ptr = np.attr("empty")(rows.offsets.size(), "int64"), col = np.attr("empty")(rows.columns.size(), "int64");
+             auto val = new_array(rows.dtype, {rows.columns.size()});
+             std::copy(rows.offsets.begin(), rows.offsets.end(), nb::cast<nb::ndarray<std::int64_t>>(ptr).data());
+             std::copy(rows.columns.begin(), rows.columns.end(), nb::cast<nb::ndarray<std::int64_t>>(col).data());
+             std::memcpy(nb::cast<AnyArray>(val).data(), rows.values.raw(), rows.columns.size() * size_of(rows.dtype));
+             return nb::make_tuple(ptr, col, val);
+           })
+      .def("set_near_null_space",
+           [](Matrix& a, AnyArray const& b) {
+             auto const view = as_vector(a.range(), b, "near_null_space");
+             Vector own(a.range(), a.dtype(), view.columns());
+             copy(view, own);
+             a.set_near_null_space(std::move(own));
+           })
+      .def("near_null_space",
+           [](Matrix const& a) -> nb::object {
+             auto const& b = a.near_null_space();
+             if (!b) return nb::none();
+             auto out = new_array(b.dtype(), {std::size_t(b.local_size()), std::size_t(b.columns())});
+             auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "near_null_space");
+             copy(b, v);
+             return out;
+           })
       .def("residual_norms", [](Matrix const& a, AnyArray const& b, AnyArray const& x) {
         auto const bv = as_vector(a.range(), b, "residual"), xv = as_vector(a.domain(), x, "residual");
         nb::gil_scoped_release gil;
@@ -142,7 +152,8 @@ void bind_la(nb::module_& m) {
     fill_hashed(v, seed);
   });
 
-  m.def("read_matrix_market", &la::io::read_matrix_market, nb::arg("path"), nb::arg("comm"), nb::arg("block_size"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("read_matrix_market", &la::io::read_matrix_market, nb::arg("path"), nb::arg("comm"), nb::arg("block_size"),
+        nb::call_guard<nb::gil_scoped_release>());
   m.def("matrix_market_header", [](std::string const& path) {
     auto const h = la::io::read_matrix_market_header(path);
     return nb::make_tuple(h.rows, h.cols, h.entries, h.coordinate, std::string(name_of(h.dtype())));
@@ -164,17 +175,26 @@ void bind_la(nb::module_& m) {
     nb::gil_scoped_release gil;
     la::io::write_matrix_market(path, v);
   });
-  m.def("write_matrix_market", [](std::string const& path, Matrix const& a) { la::io::write_matrix_market(path, a); }, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "write_matrix_market", [](std::string const& path, Matrix const& a) { la::io::write_matrix_market(path, a); },
+      nb::call_guard<nb::gil_scoped_release>());
 
-  m.def("poisson", [](Communicator const& c, std::vector<std::int64_t> const& shape, std::string const& dtype, bool box, bool neumann, std::vector<double> const& epsilon) {
-    return apps::poisson(c, shape, dtype_from_name(dtype), {box, neumann, epsilon});
-  }, nb::call_guard<nb::gil_scoped_release>());
-  m.def("convection_diffusion", [](Communicator const& c, std::vector<std::int64_t> const& shape, double epsilon, std::vector<double> const& w, std::string const& dtype) {
-    return apps::convection_diffusion(c, shape, epsilon, w, dtype_from_name(dtype));
-  }, nb::call_guard<nb::gil_scoped_release>());
-  m.def("elasticity", [](Communicator const& c, std::array<std::int64_t, 3> cells, double E, double nu, std::string const& dtype) {
-    return apps::elasticity(c, cells, E, nu, dtype_from_name(dtype));
-  }, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "poisson",
+      [](Communicator const& c, std::vector<std::int64_t> const& shape, std::string const& dtype, bool box, bool neumann,
+         std::vector<double> const& epsilon) { return apps::poisson(c, shape, dtype_from_name(dtype), {box, neumann, epsilon}); },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "convection_diffusion",
+      [](Communicator const& c, std::vector<std::int64_t> const& shape, double epsilon, std::vector<double> const& w,
+         std::string const& dtype) { return apps::convection_diffusion(c, shape, epsilon, w, dtype_from_name(dtype)); },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "elasticity",
+      [](Communicator const& c, std::array<std::int64_t, 3> cells, double E, double nu, std::string const& dtype) {
+        return apps::elasticity(c, cells, E, nu, dtype_from_name(dtype));
+      },
+      nb::call_guard<nb::gil_scoped_release>());
   m.def("rigid_body_modes", &apps::rigid_body_modes);
 }
 

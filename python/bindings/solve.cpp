@@ -56,27 +56,32 @@ void bind_solve(nb::module_& m) {
 
   nb::class_<Solver>(m, "Solver")
       .def(nb::init<la::Matrix, Options, std::string>(), nb::call_guard<nb::gil_scoped_release>())
-      .def("solve", [](Solver& s, AnyArray const& b, AnyArray const& x) {
-        auto const bv = as_vector(s.matrix().range(), b, "solve: b");
-        auto xv = as_vector(s.matrix().range(), x, "solve: x");
-        nb::gil_scoped_release gil;
-        return s.solve(bv, xv);
-      })
-      .def("set_watcher", [](Solver& s, nb::object f) {
-        if (f.is_none()) {
-          s.set_watcher({});
-          return;
-        }
-        s.set_watcher([f](std::int64_t it, std::vector<double> const& norms) {
-          nb::gil_scoped_acquire gil;
-          f(it, norms);
-        });
-      }, nb::arg("f").none())
-      .def("explain", [](Solver const& s) {
-        nb::list out;
-        for (auto const& e : s.explain()) out.append(nb::make_tuple(e.name, e.value, e.origin, e.help));
-        return out;
-      })
+      .def("solve",
+           [](Solver& s, AnyArray const& b, AnyArray const& x) {
+             auto const bv = as_vector(s.matrix().range(), b, "solve: b");
+             auto xv = as_vector(s.matrix().range(), x, "solve: x");
+             nb::gil_scoped_release gil;
+             return s.solve(bv, xv);
+           })
+      .def(
+          "set_watcher",
+          [](Solver& s, nb::object f) {
+            if (f.is_none()) {
+              s.set_watcher({});
+              return;
+            }
+            s.set_watcher([f](std::int64_t it, std::vector<double> const& norms) {
+              nb::gil_scoped_acquire gil;
+              f(it, norms);
+            });
+          },
+          nb::arg("f").none())
+      .def("explain",
+           [](Solver const& s) {
+             nb::list out;
+             for (auto const& e : s.explain()) out.append(nb::make_tuple(e.name, e.value, e.origin, e.help));
+             return out;
+           })
       .def("view", &Solver::view)
       .def("notes", [](Solver const& s) { return s.notes(); })
       .def_prop_ro("method", [](Solver const& s) { return s.method_name(); })

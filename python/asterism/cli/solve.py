@@ -40,7 +40,9 @@ def add_arguments(sub: Any) -> None:
     )
     p.add_argument("problem", nargs="?", help="a Matrix Market file (.mtx, .mtx.gz) or a built-in problem")
     p.add_argument("--n", type=int, help="size of a built-in problem")
-    p.add_argument("--rhs", metavar="FILE", help="right-hand side; default: A x* with a known x*, and the error is reported")
+    p.add_argument(
+        "--rhs", metavar="FILE", help="right-hand side; default: A x* with a known x*, and the error is reported"
+    )
     p.add_argument("--ksp", metavar="NAME", help="method: auto, " + ", ".join(methods))
     p.add_argument("--pc", metavar="NAME", help="preconditioner: auto, " + ", ".join(preconditioners))
     p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
@@ -48,7 +50,9 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--max-it", type=int, help="most iterations")
     p.add_argument("--block-size", type=int, default=1, help="unknowns per node of a vector problem in a file")
     p.add_argument("--near-null-space", metavar="FILE", help="Matrix Market array (n, k): e.g. rigid-body modes")
-    p.add_argument("--coordinates", metavar="FILE", help="Matrix Market array (nodes, d): rigid-body modes are made from it")
+    p.add_argument(
+        "--coordinates", metavar="FILE", help="Matrix Market array (nodes, d): rigid-body modes are made from it"
+    )
     p.add_argument("--dtype", help="convert to float32, float64, complex64 or complex128 first")
     p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
@@ -106,6 +110,8 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
 
     started = time.perf_counter()
     A, described = problems.load(args.problem, args.n, comm, args.block_size)
+    if A.shape[0] != A.shape[1]:
+        raise ShapeError(f"{described}: a square matrix is needed. For least squares solve A^H A x = A^H b.")
     if args.dtype:
         A = A.astype(args.dtype)
     if args.near_null_space:
@@ -124,8 +130,6 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         # x* depends on the global index alone, so every number of ranks solves the same problem
         known = np.empty(A.local_shape[1], dtype=A.dtype)
         _core.fill_hashed(layout, known, 3)
-        if A.shape[0] != A.shape[1]:
-            raise ShapeError(f"{described}: a square matrix is needed. For least squares solve A^H A x = A^H b.")
         b = A @ known
     if talk:
         print(f"{described}; read or made in {time.perf_counter() - started:.2f} s", flush=True)
@@ -153,7 +157,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         error_norm = top[0] / bottom[0] if bottom[0] > 0 else 0.0
     if args.save and failure is None:
         write_vector(args.save, x, A)
-    if talk or args.report or solver._options.get("log_view"):
+    if not args.quiet or args.report or solver._options.get("log_view"):  # collective: all ranks or none
         from ..report import collect, summary, write_html
 
         findings = collect(described, solver, info, comm, error_norm)
@@ -176,7 +180,9 @@ def _attach_modes(A: Any, nodes: Any) -> None:
         raise ShapeError(f"--coordinates: shape {nodes.shape}; (nodes, 2) or (nodes, 3) is needed.")
     d = nodes.shape[1]
     if A.shape[0] % d or nodes.shape[0] < A.shape[0] // d:
-        raise ShapeError(f"--coordinates: {nodes.shape[0]} nodes do not fit a matrix of {A.shape[0]} rows in {d} dimensions.")
+        raise ShapeError(
+            f"--coordinates: {nodes.shape[0]} nodes do not fit a matrix of {A.shape[0]} rows in {d} dimensions."
+        )
     lo, hi = A.row_range
     if lo % d or hi % d:
         raise ShapeError(f"--coordinates: a node's rows are on two ranks; add --block-size {d}.")

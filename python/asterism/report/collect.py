@@ -83,7 +83,14 @@ def _advice(f: Findings) -> list[str]:
             f"Set-up took {100 * info.setup_seconds / total:.0f} % of the time ({again:.1f} times one solve): keep the "
             "Solver for further right-hand sides, or try a cheaper preconditioner (-pc_type jacobi) for a single easy one."
         )
-    streaming = [e for e in f.events if e["name"].startswith(("Mat", "Vec", "PCApply")) and e["name"] != "MatAssemble" and e["bytes"] > 0 and e["self_seconds"] > 0.02 * max(total, 1e-12)]
+    streaming = [
+        e
+        for e in f.events
+        if e["name"].startswith(("Mat", "Vec", "PCApply"))
+        and e["name"] != "MatAssemble"
+        and e["bytes"] > 0
+        and e["self_seconds"] > 0.02 * max(total, 1e-12)
+    ]
     if streaming:
         top = max(streaming, key=lambda e: float(e["self_seconds"]))
         rate = top["bytes"] / top["self_seconds"]
@@ -94,15 +101,25 @@ def _advice(f: Findings) -> list[str]:
             f"machine gave to a STREAM triad on {f.ranks} rank(s) x {f.threads} thread(s){cached}."
         )
         if share >= 60:
-            out.append("The solve is limited by memory bandwidth: fewer bytes help (-pc_dtype float32), more cores of the same chip hardly.")
+            out.append(
+                "The solve is limited by memory bandwidth: fewer bytes help (-pc_dtype float32), more cores of the same chip hardly."
+            )
         elif f.ranks > 1:
-            out.append("It stays well below the memory limit: look at the messages below, or use fewer ranks for this size.")
+            out.append(
+                "It stays well below the memory limit: look at the messages below, or use fewer ranks for this size."
+            )
         else:
-            out.append("It stays below the memory limit: indices are irregular or rows short; a reordering of the unknowns may help.")
+            out.append(
+                "It stays below the memory limit: indices are irregular or rows short; a reordering of the unknowns may help."
+            )
     if info.converged and info.iterations > 200:
-        out.append(f"{info.iterations} iterations are many: try -pc_type amg (symmetric) or ilu, and give coordinates or the block size of a vector problem.")
+        out.append(
+            f"{info.iterations} iterations are many: try -pc_type amg (symmetric) or ilu, and give coordinates or the block size of a vector problem."
+        )
     if info.converged and info.resumes:
-        out.append(f"The verified residual missed the target {info.resumes} time(s) and the method went on: the tolerance is near what {f.problem.split(',')[0]} allows.")
+        out.append(
+            f"The verified residual missed the target {info.resumes} time(s) and the method went on: the tolerance is near what {f.problem.split(',')[0]} allows."
+        )
     if not out:
         out.append("Nothing stood out.")
     return out

@@ -44,7 +44,7 @@ def _residual_plot(f: Findings) -> str:
         for column in columns.T[:8]:
             shown = np.where(column > 0, column, np.nan)
             axes.semilogy(shown, marker="." if len(shown) < 60 else None, linewidth=1.5)
-        target = f.options and next((float(o["value"]) for o in f.options if o["name"].endswith("ksp_rtol")), None)
+        target = next((float(o["value"]) for o in f.options if o["name"].endswith("ksp_rtol")), 0.0)
         if target and max_of(f.info.rhs_norm) > 0:
             axes.axhline(target * max_of(f.info.rhs_norm), color="0.5", linestyle="--", linewidth=1, label="target")
             axes.legend(frameon=False)
@@ -52,7 +52,7 @@ def _residual_plot(f: Findings) -> str:
         axes.set_ylabel("||b - A x||")
         axes.grid(True, alpha=0.3)
         out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 
@@ -69,7 +69,11 @@ def write_html(path: str | Path, f: Findings) -> None:
         rows.append(
             f"<tr><td>{esc(e['name'])}</td><td><span class=bar><i style='width:{share:.1f}%'></i></span> {share:.1f} %</td>"
             f"<td class=n>{e['calls']}</td><td class=n>{e['self_seconds']:.4f}</td>"
-            + (f"<td class=n>{rate / 1e9:.1f}</td><td class=n>{100 * rate / f.triad:.0f} %</td>" if e["bytes"] else "<td></td><td></td>")
+            + (
+                f"<td class=n>{rate / 1e9:.1f}</td><td class=n>{100 * rate / f.triad:.0f} %</td>"
+                if e["bytes"]
+                else "<td></td><td></td>"
+            )
             + f"<td class=n>{e['messages'] or ''}</td><td class=n>{e['reductions'] or ''}</td></tr>"
         )
     options = []
@@ -98,7 +102,9 @@ More than 100 % means data in cache.</p>
 </body></html>
 """
     target = Path(path)
-    with tempfile.NamedTemporaryFile("w", dir=target.parent or ".", suffix=".part", delete=False, encoding="utf-8") as out:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=target.parent or ".", suffix=".part", delete=False, encoding="utf-8"
+    ) as out:
         out.write(page)
     os.chmod(out.name, 0o644)
     os.replace(out.name, target)

@@ -90,10 +90,12 @@ Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& 
   });
 }
 
-Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon, std::vector<double> const& velocity, Dtype dtype) {
+Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon,
+                            std::vector<double> const& velocity, Dtype dtype) {
   auto const n = grid_points(shape);
   int const d = int(shape.size());
-  ASTERISM_REQUIRE(velocity.size() == shape.size(), shape, "convection_diffusion: {} velocity components for {} dimensions.", velocity.size(), d);
+  ASTERISM_REQUIRE(velocity.size() == shape.size(), shape, "convection_diffusion: {} velocity components for {} dimensions.",
+                   velocity.size(), d);
   auto const layout = Layout::even(comm, n);
   std::array<std::int64_t, 3> size{1, 1, 1};
   std::array<double, 3> w{0, 0, 0};
@@ -174,7 +176,8 @@ std::array<std::array<double, 24>, 24> cube_stiffness(double E, double nu) {
 
 Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, double E, double nu, Dtype dtype) {
   for (auto const c : cells) ASTERISM_REQUIRE(c >= 1, shape, "elasticity: {} cells in a direction; at least 1.", c);
-  ASTERISM_REQUIRE(E > 0 && nu > -1 && nu < 0.5, value, "elasticity: Young's modulus {} must be positive and Poisson's ratio {} in (-1, 0.5).", E, nu);
+  ASTERISM_REQUIRE(E > 0 && nu > -1 && nu < 0.5, value,
+                   "elasticity: Young's modulus {} must be positive and Poisson's ratio {} in (-1, 0.5).", E, nu);
   auto const K = cube_stiffness(E, nu);
   // nodes with x >= 1; z runs fastest
   std::int64_t const nx = cells[0], ny = cells[1] + 1, nz = cells[2] + 1;

@@ -10,8 +10,8 @@
 namespace asterism::apps {
 
 struct PoissonOptions {
-  bool box = false;       ///< 9/27-point (box) instead of 5/7-point (star)
-  bool neumann = false;   ///< pure Neumann: the constants are in the null space
+  bool box = false;             ///< 9/27-point (box) instead of 5/7-point (star)
+  bool neumann = false;         ///< pure Neumann: the constants are in the null space
   std::vector<double> epsilon;  ///< coefficient of each direction (star only); default 1
 };
 
@@ -21,12 +21,14 @@ la::Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> con
 
 /// First-order upwind convection-diffusion, -epsilon Laplace u + w . grad u, on the unit square or cube:
 /// unsymmetric for a velocity w other than zero.
-la::Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon, std::vector<double> const& velocity, Dtype dtype);
+la::Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon,
+                                std::vector<double> const& velocity, Dtype dtype);
 
 /// Linear elasticity, trilinear hexahedra on nx x ny x nz cubic cells, clamped where x = 0; three
 /// unknowns a node, ordered by node. The near-null space (six rigid-body modes) and the block size
 /// are attached to the matrix.
-la::Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, double youngs_modulus, double poisson_ratio, Dtype dtype);
+la::Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, double youngs_modulus, double poisson_ratio,
+                      Dtype dtype);
 
 /// The six (three in 2-D) rigid-body modes of nodes at the given coordinates, (nodes, d) row-major, as
 /// (d nodes, 6 or 3) row-major.

@@ -23,15 +23,21 @@ struct Complex {
   template <class S, std::enable_if_t<!std::is_same_v<R, S>, int> = 0>
   ASTERISM_FN explicit constexpr Complex(Complex<S> o) : re(R(o.re)), im(R(o.im)) {}
   explicit Complex(std::complex<double> o) : re(R(o.real())), im(R(o.imag())) {}
-  ASTERISM_FN Complex& operator+=(Complex o) { re += o.re; im += o.im; return *this; }
-  ASTERISM_FN Complex& operator-=(Complex o) { re -= o.re; im -= o.im; return *this; }
+  ASTERISM_FN Complex& operator+=(Complex o) {
+    re += o.re;
+    im += o.im;
+    return *this;
+  }
+  ASTERISM_FN Complex& operator-=(Complex o) {
+    re -= o.re;
+    im -= o.im;
+    return *this;
+  }
   ASTERISM_FN Complex& operator*=(Complex o) { return *this = *this * o; }
   ASTERISM_FN friend Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
   ASTERISM_FN friend Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
   ASTERISM_FN friend Complex operator-(Complex a) { return {-a.re, -a.im}; }
-  ASTERISM_FN friend Complex operator*(Complex a, Complex b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-  }
+  ASTERISM_FN friend Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
   /// Smith's formula: no overflow where the quotient has none.
   ASTERISM_FN friend Complex operator/(Complex a, Complex b) {
     R const ar = b.re < 0 ? -b.re : b.re, ai = b.im < 0 ? -b.im : b.im;
@@ -61,25 +67,35 @@ inline constexpr bool is_complex_v = !std::is_same_v<T, real_t<T>>;
 ASTERISM_FN float conj(float x) { return x; }
 ASTERISM_FN double conj(double x) { return x; }
 template <class R>
-ASTERISM_FN Complex<R> conj(Complex<R> x) { return {x.re, -x.im}; }
+ASTERISM_FN Complex<R> conj(Complex<R> x) {
+  return {x.re, -x.im};
+}
 ASTERISM_FN float real(float x) { return x; }
 ASTERISM_FN double real(double x) { return x; }
 template <class R>
-ASTERISM_FN R real(Complex<R> x) { return x.re; }
+ASTERISM_FN R real(Complex<R> x) {
+  return x.re;
+}
 ASTERISM_FN float imag(float) { return 0; }
 ASTERISM_FN double imag(double) { return 0; }
 template <class R>
-ASTERISM_FN R imag(Complex<R> x) { return x.im; }
+ASTERISM_FN R imag(Complex<R> x) {
+  return x.im;
+}
 /// |x|^2
 ASTERISM_FN float abs2(float x) { return x * x; }
 ASTERISM_FN double abs2(double x) { return x * x; }
 template <class R>
-ASTERISM_FN R abs2(Complex<R> x) { return x.re * x.re + x.im * x.im; }
+ASTERISM_FN R abs2(Complex<R> x) {
+  return x.re * x.re + x.im * x.im;
+}
 /// |x|
 ASTERISM_FN float magnitude(float x) { return x < 0 ? -x : x; }
 ASTERISM_FN double magnitude(double x) { return x < 0 ? -x : x; }
 template <class R>
-ASTERISM_FN R magnitude(Complex<R> x) { return std::hypot(x.re, x.im); }
+ASTERISM_FN R magnitude(Complex<R> x) {
+  return std::hypot(x.re, x.im);
+}
 /// From the library's common host scalar.
 template <class T>
 T from_complex(std::complex<double> v) {

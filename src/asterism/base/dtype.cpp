@@ -27,9 +27,7 @@ Dtype dtype_from_name(std::string_view name) {
 
 bool is_complex(Dtype d) { return d == Dtype::complex64 || d == Dtype::complex128; }
 
-Dtype real_of(Dtype d) {
-  return d == Dtype::float32 || d == Dtype::complex64 ? Dtype::float32 : Dtype::float64;
-}
+Dtype real_of(Dtype d) { return d == Dtype::float32 || d == Dtype::complex64 ? Dtype::float32 : Dtype::float64; }
 
 Dtype promote(Dtype a, Dtype b) {
   bool const c = is_complex(a) || is_complex(b);
@@ -39,13 +37,11 @@ Dtype promote(Dtype a, Dtype b) {
 
 Dtype with_precision_of(Dtype field, Dtype precision) {
   bool const wide = real_of(precision) == Dtype::float64;
-  return is_complex(field) ? (wide ? Dtype::complex128 : Dtype::complex64)
-                           : (wide ? Dtype::float64 : Dtype::float32);
+  return is_complex(field) ? (wide ? Dtype::complex128 : Dtype::complex64) : (wide ? Dtype::float64 : Dtype::float32);
 }
 
 double epsilon_of(Dtype d) {
-  return real_of(d) == Dtype::float64 ? std::numeric_limits<double>::epsilon()
-                                      : double(std::numeric_limits<float>::epsilon());
+  return real_of(d) == Dtype::float64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
 }
 
 }  // namespace asterism

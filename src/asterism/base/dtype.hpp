@@ -65,10 +65,10 @@ decltype(auto) with_dtype(Dtype d, F&& f) {
 }
 
 /// Explicit instantiation of a kernel for all dtypes: FOR(T) is expanded for each.
-#define ASTERISM_FOR_DTYPES(INSTANTIATE)    \
-  INSTANTIATE(float)                        \
-  INSTANTIATE(double)                       \
-  INSTANTIATE(::asterism::Complex<float>)   \
+#define ASTERISM_FOR_DTYPES(INSTANTIATE)  \
+  INSTANTIATE(float)                      \
+  INSTANTIATE(double)                     \
+  INSTANTIATE(::asterism::Complex<float>) \
   INSTANTIATE(::asterism::Complex<double>)
 
 }  // namespace asterism

@@ -23,8 +23,7 @@ std::string_view name_of(ErrorKind kind) {
 
 std::int64_t checked_product(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t r;
-  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r))
-    fail(ErrorKind::memory, "{}: {} x {} overflows a 64-bit size.", what, a, b);
+  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r)) fail(ErrorKind::memory, "{}: {} x {} overflows a 64-bit size.", what, a, b);
   return r;
 }
 

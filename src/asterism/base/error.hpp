@@ -41,17 +41,19 @@ template <class... A>
 }
 
 /// Always-on check for users, O(1): problem with its values, then a hint.
-#define ASTERISM_REQUIRE(condition, kind, ...)                              \
-  do {                                                                      \
+#define ASTERISM_REQUIRE(condition, kind, ...)                                    \
+  do {                                                                            \
     if (!(condition)) ::asterism::fail(::asterism::ErrorKind::kind, __VA_ARGS__); \
   } while (0)
 
 /// Our own invariants.
-#define ASTERISM_ASSERT(condition)                                                              \
-  do {                                                                                          \
-    if (!(condition))                                                                           \
-      ::asterism::fail(::asterism::ErrorKind::internal, "internal error: {} does not hold ({}:{}). " \
-                       "Please report it with the input.", #condition, __FILE__, __LINE__);     \
+#define ASTERISM_ASSERT(condition)                                  \
+  do {                                                              \
+    if (!(condition))                                               \
+      ::asterism::fail(::asterism::ErrorKind::internal,             \
+                       "internal error: {} does not hold ({}:{}). " \
+                       "Please report it with the input.",          \
+                       #condition, __FILE__, __LINE__);             \
   } while (0)
 
 /// a * b as a size; an error that says "overflow", not "out of memory".

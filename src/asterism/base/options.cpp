@@ -66,17 +66,16 @@ void Options::set(std::string_view name, std::string_view value, OptionLayer lay
   ASTERISM_REQUIRE(!name.empty(), option, "an option without a name ({}). Write -name value.", origin);
   auto& layers = values_[std::string(name)];
   if (auto const it = layers.find(layer); it != layers.end() && it->second.value != value)
-    fail(ErrorKind::option, "option -{} is given twice in one place: '{}' ({}) and '{}' ({}). Keep one of them.", name,
-         it->second.value, it->second.origin, value, origin);
+    fail(ErrorKind::option, "option -{} is given twice in one place: '{}' ({}) and '{}' ({}). Keep one of them.", name, it->second.value,
+         it->second.origin, value, origin);
   layers[layer] = {std::string(value), layer, std::string(origin)};
 }
 
 void Options::parse(std::string_view text, OptionLayer layer, std::string_view origin) {
   auto const tokens = split(text);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    ASTERISM_REQUIRE(is_option_name(tokens[i]), option,
-                     "'{}' is not an option ({}). Options are written -name value; found in \"{}\".", tokens[i], origin,
-                     text);
+    ASTERISM_REQUIRE(is_option_name(tokens[i]), option, "'{}' is not an option ({}). Options are written -name value; found in \"{}\".",
+                     tokens[i], origin, text);
     bool const has_value = i + 1 < tokens.size() && !is_option_name(tokens[i + 1]);
     set(tokens[i], has_value ? std::string_view(tokens[i + 1]) : "true", layer, origin);
     if (has_value) ++i;
@@ -139,8 +138,8 @@ std::string OptionReader::raw(std::string_view name, OptionSpec const** spec) {
     value = lower(value);
     if (std::find(it->choices.begin(), it->choices.end(), value) == it->choices.end()) {
       auto const near = nearest(value, it->choices);
-      fail(ErrorKind::option, "option -{} ({}): '{}' is not one of {}.{}", full, v ? v->origin : "default", value,
-           joined(it->choices), near.empty() ? "" : format(" Did you mean '{}'?", near));
+      fail(ErrorKind::option, "option -{} ({}): '{}' is not one of {}.{}", full, v ? v->origin : "default", value, joined(it->choices),
+           near.empty() ? "" : format(" Did you mean '{}'?", near));
     }
   }
   record_.push_back({full, value, v ? v->origin : "default", it->help});
@@ -165,8 +164,8 @@ std::int64_t OptionReader::integer(std::string_view name) {
                      prefix_ + spec->name, record_.back().origin, s);
     v = std::int64_t(d);
   }
-  ASTERISM_REQUIRE(double(v) >= spec->lo && double(v) <= spec->hi, option, "option -{} ({}): {} is outside [{}, {}].",
-                   prefix_ + spec->name, record_.back().origin, v, spec->lo, spec->hi);
+  ASTERISM_REQUIRE(double(v) >= spec->lo && double(v) <= spec->hi, option, "option -{} ({}): {} is outside [{}, {}].", prefix_ + spec->name,
+                   record_.back().origin, v, spec->lo, spec->hi);
   return v;
 }
 
@@ -174,10 +173,9 @@ double OptionReader::real(std::string_view name) {
   OptionSpec const* spec;
   auto const s = raw(name, &spec);
   double v = 0;
-  ASTERISM_REQUIRE(parse_number(s, v), option, "option -{} ({}): '{}' is not a number.", prefix_ + spec->name,
-                   record_.back().origin, s);
-  ASTERISM_REQUIRE(v >= spec->lo && v <= spec->hi, option, "option -{} ({}): {} is outside [{}, {}].",
-                   prefix_ + spec->name, record_.back().origin, v, spec->lo, spec->hi);
+  ASTERISM_REQUIRE(parse_number(s, v), option, "option -{} ({}): '{}' is not a number.", prefix_ + spec->name, record_.back().origin, s);
+  ASTERISM_REQUIRE(v >= spec->lo && v <= spec->hi, option, "option -{} ({}): {} is outside [{}, {}].", prefix_ + spec->name,
+                   record_.back().origin, v, spec->lo, spec->hi);
   return v;
 }
 
@@ -208,8 +206,7 @@ std::string nearest(std::string_view name, std::vector<std::string> const& candi
   return best;
 }
 
-void check_known(Options const& options, std::vector<OptionTable const*> const& tables,
-                 std::vector<std::string> const& prefixes) {
+void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::vector<std::string> const& prefixes) {
   std::vector<std::string> known;
   for (auto const& prefix : prefixes)
     for (auto const* table : tables)

@@ -91,8 +91,7 @@ struct Configuration {
 
 /// Throws an OptionError for the first name that is in none of the tables under any of the
 /// prefixes; the text names the nearest valid option and the origin of the wrong one.
-void check_known(Options const& options, std::vector<OptionTable const*> const& tables,
-                 std::vector<std::string> const& prefixes);
+void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::vector<std::string> const& prefixes);
 /// The candidate nearest to name by edit distance; empty if none is near.
 std::string nearest(std::string_view name, std::vector<std::string> const& candidates);
 

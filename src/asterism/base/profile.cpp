@@ -18,7 +18,7 @@ struct Slot {
 
 struct ThreadLog {
   std::vector<Slot> slots;
-  int open = -1;          // innermost open event
+  int open = -1;  // innermost open event
   Slot& at(int e) {
     if (std::size_t(e) >= slots.size()) slots.resize(std::size_t(e) + 16);
     return slots[std::size_t(e)];

@@ -13,7 +13,7 @@ struct Stats {
   double seconds = 0;       ///< wall time between begin and end
   double self_seconds = 0;  ///< the same less the events inside it
   double flops = 0;
-  double bytes = 0;         ///< least memory traffic of the operation, by its own count
+  double bytes = 0;  ///< least memory traffic of the operation, by its own count
   std::int64_t messages = 0;
   double message_bytes = 0;
   std::int64_t reductions = 0;

@@ -19,8 +19,8 @@ std::string table_path;
 
 void load_mpi_plugin(std::string const& path) {
   if (table) {
-    ASTERISM_REQUIRE(path == table_path, comm, "MPI support is loaded from '{}' already; '{}' cannot be loaded beside it.",
-                     table_path, path);
+    ASTERISM_REQUIRE(path == table_path, comm, "MPI support is loaded from '{}' already; '{}' cannot be loaded beside it.", table_path,
+                     path);
     return;
   }
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -28,9 +28,8 @@ void load_mpi_plugin(std::string const& path) {
   auto const entry = reinterpret_cast<MpiPluginEntry>(dlsym(library, mpi_plugin_symbol));
   ASTERISM_REQUIRE(entry, comm, "'{}' is not an MPI plug-in of this library.", path);
   auto const* api = entry();
-  ASTERISM_REQUIRE(api->version == mpi_api_version, comm,
-                   "MPI plug-in '{}' has interface version {}, this library needs {}. Reinstall.", path, api->version,
-                   mpi_api_version);
+  ASTERISM_REQUIRE(api->version == mpi_api_version, comm, "MPI plug-in '{}' has interface version {}, this library needs {}. Reinstall.",
+                   path, api->version, mpi_api_version);
   table = api;
   table_path = path;
 }
@@ -149,23 +148,21 @@ std::string Communicator::bcast(std::string text, int root) const {
   return text;
 }
 
-std::vector<std::byte> Communicator::all_gather_bytes(std::span<std::byte const> mine,
-                                                      std::vector<std::int64_t>* counts_out) const {
+std::vector<std::byte> Communicator::all_gather_bytes(std::span<std::byte const> mine, std::vector<std::int64_t>* counts_out) const {
   auto const counts = all_gather(std::int64_t(mine.size()));
   if (counts_out) *counts_out = counts;
   if (size() == 1) return {mine.begin(), mine.end()};
   std::int64_t total = 0;
   std::vector<int> n(counts.size()), at(counts.size());
   for (std::size_t r = 0; r < counts.size(); ++r) {
-    ASTERISM_REQUIRE(total + counts[r] <= std::numeric_limits<int>::max(), memory,
-                     "gathering {} bytes on every rank is refused.", total + counts[r]);
+    ASTERISM_REQUIRE(total + counts[r] <= std::numeric_limits<int>::max(), memory, "gathering {} bytes on every rank is refused.",
+                     total + counts[r]);
     n[r] = int(counts[r]);
     at[r] = int(total);
     total += counts[r];
   }
   std::vector<std::byte> out(static_cast<std::size_t>(total));
-  check_mpi(table->allgatherv(handle(), mine.data(), std::int64_t(mine.size()), out.data(), n.data(), at.data()),
-            "MPI_Allgatherv");
+  check_mpi(table->allgatherv(handle(), mine.data(), std::int64_t(mine.size()), out.data(), n.data(), at.data()), "MPI_Allgatherv");
   return out;
 }
 

@@ -14,8 +14,7 @@ Layout::Layout(Communicator const& comm, std::int64_t local) : comm_(comm) {
 
 Layout Layout::even(Communicator const& comm, std::int64_t global) {
   std::vector<std::int64_t> offsets(std::size_t(comm.size()) + 1);
-  for (std::int64_t r = 0; r <= comm.size(); ++r)
-    offsets[std::size_t(r)] = global / comm.size() * r + std::min(r, global % comm.size());
+  for (std::int64_t r = 0; r <= comm.size(); ++r) offsets[std::size_t(r)] = global / comm.size() * r + std::min(r, global % comm.size());
   return from_offsets(comm, std::move(offsets));
 }
 

@@ -11,8 +11,8 @@ namespace asterism::comm {
 inline constexpr int mpi_api_version = 2;
 
 struct MpiApi {
-  int version;        ///< mpi_api_version
-  char const* abi;    ///< "openmpi" or "mpich"
+  int version;      ///< mpi_api_version
+  char const* abi;  ///< "openmpi" or "mpich"
   using Comm = std::uint64_t;
   using Batch = void*;
   enum Type : int { byte, int64, float64, uint64 };
@@ -43,7 +43,7 @@ struct MpiApi {
   int (*iallgather)(Batch, Comm, void const* in, void* out, std::int64_t bytes);
   int (*iallreduce)(Batch, Comm, void const* in, void* out, std::int64_t count, Type, Op);
   int (*ibarrier)(Batch, Comm);
-  int (*waitall)(Batch);           ///< empties the batch
+  int (*waitall)(Batch);  ///< empties the batch
   int (*testall)(Batch, int* done);
   /// Any message with this tag waiting?
   int (*iprobe)(Comm, int tag, int* found, int* source, std::int64_t* bytes);

@@ -212,16 +212,38 @@ int recv(Comm c, void* p, std::int64_t bytes, int from, int tag) {
   return MPI_Recv(p, m.count, m.type, from, tag, comm(c), MPI_STATUS_IGNORE);
 }
 
-constexpr MpiApi api = {
-    asterism::comm::mpi_api_version,
+constexpr MpiApi api = {asterism::comm::mpi_api_version,
 #if defined(OPEN_MPI)
-    "openmpi",
+                        "openmpi",
 #else
-    "mpich",
+                        "mpich",
 #endif
-    error_text, initialized, library_version, duplicate_cached, rank_and_size, ranks_on_node, barrier, allreduce,
-    exscan_sum, bcast, allgather, allgatherv, alltoall, abort_all, batch_new, batch_free, isend, issend, irecv,
-    iallgather, iallreduce, ibarrier, waitall, testall, iprobe, recv};
+                        error_text,
+                        initialized,
+                        library_version,
+                        duplicate_cached,
+                        rank_and_size,
+                        ranks_on_node,
+                        barrier,
+                        allreduce,
+                        exscan_sum,
+                        bcast,
+                        allgather,
+                        allgatherv,
+                        alltoall,
+                        abort_all,
+                        batch_new,
+                        batch_free,
+                        isend,
+                        issend,
+                        irecv,
+                        iallgather,
+                        iallreduce,
+                        ibarrier,
+                        waitall,
+                        testall,
+                        iprobe,
+                        recv};
 
 }  // namespace
 

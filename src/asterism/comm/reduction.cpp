@@ -60,12 +60,9 @@ void Reduction::end() {
           out[i] = s;
         }
       },
-      device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::read<Value>(gathered_),
-      device::write<Value>(total_));
+      device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::read<Value>(gathered_), device::write<Value>(total_));
 }
 
-device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const {
-  return device::Scalar::pending(ctx_, total_, offset, k);
-}
+device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const { return device::Scalar::pending(ctx_, total_, offset, k); }
 
 }  // namespace asterism::comm

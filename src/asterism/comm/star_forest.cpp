@@ -119,11 +119,11 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
       auto const& r = remote[std::size_t(e)];
       ASTERISM_REQUIRE(local[std::size_t(e)] >= 0 && local[std::size_t(e)] < leaf_space, value,
                        "StarForest: edge {} has leaf {} outside the leaf space [0, {}).", e, local[std::size_t(e)], leaf_space);
-      ASTERISM_REQUIRE(r.rank >= 0 && r.rank < comm.size(), value,
-                       "StarForest: leaf {} points at rank {}, but there are {} ranks.", local[std::size_t(e)], r.rank, comm.size());
+      ASTERISM_REQUIRE(r.rank >= 0 && r.rank < comm.size(), value, "StarForest: leaf {} points at rank {}, but there are {} ranks.",
+                       local[std::size_t(e)], r.rank, comm.size());
       ASTERISM_REQUIRE(r.offset >= 0 && r.offset < all_roots[std::size_t(r.rank)], value,
-                       "StarForest: leaf {} points at root {} of rank {}, which has {} roots.", local[std::size_t(e)], r.offset,
-                       r.rank, all_roots[std::size_t(r.rank)]);
+                       "StarForest: leaf {} points at root {} of rank {}, which has {} roots.", local[std::size_t(e)], r.offset, r.rank,
+                       all_roots[std::size_t(r.rank)]);
     }
   });
   impl_->comm = comm;
@@ -203,9 +203,8 @@ std::int64_t StarForest::sent_items() const {
   return n;
 }
 
-StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from,
-                                           std::vector<Side> const& to, void const* source, void* target, std::int64_t unit,
-                                           std::int64_t k, Combine combine) {
+StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
+                                           void const* source, void* target, std::int64_t unit, std::int64_t k, Combine combine) {
   auto state = std::make_unique<Flight::State>();
   state->forest = self;
   state->from = &from;
@@ -312,15 +311,16 @@ StarForest::Flight StarForest::bcast_bytes(void const* root, void* leaf, std::in
   return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, unit, 1, nullptr);
 }
 
-StarForest::Flight StarForest::reduce_bytes(void const* leaf, void* root, std::int64_t unit, std::int64_t k,
-                                            Combine combine) const {
+StarForest::Flight StarForest::reduce_bytes(void const* leaf, void* root, std::int64_t unit, std::int64_t k, Combine combine) const {
   return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, unit, k, combine);
 }
 
 namespace {
 struct Sum {
   template <class T>
-  static T apply(T a, T b) { return a + b; }
+  static T apply(T a, T b) {
+    return a + b;
+  }
 };
 struct Max {
   template <class T>
@@ -361,8 +361,7 @@ StarForest::Flight StarForest::reduce_begin(T const* leaf, T* root, ReduceOp op,
   }
 }
 
-#define INSTANTIATE(T) \
-  template StarForest::Flight StarForest::reduce_begin<T>(T const*, T*, ReduceOp, std::int64_t) const;
+#define INSTANTIATE(T) template StarForest::Flight StarForest::reduce_begin<T>(T const*, T*, ReduceOp, std::int64_t) const;
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 INSTANTIATE(std::int32_t)
 INSTANTIATE(std::int64_t)

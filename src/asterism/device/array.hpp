@@ -33,9 +33,9 @@ class Buffer {
   std::size_t bytes() const { return bytes_; }
 
   struct Ledger {
-    std::uint64_t writer = 0;             ///< task that wrote last
-    std::vector<std::uint64_t> readers;   ///< tasks that read since
-    std::uint64_t queue = 0;              ///< serial number of the queue those tasks are on
+    std::uint64_t writer = 0;            ///< task that wrote last
+    std::vector<std::uint64_t> readers;  ///< tasks that read since
+    std::uint64_t queue = 0;             ///< serial number of the queue those tasks are on
   } ledger;
 
  private:
@@ -112,11 +112,17 @@ struct ArrayArgument {
   Access access;
 };
 template <class T>
-ArrayArgument<T const> read(Array const& a) { return {a, Access::read}; }
+ArrayArgument<T const> read(Array const& a) {
+  return {a, Access::read};
+}
 template <class T>
-ArrayArgument<T> update(Array const& a) { return {a, Access::update}; }
+ArrayArgument<T> update(Array const& a) {
+  return {a, Access::update};
+}
 template <class T>
-ArrayArgument<T> write(Array const& a) { return {a, Access::write}; }
+ArrayArgument<T> write(Array const& a) {
+  return {a, Access::write};
+}
 
 namespace detail {
 template <class A>

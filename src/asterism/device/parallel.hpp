@@ -56,9 +56,12 @@ void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F 
     return;
   }
   std::vector<T> partial(std::size_t(blocks * k), T(0));
-  parallel_ranges(q, blocks, [&](std::int64_t b, std::int64_t e) {
-    for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, partial.data() + i * k);
-  }, 1);
+  parallel_ranges(
+      q, blocks,
+      [&](std::int64_t b, std::int64_t e) {
+        for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, partial.data() + i * k);
+      },
+      1);
   for (std::int64_t i = 0; i < blocks; ++i)
     for (std::int64_t j = 0; j < k; ++j) result[j] += partial[std::size_t(i * k + j)];
 }

@@ -31,7 +31,7 @@ struct Scalar::Node {
   Context ctx;                // of a pending result
   Array results;
   std::int64_t offset = 0;
-  int op = -1;                // of an expression
+  int op = -1;  // of an expression
   Scalar a, b, c;
 };
 
@@ -104,8 +104,8 @@ Scalar Scalar::combine(int op, Scalar const& a, Scalar const& b, Scalar const& c
   if (!a.node_ && !b.node_ && !c.node_) return Scalar(compute(op, a.first_, b.first_, c.first_));
   auto const k = std::max({a.width_, b.width_, c.width_});
   for (auto const* s : {&a, &b, &c})
-    ASTERISM_REQUIRE(s->width_ == 1 || s->width_ == k, shape, "scalars of widths {}, {} and {} do not combine.", a.width_,
-                     b.width_, c.width_);
+    ASTERISM_REQUIRE(s->width_ == 1 || s->width_ == k, shape, "scalars of widths {}, {} and {} do not combine.", a.width_, b.width_,
+                     c.width_);
   if (a.known() && b.known() && c.known()) {
     std::vector<Value> v(static_cast<std::size_t>(k));
     auto const at = [](Scalar const& s, std::int64_t j) { return s.evaluate(s.width_ == 1 ? 0 : j); };

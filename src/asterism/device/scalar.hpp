@@ -62,7 +62,9 @@ struct ScalarArgument {
   std::int64_t k;
 };
 template <class T>
-ScalarArgument<T> value(Scalar const& s, std::int64_t k) { return {s, k}; }
+ScalarArgument<T> value(Scalar const& s, std::int64_t k) {
+  return {s, k};
+}
 
 namespace detail {
 template <class T>

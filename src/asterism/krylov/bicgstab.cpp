@@ -19,25 +19,25 @@ class BiCGStab final : public Method {
     if (monitor.stop(0, sqrt(rr))) return;
     copy(r, r0);
     copy(r, p);
-    Scalar rho = rr;                                          // rho = (r0, r)
+    Scalar rho = rr;  // rho = (r0, r)
     Scalar r0_norm2 = rr;
     for (std::int64_t k = 1;; ++k) {
       M.apply(p, p_hat);
-      A.apply(p_hat, v);                                      // v = A M p
+      A.apply(p_hat, v);  // v = A M p
       Scalar const sigma = dot(r0, v);
       if (monitor.break_down_if(abs(sigma), zero, Reason::diverged_breakdown, "(r0, A M p) is zero; try gmres")) return;
       Scalar active = monitor.active();
       Scalar const alpha = select(active, rho / sigma, 0.0);
-      axpy(-alpha, v, r);                                     // r becomes s = r - alpha v
+      axpy(-alpha, v, r);  // r becomes s = r - alpha v
       M.apply(r, s_hat);
-      A.apply(s_hat, t);                                      // t = A M s
+      A.apply(s_hat, t);  // t = A M s
       std::pair<Vector const*, Vector const*> const pairs[] = {{&t, &t}, {&t, &r}};
       auto const ts = dots(pairs);
       // s = 0 gives t = 0: the half step was exact, omega plays no part
       Scalar const omega = select(active, select(abs(ts[0]), ts[1] / ts[0], 0.0), 0.0);
       axpy(alpha, p_hat, x);
-      axpy(omega, s_hat, x);                                  // x += alpha M p + omega M s
-      axpy(-omega, t, r);                                     // r = s - omega t
+      axpy(omega, s_hat, x);  // x += alpha M p + omega M s
+      axpy(-omega, t, r);     // r = s - omega t
       std::pair<Vector const*, Vector const*> const next[] = {{&r, &r}, {&r0, &r}};
       auto const d = dots(next);
       if (monitor.stop(k, sqrt(real_part(d[0])))) return;
@@ -58,7 +58,7 @@ class BiCGStab final : public Method {
       active = monitor.active();
       Scalar const beta = select(active, (rho_new / rho) * (alpha / omega), 0.0);
       axpy(-omega, v, p);
-      aypx(beta, r, p);                                       // p = r + beta (p - omega v)
+      aypx(beta, r, p);  // p = r + beta (p - omega v)
       rho = rho_new;
     }
   }

@@ -13,26 +13,26 @@ class ConjugateGradients final : public Method {
   // Per iteration: 1 A, 1 M, 3 reductions (2 messages if M = I), and 11 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto r = b.like(), z = b.like(), p = b.like(), q = b.like();
-    A.residual(b, x, r);                                    // r = b - A x
+    A.residual(b, x, r);  // r = b - A x
     if (monitor.stop(0, norm(r))) return;
-    Scalar rz = M.apply_and_dot(r, z).first;                // z = M r
+    Scalar rz = M.apply_and_dot(r, z).first;  // z = M r
     copy(z, p);
     for (std::int64_t k = 1;; ++k) {
       if (monitor.break_down_if(rz, not_positive, Reason::diverged_indefinite_pc,
                                 "the preconditioner is not positive definite: r^H M r is not positive"))
         return;
-      A.apply(p, q);                                        // q = A p
+      A.apply(p, q);  // q = A p
       Scalar const pq = real_part(dot(p, q));
       if (monitor.break_down_if(pq, not_positive, Reason::diverged_indefinite_mat,
                                 "the matrix is not positive definite: p^H A p is not positive"))
         return;
-      Scalar const active = monitor.active();               // finished columns stand still
+      Scalar const active = monitor.active();  // finished columns stand still
       Scalar const alpha = select(active, rz / pq, 0.0);
       Scalar const rr = update_and_norm2(alpha, p, q, x, r);  // x += alpha p, r -= alpha q
       if (monitor.stop(k, sqrt(rr))) return;
-      Scalar const rz_new = M.apply_and_dot(r, z).first;    // z = M r
+      Scalar const rz_new = M.apply_and_dot(r, z).first;  // z = M r
       Scalar const beta = select(active, rz_new / rz, 0.0);
-      aypx(beta, z, p);                                     // p = z + beta p
+      aypx(beta, z, p);  // p = z + beta p
       rz = rz_new;
     }
   }

@@ -82,8 +82,7 @@ double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& li
   auto const n = diagonal.size();
   if (n == 0) return 1;
   double lo = 0, hi = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    hi = std::max(hi, diagonal[i] + (i ? std::abs(off[i - 1]) : 0) + (i + 1 < n ? std::abs(off[i]) : 0));
+  for (std::size_t i = 0; i < n; ++i) hi = std::max(hi, diagonal[i] + (i ? std::abs(off[i - 1]) : 0) + (i + 1 < n ? std::abs(off[i]) : 0));
   for (int it = 0; it < 60; ++it) {
     double const mid = (lo + hi) / 2;
     int above = 0;

@@ -45,7 +45,7 @@ class Gmres final : public Method {
         auto const vj = V[j];
         auto zj = flexible_ ? Z[j] : z;
         M.apply(vj, zj);
-        A.apply(zj, w);                                        // w = A M v_j
+        A.apply(zj, w);  // w = A M v_j
         // classical Gram-Schmidt twice: as stable as modified, in two messages
         std::vector<Value> h(static_cast<std::size_t>(j) + 2, Value(0));
         for (int pass = 0; pass < 2; ++pass) {
@@ -62,9 +62,9 @@ class Gmres final : public Method {
         for (auto const& e : h) h_scale = std::max(h_scale, std::abs(e));
         if (!std::isfinite(h_scale)) {
           monitor.stop(k + 1, std::nan(""));
-          return;                                              // x stays the last finite iterate
+          return;  // x stays the last finite iterate
         }
-        happy = h_next <= 1e-14 * h_scale || h_next == 0;      // the Krylov space is exhausted
+        happy = h_next <= 1e-14 * h_scale || h_next == 0;  // the Krylov space is exhausted
         if (!happy) {
           auto next = V[j + 1];
           axpby(1.0 / h_next, w, 0.0, next);
@@ -111,7 +111,7 @@ class Gmres final : public Method {
         }
       }
       if (monitor.done()) return;
-      A.residual(b, x, r);                                     // the true residual starts the next cycle
+      A.residual(b, x, r);  // the true residual starts the next cycle
       beta = norm(r).real();
       if (beta == 0 || !std::isfinite(beta)) {
         monitor.stop(k, beta);

@@ -17,11 +17,12 @@ class Minres final : public Method {
     auto w_old = b.like(), w = b.like(), w_new = b.like(), r = b.like();
     for (auto* u : {&v_old, &w_old, &w}) fill(*u, 0.0);
     A.residual(b, x, v);
-    copy(v, r);                                               // the true residual, by its own recurrence
+    copy(v, r);  // the true residual, by its own recurrence
     if (monitor.stop(0, norm(r))) return;
     M.apply(v, z);
     Scalar gamma2 = real_part(dot(z, v));
-    if (monitor.break_down_if(gamma2, not_positive, Reason::diverged_indefinite_pc, "the preconditioner is not positive definite: r^H M r is not positive"))
+    if (monitor.break_down_if(gamma2, not_positive, Reason::diverged_indefinite_pc,
+                              "the preconditioner is not positive definite: r^H M r is not positive"))
       return;
     double gamma = std::sqrt(gamma2.real()), gamma_old = 1;
     double eta = gamma, s_old = 0, s = 0, c_old = 1, c = 1;
@@ -33,8 +34,8 @@ class Minres final : public Method {
       axpy(k == 1 ? 0.0 : -gamma / gamma_old, v_old, v_new);  // Lanczos: v_new = A z - (delta/gamma) v - (gamma/gamma_old) v_old
       M.apply(v_new, z_new);
       double const g2 = real_part(dot(z_new, v_new)).real();
-      double const gamma_new = g2 > 0 ? std::sqrt(g2) : 0;    // zero: the Krylov space is exhausted
-      double const a0 = c * delta - c_old * s * gamma;        // QR of the tridiagonal matrix, one column
+      double const gamma_new = g2 > 0 ? std::sqrt(g2) : 0;  // zero: the Krylov space is exhausted
+      double const a0 = c * delta - c_old * s * gamma;      // QR of the tridiagonal matrix, one column
       double const a1 = std::hypot(a0, gamma_new);
       double const a2 = s * delta + c_old * c * gamma;
       double const a3 = s_old * gamma;
@@ -46,14 +47,15 @@ class Minres final : public Method {
       copy(z, w_new);
       axpy(-a3, w_old, w_new);
       axpy(-a2, w, w_new);
-      scale(1.0 / a1, w_new);                                 // w_new = (z - a3 w_old - a2 w) / a1
+      scale(1.0 / a1, w_new);  // w_new = (z - a3 w_old - a2 w) / a1
       axpy(c_new * eta, w_new, x);
       // r = s^2 r - c eta s v_new / gamma_new (Paige and Saunders): one pass instead of a product
       axpby(gamma_new > 0 ? -c_new * eta * s_new / gamma_new : 0.0, v_new, s_new * s_new, r);
       eta = -s_new * eta;
       if (monitor.stop(k, norm(r))) return;
       if (g2 < 0) {
-        monitor.break_down_if(g2, not_positive, Reason::diverged_indefinite_pc, "the preconditioner is not positive definite: v^H M v is not positive");
+        monitor.break_down_if(g2, not_positive, Reason::diverged_indefinite_pc,
+                              "the preconditioner is not positive definite: v^H M v is not positive");
         return;
       }
       if (gamma_new == 0) {

@@ -54,15 +54,15 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
       if (why_.empty()) why_ = format("the residual norm grew from {} to {} by iteration {}", first_[j], r, it);
     } else if (it >= rule_.max_it) {
       reasons_[j] = Reason::diverged_its;
-      if (why_.empty())
-        why_ = format("after {} iterations the residual norm is {}, the target {}", it, r, targets_[j]);
+      if (why_.empty()) why_ = format("after {} iterations the residual norm is {}, the target {}", it, r, targets_[j]);
     }
   }
   if (watcher_ && !(resumed_ && it == offset_)) watcher_(it, norms);
   // Ctrl-C reaches one rank; all must leave together, so they ask each other now and then
   if (it % 16 == 0 || comm_.size() == 1) {
     bool const mine = interrupt_requested();
-    if (comm_.size() == 1 ? mine : comm_.max(std::int64_t(mine)) != 0) set_all(Reason::diverged_interrupted, format("interrupted at iteration {}", it));
+    if (comm_.size() == 1 ? mine : comm_.max(std::int64_t(mine)) != 0)
+      set_all(Reason::diverged_interrupted, format("interrupted at iteration {}", it));
   }
   return done();
 }

@@ -7,7 +7,10 @@
 namespace asterism::la {
 
 Csr::Csr(Dtype d, std::int32_t r, std::int32_t c, std::int64_t nnz)
-    : dtype(d), rows(r), cols(c), offsets((std::size_t(r) + 1) * sizeof(std::int64_t)),
+    : dtype(d),
+      rows(r),
+      cols(c),
+      offsets((std::size_t(r) + 1) * sizeof(std::int64_t)),
       columns(std::size_t(nnz) * sizeof(std::int32_t)),
       values(std::size_t(checked_product(nnz, std::int64_t(size_of(d)), "matrix values"))) {
   std::fill_n(offsets.as<std::int64_t>(), r, std::int64_t(0));

@@ -24,7 +24,9 @@ struct Csr {
   std::span<std::int64_t> row_offsets() const { return {offsets.as<std::int64_t>(), std::size_t(rows) + 1}; }
   std::span<std::int32_t> column_indices() const { return {columns.as<std::int32_t>(), std::size_t(nnz())}; }
   template <class T>
-  std::span<T> entries() const { return {values.as<T>(), std::size_t(nnz())}; }
+  std::span<T> entries() const {
+    return {values.as<T>(), std::size_t(nnz())};
+  }
 };
 
 /// Rows become columns; columns stay ascending. conjugate: the Hermitian transpose.

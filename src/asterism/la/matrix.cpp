@@ -69,8 +69,8 @@ std::int64_t sort_and_sum_rows(std::vector<std::int64_t>& offsets, std::vector<s
 
 /// Splits sorted rows into the block of my columns and the rest.
 template <class T, class I>
-void split_blocks(Layout const& columns, std::int32_t rows, I const* offsets, I const* col, T const* val, Csr& diagonal,
-                  Csr& coupling, std::vector<std::int64_t>& ghosts) {
+void split_blocks(Layout const& columns, std::int32_t rows, I const* offsets, I const* col, T const* val, Csr& diagonal, Csr& coupling,
+                  std::vector<std::int64_t>& ghosts) {
   auto const c0 = columns.begin(), c1 = columns.end();
   auto const local_columns = checked_local_index(columns.local_size(), "columns of one rank");
   std::int64_t inside = 0;
@@ -126,8 +126,8 @@ Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagon
 }
 
 template <class I>
-Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype, std::span<I const> offsets,
-                         std::span<I const> cols, void const* values) {
+Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype, std::span<I const> offsets, std::span<I const> cols,
+                         void const* values) {
   static int const event = profile::event("MatAssemble");
   profile::Scope const scope(event);
   auto const n = rows.local_size();
@@ -141,8 +141,9 @@ Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype,
     checked_local_index(n, "rows of one rank");
     auto const width = columns.global_size();
     for (std::int64_t r = 0; r < n; ++r) {
-      ASTERISM_REQUIRE(offsets[std::size_t(r)] <= offsets[std::size_t(r) + 1], value, "from_rows: row offsets decrease at local row {} ({} to {}).",
-                       r, offsets[std::size_t(r)], offsets[std::size_t(r) + 1]);
+      ASTERISM_REQUIRE(offsets[std::size_t(r)] <= offsets[std::size_t(r) + 1], value,
+                       "from_rows: row offsets decrease at local row {} ({} to {}).", r, offsets[std::size_t(r)],
+                       offsets[std::size_t(r) + 1]);
       std::int64_t last = -1;
       for (auto p = offsets[std::size_t(r)]; p < offsets[std::size_t(r) + 1]; ++p) {
         auto const c = std::int64_t(cols[std::size_t(p)]);
@@ -169,17 +170,21 @@ Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype,
   return from_blocks(rows, columns, std::move(diagonal), std::move(coupling), std::move(ghosts));
 }
 
-template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int32_t const>, std::span<std::int32_t const>, void const*);
-template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int64_t const>, std::span<std::int64_t const>, void const*);
+template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int32_t const>, std::span<std::int32_t const>,
+                                  void const*);
+template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int64_t const>, std::span<std::int64_t const>,
+                                  void const*);
 
 Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<std::int64_t const> i,
                         std::span<std::int64_t const> j, void const* values) {
   auto const& comm = rows.comm();
   comm::agree(comm, [&] {
+    checked_local_index(rows.local_size(), "rows of one rank");
     ASTERISM_REQUIRE(i.size() == j.size(), shape, "coo: {} row indices but {} column indices.", i.size(), j.size());
     for (std::size_t e = 0; e < i.size(); ++e)
       ASTERISM_REQUIRE(i[e] < rows.global_size() && j[e] < columns.global_size(), value,
-                       "coo: entry {} is at ({}, {}), outside the {} x {} matrix.", e, i[e], j[e], rows.global_size(), columns.global_size());
+                       "coo: entry {} is at ({}, {}), outside the {} x {} matrix.", e, i[e], j[e], rows.global_size(),
+                       columns.global_size());
   });
   return with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -291,11 +296,14 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   auto flight = std::make_shared<HaloFlight>();
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(ctx, [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
-                   device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(ghost));
+    device::submit(
+        ctx,
+        [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
+        device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(ghost));
     product.run(ctx, whole, k, x.data(), y.data(), b, w);
-    device::submit(ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); },
-                   device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::update<T>(ghost));
+    device::submit(
+        ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); }, device::update<std::byte>(comm().lane()),
+        device::read<T>(x.data()), device::update<T>(ghost));
   });
   if (!d.ghosts.empty()) d.rest().run(ctx, rest, k, ghost, y.data(), b, w);
 }
@@ -320,7 +328,9 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   require_layout(y, d.columns, d.dtype, "transposed product");
   conjugate = conjugate && is_complex(d.dtype);
   auto& t = d.transposed[conjugate];
-  if (!t) t.emplace(Data::Transposed{Product(la::transpose(d.diagonal, conjugate)), Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
+  if (!t)
+    t.emplace(Data::Transposed{Product(la::transpose(d.diagonal, conjugate)),
+                               Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
   auto const k = x.columns();
   static int const event = profile::event("MatMultTranspose");
   profile::Scope const scope(event, t->diagonal.bytes(k) + t->coupling.bytes(k), 2 * double(d.local_nnz * k));
@@ -331,8 +341,9 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   t->coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(ctx, [halo = d.halo, k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
-                   device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
+    device::submit(
+        ctx, [halo = d.halo, k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
+        device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
   });
 }
 
@@ -443,7 +454,8 @@ void Matrix::keep_product_only(bool adds) {
 std::int64_t Matrix::block_size() const { return data_->block_size; }
 void Matrix::set_block_size(std::int64_t bs) {
   ASTERISM_REQUIRE(bs >= 1 && global_rows() % bs == 0 && range().local_size() % bs == 0, shape,
-                   "block size {} does not divide the {} rows ({} here on rank {}).", bs, global_rows(), range().local_size(), comm().rank());
+                   "block size {} does not divide the {} rows ({} here on rank {}).", bs, global_rows(), range().local_size(),
+                   comm().rank());
   data_->block_size = bs;
 }
 Vector const& Matrix::near_null_space() const { return data_->near_null_space; }

@@ -71,20 +71,23 @@ struct ProductBuilder {
     p.run_columns_ = Array(std::size_t(offsets) * sizeof(std::int32_t));
     p.run_values_ = Array(std::size_t(values) * sizeof(T));
     device::Queue q;
-    device::parallel_ranges(q, std::int64_t(runs.size()), [&](std::int64_t begin, std::int64_t end) {
-      for (auto n = begin; n < end; ++n) {
-        auto const& r = runs[std::size_t(n)];
-        for (std::int32_t l = 0; l < r.length; ++l)
-          p.run_columns_.as<std::int32_t>()[r.offset_at + l] = col[std::size_t(ptr[std::size_t(r.first)] + l)] - r.first;
-        auto* out = p.run_values_.as<T>() + r.value_at;
-        for (auto at = r.first; at < r.end; at += W, out += std::int64_t(W) * r.length) {
-          auto const i0 = at + W <= r.end ? at : r.end - W;
-          auto const* in = val.data() + ptr[std::size_t(i0)];
-          for (std::int32_t l = 0; l < r.length; ++l)
-            for (std::int32_t i = 0; i < W; ++i) out[l * W + i] = in[i * r.length + l];
-        }
-      }
-    }, 32);
+    device::parallel_ranges(
+        q, std::int64_t(runs.size()),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (auto n = begin; n < end; ++n) {
+            auto const& r = runs[std::size_t(n)];
+            for (std::int32_t l = 0; l < r.length; ++l)
+              p.run_columns_.as<std::int32_t>()[r.offset_at + l] = col[std::size_t(ptr[std::size_t(r.first)] + l)] - r.first;
+            auto* out = p.run_values_.as<T>() + r.value_at;
+            for (auto at = r.first; at < r.end; at += W, out += std::int64_t(W) * r.length) {
+              auto const i0 = at + W <= r.end ? at : r.end - W;
+              auto const* in = val.data() + ptr[std::size_t(i0)];
+              for (std::int32_t l = 0; l < r.length; ++l)
+                for (std::int32_t i = 0; i < W; ++i) out[l * W + i] = in[i * r.length + l];
+            }
+          }
+        },
+        32);
     // rows in no run
     std::vector<std::int32_t> rest;
     std::int32_t next = 0;
@@ -183,8 +186,11 @@ void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array 
             if (p.storage_ == Storage::row_pattern)
               kernel::pattern_product<T>(q, p.runs_.as<PatternRun>(), p.run_count_, p.run_columns_.as<std::int32_t>(),
                                          p.run_values_.as<T>(), e, k, xv, yv, bv, wv);
-          kernel::CsrRows<T> const rows{p.offsets_.as<std::int64_t>(), p.columns_.as<std::int32_t>(), p.values_.as<T>(),
-                                        p.row_ids_.bytes() ? p.row_ids_.as<std::int32_t>() : nullptr, p.lengths_.as<LengthRun>(),
+          kernel::CsrRows<T> const rows{p.offsets_.as<std::int64_t>(),
+                                        p.columns_.as<std::int32_t>(),
+                                        p.values_.as<T>(),
+                                        p.row_ids_.bytes() ? p.row_ids_.as<std::int32_t>() : nullptr,
+                                        p.lengths_.as<LengthRun>(),
                                         p.length_runs_};
           kernel::csr_product<T>(q, rows, e, k, xv, yv, bv, wv);
         },

@@ -51,12 +51,12 @@ class Product {
   std::int64_t nnz_ = 0;
   // csr, or the rows that are in no run
   Array offsets_, columns_, values_;
-  Array row_ids_;                  // int32; nothing: all rows in order
+  Array row_ids_;  // int32; nothing: all rows in order
   std::int32_t listed_rows_ = 0;
-  Array lengths_;                  // int32 triples (first row, end row, length): runs of equal length
+  Array lengths_;  // int32 triples (first row, end row, length): runs of equal length
   std::int32_t length_runs_ = 0;
   // row_pattern
-  Array runs_;                     // RunHeader
+  Array runs_;  // RunHeader
   std::int32_t run_count_ = 0;
   Array run_columns_, run_values_;
 };

@@ -96,45 +96,48 @@ void csr_with(Queue& q, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b
   auto const rows = a.runs[a.run_count - 1].end;
   auto const total = a.offsets[rows] + rows;
   // shares of equal work, cut inside runs
-  device::parallel_ranges(q, total, [&](i64 begin, i64 end) {
-    auto const row_at = [&](i64 work) {
-      std::int32_t lo = 0, hi = rows;
-      while (lo < hi) {
-        auto const mid = lo + (hi - lo) / 2;
-        if (a.offsets[mid] + mid < work) lo = mid + 1;
-        else hi = mid;
-      }
-      return lo;
-    };
-    auto const first = row_at(begin), last = end == total ? rows : row_at(end);
-    std::int32_t lo = 0, hi = a.run_count;
-    while (lo < hi) {
-      auto const mid = (lo + hi) / 2;
-      if (a.runs[mid].end <= first) lo = mid + 1;
-      else hi = mid;
-    }
-    for (auto r = lo; r < a.run_count && a.runs[r].first < last; ++r) {
-      LengthRun run = a.runs[r];
-      if (run.first < first) run.first = first;
-      if (run.end > last) run.end = last;
-      if (k != 1) {
-        rows_columns<E>(a, run, k, x, y, b, w);
-        continue;
-      }
-      switch (run.length) {
-        case 1: rows_of_length<E, 1>(a, run, x, y, b, w); break;
-        case 2: rows_of_length<E, 2>(a, run, x, y, b, w); break;
-        case 3: rows_of_length<E, 3>(a, run, x, y, b, w); break;
-        case 4: rows_of_length<E, 4>(a, run, x, y, b, w); break;
-        case 5: rows_of_length<E, 5>(a, run, x, y, b, w); break;
-        case 6: rows_of_length<E, 6>(a, run, x, y, b, w); break;
-        case 7: rows_of_length<E, 7>(a, run, x, y, b, w); break;
-        case 8: rows_of_length<E, 8>(a, run, x, y, b, w); break;
-        case 9: rows_of_length<E, 9>(a, run, x, y, b, w); break;
-        default: rows_any<E>(a, run, x, y, b, w);
-      }
-    }
-  }, 16384);
+  device::parallel_ranges(
+      q, total,
+      [&](i64 begin, i64 end) {
+        auto const row_at = [&](i64 work) {
+          std::int32_t lo = 0, hi = rows;
+          while (lo < hi) {
+            auto const mid = lo + (hi - lo) / 2;
+            if (a.offsets[mid] + mid < work) lo = mid + 1;
+            else hi = mid;
+          }
+          return lo;
+        };
+        auto const first = row_at(begin), last = end == total ? rows : row_at(end);
+        std::int32_t lo = 0, hi = a.run_count;
+        while (lo < hi) {
+          auto const mid = (lo + hi) / 2;
+          if (a.runs[mid].end <= first) lo = mid + 1;
+          else hi = mid;
+        }
+        for (auto r = lo; r < a.run_count && a.runs[r].first < last; ++r) {
+          LengthRun run = a.runs[r];
+          if (run.first < first) run.first = first;
+          if (run.end > last) run.end = last;
+          if (k != 1) {
+            rows_columns<E>(a, run, k, x, y, b, w);
+            continue;
+          }
+          switch (run.length) {
+            case 1: rows_of_length<E, 1>(a, run, x, y, b, w); break;
+            case 2: rows_of_length<E, 2>(a, run, x, y, b, w); break;
+            case 3: rows_of_length<E, 3>(a, run, x, y, b, w); break;
+            case 4: rows_of_length<E, 4>(a, run, x, y, b, w); break;
+            case 5: rows_of_length<E, 5>(a, run, x, y, b, w); break;
+            case 6: rows_of_length<E, 6>(a, run, x, y, b, w); break;
+            case 7: rows_of_length<E, 7>(a, run, x, y, b, w); break;
+            case 8: rows_of_length<E, 8>(a, run, x, y, b, w); break;
+            case 9: rows_of_length<E, 9>(a, run, x, y, b, w); break;
+            default: rows_any<E>(a, run, x, y, b, w);
+          }
+        }
+      },
+      16384);
 }
 
 #if defined(__GNUC__)
@@ -145,45 +148,48 @@ struct Group {
 #endif
 
 template <Epilogue E, class T>
-void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, i64 k,
-                  T const* x, T* y, T const* b, T const* w) {
+void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, i64 k, T const* x,
+                  T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
-  device::parallel_ranges(q, run_count, [&](i64 begin, i64 end) {
-    for (i64 r = begin; r < end; ++r) {
-      auto const run = runs[r];
-      auto const* off = offsets + run.offset_at;
-      auto const* v = values + run.value_at;
-      for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
-        // the last group ends with the run: its first rows are computed twice, with equal results
-        std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
-        if (k == 1) {
-          using V = typename Group<T>::type;
-          V s0 = {}, s1 = {};
-          std::int32_t p = 0;
-          for (; p + 1 < run.length; p += 2) {
-            s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
-            s1 += *reinterpret_cast<V const*>(v + (p + 1) * W) * *reinterpret_cast<V const*>(x + i0 + off[p + 1]);
-          }
-          if (p < run.length) s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
-          V s = s0 + s1;
-          if constexpr (E == Epilogue::residual) s = *reinterpret_cast<V const*>(b + i0) - s;
-          if constexpr (E == Epilogue::smooth)
-            s = *reinterpret_cast<V const*>(x + i0) + *reinterpret_cast<V const*>(w + i0) * (*reinterpret_cast<V const*>(b + i0) - s);
-          *reinterpret_cast<V*>(y + i0) = s;
-        } else {
-          for (std::int32_t l = 0; l < W; ++l)
-            for (i64 j = 0; j < k; ++j) {
-              T s = 0;
-              for (std::int32_t p = 0; p < run.length; ++p) s += v[p * W + l] * x[i64(i0 + l + off[p]) * k + j];
-              i64 const i = i64(i0 + l) * k + j;
-              if constexpr (E == Epilogue::assign) y[i] = s;
-              if constexpr (E == Epilogue::residual) y[i] = b[i] - s;
-              if constexpr (E == Epilogue::smooth) y[i] = x[i] + w[i0 + l] * (b[i] - s);
+  device::parallel_ranges(
+      q, run_count,
+      [&](i64 begin, i64 end) {
+        for (i64 r = begin; r < end; ++r) {
+          auto const run = runs[r];
+          auto const* off = offsets + run.offset_at;
+          auto const* v = values + run.value_at;
+          for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
+            // the last group ends with the run: its first rows are computed twice, with equal results
+            std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
+            if (k == 1) {
+              using V = typename Group<T>::type;
+              V s0 = {}, s1 = {};
+              std::int32_t p = 0;
+              for (; p + 1 < run.length; p += 2) {
+                s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
+                s1 += *reinterpret_cast<V const*>(v + (p + 1) * W) * *reinterpret_cast<V const*>(x + i0 + off[p + 1]);
+              }
+              if (p < run.length) s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
+              V s = s0 + s1;
+              if constexpr (E == Epilogue::residual) s = *reinterpret_cast<V const*>(b + i0) - s;
+              if constexpr (E == Epilogue::smooth)
+                s = *reinterpret_cast<V const*>(x + i0) + *reinterpret_cast<V const*>(w + i0) * (*reinterpret_cast<V const*>(b + i0) - s);
+              *reinterpret_cast<V*>(y + i0) = s;
+            } else {
+              for (std::int32_t l = 0; l < W; ++l)
+                for (i64 j = 0; j < k; ++j) {
+                  T s = 0;
+                  for (std::int32_t p = 0; p < run.length; ++p) s += v[p * W + l] * x[i64(i0 + l + off[p]) * k + j];
+                  i64 const i = i64(i0 + l) * k + j;
+                  if constexpr (E == Epilogue::assign) y[i] = s;
+                  if constexpr (E == Epilogue::residual) y[i] = b[i] - s;
+                  if constexpr (E == Epilogue::smooth) y[i] = x[i] + w[i0 + l] * (b[i] - s);
+                }
             }
+          }
         }
-      }
-    }
-  }, 32);
+      },
+      32);
 }
 
 }  // namespace
@@ -213,8 +219,8 @@ void pattern_product(Queue& q, PatternRun const* runs, std::int32_t run_count, s
 #define INSTANTIATE(T) template void csr_product(Queue&, CsrRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
-template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, float const*, Epilogue, i64, float const*, float*,
-                              float const*, float const*);
+template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, float const*, Epilogue, i64, float const*,
+                              float*, float const*, float const*);
 template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, double const*, Epilogue, i64, double const*,
                               double*, double const*, double const*);
 

@@ -40,7 +40,10 @@ void require_same(Vector const& x, Vector const& y, char const* what) {
 }  // namespace
 
 Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
-    : layout_(std::move(layout)), dtype_(dtype), k_(k), ctx_(std::move(ctx)),
+    : layout_(std::move(layout)),
+      dtype_(dtype),
+      k_(k),
+      ctx_(std::move(ctx)),
       data_(std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"), std::int64_t(size_of(dtype)), "Vector"))) {
   ASTERISM_REQUIRE(k >= 1, shape, "Vector: {} columns; at least 1.", k);
 }
@@ -59,10 +62,9 @@ Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Cont
 
 void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what) {
   ASTERISM_REQUIRE(x.layout().fits(layout), shape,
-                   "{}: the vector has {} entries here ({} in all) where {} ({} in all) are needed on rank {}.", what,
-                   x.local_size(), x.global_size(), layout.local_size(), layout.global_size(), layout.comm().rank());
-  ASTERISM_REQUIRE(x.dtype() == dtype, dtype, "{}: the vector has dtype {} where {} is needed.", what, name_of(x.dtype()),
-                   name_of(dtype));
+                   "{}: the vector has {} entries here ({} in all) where {} ({} in all) are needed on rank {}.", what, x.local_size(),
+                   x.global_size(), layout.local_size(), layout.global_size(), layout.comm().rank());
+  ASTERISM_REQUIRE(x.dtype() == dtype, dtype, "{}: the vector has dtype {} where {} is needed.", what, name_of(x.dtype()), name_of(dtype));
 }
 
 void fill(Vector& y, Scalar const& a) {
@@ -107,8 +109,7 @@ void axpy(Scalar const& a, Vector const& x, Vector& y) {
   require_same(x, y, "axpy");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::axpy<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()),
-           update<T>(y.data()));
+    submit(y.context(), kernel::axpy<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()), update<T>(y.data()));
   });
 }
 
@@ -131,8 +132,7 @@ void multiply(Vector const& d, Vector const& x, Vector& y) {
   require_same(x, y, "multiply");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::multiply<T>, y.local_size(), y.columns(), read<T>(d.data()), read<T>(x.data()),
-           write<T>(y.data()));
+    submit(y.context(), kernel::multiply<T>, y.local_size(), y.columns(), read<T>(d.data()), read<T>(x.data()), write<T>(y.data()));
   });
 }
 
@@ -152,8 +152,8 @@ void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector
   VectorScope const scope(e, x, 6, 5);
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(x.context(), kernel::chebyshev_step<T>, x.local_size(), x.columns(), a, b, read<T>(w.data()), read<T>(r.data()), update<T>(d.data()),
-           update<T>(x.data()));
+    submit(x.context(), kernel::chebyshev_step<T>, x.local_size(), x.columns(), a, b, read<T>(w.data()), read<T>(r.data()),
+           update<T>(d.data()), update<T>(x.data()));
   });
 }
 
@@ -168,8 +168,8 @@ std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const
     require_same(x, y, "dot");
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      submit(x.context(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()),
-             update<Sum>(reduction.partial()), std::int64_t(i) * k);
+      submit(x.context(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()), update<Sum>(reduction.partial()),
+             std::int64_t(i) * k);
     });
   }
   reduction.begin();
@@ -194,8 +194,8 @@ Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, V
   Reduction reduction(x.comm(), x.context(), x.columns());
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(x.context(), kernel::update_and_norm2<T>, x.local_size(), x.columns(), value<T>(alpha, x.columns()),
-           read<T>(p.data()), read<T>(q.data()), update<T>(x.data()), update<T>(r.data()), write<Sum>(reduction.partial()));
+    submit(x.context(), kernel::update_and_norm2<T>, x.local_size(), x.columns(), value<T>(alpha, x.columns()), read<T>(p.data()),
+           read<T>(q.data()), update<T>(x.data()), update<T>(r.data()), write<Sum>(reduction.partial()));
   });
   reduction.begin();
   reduction.end();
@@ -210,8 +210,8 @@ std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vec
   Reduction reduction(r.comm(), r.context(), 2 * k);
   with_dtype(r.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(r.context(), kernel::multiply_and_dot<T>, r.local_size(), k, read<T>(d.data()), read<T>(r.data()),
-           write<T>(z.data()), write<Sum>(reduction.partial()));
+    submit(r.context(), kernel::multiply_and_dot<T>, r.local_size(), k, read<T>(d.data()), read<T>(r.data()), write<T>(z.data()),
+           write<Sum>(reduction.partial()));
   });
   reduction.begin();
   reduction.end();
@@ -219,7 +219,8 @@ std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vec
 }
 
 Basis::Basis(Vector const& like, std::int64_t m)
-    : like_(like), stride_(like.local_size() * std::int64_t(size_of(like.dtype()))),
+    : like_(like),
+      stride_(like.local_size() * std::int64_t(size_of(like.dtype()))),
       data_(std::size_t(checked_product(m, stride_, "Krylov basis"))) {
   ASTERISM_REQUIRE(like.columns() == 1, unsupported, "a Krylov basis holds single-column vectors, not {} columns.", like.columns());
 }
@@ -283,8 +284,8 @@ void Basis::add(std::int64_t m, std::span<Scalar const> a, Vector& w) const {
   VectorScope const scope(e, w, double(m + 2), 2 * double(m));
   with_dtype(w.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(w.context(), kernel::multi_axpy<T>, w.local_size(), m, w.local_size(),
-           Coefficients<T>{{a.begin(), a.begin() + m}}, read<T>(data_), update<T>(w.data()));
+    submit(w.context(), kernel::multi_axpy<T>, w.local_size(), m, w.local_size(), Coefficients<T>{{a.begin(), a.begin() + m}},
+           read<T>(data_), update<T>(w.data()));
   });
 }
 

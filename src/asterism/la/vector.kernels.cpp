@@ -9,19 +9,21 @@ using device::parallel_sum_blocks;
 using i64 = std::int64_t;
 
 // One loop for k = 1 that vectorises, one for columns.
-#define ASTERISM_ELEMENTWISE(n, k, ONE, MANY)                              \
-  if (k == 1) {                                                            \
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {        \
-      for (i64 i = begin; i < end; ++i) { ONE; }                           \
-    });                                                                    \
-  } else {                                                                 \
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {        \
-      for (i64 row = begin; row < end; ++row)                              \
-        for (i64 j = 0; j < k; ++j) {                                      \
-          i64 const i = row * k + j;                                       \
-          MANY;                                                            \
-        }                                                                  \
-    });                                                                    \
+#define ASTERISM_ELEMENTWISE(n, k, ONE, MANY)                       \
+  if (k == 1) {                                                     \
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) { \
+      for (i64 i = begin; i < end; ++i) {                           \
+        ONE;                                                        \
+      }                                                             \
+    });                                                             \
+  } else {                                                          \
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) { \
+      for (i64 row = begin; row < end; ++row)                       \
+        for (i64 j = 0; j < k; ++j) {                               \
+          i64 const i = row * k + j;                                \
+          MANY;                                                     \
+        }                                                           \
+    });                                                             \
   }
 
 template <class T>
@@ -161,8 +163,8 @@ void multi_axpy(Queue& q, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w
 }
 
 template <class T>
-void chebyshev_step(Queue& q, i64 n, i64 k, double a, double b, T const* ASTERISM_RESTRICT w, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT d,
-                    T* ASTERISM_RESTRICT x) {
+void chebyshev_step(Queue& q, i64 n, i64 k, double a, double b, T const* ASTERISM_RESTRICT w, T const* ASTERISM_RESTRICT r,
+                    T* ASTERISM_RESTRICT d, T* ASTERISM_RESTRICT x) {
   using R = real_t<T>;
   T const ta = T(R(a)), tb = T(R(b));
   if (a == 0) {
@@ -202,19 +204,19 @@ void convert(Queue& q, i64 n, S const* x, T* y) {
   });
 }
 
-#define INSTANTIATE(T)                                                                      \
-  template void fill(Queue&, i64, i64, T const*, T*);                                       \
-  template void scale(Queue&, i64, i64, T const*, T*);                                      \
-  template void axpy(Queue&, i64, i64, T const*, T const*, T*);                             \
-  template void axpby(Queue&, i64, i64, T const*, T const*, T const*, T*);                  \
-  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                         \
-  template void multiply_add(Queue&, i64, i64, T const*, T const*, T const*, T*);           \
-  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                       \
+#define INSTANTIATE(T)                                                                          \
+  template void fill(Queue&, i64, i64, T const*, T*);                                           \
+  template void scale(Queue&, i64, i64, T const*, T*);                                          \
+  template void axpy(Queue&, i64, i64, T const*, T const*, T*);                                 \
+  template void axpby(Queue&, i64, i64, T const*, T const*, T const*, T*);                      \
+  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                             \
+  template void multiply_add(Queue&, i64, i64, T const*, T const*, T const*, T*);               \
+  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                           \
   template void update_and_norm2(Queue&, i64, i64, T const*, T const*, T const*, T*, T*, Sum*); \
-  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);           \
-  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                 \
-  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                  \
-  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*); \
+  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);               \
+  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                     \
+  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                      \
+  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*);   \
   template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE

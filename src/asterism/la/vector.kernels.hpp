@@ -10,19 +10,33 @@ namespace asterism::la::kernel {
 using device::Queue;
 using Sum = Complex<double>;  // local sums are formed in double precision
 
-template <class T> void fill(Queue&, std::int64_t n, std::int64_t k, T const* a, T* y);
-template <class T> void scale(Queue&, std::int64_t n, std::int64_t k, T const* a, T* y);
-template <class T> void axpy(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* x, T* y);
-template <class T> void axpby(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* x, T const* b, T* y);
-template <class T> void multiply(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* x, T* y);
-template <class T> void multiply_add(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* d, T const* x, T* y);
-template <class T> void dot(Queue&, std::int64_t n, std::int64_t k, T const* x, T const* y, Sum* out, std::int64_t offset);
-template <class T> void update_and_norm2(Queue&, std::int64_t n, std::int64_t k, T const* alpha, T const* p, T const* q, T* x, T* r, Sum* out);
-template <class T> void multiply_and_dot(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* r, T* z, Sum* out);
-template <class T> void multi_dot(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* v, T const* w, Sum* out);
-template <class T> void multi_axpy(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* a, T const* v, T* w);
-template <class T> void chebyshev_step(Queue&, std::int64_t n, std::int64_t k, double a, double b, T const* w, T const* r, T* d, T* x);
-template <class T> void hashed(Queue&, std::int64_t n, std::int64_t k, std::int64_t first_row, std::uint64_t seed, T* x);
-template <class S, class T> void convert(Queue&, std::int64_t n, S const* x, T* y);
+template <class T>
+void fill(Queue&, std::int64_t n, std::int64_t k, T const* a, T* y);
+template <class T>
+void scale(Queue&, std::int64_t n, std::int64_t k, T const* a, T* y);
+template <class T>
+void axpy(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* x, T* y);
+template <class T>
+void axpby(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* x, T const* b, T* y);
+template <class T>
+void multiply(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* x, T* y);
+template <class T>
+void multiply_add(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* d, T const* x, T* y);
+template <class T>
+void dot(Queue&, std::int64_t n, std::int64_t k, T const* x, T const* y, Sum* out, std::int64_t offset);
+template <class T>
+void update_and_norm2(Queue&, std::int64_t n, std::int64_t k, T const* alpha, T const* p, T const* q, T* x, T* r, Sum* out);
+template <class T>
+void multiply_and_dot(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* r, T* z, Sum* out);
+template <class T>
+void multi_dot(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* v, T const* w, Sum* out);
+template <class T>
+void multi_axpy(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* a, T const* v, T* w);
+template <class T>
+void chebyshev_step(Queue&, std::int64_t n, std::int64_t k, double a, double b, T const* w, T const* r, T* d, T* x);
+template <class T>
+void hashed(Queue&, std::int64_t n, std::int64_t k, std::int64_t first_row, std::uint64_t seed, T* x);
+template <class S, class T>
+void convert(Queue&, std::int64_t n, S const* x, T* y);
 
 }  // namespace asterism::la::kernel

@@ -19,9 +19,7 @@ class BlockJacobi final : public Preconditioner {
     comm::agree_on(A.comm(), error);
   }
   void apply(Vector const& x, Vector& y) const override {
-    auto const own = [&](Vector const& v) {
-      return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.context());
-    };
+    auto const own = [&](Vector const& v) { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.context()); };
     auto mine = own(y);
     inner_->apply(own(x), mine);
   }

@@ -131,7 +131,8 @@ class Ilu final : public Preconditioner {
       } else {
         ASTERISM_REQUIRE(!zero, value,
                          "ilu: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_shift_type nonzero, or reorder "
-                         "the equations.", first_row + std::int64_t(i), double(magnitude(pivot)), largest);
+                         "the equations.",
+                         first_row + std::int64_t(i), double(magnitude(pivot)), largest);
       }
       pivot = T(1) / pivot;
       ASTERISM_REQUIRE(std::isfinite(double(magnitude(pivot))), value, "ilu: the inverse pivot of row {} is not finite.",

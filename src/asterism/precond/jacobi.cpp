@@ -46,7 +46,8 @@ class Jacobi final : public Preconditioner {
     comm::agree(A.comm(), [&] {
       ASTERISM_REQUIRE(bad < 0, value,
                        "jacobi: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
-                       "-pc_jacobi_type rowl1, or reorder the equations.", bad);
+                       "-pc_jacobi_type rowl1, or reorder the equations.",
+                       bad);
     });
   }
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }

@@ -44,8 +44,8 @@ class Sor final : public Preconditioner {
         if (v[i] == T(0)) bad = A.range().begin() + std::int64_t(i);
     });
     comm::agree(A.comm(), [&] {
-      ASTERISM_REQUIRE(bad < 0, value,
-                       "sor: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero.", bad);
+      ASTERISM_REQUIRE(bad < 0, value, "sor: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero.",
+                       bad);
     });
   }
   void apply(Vector const& x, Vector& y) const override {

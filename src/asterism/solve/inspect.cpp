@@ -23,7 +23,8 @@ Inspection inspect(Matrix const& A) {
         std::span<std::int32_t> col;
         std::span<T> val;
       };
-      View const views[2] = {{D.row_offsets(), D.column_indices(), D.template entries<T>()}, {O.row_offsets(), O.column_indices(), O.template entries<T>()}};
+      View const views[2] = {{D.row_offsets(), D.column_indices(), D.template entries<T>()},
+                             {O.row_offsets(), O.column_indices(), O.template entries<T>()}};
       for (std::size_t r = 0; r < std::size_t(D.rows); ++r) {
         bool any = false;
         T diagonal(0);
@@ -36,7 +37,9 @@ Inspection inspect(Matrix const& A) {
             if (&ptr == &views[0].ptr && std::size_t(col[p]) == r) diagonal = val[p];
           }
         }
-        ASTERISM_REQUIRE(any, value, "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put 1 on its diagonal.",
+        ASTERISM_REQUIRE(any, value,
+                         "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put "
+                         "1 on its diagonal.",
                          first_row + std::int64_t(r));
         zero_diagonal += diagonal == T(0);
         not_positive += !(double(real(diagonal)) > 0);

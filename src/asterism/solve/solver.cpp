@@ -23,14 +23,16 @@ std::vector<std::string> names_and_auto(Map const& map) {
 
 OptionTable const& method_table() {
   static OptionTable const t = {
-      choice_option("ksp_type", "auto", names_and_auto(krylov::methods()), "the iterative method; auto: cg if Hermitian with positive diagonal, else gmres"),
+      choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
+                    "the iterative method; auto: cg if Hermitian with positive diagonal, else gmres"),
       real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0),
       real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
       real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
       integer_option("ksp_max_it", 10000, "most iterations", 0),
       integer_option("ksp_max_resumes", 8, "times a method goes on when the verified residual misses the target", 0, 1000),
       choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
-      choice_option("ksp_null_space", "auto", {"auto", "none", "constant"}, "project the constant vector out; auto: if A times it vanishes"),
+      choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
+                    "project the constant vector out; auto: if A times it vanishes"),
       choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
@@ -43,8 +45,10 @@ OptionTable const& method_table() {
 
 OptionTable const& preconditioner_table() {
   static OptionTable const t = {
-      choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()), "the preconditioner; auto: amg if Hermitian with positive diagonal, else ilu"),
-      choice_option("pc_dtype", "auto", {"auto", "float32", "float64"}, "precision of the preconditioner; auto: float32 for amg where the values allow it"),
+      choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()),
+                    "the preconditioner; auto: amg if Hermitian with positive diagonal, else ilu"),
+      choice_option("pc_dtype", "auto", {"auto", "float32", "float64"},
+                    "precision of the preconditioner; auto: float32 for amg where the values allow it"),
   };
   return t;
 }
@@ -127,7 +131,10 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
 
   if (type == "auto") {
     type = inspection_.hermitian && inspection_.positive_diagonal ? "cg" : "gmres";
-    notes_.push_back(format("ksp auto: {} ({})", type, inspection_.hermitian ? (inspection_.positive_diagonal ? "Hermitian, positive diagonal" : "Hermitian, but the diagonal is not positive") : "not Hermitian"));
+    notes_.push_back(format("ksp auto: {} ({})", type,
+                            inspection_.hermitian ? (inspection_.positive_diagonal ? "Hermitian, positive diagonal"
+                                                                                   : "Hermitian, but the diagonal is not positive")
+                                                  : "not Hermitian"));
   }
   method_name_ = type;
   auto const& entry = krylov::methods().at(type);
@@ -135,11 +142,12 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   if (method_->needs_symmetric_matrix() && look)
     ASTERISM_REQUIRE(inspection_.hermitian, value,
                      "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
-                     "or bicgstab, or -ksp_check_input false if you know better.", type, inspection_.asymmetry);
+                     "or bicgstab, or -ksp_check_input false if you know better.",
+                     type, inspection_.asymmetry);
   preconditioner_ = make_preconditioner(config, A_, "auto");
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
-    fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.", type,
-         preconditioner_->describe());
+    fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.",
+         type, preconditioner_->describe());
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
   setup_seconds_ = profile::now() - start;
@@ -156,7 +164,8 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
   bool const casts_itself = type == "amg" || type == "gamg";
   auto const low = precision == "float32" && real_of(A.dtype()) == Dtype::float64 && !casts_itself;
   auto const B = low ? A.converted(with_precision_of(A.dtype(), Dtype::float32)) : A;
-  precond::Nest const nest{config, [this](Configuration const& c, Matrix const& M, std::string const& f) { return make_preconditioner(c, M, f); }};
+  precond::Nest const nest{config,
+                           [this](Configuration const& c, Matrix const& M, std::string const& f) { return make_preconditioner(c, M, f); }};
   auto p = precond::preconditioners().at(type).make(nest, B);
   if (p->dtype() != A.dtype()) p = std::make_shared<precond::Cast>(A, p);
   return p;
@@ -200,7 +209,8 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
       }
       all.residual_norms[it].push_back(one.residual_norms[it][0]);
     }
-    for (auto it = one.residual_norms.size(); it < all.residual_norms.size(); ++it) all.residual_norms[it].push_back(one.residual_norms.back()[0]);
+    for (auto it = one.residual_norms.size(); it < all.residual_norms.size(); ++it)
+      all.residual_norms[it].push_back(one.residual_norms.back()[0]);
     all.iterations = std::max(all.iterations, one.iterations);
     all.true_residual.push_back(one.true_residual[0]);
     all.rhs_norm.push_back(one.rhs_norm[0]);
@@ -237,7 +247,8 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
     double const size = norm(b).real();
     double const mean = WithoutConstants::remove_mean(ones, b);
     if (mean * std::sqrt(double(b.global_size())) > 1e-8 * size)
-      info.notes.push_back(format("b is not in the range of the matrix: its mean {} was removed; x solves the nearest consistent system", mean));
+      info.notes.push_back(
+          format("b is not in the range of the matrix: its mean {} was removed; x solves the nearest consistent system", mean));
     WithoutConstants::remove_mean(ones, x);
     projected = std::make_unique<WithoutConstants>(*preconditioner_, ones);
   }
@@ -274,10 +285,14 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
     if (!progress || info.resumes >= max_resumes || monitor.iterations() >= rule_.max_it) {
       std::size_t worst = 0;
       for (std::size_t j = 1; j < info.true_residual.size(); ++j)
-        if (info.true_residual[j] / std::max(monitor.targets()[j], 1e-300) > info.true_residual[worst] / std::max(monitor.targets()[worst], 1e-300)) worst = j;
+        if (info.true_residual[j] / std::max(monitor.targets()[j], 1e-300) >
+            info.true_residual[worst] / std::max(monitor.targets()[worst], 1e-300))
+          worst = j;
       monitor.set_all(Reason::diverged_stagnated,
-                      format("the method believed it had converged, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: the attainable accuracy in {}",
-                             info.true_residual[worst], info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst], name_of(A_.dtype())));
+                      format("the method believed it had converged, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: the "
+                             "attainable accuracy in {}",
+                             info.true_residual[worst], info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300),
+                             monitor.targets()[worst], name_of(A_.dtype())));
       break;
     }
     previous = info.true_residual;
@@ -300,12 +315,17 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
   std::string hint;
   switch (reason) {
     case Reason::diverged_its:
-      hint = preconditioner_->describe() == "none" ? "Try a preconditioner: -pc_type amg or ilu." :
-             method_name_ == "gmres" ? "Try a larger -ksp_gmres_restart, another -pc_type, or more -ksp_max_it." : "Try another -pc_type, or more -ksp_max_it.";
+      hint = preconditioner_->describe() == "none" ? "Try a preconditioner: -pc_type amg or ilu."
+             : method_name_ == "gmres"             ? "Try a larger -ksp_gmres_restart, another -pc_type, or more -ksp_max_it."
+                                                   : "Try another -pc_type, or more -ksp_max_it.";
       break;
-    case Reason::diverged_indefinite_mat: hint = "Use -ksp_type minres (Hermitian) or gmres; if the matrix should be definite, look for a wrong sign."; break;
+    case Reason::diverged_indefinite_mat:
+      hint = "Use -ksp_type minres (Hermitian) or gmres; if the matrix should be definite, look for a wrong sign.";
+      break;
     case Reason::diverged_indefinite_pc: hint = "Use another -pc_type (jacobi with a positive diagonal, amg), or -ksp_type gmres."; break;
-    case Reason::diverged_stagnated: hint = "Accept this accuracy with a larger -ksp_rtol, rescale the equations, or use a wider dtype."; break;
+    case Reason::diverged_stagnated:
+      hint = "Accept this accuracy with a larger -ksp_rtol, rescale the equations, or use a wider dtype.";
+      break;
     case Reason::diverged_breakdown: hint = "Use -ksp_type gmres; look whether the matrix is singular."; break;
     case Reason::diverged_dtol: hint = "Try a stronger preconditioner or -ksp_type gmres."; break;
     case Reason::diverged_nanorinf: hint = "Check the scaling of the matrix; try -pc_dtype float64 or another -pc_type."; break;
@@ -315,8 +335,8 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
 }
 
 std::string Solver::view() const {
-  std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_.describe(), method_name_, krylov::methods().at(method_name_).about,
-                           preconditioner_->report());
+  std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_.describe(), method_name_,
+                           krylov::methods().at(method_name_).about, preconditioner_->report());
   for (auto const& n : notes_) out += "note: " + n + "\n";
   return out;
 }

@@ -21,7 +21,7 @@ struct SolveInfo {
   std::vector<std::vector<double>> residual_norms;  ///< (iterations + 1, k)
   std::vector<double> true_residual;                ///< ||b - A x|| of each column, computed at the end
   std::vector<double> rhs_norm;
-  std::int64_t resumes = 0;   ///< times the verified residual missed the target and the method went on
+  std::int64_t resumes = 0;  ///< times the verified residual missed the target and the method went on
   double setup_seconds = 0, solve_seconds = 0;
   std::size_t memory_bytes = 0;  ///< matrix, preconditioner on this rank
   std::int64_t host_waits = 0;

@@ -28,8 +28,8 @@ void row_sums(Queue& q, std::int64_t rows, std::int64_t const* offsets, T const*
   });
 }
 
-#define INSTANTIATE(T)                                                     \
-  template void axpy_with_tape(Queue&, std::int64_t, Tape, T const*, T*);  \
+#define INSTANTIATE(T)                                                    \
+  template void axpy_with_tape(Queue&, std::int64_t, Tape, T const*, T*); \
   template void row_sums(Queue&, std::int64_t, std::int64_t const*, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 

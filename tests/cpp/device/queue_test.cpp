@@ -27,7 +27,8 @@ TEST(Queue, ShuffleKeepsWhatTheIntentsOrder) {
     for (int t = 0; t < tasks; ++t) {
       int const from = int(random() % arrays), other = int(random() % arrays), to = int(random() % arrays);
       submit(
-          ctx, [](Queue&, std::uint64_t const* x, std::uint64_t const* y, std::uint64_t* z) { *z = *z * 6364136223846793005ull + *x * 3 + *y; },
+          ctx,
+          [](Queue&, std::uint64_t const* x, std::uint64_t const* y, std::uint64_t* z) { *z = *z * 6364136223846793005ull + *x * 3 + *y; },
           read<std::uint64_t>(a[std::size_t(from)]), read<std::uint64_t>(a[std::size_t(other)]), update<std::uint64_t>(a[std::size_t(to)]));
       auto& z = expected[std::size_t(to)];
       z = z * 6364136223846793005ull + expected[std::size_t(from)] * 3 + expected[std::size_t(other)];

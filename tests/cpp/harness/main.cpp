@@ -19,7 +19,9 @@ int main(int argc, char** argv) {
   if (std::getenv("ASTERISM_TEST_MPI")) {
     // as a host program would: libmpi with global symbols first, then our plug-in
     mpi = dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);
-    if (!mpi) mpi = dlopen((std::string(std::getenv("VIRTUAL_ENV") ? std::getenv("VIRTUAL_ENV") : ".venv") + "/lib/libmpi.so.40").c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (!mpi)
+      mpi = dlopen((std::string(std::getenv("VIRTUAL_ENV") ? std::getenv("VIRTUAL_ENV") : ".venv") + "/lib/libmpi.so.40").c_str(),
+                   RTLD_NOW | RTLD_GLOBAL);
     if (!mpi) {
       std::fprintf(stderr, "no libmpi: %s\n", dlerror());
       return 1;

@@ -64,7 +64,8 @@ void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsign
   std::vector<std::complex<double>> full(std::size_t(rows * k), 0.0), transposed(std::size_t(cols * k), 0.0);
   std::vector<std::complex<double>> xs(std::size_t(cols * k)), bs(std::size_t(rows * k));
   {
-    Vector one(Layout::from_offsets(comm::Communicator(), {0, cols}), A.dtype(), k), two(Layout::from_offsets(comm::Communicator(), {0, rows}), A.dtype(), k);
+    Vector one(Layout::from_offsets(comm::Communicator(), {0, cols}), A.dtype(), k),
+        two(Layout::from_offsets(comm::Communicator(), {0, rows}), A.dtype(), k);
     fill_hashed(one, 5);
     fill_hashed(two, 6);
     for (std::size_t e = 0; e < xs.size(); ++e) xs[e] = to_complex(one.host<T>()[e]);
@@ -171,7 +172,8 @@ TEST(Matrix, BadInputNamesTheRow) {
     Matrix::from_rows<std::int64_t>(rows, rows, Dtype::float64, ptr, col, val.data());
     FAIL();
   } catch (Error const& e) {
-    EXPECT_NE(std::string(e.what()).find("global row " + std::to_string(2 * c.size() - 1) + " has column 1000"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("global row " + std::to_string(2 * c.size() - 1) + " has column 1000"), std::string::npos)
+        << e.what();
   }
   Vector x(rows, Dtype::float64), f(rows, Dtype::float32);
   EXPECT_THROW(axpy(1.0, f, x), Error);

@@ -31,7 +31,8 @@ TEST(Solver, EveryMethodWithEveryPreconditioner) {
       if (ksp == "preonly") continue;
       if ((ksp == "richardson" || ksp == "chebyshev") && (pc == "none" || pc == "jacobi")) continue;
       double error = 1;
-      auto const info = run(A, "-ksp_type " + ksp + " -pc_type " + pc + " -ksp_rtol 1e-9 -ksp_max_it 2000", device::Context::host(), &error);
+      auto const info =
+          run(A, "-ksp_type " + ksp + " -pc_type " + pc + " -ksp_rtol 1e-9 -ksp_max_it 2000", device::Context::host(), &error);
       EXPECT_TRUE(info.converged) << ksp << " " << pc << " " << info.reason << " " << info.why;
       EXPECT_LT(error, 1e-6) << ksp << " " << pc;
       ASSERT_EQ(std::int64_t(info.residual_norms.size()), info.iterations + 1) << ksp << " " << pc;
@@ -40,8 +41,9 @@ TEST(Solver, EveryMethodWithEveryPreconditioner) {
 
 TEST(Solver, ShuffledQueueGivesTheSameBits) {
   auto const A = apps::poisson(world(), {12, 13}, Dtype::float64);
-  for (auto const* options : {"-ksp_type cg -pc_type amg -pc_amg_coarse_size 10", "-ksp_type gmres -pc_type ilu", "-ksp_type bicgstab -pc_type jacobi",
-                              "-ksp_type minres -pc_type sor", "-ksp_type chebyshev -pc_type amg -mg_levels_ksp_type chebyshev"}) {
+  for (auto const* options :
+       {"-ksp_type cg -pc_type amg -pc_amg_coarse_size 10", "-ksp_type gmres -pc_type ilu", "-ksp_type bicgstab -pc_type jacobi",
+        "-ksp_type minres -pc_type sor", "-ksp_type chebyshev -pc_type amg -mg_levels_ksp_type chebyshev"}) {
     auto const want = run(A, options, device::Context::host());
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       auto const got = run(A, options, device::Context::shuffle(seed));
@@ -67,7 +69,8 @@ TEST(Solver, HierarchyDoesNotDependOnTheRanks) {
     }
     return out;
   };
-  EXPECT_EQ(strip(view(apps::poisson(world(), {9, 10, 11}, Dtype::float64))), strip(view(apps::poisson(comm::Communicator(), {9, 10, 11}, Dtype::float64))));
+  EXPECT_EQ(strip(view(apps::poisson(world(), {9, 10, 11}, Dtype::float64))),
+            strip(view(apps::poisson(comm::Communicator(), {9, 10, 11}, Dtype::float64))));
   EXPECT_EQ(strip(view(apps::elasticity(world(), {5, 4, 4}, 1, 0.3, Dtype::float64))),
             strip(view(apps::elasticity(comm::Communicator(), {5, 4, 4}, 1, 0.3, Dtype::float64))));
 }

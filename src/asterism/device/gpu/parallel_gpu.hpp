@@ -22,8 +22,7 @@ inline constexpr std::int64_t sum_block = 4096;
 
 template <class F>
 __global__ void for_each_index(std::int64_t n, F f) {
-  for (std::int64_t i = blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x; i < n; i += std::int64_t(gridDim.x) * blockDim.x)
-    f(i);
+  for (std::int64_t i = blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x; i < n; i += std::int64_t(gridDim.x) * blockDim.x) f(i);
 }
 
 template <class F>

@@ -1,8 +1,8 @@
 #include "asterism/la/io/matrix_market.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -90,18 +90,19 @@ MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
   auto rest = line;
   bool ok = take_integer(rest, h.rows) && take_integer(rest, h.cols);
   if (h.coordinate) ok = ok && take_integer(rest, h.entries);
-  ASTERISM_REQUIRE(ok && trimmed(rest).empty() && h.rows >= 0 && h.cols >= 0 && h.entries >= 0, format,
-                   "'{}', line {}: '{}' should be {}.", path, in.line_number(), line, h.coordinate ? "rows, columns, entries" : "rows, columns");
+  ASTERISM_REQUIRE(ok && trimmed(rest).empty() && h.rows >= 0 && h.cols >= 0 && h.entries >= 0, format, "'{}', line {}: '{}' should be {}.",
+                   path, in.line_number(), line, h.coordinate ? "rows, columns, entries" : "rows, columns");
   if (h.symmetry != Symmetry::general)
-    ASTERISM_REQUIRE(h.rows == h.cols, format, "'{}', line {}: a symmetric matrix cannot be {} x {}.", path, in.line_number(), h.rows, h.cols);
+    ASTERISM_REQUIRE(h.rows == h.cols, format, "'{}', line {}: a symmetric matrix cannot be {} x {}.", path, in.line_number(), h.rows,
+                     h.cols);
   if (!h.coordinate) {
     auto const n = h.rows;
     h.entries = h.symmetry == Symmetry::general ? checked_product(n, h.cols, "array file")
                 : h.symmetry == Symmetry::skew  ? n * (n - 1) / 2
                                                 : n * (n + 1) / 2;
   } else if (h.rows > 0 && h.cols > 0) {
-    ASTERISM_REQUIRE(double(h.entries) <= double(h.rows) * double(h.cols) * 4, format, "'{}', line {}: {} entries do not fit in a {} x {} matrix.",
-                     path, in.line_number(), h.entries, h.rows, h.cols);
+    ASTERISM_REQUIRE(double(h.entries) <= double(h.rows) * double(h.cols) * 4, format,
+                     "'{}', line {}: {} entries do not fit in a {} x {} matrix.", path, in.line_number(), h.entries, h.rows, h.cols);
   }
   return h;
 }
@@ -164,7 +165,7 @@ std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeade
 
 struct Coordinates {
   std::vector<std::int64_t> i, j;
-  std::vector<double> values;           // real
+  std::vector<double> values;  // real
   std::vector<Complex<double>> complex_values;
 };
 
@@ -196,16 +197,23 @@ Coordinates read_coordinates(std::string const& path, comm::Communicator const& 
     if (ok && h.field != Field::pattern) ok = take_real(rest, re);
     if (ok && is_complex_field) ok = take_real(rest, im);
     ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be {}.", path, number, line.substr(0, 60),
-                     h.field == Field::pattern ? "row, column" : is_complex_field ? "row, column, real part, imaginary part" : "row, column, value");
-    ASTERISM_REQUIRE(i >= 1 && i <= h.rows && j >= 1 && j <= h.cols, format, "'{}', line {}: entry ({}, {}) is outside the {} x {} matrix (indices start at 1).",
-                     path, number, i, j, h.rows, h.cols);
+                     h.field == Field::pattern ? "row, column"
+                     : is_complex_field        ? "row, column, real part, imaginary part"
+                                               : "row, column, value");
+    ASTERISM_REQUIRE(i >= 1 && i <= h.rows && j >= 1 && j <= h.cols, format,
+                     "'{}', line {}: entry ({}, {}) is outside the {} x {} matrix (indices start at 1).", path, number, i, j, h.rows,
+                     h.cols);
     put(i - 1, j - 1, re, im);
     if (h.symmetry != Symmetry::general && i != j)
-      put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re, h.symmetry == Symmetry::hermitian ? -im : h.symmetry == Symmetry::skew ? -im : im);
+      put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re,
+          h.symmetry == Symmetry::hermitian ? -im
+          : h.symmetry == Symmetry::skew    ? -im
+                                            : im);
   };
   auto const lines = my_lines(*in, path, h, comm, error, parse);
   if (!error && lines != h.entries)
-    error = Error(ErrorKind::format, format("'{}' announces {} entries but holds {}: the file is {}.", path, h.entries, lines, lines < h.entries ? "truncated" : "longer than its header says"));
+    error = Error(ErrorKind::format, format("'{}' announces {} entries but holds {}: the file is {}.", path, h.entries, lines,
+                                            lines < h.entries ? "truncated" : "longer than its header says"));
   comm::agree_on(comm, error);
   return out;
 }
@@ -223,10 +231,12 @@ std::vector<Complex<double>> read_array(std::string const& path, comm::Communica
       auto rest = line;
       double re = 0, im = 0;
       bool const ok = take_real(rest, re) && (h.field != Field::complex || take_real(rest, im));
-      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, in.line_number(), line.substr(0, 60));
+      ASTERISM_REQUIRE(ok && trimmed(rest).empty(), format, "'{}', line {}: '{}' should be one value.", path, in.line_number(),
+                       line.substr(0, 60));
       values.push_back({re, im});
     }
-    ASTERISM_REQUIRE(std::int64_t(values.size()) == h.entries, format, "'{}' announces {} x {} values but holds {}.", path, h.rows, h.cols, values.size());
+    ASTERISM_REQUIRE(std::int64_t(values.size()) == h.entries, format, "'{}' announces {} x {} values but holds {}.", path, h.rows, h.cols,
+                     values.size());
   });
   return values;
 }
@@ -290,7 +300,8 @@ Vector read_matrix_market_vector(std::string const& path, Layout const& layout) 
   std::vector<Complex<double>> v;
   bool const row_vector = h.rows == 1 && h.cols == layout.global_size() && h.cols > 1;
   auto const n = row_vector ? h.cols : h.rows, k = row_vector ? 1 : h.cols;
-  ASTERISM_REQUIRE(n == layout.global_size(), shape, "'{}' holds {} x {} values where {} rows are needed.", path, h.rows, h.cols, layout.global_size());
+  ASTERISM_REQUIRE(n == layout.global_size(), shape, "'{}' holds {} x {} values where {} rows are needed.", path, h.rows, h.cols,
+                   layout.global_size());
   ASTERISM_REQUIRE(k >= 1, shape, "'{}' holds no columns.", path);
   if (h.coordinate) {
     auto const c = read_coordinates(path, comm::Communicator(), h);
@@ -319,7 +330,8 @@ void write_lines(std::string const& path, comm::Communicator const& comm, std::s
   if (comm.rank() == 0) {
     auto const beside = path + ".part";
     std::FILE* f = std::fopen(beside.c_str(), "wb");
-    bool ok = f && std::fwrite(header.data(), 1, header.size(), f) == header.size() && std::fwrite(all.data(), 1, all.size(), f) == all.size();
+    bool ok =
+        f && std::fwrite(header.data(), 1, header.size(), f) == header.size() && std::fwrite(all.data(), 1, all.size(), f) == all.size();
     ok = f && std::fclose(f) == 0 && ok;
     ok = ok && std::rename(beside.c_str(), path.c_str()) == 0;
     if (!ok) {
@@ -378,7 +390,10 @@ void write_matrix_market(std::string const& path, Matrix const& A) {
         mine += '\n';
       }
   });
-  write_lines(path, A.comm(), format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n", is_complex(A.dtype()) ? "complex" : "real", A.global_rows(), A.global_cols(), A.nnz()), mine);
+  write_lines(path, A.comm(),
+              format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n", is_complex(A.dtype()) ? "complex" : "real", A.global_rows(),
+                     A.global_cols(), A.nnz()),
+              mine);
 }
 
 }  // namespace asterism::la::io

@@ -27,7 +27,8 @@ Zlib const& zlib() {
   static Zlib const z = [] {
     void* lib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!lib) lib = dlopen("libz.so", RTLD_NOW | RTLD_LOCAL);
-    ASTERISM_REQUIRE(lib, unsupported, "reading .gz needs zlib (libz.so.1), which is not on this machine. Install zlib1g, or gunzip the file.");
+    ASTERISM_REQUIRE(lib, unsupported,
+                     "reading .gz needs zlib (libz.so.1), which is not on this machine. Install zlib1g, or gunzip the file.");
     Zlib t;
     t.open = reinterpret_cast<decltype(t.open)>(dlsym(lib, "gzopen"));
     t.read = reinterpret_cast<decltype(t.read)>(dlsym(lib, "gzread"));
@@ -85,7 +86,8 @@ bool TextSource::fill() {
     int code = 0;
     char const* text = zlib().error(file_, &code);
     // -5 (Z_BUF_ERROR) with data still expected: the stream ends too early
-    ASTERISM_REQUIRE(got >= 0 && (code >= 0 || code == 1), format, "'{}' is a damaged or truncated gzip file after line {}: {}.", path_, line_, text);
+    ASTERISM_REQUIRE(got >= 0 && (code >= 0 || code == 1), format, "'{}' is a damaged or truncated gzip file after line {}: {}.", path_,
+                     line_, text);
   } else {
     got = std::int64_t(std::fread(buffer_.data() + filled_, 1, room, static_cast<std::FILE*>(file_)));
     ASTERISM_REQUIRE(!std::ferror(static_cast<std::FILE*>(file_)), file, "'{}' cannot be read further after line {}.", path_, line_);

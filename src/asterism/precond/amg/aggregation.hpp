@@ -8,7 +8,7 @@ namespace asterism::precond::amg {
 
 /// Strong couplings between nodes (groups of block_size rows), without the diagonal, columns ascending.
 struct NodeGraph {
-  Layout layout;   ///< of the nodes
+  Layout layout;  ///< of the nodes
   std::int32_t count = 0;
   Buffer<std::int64_t> ptr;
   Buffer<std::int32_t> col;

@@ -99,13 +99,14 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
         if (col[p] == v + below) d[v + below] = double(magnitude(val[p]));
     });
-  else device::parallel_for(q, g.count, [&](i64 v) {
-    double s = 0;
-    for (i64 r = v * bs; r < (v + 1) * bs; ++r)
-      for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
-        if (node(A.col[p]) == v + below) s += double(abs2(A.val[p]));
-    diagonal[v + below] = std::sqrt(s);
-  });
+  else
+    device::parallel_for(q, g.count, [&](i64 v) {
+      double s = 0;
+      for (i64 r = v * bs; r < (v + 1) * bs; ++r)
+        for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
+          if (node(A.col[p]) == v + below) s += double(abs2(A.val[p]));
+      diagonal[v + below] = std::sqrt(s);
+    });
   g.halo.update(diagonal.data());
 
   g.ptr = Buffer<i64>(g.count + 1);

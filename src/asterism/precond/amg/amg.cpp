@@ -15,7 +15,8 @@ using amg::Rows;
 
 OptionTable const& table() {
   static OptionTable const t = {
-      real_option("pc_amg_threshold", 0.04, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0, 1),
+      real_option("pc_amg_threshold", 0.04, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0,
+                  1),
       real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
       integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
       integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
@@ -95,12 +96,14 @@ class Amg final : public Preconditioner {
 
   std::string report() const override {
     std::string out = format("{}, {} cycle, smoother {}, {}\n", describe(), cycle_name_, smoother_name_, name_of(dtype_));
-    out += format("  grid complexity {}, block size {}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_, modes_);
+    out +=
+        format("  grid complexity {}, block size {}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_, modes_);
     out += "  level      rows        entries  per row  storage\n";
     for (std::size_t l = 0; l < sizes_.size(); ++l) {
       auto const row = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
       out += row(std::to_string(l), 7) + row(std::to_string(sizes_[l].rows), 10) + row(std::to_string(sizes_[l].nnz), 15) +
-             row(format("{}", rounded(double(sizes_[l].nnz) / double(std::max<std::int64_t>(sizes_[l].rows, 1)))), 9) + "  " + sizes_[l].storage + "\n";
+             row(format("{}", rounded(double(sizes_[l].nnz) / double(std::max<std::int64_t>(sizes_[l].rows, 1)))), 9) + "  " +
+             sizes_[l].storage + "\n";
     }
     return out;
   }
@@ -199,7 +202,8 @@ class Amg final : public Preconditioner {
       }
       double const radius = amg::spectral_radius(rows, layout);
       bool const polynomial = o.smoother == SmootherKind::chebyshev;
-      level.smoother = {o.smoother, o.steps, weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial), radius / 8, radius};
+      level.smoother = {o.smoother, o.steps, weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial), radius / 8,
+                        radius};
       if (!polynomial && o.weights == "spai0") {
         // unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2
         double const reach = amg::spectral_radius(rows, layout, &level.smoother.weights);
@@ -218,7 +222,8 @@ class Amg final : public Preconditioner {
       graph = {};
       aggregates = {};
 
-      static int const transposing = profile::event("AMGTranspose"), ap = profile::event("AMGProductAP"), rap = profile::event("AMGProductRAP");
+      static int const transposing = profile::event("AMGTranspose"), ap = profile::event("AMGProductAP"),
+                       rap = profile::event("AMGProductRAP");
       Rows<T> R, next;
       {
         profile::Scope const transpose_scope(transposing);

@@ -7,8 +7,8 @@ namespace asterism::precond::amg {
 /// The near-null space restricted to the aggregates, orthonormalised: B = P0 B_coarse.
 template <class T>
 struct Tentative {
-  Buffer<T> values;    ///< block_size x columns for each of the graph map's nodes (ghosts too), row-major
-  Buffer<T> coarse;    ///< my coarse nodes' rows of B_coarse: columns x columns each
+  Buffer<T> values;  ///< block_size x columns for each of the graph map's nodes (ghosts too), row-major
+  Buffer<T> coarse;  ///< my coarse nodes' rows of B_coarse: columns x columns each
   std::int64_t columns = 0;
 };
 /// B: (rows, columns) row-major, my rows. Within an aggregate rows are taken in global order, so the

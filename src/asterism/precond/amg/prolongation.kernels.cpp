@@ -265,81 +265,84 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   auto const shares = i64(device::host::team_size());
   std::vector<Piece> pieces(static_cast<std::size_t>(shares));
   auto const cut = [&](i64 s) { return s == shares ? i64(g.count) : i64(g.count) / shares * s; };
-  device::parallel_ranges(q, shares, [&](i64 sb, i64 se) {
-    for (auto s = sb; s < se; ++s) {
-      auto& piece = pieces[std::size_t(s)];
-      piece.col.reserve(std::size_t((cut(s + 1) - cut(s)) * bs * m * 4));
-      piece.val.reserve(piece.col.capacity());
-      std::vector<i32> groups;
-      std::vector<T> sums;
-      std::vector<std::pair<i32, i32>> order;
-      for (i64 v = cut(s); v < cut(s + 1); ++v)
-        for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
-          // filtered diagonal: weak couplings are lumped
-          T diagonal(0);
-          auto strong = g.ptr[v];
-          auto const strong_end = g.ptr[v + 1];
-          bool any_weak = false;
-          for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
-            i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
-            if (w == v + below) {
-              if (component(l) == r - v * bs) diagonal += A.val[p];
-              continue;
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 sb, i64 se) {
+        for (auto s = sb; s < se; ++s) {
+          auto& piece = pieces[std::size_t(s)];
+          piece.col.reserve(std::size_t((cut(s + 1) - cut(s)) * bs * m * 4));
+          piece.val.reserve(piece.col.capacity());
+          std::vector<i32> groups;
+          std::vector<T> sums;
+          std::vector<std::pair<i32, i32>> order;
+          for (i64 v = cut(s); v < cut(s + 1); ++v)
+            for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
+              // filtered diagonal: weak couplings are lumped
+              T diagonal(0);
+              auto strong = g.ptr[v];
+              auto const strong_end = g.ptr[v + 1];
+              bool any_weak = false;
+              for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+                i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
+                if (w == v + below) {
+                  if (component(l) == r - v * bs) diagonal += A.val[p];
+                  continue;
+                }
+                while (strong < strong_end && g.col[strong] < w) ++strong;
+                if (strong == strong_end || g.col[strong] != w) {
+                  any_weak = true;
+                  // only the same component is lumped: the null space of translations is kept
+                  if (component(l) == r - v * bs) diagonal += A.val[p];
+                }
+              }
+              if (any_weak && !(double(magnitude(diagonal)) > 0)) {
+                for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
+                  if (A.map.global(A.col[p]) == A.map.begin + r) diagonal = A.val[p];
+              }
+              groups.clear();
+              sums.clear();
+              auto const add = [&](i32 w, i64 comp, T factor) {
+                i32 const c = aggregate_of[w];
+                if (c < 0) return;
+                std::size_t at = 0;
+                while (at < groups.size() && groups[at] != c) ++at;
+                if (at == groups.size()) {
+                  groups.push_back(c);
+                  sums.resize(sums.size() + std::size_t(m), T(0));
+                }
+                T const* row = P0.values.data() + (i64(w) * bs + comp) * m;
+                for (i64 j = 0; j < m; ++j) sums[at * std::size_t(m) + std::size_t(j)] += factor * row[j];
+              };
+              T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
+              strong = g.ptr[v];
+              for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+                i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
+                if (w == v + below) {
+                  if (component(l) == r - v * bs) add(w, component(l), T(1) + scale * diagonal);
+                  else add(w, component(l), scale * A.val[p]);
+                  continue;
+                }
+                while (strong < strong_end && g.col[strong] < w) ++strong;
+                if (strong < strong_end && g.col[strong] == w) add(w, component(l), scale * A.val[p]);
+              }
+              // insertion sort of a handful of aggregates
+              order.clear();
+              for (i32 e = 0; e < i32(groups.size()); ++e) {
+                order.emplace_back(groups[std::size_t(e)], e);
+                for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
+              }
+              i64 entries = 0;
+              for (auto const& [c, e] : order)
+                for (i64 j = 0; j < m; ++j) {
+                  piece.col.push_back(c * i32(m) + i32(j));
+                  piece.val.push_back(sums[std::size_t(e) * std::size_t(m) + std::size_t(j)]);
+                  ++entries;
+                }
+              P.ptr[r + 1] = entries;
             }
-            while (strong < strong_end && g.col[strong] < w) ++strong;
-            if (strong == strong_end || g.col[strong] != w) {
-              any_weak = true;
-              // only the same component is lumped: the null space of translations is kept
-              if (component(l) == r - v * bs) diagonal += A.val[p];
-            }
-          }
-          if (any_weak && !(double(magnitude(diagonal)) > 0)) {
-            for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
-              if (A.map.global(A.col[p]) == A.map.begin + r) diagonal = A.val[p];
-          }
-          groups.clear();
-          sums.clear();
-          auto const add = [&](i32 w, i64 comp, T factor) {
-            i32 const c = aggregate_of[w];
-            if (c < 0) return;
-            std::size_t at = 0;
-            while (at < groups.size() && groups[at] != c) ++at;
-            if (at == groups.size()) {
-              groups.push_back(c);
-              sums.resize(sums.size() + std::size_t(m), T(0));
-            }
-            T const* row = P0.values.data() + (i64(w) * bs + comp) * m;
-            for (i64 j = 0; j < m; ++j) sums[at * std::size_t(m) + std::size_t(j)] += factor * row[j];
-          };
-          T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
-          strong = g.ptr[v];
-          for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
-            i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
-            if (w == v + below) {
-              if (component(l) == r - v * bs) add(w, component(l), T(1) + scale * diagonal);
-              else add(w, component(l), scale * A.val[p]);
-              continue;
-            }
-            while (strong < strong_end && g.col[strong] < w) ++strong;
-            if (strong < strong_end && g.col[strong] == w) add(w, component(l), scale * A.val[p]);
-          }
-          // insertion sort of a handful of aggregates
-          order.clear();
-          for (i32 e = 0; e < i32(groups.size()); ++e) {
-            order.emplace_back(groups[std::size_t(e)], e);
-            for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
-          }
-          i64 entries = 0;
-          for (auto const& [c, e] : order)
-            for (i64 j = 0; j < m; ++j) {
-              piece.col.push_back(c * i32(m) + i32(j));
-              piece.val.push_back(sums[std::size_t(e) * std::size_t(m) + std::size_t(j)]);
-              ++entries;
-            }
-          P.ptr[r + 1] = entries;
         }
-    }
-  }, 1);
+      },
+      1);
   P.ptr[0] = 0;
   for (i32 i = 0; i < P.count; ++i) P.ptr[i + 1] += P.ptr[i];
   P.col = Buffer<i32>(P.ptr[P.count]);
@@ -451,9 +454,10 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, la::Vector const*
   return std::min(bound, 1.1 * hi);
 }
 
-#define INSTANTIATE(T)                                                                                                    \
-  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*);                  \
-  template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, Layout const&); \
+#define INSTANTIATE(T)                                                                                                          \
+  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*);                        \
+  template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, \
+                                         Layout const&);                                                                        \
   template double spectral_radius(Rows<T> const&, Layout const&, la::Vector const*);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)

@@ -20,7 +20,8 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(std::int64_t n) : array_(std::size_t(n) * sizeof(T)), data_(array_.template as<T>()), size_(n) {}
   Buffer(std::int64_t n, T value) : Buffer(n) { std::fill(begin(), end(), value); }
-  explicit Buffer(device::Array array) : array_(std::move(array)), data_(array_.template as<T>()), size_(std::int64_t(array_.bytes() / sizeof(T))) {}
+  explicit Buffer(device::Array array)
+      : array_(std::move(array)), data_(array_.template as<T>()), size_(std::int64_t(array_.bytes() / sizeof(T))) {}
   T* data() const { return data_; }  // hot loops take this pointer once
   T& operator[](std::int64_t i) const { return data_[i]; }
   T* begin() const { return data(); }

@@ -183,7 +183,8 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
       i32 const r = i - map.below;
       for (auto p = B.ptr[r]; p < B.ptr[r + 1]; ++p, ++at) out.col[at] = renumber[std::size_t(B.col[p])], out.val[at] = B.val[p];
     } else {
-      for (i64 e = 0; e < lengths[ghost]; ++e, ++from, ++at) out.col[at] = out.map.local(columns[std::size_t(from)]), out.val[at] = values[std::size_t(from)];
+      for (i64 e = 0; e < lengths[ghost]; ++e, ++from, ++at)
+        out.col[at] = out.map.local(columns[std::size_t(from)]), out.val[at] = values[std::size_t(from)];
       ++ghost;
     }
   }
@@ -300,58 +301,63 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
   std::vector<Piece> pieces(static_cast<std::size_t>(shares));
   auto const total = A.nnz();
   auto const cut = [&](i64 s) {  // rows with equal shares of A's entries
-    return s == 0 ? i32(0) : s == shares ? A.count : i32(std::lower_bound(A.ptr.begin(), A.ptr.begin() + A.count, total / shares * s) - A.ptr.begin());
+    return s == 0        ? i32(0)
+           : s == shares ? A.count
+                         : i32(std::lower_bound(A.ptr.begin(), A.ptr.begin() + A.count, total / shares * s) - A.ptr.begin());
   };
-  device::parallel_ranges(q, shares, [&](i64 b, i64 e) {
-    for (auto s = b; s < e; ++s) {
-      auto& piece = pieces[std::size_t(s)];
-      i32 const first = cut(s), last = cut(s + 1);
-      // Gustavson: `place` says where a column stands in the row at hand
-      Buffer<i32> const place_of(B.map.size() + 1, -1);
-      i32* const ASTERISM_RESTRICT place = place_of.data();
-      auto const* const ASTERISM_RESTRICT ap = A.ptr.data();
-      auto const* const ASTERISM_RESTRICT ac = A.col.data();
-      auto const* const ASTERISM_RESTRICT av = A.val.data();
-      auto const* const ASTERISM_RESTRICT bp = B.ptr.data();
-      auto const* const ASTERISM_RESTRICT bc = B.col.data();
-      auto const* const ASTERISM_RESTRICT bv = B.val.data();
-      std::vector<std::pair<i32, T>> order;
-      piece.reserve((ap[last] - ap[first]) + (ap[last] - ap[first]) / 4 + 1024);
-      for (i32 i = first; i < last; ++i) {
-        i64 most = 0;
-        for (auto p = ap[i]; p < ap[i + 1]; ++p) most += bp[ac[p] + 1] - bp[ac[p]];
-        if (piece.size + most > piece.col.size()) piece.reserve(piece.size + most);
-        i32* const ASTERISM_RESTRICT columns = piece.col.data() + piece.size;
-        T* const ASTERISM_RESTRICT values = piece.val.data() + piece.size;
-        i32 n = 0;
-        for (auto p = ap[i]; p < ap[i + 1]; ++p) {
-          i32 const k = ac[p];
-          T const a = av[p];
-          auto const end = bp[k + 1];
-          for (auto r = bp[k]; r < end; ++r) {
-            i32 const c = bc[r];
-            i32 const at = place[c];
-            if (at < 0) {
-              place[c] = n;
-              columns[n] = c;
-              values[n++] = a * bv[r];
-            } else {
-              values[at] += a * bv[r];
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) {
+          auto& piece = pieces[std::size_t(s)];
+          i32 const first = cut(s), last = cut(s + 1);
+          // Gustavson: `place` says where a column stands in the row at hand
+          Buffer<i32> const place_of(B.map.size() + 1, -1);
+          i32* const ASTERISM_RESTRICT place = place_of.data();
+          auto const* const ASTERISM_RESTRICT ap = A.ptr.data();
+          auto const* const ASTERISM_RESTRICT ac = A.col.data();
+          auto const* const ASTERISM_RESTRICT av = A.val.data();
+          auto const* const ASTERISM_RESTRICT bp = B.ptr.data();
+          auto const* const ASTERISM_RESTRICT bc = B.col.data();
+          auto const* const ASTERISM_RESTRICT bv = B.val.data();
+          std::vector<std::pair<i32, T>> order;
+          piece.reserve((ap[last] - ap[first]) + (ap[last] - ap[first]) / 4 + 1024);
+          for (i32 i = first; i < last; ++i) {
+            i64 most = 0;
+            for (auto p = ap[i]; p < ap[i + 1]; ++p) most += bp[ac[p] + 1] - bp[ac[p]];
+            if (piece.size + most > piece.col.size()) piece.reserve(piece.size + most);
+            i32* const ASTERISM_RESTRICT columns = piece.col.data() + piece.size;
+            T* const ASTERISM_RESTRICT values = piece.val.data() + piece.size;
+            i32 n = 0;
+            for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+              i32 const k = ac[p];
+              T const a = av[p];
+              auto const end = bp[k + 1];
+              for (auto r = bp[k]; r < end; ++r) {
+                i32 const c = bc[r];
+                i32 const at = place[c];
+                if (at < 0) {
+                  place[c] = n;
+                  columns[n] = c;
+                  values[n++] = a * bv[r];
+                } else {
+                  values[at] += a * bv[r];
+                }
+              }
             }
+            for (i32 l = 0; l < n; ++l) place[columns[l]] = -1;
+            C.ptr[i + 1] = n;
+            if (sorted) {
+              order.resize(std::size_t(n));
+              for (i32 l = 0; l < n; ++l) order[std::size_t(l)] = {columns[l], values[l]};
+              std::sort(order.begin(), order.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
+              for (i32 l = 0; l < n; ++l) columns[l] = order[std::size_t(l)].first, values[l] = order[std::size_t(l)].second;
+            }
+            piece.size += n;
           }
         }
-        for (i32 l = 0; l < n; ++l) place[columns[l]] = -1;
-        C.ptr[i + 1] = n;
-        if (sorted) {
-          order.resize(std::size_t(n));
-          for (i32 l = 0; l < n; ++l) order[std::size_t(l)] = {columns[l], values[l]};
-          std::sort(order.begin(), order.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-          for (i32 l = 0; l < n; ++l) columns[l] = order[std::size_t(l)].first, values[l] = order[std::size_t(l)].second;
-        }
-        piece.size += n;
-      }
-    }
-  }, 1);
+      },
+      1);
   C.ptr[0] = 0;
   for (i32 i = 0; i < C.count; ++i) C.ptr[i + 1] += C.ptr[i];
   if (shares == 1) {
@@ -366,21 +372,24 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
     p.first = at;
     at += p.size;
   }
-  device::parallel_ranges(q, shares, [&](i64 b, i64 e) {
-    for (auto s = b; s < e; ++s) {
-      auto const& p = pieces[std::size_t(s)];
-      std::copy_n(p.col.data(), p.size, C.col.data() + p.first);
-      std::copy_n(p.val.data(), p.size, C.val.data() + p.first);
-    }
-  }, 1);
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) {
+          auto const& p = pieces[std::size_t(s)];
+          std::copy_n(p.col.data(), p.size, C.col.data() + p.first);
+          std::copy_n(p.val.data(), p.size, C.val.data() + p.first);
+        }
+      },
+      1);
   return C;
 }
 
-#define INSTANTIATE(T)                                                                                            \
-  template Rows<T> rows_of(Matrix const&);                                                                        \
-  template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                        \
-  template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);               \
-  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                                       \
+#define INSTANTIATE(T)                                                                              \
+  template Rows<T> rows_of(Matrix const&);                                                          \
+  template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                          \
+  template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&); \
+  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                         \
   template Rows<T> multiply(Rows<T> const&, Rows<T> const&, bool);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)

@@ -98,21 +98,24 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
             b = reinterpret_cast<T const*>(all.data());
           }
           auto const* a = rows.template as<T>();
-          device::parallel_ranges(q, m, [&](std::int64_t begin, std::int64_t end) {
-            for (auto i = begin; i < end; ++i)
-              for (std::int64_t j = 0; j < k; ++j) {
-                T s0(0), s1(0), s2(0), s3(0);
-                std::int64_t c = 0;
-                for (; c + 3 < n; c += 4) {
-                  s0 += a[i * n + c] * b[c * k + j];
-                  s1 += a[i * n + c + 1] * b[(c + 1) * k + j];
-                  s2 += a[i * n + c + 2] * b[(c + 2) * k + j];
-                  s3 += a[i * n + c + 3] * b[(c + 3) * k + j];
-                }
-                for (; c < n; ++c) s0 += a[i * n + c] * b[c * k + j];
-                z[i * k + j] = (s0 + s1) + (s2 + s3);
-              }
-          }, 64);
+          device::parallel_ranges(
+              q, m,
+              [&](std::int64_t begin, std::int64_t end) {
+                for (auto i = begin; i < end; ++i)
+                  for (std::int64_t j = 0; j < k; ++j) {
+                    T s0(0), s1(0), s2(0), s3(0);
+                    std::int64_t c = 0;
+                    for (; c + 3 < n; c += 4) {
+                      s0 += a[i * n + c] * b[c * k + j];
+                      s1 += a[i * n + c + 1] * b[(c + 1) * k + j];
+                      s2 += a[i * n + c + 2] * b[(c + 2) * k + j];
+                      s3 += a[i * n + c + 3] * b[(c + 3) * k + j];
+                    }
+                    for (; c < n; ++c) s0 += a[i * n + c] * b[c * k + j];
+                    z[i * k + j] = (s0 + s1) + (s2 + s3);
+                  }
+              },
+              64);
         },
         device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(y.data()));
   });
@@ -126,7 +129,8 @@ PreconditionerEntry lu_entry() {
             auto const most = r.integer("pc_lu_max_size");
             ASTERISM_REQUIRE(A.global_rows() <= most, unsupported,
                              "lu: {} rows are more than the {} that are factored as a dense matrix; a sparse direct solver is not "
-                             "there yet. Use an iterative method, or raise -pc_lu_max_size.", A.global_rows(), most);
+                             "there yet. Use an iterative method, or raise -pc_lu_max_size.",
+                             A.global_rows(), most);
             auto p = std::make_shared<DenseInverse>(A, A.dtype());
             ASTERISM_REQUIRE(p->reciprocal_condition() > 1e-300 || A.global_rows() == 0, value,
                              "lu: the matrix is singular: a pivot is zero.");

@@ -9,8 +9,8 @@
 #endif
 
 extern "C" {
-#define ASTERISM_DECLARE(letter, T)                                                                                        \
-  void ASTERISM_BLAS(letter##getrf)(int const* m, int const* n, T* a, int const* lda, int* pivots, int* info);            \
+#define ASTERISM_DECLARE(letter, T)                                                                            \
+  void ASTERISM_BLAS(letter##getrf)(int const* m, int const* n, T* a, int const* lda, int* pivots, int* info); \
   void ASTERISM_BLAS(letter##getri)(int const* n, T* a, int const* lda, int const* pivots, T* work, int const* lwork, int* info);
 ASTERISM_DECLARE(s, float)
 ASTERISM_DECLARE(d, double)
@@ -21,16 +21,16 @@ ASTERISM_DECLARE(z, asterism::Complex<double>)
 
 namespace asterism::lapack {
 
-#define ASTERISM_DEFINE(letter, T)                                                                          \
-  inline int getrf(int n, T* a, int* pivots) {                                                              \
-    int info = 0;                                                                                           \
-    ASTERISM_BLAS(letter##getrf)(&n, &n, a, &n, pivots, &info);                                             \
-    return info;                                                                                            \
-  }                                                                                                         \
-  inline int getri(int n, T* a, int const* pivots, T* work, int lwork) {                                    \
-    int info = 0;                                                                                           \
-    ASTERISM_BLAS(letter##getri)(&n, a, &n, pivots, work, &lwork, &info);                                   \
-    return info;                                                                                            \
+#define ASTERISM_DEFINE(letter, T)                                        \
+  inline int getrf(int n, T* a, int* pivots) {                            \
+    int info = 0;                                                         \
+    ASTERISM_BLAS(letter##getrf)(&n, &n, a, &n, pivots, &info);           \
+    return info;                                                          \
+  }                                                                       \
+  inline int getri(int n, T* a, int const* pivots, T* work, int lwork) {  \
+    int info = 0;                                                         \
+    ASTERISM_BLAS(letter##getri)(&n, a, &n, pivots, work, &lwork, &info); \
+    return info;                                                          \
   }
 ASTERISM_DEFINE(s, float)
 ASTERISM_DEFINE(d, double)

@@ -14,17 +14,17 @@ enum class SmootherKind : std::uint8_t {
 
 struct Smoother {
   SmootherKind kind = SmootherKind::richardson;
-  std::int64_t steps = 1;   ///< sweeps, or the degree
-  Vector weights;           ///< w: damped inverse diagonal or SPAI-0; for chebyshev the inverse diagonal
-  double lo = 0, hi = 0;    ///< chebyshev
+  std::int64_t steps = 1;  ///< sweeps, or the degree
+  Vector weights;          ///< w: damped inverse diagonal or SPAI-0; for chebyshev the inverse diagonal
+  double lo = 0, hi = 0;   ///< chebyshev
 };
 
 /// A level with its way to the next coarser one; the last has a solver instead.
 struct GridLevel {
   Matrix A;
-  Matrix P, R;              ///< prolongation from, restriction to the next level
+  Matrix P, R;  ///< prolongation from, restriction to the next level
   Smoother smoother;
-  PreconditionerPtr solver; ///< on the last level
+  PreconditionerPtr solver;  ///< on the last level
 };
 
 class Cycle {

@@ -1,0 +1,180 @@
+"""Bad input and bad problems: each a clear error or a stated reason."""
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+
+def poisson(n=10):
+    return am.gallery.poisson((n, n))
+
+
+def failure(*args, **kw):
+    with pytest.raises(am.ConvergenceError) as caught:
+        am.solve(*args, **kw)
+    return caught.value.info
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_nan_in_the_matrix_names_the_row(value):
+    S = poisson().to_scipy()
+    S.data[S.indptr[42]] = value
+    with pytest.raises(am.InputError, match="in row 42"):
+        am.Solver(S)
+
+
+def test_nan_in_b_and_x0():
+    b = np.ones(100)
+    b[7] = np.nan
+    with pytest.raises(am.InputError, match="1 entries that are NaN or infinite; the first is in row 7"):
+        am.solve(poisson(), b)
+    with pytest.raises(am.InputError, match="initial guess"):
+        am.solve(poisson(), np.ones(100), b)
+
+
+def test_shapes():
+    with pytest.raises(am.ShapeError, match=r"b has shape \(7,\); \(100,\)"):
+        am.solve(poisson(), np.ones(7))
+    with pytest.raises(am.ShapeError, match="3 x 5; a square one is needed"):
+        am.Solver(sp.csr_array(np.ones((3, 5))))
+
+
+def test_an_empty_row_is_named():
+    S = poisson().to_scipy().tolil()
+    S[13, :] = 0
+    with pytest.raises(am.InputError, match="row 13 of the matrix is empty"):
+        am.Solver(S.tocsr())
+
+
+def test_zero_diagonal():
+    S = poisson().to_scipy().tolil()
+    S[5, 5] = 0
+    for pc in ("jacobi", "sor"):
+        with pytest.raises(am.InputError, match="diagonal entry of row 5 is zero"):
+            am.Solver(S.tocsr(), ksp="gmres", pc=pc)
+    x, info = am.solve(S.tocsr(), np.ones(100), ksp="gmres", pc="ilu", options="-pc_factor_shift_type nonzero")
+    assert info.converged
+    saddle = sp.block_array([[sp.eye_array(3), np.ones((3, 1))], [np.ones((1, 3)), None]]).tolil()
+    saddle[0, 0] = 0
+    with pytest.raises(am.InputError, match="ilu: the pivot of row"):
+        am.Solver(saddle.tocsr(), ksp="gmres", pc="ilu")
+
+
+def test_unsymmetric_under_cg():
+    A = am.gallery.convection_diffusion((10, 10), (50.0, 0.0))
+    with pytest.raises(am.InputError, match="cg needs a Hermitian matrix"):
+        am.Solver(A, ksp="cg", pc="jacobi")
+    S = poisson(40).to_scipy().tolil()
+    S[3, 4] = -1.0001  # one entry among thousands
+    with pytest.raises(am.InputError, match="Hermitian"):
+        am.Solver(S.tocsr(), ksp="cg", pc="jacobi")
+
+
+def test_unsymmetric_preconditioner_under_cg():
+    with pytest.raises(am.OptionError, match="symmetric preconditioner"):
+        am.Solver(poisson(), ksp="cg", pc="sor", options={"pc_sor_symmetric": False})
+
+
+def test_indefinite_matrix_and_preconditioner():
+    S = (poisson().to_scipy() - 3.7 * sp.eye_array(100)).tocsr()
+    info = failure(S, np.ones(100), ksp="cg", pc="none")
+    assert info.reason == "DIVERGED_INDEFINITE_MAT" and "minres" in info.why
+    D = sp.diags_array(np.where(np.arange(100) % 2, 1.0, -1.0)).tocsr()
+    info = failure(D, np.ones(100), ksp="cg", pc="jacobi")
+    assert info.reason in ("DIVERGED_INDEFINITE_PC", "DIVERGED_INDEFINITE_MAT")
+    info = failure(D, np.arange(100.0)[::-1].copy(), ksp="minres", pc="jacobi")
+    assert info.reason == "DIVERGED_INDEFINITE_PC"
+
+
+def test_pure_neumann_is_projected_and_said(rng):
+    A = am.gallery.poisson((20, 20), neumann=True)
+    b = rng.standard_normal(400)
+    x, info = am.solve(A, b, rtol=1e-9)
+    assert info.converged
+    assert any("null space" in n for n in info.notes) and any("not in the range" in n for n in info.notes)
+    assert abs(x.mean()) < 1e-10
+    np.testing.assert_allclose(A @ x, b - b.mean(), atol=1e-7)
+    b -= b.mean()
+    x, info = am.solve(A, b, ksp="cg", pc="jacobi", rtol=1e-9)
+    assert not any("not in the range" in n for n in info.notes)
+    np.testing.assert_allclose(A @ x, b, atol=1e-7)
+
+
+def test_singular_and_inconsistent():
+    S = sp.diags_array([1.0, 2, 3]).tolil()
+    S[2, :] = S[1, :]  # rank 2, b not in the range
+    for ksp in ("gmres", "bicgstab"):
+        info = failure(S.tocsr(), np.array([1.0, 2, 5]), ksp=ksp, pc="none", maxiter=50)
+        assert info.reason.startswith("DIVERGED"), info
+    with pytest.raises((am.InputError, am.ConvergenceError)):
+        am.solve(np.array([[1.0, 2], [2, 4]]), np.array([1.0, 3]), ksp="preonly", pc="lu")
+
+
+def test_unreachable_tolerance_ends_as_stagnated():
+    for ksp, pc in [("cg", "jacobi"), ("gmres", "ilu"), ("cg", "amg")]:
+        info = failure(poisson(30), np.random.default_rng(0).standard_normal(900), ksp=ksp, pc=pc, rtol=1e-20)
+        assert info.reason == "DIVERGED_STAGNATED" and "attainable accuracy" in info.why
+        assert info.true_residual < 1e-12 * info.rhs_norm
+
+
+def test_divergence_is_seen():
+    A = am.gallery.poisson((20, 20))
+    info = failure(A, np.ones(400), ksp="richardson", pc="none", maxiter=5000)
+    assert info.reason in ("DIVERGED_DTOL", "DIVERGED_NANORINF")
+
+
+def test_option_typos():
+    A = poisson()
+    with pytest.raises(am.OptionError, match=r"unknown option -ksp_rtolx \(options\). Did you mean -ksp_rtol\?"):
+        am.Solver(A, {"ksp_rtolx": 1})
+    with pytest.raises(am.OptionError, match="unknown option -ksp_grmres_restart .*Did you mean -ksp_gmres_restart"):
+        am.Solver(A, "-ksp_grmres_restart 50")
+    with pytest.raises(am.OptionError, match="'gmre' is not one of .*Did you mean 'gmres'"):
+        am.Solver(A, ksp="gmre")
+    with pytest.raises(am.OptionError, match="'ten' is not an integer"):
+        am.Solver(A, {"ksp_max_it": "ten"})
+    with pytest.raises(am.OptionError, match="-1 is outside"):
+        am.Solver(A, rtol=-1)
+    with pytest.raises(am.OptionError, match="given twice in one place"):
+        am.Solver(A, "-ksp_rtol 1 -ksp_rtol 2")
+    with pytest.raises(am.OptionError, match="string or a dict"):
+        am.Solver(A, options=["-ksp_type", "cg"])
+
+
+def test_impossible_sizes():
+    with pytest.raises(am.AsterismError, match="overflows"):
+        am.gallery.poisson((2**31, 2**31, 2**31))
+    with pytest.raises(am.AsterismError, match="do not fit in 32 bits|out of memory"):
+        am.Matrix.coo((2**33, 2**33), [0], [0], [1.0])
+
+
+def test_ctrl_c_ends_a_long_solve():
+    A = am.gallery.poisson((200, 200))
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        am.solve(A, np.ones(40_000), ksp="richardson", pc="sor", rtol=1e-12, maxiter=10**6)
+    timer.join()
+    x, info = am.solve(A, np.ones(40_000), ksp="cg", pc="amg")  # the library is usable afterwards
+    assert info.converged
+
+
+def test_errors_in_a_monitor_reach_the_caller():
+    def monitor(it, r):
+        raise RuntimeError("from the monitor")
+
+    with pytest.raises(RuntimeError, match="from the monitor"):
+        am.solve(poisson(), np.ones(100), monitor=monitor)
+
+
+def test_empty_and_one_by_one():
+    x, info = am.solve(sp.csr_array((0, 0)), np.zeros(0))
+    assert info.converged and x.shape == (0,)
+    for pc in ("jacobi", "amg", "ilu", "lu"):
+        x, info = am.solve(np.array([[4.0]]), np.array([2.0]), pc=pc)
+        assert x[0] == pytest.approx(0.5)

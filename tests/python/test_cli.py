@@ -1,0 +1,111 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import asterism as am
+
+
+def run(*args, expect=0):
+    command = [sys.executable, "-m", "asterism.cli", *map(str, args)]
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        out, _ = p.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, signal.SIGKILL)  # the launcher and its ranks
+        pytest.fail(f"hung: {args}")
+    assert p.returncode == expect, out
+    return out
+
+
+def test_solve_a_built_in_problem_with_report(tmp_path):
+    out = run(
+        "solve", "poisson3d", "--n", 20, "--rtol", "1e-8", "--report", tmp_path / "r.html", "--save", tmp_path / "x.mtx"
+    )
+    assert "CONVERGED_RTOL" in out and "of triad" in out and "error" in out
+    page = (tmp_path / "r.html").read_text()
+    for word in ("<svg", "Options in force", "-ksp_rtol", "What limited it", "call", "triad"):
+        assert word in page, word
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+        "http://creativecommons.org", ""
+    )
+    assert am.read_vector(tmp_path / "x.mtx").shape == (8000,)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks(ranks):
+    out = run("solve", "poisson2d", "--n", 40, "--ranks", ranks, "--ksp", "cg", "--pc", "amg", "-ksp_converged_reason")
+    assert f"{ranks} rank(s)" in out and out.count("Linear solve converged due to CONVERGED_RTOL") == 1
+
+
+def test_files_rhs_and_bcsstk16(data, tmp_path):
+    out = run("solve", data / "bcsstk16.mtx.gz", "--ksp", "cg", "--pc", "jacobi", "--ranks", 2, "--rtol", "1e-8")
+    assert "CONVERGED_RTOL" in out
+    A = am.read_matrix(data / "memplus.mtx.gz")
+    run(
+        "solve",
+        data / "memplus.mtx.gz",
+        "--rhs",
+        data / "memplus_rhs1.mtx.gz",
+        "--save",
+        tmp_path / "x.mtx",
+        "--ksp",
+        "gmres",
+        "--pc",
+        "ilu",
+        "--rtol",
+        "1e-6",
+    )
+    x, b = am.read_vector(tmp_path / "x.mtx"), am.read_vector(data / "memplus_rhs1.mtx.gz").ravel()
+    assert np.linalg.norm(A.to_scipy() @ x - b) <= 1.001e-6 * np.linalg.norm(b)
+    out = run(
+        "solve",
+        data / "bar.mtx.gz",
+        "--block-size",
+        3,
+        "--near-null-space",
+        data / "bar_nullspace.mtx.gz",
+        "--pc",
+        "amg",
+        "--rtol",
+        "1e-8",
+    )
+    assert "CONVERGED_RTOL" in out
+
+
+def test_exit_codes_and_messages(tmp_path):
+    assert "unknown option -ksp_rtolx (command line). Did you mean -ksp_rtol?" in run(
+        "solve", "poisson2d", "-ksp_rtolx", "1", expect=1
+    )
+    assert "Did you mean poisson3d" in run("solve", "poison3d", expect=1)
+    assert "DIVERGED_ITS" in run("solve", "poisson2d", "--max-it", 2, "--pc", "none", expect=3)
+    assert "does not exist" in run("solve", "poisson2d", "--report", tmp_path / "no" / "r.html", expect=1)
+    assert "which problem?" in run("solve", expect=1)
+    assert "usage" in run(expect=2)
+    assert "least squares" in run("solve", make_rectangular(tmp_path), expect=1)
+
+
+def make_rectangular(tmp_path):
+    p = tmp_path / "r.mtx"
+    p.write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n")
+    return p
+
+
+def test_quiet_monitor_and_help():
+    assert run("solve", "poisson2d", "--n", 10, "--quiet").strip() == ""
+    out = run("solve", "poisson2d", "--n", 10, "--quiet", "-ksp_monitor")
+    assert "    0 KSP residual norm" in out
+    assert "-pc_amg_threshold" in run("solve", "--help-options")
+    assert "examples:" in run("solve", "--help")
+
+
+def test_info_and_bench():
+    d = json.loads(run("info", "--json"))
+    assert d["triad_GB_per_s"] > 0.1
+    r = json.loads(run("bench", "spmv", "--n", 20, "--repeats", 2, "--json"))
+    assert r["nnz"] == am.gallery.poisson((20, 20, 20)).nnz and r["GB_per_s"] > 0
+    assert "iterations" in run("bench", "amg", "--n", 16, "--repeats", 1)

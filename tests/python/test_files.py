@@ -1,0 +1,116 @@
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+import asterism as am
+
+
+def read_text(tmp_path, text, name="a.mtx"):
+    p = tmp_path / name
+    p.write_text(text)
+    return am.read_matrix(p)
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
+@pytest.mark.parametrize("field", ["real", "complex", "integer", "pattern"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_coordinate_files_as_scipy_reads_them(tmp_path, rng, symmetry, field, zipped):
+    if symmetry == "hermitian" and field != "complex" or symmetry == "skew-symmetric" and field == "pattern":
+        pytest.skip("not a combination of the format")
+    n = 30
+    S = sp.random_array((n, n), density=0.1, rng=rng).tocoo()
+    S = S + 1j * S if field == "complex" else S
+    lower = sp.tril(S, -1 if symmetry == "skew-symmetric" else 0) if symmetry != "general" else S
+    lower = lower.tocoo()
+    lines = []
+    for i, j, v in zip(*lower.coords, lower.data, strict=True):
+        if symmetry == "hermitian" and i == j:
+            v = v.real + 0j
+        value = {
+            "real": f" {v.real!r}",
+            "complex": f" {v.real!r} {v.imag!r}",
+            "integer": f" {int(v.real * 100)}",
+            "pattern": "",
+        }
+        lines.append(f"{i + 1} {j + 1}{value[field]}".replace("np.float64(", "").replace(")", ""))
+    text = (
+        f"%%MatrixMarket matrix coordinate {field} {symmetry}\n% comment\n\n{n} {n} {len(lines)}\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+    p = tmp_path / ("a.mtx.gz" if zipped else "a.mtx")
+    p.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    A = am.read_matrix(p)
+    want = scipy.io.mmread(p).tocsr()
+    assert abs(A.to_scipy() - want).max() < 1e-15 and A.nnz == want.nnz
+
+
+def test_array_files_and_vectors(tmp_path, rng):
+    D = rng.standard_normal((4, 3))
+    scipy.io.mmwrite(tmp_path / "d.mtx", D)
+    np.testing.assert_allclose(am.read_matrix(tmp_path / "d.mtx").to_scipy().toarray(), D, rtol=1e-12)
+    np.testing.assert_allclose(am.read_vector(tmp_path / "d.mtx"), D, rtol=1e-12)
+    x = rng.standard_normal(7) + 1j * rng.standard_normal(7)
+    am.write_vector(tmp_path / "x.mtx", x)
+    assert (am.read_vector(tmp_path / "x.mtx") == x).all()  # every bit
+    np.testing.assert_array_equal(scipy.io.mmread(tmp_path / "x.mtx").ravel(), x)
+    A = am.gallery.poisson((4, 4))
+    am.write_matrix(tmp_path / "p.mtx", A)
+    assert abs(am.read_matrix(tmp_path / "p.mtx").to_scipy() - A.to_scipy()).max() == 0
+    assert not list(tmp_path.glob("*.part"))
+
+
+HEAD = "%%MatrixMarket matrix coordinate real general\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("hello\n", "line 1: not a Matrix Market banner"),
+        ("%%MatrixMarket matrix coordinate real odd\n1 1 1\n", "line 1: symmetry 'odd' is not one of general"),
+        (HEAD, "ends before the line with the sizes"),
+        (HEAD + "3 x 1\n", "line 2: '3 x 1' should be rows, columns, entries"),
+        (HEAD + "3 3 2\n1 1 1.0\n2 2 zwei\n", "line 4: '2 2 zwei' should be row, column, value"),
+        (HEAD + "3 3 2\n1 1 1.0\n2 2\n", "line 4: '2 2' should be"),
+        (HEAD + "3 3 2\n1 1 1.0\n2 9 1.0\n", r"line 4: entry \(2, 9\) is outside the 3 x 3 matrix"),
+        (HEAD + "3 3 2\n1 1 1.0\n0 1 1.0\n", "indices start at 1"),
+        (HEAD + "3 3 3\n1 1 1.0\n2 2 1.0\n", "announces 3 entries but holds 2: the file is truncated"),
+        (HEAD + "3 3 1\n1 1 1.0\n2 2 1.0\n", "announces 1 entries but holds 2"),
+        ("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", "cannot be 2 x 3"),
+        (HEAD + "2 2 99\n1 1 1\n", "99 entries do not fit in a 2 x 2"),
+    ],
+)
+def test_malformed_files_name_the_line(tmp_path, text, message):
+    with pytest.raises(am.FormatError, match=message):
+        read_text(tmp_path, text)
+
+
+def test_missing_and_damaged_files(tmp_path):
+    with pytest.raises(am.FileError, match="cannot be opened"):
+        am.read_matrix(tmp_path / "none.mtx")
+    with pytest.raises(am.FileError, match="only Matrix Market"):
+        am.read_matrix(tmp_path / "a.xyz")
+    (tmp_path / "folder.mtx").mkdir()
+    with pytest.raises(am.FileError, match="is a folder"):
+        am.read_matrix(tmp_path / "folder.mtx")
+    body = HEAD + "500 500 500\n" + "".join(f"{i} {i} 1.5\n" for i in range(1, 501))
+    whole = gzip.compress(body.encode())
+    (tmp_path / "cut.mtx.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(am.FormatError, match="truncated"):
+        am.read_matrix(tmp_path / "cut.mtx.gz")
+    broken = bytearray(whole)
+    broken[len(whole) // 2] ^= 0xFF
+    (tmp_path / "bad.mtx.gz").write_bytes(bytes(broken))
+    with pytest.raises(am.FormatError):
+        am.read_matrix(tmp_path / "bad.mtx.gz")
+    with pytest.raises(am.FileError, match="cannot be written"):
+        am.write_vector(tmp_path / "no" / "x.mtx", np.ones(3))
+
+
+def test_fortran_exponents_and_windows_lines(tmp_path):
+    A = read_text(tmp_path, HEAD + "2 2 2\r\n1 1 1.5D+01\r\n2 2 +2.0e0\r\n")
+    np.testing.assert_array_equal(A.to_scipy().toarray(), [[15, 0], [0, 2]])

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def random_matrix(rng, n, m, dtype, density=0.2):
+    S = sp.random_array((n, m), density=density, rng=rng).tocsr().astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        S.data += 1j * rng.standard_normal(S.nnz)
+    return S
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (30, 30), (7, 100), (100, 7), (0, 0), (5, 0)])
+@pytest.mark.parametrize("k", [None, 1, 4])
+def test_products_match_scipy(rng, dtype, shape, k):
+    S = random_matrix(rng, *shape, dtype)
+    A = am.Matrix.from_scipy(S)
+    assert A.shape == shape and A.dtype == dtype and A.nnz == S.nnz
+    x = rng.standard_normal((shape[1],) if k is None else (shape[1], k)).astype(dtype)
+    y = rng.standard_normal((shape[0],) if k is None else (shape[0], k)).astype(dtype)
+    tol = 1e-5 if np.dtype(dtype).itemsize in (4,) or dtype == "complex64" else 1e-12
+    np.testing.assert_allclose(A @ x, S @ x, rtol=tol, atol=tol)
+    np.testing.assert_allclose(A.T @ y, S.T @ y, rtol=tol, atol=tol)
+    np.testing.assert_allclose(A.H @ y, S.conj().T @ y, rtol=tol, atol=tol)
+    assert abs(A.to_scipy() - S).sum() == 0
+
+
+def test_integers_become_float64_and_the_input_is_not_changed(rng):
+    S = sp.csr_array(np.arange(9).reshape(3, 3))
+    before = S.toarray().copy()
+    A = am.Matrix.from_scipy(S)
+    assert A.dtype == np.float64
+    assert (S.toarray() == before).all()
+    np.testing.assert_array_equal(A @ np.ones(3, dtype=int), before.sum(axis=1))
+
+
+def test_unsorted_columns_and_repeats_are_summed():
+    S = sp.csr_array((np.array([1.0, 2, 3, 4]), np.array([2, 0, 2, 1]), np.array([0, 3, 4, 4])), shape=(3, 3))
+    np.testing.assert_array_equal(am.Matrix.from_scipy(S).to_scipy().toarray(), [[2, 0, 4], [0, 4, 0], [0, 0, 0]])
+
+
+def test_coo_sums_repeats_and_ignores_negatives(rng):
+    i, j = rng.integers(0, 20, 300), rng.integers(0, 15, 300)
+    v = rng.standard_normal(300)
+    i[::10] = -1
+    A = am.Matrix.coo((20, 15), i, j, v)
+    keep = i >= 0
+    S = sp.coo_array((v[keep], (i[keep], j[keep])), shape=(20, 15)).toarray()
+    np.testing.assert_allclose(A.to_scipy().toarray(), S, atol=1e-13)
+    with pytest.raises(am.InputError, match=r"entry 1 is at \(99, 0\), outside the 20 x 15"):
+        am.Matrix.coo((20, 15), [0, 99], [0, 0], [1.0, 1.0])
+
+
+def test_row_pattern_storage_is_found_on_grids():
+    assert am.gallery.poisson((40, 40)).storage == "row_pattern"
+    assert am.gallery.poisson((40, 40), dtype="complex128").storage == "csr"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gallery_poisson_is_the_kronecker_sum(dtype):
+    shape = (4, 5, 6)
+    one = [sp.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1]) for n in shape]
+    K = (
+        sp.kron(sp.kron(one[0], sp.eye_array(5)), sp.eye_array(6))
+        + sp.kron(sp.kron(sp.eye_array(4), one[1]), sp.eye_array(6))
+        + sp.kron(sp.kron(sp.eye_array(4), sp.eye_array(5)), one[2])
+    )
+    assert abs(am.gallery.poisson(shape, dtype=dtype).to_scipy() - K).max() == 0
+
+
+def test_elasticity_is_symmetric_and_knows_its_modes():
+    A = am.gallery.elasticity((3, 4, 5))
+    S = A.to_scipy()
+    assert abs(S - S.T).max() < 1e-14
+    B = A.near_null_space
+    assert A.block_size == 3 and B.shape == (A.shape[0], 6)
+    # away from the clamped face every mode is in the null space
+    free = (S @ B)[3 * 2 * 5 * 6 :]
+    assert abs(free).max() < 1e-12
+    assert np.linalg.eigvalsh(S.toarray())[0] > 0
+
+
+def test_errors_carry_values(rng):
+    A = am.gallery.poisson((5, 5))
+    with pytest.raises(am.ShapeError, match="7 rows, but rank 0 owns 25"):
+        A @ np.ones(7)
+    with pytest.raises(am.DtypeError, match="complex128"):
+        A @ np.ones(25, dtype=complex)
+    with pytest.raises(am.DtypeError, match="<U1"):
+        A @ np.array(["a"] * 25)
+    with pytest.raises(am.ShapeError, match=r"near_null_space has shape \(3, 1\)"):
+        A.near_null_space = np.ones(3)
+    with pytest.raises(am.ShapeError, match="block size 3 does not divide the 25 rows"):
+        A.block_size = 3
+    S = sp.csr_array((np.ones(2), np.array([0, 9]), np.array([0, 2])), shape=(1, 10))
+    S.indices = np.array([0, 99], dtype=np.int32)
+    with pytest.raises(am.InputError, match=r"global row 0 has column 99 outside \[0, 10\)"):
+        am.Matrix.from_scipy(S)
+    with pytest.raises(TypeError, match="from_scipy"):
+        am.Matrix(np.eye(3))
+    with pytest.raises(am.CommError, match="comm is a str"):
+        am.gallery.poisson((4,), comm="world")
+
+
+def test_star_forest_in_python():
+    sf = am.StarForest(None, 3, [4, 0, 2], [[0, 2], [0, 0], [0, 2]])
+    assert sf.degree().tolist() == [1, 0, 2]
+    leaf = np.full(5, -1.0)
+    sf.bcast(np.array([10.0, 11, 12]), leaf)
+    assert leaf.tolist() == [10, -1, 12, -1, 12]
+    root = np.zeros(3, dtype=np.int64)
+    sf.reduce(np.array([1, 2, 3, 4, 5]), root, op="sum")
+    assert root.tolist() == [1, 0, 8]
+    with pytest.raises(am.InputError, match="points at root 7 of rank 0, which has 3 roots"):
+        am.StarForest(None, 3, None, [[0, 7]])

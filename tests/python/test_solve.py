@@ -1,0 +1,187 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+import asterism as am
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+METHODS = ["cg", "gmres", "fgmres", "bicgstab", "minres", "richardson", "chebyshev"]
+
+
+def hermitian(rng, n, dtype):
+    S = sp.random_array((n, n), density=0.05, rng=rng).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        S = S + 1j * sp.random_array((n, n), density=0.05, rng=rng)
+    S = S + S.conj().T + sp.eye_array(n) * 12
+    return S.tocsr().astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ksp", METHODS)
+@pytest.mark.parametrize("pc", ["jacobi", "ilu", "sor", "amg", "bjacobi", "lu"])
+def test_the_contract_of_every_method(rng, dtype, ksp, pc):
+    """Stopping, history from step 0, verified residual, reason: the same for all."""
+    S = hermitian(rng, 120, dtype)
+    b = rng.standard_normal(120).astype(dtype)
+    rtol = 1e-4 if S.dtype.itemsize == 4 or dtype == "complex64" else 1e-9
+    seen = []
+    x, info = am.solve(S, b, ksp=ksp, pc=pc, rtol=rtol, maxiter=2000, monitor=lambda it, r: seen.append((it, r)))
+    true, size = float(np.linalg.norm(b - S @ x)), float(np.linalg.norm(b))
+    assert info.converged and info.reason == "CONVERGED_RTOL" and info.why == ""
+    assert true <= 1.05 * rtol * size
+    assert info.true_residual == pytest.approx(true, rel=5e-2, abs=1e-6 * size)
+    assert info.residual_norms.shape == (info.iterations + 1,)
+    assert info.residual_norms[0] == pytest.approx(size, rel=1e-5)
+    assert [s[0] for s in seen] == list(range(info.iterations + 1))
+    assert x.dtype == dtype and x.shape == b.shape
+
+
+@pytest.mark.parametrize("ksp", [*METHODS, "preonly"])
+def test_too_few_iterations_raise_with_x_and_info(ksp):
+    A = am.gallery.poisson((30, 30))
+    pc = "sor" if ksp in ("richardson", "preonly", "chebyshev") else "none"
+    with pytest.raises(am.ConvergenceError) as caught:
+        am.solve(A, np.ones(900), ksp=ksp, pc=pc, rtol=1e-12, maxiter=3)
+    info = caught.value.info
+    assert info.reason in ("DIVERGED_ITS", "DIVERGED_STAGNATED") and info.why
+    assert caught.value.x.shape == (900,)
+    x, info = am.solve(A, np.ones(900), ksp=ksp, pc=pc, rtol=1e-12, maxiter=3, raise_on_failure=False)
+    assert not info.converged
+
+
+def test_unsymmetric_methods_agree_with_scipy(rng):
+    A = am.gallery.convection_diffusion((25, 25), (30.0, 10.0))
+    b = rng.standard_normal(625)
+    exact = spla.spsolve(A.to_scipy().tocsc(), b)
+    for ksp in ("gmres", "fgmres", "bicgstab"):
+        x, info = am.solve(A, b, ksp=ksp, pc="ilu", rtol=1e-11)
+        np.testing.assert_allclose(x, exact, rtol=1e-7, atol=1e-10)
+    x, info = am.solve(A, b, rtol=1e-11)
+    assert info.method == "gmres"
+
+
+def test_minres_on_an_indefinite_matrix(rng):
+    S = (am.gallery.poisson((12, 12)).to_scipy() - 2.1 * sp.eye_array(144)).tocsr()
+    b = rng.standard_normal(144)
+    x, info = am.solve(S, b, ksp="minres", pc="none", rtol=1e-9, maxiter=3000)
+    np.testing.assert_allclose(x, spla.spsolve(S.tocsc(), b), rtol=1e-5, atol=1e-7)
+    # the recurrence of the residual is the true one
+    assert info.residual_norms[-1] == pytest.approx(info.true_residual, rel=1e-3)
+
+
+def test_several_right_hand_sides(rng):
+    A = am.gallery.poisson((15, 15))
+    B = rng.standard_normal((225, 4))
+    B[:, 2] = 0
+    exact = spla.spsolve(A.to_scipy().tocsc(), B)
+    for ksp, pc in [("cg", "amg"), ("bicgstab", "jacobi"), ("gmres", "ilu"), ("minres", "jacobi")]:
+        X, info = am.solve(A, B, ksp=ksp, pc=pc, rtol=1e-10)
+        np.testing.assert_allclose(X, exact, atol=1e-7)
+        assert info.residual_norms.shape == (info.iterations + 1, 4)
+        assert (info.true_residual <= 1e-10 * np.linalg.norm(B, axis=0) + 1e-300).all()
+
+
+def test_complex_rhs_of_a_real_matrix(rng):
+    A = am.gallery.poisson((10, 10))
+    b = rng.standard_normal(100) + 1j * rng.standard_normal(100)
+    x, info = am.solve(A, b, rtol=1e-10)
+    np.testing.assert_allclose(A.to_scipy() @ x, b, atol=1e-8)
+
+
+def test_initial_guess_and_zero_rhs(rng):
+    A = am.gallery.poisson((20, 20))
+    b = rng.standard_normal(400)
+    x, info = am.solve(A, b, rtol=1e-10)
+    guess = x.copy()
+    y, again = am.solve(A, b, guess, rtol=1e-8)
+    assert again.iterations == 0 and (guess == x).all()
+    z, info = am.solve(A, np.zeros(400), guess)
+    assert info.converged and (z == 0).all()
+    with pytest.raises(am.ShapeError, match=r"x0 has shape \(3,\)"):
+        am.solve(A, b, np.ones(3))
+
+
+def test_solver_keeps_its_set_up(rng):
+    s = am.Solver(am.gallery.poisson((30, 30)), {"ksp_type": "cg", "pc_type": "amg"}, rtol=1e-9)
+    for _ in range(3):
+        b = rng.standard_normal(900)
+        x = s.solve(b)
+        assert np.linalg.norm(s.A @ x - b) <= 1e-9 * np.linalg.norm(b)
+
+
+def test_float32_preconditioner_under_float64():
+    A = am.gallery.poisson((40, 40))
+    for pc in ("amg", "ilu", "sor"):
+        x, info = am.solve(A, np.ones(1600), ksp="cg", pc=pc, rtol=1e-11, pc_dtype="float32")
+        assert "float32" in info.preconditioner and info.converged
+        x, info = am.solve(A, np.ones(1600), ksp="cg", pc=pc, rtol=1e-11, pc_dtype="float64")
+        assert "float32" not in info.preconditioner
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-pc_amg_cycle_type w",
+        "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3",
+        "-mg_levels_pc_type jacobi -mg_levels_ksp_max_it 2",
+        "-pc_amg_threshold 0",
+        "-pc_amg_max_levels 2",
+        "-pc_amg_coarse_size 10",
+        "-pc_dtype float64",
+    ],
+)
+def test_amg_options(options):
+    A = am.gallery.poisson((20, 20, 20))
+    x, info = am.solve(A, np.ones(8000), ksp="cg", pc="amg", rtol=1e-9, options=options)
+    assert info.iterations <= 25
+
+
+def test_amg_iterations_hardly_grow_with_the_size():
+    counts = []
+    for n in (16, 32, 48):
+        A = am.gallery.poisson((n, n, n))
+        _, info = am.solve(A, np.ones(n**3), ksp="cg", pc="amg", rtol=1e-8)
+        counts.append(info.iterations)
+    assert max(counts) <= 18 and counts[-1] <= counts[0] + 8
+
+
+def test_rigid_body_modes_pay_off():
+    A = am.gallery.elasticity((8, 8, 8))
+    b = np.ones(A.shape[0])
+    _, with_modes = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-8)
+    B = am.Matrix.from_scipy(A.to_scipy(), block_size=3)
+    _, without = am.solve(B, b, ksp="cg", pc="amg", rtol=1e-8)
+    assert with_modes.iterations < without.iterations
+    xyz = np.stack(np.meshgrid(np.arange(1, 9), np.arange(9), np.arange(9), indexing="ij"), -1).reshape(-1, 3)
+    C = am.Matrix.from_scipy(A.to_scipy(), coordinates=xyz)
+    _, from_coordinates = am.solve(C, b, ksp="cg", pc="amg", rtol=1e-8)
+    assert abs(from_coordinates.iterations - with_modes.iterations) <= 1
+
+
+def test_explain_names_every_origin(monkeypatch):
+    monkeypatch.setenv("ASTERISM_OPTIONS", "-ksp_rtol 1e-7 -ksp_max_it 55")
+    s = am.Solver(am.gallery.poisson((5, 5)), "-ksp_type cg -ksp_max_it 66", pc="jacobi")
+    text = s.explain()
+    rows = {line.split()[0]: line for line in text.splitlines()}
+    assert "environment" in rows["-ksp_rtol"] and "1e-7" in rows["-ksp_rtol"]
+    assert "options" in rows["-ksp_max_it"] and "66" in rows["-ksp_max_it"]
+    assert "call" in rows["-pc_type"] and "default" in rows["-ksp_atol"]
+    assert "jacobi" in s.view()
+
+
+def test_options_file(tmp_path, monkeypatch):
+    f = tmp_path / "opts"
+    f.write_text("# comment\n-ksp_type cg\n-pc_type jacobi -ksp_rtol 1e-6\n")
+    monkeypatch.setenv("ASTERISM_OPTIONS_FILE", str(f))
+    s = am.Solver(am.gallery.poisson((5, 5)))
+    assert "line 3" in s.explain()
+    f.write_text("ksp_type cg\n")
+    with pytest.raises(am.OptionError, match="'ksp_type' is not an option"):
+        am.Solver(am.gallery.poisson((5, 5)))
+
+
+def test_info_has_no_truth_value():
+    _, info = am.solve(am.gallery.poisson((5, 5)), np.ones(25))
+    with pytest.raises(TypeError, match="info.converged"):
+        bool(info)
