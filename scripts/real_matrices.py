@@ -32,15 +32,30 @@ CHOICES = {
     "maxwell_M1": ("SPD", 1e-8, "-ksp_type cg -pc_type jacobi", {}),
     "orsirr_1": ("other", 1e-8, "-ksp_type gmres -pc_type ilu", {}),
     "sherman5": ("other", 1e-8, "-ksp_type gmres -pc_type ilu", {}),
-    "cavity14": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 200 -pc_type ilu -pc_factor_shift_type nonzero", {}),
+    "cavity14": (
+        "other",
+        1e-8,
+        "-ksp_type gmres -ksp_gmres_restart 200 -pc_type ilu -pc_factor_shift_type nonzero",
+        {},
+    ),
     "west0479": ("other", 1e-8, "-ksp_type preonly -pc_type lu", {}),
     "bayer10": ("other", 1e-8, "-ksp_type gmres -pc_type ilu -pc_factor_shift_type nonzero", {}),
     "memplus": ("other", 1e-8, "-ksp_type gmres -pc_type ilu", {}),
-    "adder_dcop_05": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 200 -pc_type ilu -pc_factor_shift_type nonzero", {}),
+    "adder_dcop_05": (
+        "other",
+        1e-8,
+        "-ksp_type gmres -ksp_gmres_restart 200 -pc_type ilu -pc_factor_shift_type nonzero",
+        {},
+    ),
     "cage10": ("other", 1e-8, "-ksp_type gmres -pc_type jacobi", {}),
     "c-41": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 300 -pc_type ilu -pc_factor_shift_type nonzero", {}),
     "ACTIVSg200_kkt": ("other", 1e-8, "-ksp_type preonly -pc_type lu", {}),
-    "e20r0000": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 500 -pc_type ilu -pc_factor_shift_type nonzero", {}),
+    "e20r0000": (
+        "other",
+        1e-8,
+        "-ksp_type gmres -ksp_gmres_restart 500 -pc_type ilu -pc_factor_shift_type nonzero",
+        {},
+    ),
     "elsi_H_real": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 300 -pc_type none", {}),
     "qc324": ("other", 1e-8, "-ksp_type gmres -pc_type ilu", {}),
     "young1c": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 100 -pc_type ilu", {}),
@@ -73,7 +88,11 @@ def main() -> int:
         iterative = good and DIRECT not in options
         counts[group][0] += iterative
         counts[group][1] += 1
-        note = "" if iterative else ("direct: no iterative choice of ours converges yet" if good else why.split(". ")[0][:140])
+        note = (
+            ""
+            if iterative
+            else ("direct: no iterative choice of ours converges yet" if good else why.split(". ")[0][:140])
+        )
         lines.append(
             f"| {name} | {group} | {S.shape[0]} | {S.nnz} | `{options}` | {its} | {seconds:.2f} | {residual:.1e} | {reason} | {note} |"
         )

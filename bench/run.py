@@ -1,0 +1,295 @@
+"""Compares with STREAM and the peers found, interleaved; keeps the raw runs and prints the ratios.
+
+    make bench                                # or: python bench/run.py [--n 128] [--rounds 3]
+    AMGCL_ROOT=/path/to/amgcl make bench      # peers that are headers are found by a variable
+
+Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, PETSc where pkg-config finds it.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np  # noqa: E402
+import scipy.sparse as sp  # noqa: E402
+import scipy.sparse.linalg as spla  # noqa: E402
+
+import asterism as am  # noqa: E402
+from asterism import _core  # noqa: E402
+from asterism.cli.bench import spmv_case  # noqa: E402
+from asterism.machine import _cpu_name  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+OURS_ON_RANKS = """
+import json, sys, numpy as np, asterism as am
+from mpi4py import MPI
+c = MPI.COMM_WORLD
+n = int(sys.argv[1])
+A = am.gallery.poisson((n, n, n), c); b = np.ones(A.local_shape[0])
+s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8); s.solve(b)
+if c.rank == 0: print(json.dumps({"setup": s.info.setup_seconds, "solve": s.info.solve_seconds, "iterations": s.info.iterations, "memory_bytes": s.info.memory_bytes}))
+"""
+
+
+def build_peer(source: Path, flags: list[str], compiler: str) -> Path | None:
+    out = Path(tempfile.gettempdir()) / f"asterism-bench-{source.stem}"
+    done = subprocess.run(
+        [compiler, "-O3", "-march=native", str(source), *flags, "-o", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        print(f"({source.name} does not build: {done.stderr.splitlines()[0] if done.stderr else '?'})", file=sys.stderr)
+        return None
+    return out
+
+
+def json_line(command: list[str]) -> dict:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    for line in reversed(done.stdout.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    raise RuntimeError(f"{command[0]}: {done.stderr[-300:]}")
+
+
+def mpiexec(n: int) -> list[str]:
+    for p in ("OMPI", "PRTE"):
+        os.environ[f"{p}_ALLOW_RUN_AS_ROOT"] = os.environ[f"{p}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    beside = Path(sys.executable).parent / "mpiexec"
+    return [str(beside) if beside.exists() else "mpiexec", "-n", str(n)]
+
+
+def triad() -> float:
+    return 24 * 16e6 / statistics.median(_core.stream_triad(16_000_000, 5)) / 1e9
+
+
+def amg(n: int, rounds: int) -> dict:
+    """CG + AMG, Poisson n^3, rtol 1e-8 on the true residual: set-up + solve, seconds."""
+    runs: dict[str, list[dict]] = {}
+    root = os.environ.get("AMGCL_ROOT")
+    amgcl = (
+        build_peer(HERE / "peers" / "amgcl_poisson.cpp", ["-fopenmp", "-DNDEBUG", f"-I{root}"], "g++") if root else None
+    )
+    petsc = None
+    if shutil.which("pkg-config"):
+        flags = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", "PETSc"], capture_output=True, text=True, check=False
+        )
+        if flags.returncode == 0:
+            petsc = build_peer(
+                HERE / "peers" / "petsc_poisson.c", flags.stdout.split(), shutil.which("mpicc.openmpi") or "mpicc"
+            )
+    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
+        script.write(OURS_ON_RANKS)
+    streams = []
+    for _ in range(rounds):
+        streams.append(triad())
+        A = am.gallery.poisson((n, n, n))
+        s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
+        s.solve(np.ones(n**3))
+        i = s.info
+        runs.setdefault("asterism, 1 rank x 1 thread", []).append(
+            {
+                "setup": i.setup_seconds,
+                "solve": i.solve_seconds,
+                "iterations": i.iterations,
+                "memory_bytes": i.memory_bytes,
+            }
+        )
+        view = s.view()
+        del s
+        runs.setdefault("asterism, 2 ranks x 1 thread", []).append(
+            json_line([*mpiexec(2), sys.executable, script.name, str(n)])
+        )
+        if amgcl:
+            for threads in (1, 2):
+                os.environ["OMP_NUM_THREADS"] = str(threads)
+                r = json_line([str(amgcl), str(n), "1"])
+                runs.setdefault(f"amgcl, 1 rank x {threads} thread(s)", []).append(
+                    {"setup": r["setup"][0], "solve": r["solve"][0], "iterations": r["iterations"]}
+                )
+            os.environ["OMP_NUM_THREADS"] = "1"
+        if petsc:
+            r = json_line([str(petsc), "-n", str(n)])
+            runs.setdefault(f"{r['peer']} gamg, 1 rank", []).append(
+                {"setup": r["setup"][0], "solve": r["solve"][0], "iterations": r["iterations"], "spmv": r["spmv"]}
+            )
+        try:
+            import pyamg
+
+            S = A.to_scipy().tocsr()
+            S.indptr, S.indices = S.indptr.astype(np.int32), S.indices.astype(np.int32)
+            t0 = time.perf_counter()
+            ml = pyamg.smoothed_aggregation_solver(sp.csr_matrix(S), max_coarse=500)
+            t1 = time.perf_counter()
+            res: list[float] = []
+            ml.solve(np.ones(n**3), tol=1e-8, accel="cg", residuals=res)
+            runs.setdefault(f"pyamg {pyamg.__version__}, 1 rank", []).append(
+                {"setup": t1 - t0, "solve": time.perf_counter() - t1, "iterations": len(res) - 1}
+            )
+            del ml, S
+        except ImportError:
+            pass
+    os.unlink(script.name)
+    return {"bench": "amg", "n": n, "triad_GB_per_s_1_thread": streams, "runs": runs, "levels": view}
+
+
+def spmv(n: int, rounds: int) -> dict:
+    """Products by the bytes that plain CSR must move, against the triad of the same run, and SciPy."""
+    rng = np.random.default_rng(0)
+    cases = {}
+    A = am.gallery.poisson((n, n, n))
+    S = A.to_scipy().tocsr()
+    S.data = S.data * (1 + 0.1 * rng.random(S.nnz))
+    cases[f"poisson {n}^3, perturbed values"] = S
+    perm = rng.permutation(S.shape[0])
+    cases["the same, randomly permuted"] = S[perm][:, perm].tocsr()
+    data = os.environ.get("ASTERISM_DATA")
+    if data:
+        import scipy.io
+
+        for name in ("bcsstk16", "G2_circuit", "memplus", "cage10"):
+            cases[name] = scipy.io.mmread(Path(data) / f"{name}.mtx.gz").tocsr()
+    out = {}
+    for name, M in cases.items():
+        M = sp.csr_array(M)
+        M.sort_indices()
+        ours = spmv_case(am.Matrix.from_scipy(M), max(3, rounds))
+        M.indptr, M.indices = M.indptr.astype(np.int32), M.indices.astype(np.int32)
+        x = rng.standard_normal(M.shape[1])
+        M @ x
+        times = []
+        inner = max(1, int(0.02 / statistics.median(ours["seconds"])))
+        for _ in range(max(3, rounds)):
+            t0 = time.perf_counter()
+            for _ in range(inner):
+                M @ x
+            times.append((time.perf_counter() - t0) / inner)
+        ours["scipy_seconds"] = times
+        ours["scipy_over_ours"] = statistics.median(times) / statistics.median(ours["seconds"])
+        out[name] = ours
+    return {"bench": "spmv", "cases": out}
+
+
+def cg_jacobi(n: int, rounds: int) -> dict:
+    """One CG + Jacobi iteration against (A once + the fewest vector passes) / triad: 12 n values."""
+    A = am.gallery.poisson((n, n, n))
+    b = np.ones(n**3)
+    ours, streams, scipys = [], [], []
+    S = A.to_scipy().tocsr()
+    its = 60
+    for _ in range(rounds):
+        streams.append(triad())
+        s = am.Solver(A, ksp="cg", pc="jacobi", rtol=1e-30, maxiter=its)
+        s.solve(b, raise_on_failure=False)
+        ours.append(s.info.solve_seconds / s.info.iterations)
+        t0 = time.perf_counter()
+        spla.cg(S, b, rtol=1e-30, maxiter=its, M=sp.diags_array(np.full(n**3, 1 / 6.0)))
+        scipys.append((time.perf_counter() - t0) / its)
+    least = 12.0 * A.nnz + 8.0 * 12 * n**3
+    limit = least / (statistics.median(streams) * 1e9)
+    return {
+        "bench": "cg_jacobi",
+        "n": n,
+        "seconds_per_iteration": ours,
+        "scipy": scipys,
+        "limit": limit,
+        "over_limit": statistics.median(ours) / limit,
+        "triad": streams,
+    }
+
+
+def profiling(rounds: int) -> dict:
+    """Events on against off: time of 20 CG + AMG iterations."""
+    out = {}
+    for n in (32, 128):
+        A = am.gallery.poisson((n, n, n))
+        s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-30, maxiter=20 if n > 64 else 200)
+        b = np.ones(n**3)
+        times: dict[bool, list[float]] = {True: [], False: []}
+        s.solve(b, raise_on_failure=False)
+        for _ in range(3 * rounds):
+            for on in (True, False):
+                _core.profile_enable(on)
+                s.solve(b, raise_on_failure=False)
+                times[on].append(s.info.solve_seconds)
+        _core.profile_enable(True)
+        out[str(n)] = {
+            "on": times[True],
+            "off": times[False],
+            "ratio": statistics.median(times[True]) / statistics.median(times[False]),
+        }
+    return {"bench": "profiling", "cases": out}
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--n", type=int, default=128)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling"])
+    args = p.parse_args()
+    _core.set_team_size(1)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    context = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": commit,
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "compiler": _core.build_info()["compiler"],
+        "python": platform.python_version(),
+    }
+    folder = HERE / "results"
+    folder.mkdir(exist_ok=True)
+    for name, f in (
+        ("spmv", lambda: spmv(args.n, args.rounds)),
+        ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
+        ("profiling", lambda: profiling(args.rounds)),
+        ("amg", lambda: amg(args.n, args.rounds)),
+    ):
+        if args.only and args.only != name:
+            continue
+        r = {**context, **f()}
+        (folder / f"{name}.json").write_text(json.dumps(r, indent=1))
+        show(r)
+    return 0
+
+
+def show(r: dict) -> None:
+    if r["bench"] == "spmv":
+        for name, c in r["cases"].items():
+            print(
+                f"spmv  {name:34s} {c['storage']:12s} {c['GB_per_s']:6.1f} GB/s = {c['fraction_of_triad']:.2f} of the triad; SciPy takes {c['scipy_over_ours']:.2f} times as long  (1 rank x 1 thread)"
+            )
+    elif r["bench"] == "cg_jacobi":
+        print(
+            f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
+        )
+    elif r["bench"] == "profiling":
+        for n, c in r["cases"].items():
+            print(f"profiling on / off, {n}^3: {c['ratio']:.4f}")
+    else:
+        total = {k: statistics.median([x["setup"] + x["solve"] for x in v]) for k, v in r["runs"].items()}
+        base = total["asterism, 1 rank x 1 thread"]
+        for k, v in r["runs"].items():
+            print(
+                f"amg {r['n']}^3  {k:32s} set-up {statistics.median([x['setup'] for x in v]):.2f} + solve {statistics.median([x['solve'] for x in v]):.2f} s, {v[0]['iterations']} iterations; ours (1 x 1) takes {base / total[k]:.2f} of it"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
