@@ -27,16 +27,23 @@ Inspection inspect(Matrix const& A) {
                              {O.row_offsets(), O.column_indices(), O.template entries<T>()}};
       for (std::size_t r = 0; r < std::size_t(D.rows); ++r) {
         bool any = false;
+        real_t<T> not_finite = 0;  // 0 times NaN or infinity is NaN: no branch for each entry
         T diagonal(0);
-        for (auto const& [ptr, col, val] : views) {
-          for (auto p = std::size_t(ptr[r]); p < std::size_t(ptr[r + 1]); ++p) {
-            ASTERISM_REQUIRE(std::isfinite(double(real(val[p]))) && std::isfinite(double(imag(val[p]))), value,
-                             "the matrix has the entry {} in row {}. Look for a division by zero or an overflow where it is assembled.",
-                             std::isnan(double(real(val[p]))) ? "NaN" : "infinity", first_row + std::int64_t(r));
-            any = any || val[p] != T(0);
-            if (&ptr == &views[0].ptr && std::size_t(col[p]) == r) diagonal = val[p];
+        for (auto const& view : views) {
+          bool const own = &view == &views[0];
+          auto const* const col = view.col.data();
+          auto const* const val = view.val.data();
+          for (auto p = view.ptr[r], end = view.ptr[r + 1]; p < end; ++p) {
+            T const v = val[p];
+            not_finite += real(v) * 0 + imag(v) * 0;
+            any = any | !(v == T(0));
+            diagonal = own & (std::size_t(col[p]) == r) ? v : diagonal;
           }
         }
+        ASTERISM_REQUIRE(not_finite == 0, value,
+                         "the matrix has an entry that is NaN or infinite in row {}. Look for a division by zero or an overflow where "
+                         "it is assembled.",
+                         first_row + std::int64_t(r));
         ASTERISM_REQUIRE(any, value,
                          "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put "
                          "1 on its diagonal.",

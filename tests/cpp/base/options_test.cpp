@@ -75,7 +75,9 @@ TEST(Profile, NestedEventsShareTime) {
     profile::count_message(2, 16);
   }
   for (auto const& s : profile::snapshot()) {
-    if (s.name == "test-outer") EXPECT_LE(s.self_seconds, s.seconds);
+    if (s.name == "test-outer") {
+      EXPECT_LE(s.self_seconds, s.seconds);
+    }
     if (s.name == "test-inner") {
       EXPECT_EQ(s.calls, 1);
       EXPECT_EQ(s.bytes, 100);

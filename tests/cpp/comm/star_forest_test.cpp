@@ -121,7 +121,9 @@ TEST(StarForest, BadInputIsAnErrorOnAllRanks) {
     FAIL() << "no error";
   } catch (Error const& e) {
     EXPECT_NE(std::string(e.what()).find("root 99 of rank 0, which has 1 roots"), std::string::npos) << e.what();
-    if (c.size() > 1) EXPECT_EQ(std::string(e.what()).find("rank " + std::to_string(guilty)), 0u) << e.what();
+    if (c.size() > 1) {
+      EXPECT_EQ(std::string(e.what()).find("rank " + std::to_string(guilty)), 0u) << e.what();
+    }
   }
 }
 

@@ -205,9 +205,18 @@ class Amg final : public Preconditioner {
       level.smoother = {o.smoother, o.steps, weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial), radius / 8,
                         radius};
       if (!polynomial && o.weights == "spai0") {
-        // unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2
-        double const reach = amg::spectral_radius(rows, layout, &level.smoother.weights);
-        if (reach > 1.9) scale(4.0 / 3 / reach, level.smoother.weights);
+        // unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2. It reaches no further
+        // than max(w_i a_ii) times that of D^-1 A.
+        double reach = 0;
+        auto const diagonal = A.diagonal();
+        auto const* d = diagonal.data().template as<T>();
+        with_dtype(dtype_, [&](auto tag) {
+          using S = typename decltype(tag)::type;
+          auto const w = level.smoother.weights.template host<S>();
+          for (std::size_t i = 0; i < w.size(); ++i) reach = std::max(reach, double(magnitude(w[i])) * double(magnitude(d[i])));
+        });
+        reach = comm.max(reach) * radius;
+        if (reach > 1.9) scale(1.8 / reach, level.smoother.weights);
       }
       if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
         sizes_.back().storage = std::string(level.A.storage_name());

@@ -23,9 +23,9 @@ template <class T>
 Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& graph, Aggregates const& aggregates, Tentative<T> const& P0,
                               std::int64_t block_size, double omega, Layout const& coarse);
 
-/// An upper bound or a close estimate of the spectral radius of D^-1 A (or of diag(weights) A), the same bits on any number of ranks:
+/// An upper bound or a close estimate of the spectral radius of D^-1 A, the same bits on any number of ranks:
 /// the largest row sum if that is sharp (at most 2.2), else a few Lanczos steps with exact sums.
 template <class T>
-double spectral_radius(Rows<T> const& A, Layout const& layout, la::Vector const* weights = nullptr);
+double spectral_radius(Rows<T> const& A, Layout const& layout);
 
 }  // namespace asterism::precond::amg

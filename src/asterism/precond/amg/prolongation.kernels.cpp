@@ -357,7 +357,7 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
 }
 
 template <class T>
-double spectral_radius(Rows<T> const& A, Layout const& layout, la::Vector const* weights) {
+double spectral_radius(Rows<T> const& A, Layout const& layout) {
   static int const event = profile::event("AMGSpectralRadius");
   profile::Scope const scope(event);
   i32 const below = A.map.below, n = A.count;
@@ -368,20 +368,14 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, la::Vector const*
   auto const* const ap = A.ptr.data();
   auto const* const ac = A.col.data();
   auto const* const av = A.val.data();
-  Buffer<T> given;
-  if (weights) {
-    given = Buffer<T>(std::max(n, 1));
-    auto wide = la::Vector::wrap(layout, dtype_v<T>, 1, given.array());
-    copy(*weights, wide);
-  }
-  device::parallel_for(q, n, [=, w = given.data(), inv = inverse.data(), sums = row_sum.data()](i64 i) {
+  device::parallel_for(q, n, [=, inv = inverse.data(), sums = row_sum.data()](i64 i) {
     double sum = 0;
     T d(0);
     for (auto p = ap[i]; p < ap[i + 1]; ++p) {
       sum += double(magnitude(av[p]));
       if (ac[p] == i + below) d = av[p];
     }
-    inv[i] = w ? w[i] : d == T(0) ? T(0) : T(1) / d;
+    inv[i] = d == T(0) ? T(0) : T(1) / d;
     sums[i] = sum * double(magnitude(inv[i]));
   });
   double bound = 0;
@@ -458,7 +452,7 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, la::Vector const*
   template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*);                        \
   template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, \
                                          Layout const&);                                                                        \
-  template double spectral_radius(Rows<T> const&, Layout const&, la::Vector const*);
+  template double spectral_radius(Rows<T> const&, Layout const&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE

@@ -311,9 +311,10 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
         for (auto s = b; s < e; ++s) {
           auto& piece = pieces[std::size_t(s)];
           i32 const first = cut(s), last = cut(s + 1);
-          // Gustavson: `place` says where a column stands in the row at hand
-          Buffer<i32> const place_of(B.map.size() + 1, -1);
-          i32* const ASTERISM_RESTRICT place = place_of.data();
+          // Gustavson: `place` says where a column stands in the piece; smaller than this row's start: not yet.
+          // Without branches: whether a column is new is a coin toss for the predictor.
+          Buffer<i64> const place_of(B.map.size() + 1, i64(-1));
+          i64* const ASTERISM_RESTRICT place = place_of.data();
           auto const* const ASTERISM_RESTRICT ap = A.ptr.data();
           auto const* const ASTERISM_RESTRICT ac = A.col.data();
           auto const* const ASTERISM_RESTRICT av = A.val.data();
@@ -323,29 +324,32 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
           std::vector<std::pair<i32, T>> order;
           piece.reserve((ap[last] - ap[first]) + (ap[last] - ap[first]) / 4 + 1024);
           for (i32 i = first; i < last; ++i) {
-            i64 most = 0;
+            i64 most = 1;
             for (auto p = ap[i]; p < ap[i + 1]; ++p) most += bp[ac[p] + 1] - bp[ac[p]];
             if (piece.size + most > piece.col.size()) piece.reserve(piece.size + most);
-            i32* const ASTERISM_RESTRICT columns = piece.col.data() + piece.size;
-            T* const ASTERISM_RESTRICT values = piece.val.data() + piece.size;
-            i32 n = 0;
+            i32* const ASTERISM_RESTRICT all_columns = piece.col.data();
+            T* const ASTERISM_RESTRICT all_values = piece.val.data();
+            i64 const start = piece.size;
+            i64 end = start;
             for (auto p = ap[i]; p < ap[i + 1]; ++p) {
               i32 const k = ac[p];
               T const a = av[p];
-              auto const end = bp[k + 1];
-              for (auto r = bp[k]; r < end; ++r) {
+              auto const stop = bp[k + 1];
+              for (auto r = bp[k]; r < stop; ++r) {
                 i32 const c = bc[r];
-                i32 const at = place[c];
-                if (at < 0) {
-                  place[c] = n;
-                  columns[n] = c;
-                  values[n++] = a * bv[r];
-                } else {
-                  values[at] += a * bv[r];
-                }
+                i64 const known = place[c];
+                bool const fresh = known < start;
+                i64 const at = fresh ? end : known;
+                end += fresh;
+                place[c] = at;
+                all_columns[at] = c;
+                T const old = all_values[at];
+                all_values[at] = (fresh ? T(0) : old) + a * bv[r];
               }
             }
-            for (i32 l = 0; l < n; ++l) place[columns[l]] = -1;
+            auto const n = i32(end - start);
+            i32* const columns = all_columns + start;
+            T* const values = all_values + start;
             C.ptr[i + 1] = n;
             if (sorted) {
               order.resize(std::size_t(n));
