@@ -80,8 +80,15 @@ def amg(n: int, rounds: int) -> dict:
     """CG + AMG, Poisson n^3, rtol 1e-8 on the true residual: set-up + solve, seconds."""
     runs: dict[str, list[dict]] = {}
     root = os.environ.get("AMGCL_ROOT")
+    old = (
+        ["-DAMGCL_BOOST_TUPLE"]
+        if root and "boost::tuple" in (Path(root) / "amgcl/adapter/crs_tuple.hpp").read_text()
+        else []
+    )
     amgcl = (
-        build_peer(HERE / "peers" / "amgcl_poisson.cpp", ["-fopenmp", "-DNDEBUG", f"-I{root}"], "g++") if root else None
+        build_peer(HERE / "peers" / "amgcl_poisson.cpp", ["-fopenmp", "-DNDEBUG", f"-I{root}", *old], "g++")
+        if root
+        else None
     )
     petsc = None
     if shutil.which("pkg-config"):

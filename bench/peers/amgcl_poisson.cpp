@@ -1,5 +1,13 @@
 // Peer: AMGCL's smoothed aggregation + SPAI-0 under CG on the 7-point Poisson matrix, through its public
 // headers. Built by bench/run.py where AMGCL_ROOT names a checkout; prints one JSON line.
+#if defined(AMGCL_BOOST_TUPLE)  // releases up to 1.0 take Boost's tuples
+#include <boost/range.hpp>
+#include <boost/tuple/tuple.hpp>
+using boost::tie;
+#else
+#include <tuple>
+using std::tie;
+#endif
 #include <amgcl/adapter/crs_tuple.hpp>
 #include <amgcl/amg.hpp>
 #include <amgcl/backend/builtin.hpp>
@@ -46,11 +54,11 @@ int main(int argc, char** argv) {
   double error = 0;
   for (int r = 0; r < repeats; ++r) {
     double const t0 = now();
-    Solver solve(std::tie(rows, ptr, col, val), prm);
+    Solver solve(tie(rows, ptr, col, val), prm);
     double const t1 = now();
     std::vector<double> b(std::size_t(rows), 1.0), x(std::size_t(rows), 0.0);
     double const t2 = now();
-    std::tie(its, error) = solve(b, x);
+    tie(its, error) = solve(b, x);
     solves.push_back(now() - t2);
     std::printf("%s%.4f", r ? ", " : "", t1 - t0);
   }

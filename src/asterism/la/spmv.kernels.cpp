@@ -30,23 +30,21 @@ void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T cons
   }
 }
 
+// Four sums keep the adds from waiting for each other. No gathers: on the CPUs measured, vector gathers of x
+// are slower than four scalar loads.
 template <class T>
-inline T long_row(i64 begin, i64 end, CsrRows<T> const& a, T const* x) {
-  if constexpr (is_complex_v<T>) {
-    T s0(0), s1(0);
-    i64 p = begin;
-    for (; p + 1 < end; p += 2) {
-      s0 += a.values[p] * x[a.columns[p]];
-      s1 += a.values[p + 1] * x[a.columns[p + 1]];
-    }
-    if (p < end) s0 += a.values[p] * x[a.columns[p]];
-    return s0 + s1;
-  } else {
-    T s = 0;
-#pragma omp simd reduction(+ : s)
-    for (i64 p = begin; p < end; ++p) s += a.values[p] * x[a.columns[p]];
-    return s;
+inline T long_row(i64 begin, i64 end, T const* ASTERISM_RESTRICT values, std::int32_t const* ASTERISM_RESTRICT columns,
+                  T const* ASTERISM_RESTRICT x) {
+  T s0(0), s1(0), s2(0), s3(0);
+  i64 p = begin;
+  for (; p + 3 < end; p += 4) {
+    s0 += values[p] * x[columns[p]];
+    s1 += values[p + 1] * x[columns[p + 1]];
+    s2 += values[p + 2] * x[columns[p + 2]];
+    s3 += values[p + 3] * x[columns[p + 3]];
   }
+  for (; p < end; ++p) s0 += values[p] * x[columns[p]];
+  return (s0 + s1) + (s2 + s3);
 }
 
 template <Epilogue E, class T>
@@ -54,8 +52,8 @@ void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, 
   for (std::int32_t i = run.first; i < run.end; ++i) {
     auto const begin = a.offsets[i], end = a.offsets[i + 1];
     T s(0);
-    if (end - begin >= 24) {
-      s = long_row(begin, end, a, x);
+    if (end - begin >= 12) {
+      s = long_row(begin, end, a.values, a.columns, x);
     } else {
       for (auto p = begin; p < end; ++p) s += a.values[p] * x[a.columns[p]];
     }

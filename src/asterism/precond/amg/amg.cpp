@@ -216,7 +216,7 @@ class Amg final : public Preconditioner {
           for (std::size_t i = 0; i < w.size(); ++i) reach = std::max(reach, double(magnitude(w[i])) * double(magnitude(d[i])));
         });
         reach = comm.max(reach) * radius;
-        if (reach > 1.9) scale(1.8 / reach, level.smoother.weights);
+        if (reach > 1.9) scale(1.9 / reach, level.smoother.weights);
       }
       if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
         sizes_.back().storage = std::string(level.A.storage_name());
