@@ -185,3 +185,17 @@ def test_info_has_no_truth_value():
     _, info = am.solve(am.gallery.poisson((5, 5)), np.ones(25))
     with pytest.raises(TypeError, match="info.converged"):
         bool(info)
+
+
+def test_known_options_without_effect_are_said(caplog):
+    with caplog.at_level("WARNING", logger="asterism"):
+        am.Solver(am.gallery.poisson((5, 5)), {"ksp_gmres_restart": 9}, ksp="cg", pc="jacobi")
+    assert "option -ksp_gmres_restart (options) has no effect: neither cg nor jacobi reads it" in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shuffle_queue_changes_no_bit(rng, seed):
+    A, b = am.gallery.poisson((14, 15)), rng.standard_normal(210)
+    x, info = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-9, pc_amg_coarse_size=20)
+    y, again = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-9, pc_amg_coarse_size=20, queue="shuffle", queue_seed=seed)
+    assert (x == y).all() and again.iterations == info.iterations and again.host_waits > 0

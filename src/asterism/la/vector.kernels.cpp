@@ -183,6 +183,11 @@ ASTERISM_FN std::uint64_t mixed(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 ASTERISM_FN double uniform(std::uint64_t bits) { return double(bits >> 11) * 0x1.0p-52 - 1.0; }
+template <class T>
+ASTERISM_FN T hashed_value(std::uint64_t h) {
+  if constexpr (is_complex_v<T>) return T(real_t<T>(uniform(h)), real_t<T>(uniform(mixed(h))));
+  else return T(uniform(h));
+}
 }  // namespace
 
 template <class T>
@@ -191,8 +196,7 @@ void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
     for (i64 row = begin; row < end; ++row)
       for (i64 j = 0; j < k; ++j) {
         std::uint64_t const h = mixed(std::uint64_t(first_row + row) * 2654435761ull + std::uint64_t(j) + (seed << 32));
-        if constexpr (is_complex_v<T>) x[row * k + j] = T(real_t<T>(uniform(h)), real_t<T>(uniform(mixed(h))));
-        else x[row * k + j] = T(uniform(h));
+        x[row * k + j] = hashed_value<T>(h);
       }
   });
 }

@@ -34,6 +34,7 @@ OptionTable const& method_table() {
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
                     "project the constant vector out; auto: if A times it vanishes"),
       choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
+      integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
       flag_option("ksp_converged_reason", false, "print why the solve ended"),
@@ -67,22 +68,21 @@ class WithoutConstants final : public la::Operator {
   std::string describe() const override { return inner_.describe(); }
 
   static double remove_mean(Vector const& ones, Vector& y) {
-    double worst = 0;
-    for (std::int64_t j = 0; j < y.columns(); ++j) (void)j;
-    if (y.columns() == 1) {
-      Scalar const mean = dot(ones, y) / double(std::max<std::int64_t>(y.global_size(), 1));
-      axpy(-mean, ones, y);
-      worst = std::abs(mean.value());
-    } else {
-      fail(ErrorKind::unsupported, "several right-hand sides with a null space are not offered at once; solve them one by one.");
-    }
-    return worst;
+    Scalar const mean = dot(ones, y) / double(std::max<std::int64_t>(y.global_size(), 1));
+    axpy(-mean, ones, y);
+    return std::abs(mean.value());
   }
 
  private:
   la::Operator const& inner_;
   Vector const& ones_;
 };
+
+std::int64_t host_waits(device::Context const& ctx) {
+  std::int64_t n = 0;
+  for (auto const& w : ctx.waits()) n += w.count;
+  return n;
+}
 
 std::vector<double> column_norms(Vector const& v) {
   std::vector<double> out;
@@ -125,6 +125,10 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   rule_ = {r.real("ksp_rtol"), r.real("ksp_atol"), r.real("ksp_divtol"), r.integer("ksp_max_it")};
   bool const look = r.text("ksp_check_input") == "true";
   auto const null_space = r.text("ksp_null_space");
+  max_resumes_ = r.integer("ksp_max_resumes");
+  if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
+  // what the layer above prints; read here so that explain() shows it
+  for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(A_);
   else inspection_.hermitian = inspection_.positive_diagonal = true;
   if (null_space != "auto") inspection_.constant_null_space = null_space == "constant";
@@ -150,6 +154,12 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
          type, preconditioner_->describe());
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
+  for (auto const& name : options_.names()) {
+    bool const read = std::any_of(record_.begin(), record_.end(), [&](auto const& e) { return e.name == name; });
+    if (!read && !(name == prefix_ + "queue_seed") && comm.rank() == 0)
+      log::warning("option -{} ({}) has no effect: neither {} nor {} reads it.", name, options_.find(name)->origin, method_name_,
+                   preconditioner_->describe());
+  }
   setup_seconds_ = profile::now() - start;
 }
 
@@ -157,9 +167,7 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
   auto r = config.reader(preconditioner_table());
   auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
   auto precision = r.text("pc_dtype");
-  if (type == "auto") {
-    type = inspection_.hermitian && inspection_.positive_diagonal ? "amg" : inspection_.zero_diagonals ? "ilu" : "ilu";
-  }
+  if (type == "auto") type = inspection_.hermitian && inspection_.positive_diagonal ? "amg" : "ilu";
   // AMG casts its levels itself, after a set-up in full precision
   bool const casts_itself = type == "amg" || type == "gamg";
   auto const low = precision == "float32" && real_of(A.dtype()) == Dtype::float64 && !casts_itself;
@@ -180,6 +188,14 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
     fail(ErrorKind::value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.", bad, first);
   if (auto const bad = count_not_finite(x, &first); bad > 0)
     fail(ErrorKind::value, "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", bad, first);
+
+  if (!ctx_.runs_inline() && b.context().runs_inline()) {  // the same memory, worked on through the queue
+    auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
+    auto xq = on_queue(x);
+    auto info = solve(on_queue(b), xq);
+    ctx_.wait("end of solve");
+    return info;
+  }
 
   bool const projects = inspection_.constant_null_space && inspection_.hermitian;
   if (b.columns() == 1 || (method_->blocks_columns() && !projects)) return solve_columns(b, x);
@@ -229,12 +245,10 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
   static int const event = profile::event("KSPSolve");
   profile::Scope const scope(event);
   double const start = profile::now();
+  auto const waits_before = host_waits(x.context());
   SolveInfo info;
   info.notes = notes_;
   info.setup_seconds = setup_seconds_;
-  std::vector<EffectiveOption> scratch;
-  auto r = OptionReader(options_, prefix_, method_table(), scratch);
-  auto const max_resumes = r.integer("ksp_max_resumes");
 
   Vector b = b_given;
   std::unique_ptr<la::Operator> projected;
@@ -282,7 +296,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
       if (!previous.empty()) progress = progress || t < 0.5 * previous[j];
     }
     if (!krylov::converged(monitor.reason()) || !missed) break;
-    if (!progress || info.resumes >= max_resumes || monitor.iterations() >= rule_.max_it) {
+    if (!progress || info.resumes >= max_resumes_ || monitor.iterations() >= rule_.max_it) {
       std::size_t worst = 0;
       for (std::size_t j = 1; j < info.true_residual.size(); ++j)
         if (info.true_residual[j] / std::max(monitor.targets()[j], 1e-300) >
@@ -305,7 +319,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
   info.iterations = monitor.iterations();
   info.residual_norms = monitor.history();
   info.memory_bytes = A_.memory_bytes() + preconditioner_->memory_bytes();
-  for (auto const& w : x.context().waits()) info.host_waits += w.count;
+  info.host_waits = host_waits(x.context()) - waits_before;
   if (!info.converged) explain_failure(info, monitor.reason());
   info.solve_seconds = profile::now() - start;
   return info;

@@ -68,6 +68,8 @@ class Solver {
   std::string method_name_;
   precond::PreconditionerPtr preconditioner_;
   krylov::StopRule rule_;
+  std::int64_t max_resumes_ = 0;
+  device::Context ctx_;
   krylov::Watcher watcher_;
   double setup_seconds_ = 0;
 };
