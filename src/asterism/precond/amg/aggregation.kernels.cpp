@@ -202,20 +202,26 @@ Aggregates aggregate(NodeGraph const& g) {
   };
   share_active();
 
-  // first set: the roots and all their neighbours
-  independent_set(g, active.data(), T, 0);
-  device::parallel_for(q, n, [&](i64 v) {
-    if (T[v + below] == in_set) {
-      root[v + below] = g.map.begin + v;
-      return;
-    }
-    for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
-      if (T[g.col[p]] == in_set) {
-        root[v + below] = g.map.global(g.col[p]);
+  // a root of the set and its active neighbours, become an aggregate
+  auto const join_roots = [&] {
+    device::parallel_for(q, n, [&](i64 v) {
+      if (!active[v + below]) return;
+      if (T[v + below] == in_set) {
+        root[v + below] = g.map.begin + v;
         return;
       }
-  });
-  g.halo.update(root.data());
+      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
+        if (T[g.col[p]] == in_set) {
+          root[v + below] = g.map.global(g.col[p]);
+          return;
+        }
+    });
+    g.halo.update(root.data());
+  };
+
+  // first set
+  independent_set(g, active.data(), T, 0);
+  join_roots();
 
   // second set, among the nodes two steps from a root: alone they would make the aggregates too large
   for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
@@ -229,19 +235,7 @@ Aggregates aggregate(NodeGraph const& g) {
       if (free < 2 || 2 * free < g.ptr[v + 1] - g.ptr[v]) T[v + below] = out_of_set;
     }
   g.halo.update(T.data());
-  device::parallel_for(q, n, [&](i64 v) {
-    if (!active[v + below]) return;
-    if (T[v + below] == in_set) {
-      root[v + below] = g.map.begin + v;
-      return;
-    }
-    for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
-      if (T[g.col[p]] == in_set) {
-        root[v + below] = g.map.global(g.col[p]);
-        return;
-      }
-  });
-  g.halo.update(root.data());
+  join_roots();
 
   // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without
   // an aggregate (an unsymmetric pattern) becomes its own
