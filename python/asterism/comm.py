@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import CommError, OptionError
+from .errors import AsterismError, CommError, ConvergenceError, OptionError, ShapeError
 
 __all__ = ["StarForest", "as_communicator"]
 
@@ -58,7 +58,11 @@ def _install_abort_hook(MPI: Any) -> None:
 
     def hook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
         # an error that all ranks agreed on is printed once
-        agreed = getattr(value, "agreed", False) or type(value).__module__.startswith("asterism")
+        # (it begins with "rank r:"; options and convergence are the same everywhere). Any other error may be
+        # this rank's alone, also one of ours, e.g. a wrong shape in A @ x: the others would wait for ever.
+        agreed = isinstance(value, (ConvergenceError, OptionError)) or (
+            isinstance(value, AsterismError) and str(value).startswith("rank ")
+        )
         if MPI.COMM_WORLD.Get_rank() == 0 or not agreed:
             previous(kind, value, trace)
         sys.stderr.flush()
@@ -154,14 +158,14 @@ class StarForest:
         if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
             raise InputTypeError(what, array)
         if array.ndim not in (1, 2) or array.shape[0] < rows:
-            raise OptionError(f"{what} has shape {array.shape}, but {rows} rows are needed.")
+            raise ShapeError(f"{what} has shape {array.shape}, but {rows} rows are needed.")
         return int(array.shape[1]) if array.ndim == 2 else 1
 
     def bcast(self, rootdata: NDArray[Any], leafdata: NDArray[Any]) -> None:
         """``leafdata[l] = rootdata[r]`` for every edge; (n) or (n, k). Collective."""
         k = self._check(rootdata, self.nroots, "rootdata")
         if self._check(leafdata, self._sf.leaf_space, "leafdata") != k or rootdata.dtype != leafdata.dtype:
-            raise OptionError(
+            raise ShapeError(
                 f"rootdata and leafdata differ: {rootdata.shape} {rootdata.dtype}, {leafdata.shape} {leafdata.dtype}."
             )
         self._sf.bcast(rootdata, leafdata, k)
@@ -175,7 +179,7 @@ class StarForest:
             raise OptionError(f"reduce: op '{op}' is not one of replace, sum, max, min.")
         k = self._check(rootdata, self.nroots, "rootdata")
         if self._check(leafdata, self._sf.leaf_space, "leafdata") != k or rootdata.dtype != leafdata.dtype:
-            raise OptionError(
+            raise ShapeError(
                 f"rootdata and leafdata differ: {rootdata.shape} {rootdata.dtype}, {leafdata.shape} {leafdata.dtype}."
             )
         self._sf.reduce(leafdata, rootdata, k, op)

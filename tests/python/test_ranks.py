@@ -141,6 +141,12 @@ def test_an_uncaught_exception_ends_all_ranks(on_ranks):
     assert "mine alone" in out and "hung" not in out
 
 
+def test_a_wrong_shape_on_one_rank_ends_all_ranks(on_ranks):
+    script = "A = am.gallery.poisson((9, 9), comm)\nA @ np.ones(A.local_shape[1] + (rank == 1))\ncomm.Barrier()\n"
+    out = on_ranks(2, script, limit=40, expect=None)
+    assert "ShapeError" in out and "Timeout" not in out
+
+
 @pytest.mark.parametrize("n", [1, 3])
 def test_files_are_read_and_written_by_all(on_ranks, tmp_path, n):
     on_ranks(

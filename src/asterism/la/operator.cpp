@@ -20,10 +20,4 @@ std::pair<Scalar, Scalar> Operator::apply_and_dot(Vector const& x, Vector& y) co
   return {d[0], real_part(d[1])};
 }
 
-std::pair<Scalar, Scalar> Identity::apply_and_dot(Vector const& x, Vector& y) const {
-  copy(x, y);
-  auto const d = real_part(dot(x, x));
-  return {d, d};
-}
-
 }  // namespace asterism::la

@@ -32,21 +32,4 @@ class Operator {
   virtual std::string describe() const = 0;
 };
 
-/// y = x: the preconditioner of those who want none.
-class Identity final : public Operator {
- public:
-  Identity(Layout layout, Dtype dtype) : layout_(std::move(layout)), dtype_(dtype) {}
-  Layout const& range() const override { return layout_; }
-  Layout const& domain() const override { return layout_; }
-  Dtype dtype() const override { return dtype_; }
-  void apply(Vector const& x, Vector& y) const override { copy(x, y); }
-  void apply_transpose(Vector const& x, Vector& y, bool) const override { copy(x, y); }
-  std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override;
-  std::string describe() const override { return "none"; }
-
- private:
-  Layout layout_;
-  Dtype dtype_;
-};
-
 }  // namespace asterism::la

@@ -56,11 +56,6 @@ void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsign
   A.apply(x, y);
   A.residual(b, x, r);
   // all of x on every rank
-  auto const value = [](Vector const& v, std::int64_t row, std::int64_t j, std::uint64_t s) {
-    Vector one(Layout::from_offsets(comm::Communicator(), {0, v.global_size()}), v.dtype(), v.columns());
-    fill_hashed(one, s);
-    return to_complex(one.host<T>()[std::size_t(row * v.columns() + j)]);
-  };
   std::vector<std::complex<double>> full(std::size_t(rows * k), 0.0), transposed(std::size_t(cols * k), 0.0);
   std::vector<std::complex<double>> xs(std::size_t(cols * k)), bs(std::size_t(rows * k));
   {
@@ -71,7 +66,6 @@ void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsign
     for (std::size_t e = 0; e < xs.size(); ++e) xs[e] = to_complex(one.host<T>()[e]);
     for (std::size_t e = 0; e < bs.size(); ++e) bs[e] = to_complex(two.host<T>()[e]);
   }
-  (void)value;
   for (auto const& [ij, v] : dense)
     for (std::int64_t l = 0; l < k; ++l) {
       full[std::size_t(ij.first * k + l)] += v * xs[std::size_t(ij.second * k + l)];

@@ -1,5 +1,5 @@
-// Smoothed-aggregation multigrid: Vanek, Mandel, Brezina (1996). The hierarchy is the same, to the last
-// bit, on any number of ranks: see architecture.md.
+// Smoothed-aggregation multigrid: Vanek, Mandel, Brezina (1996). The set-up sums in an order that no
+// number of ranks changes: see architecture.md.
 #include <algorithm>
 #include <cmath>
 
