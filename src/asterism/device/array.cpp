@@ -1,7 +1,5 @@
 #include "asterism/device/array.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -14,22 +12,9 @@
 
 namespace asterism::device {
 
-Buffer::Buffer(std::size_t bytes) : bytes_(bytes), ours_(true) {
-  if (bytes == 0) return;
-  constexpr std::size_t huge = std::size_t(2) << 20;
-  // 2 MiB pages: sparse products read the source vector at random, and 4 KiB pages miss the TLB
-  bool const large = bytes >= 4 * huge;
-  std::size_t const align = large ? huge : 64;
-  std::size_t const rounded = (bytes + align - 1) / align * align;
-  ASTERISM_REQUIRE(rounded >= bytes, memory, "an array of {} bytes overflows the address space.", bytes);
-  data_ = std::aligned_alloc(align, rounded);
-  ASTERISM_REQUIRE(data_, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
-  if (large) madvise(data_, rounded, MADV_HUGEPAGE);
-}
+Buffer::Buffer(std::size_t bytes) : block_(host::allocate(bytes)), data_(block_.data), bytes_(bytes) {}
 
-Buffer::~Buffer() {
-  if (ours_) std::free(data_);
-}
+Buffer::~Buffer() { host::release(block_); }
 
 struct Context::Impl {
   struct Task {

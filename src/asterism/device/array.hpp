@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "asterism/device/host/memory.hpp"
 #include "asterism/device/parallel.hpp"
 
 namespace asterism::device {
@@ -39,10 +40,10 @@ class Buffer {
   } ledger;
 
  private:
+  host::Block block_;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
   std::shared_ptr<void> owner_;
-  bool ours_ = false;
 };
 
 struct Intent {

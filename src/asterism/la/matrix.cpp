@@ -256,9 +256,8 @@ std::size_t Matrix::memory_bytes() const {
   std::size_t b = data_->ghosts.size() * 8;
   if (!data_->product_only)
     for (auto const* c : {&data_->diagonal, &data_->coupling}) b += c->offsets.bytes() + c->columns.bytes() + c->values.bytes();
-  if (data_->diagonal_product && (data_->product_only || data_->diagonal_product->storage() == Product::Storage::row_pattern))
-    b += data_->diagonal_product->memory_bytes();
-  if (data_->product_only && data_->adding_product) b += data_->adding_product->memory_bytes();
+  for (auto const* p : {&data_->diagonal_product, &data_->adding_product})
+    if (*p && (data_->product_only || !(*p)->shares_block())) b += (*p)->memory_bytes();
   return b;
 }
 

@@ -11,6 +11,8 @@ using kernel::LengthRun;
 using kernel::PatternRun;
 
 struct ProductBuilder {
+  static constexpr std::int32_t window = 1024;  // their part of y stays in the first cache
+
   /// Runs of rows with one length, for the unrolled loops; short ones are joined into "any" (0).
   static void length_runs(Product& p, std::int64_t const* offsets, std::int32_t rows) {
     std::vector<LengthRun> runs;
@@ -25,6 +27,55 @@ struct ProductBuilder {
     }
     p.lengths_ = Array::of(std::span<LengthRun const>(runs));
     p.length_runs_ = std::int32_t(runs.size());
+  }
+
+  /// Rows whose lengths change from one to the next make the end of each inner loop a misprediction.
+  static bool irregular(std::int64_t const* offsets, std::int32_t rows) {
+    if (rows < 4 * window) return false;
+    std::int64_t changes = 0;
+    for (std::int32_t i = 1; i < rows; ++i) changes += offsets[i + 1] - offsets[i] != offsets[i] - offsets[i - 1];
+    return 4 * changes > rows && offsets[rows] < 64 * std::int64_t(rows);  // long rows hide it
+  }
+
+  /// The rows of each window by their length; a copy. `ids` names the listed rows (empty: all).
+  static void sort_by_length(Product& p, Csr const& a, std::span<std::int32_t const> ids) {
+    auto const ptr = a.row_offsets();
+    auto const n = ids.empty() ? a.rows : std::int32_t(ids.size());
+    auto const row = [&](std::int32_t i) { return ids.empty() ? i : ids[std::size_t(i)]; };
+    auto const length = [&](std::int32_t i) { return ptr[std::size_t(i) + 1] - ptr[std::size_t(i)]; };
+    p.storage_ = Product::Storage::sorted_rows;
+    p.listed_rows_ = n;
+    p.row_ids_ = Array(std::size_t(n) * sizeof(std::int32_t));
+    p.offsets_ = Array((std::size_t(n) + 1) * sizeof(std::int64_t));
+    p.columns_ = Array(std::size_t(a.nnz()) * sizeof(std::int32_t));
+    p.values_ = Array(std::size_t(a.nnz()) * size_of(a.dtype));
+    auto* const order = p.row_ids_.as<std::int32_t>();
+    auto* const offsets = p.offsets_.as<std::int64_t>();
+    std::vector<std::int32_t> count;
+    for (std::int32_t first = 0; first < n; first += window) {
+      auto const last = std::min(n, first + window);
+      count.assign(66, 0);
+      auto const key = [&](std::int32_t i) { return std::size_t(std::min<std::int64_t>(length(row(i)), 64)); };
+      for (auto i = first; i < last; ++i) ++count[key(i) + 1];
+      for (std::size_t l = 1; l < count.size(); ++l) count[l] += count[l - 1];
+      for (auto i = first; i < last; ++i) order[first + count[key(i)]++] = row(i);
+    }
+    offsets[0] = 0;
+    for (std::int32_t i = 0; i < n; ++i) offsets[i + 1] = offsets[i] + length(order[i]);
+    with_dtype(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const* from_col = a.columns.as<std::int32_t>();
+      auto const* from_val = a.values.as<T>();
+      auto* const to_col = p.columns_.as<std::int32_t>();
+      auto* const to_val = p.values_.template as<T>();
+      device::Queue q;
+      device::parallel_for(q, n, [&](std::int64_t i) {
+        auto at = offsets[i];
+        auto const end = offsets[i + 1];
+        for (auto from = ptr[std::size_t(order[i])]; at < end; ++at, ++from) to_col[at] = from_col[from], to_val[at] = from_val[from];
+      });
+    });
+    length_runs(p, offsets, n);
   }
 
   static std::vector<PatternRun> pattern_runs(Csr const& a, std::int32_t shortest, std::int64_t& covered) {
@@ -128,6 +179,10 @@ Product::Product(Csr const& a, Storage wanted) : dtype_(a.dtype), rows_(a.rows),
       return;
     }
   }
+  if (wanted == Storage::sorted_rows || (wanted == Storage::automatic && ProductBuilder::irregular(a.offsets.as<std::int64_t>(), a.rows))) {
+    ProductBuilder::sort_by_length(*this, a, {});
+    return;
+  }
   offsets_ = a.offsets;
   columns_ = a.columns;
   values_ = a.values;
@@ -142,8 +197,6 @@ Product Product::coupling(Csr const& a) {
   p.rows_ = a.rows;
   p.cols_ = a.cols;
   p.nnz_ = a.nnz();
-  p.columns_ = a.columns;
-  p.values_ = a.values;
   auto const ptr = a.row_offsets();
   std::vector<std::int32_t> ids;
   std::vector<std::int64_t> offsets{0};
@@ -152,8 +205,14 @@ Product Product::coupling(Csr const& a) {
       ids.push_back(i);
       offsets.push_back(ptr[std::size_t(i) + 1]);
     }
+  if (ProductBuilder::irregular(offsets.data(), std::int32_t(ids.size()))) {
+    ProductBuilder::sort_by_length(p, a, ids);
+    return p;
+  }
   p.row_ids_ = Array::of(std::span<std::int32_t const>(ids));
   p.offsets_ = Array::of(std::span<std::int64_t const>(offsets));
+  p.columns_ = a.columns;
+  p.values_ = a.values;
   p.listed_rows_ = std::int32_t(ids.size());
   ProductBuilder::length_runs(p, p.offsets_.as<std::int64_t>(), p.listed_rows_);
   return p;

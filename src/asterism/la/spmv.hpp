@@ -1,10 +1,12 @@
 // Products with a local sparse block, in the storage that moves the fewest bytes for its pattern.
 //
-// Two storages, chosen by looking at the block once:
+// Three storages, chosen by looking at the block once:
 //   csr          rows as given; loops unrolled for runs of equally long rows.
 //   row_pattern  where many consecutive rows have the same column offsets (grids), the offsets are
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
 //                8 bytes an entry in float64 instead of 12, and no gathers.
+//   sorted_rows  where the lengths of short rows change from one to the next, the rows of each window of
+//                1024 stand by their length: the ends of the inner loops can be predicted.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -25,7 +27,7 @@ enum class Epilogue : std::uint8_t {
 
 class Product {
  public:
-  enum class Storage : std::uint8_t { automatic, csr, row_pattern };
+  enum class Storage : std::uint8_t { automatic, csr, row_pattern, sorted_rows };
   Product() = default;
   /// For the epilogues that define every row of y. csr storage shares the block's arrays.
   explicit Product(Csr const& block, Storage storage = Storage::automatic);
@@ -33,7 +35,10 @@ class Product {
   static Product coupling(Csr const& block);
 
   Storage storage() const { return storage_; }
-  std::string_view storage_name() const { return storage_ == Storage::row_pattern ? "row_pattern" : "csr"; }
+  std::string_view storage_name() const {
+    return storage_ == Storage::row_pattern ? "row_pattern" : storage_ == Storage::sorted_rows ? "sorted_rows" : "csr";
+  }
+  bool shares_block() const { return storage_ == Storage::csr; }  ///< the block's arrays, not a copy
   /// Least bytes of one product (matrix, x, y), k columns.
   double bytes(std::int64_t k = 1) const;
   std::int64_t nnz() const { return nnz_; }

@@ -107,6 +107,7 @@ std::vector<std::pair<std::string, OptionTable const*>> option_tables() {
 
 Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A)), options_(std::move(options)), prefix_(std::move(prefix)) {
   double const start = profile::now();
+  device::host::KeepFreed const keep_freed;
   auto const& comm = A_.comm();
   ASTERISM_REQUIRE(A_.global_rows() == A_.global_cols() && A_.range().fits(A_.domain()), shape,
                    "solve: the matrix is {} x {}; a square one is needed. For least squares solve A^H A x = A^H b.", A_.global_rows(),

@@ -103,3 +103,27 @@ TEST(Parallel, SumsDoNotDependOnThreads) {
   for (int const h : hits) ASSERT_EQ(h, 1);
   EXPECT_THROW(parallel_ranges(q, 10'000, [](std::int64_t, std::int64_t) { throw std::runtime_error("x"); }), std::runtime_error);
 }
+
+TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
+  constexpr std::size_t large = std::size_t(64) << 20;
+  void* first = nullptr;
+  {
+    host::KeepFreed const keep;
+    {
+      Array const a(large);
+      first = a.raw();
+      a.as<char>()[large - 1] = 1;
+    }
+    {
+      Array const smaller(large / 2);  // the rest of the block is given back to the system, its addresses stay
+      EXPECT_EQ(smaller.raw(), first);
+      Array const another(large);
+      EXPECT_NE(another.raw(), first);
+    }
+    Array const again(large);
+    again.as<char>()[large - 1] = 2;
+    EXPECT_EQ(again.as<char>()[large - 1], 2);
+  }
+  Array const small(100);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small.raw()) % 64, 0u);
+}

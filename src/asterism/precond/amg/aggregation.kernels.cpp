@@ -12,22 +12,22 @@ using i32 = std::int32_t;
 using i64 = std::int64_t;
 using u64 = std::uint64_t;
 
-constexpr u64 in_set = ~u64(0), out_of_set = 0;
+constexpr i32 in_set = 0x7fffffff, out_of_set = 0;
 
-/// State "undecided" with a priority that changes every round, unique by the global index.
-u64 priority(i64 global, u64 round) {
+/// State "undecided" with a priority of 30 bits that changes every round. Two equal ones within two steps of
+/// each other (one in a hundred million) found two roots side by side: smaller aggregates, no harm.
+i32 priority(i64 global, u64 round) {
   u64 z = u64(global) * 0x9e3779b97f4a7c15ull + round * 0xd1342543de82ef95ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  z ^= z >> 31;
-  return u64(1) << 62 | (z & ((u64(1) << 22) - 1)) << 40 | (u64(global) & ((u64(1) << 40) - 1));
+  return i32(1 + (z >> 34));
 }
 
 /// The coarse numbering's set of roots: T becomes in_set or out_of_set for the own active nodes.
-void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<u64>& T, u64 seed) {
+void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed) {
   i32 const below = g.map.below, n = g.count;
   auto const& comm = g.layout.comm();
-  Buffer<u64> M(g.map.size(), out_of_set);
+  Buffer<i32> M(g.map.size(), out_of_set);
   std::vector<i32> undecided, relays;
   std::fill(T.begin(), T.end(), out_of_set);
   for (i32 v = 0; v < n; ++v)
@@ -46,14 +46,14 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<u64>
     g.halo.update(T.data());
     device::parallel_for(q, i64(relays.size()), [&](i64 u) {
       i32 const v = relays[std::size_t(u)];
-      u64 m = t[v + below];
+      i32 m = t[v + below];
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p) m = std::max(m, t[col[p]]);
       m_of[v + below] = m;
     });
     g.halo.update(M.data());
     device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
-      u64 m = m_of[v + below];
+      i32 m = m_of[v + below];
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
         if (active[col[p]]) m = std::max(m, m_of[col[p]]);
       if (m == in_set) t[v + below] = out_of_set;
@@ -187,7 +187,7 @@ Aggregates aggregate(NodeGraph const& g) {
   auto const& comm = g.layout.comm();
   device::Queue q;
   Buffer<std::uint8_t> active(all, std::uint8_t(0));
-  Buffer<u64> T(all);
+  Buffer<i32> T(all);
   Aggregates out;
   out.of_node = Buffer<i64>(all, i64(-1));
   auto& root = out.of_node;  // first the root's global index, at the end the aggregate's
@@ -232,7 +232,7 @@ Aggregates aggregate(NodeGraph const& g) {
       i64 free = 0;
       for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
       // a root with few free neighbours would found a small aggregate: the level below gets dense
-      if (free < 2 || 2 * free < g.ptr[v + 1] - g.ptr[v]) T[v + below] = out_of_set;
+      if (free < 2 || 5 * (free + 1) < 3 * (g.ptr[v + 1] - g.ptr[v] + 1)) T[v + below] = out_of_set;
     }
   g.halo.update(T.data());
   join_roots();

@@ -38,6 +38,63 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
   }
 }
 
+/// A short row in the making: terms with equal columns are added in their order. Where an aggregate stands is a coin toss
+/// for the branch predictor, so rows with few columns go without branches.
+template <class T>
+class ShortRow {
+ public:
+  void clear() {
+    count_ = 0;
+    for (i32 k = 0; k < few; ++k) columns_[k] = unused;
+  }
+  void add(i32 column, T value) {
+    if (count_ >= few) {
+      more_.emplace_back(column, value);
+      return;
+    }
+    columns_[count_] = column;
+    sums_[count_] = T(0);
+    i32 at = count_;
+#pragma GCC unroll 8
+    for (i32 k = few - 1; k >= 0; --k) at = columns_[k] == column ? k : at;
+    sums_[at] += value;
+    count_ += at == count_;
+  }
+  /// Writes the row with ascending columns; its length.
+  i32 take(i32* columns, T* values) {
+    if (count_ < few) columns_[count_] = unused;
+    for (i32 j = 0; j < count_; ++j) {
+      i32 at = 0;
+#pragma GCC unroll 8
+      for (i32 k = 0; k < few; ++k) at += columns_[k] < columns_[j];
+      columns[at] = columns_[j];
+      values[at] = sums_[j];
+    }
+    i32 n = count_;
+    for (auto const& [c, v] : more_) {  // insertion
+      auto const at = i32(std::lower_bound(columns, columns + n, c) - columns);
+      if (at < n && columns[at] == c) {
+        values[at] += v;
+        continue;
+      }
+      std::copy_backward(columns + at, columns + n, columns + n + 1);
+      std::copy_backward(values + at, values + n, values + n + 1);
+      columns[at] = c;
+      values[at] = v;
+      ++n;
+    }
+    more_.clear();
+    return n;
+  }
+
+ private:
+  static constexpr i32 few = 8, unused = 0x7fffffff;
+  i32 count_ = 0;
+  i32 columns_[few];
+  T sums_[few];
+  std::vector<std::pair<i32, T>> more_;
+};
+
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops.
 template <class T>
 void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggregate_of, T const* P0, double omega, Rows<T>& P) {
@@ -49,29 +106,19 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
   auto const* const gc = g.col.data();
   auto* const pp = P.ptr.data();
   device::Queue q;
-  // a row has at most one entry per strong coupling and one for itself
-  Buffer<i32> col(g.ptr[g.count] + g.count);
-  Buffer<T> val(col.size());
-  auto* const pc = col.data();
-  auto* const pv = val.data();
-  device::parallel_ranges(q, A.count, [=](i64 begin, i64 end) {
+  auto const shares = i64(device::host::team_size());
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
+  auto const cut = [&](i64 s) { return s == shares ? i64(A.count) : A.count / shares * s; };
+  auto const fill = [=](i64 begin, i64 end) {
+    Piece<T> piece;
+    ShortRow<T> terms;
+    piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
       T weak(0), a_ii(0);
       auto strong = gp[i];
       auto const strong_end = gp[i + 1];
-      auto const start = gp[i] + i;
-      i32 n = 0;
-      auto const add = [&](i32 c, T v) {  // ascending aggregates, by insertion
-        i32 at = 0;
-        while (at < n && pc[start + at] < c) ++at;
-        if (at < n && pc[start + at] == c) {
-          pv[start + at] += v;
-          return;
-        }
-        for (i32 l = n++; l > at; --l) pc[start + l] = pc[start + l - 1], pv[start + l] = pv[start + l - 1];
-        pc[start + at] = c;
-        pv[start + at] = v;
-      };
+      auto* const pc = piece.col.data() + piece.size;
+      auto* const pv = piece.val.data() + piece.size;
       for (auto p = ap[i]; p < ap[i + 1]; ++p) {
         i32 const l = ac[p];
         if (l == i + below) {
@@ -86,6 +133,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
       if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
       T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
       strong = gp[i];
+      terms.clear();
       for (auto p = ap[i]; p < ap[i + 1]; ++p) {
         i32 const l = ac[p];
         T factor;
@@ -97,19 +145,21 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
         } else {
           continue;
         }
-        if (i32 const c = aggregate_of[l]; c >= 0) add(c, factor * P0[l]);
+        if (i32 const c = aggregate_of[l]; c >= 0) terms.add(c, factor * P0[l]);
       }
+      auto const n = terms.take(pc, pv);
       pp[i + 1] = n;
+      piece.size += n;
     }
-  });
-  P.ptr[0] = 0;
-  for (i32 i = 0; i < P.count; ++i) pp[i + 1] += pp[i];
-  P.col = Buffer<i32>(pp[P.count]);
-  P.val = Buffer<T>(pp[P.count]);
-  device::parallel_ranges(q, A.count, [=, oc = P.col.data(), ov = P.val.data()](i64 begin, i64 end) {
-    for (i64 i = begin; i < end; ++i)
-      for (auto at = pp[i], from = gp[i] + i; at < pp[i + 1]; ++at, ++from) oc[at] = pc[from], ov[at] = pv[from];
-  });
+    return piece;
+  };
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) pieces[std::size_t(s)] = fill(cut(s), cut(s + 1));
+      },
+      1);
+  join(pieces, P);
 }
 
 }  // namespace
@@ -257,21 +307,16 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
     scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P);
     return P;
   }
-  struct Piece {
-    std::vector<i32> col;
-    std::vector<T> val;
-  };
   device::Queue q;
   auto const shares = i64(device::host::team_size());
-  std::vector<Piece> pieces(static_cast<std::size_t>(shares));
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
   auto const cut = [&](i64 s) { return s == shares ? i64(g.count) : i64(g.count) / shares * s; };
   device::parallel_ranges(
       q, shares,
       [&](i64 sb, i64 se) {
         for (auto s = sb; s < se; ++s) {
-          auto& piece = pieces[std::size_t(s)];
-          piece.col.reserve(std::size_t((cut(s + 1) - cut(s)) * bs * m * 4));
-          piece.val.reserve(piece.col.capacity());
+          Piece<T> piece;
+          piece.reserve((cut(s + 1) - cut(s)) * bs * m * 4);
           std::vector<i32> groups;
           std::vector<T> sums;
           std::vector<std::pair<i32, i32>> order;
@@ -331,28 +376,19 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
                 order.emplace_back(groups[std::size_t(e)], e);
                 for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
               }
-              i64 entries = 0;
+              P.ptr[r + 1] = i64(order.size()) * m;
+              piece.make_room(P.ptr[r + 1]);
               for (auto const& [c, e] : order)
-                for (i64 j = 0; j < m; ++j) {
-                  piece.col.push_back(c * i32(m) + i32(j));
-                  piece.val.push_back(sums[std::size_t(e) * std::size_t(m) + std::size_t(j)]);
-                  ++entries;
+                for (i64 j = 0; j < m; ++j, ++piece.size) {
+                  piece.col[piece.size] = c * i32(m) + i32(j);
+                  piece.val[piece.size] = sums[std::size_t(e) * std::size_t(m) + std::size_t(j)];
                 }
-              P.ptr[r + 1] = entries;
             }
+          pieces[std::size_t(s)] = std::move(piece);
         }
       },
       1);
-  P.ptr[0] = 0;
-  for (i32 i = 0; i < P.count; ++i) P.ptr[i + 1] += P.ptr[i];
-  P.col = Buffer<i32>(P.ptr[P.count]);
-  P.val = Buffer<T>(P.ptr[P.count]);
-  i64 at = 0;
-  for (auto const& piece : pieces) {
-    std::copy(piece.col.begin(), piece.col.end(), P.col.begin() + at);
-    std::copy(piece.val.begin(), piece.val.end(), P.val.begin() + at);
-    at += i64(piece.col.size());
-  }
+  join(pieces, P);
   return P;
 }
 
@@ -398,7 +434,9 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
     int exponent;
     std::frexp(largest, &exponent);
     i64 sum = 0;
-    for (i64 i = 0; i < n; ++i) sum += i64(std::ldexp(product(i), bits - exponent));
+    // in two factors: one alone may overflow
+    double const scale1 = std::ldexp(1.0, (bits - exponent) / 2), scale2 = std::ldexp(1.0, bits - exponent - (bits - exponent) / 2);
+    for (i64 i = 0; i < n; ++i) sum += i64(product(i) * scale1 * scale2);
     return std::ldexp(double(comm.sum(sum)), exponent - bits);
   };
   device::parallel_for(q, n, [&](i64 i) {

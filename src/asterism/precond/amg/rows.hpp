@@ -75,6 +75,23 @@ struct Rows {
   std::int64_t nnz() const { return count ? ptr[count] : 0; }
 };
 
+/// Rows that a thread appends. Room that is never written costs no memory, so expectations may be generous.
+template <class T>
+struct Piece {
+  Buffer<std::int32_t> col;
+  Buffer<T> val;
+  std::int64_t size = 0;
+
+  void reserve(std::int64_t total);
+  void make_room(std::int64_t more) {
+    if (size + more > col.size()) reserve(2 * (size + more));
+  }
+};
+
+/// The pieces behind each other; one piece is the result as it is. rows.ptr[i + 1] holds the length of row i before, offsets after.
+template <class T>
+void join(std::vector<Piece<T>>& pieces, Rows<T>& rows);
+
 /// Shares the arrays on one rank, merges the two blocks on several.
 template <class T>
 Rows<T> rows_of(Matrix const& A);

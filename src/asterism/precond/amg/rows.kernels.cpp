@@ -274,32 +274,42 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
   return t;
 }
 
+/// Columns ascending. Up to some hundred by counting the smaller ones, which has no branch to mispredict.
+template <class T>
+static void sort_row(i32* columns, T* values, i32 n, std::vector<std::pair<i32, T>>& row) {
+  row.resize(std::size_t(n));
+  for (i32 l = 0; l < n; ++l) row[std::size_t(l)] = {columns[l], values[l]};
+  if (n > 200) {
+    std::sort(row.begin(), row.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
+    for (i32 l = 0; l < n; ++l) columns[l] = row[std::size_t(l)].first, values[l] = row[std::size_t(l)].second;
+    return;
+  }
+  i32 rank[200];
+  for (i32 l = 0; l < n; ++l) {
+    i32 const c = columns[l];
+    i32 smaller = 0;
+#pragma omp simd reduction(+ : smaller)
+    for (i32 m = 0; m < n; ++m) smaller += columns[m] < c;
+    rank[l] = smaller;
+  }
+  for (i32 l = 0; l < n; ++l) {
+    columns[rank[l]] = row[std::size_t(l)].first;
+    values[rank[l]] = row[std::size_t(l)].second;
+  }
+}
+
 template <class T>
 Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
   Rows<T> C;
   C.count = A.count;
   C.map = B.map;
   C.ptr = Buffer<i64>(C.count + 1);
-  // every thread appends its rows to a piece of its own; one piece is the result as it is
-  struct Piece {
-    Buffer<i32> col;
-    Buffer<T> val;
-    i64 size = 0, first = 0;
-    void reserve(i64 n) {
-      if (n <= col.size()) return;
-      n = std::max(n, col.size() + col.size() / 2);
-      Buffer<i32> c(n);
-      Buffer<T> v(n);
-      std::copy_n(col.data(), size, c.data());
-      std::copy_n(val.data(), size, v.data());
-      col = std::move(c);
-      val = std::move(v);
-    }
-  };
   device::Queue q;
   auto const shares = i64(device::host::team_size());
-  std::vector<Piece> pieces(static_cast<std::size_t>(shares));
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
   auto const total = A.nnz();
+  i64 longest = 0;
+  for (i32 k = 0; k < B.count; ++k) longest = std::max(longest, B.ptr[k + 1] - B.ptr[k]);
   auto const cut = [&](i64 s) {  // rows with equal shares of A's entries
     return s == 0        ? i32(0)
            : s == shares ? A.count
@@ -309,7 +319,7 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
       q, shares,
       [&](i64 b, i64 e) {
         for (auto s = b; s < e; ++s) {
-          auto& piece = pieces[std::size_t(s)];
+          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
           i32 const first = cut(s), last = cut(s + 1);
           // Gustavson: `place` says where a column stands in the piece; smaller than this row's start: not yet.
           // Without branches: whether a column is new is a coin toss for the predictor.
@@ -321,12 +331,11 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
           auto const* const ASTERISM_RESTRICT bp = B.ptr.data();
           auto const* const ASTERISM_RESTRICT bc = B.col.data();
           auto const* const ASTERISM_RESTRICT bv = B.val.data();
-          std::vector<std::pair<i32, T>> order;
-          piece.reserve((ap[last] - ap[first]) + (ap[last] - ap[first]) / 4 + 1024);
+          std::vector<std::pair<i32, T>> row;
+          // half of the products meet another one in the same place, or more
+          piece.reserve(i64(0.5 * double(ap[last] - ap[first]) * double(B.nnz()) / double(std::max(B.count, 1))));
           for (i32 i = first; i < last; ++i) {
-            i64 most = 1;
-            for (auto p = ap[i]; p < ap[i + 1]; ++p) most += bp[ac[p] + 1] - bp[ac[p]];
-            if (piece.size + most > piece.col.size()) piece.reserve(piece.size + most);
+            piece.make_room((ap[i + 1] - ap[i]) * longest + 1);
             i32* const ASTERISM_RESTRICT all_columns = piece.col.data();
             T* const ASTERISM_RESTRICT all_values = piece.val.data();
             i64 const start = piece.size;
@@ -338,55 +347,64 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
               for (auto r = bp[k]; r < stop; ++r) {
                 i32 const c = bc[r];
                 i64 const known = place[c];
-                bool const fresh = known < start;
-                i64 const at = fresh ? end : known;
-                end += fresh;
+                i64 const fresh = (known - start) >> 63;  // all ones if so
+                i64 const at = known + ((end - known) & fresh);
+                all_values[end] = T(0);
+                end -= fresh;
                 place[c] = at;
                 all_columns[at] = c;
-                T const old = all_values[at];
-                all_values[at] = (fresh ? T(0) : old) + a * bv[r];
+                all_values[at] += a * bv[r];
               }
             }
             auto const n = i32(end - start);
             i32* const columns = all_columns + start;
             T* const values = all_values + start;
             C.ptr[i + 1] = n;
-            if (sorted) {
-              order.resize(std::size_t(n));
-              for (i32 l = 0; l < n; ++l) order[std::size_t(l)] = {columns[l], values[l]};
-              std::sort(order.begin(), order.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-              for (i32 l = 0; l < n; ++l) columns[l] = order[std::size_t(l)].first, values[l] = order[std::size_t(l)].second;
-            }
+            if (sorted) sort_row(columns, values, n, row);
             piece.size += n;
           }
+          pieces[std::size_t(s)] = std::move(piece);
         }
       },
       1);
-  C.ptr[0] = 0;
-  for (i32 i = 0; i < C.count; ++i) C.ptr[i + 1] += C.ptr[i];
-  if (shares == 1) {
-    C.col = Buffer<i32>(pieces[0].col.array().view(0, std::size_t(pieces[0].size) * sizeof(i32)));
-    C.val = Buffer<T>(pieces[0].val.array().view(0, std::size_t(pieces[0].size) * sizeof(T)));
-    return C;
-  }
-  C.col = Buffer<i32>(C.ptr[C.count]);
-  C.val = Buffer<T>(C.ptr[C.count]);
-  i64 at = 0;
-  for (auto& p : pieces) {
-    p.first = at;
-    at += p.size;
-  }
-  device::parallel_ranges(
-      q, shares,
-      [&](i64 b, i64 e) {
-        for (auto s = b; s < e; ++s) {
-          auto const& p = pieces[std::size_t(s)];
-          std::copy_n(p.col.data(), p.size, C.col.data() + p.first);
-          std::copy_n(p.val.data(), p.size, C.val.data() + p.first);
-        }
-      },
-      1);
+  join(pieces, C);
   return C;
+}
+
+template <class T>
+void Piece<T>::reserve(i64 n) {
+  Buffer<i32> c(n);
+  Buffer<T> v(n);
+  std::copy_n(col.data(), size, c.data());
+  std::copy_n(val.data(), size, v.data());
+  col = std::move(c);
+  val = std::move(v);
+}
+
+template <class T>
+void join(std::vector<Piece<T>>& pieces, Rows<T>& rows) {
+  rows.ptr[0] = 0;
+  for (i32 i = 0; i < rows.count; ++i) rows.ptr[i + 1] += rows.ptr[i];
+  if (pieces.size() == 1) {
+    auto& p = pieces[0];
+    rows.col = Buffer<i32>(p.col.array().view(0, std::size_t(p.size) * sizeof(i32)));
+    rows.val = Buffer<T>(p.val.array().view(0, std::size_t(p.size) * sizeof(T)));
+    return;
+  }
+  rows.col = Buffer<i32>(rows.ptr[rows.count]);
+  rows.val = Buffer<T>(rows.ptr[rows.count]);
+  std::vector<i64> first(pieces.size() + 1, 0);
+  for (std::size_t s = 0; s < pieces.size(); ++s) first[s + 1] = first[s] + pieces[s].size;
+  device::Queue q;
+  device::parallel_ranges(
+      q, i64(pieces.size()),
+      [&](i64 b, i64 e) {
+        for (auto s = std::size_t(b); s < std::size_t(e); ++s) {
+          std::copy_n(pieces[s].col.data(), pieces[s].size, rows.col.data() + first[s]);
+          std::copy_n(pieces[s].val.data(), pieces[s].size, rows.val.data() + first[s]);
+        }
+      },
+      1);
 }
 
 #define INSTANTIATE(T)                                                                              \
@@ -394,7 +412,9 @@ Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
   template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                          \
   template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&); \
   template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                         \
-  template Rows<T> multiply(Rows<T> const&, Rows<T> const&, bool);
+  template Rows<T> multiply(Rows<T> const&, Rows<T> const&, bool);                                  \
+  template struct Piece<T>;                                                                         \
+  template void join(std::vector<Piece<T>>&, Rows<T>&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE
