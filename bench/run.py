@@ -39,7 +39,9 @@ c = MPI.COMM_WORLD
 n = int(sys.argv[1])
 A = am.gallery.poisson((n, n, n), c); b = np.ones(A.local_shape[0])
 s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8); s.solve(b)
-if c.rank == 0: print(json.dumps({"setup": s.info.setup_seconds, "solve": s.info.solve_seconds, "iterations": s.info.iterations, "memory_bytes": s.info.memory_bytes}))
+import resource
+peak = c.gather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, root=0)
+if c.rank == 0: print(json.dumps({"peak_bytes_of_ranks": peak, "view": s.view(), "setup": s.info.setup_seconds, "solve": s.info.solve_seconds, "iterations": s.info.iterations, "memory_bytes": s.info.memory_bytes}))
 """
 
 
@@ -90,37 +92,16 @@ def amg(n: int, rounds: int) -> dict:
         if root
         else None
     )
-    petsc = None
-    if shutil.which("pkg-config"):
-        flags = subprocess.run(
-            ["pkg-config", "--cflags", "--libs", "PETSc"], capture_output=True, text=True, check=False
-        )
-        if flags.returncode == 0:
-            petsc = build_peer(
-                HERE / "peers" / "petsc_poisson.c", flags.stdout.split(), shutil.which("mpicc.openmpi") or "mpicc"
-            )
+    gamg = petsc("petsc_poisson.c")
     with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
         script.write(OURS_ON_RANKS)
     streams = []
     for _ in range(rounds):
         streams.append(triad())
-        A = am.gallery.poisson((n, n, n))
-        s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
-        s.solve(np.ones(n**3))
-        i = s.info
-        runs.setdefault("asterism, 1 rank x 1 thread", []).append(
-            {
-                "setup": i.setup_seconds,
-                "solve": i.solve_seconds,
-                "iterations": i.iterations,
-                "memory_bytes": i.memory_bytes,
-            }
-        )
-        view = s.view()
-        del s
-        runs.setdefault("asterism, 2 ranks x 1 thread", []).append(
-            json_line([*mpiexec(2), sys.executable, script.name, str(n)])
-        )
+        for ranks, name in ((1, "asterism, 1 rank x 1 thread"), (2, "asterism, 2 ranks x 1 thread")):
+            r = json_line([*mpiexec(ranks), sys.executable, script.name, str(n)])
+            view = r.pop("view")
+            runs.setdefault(name, []).append(r)
         if amgcl:
             for threads in (1, 2):
                 os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -129,15 +110,15 @@ def amg(n: int, rounds: int) -> dict:
                     {"setup": r["setup"][0], "solve": r["solve"][0], "iterations": r["iterations"]}
                 )
             os.environ["OMP_NUM_THREADS"] = "1"
-        if petsc:
-            r = json_line([str(petsc), "-n", str(n)])
+        if gamg:
+            r = json_line([str(gamg), "-n", str(n)])
             runs.setdefault(f"{r['peer']} gamg, 1 rank", []).append(
                 {"setup": r["setup"][0], "solve": r["solve"][0], "iterations": r["iterations"], "spmv": r["spmv"]}
             )
         try:
             import pyamg
 
-            S = A.to_scipy().tocsr()
+            S = am.gallery.poisson((n, n, n)).to_scipy().tocsr()
             S.indptr, S.indices = S.indptr.astype(np.int32), S.indices.astype(np.int32)
             t0 = time.perf_counter()
             ml = pyamg.smoothed_aggregation_solver(sp.csr_matrix(S), max_coarse=500)
@@ -154,8 +135,28 @@ def amg(n: int, rounds: int) -> dict:
     return {"bench": "amg", "n": n, "triad_GB_per_s_1_thread": streams, "runs": runs, "levels": view}
 
 
+def petsc(source: str) -> Path | None:
+    """A peer's program, where pkg-config finds PETSc."""
+    if not shutil.which("pkg-config"):
+        return None
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "PETSc"], capture_output=True, text=True, check=False)
+    if flags.returncode:
+        return None
+    return build_peer(HERE / "peers" / source, flags.stdout.split(), shutil.which("mpicc.openmpi") or "mpicc")
+
+
+def write_petsc_binary(M: sp.csr_array, file: Path) -> None:
+    """PETSc's binary format: big-endian class id, sizes, row lengths, columns, values."""
+    with file.open("wb") as f:
+        np.array([1211216, *M.shape, M.nnz], dtype=">i4").tofile(f)
+        np.diff(M.indptr).astype(">i4").tofile(f)
+        M.indices.astype(">i4").tofile(f)
+        M.data.astype(">f8").tofile(f)
+
+
 def spmv(n: int, rounds: int) -> dict:
-    """Products by the bytes that plain CSR must move, against the triad of the same run, and SciPy."""
+    """Products by the bytes that plain CSR must move, against the triad of the same run, SciPy and PETSc's formats."""
+    peer = petsc("petsc_spmv.c")
     rng = np.random.default_rng(0)
     cases = {}
     A = am.gallery.poisson((n, n, n))
@@ -187,6 +188,14 @@ def spmv(n: int, rounds: int) -> dict:
             times.append((time.perf_counter() - t0) / inner)
         ours["scipy_seconds"] = times
         ours["scipy_over_ours"] = statistics.median(times) / statistics.median(ours["seconds"])
+        ours["petsc"] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "matrix.bin"
+            if peer:
+                write_petsc_binary(M, file)
+            for form in ("aij", "sell") if peer else ():
+                r = json_line([str(peer), "-f", str(file), "-repeats", "5", "-inner", str(inner), "-format", form])
+                ours["petsc"][r["peer"]] = r["seconds"]
         out[name] = ours
     return {"bench": "spmv", "cases": out}
 
@@ -279,8 +288,12 @@ def main() -> int:
 def show(r: dict) -> None:
     if r["bench"] == "spmv":
         for name, c in r["cases"].items():
+            ours = statistics.median(c["seconds"])
+            others = [("SciPy", c["scipy_seconds"]), *c["petsc"].items()]
             print(
-                f"spmv  {name:34s} {c['storage']:12s} {c['GB_per_s']:6.1f} GB/s = {c['fraction_of_triad']:.2f} of the triad; SciPy takes {c['scipy_over_ours']:.2f} times as long  (1 rank x 1 thread)"
+                f"spmv  {name:34s} {c['storage']:12s} {c['GB_per_s']:6.1f} GB/s = {c['fraction_of_triad']:.2f} of the triad; "
+                + ", ".join(f"{k} {statistics.median(v) / ours:.2f}" for k, v in others)
+                + " times as long  (1 rank x 1 thread)"
             )
     elif r["bench"] == "cg_jacobi":
         print(
@@ -291,11 +304,18 @@ def show(r: dict) -> None:
             print(f"profiling on / off, {n}^3: {c['ratio']:.4f}")
     else:
         total = {k: statistics.median([x["setup"] + x["solve"] for x in v]) for k, v in r["runs"].items()}
-        base = total["asterism, 1 rank x 1 thread"]
+        one, two = (r["runs"][k] for k in ("asterism, 1 rank x 1 thread", "asterism, 2 ranks x 1 thread"))
         for k, v in r["runs"].items():
+            ours = "2 x 1" if "2 ranks" in k or "2 thread" in k else "1 x 1"
+            base = total["asterism, 2 ranks x 1 thread" if ours == "2 x 1" else "asterism, 1 rank x 1 thread"]
             print(
-                f"amg {r['n']}^3  {k:32s} set-up {statistics.median([x['setup'] for x in v]):.2f} + solve {statistics.median([x['solve'] for x in v]):.2f} s, {v[0]['iterations']} iterations; ours (1 x 1) takes {base / total[k]:.2f} of it"
+                f"amg {r['n']}^3  {k:32s} set-up {statistics.median([x['setup'] for x in v]):.2f} + solve {statistics.median([x['solve'] for x in v]):.2f} s, {v[0]['iterations']} iterations; ours ({ours}) takes {base / total[k]:.2f} of it"
             )
+        speedup = statistics.median([x["setup"] for x in one]) / statistics.median([x["setup"] for x in two])
+        peak = [statistics.median([max(x["peak_bytes_of_ranks"]) for x in v]) / 2**30 for v in (one, two)]
+        print(
+            f"amg {r['n']}^3  set-up on 2 ranks {speedup:.2f} times as fast; peak memory of a rank {peak[0]:.2f} GiB on 1, {peak[1]:.2f} GiB on 2"
+        )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,30 @@ struct ProductBuilder {
     if (rows < 4 * window) return false;
     std::int64_t changes = 0;
     for (std::int32_t i = 1; i < rows; ++i) changes += offsets[i + 1] - offsets[i] != offsets[i] - offsets[i - 1];
-    return 4 * changes > rows && offsets[rows] < 64 * std::int64_t(rows);  // long rows hide it
+    return 12 * changes > rows && offsets[rows] < 64 * std::int64_t(rows);  // long rows hide it
+  }
+
+  /// Whether x is larger than the second cache and most entries would miss there: counted on a sample of the rows
+  /// with a cache of one place a line.
+  static bool scattered(Csr const& a) {
+    std::int64_t const per_line = std::max<std::int64_t>(1, 64 / std::int64_t(size_of(a.dtype)));
+    constexpr std::int64_t lines = 8192;
+    if (a.cols / per_line < 4 * lines) return false;
+    auto const* const ptr = a.offsets.as<std::int64_t>();
+    auto const* const col = a.columns.as<std::int32_t>();
+    std::vector<std::int64_t> held(lines, -1);
+    std::int64_t entries = 0, misses = 0;
+    for (int part = 0; part < 3; ++part) {
+      auto const first = std::int32_t(std::int64_t(a.rows) * part / 3), last = std::int32_t(std::min<std::int64_t>(a.rows, first + 16384L));
+      for (auto p = ptr[first]; p < ptr[last]; ++p) {
+        auto const line = col[p] / per_line;
+        auto& place = held[std::size_t(line % lines)];
+        misses += place != line;
+        place = line;
+      }
+      entries += ptr[last] - ptr[first];
+    }
+    return 2 * misses > entries;
   }
 
   /// The rows of each window by their length; a copy. `ids` names the listed rows (empty: all).
@@ -47,8 +70,10 @@ struct ProductBuilder {
     p.listed_rows_ = n;
     p.row_ids_ = Array(std::size_t(n) * sizeof(std::int32_t));
     p.offsets_ = Array((std::size_t(n) + 1) * sizeof(std::int64_t));
-    p.columns_ = Array(std::size_t(a.nnz()) * sizeof(std::int32_t));
+    p.columns_ = Array(std::size_t(a.nnz() + kernel::ahead) * sizeof(std::int32_t));
+    std::fill_n(p.columns_.as<std::int32_t>() + a.nnz(), kernel::ahead, 0);
     p.values_ = Array(std::size_t(a.nnz()) * size_of(a.dtype));
+    p.scattered_ = scattered(a);
     auto* const order = p.row_ids_.as<std::int32_t>();
     auto* const offsets = p.offsets_.as<std::int64_t>();
     std::vector<std::int32_t> count;
@@ -179,7 +204,8 @@ Product::Product(Csr const& a, Storage wanted) : dtype_(a.dtype), rows_(a.rows),
       return;
     }
   }
-  if (wanted == Storage::sorted_rows || (wanted == Storage::automatic && ProductBuilder::irregular(a.offsets.as<std::int64_t>(), a.rows))) {
+  if (wanted == Storage::sorted_rows ||
+      (wanted == Storage::automatic && (ProductBuilder::irregular(a.offsets.as<std::int64_t>(), a.rows) || ProductBuilder::scattered(a)))) {
     ProductBuilder::sort_by_length(*this, a, {});
     return;
   }
@@ -250,7 +276,8 @@ void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array 
                                         p.values_.as<T>(),
                                         p.row_ids_.bytes() ? p.row_ids_.as<std::int32_t>() : nullptr,
                                         p.lengths_.as<LengthRun>(),
-                                        p.length_runs_};
+                                        p.length_runs_,
+                                        p.scattered_};
           kernel::csr_product<T>(q, rows, e, k, xv, yv, bv, wv);
         },
         device::read<T>(x), device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),

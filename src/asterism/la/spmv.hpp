@@ -6,7 +6,8 @@
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
 //                8 bytes an entry in float64 instead of 12, and no gathers.
 //   sorted_rows  where the lengths of short rows change from one to the next, the rows of each window of
-//                1024 stand by their length: the ends of the inner loops can be predicted.
+//                1024 stand by their length: the ends of the inner loops can be predicted. Also where columns
+//                have no locality (unknowns in random order): entries of x are asked for ahead.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -57,6 +58,7 @@ class Product {
   // csr, or the rows that are in no run
   Array offsets_, columns_, values_;
   Array row_ids_;  // int32; nothing: all rows in order
+  bool scattered_ = false;
   std::int32_t listed_rows_ = 0;
   Array lengths_;  // int32 triples (first row, end row, length): runs of equal length
   std::int32_t length_runs_ = 0;

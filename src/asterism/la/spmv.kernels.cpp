@@ -19,15 +19,22 @@ inline void finish(T s, i64 i, T const* x, T* y, T const* b, T const* w) {
 
 // Rows of one length: the compiler unrolls the sum, and rows overlap in the pipeline. A plain loop
 // over the offsets reaches half of the memory bandwidth on 7-entry rows.
-template <Epilogue E, int L, class T>
-void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, int L, bool Scattered, class T>
+void rows_with_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, T const* w) {
   auto p = a.offsets[run.first];
   for (std::int32_t i = run.first; i < run.end; ++i, p += L) {
+    if constexpr (Scattered)
+      for (int l = 0; l < L; ++l) __builtin_prefetch(x + a.columns[p + ahead - 16 + l]);
     T s = a.values[p] * x[a.columns[p]];
 #pragma GCC unroll 16
     for (int l = 1; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
     finish<E>(s, a.row_ids ? a.row_ids[i] : i, x, y, b, w);
   }
+}
+
+template <Epilogue E, int L, class T>
+void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, T const* w) {
+  a.scattered ? rows_with_length<E, L, true>(a, run, x, y, b, w) : rows_with_length<E, L, false>(a, run, x, y, b, w);
 }
 
 // Four sums keep the adds from waiting for each other. No gathers: on the CPUs measured, vector gathers of x

@@ -30,7 +30,9 @@ struct CsrRows {
   std::int32_t const* row_ids;  // nullptr: i
   LengthRun const* runs;
   std::int32_t run_count;
+  bool scattered;  ///< ask for x ahead: `columns` has `ahead` entries more than the rows
 };
+inline constexpr std::int32_t ahead = 80;
 
 template <class T>
 void csr_product(Queue&, CsrRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);

@@ -201,6 +201,33 @@ TEST(Product, RowsOfChangingLengthAreSorted) {
   }
 }
 
+TEST(Product, ScatteredColumnsAreAskedForAhead) {
+  // x larger than the second cache, columns at random, some rows empty: the last rows ask beyond the end
+  std::int32_t const n = 80000, m = 300000;
+  std::vector<std::int64_t> ptr{0};
+  std::vector<std::int32_t> col;
+  for (std::int32_t i = 0; i < n; ++i) {
+    for (std::int32_t l = 0; l < (i % 11 ? 5 : 0); ++l)
+      col.push_back(std::int32_t(((std::uint64_t(i) * 5 + std::uint64_t(l)) * 0x9e3779b97f4a7c15ull >> 33) % std::uint64_t(m)));
+    std::sort(col.begin() + ptr.back(), col.end());
+    ptr.push_back(std::int64_t(col.size()));
+  }
+  comm::Communicator const self;
+  auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
+  Csr a(Dtype::float64, n, m, std::int64_t(col.size()));
+  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+  std::copy(col.begin(), col.end(), a.column_indices().begin());
+  std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
+  Product const plain(a, Product::Storage::csr), chosen(a);
+  EXPECT_EQ(chosen.storage(), Product::Storage::sorted_rows);
+  Vector x(columns, Dtype::float64), y(rows, Dtype::float64), z(rows, Dtype::float64);
+  fill_hashed(x, 1);
+  plain.run(device::Context::host(), Epilogue::assign, 1, x.data(), y.data());
+  chosen.run(device::Context::host(), Epilogue::assign, 1, x.data(), z.data());
+  axpy(-1.0, y, z);
+  EXPECT_EQ(norm(z).real(), 0);
+}
+
 TEST(Matrix, BadInputNamesTheRow) {
   auto const& c = world();
   Layout const rows(c, 2);
