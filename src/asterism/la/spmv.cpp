@@ -1,6 +1,7 @@
 #include "asterism/la/spmv.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "asterism/base/error.hpp"
 #include "asterism/la/spmv.kernels.hpp"
@@ -9,9 +10,10 @@ namespace asterism::la {
 
 using kernel::LengthRun;
 using kernel::PatternRun;
+using kernel::SliceRun;
 
 struct ProductBuilder {
-  static constexpr std::int32_t window = 1024;  // their part of y stays in the first cache
+  static constexpr std::int32_t window = 1024;  // their part of y stays in the first caches
 
   /// Runs of rows with one length, for the unrolled loops; short ones are joined into "any" (0).
   static void length_runs(Product& p, std::int64_t const* offsets, std::int32_t rows) {
@@ -31,7 +33,7 @@ struct ProductBuilder {
 
   /// Rows whose lengths change from one to the next make the end of each inner loop a misprediction.
   static bool irregular(std::int64_t const* offsets, std::int32_t rows) {
-    if (rows < 4 * window) return false;
+    if (rows < 256) return false;
     std::int64_t changes = 0;
     for (std::int32_t i = 1; i < rows; ++i) changes += offsets[i + 1] - offsets[i] != offsets[i] - offsets[i - 1];
     return 12 * changes > rows && offsets[rows] < 64 * std::int64_t(rows);  // long rows hide it
@@ -60,47 +62,123 @@ struct ProductBuilder {
     return 2 * misses > entries;
   }
 
-  /// The rows of each window by their length; a copy. `ids` names the listed rows (empty: all).
-  static void sort_by_length(Product& p, Csr const& a, std::span<std::int32_t const> ids) {
+  /// The rows in this order as csr; a copy.
+  static void list_rows(Product& p, Csr const& a, std::span<std::int32_t const> ids) {
+    auto const ptr = a.row_offsets();
+    std::vector<std::int64_t> offsets{0};
+    for (auto const i : ids) offsets.push_back(offsets.back() + ptr[std::size_t(i) + 1] - ptr[std::size_t(i)]);
+    p.listed_rows_ = std::int32_t(ids.size());
+    p.row_ids_ = Array::of(ids);
+    p.offsets_ = Array::of(std::span<std::int64_t const>(offsets));
+    p.columns_ = Array(std::size_t(offsets.back()) * sizeof(std::int32_t));
+    p.values_ = Array(std::size_t(offsets.back()) * size_of(a.dtype));
+    auto const* const col = a.columns.as<std::int32_t>();
+    auto* const to_col = p.columns_.as<std::int32_t>();
+    with_dtype(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const* const val = a.values.as<T>();
+      auto* const to_val = p.values_.template as<T>();
+      for (std::size_t l = 0; l < ids.size(); ++l) {
+        auto at = offsets[l];
+        for (auto e = ptr[std::size_t(ids[l])]; e < ptr[std::size_t(ids[l]) + 1]; ++e, ++at) to_col[at] = col[e], to_val[at] = val[e];
+      }
+    });
+    length_runs(p, p.offsets_.as<std::int64_t>(), p.listed_rows_);
+  }
+
+  /// Rows of equal length within a window in groups of one vector, the rest listed by length; a copy. `ids` names
+  /// the rows that count (empty: all).
+  static void make_sell(Product& p, Csr const& a, std::span<std::int32_t const> ids) {
     auto const ptr = a.row_offsets();
     auto const n = ids.empty() ? a.rows : std::int32_t(ids.size());
     auto const row = [&](std::int32_t i) { return ids.empty() ? i : ids[std::size_t(i)]; };
     auto const length = [&](std::int32_t i) { return ptr[std::size_t(i) + 1] - ptr[std::size_t(i)]; };
-    p.storage_ = Product::Storage::sorted_rows;
-    p.listed_rows_ = n;
-    p.row_ids_ = Array(std::size_t(n) * sizeof(std::int32_t));
-    p.offsets_ = Array((std::size_t(n) + 1) * sizeof(std::int64_t));
-    p.columns_ = Array(std::size_t(a.nnz() + kernel::ahead) * sizeof(std::int32_t));
-    std::fill_n(p.columns_.as<std::int32_t>() + a.nnz(), kernel::ahead, 0);
-    p.values_ = Array(std::size_t(a.nnz()) * size_of(a.dtype));
+    auto const W = is_complex(a.dtype) ? std::int32_t(1) << 30 : std::int32_t(64 / size_of(a.dtype));  // complex rows are all listed
+    p.storage_ = Product::Storage::sell;
     p.scattered_ = scattered(a);
-    auto* const order = p.row_ids_.as<std::int32_t>();
-    auto* const offsets = p.offsets_.as<std::int64_t>();
-    std::vector<std::int32_t> count;
+    std::vector<SliceRun> runs;
+    std::vector<std::int32_t> grouped, rest, order, left, sorted;
+    std::vector<std::pair<std::int64_t, std::int32_t>> neighbours;  // length, first row
+    std::vector<std::int64_t> count;
+    std::int64_t entries = 0;
+    // as many whole groups as these rows of one length make
+    auto const add_groups = [&](std::vector<std::int32_t> const& rows, bool consecutive) {
+      auto const l = rows.empty() ? 0 : length(rows[0]);
+      auto const groups = l > 0 ? std::int32_t(rows.size()) / W : 0;
+      if (groups == 0) return std::int64_t(0);
+      if (!runs.empty() && runs.back().length == l && runs.back().consecutive == consecutive && runs.back().groups < window)
+        runs.back().groups += groups;
+      else runs.push_back({std::int32_t(grouped.size()), groups, std::int32_t(l), consecutive, entries});
+      auto const used = std::int64_t(groups) * W;
+      entries += used * l;
+      grouped.insert(grouped.end(), rows.begin(), rows.begin() + used);
+      return used;
+    };
     for (std::int32_t first = 0; first < n; first += window) {
       auto const last = std::min(n, first + window);
-      count.assign(66, 0);
-      auto const key = [&](std::int32_t i) { return std::size_t(std::min<std::int64_t>(length(row(i)), 64)); };
-      for (auto i = first; i < last; ++i) ++count[key(i) + 1];
+      // consecutive rows of one length in groups as they stand: y is written as a vector. The groups by length, so that
+      // the inner loops' ends can be predicted.
+      left.clear();
+      neighbours.clear();
+      for (auto i = first; i < last;) {
+        auto j = i + 1;
+        while (j < last && length(row(j)) == length(row(i)) && row(j) == row(j - 1) + 1) ++j;
+        for (; length(row(i)) > 0 && j - i >= W; i += W) neighbours.emplace_back(length(row(i)), row(i));
+        for (; i < j; ++i) left.push_back(row(i));
+      }
+      std::stable_sort(neighbours.begin(), neighbours.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
+      for (auto const& [l, start] : neighbours) {
+        order.resize(std::size_t(W));
+        std::iota(order.begin(), order.end(), start);
+        add_groups(order, true);
+      }
+      // the others by length
+      std::int64_t longest = 0;
+      for (auto const i : left) longest = std::max(longest, length(i));
+      longest = std::min<std::int64_t>(longest, 4096);
+      count.assign(std::size_t(longest) + 2, 0);
+      auto const key = [&](std::int32_t i) { return std::size_t(std::min(length(i), longest)); };
+      for (auto const i : left) ++count[key(i) + 1];
       for (std::size_t l = 1; l < count.size(); ++l) count[l] += count[l - 1];
-      for (auto i = first; i < last; ++i) order[first + count[key(i)]++] = row(i);
+      sorted.resize(left.size());
+      for (auto const i : left) sorted[std::size_t(count[key(i)]++)] = i;
+      for (std::size_t i = 0; i < sorted.size();) {
+        auto j = i;
+        while (j < sorted.size() && length(sorted[j]) == length(sorted[i])) ++j;
+        order.assign(sorted.begin() + std::int64_t(i), sorted.begin() + std::int64_t(j));
+        auto const used = add_groups(order, false);
+        rest.insert(rest.end(), order.begin() + used, order.end());
+        i = j;
+      }
     }
-    offsets[0] = 0;
-    for (std::int32_t i = 0; i < n; ++i) offsets[i + 1] = offsets[i] + length(order[i]);
+    list_rows(p, a, rest);
+    p.slice_runs_ = std::int32_t(runs.size());
+    p.slices_ = Array::of(std::span<SliceRun const>(runs));
+    p.slice_rows_ = Array::of(std::span<std::int32_t const>(grouped));
+    p.slice_columns_ = Array(std::size_t(entries + kernel::ahead) * sizeof(std::int32_t));
+    p.slice_values_ = Array(std::size_t(entries) * size_of(a.dtype));
+    auto const* const col = a.columns.as<std::int32_t>();
+    auto* const to_col = p.slice_columns_.as<std::int32_t>();
+    std::fill_n(to_col + entries, kernel::ahead, 0);
     with_dtype(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      auto const* from_col = a.columns.as<std::int32_t>();
-      auto const* from_val = a.values.as<T>();
-      auto* const to_col = p.columns_.as<std::int32_t>();
-      auto* const to_val = p.values_.template as<T>();
+      auto const* const val = a.values.as<T>();
+      auto* const to_val = p.slice_values_.template as<T>();
       device::Queue q;
-      device::parallel_for(q, n, [&](std::int64_t i) {
-        auto at = offsets[i];
-        auto const end = offsets[i + 1];
-        for (auto from = ptr[std::size_t(order[i])]; at < end; ++at, ++from) to_col[at] = from_col[from], to_val[at] = from_val[from];
-      });
+      device::parallel_ranges(
+          q, std::int64_t(runs.size()),
+          [&](std::int64_t begin, std::int64_t end) {
+            for (auto r = begin; r < end; ++r) {
+              auto const& run = runs[std::size_t(r)];
+              for (std::int32_t i = 0; i < run.groups * W; ++i) {
+                auto const from = ptr[std::size_t(grouped[std::size_t(run.first + i)])];
+                auto const to = run.entry_at + std::int64_t(i / W) * W * run.length + i % W;
+                for (std::int32_t e = 0; e < run.length; ++e) to_col[to + e * W] = col[from + e], to_val[to + e * W] = val[from + e];
+              }
+            }
+          },
+          32);
     });
-    length_runs(p, offsets, n);
   }
 
   static std::vector<PatternRun> pattern_runs(Csr const& a, std::int32_t shortest, std::int64_t& covered) {
@@ -172,25 +250,10 @@ struct ProductBuilder {
       next = r.end;
     }
     for (; next < a.rows; ++next) rest.push_back(next);
-    std::vector<std::int64_t> rest_ptr{0};
-    std::vector<std::int32_t> rest_col;
-    std::vector<T> rest_val;
-    for (auto const i : rest) {
-      for (auto e = ptr[std::size_t(i)]; e < ptr[std::size_t(i) + 1]; ++e) {
-        rest_col.push_back(col[std::size_t(e)]);
-        rest_val.push_back(val[std::size_t(e)]);
-      }
-      rest_ptr.push_back(std::int64_t(rest_col.size()));
-    }
     p.storage_ = Product::Storage::row_pattern;
-    p.listed_rows_ = std::int32_t(rest.size());
-    p.row_ids_ = Array::of(std::span<std::int32_t const>(rest));
-    p.offsets_ = Array::of(std::span<std::int64_t const>(rest_ptr));
-    p.columns_ = Array::of(std::span<std::int32_t const>(rest_col));
-    p.values_ = Array::of(std::span<T const>(rest_val));
+    list_rows(p, a, rest);
     p.runs_ = Array::of(std::span<PatternRun const>(runs));
     p.run_count_ = std::int32_t(runs.size());
-    length_runs(p, p.offsets_.as<std::int64_t>(), p.listed_rows_);
   }
 };
 
@@ -204,9 +267,11 @@ Product::Product(Csr const& a, Storage wanted) : dtype_(a.dtype), rows_(a.rows),
       return;
     }
   }
-  if (wanted == Storage::sorted_rows ||
-      (wanted == Storage::automatic && (ProductBuilder::irregular(a.offsets.as<std::int64_t>(), a.rows) || ProductBuilder::scattered(a)))) {
-    ProductBuilder::sort_by_length(*this, a, {});
+  bool const in_cache = a.rows >= 256 && a.values.bytes() < (std::size_t(16) << 20);
+  if (wanted == Storage::sell ||
+      (wanted == Storage::automatic &&
+       (in_cache || ProductBuilder::irregular(a.offsets.as<std::int64_t>(), a.rows) || ProductBuilder::scattered(a)))) {
+    ProductBuilder::make_sell(*this, a, {});
     return;
   }
   offsets_ = a.offsets;
@@ -232,7 +297,7 @@ Product Product::coupling(Csr const& a) {
       offsets.push_back(ptr[std::size_t(i) + 1]);
     }
   if (ProductBuilder::irregular(offsets.data(), std::int32_t(ids.size()))) {
-    ProductBuilder::sort_by_length(p, a, ids);
+    ProductBuilder::make_sell(p, a, ids);
     return p;
   }
   p.row_ids_ = Array::of(std::span<std::int32_t const>(ids));
@@ -245,13 +310,16 @@ Product Product::coupling(Csr const& a) {
 }
 
 double Product::bytes(std::int64_t k) const {
-  return double(run_columns_.bytes() + run_values_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() + row_ids_.bytes()) +
-         double(k) * double(size_of(dtype_)) * double(coupling_ ? 2 * listed_rows_ + cols_ : rows_ + cols_);
+  return double(slices_.bytes() + slice_rows_.bytes() + slice_columns_.bytes() + slice_values_.bytes() + run_columns_.bytes() +
+                run_values_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() + row_ids_.bytes()) +
+         double(k) * double(size_of(dtype_)) *
+             (coupling_ ? 2 * double(listed_rows_) + 2 * double(slice_rows_.bytes() / sizeof(std::int32_t)) + double(cols_)
+                        : double(rows_) + double(cols_));
 }
 
 std::size_t Product::memory_bytes() const {
-  return run_columns_.bytes() + run_values_.bytes() + runs_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() +
-         row_ids_.bytes() + lengths_.bytes();
+  return slices_.bytes() + slice_rows_.bytes() + slice_columns_.bytes() + slice_values_.bytes() + run_columns_.bytes() +
+         run_values_.bytes() + runs_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() + row_ids_.bytes() + lengths_.bytes();
 }
 
 void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
@@ -271,13 +339,16 @@ void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array 
             if (p.storage_ == Storage::row_pattern)
               kernel::pattern_product<T>(q, p.runs_.as<PatternRun>(), p.run_count_, p.run_columns_.as<std::int32_t>(),
                                          p.run_values_.as<T>(), e, k, xv, yv, bv, wv);
+          if constexpr (!is_complex_v<T>)
+            if (p.slice_runs_ > 0)
+              kernel::sell_product<T>(q, p.slices_.as<SliceRun>(), p.slice_runs_, p.slice_rows_.as<std::int32_t>(),
+                                      p.slice_columns_.as<std::int32_t>(), p.slice_values_.as<T>(), p.scattered_, e, k, xv, yv, bv, wv);
           kernel::CsrRows<T> const rows{p.offsets_.as<std::int64_t>(),
                                         p.columns_.as<std::int32_t>(),
                                         p.values_.as<T>(),
                                         p.row_ids_.bytes() ? p.row_ids_.as<std::int32_t>() : nullptr,
                                         p.lengths_.as<LengthRun>(),
-                                        p.length_runs_,
-                                        p.scattered_};
+                                        p.length_runs_};
           kernel::csr_product<T>(q, rows, e, k, xv, yv, bv, wv);
         },
         device::read<T>(x), device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),

@@ -5,9 +5,9 @@
 //   row_pattern  where many consecutive rows have the same column offsets (grids), the offsets are
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
 //                8 bytes an entry in float64 instead of 12, and no gathers.
-//   sorted_rows  where the lengths of short rows change from one to the next, the rows of each window of
-//                1024 stand by their length: the ends of the inner loops can be predicted. Also where columns
-//                have no locality (unknowns in random order): entries of x are asked for ahead.
+//   sell         where the lengths of rows change from one to the next, columns have no locality, or the matrix is
+//                small enough for the caches: in each window of 4096 rows those of equal length stand together, in
+//                groups of one SIMD vector of rows (SELL-C-sigma without padding). What is left of a length is csr.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -28,7 +28,7 @@ enum class Epilogue : std::uint8_t {
 
 class Product {
  public:
-  enum class Storage : std::uint8_t { automatic, csr, row_pattern, sorted_rows };
+  enum class Storage : std::uint8_t { automatic, csr, row_pattern, sell };
   Product() = default;
   /// For the epilogues that define every row of y. csr storage shares the block's arrays.
   explicit Product(Csr const& block, Storage storage = Storage::automatic);
@@ -37,7 +37,7 @@ class Product {
 
   Storage storage() const { return storage_; }
   std::string_view storage_name() const {
-    return storage_ == Storage::row_pattern ? "row_pattern" : storage_ == Storage::sorted_rows ? "sorted_rows" : "csr";
+    return storage_ == Storage::row_pattern ? "row_pattern" : storage_ == Storage::sell ? "sell" : "csr";
   }
   bool shares_block() const { return storage_ == Storage::csr; }  ///< the block's arrays, not a copy
   /// Least bytes of one product (matrix, x, y), k columns.
@@ -58,12 +58,15 @@ class Product {
   // csr, or the rows that are in no run
   Array offsets_, columns_, values_;
   Array row_ids_;  // int32; nothing: all rows in order
-  bool scattered_ = false;
   std::int32_t listed_rows_ = 0;
   Array lengths_;  // int32 triples (first row, end row, length): runs of equal length
   std::int32_t length_runs_ = 0;
+  // sell
+  Array slices_, slice_rows_, slice_columns_, slice_values_;
+  std::int32_t slice_runs_ = 0;
+  bool scattered_ = false;  // columns have no locality: x is asked for ahead
   // row_pattern
-  Array runs_;  // RunHeader
+  Array runs_;  // PatternRun
   std::int32_t run_count_ = 0;
   Array run_columns_, run_values_;
 };

@@ -30,12 +30,24 @@ struct CsrRows {
   std::int32_t const* row_ids;  // nullptr: i
   LengthRun const* runs;
   std::int32_t run_count;
-  bool scattered;  ///< ask for x ahead: `columns` has `ahead` entries more than the rows
 };
-inline constexpr std::int32_t ahead = 80;
+
+/// Groups of group_rows<T> rows with `length` entries each, the entries of a group by place in the row: SELL-C-sigma
+/// (Kreutzer et al. 2014) without padding.
+struct SliceRun {
+  std::int32_t first;  ///< in the list of rows
+  std::int32_t groups, length;
+  std::int32_t consecutive;  ///< whether the rows of each group follow each other
+  std::int64_t entry_at;
+};
+/// Columns are read this far ahead where x is scattered; so many more than the entries are there.
+inline constexpr std::int32_t ahead = 64;
 
 template <class T>
 void csr_product(Queue&, CsrRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+template <class T>
+void sell_product(Queue&, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::int32_t const* columns,
+                  T const* values, bool scattered, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 template <class T>
 void pattern_product(Queue&, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, Epilogue e,
                      std::int64_t k, T const* x, T* y, T const* b, T const* w);

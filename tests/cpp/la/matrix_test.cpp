@@ -141,8 +141,7 @@ TEST(Product, StoragesAgree) {
       std::copy(val.begin(), val.end(), a.entries<double>().begin());
       for (auto const d : {Dtype::float64, Dtype::float32}) {
         auto const m = converted(a, d);
-        Product const plain(m, Product::Storage::csr), pattern(m, Product::Storage::row_pattern),
-            by_length(m, Product::Storage::sorted_rows);
+        Product const plain(m, Product::Storage::csr), pattern(m, Product::Storage::row_pattern), by_length(m, Product::Storage::sell);
         auto const layout = Layout::from_offsets(comm::Communicator(), {0, n});
         for (std::int64_t k : {1, 3})
           for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
@@ -161,7 +160,7 @@ TEST(Product, StoragesAgree) {
     }
 }
 
-TEST(Product, RowsOfChangingLengthAreSorted) {
+TEST(Product, RowsOfChangingLengthAreSliced) {
   // lengths 0, 1, 2, ... as a hash has them; every row of y is defined or updated once, in all dtypes
   std::int32_t const n = 10007;
   std::vector<std::int64_t> ptr{0};
@@ -181,8 +180,8 @@ TEST(Product, RowsOfChangingLengthAreSorted) {
     fill_hashed(values, 4);
     std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
     Product const plain(a, Product::Storage::csr), chosen(a), adding = Product::coupling(a);
-    ASSERT_EQ(chosen.storage(), Product::Storage::sorted_rows);
-    ASSERT_EQ(adding.storage(), Product::Storage::sorted_rows);
+    ASSERT_EQ(chosen.storage(), Product::Storage::sell);
+    ASSERT_EQ(adding.storage(), Product::Storage::sell);
     for (std::int64_t k : {1, 2}) {
       Vector x(layout, d, k), y(layout, d, k), z(layout, d, k), u(layout, d, k);
       fill_hashed(x, 1);
@@ -219,7 +218,7 @@ TEST(Product, ScatteredColumnsAreAskedForAhead) {
   std::copy(col.begin(), col.end(), a.column_indices().begin());
   std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
   Product const plain(a, Product::Storage::csr), chosen(a);
-  EXPECT_EQ(chosen.storage(), Product::Storage::sorted_rows);
+  EXPECT_EQ(chosen.storage(), Product::Storage::sell);
   Vector x(columns, Dtype::float64), y(rows, Dtype::float64), z(rows, Dtype::float64);
   fill_hashed(x, 1);
   plain.run(device::Context::host(), Epilogue::assign, 1, x.data(), y.data());
