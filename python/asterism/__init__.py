@@ -13,9 +13,9 @@ _logger = _logging.getLogger("asterism")
 _core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
 
 from . import gallery  # noqa: E402
-from .comm import StarForest  # noqa: E402
 from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
+from .forest import StarForest  # noqa: E402
 from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
 from .solve import SolveInfo, Solver, solve, use_argv  # noqa: E402
 

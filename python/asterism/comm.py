@@ -9,13 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from . import _core
-from .errors import AsterismError, CommError, ConvergenceError, OptionError, ShapeError
+from .errors import AsterismError, CommError, ConvergenceError, OptionError
 
-__all__ = ["StarForest", "as_communicator"]
+__all__ = ["InputTypeError", "as_communicator"]
 
 _SELF = _core.Communicator()
 
@@ -104,85 +101,6 @@ def as_communicator(comm: Any) -> _core.Communicator:
     size = MPI._sizeof(comm)
     handle = int.from_bytes(ctypes.string_at(MPI._addressof(comm), size), sys.byteorder)
     return _core.Communicator.from_handle(handle)
-
-
-class StarForest:
-    """Who talks to whom: leaves here point at roots anywhere, by (rank, offset).
-
-    Parameters
-    ----------
-    comm : None or mpi4py.MPI.Comm
-    nroots : int
-        Size of this rank's root space.
-    local : array of int64, shape (nleaves,), or None
-        Positions of the leaves in the leaf space; None: 0, 1, 2, ...
-    remote : array of int64, shape (nleaves, 2)
-        (rank, offset) of each leaf's root.
-    nleafspace : int, optional
-        Size of the leaf space; the largest leaf + 1 by default.
-
-    Notes
-    -----
-    Collective. Bad input raises on all ranks. Source: Zhang et al., The PetscSF scalable communication layer.
-
-    Examples
-    --------
-    >>> import asterism as am
-    >>> sf = am.StarForest(None, 2, None, [[0, 0], [0, 0], [0, 1]])   # three leaves, two roots
-    >>> sf.degree()
-    array([2, 1])
-    """
-
-    def __init__(self, comm: Any, nroots: int, local: Any, remote: Any, nleafspace: int | None = None) -> None:
-        pairs = np.ascontiguousarray(np.asarray(remote, dtype=np.int64).reshape(-1, 2))
-        leaves = None if local is None else np.ascontiguousarray(np.asarray(local, dtype=np.int64).reshape(-1))
-        self._sf = _core.StarForest(
-            as_communicator(comm), int(nroots), leaves, pairs, -1 if nleafspace is None else int(nleafspace)
-        )
-
-    @property
-    def nroots(self) -> int:
-        """Size of this rank's root space."""
-        return int(self._sf.nroots)
-
-    @property
-    def nleaves(self) -> int:
-        """Number of this rank's leaves."""
-        return int(self._sf.nleaves)
-
-    def degree(self) -> NDArray[np.int64]:
-        """Number of leaves attached to each of my roots. Collective."""
-        return np.asarray(self._sf.degree(), dtype=np.int64)
-
-    def _check(self, array: NDArray[Any], rows: int, what: str) -> int:
-        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-            raise InputTypeError(what, array)
-        if array.ndim not in (1, 2) or array.shape[0] < rows:
-            raise ShapeError(f"{what} has shape {array.shape}, but {rows} rows are needed.")
-        return int(array.shape[1]) if array.ndim == 2 else 1
-
-    def bcast(self, rootdata: NDArray[Any], leafdata: NDArray[Any]) -> None:
-        """``leafdata[l] = rootdata[r]`` for every edge; (n) or (n, k). Collective."""
-        k = self._check(rootdata, self.nroots, "rootdata")
-        if self._check(leafdata, self._sf.leaf_space, "leafdata") != k or rootdata.dtype != leafdata.dtype:
-            raise ShapeError(
-                f"rootdata and leafdata differ: {rootdata.shape} {rootdata.dtype}, {leafdata.shape} {leafdata.dtype}."
-            )
-        self._sf.bcast(rootdata, leafdata, k)
-
-    def reduce(self, leafdata: NDArray[Any], rootdata: NDArray[Any], op: str = "sum") -> None:
-        """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge, in (rank, leaf) order. Collective.
-
-        ``op`` is replace, sum, max or min; with replace the highest (rank, leaf) wins.
-        """
-        if op not in ("replace", "sum", "max", "min"):
-            raise OptionError(f"reduce: op '{op}' is not one of replace, sum, max, min.")
-        k = self._check(rootdata, self.nroots, "rootdata")
-        if self._check(leafdata, self._sf.leaf_space, "leafdata") != k or rootdata.dtype != leafdata.dtype:
-            raise ShapeError(
-                f"rootdata and leafdata differ: {rootdata.shape} {rootdata.dtype}, {leafdata.shape} {leafdata.dtype}."
-            )
-        self._sf.reduce(leafdata, rootdata, k, op)
 
 
 class InputTypeError(CommError, TypeError):

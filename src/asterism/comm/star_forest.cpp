@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
-#include "asterism/base/dtype.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
@@ -62,8 +62,12 @@ struct StarForest::Impl {
   std::int64_t roots = 0, leaf_space = 0, leaf_count = 0;
   std::vector<Side> leaf_sides;  // by owner rank, mine included
   std::vector<Side> root_sides;  // by leaf rank, mine included; same order of edges as the other side's
-  bool shared_roots = false;     // a root has several leaves: a replace must then keep the order of ranks
-  struct Link {                  // buffers of one operation, kept for the next
+  std::vector<Side> remote;      // offsets of the roots of leaf_sides at their owners
+  // several values may meet in one place: a replace must then keep the order of ranks
+  bool shared_roots = false, shared_leaves = false;
+  std::int64_t repeated_leaf = -1;
+  std::optional<StarForest> multi;
+  struct Link {  // buffers of one operation, kept for the next
     std::vector<std::byte> send, receive;
     void* batch = nullptr;
   };
@@ -85,7 +89,10 @@ struct StarForest::Impl {
   }
 
   Flight start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to, void const* source,
-               void* target, std::int64_t unit, std::int64_t k, Combine combine);
+               void* target, Items items, Operation const& op, void* update);
+  void end(Flight::State& state);
+  void end_fetch(Flight::State& state);
+  std::byte const* self_data(Flight::State const& state, std::vector<std::byte>& packed) const;
 };
 
 struct StarForest::Flight::State {
@@ -94,9 +101,11 @@ struct StarForest::Flight::State {
   std::vector<Side> const *from = nullptr, *to = nullptr;
   void const* source = nullptr;
   void* target = nullptr;
-  std::int64_t unit = 0, k = 0;
-  Combine combine = nullptr;  // none: replace
-  bool in_place = false;      // contiguous sets are received where they belong
+  std::int64_t unit = 0;
+  Combine combine;
+  bool in_place = false;   // contiguous sets are received where they belong
+  void* update = nullptr;  // fetch_and_op: where the leaves' old root values go
+  int tag_back = 0;
 };
 
 StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
@@ -148,7 +157,13 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     Parcel p{rank, {}};
     append<std::int64_t>(p.data, theirs);
     parcels.push_back(std::move(p));
+    impl_->remote.emplace_back(rank, std::move(theirs));
     impl_->leaf_sides.emplace_back(rank, std::move(mine));
+  }
+  std::vector<bool> listed(static_cast<std::size_t>(leaf_space), false);
+  for (auto const l : local) {
+    if (listed[std::size_t(l)]) impl_->shared_leaves = true, impl_->repeated_leaf = l;
+    listed[std::size_t(l)] = true;
   }
   std::vector<bool> taken(static_cast<std::size_t>(roots), false);
   for (auto& p : exchange(comm, std::move(parcels))) {
@@ -176,10 +191,52 @@ std::int64_t StarForest::roots() const { return impl_->roots; }
 std::int64_t StarForest::leaves() const { return impl_->leaf_count; }
 std::int64_t StarForest::leaf_space() const { return impl_->leaf_space; }
 
+std::int64_t StarForest::repeated_leaf() const { return impl_->repeated_leaf; }
+
+Graph StarForest::graph() const {
+  Graph g;
+  for (std::size_t s = 0; s < impl_->leaf_sides.size(); ++s)
+    for (std::int64_t e = 0; e < impl_->leaf_sides[s].count; ++e) {
+      g.leaves.push_back(impl_->leaf_sides[s].at(e));
+      g.remote.push_back({impl_->leaf_sides[s].rank, impl_->remote[s].at(e)});
+    }
+  return g;
+}
+
 std::vector<std::int64_t> StarForest::degree() const {
-  std::vector<std::int64_t> ones(static_cast<std::size_t>(leaf_space()), 1), out(static_cast<std::size_t>(roots()), 0);
-  reduce(ones.data(), out.data(), ReduceOp::sum);
+  std::vector<std::int64_t> out(static_cast<std::size_t>(roots()), 0);
+  for (auto const& s : impl_->root_sides)
+    for (std::int64_t e = 0; e < s.count; ++e) ++out[std::size_t(s.at(e))];
   return out;
+}
+
+StarForest StarForest::multi() const {
+  if (impl_->multi) return *impl_->multi;
+  auto next = degree();
+  std::int64_t total = 0;
+  for (auto& d : next) total += std::exchange(d, total);
+  StarForest m;
+  m.impl_ = std::make_shared<Impl>();
+  auto& to = *m.impl_;
+  to.comm = comm();
+  to.roots = total;
+  to.leaf_space = leaf_space();
+  to.leaf_count = leaves();
+  to.leaf_sides = impl_->leaf_sides;
+  to.shared_leaves = impl_->shared_leaves;
+  to.repeated_leaf = impl_->repeated_leaf;
+  std::vector<Parcel> parcels;  // the leaves' side learns its new roots
+  for (auto const& s : impl_->root_sides) {
+    std::vector<std::int64_t> places;
+    for (std::int64_t e = 0; e < s.count; ++e) places.push_back(next[std::size_t(s.at(e))]++);
+    Parcel p{s.rank, {}};
+    append<std::int64_t>(p.data, places);
+    parcels.push_back(std::move(p));
+    to.root_sides.emplace_back(s.rank, std::move(places));
+  }
+  for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.emplace_back(p.rank, items_of<std::int64_t>(p.data));
+  impl_->multi = m;
+  return m;
 }
 
 std::vector<int> StarForest::root_ranks() const {
@@ -204,23 +261,25 @@ std::int64_t StarForest::sent_items() const {
 }
 
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
-                                           void const* source, void* target, std::int64_t unit, std::int64_t k, Combine combine) {
+                                           void const* source, void* target, Items items, Operation const& op, void* update) {
   auto state = std::make_unique<Flight::State>();
+  auto const unit = items.unit();
   state->forest = self;
   state->from = &from;
   state->to = &to;
   state->source = source;
   state->target = target;
   state->unit = unit;
-  state->k = k;
-  state->combine = combine;
-  bool const in_place = state->in_place = !combine && !(&to == &root_sides && shared_roots);
+  state->combine = Combine(op, items);
+  state->update = update;
+  bool const in_place = state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
   if (comm.size() == 1) return Flight(std::move(state));
 
   state->link = take_link();
   auto const* api = mpi();
   auto& link = *state->link;
   int const tag = comm.new_tag();
+  if (update) state->tag_back = comm.new_tag();
   std::int64_t in = 0, out = 0;
   for (auto const& s : to)
     if (s.rank != comm.rank() && !(s.contiguous && in_place)) in += s.count * unit;
@@ -252,6 +311,98 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   return Flight(std::move(state));
 }
 
+/// My own edges' values in the order of the edges: where they lie if they are contiguous, else packed into `packed`.
+std::byte const* StarForest::Impl::self_data(Flight::State const& state, std::vector<std::byte>& packed) const {
+  for (auto const& s : *state.from) {
+    if (s.rank != comm.rank()) continue;
+    if (s.contiguous) return static_cast<std::byte const*>(state.source) + s.first * state.unit;
+    packed.resize(std::size_t(s.count * state.unit));
+    pack(s, state.source, packed.data(), state.unit);
+  }
+  return packed.data();
+}
+
+void StarForest::Impl::end(Flight::State& state) {
+  std::int64_t in = 0;
+  std::vector<std::byte> packed;
+  for (auto const& s : *state.to) {  // in rank order, myself in my place
+    std::byte const* data = nullptr;
+    if (s.rank == comm.rank()) {
+      data = self_data(state, packed);
+    } else if (s.contiguous && state.in_place) {
+      continue;  // received in place
+    } else {
+      data = state.link->receive.data() + in;
+      in += s.count * state.unit;
+    }
+    if (state.in_place) unpack(s, data, state.target, state.unit);
+    else if (s.contiguous) state.combine(static_cast<std::byte*>(state.target) + s.first * state.unit, data, nullptr, s.count);
+    else state.combine(state.target, data, s.index.data(), s.count);
+  }
+}
+
+/// The leaves' values are here: each is exchanged for its root's value before it, and these go back.
+void StarForest::Impl::end_fetch(Flight::State& state) {
+  auto const unit = std::size_t(state.unit);
+  std::vector<std::byte> mine, before(unit);
+  auto* const roots_at = static_cast<std::byte*>(state.target);
+  {
+    std::vector<std::byte> packed;
+    for (auto const& s : *state.from)
+      if (s.rank == comm.rank()) {
+        auto const* data = self_data(state, packed);
+        mine.assign(data, data + s.count * state.unit);
+      }
+  }
+  std::int64_t in = 0;
+  for (auto const& s : *state.to) {
+    std::byte* values = mine.data();
+    if (s.rank != comm.rank()) {
+      values = state.link->receive.data() + in;
+      in += s.count * state.unit;
+    }
+    for (std::int64_t e = 0; e < s.count; ++e) {
+      auto* const root = roots_at + s.at(e) * state.unit;
+      auto* const value = values + e * state.unit;
+      std::memcpy(before.data(), root, unit);
+      state.combine(root, value, nullptr, 1);
+      std::memcpy(value, before.data(), unit);
+    }
+  }
+  if (comm.size() > 1) {  // back; contiguous leaves take them in place, the others through the send buffer
+    auto const* api = mpi();
+    auto& link = *state.link;
+    bool const in_place = !shared_leaves;
+    std::int64_t out = 0;
+    for (auto const& s : *state.from)
+      if (s.rank != comm.rank()) out += s.count * state.unit;
+    if (link.send.size() < std::size_t(out)) link.send.resize(std::size_t(out));
+    out = in = 0;
+    for (auto const& s : *state.from) {
+      if (s.rank == comm.rank()) continue;
+      void* const place = s.contiguous && in_place ? static_cast<std::byte*>(state.update) + s.first * state.unit : link.send.data() + out;
+      check_mpi(api->irecv(link.batch, comm.handle(), place, s.count * state.unit, s.rank, state.tag_back), "MPI_Irecv");
+      out += s.count * state.unit;
+    }
+    for (auto const& s : *state.to) {
+      if (s.rank == comm.rank()) continue;
+      check_mpi(api->isend(link.batch, comm.handle(), link.receive.data() + in, s.count * state.unit, s.rank, state.tag_back), "MPI_Isend");
+      profile::count_message(1, double(s.count * state.unit));
+      in += s.count * state.unit;
+    }
+    check_mpi(api->waitall(link.batch), "MPI_Waitall");
+  }
+  std::int64_t out = 0;
+  for (auto const& s : *state.from) {
+    if (s.rank == comm.rank()) {
+      unpack(s, mine.data(), state.update, state.unit);
+      continue;
+    }
+    if (!s.contiguous || shared_leaves) unpack(s, state.link->send.data() + out, state.update, state.unit);
+    out += s.count * state.unit;
+  }
+}
+
 StarForest::Flight::Flight() = default;
 StarForest::Flight::Flight(std::unique_ptr<State> state) : state_(std::move(state)) {}
 StarForest::Flight::Flight(Flight&&) noexcept = default;
@@ -274,98 +425,23 @@ void StarForest::Flight::end() {
   ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
   auto const state = std::move(state_);
   auto& forest = *state->forest;
-  auto const mine = forest.comm.rank();
   if (state->link) check_mpi(mpi()->waitall(state->link->batch), "MPI_Waitall");
-  auto const self_from = std::find_if(state->from->begin(), state->from->end(), [&](Side const& s) { return s.rank == mine; });
-  std::int64_t in = 0;
-  std::vector<std::byte> temporary;
-  for (auto const& s : *state->to) {  // in rank order, myself in my place
-    void const* data = nullptr;
-    if (s.rank == mine) {
-      ASTERISM_ASSERT(self_from != state->from->end());
-      if (self_from->contiguous) {
-        data = static_cast<std::byte const*>(state->source) + self_from->first * state->unit;
-      } else {
-        temporary.resize(std::size_t(s.count * state->unit));
-        pack(*self_from, state->source, temporary.data(), state->unit);
-        data = temporary.data();
-      }
-    } else if (s.contiguous && state->in_place) {
-      continue;  // received in place
-    } else {
-      data = state->link->receive.data() + in;
-      in += s.count * state->unit;
-    }
-    if (!state->combine) {
-      unpack(s, data, state->target, state->unit);
-    } else if (s.contiguous) {
-      state->combine(static_cast<std::byte*>(state->target) + s.first * state->unit, data, nullptr, s.count, state->k);
-    } else {
-      state->combine(state->target, data, s.index.data(), s.count, state->k);
-    }
-  }
+  if (state->update) forest.end_fetch(*state);
+  else forest.end(*state);
   if (state->link) forest.idle.push_back(std::move(state->link));
 }
 
-StarForest::Flight StarForest::bcast_bytes(void const* root, void* leaf, std::int64_t unit) const {
-  return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, unit, 1, nullptr);
+StarForest::Flight StarForest::bcast_begin(void const* root, void* leaf, Items items, Operation const& op) const {
+  return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr);
 }
 
-StarForest::Flight StarForest::reduce_bytes(void const* leaf, void* root, std::int64_t unit, std::int64_t k, Combine combine) const {
-  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, unit, k, combine);
+StarForest::Flight StarForest::reduce_begin(void const* leaf, void* root, Items items, Operation const& op) const {
+  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr);
 }
 
-namespace {
-struct Sum {
-  template <class T>
-  static T apply(T a, T b) {
-    return a + b;
-  }
-};
-struct Max {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (is_complex_v<T>) return a;
-    else return b > a ? b : a;
-  }
-};
-struct Min {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (is_complex_v<T>) return a;
-    else return b < a ? b : a;
-  }
-};
-template <class T, class Op>
-void combine(void* root, void const* leaf, std::int64_t const* index, std::int64_t n, std::int64_t k) {
-  auto* r = static_cast<T*>(root);
-  auto const* l = static_cast<T const*>(leaf);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < k; ++j) {
-      auto& target = r[(index ? index[i] : i) * k + j];
-      target = Op::template apply<T>(target, l[i * k + j]);
-    }
+StarForest::Flight StarForest::fetch_and_op_begin(void* root, void const* leaf, void* update, Items items, Operation const& op) const {
+  static std::byte nothing;  // an empty leaf array may have no address
+  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing);
 }
-}  // namespace
-
-template <class T>
-StarForest::Flight StarForest::reduce_begin(T const* leaf, T* root, ReduceOp op, std::int64_t k) const {
-  auto const unit = std::int64_t(sizeof(T)) * k;
-  if (is_complex_v<T> && (op == ReduceOp::max || op == ReduceOp::min))
-    fail(ErrorKind::dtype, "reduce: complex numbers have no order, so op max or min is refused.");
-  switch (op) {
-    case ReduceOp::replace: return reduce_bytes(leaf, root, unit, k, nullptr);
-    case ReduceOp::sum: return reduce_bytes(leaf, root, unit, k, combine<T, Sum>);
-    case ReduceOp::max: return reduce_bytes(leaf, root, unit, k, combine<T, Max>);
-    default: return reduce_bytes(leaf, root, unit, k, combine<T, Min>);
-  }
-}
-
-#define INSTANTIATE(T) template StarForest::Flight StarForest::reduce_begin<T>(T const*, T*, ReduceOp, std::int64_t) const;
-ASTERISM_FOR_DTYPES(INSTANTIATE)
-INSTANTIATE(std::int32_t)
-INSTANTIATE(std::int64_t)
-INSTANTIATE(std::uint64_t)
-#undef INSTANTIATE
 
 }  // namespace asterism::comm

@@ -2,7 +2,9 @@
 //
 // Paper ii (PetscSF). From the leaves alone the forest finds both sides, keeps self edges out of
 // MPI, sees contiguous index sets (then data are sent from and received into the user's arrays
-// without a copy), and moves data as often as wanted: bcast root -> leaf, reduce leaf -> root.
+// without a copy), and moves data as often as wanted: bcast root -> leaf, reduce leaf -> root, fetch_and_op
+// both ways. Wherever several values meet in one place they are taken in (rank, leaf) order, so results do not
+// depend on timing. New forests from old ones: forest_algebra.hpp.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "asterism/comm/communicator.hpp"
+#include "asterism/comm/items.hpp"
 #include "asterism/comm/layout.hpp"
 
 namespace asterism::comm {
@@ -19,7 +22,11 @@ struct RemoteRoot {
   std::int64_t rank, offset;
 };
 
-enum class ReduceOp : std::uint8_t { replace, sum, max, min };
+/// A forest's edges of one rank, by (rank, leaf).
+struct Graph {
+  std::vector<std::int64_t> leaves;
+  std::vector<RemoteRoot> remote;
+};
 
 class StarForest {
  public:
@@ -36,7 +43,11 @@ class StarForest {
   std::int64_t roots() const;
   std::int64_t leaves() const;
   std::int64_t leaf_space() const;
-  /// Number of leaves attached to each of my roots. Collective.
+  /// My edges.
+  Graph graph() const;
+  /// A leaf position that is listed several times, or -1.
+  std::int64_t repeated_leaf() const;
+  /// Number of leaves attached to each of my roots.
   std::vector<std::int64_t> degree() const;
   /// Ranks I receive from and send to in a broadcast, without myself.
   std::vector<int> root_ranks() const;
@@ -60,28 +71,46 @@ class StarForest {
     std::unique_ptr<State> state_;
   };
 
-  /// leaf[l] = root[r] for every edge; k items of T per root. Nothing may be touched until end().
+  // All of the following are collective. Nothing may be touched between begin and end; several flights may be under way.
+
+  /// leaf[l] = op(leaf[l], root[r]) for every edge.
+  Flight bcast_begin(void const* root, void* leaf, Items items, Operation const& op = ReduceOp::replace) const;
+  /// root[r] = op(root[r], leaf[l]) for every edge, in (rank, leaf) order, so the highest wins a replace.
+  Flight reduce_begin(void const* leaf, void* root, Items items, Operation const& op) const;
+  /// The same, and update[l] = the value of root[r] before leaf l was taken.
+  Flight fetch_and_op_begin(void* root, void const* leaf, void* update, Items items, Operation const& op) const;
+
+  /// The forest with a root for each of my roots' leaves: grouped by root, then by (rank, leaf). Made once.
+  StarForest multi() const;
+
   template <class T>
   Flight bcast_begin(T const* root, T* leaf, std::int64_t k = 1) const {
-    return bcast_bytes(root, leaf, std::int64_t(sizeof(T)) * k);
+    return bcast_begin(root, leaf, Items::of<T>(k));
   }
   template <class T>
-  void bcast(T const* root, T* leaf, std::int64_t k = 1) const {
-    bcast_begin(root, leaf, k).end();
+  void bcast(T const* root, T* leaf, std::int64_t k = 1, Operation const& op = ReduceOp::replace) const {
+    bcast_begin(root, leaf, Items::of<T>(k), op).end();
   }
-  /// root[r] = op(root[r], leaf[l]) for every edge, in (rank, leaf) order, so the highest wins a replace.
   template <class T>
-  Flight reduce_begin(T const* leaf, T* root, ReduceOp op, std::int64_t k = 1) const;
+  void reduce(T const* leaf, T* root, Operation const& op, std::int64_t k = 1) const {
+    reduce_begin(leaf, root, Items::of<T>(k), op).end();
+  }
   template <class T>
-  void reduce(T const* leaf, T* root, ReduceOp op, std::int64_t k = 1) const {
-    reduce_begin(leaf, root, op, k).end();
+  void fetch_and_op(T* root, T const* leaf, T* update, Operation const& op, std::int64_t k = 1) const {
+    fetch_and_op_begin(root, leaf, update, Items::of<T>(k), op).end();
+  }
+  /// All leaf values in the roots of multi().
+  template <class T>
+  void gather(T const* leaf, T* multi_root, std::int64_t k = 1) const {
+    multi().reduce(leaf, multi_root, ReduceOp::replace, k);
+  }
+  template <class T>
+  void scatter(T const* multi_root, T* leaf, std::int64_t k = 1) const {
+    multi().bcast(multi_root, leaf, k);
   }
 
  private:
   struct Impl;
-  using Combine = void (*)(void* root, void const* leaf, std::int64_t const* index, std::int64_t n, std::int64_t k);
-  Flight bcast_bytes(void const* root, void* leaf, std::int64_t unit) const;
-  Flight reduce_bytes(void const* leaf, void* root, std::int64_t unit, std::int64_t k, Combine combine) const;
   std::shared_ptr<Impl> impl_;
 };
 

@@ -267,7 +267,7 @@ Product::Product(Csr const& a, Storage wanted) : dtype_(a.dtype), rows_(a.rows),
       return;
     }
   }
-  bool const in_cache = a.rows >= 256 && a.values.bytes() < (std::size_t(16) << 20);
+  bool const in_cache = !is_complex(a.dtype) && a.rows >= 256 && a.values.bytes() < (std::size_t(16) << 20);
   if (wanted == Storage::sell ||
       (wanted == Storage::automatic &&
        (in_cache || ProductBuilder::irregular(a.offsets.as<std::int64_t>(), a.rows) || ProductBuilder::scattered(a)))) {

@@ -1,0 +1,320 @@
+"""Star forests: who talks to whom, and every way to move data along it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .comm import InputTypeError, as_communicator
+from .errors import ShapeError
+
+__all__ = ["Flight", "StarForest"]
+
+Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
+
+_TYPES = {name: number for number, name in enumerate(_core.item_type_names())}
+
+
+def _item_type(dtype: np.dtype[Any]) -> int:
+    """The core's number of a dtype; structured ones other than (value, index) pairs are moved as bytes."""
+    if dtype.names is not None:
+        fields = [dtype[name] for name in dtype.names]
+        if len(fields) == 2 and dtype.isnative:
+            name = f"({fields[0].name}, {fields[1].name})"
+            size = {"(float64, int32)": 16}.get(name, fields[0].itemsize + fields[1].itemsize)
+            if name in _TYPES and dtype.itemsize == size:
+                return int(_TYPES[name])
+        return int(_TYPES["bytes"])
+    return int(_TYPES.get(dtype.name, _TYPES["bytes"])) if dtype.isnative else int(_TYPES["bytes"])
+
+
+def _view(address: int, n: int, like: NDArray[Any]) -> NDArray[Any]:
+    """N values at an address, of the same dtype and columns as `like`."""
+    shape = (n, *like.shape[1:])
+    size = int(np.prod(shape)) * like.itemsize
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    return np.ndarray(shape, dtype=like.dtype, buffer=memory)
+
+
+def _operation(op: Op, like: NDArray[Any]) -> Any:
+    """The number of a built-in operation, or a function of addresses."""
+    if isinstance(op, str):
+        return _core.reduce_op(op)
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        MPI = None  # type: ignore[assignment]
+    if MPI is not None and isinstance(op, MPI.Op):
+        names = {
+            "SUM": "sum",
+            "PROD": "prod",
+            "MIN": "min",
+            "MAX": "max",
+            "LAND": "logical_and",
+            "LOR": "logical_or",
+            "LXOR": "logical_xor",
+            "BAND": "bitwise_and",
+            "BOR": "bitwise_or",
+            "BXOR": "bitwise_xor",
+            "MINLOC": "minloc",
+            "MAXLOC": "maxloc",
+            "REPLACE": "replace",
+        }
+        for theirs, ours in names.items():
+            if op == getattr(MPI, theirs):
+                return _core.reduce_op(ours)
+
+        def with_mpi(source: int, target: int, n: int) -> None:
+            op.Reduce_local(_view(source, n, like), _view(target, n, like))
+
+        return with_mpi
+    if not callable(op):
+        raise InputTypeError("op (a name, a function of two arrays, or an mpi4py MPI.Op)", op)
+
+    def with_function(source: int, target: int, n: int) -> None:
+        inout = _view(target, n, like)
+        inout[...] = op(inout, _view(source, n, like))
+
+    return with_function
+
+
+class Flight:
+    """One operation under way; `end()` makes its result readable."""
+
+    def __init__(self, flight: _core.Flight, held: tuple[Any, ...]) -> None:
+        self._flight = flight
+        self._held = held  # the arrays must outlive the operation
+
+    def end(self) -> None:
+        """Wait for the data. Raises if called twice."""
+        self._flight.end()
+        self._held = ()
+
+
+class StarForest:
+    """Who talks to whom: leaves here point at roots anywhere, by (rank, offset).
+
+    Parameters
+    ----------
+    comm : None or mpi4py.MPI.Comm
+    nroots : int
+        Size of this rank's root space.
+    local : array of int64, shape (nleaves,), or None
+        Positions of the leaves in the leaf space, in any order; None: 0, 1, 2, ...
+    remote : array of int64, shape (nleaves, 2)
+        (rank, offset) of each leaf's root.
+    nleafspace : int, optional
+        Size of the leaf space; the largest leaf + 1 by default.
+
+    Notes
+    -----
+    Collective, as are all operations. Bad input raises on all ranks. Data are C-contiguous arrays (n) or (n, k) of any
+    NumPy dtype; ``op`` is replace, sum, prod, min, max, logical_and/or/xor, bitwise_and/or/xor, minloc or maxloc (for
+    structured (value, index) pairs), an mpi4py ``MPI.Op``, or a function of two arrays of many values. Values that meet
+    in one place are taken in (rank, leaf) order. Set-up sends one message per neighbour and takes memory of the order of
+    the own edges. Source: Zhang et al., The PetscSF scalable communication layer.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> sf = am.StarForest(None, 2, None, [[0, 0], [0, 0], [0, 1]])   # three leaves, two roots
+    >>> sf.degree()
+    array([2, 1])
+    """
+
+    def __init__(self, comm: Any, nroots: int, local: Any, remote: Any, nleafspace: int | None = None) -> None:
+        pairs = np.ascontiguousarray(np.asarray(remote, dtype=np.int64).reshape(-1, 2))
+        leaves = None if local is None else np.ascontiguousarray(np.asarray(local, dtype=np.int64).reshape(-1))
+        self._sf = _core.StarForest(
+            as_communicator(comm), int(nroots), leaves, pairs, -1 if nleafspace is None else int(nleafspace)
+        )
+
+    @classmethod
+    def _of(cls, core: Any) -> StarForest:
+        self = cls.__new__(cls)
+        self._sf = core
+        return self
+
+    # what it is
+
+    @property
+    def nroots(self) -> int:
+        """Size of this rank's root space."""
+        return int(self._sf.nroots)
+
+    @property
+    def nleaves(self) -> int:
+        """Number of this rank's leaves."""
+        return int(self._sf.nleaves)
+
+    @property
+    def nleafspace(self) -> int:
+        """Size of this rank's leaf space."""
+        return int(self._sf.leaf_space)
+
+    def degree(self) -> NDArray[np.int64]:
+        """Number of leaves attached to each of my roots, shape (nroots,)."""
+        return np.asarray(self._sf.degree(), dtype=np.int64)
+
+    def graph(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """My leaves, shape (nleaves,), and their roots (rank, offset), shape (nleaves, 2), by (rank, leaf)."""
+        leaves, remote = self._sf.graph()
+        return np.asarray(leaves, dtype=np.int64), np.asarray(remote, dtype=np.int64).reshape(-1, 2)
+
+    def root_ranks(self) -> list[int]:
+        """Other ranks that own roots of my leaves, ascending."""
+        return list(self._sf.root_ranks())
+
+    def leaf_ranks(self) -> list[int]:
+        """Other ranks with leaves on my roots, ascending."""
+        return list(self._sf.leaf_ranks())
+
+    # moving data
+
+    def _items(self, **arrays: tuple[Any, int, bool]) -> tuple[int, int, int]:
+        first: tuple[str, NDArray[Any]] | None = None
+        for name, (a, rows, written) in arrays.items():
+            if not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
+                raise InputTypeError(name, a)
+            if a.dtype.hasobject:
+                raise InputTypeError(f"{name} (of dtype {a.dtype})", a)
+            if written and not a.flags.writeable:
+                raise ShapeError(f"{name} is read-only, but the operation writes to it.")
+            if a.ndim not in (1, 2) or a.shape[0] < rows:
+                raise ShapeError(f"{name} has shape {a.shape}, but {rows} rows are needed.")
+            if first is None:
+                first = name, a
+            elif a.dtype != first[1].dtype or a.shape[1:] != first[1].shape[1:]:
+                raise ShapeError(
+                    f"{first[0]} and {name} differ: {first[1].shape} {first[1].dtype}, {a.shape} {a.dtype}."
+                )
+        assert first is not None
+        a = first[1]
+        return _item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1
+
+    def bcast_begin(self, rootdata: NDArray[Any], leafdata: NDArray[Any], op: Op = "replace") -> Flight:
+        """Begin `bcast`; neither array may be touched before ``end()``."""
+        items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
+        o = _operation(op, rootdata)
+        return Flight(self._sf.bcast_begin(rootdata.ctypes.data, leafdata.ctypes.data, *items, o), (rootdata, leafdata))
+
+    def bcast(self, rootdata: NDArray[Any], leafdata: NDArray[Any], op: Op = "replace") -> None:
+        """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
+        self.bcast_begin(rootdata, leafdata, op).end()
+
+    def reduce_begin(self, leafdata: NDArray[Any], rootdata: NDArray[Any], op: Op = "sum") -> Flight:
+        """Begin `reduce`; neither array may be touched before ``end()``."""
+        items = self._items(rootdata=(rootdata, self.nroots, True), leafdata=(leafdata, self.nleafspace, False))
+        o = _operation(op, rootdata)
+        return Flight(
+            self._sf.reduce_begin(leafdata.ctypes.data, rootdata.ctypes.data, *items, o), (rootdata, leafdata)
+        )
+
+    def reduce(self, leafdata: NDArray[Any], rootdata: NDArray[Any], op: Op = "sum") -> None:
+        """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
+        self.reduce_begin(leafdata, rootdata, op).end()
+
+    def fetch_and_op_begin(
+        self, rootdata: NDArray[Any], leafdata: NDArray[Any], leafupdate: NDArray[Any], op: Op = "sum"
+    ) -> Flight:
+        """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
+        items = self._items(
+            rootdata=(rootdata, self.nroots, True),
+            leafdata=(leafdata, self.nleafspace, False),
+            leafupdate=(leafupdate, self.nleafspace, True),
+        )
+        o = _operation(op, rootdata)
+        addresses = rootdata.ctypes.data, leafdata.ctypes.data, leafupdate.ctypes.data
+        return Flight(self._sf.fetch_and_op_begin(*addresses, *items, o), (rootdata, leafdata, leafupdate))
+
+    def fetch_and_op(
+        self, rootdata: NDArray[Any], leafdata: NDArray[Any], leafupdate: NDArray[Any], op: Op = "sum"
+    ) -> None:
+        """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
+        self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
+
+    def multi(self) -> StarForest:
+        """Make the forest with one root for each edge: grouped by root, then by (rank, leaf). Made once."""
+        return StarForest._of(self._sf.multi())
+
+    def gather(self, leafdata: NDArray[Any]) -> NDArray[Any]:
+        """Return all leaves' values at their roots, shape (sum of degrees[, k]), in the order of `multi`."""
+        multi = self.multi()
+        out = np.zeros((multi.nroots, *leafdata.shape[1:]), dtype=leafdata.dtype)
+        multi.reduce(leafdata, out, "replace")
+        return out
+
+    def scatter(self, multirootdata: NDArray[Any], leafdata: NDArray[Any]) -> None:
+        """Undo `gather`: every leaf gets its own value back."""
+        self.multi().bcast(multirootdata, leafdata)
+
+    # new forests
+
+    def compose(self, other: StarForest) -> StarForest:
+        """My roots with the leaves of `other`, whose roots are my leaves by index; unconnected edges are dropped."""
+        return StarForest._of(self._sf.compose(other._sf))
+
+    def compose_inverse(self, other: StarForest) -> StarForest:
+        """My roots with the roots of `other` as leaves, through leaves of equal position."""
+        return StarForest._of(self._sf.compose_inverse(other._sf))
+
+    def inverse(self) -> StarForest:
+        """Leaves become roots; every root must have at most one leaf."""
+        return StarForest._of(self._sf.inverse())
+
+    def embed_roots(self, selected: Any) -> StarForest:
+        """Only the edges of the selected roots; nothing is renumbered."""
+        return StarForest._of(self._sf.embed_roots(_indices(selected)))
+
+    def embed_leaves(self, selected: Any) -> StarForest:
+        """Only the edges of the selected leaves; nothing is renumbered."""
+        return StarForest._of(self._sf.embed_leaves(_indices(selected)))
+
+    def strided(self, k: int) -> StarForest:
+        """Every edge k times: root r has the roots ``r k ... r k + k - 1``."""
+        return StarForest._of(self._sf.strided(int(k)))
+
+    def section(self, root_dofs: Any) -> tuple[StarForest, NDArray[np.int64]]:
+        """From points to unknowns: root point r has ``root_dofs[r]``. Also returns each leaf point's number."""
+        core, leaf_dofs = self._sf.section(_indices(root_dofs))
+        return StarForest._of(core), np.asarray(leaf_dofs, dtype=np.int64)
+
+    @staticmethod
+    def concatenate(
+        forests: Sequence[StarForest], shared_roots: bool = False, shared_leaves: bool = False
+    ) -> StarForest:
+        """All edges of several forests; spaces stand behind each other unless they are shared."""
+        return StarForest._of(_core.StarForest.concatenate([f._sf for f in forests], shared_roots, shared_leaves))
+
+    @staticmethod
+    def from_sizes(comm: Any, local_size: int, indices: Any) -> StarForest:
+        """Leaves 0, 1, ... hang on global indices, of which every rank owns `local_size` in rank order."""
+        layout = _core.Layout(as_communicator(comm), int(local_size))
+        return StarForest._of(_core.StarForest.from_layout(layout, _indices(indices)))
+
+    @staticmethod
+    def matching(comm: Any, root_ids: Any, leaf_ids: Any) -> StarForest:
+        """Leaf l hangs on the one root anywhere that has the same number, ``root_ids[r] == leaf_ids[l]``."""
+        return StarForest._of(_core.StarForest.matching(as_communicator(comm), _indices(root_ids), _indices(leaf_ids)))
+
+    @staticmethod
+    def all_gather(comm: Any, nroots: int) -> StarForest:
+        """Every rank's leaves are all roots of all ranks, in rank order."""
+        return StarForest._of(_core.StarForest.all_gather(as_communicator(comm), int(nroots)))
+
+    @staticmethod
+    def all_to_all(comm: Any, n: int) -> StarForest:
+        """Give n roots to each rank; my leaves are those that each rank has for me."""
+        return StarForest._of(_core.StarForest.all_to_all(as_communicator(comm), int(n)))
+
+
+def _indices(a: Any) -> NDArray[np.int64]:
+    given = np.asarray(a)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise ShapeError(f"indices are of dtype {given.dtype}; integers are needed.")
+    return np.ascontiguousarray(given.astype(np.int64, copy=False).reshape(-1))

@@ -1,0 +1,135 @@
+#include <cstring>
+
+#include "asterism/comm/forest_algebra.hpp"
+#include "bindings.hpp"
+
+namespace asterism::python {
+namespace {
+
+using comm::Communicator;
+using comm::Items;
+using comm::Operation;
+using comm::StarForest;
+using I64 = nb::ndarray<std::int64_t, nb::device::cpu, nb::c_contig>;
+using Address = std::uintptr_t;
+
+std::span<std::int64_t const> span_of(I64 const& a) { return {a.data(), a.size()}; }
+
+/// The number of a built-in operation, or f(in address, inout address, n). Python's function is called, and let go, with the lock held.
+Operation operation(nb::object const& op) {
+  if (nb::isinstance<nb::int_>(op)) return comm::ReduceOp(nb::cast<int>(op));
+  std::shared_ptr<nb::object> const held(new nb::object(op), [](nb::object* o) {
+    nb::gil_scoped_acquire gil;
+    delete o;
+  });
+  return Operation(comm::UserOp([held](void const* in, void* inout, std::int64_t n) {
+    nb::gil_scoped_acquire gil;
+    (*held)(Address(in), Address(inout), n);
+  }));
+}
+
+Items items(int type, std::int64_t bytes, std::int64_t k) { return {comm::ItemType(type), bytes, k}; }
+
+template <class T>
+T* at(Address a) {
+  return reinterpret_cast<T*>(a);
+}
+
+}  // namespace
+
+void bind_star_forest(nb::module_& m) {
+  nb::class_<StarForest::Flight>(m, "Flight").def("end", &StarForest::Flight::end, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<StarForest>(m, "StarForest")
+      .def(
+          "__init__",
+          [](StarForest* self, Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote,
+             std::int64_t leaf_space) {
+            std::optional<std::vector<std::int64_t>> leaves;
+            if (local) leaves.emplace(local->data(), local->data() + local->size());
+            std::vector<comm::RemoteRoot> roots_of(remote.size() / 2);
+            for (std::size_t e = 0; e < roots_of.size(); ++e) roots_of[e] = {remote.data()[2 * e], remote.data()[2 * e + 1]};
+            nb::gil_scoped_release gil;
+            new (self) StarForest(c, roots, std::move(leaves), roots_of, leaf_space);
+          },
+          nb::arg("comm"), nb::arg("nroots"), nb::arg("local").none(), nb::arg("remote"), nb::arg("leaf_space"))
+      .def_prop_ro("nroots", &StarForest::roots)
+      .def_prop_ro("nleaves", &StarForest::leaves)
+      .def_prop_ro("leaf_space", &StarForest::leaf_space)
+      .def_prop_ro("sent_items", &StarForest::sent_items)
+      .def("root_ranks", &StarForest::root_ranks)
+      .def("leaf_ranks", &StarForest::leaf_ranks)
+      .def("degree", &StarForest::degree)
+      .def("graph",
+           [](StarForest const& sf) {
+             auto const g = sf.graph();
+             std::vector<std::int64_t> remote;
+             for (auto const& r : g.remote) remote.push_back(r.rank), remote.push_back(r.offset);
+             return std::pair(g.leaves, remote);
+           })
+      .def("multi", &StarForest::multi, nb::call_guard<nb::gil_scoped_release>())
+      .def("bcast_begin",
+           [](StarForest const& sf, Address root, Address leaf, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
+             auto const o = operation(op);
+             nb::gil_scoped_release gil;
+             return sf.bcast_begin(at<void const>(root), at<void>(leaf), items(type, bytes, k), o);
+           })
+      .def("reduce_begin",
+           [](StarForest const& sf, Address leaf, Address root, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
+             auto const o = operation(op);
+             nb::gil_scoped_release gil;
+             return sf.reduce_begin(at<void const>(leaf), at<void>(root), items(type, bytes, k), o);
+           })
+      .def("fetch_and_op_begin",
+           [](StarForest const& sf, Address root, Address leaf, Address update, int type, std::int64_t bytes, std::int64_t k,
+              nb::object const& op) {
+             auto const o = operation(op);
+             nb::gil_scoped_release gil;
+             return sf.fetch_and_op_begin(at<void>(root), at<void const>(leaf), at<void>(update), items(type, bytes, k), o);
+           })
+      .def("compose", &comm::compose, nb::call_guard<nb::gil_scoped_release>())
+      .def("compose_inverse", &comm::compose_inverse, nb::call_guard<nb::gil_scoped_release>())
+      .def("inverse", &comm::inverse, nb::call_guard<nb::gil_scoped_release>())
+      .def("strided", &comm::strided, nb::call_guard<nb::gil_scoped_release>())
+      .def("embed_roots",
+           [](StarForest const& sf, I64 const& selected) {
+             nb::gil_scoped_release gil;
+             return comm::embed_roots(sf, span_of(selected));
+           })
+      .def("embed_leaves",
+           [](StarForest const& sf, I64 const& selected) {
+             nb::gil_scoped_release gil;
+             return comm::embed_leaves(sf, span_of(selected));
+           })
+      .def("section",
+           [](StarForest const& sf, I64 const& dofs) {
+             nb::gil_scoped_release gil;
+             auto s = comm::section(sf, span_of(dofs));
+             return std::pair(std::move(s.forest), std::move(s.leaf_dofs));
+           })
+      .def_static("concatenate",
+                  [](std::vector<StarForest> const& forests, bool roots_shared, bool leaves_shared) {
+                    nb::gil_scoped_release gil;
+                    return comm::concatenate(forests, roots_shared ? comm::Spaces::shared : comm::Spaces::stacked,
+                                             leaves_shared ? comm::Spaces::shared : comm::Spaces::stacked);
+                  })
+      .def_static("from_layout",
+                  [](comm::Layout const& layout, I64 const& global) {
+                    nb::gil_scoped_release gil;
+                    return StarForest::from_layout(layout, span_of(global));
+                  })
+      .def_static("matching",
+                  [](Communicator const& c, I64 const& roots, I64 const& leaves) {
+                    nb::gil_scoped_release gil;
+                    return comm::matching(c, span_of(roots), span_of(leaves));
+                  })
+      .def_static("all_gather", &comm::all_gather_pattern, nb::call_guard<nb::gil_scoped_release>())
+      .def_static("all_to_all", &comm::all_to_all_pattern, nb::call_guard<nb::gil_scoped_release>());
+  m.def("reduce_op", [](std::string const& name) { return int(comm::reduce_op_from_name(name)); });
+  m.def("item_type_names", [] {
+    std::vector<std::string> names;
+    for (int t = 0; t <= int(comm::ItemType::pair_float64_int32); ++t) names.emplace_back(comm::name_of(comm::ItemType(t)));
+    return names;
+  });
+}
+
+}  // namespace asterism::python

@@ -1,0 +1,289 @@
+"""Star forests against a NumPy reference of a few lines: random graphs, every operation, op and dtype, on 1 to 5 ranks."""
+
+import numpy as np
+import pytest
+
+import asterism as am
+
+REFERENCE = '''
+def random_graph(seed):
+    """Holes, empty ranks, unsorted leaves, self edges, roots without leaves, sometimes a leaf listed twice."""
+    rng = np.random.default_rng(seed)
+    nroots = [int(rng.integers(0, 8)) if rng.random() < 0.8 else 0 for _ in range(size)]
+    space, edges = [], []                        # edges: (leaf rank, leaf, root rank, root) in the order given
+    contiguous = rng.random() < 0.3
+    for r in range(size):
+        n = int(rng.integers(0, 14)); space.append(n)
+        leaves = np.arange(n) if contiguous else rng.permutation(n)
+        if not contiguous: leaves = leaves[rng.random(n) < 0.8]
+        if seed % 7 == 0 and len(leaves): leaves = np.append(leaves, leaves[0])
+        mine = []
+        for l in leaves:
+            owner = int(rng.integers(size))
+            if nroots[owner]: mine.append((r, int(l), owner, int(rng.integers(nroots[owner]))))
+        edges.append(mine)
+    return nroots, space, edges
+
+def forest(seed):
+    nroots, space, edges = random_graph(seed)
+    mine = edges[rank]
+    sf = am.StarForest(comm, nroots[rank], [e[1] for e in mine], [e[2:] for e in mine], space[rank])
+    return sf, nroots, space, edges
+
+def ordered(edges, key):                          # the order in which values meet: (rank, leaf), stable
+    return sorted((e for mine in edges for e in mine), key=key)
+
+DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"]
+PAIRS = [np.dtype([("value", v), ("index", i)]) for v, i in [("i4", "i4"), ("i8", "i8"), ("f4", "i4"), ("f8", "i8")]]
+PAIRS.append(np.dtype([("value", "f8"), ("index", "i4")], align=True))
+
+def loc(better):
+    def f(a, b):
+        take = better(b["value"], a["value"]) | ((b["value"] == a["value"]) & (b["index"] < a["index"]))
+        return np.where(take, b, a)
+    return f
+
+def ops_of(dtype):
+    ops = {"replace": lambda a, b: b}
+    if dtype.names: return {**ops, "minloc": loc(np.less), "maxloc": loc(np.greater)}
+    logical = {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
+    if dtype.kind == "b": return {**ops, **logical}
+    ops |= {"sum": np.add, "prod": np.multiply}
+    if dtype.kind != "c": ops |= {"min": np.minimum, "max": np.maximum}
+    if dtype.kind in "iu": ops |= {**logical, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
+    return ops
+
+def values(seed, r, n, k, dtype):
+    rng = np.random.default_rng([seed, r])
+    shape = (n,) if k == 1 else (n, k)
+    def plain(d): return (rng.integers(0, 4, shape) + (1j * rng.integers(0, 4, shape) if d.kind == "c" else 0)).astype(d)
+    if not dtype.names: return plain(dtype)
+    a = np.zeros(shape, dtype)
+    for name in dtype.names: a[name] = plain(dtype[name])
+    return a
+'''
+
+OPERATIONS = (
+    REFERENCE
+    + """
+first, count = 100 * size, 35
+for seed in range(first, first + count):
+    sf, nroots, space, edges = forest(seed)
+    everything = [np.dtype(d) for d in DTYPES] + PAIRS
+    for dtype in [everything[(seed + 5 * i) % len(everything)] for i in range(4)]:
+        k = 1 + seed % 3
+        roots = [values(seed, 100 + r, nroots[r], k, dtype) for r in range(size)]
+        leaves = [values(seed, 200 + r, space[r], k, dtype) for r in range(size)]
+        for name, op in ops_of(dtype).items():
+            got = leaves[rank].copy(); want = leaves[rank].copy()
+            for r, l, o, i in ordered([edges[rank]], lambda e: (e[2], e[1])): want[l] = op(want[l], roots[o][i])
+            sf.bcast(roots[rank], got, name)
+            assert (got == want).all(), ("bcast", seed, name, dtype)
+            want = [a.copy() for a in roots]; before = [a.copy() for a in leaves]; got = roots[rank].copy()
+            for r, l, o, i in ordered(edges, lambda e: e[:2]):
+                before[r][l] = want[o][i]; want[o][i] = op(want[o][i], leaves[r][l])
+            sf.reduce(leaves[rank], got, name)
+            assert (got == want[rank]).all(), ("reduce", seed, name, dtype)
+            got = roots[rank].copy(); update = leaves[rank].copy()
+            sf.fetch_and_op(got, leaves[rank], update, name)
+            assert (got == want[rank]).all(), ("fetch_and_op", seed, name, dtype)
+            if seed % 7: assert (update == before[rank]).all(), ("update", seed, name, dtype)
+    # degree, multi, gather, scatter
+    degree = [np.zeros(n, int) for n in nroots]
+    for r, l, o, i in ordered(edges, lambda e: e): degree[o][i] += 1
+    assert (sf.degree() == degree[rank]).all()
+    ones = np.zeros(nroots[rank], int); sf.reduce(np.ones(space[rank], int), ones)
+    assert (ones == degree[rank]).all()
+    data = [np.arange(n) + 1000.0 * r for r, n in enumerate(space)]
+    want = [data[r][l] for i, r, l in sorted((e[3], e[0], e[1]) for mine in edges for e in mine if e[2] == rank)]
+    gathered = sf.gather(data[rank]); assert (gathered == want).all(), ("gather", seed)
+    back = np.full(space[rank], -1.0); sf.scatter(gathered, back)
+    listed = [e[1] for e in edges[rank]]; assert (back[listed] == data[rank][listed]).all()
+    # several in flight
+    a, b = np.full(space[rank], -1.0), np.full((space[rank], 2), -1, dtype=np.int16)
+    ra, rb = np.arange(nroots[rank]) + 0.5, np.arange(2 * nroots[rank], dtype=np.int16).reshape(-1, 2)
+    one = sf.bcast_begin(ra, a); two = sf.bcast_begin(rb, b); two.end(); one.end()
+    wa, wb = np.full_like(a, -1), np.full_like(b, -1); sf.bcast(ra, wa); sf.bcast(rb, wb)
+    assert (a == wa).all() and (b == wb).all()
+print("done", flush=True)
+"""
+)
+
+ALGEBRA = (
+    REFERENCE
+    + """
+def as_map(edges): return {e[:2]: e[2:] for mine in edges for e in mine}
+def bcast(sf, data, fill=-1.0):
+    out = np.full(sf.nleafspace, fill); sf.bcast(data, out); return out
+for seed in range(1, 41):
+    if seed % 7 == 0: continue
+    A, nroots, space, edges = forest(seed)
+    # B's roots are A's leaves by index, with another size
+    rng = np.random.default_rng(seed + 1000)
+    broots = [max(0, n + int(rng.integers(-2, 3))) for n in space]
+    bspace = [int(rng.integers(0, 10)) for _ in range(size)]
+    bedges = [[(r, int(l), o, int(rng.integers(broots[o]))) for l in rng.permutation(bspace[r])
+               for o in [int(rng.integers(size))] if broots[o] and rng.random() < 0.9] for r in range(size)]
+    B = am.StarForest(comm, broots[rank], [e[1] for e in bedges[rank]], [e[2:] for e in bedges[rank]], bspace[rank])
+    C = A.compose(B)
+    of_a = as_map(edges)
+    want = sorted((of_a[e[2:]], e[1]) for e in bedges[rank] if e[2:] in of_a)
+    leaves, remote = C.graph()
+    assert sorted(zip(map(tuple, remote.tolist()), leaves.tolist())) == want, ("compose", seed)
+    assert C.nroots == nroots[rank] and C.nleafspace == bspace[rank]
+    data = np.arange(nroots[rank]) + 100.0 * rank
+    middle = np.full(max(A.nleafspace, B.nroots), -1.0); A.bcast(data, middle)
+    end = np.full(B.nleafspace, -1.0); B.bcast(np.ascontiguousarray(middle[:B.nroots]), end)
+    assert (bcast(C, data) == end).all(), ("bcast of compose", seed)
+    # embedding
+    chosen = rng.integers(0, max(nroots[rank], 1), 4) if nroots[rank] else []
+    picks = comm.allgather(set(int(c) for c in chosen))
+    E = A.embed_roots(chosen)
+    leaves, remote = E.graph()
+    assert sorted(leaves.tolist()) == sorted(e[1] for e in edges[rank] if e[3] in picks[e[2]])
+    half = [e[1] for e in edges[rank] if e[1] % 2]
+    leaves, _ = A.embed_leaves(half + half).graph()
+    assert sorted(leaves.tolist()) == sorted(half)
+    # concatenation
+    for shared_roots in (True, False):
+        for shared_leaves in (True, False):
+            D = am.StarForest.concatenate([A, B], shared_roots, shared_leaves)
+            leaves, remote = D.graph()
+            rs = [0 if shared_roots else n for n in nroots]; ls = 0 if shared_leaves else space[rank]
+            want = [(e[1], e[2], e[3]) for e in edges[rank]] + [(e[1] + ls, e[2], e[3] + rs[e[2]]) for e in bedges[rank]]
+            assert sorted((l, *r) for l, r in zip(leaves.tolist(), remote.tolist())) == sorted(want)
+    # strides and sections
+    S = A.strided(3); d3 = np.arange(3.0 * nroots[rank]) + 1000 * rank
+    one = np.full((space[rank], 3), -1.0); A.bcast(d3.reshape(-1, 3), one)
+    assert (bcast(S, d3) == one.ravel()).all()
+    dofs = rng.integers(0, 4, nroots[rank]); all_dofs = comm.allgather(dofs.tolist())
+    T, leaf_dofs = A.section(dofs)
+    want = np.zeros(space[rank], int)
+    for e in edges[rank]: want[e[1]] = all_dofs[e[2]][e[3]]
+    assert (leaf_dofs == want).all() and T.nroots == dofs.sum() and T.nleafspace == want.sum()
+    got = bcast(T, np.concatenate([[1000 * rank + 10 * r + j for j in range(n)] for r, n in enumerate(dofs)] + [[]]))
+    flat = {l: [1000 * e[2] + 10 * e[3] + j for j in range(all_dofs[e[2]][e[3]])] for e in edges[rank] for l in [e[1]]}
+    assert got.tolist() == sum((flat.get(l, []) for l in range(space[rank])), [])
+# inverse and compose_inverse on permutations spread over the ranks, with holes
+for seed in range(20):
+    rng = np.random.default_rng(seed)
+    n = 4 * size; perm = rng.permutation(n)
+    keeps = [[i for i in range(4) if np.random.default_rng([seed, r]).random(4)[i] < 0.8] for r in range(size)]
+    A = am.StarForest(comm, 4, keeps[rank], [divmod(int(perm[4 * rank + i]), 4) for i in keeps[rank]], 4)
+    I = A.inverse()
+    x = np.arange(4.0) + 4 * rank
+    there = np.full(4, -1.0); A.bcast(x, there)
+    again = np.full(4, -1.0); I.bcast(there, again)
+    hit = A.degree() == 1
+    assert (again[hit] == x[hit]).all() and (again[~hit] == -1).all()
+    back = A.compose_inverse(A)                      # roots to themselves where they have a leaf
+    same = np.full(4, -1.0); back.bcast(x, same)
+    assert (same[hit] == x[hit]).all() and (same[~hit] == -1).all()
+    # matching numbers find the same edges
+    ids = 17 * np.arange(n)[4 * rank : 4 * rank + 4] + 3
+    M = am.StarForest.matching(comm, ids, 17 * perm[4 * rank : 4 * rank + 4] + 3)
+    got = np.zeros(4); M.bcast(x, got); assert (got == perm[4 * rank : 4 * rank + 4]).all()
+    L = am.StarForest.from_sizes(comm, 4, perm[4 * rank : 4 * rank + 4]); L.bcast(x, got); assert (got == perm[4 * rank : 4 * rank + 4]).all()
+G = am.StarForest.all_gather(comm, rank + 1)
+got = np.zeros(G.nleafspace); G.bcast(np.full(rank + 1, 1.0 * rank), got)
+assert got.tolist() == sum(([float(r)] * (r + 1) for r in range(size)), [])
+T = am.StarForest.all_to_all(comm, 2)
+got = np.zeros(2 * size); T.bcast(100.0 * rank + np.arange(2.0 * size), got)
+assert got.tolist() == sum(([100.0 * r + 2 * rank, 100.0 * r + 2 * rank + 1] for r in range(size)), [])
+print("done", flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_operations_match_the_reference(on_ranks, ranks):
+    out = on_ranks(ranks, OPERATIONS)
+    assert out.count("done") == ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_algebra_matches_the_reference(on_ranks, ranks):
+    assert on_ranks(ranks, ALGEBRA).count("done") == ranks
+
+
+def test_the_users_own_operations(on_ranks):
+    script = """
+sf = am.StarForest(comm, 2, None, [(r, 1) for r in range(size)] + [(0, 0)])
+root, leaf = np.array([5.0, 1.0]), np.arange(size + 1.0) + 10 * rank
+want = root.copy()
+for r in range(size): want[1] = 2 * want[1] + (rank + 10 * r)
+for r in range(size if rank == 0 else 0): want[0] = 2 * want[0] + (size + 10 * r)
+sf.reduce(leaf, root, lambda a, b: 2 * a + b)
+assert (root == want).all(), (root, want)
+root = np.array([5.0, 1.0]); sf.reduce(leaf, root, MPI.MAX); assert root[1] == max(1, rank + 10 * (size - 1))
+def absmax(a, b, dt):
+    x, y = np.frombuffer(a), np.frombuffer(b); y[:] = np.where(abs(x) > abs(y), x, y)
+op = MPI.Op.Create(absmax, commute=True)
+root = np.array([5.0, 1.0]); sf.reduce(-leaf, root, op); assert root[1] == -(rank + 10 * (size - 1)) or size == 1, root
+op.Free()
+block = np.zeros(sf.nroots, dtype=[("a", "i4"), ("b", "S5"), ("c", "f8", 3)]); block["c"] = rank; block["b"] = b"rank%d" % rank
+out = np.zeros(sf.nleafspace, dtype=block.dtype); sf.bcast(block, out)
+assert [x["b"] for x in out[:size]] == [b"rank%d" % r for r in range(size)] and (out["c"][:size, 2] == np.arange(size)).all()
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3
+
+
+def test_bad_forests_and_calls_are_errors_on_all_ranks(on_ranks):
+    script = """
+def message(f):
+    try: f()
+    except am.AsterismError as e: return str(e)
+    raise AssertionError("no error")
+twice = am.StarForest(comm, 2, [0, 0], [(rank, 0), (rank, 1)])
+star = am.StarForest(comm, 1, None, [(0, 0), (1, 0)])
+plain = am.StarForest(comm, 2, None, [(rank, 0), (rank, 1)])
+for text, call in [
+    ("rank 1: StarForest: leaf 0 points at root 9", lambda: am.StarForest(comm, 2, None, [(0, 9 if rank == 1 else 0)])),
+    ("points at rank 7", lambda: am.StarForest(comm, 2, None, [(7 if rank == 1 else 0, 0)])),
+    ("compose: leaf 0 of the first forest is listed several times", lambda: twice.compose(plain)),
+    ("inverse: root 0 of the forest has 3 leaves", lambda: star.inverse()),
+    ("compose_inverse: root 0 of the second forest has 3 leaves", lambda: plain.compose_inverse(star)),
+    ("embed_leaves: leaf 5 is outside", lambda: plain.embed_leaves([5] if rank == 2 else [])),
+    ("section: root point 1 has -4 unknowns", lambda: plain.section([1, -4 if rank == 0 else 1])),
+    ("number 4 belongs to root 0 of rank", lambda: am.StarForest.matching(comm, [4], [])),
+    ("which no root has", lambda: am.StarForest.matching(comm, [rank], [rank + (1 if rank == 2 else 0)])),
+]:
+    texts = comm.allgather(message(call))
+    assert len(set(texts)) == 1 and text in texts[0], texts
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3
+
+
+def test_misuse_is_an_error_with_the_values():
+    sf = am.StarForest(None, 2, None, [[0, 1], [0, 0]])
+    root, leaf = np.zeros(2), np.zeros(2)
+    with pytest.raises(am.errors.DtypeError, match="op min has no meaning for items of type complex128"):
+        sf.reduce(leaf.astype(complex), root.astype(complex), "min")
+    with pytest.raises(am.OptionError, match="op 'add' is not one of replace, sum"):
+        sf.reduce(leaf, root, "add")
+    with pytest.raises(am.errors.ShapeError, match=r"leafdata has shape \(1,\), but 2 rows are needed"):
+        sf.bcast(root, leaf[:1].copy())
+    with pytest.raises(am.errors.ShapeError, match="differ: .*float64.*float32"):
+        sf.bcast(root, leaf.astype("f4"))
+    with pytest.raises(am.errors.CommError, match="C-contiguous"):
+        sf.bcast(root, np.zeros(4)[::2])
+    flight = sf.bcast_begin(root, leaf)
+    flight.end()
+    with pytest.raises(am.errors.CommError, match="twice"):
+        flight.end()
+
+
+def test_figures_one_and_two_of_the_paper():
+    # two leaves on one root, one root without a leaf: bcast copies, reduce adds, fetch_and_op hands out offsets
+    sf = am.StarForest(None, 3, None, [[0, 0], [0, 0], [0, 2]])
+    leaf = np.zeros(3)
+    sf.bcast(np.array([1.0, 2.0, 3.0]), leaf)
+    assert leaf.tolist() == [1, 1, 3]
+    root = np.zeros(3)
+    sf.reduce(np.array([10.0, 20.0, 30.0]), root)
+    assert root.tolist() == [30, 0, 30]
+    counter, offset = np.zeros(3, int), np.zeros(3, int)
+    sf.fetch_and_op(counter, np.array([4, 5, 6]), offset)
+    assert counter.tolist() == [9, 0, 6] and offset.tolist() == [0, 4, 0]
