@@ -200,6 +200,48 @@ def spmv(n: int, rounds: int) -> dict:
     return {"bench": "spmv", "cases": out}
 
 
+def forest(rounds: int) -> dict:
+    """Star forests between two ranks, beside raw MPI (the same run) and PETSc's (its own MPI)."""
+    peer = petsc("petsc_sf.c")
+    launcher = shutil.which("mpiexec.openmpi")
+    out: dict = {"bench": "forest", "ranks": 2}
+    for name in ("pingpong", "sfsetup"):
+        done = subprocess.run(
+            [
+                *mpiexec(2),
+                sys.executable,
+                "-m",
+                "asterism.cli",
+                "bench",
+                name,
+                "--json",
+                "--repeats",
+                str(2 * rounds + 1),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        out[name] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[")))
+    out["petsc"] = []
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_MCA", "OPAL_", "PRTE_MCA"))}
+    for row in out["pingpong"] if peer and launcher else ():
+        n, repeats = row["bytes"] // 8, row["repeats"]
+        done = subprocess.run(
+            [launcher, "-n", "2", str(peer), "-n", str(n), "-repeats", str(repeats), "-rounds", str(2 * rounds + 1)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=clean,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if len(lines) == 2:
+            out["petsc"].append({"bytes": row["bytes"], "contiguous": lines[0], "permuted": lines[1]})
+        else:
+            print(f"(petsc_sf: {done.stderr[-200:]})", file=sys.stderr)
+    return out
+
+
 def cg_jacobi(n: int, rounds: int) -> dict:
     """One CG + Jacobi iteration against (A once + the fewest vector passes) / triad: 12 n values."""
     A = am.gallery.poisson((n, n, n))
@@ -255,7 +297,7 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling"])
+    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "forest"])
     args = p.parse_args()
     _core.set_team_size(1)
     commit = subprocess.run(
@@ -275,6 +317,7 @@ def main() -> int:
         ("spmv", lambda: spmv(args.n, args.rounds)),
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
         ("profiling", lambda: profiling(args.rounds)),
+        ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
     ):
         if args.only and args.only != name:
@@ -299,6 +342,30 @@ def show(r: dict) -> None:
         print(
             f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
         )
+    elif r["bench"] == "forest":
+        theirs = {p["bytes"]: p for p in r["petsc"]}
+        us = {
+            (row["bytes"], k): 1e6 * statistics.median(v)
+            for row in r["pingpong"]
+            for k, v in row.items()
+            if isinstance(v, list)
+        }
+        for row in r["pingpong"]:
+            b = row["bytes"]
+            line = f"forest, one way, {b:>8d} B: raw MPI {us[b, 'raw_mpi']:.2f} us"
+            for k in ("contiguous", "contiguous_sum", "permuted", "permuted_sum"):
+                line += f"; {k} {us[b, k]:.2f}"
+                if b in theirs:
+                    other = theirs[b][k.removesuffix("_sum")]["sum" if k.endswith("_sum") else "replace"]
+                    line += f" ({us[b, k] / (1e6 * statistics.median(other)):.2f} of PETSc)"
+            print(line)
+        for row in r["sfsetup"]:
+            line = f"forest set-up, {row['bytes'] // 8} leaves:"
+            for k in ("contiguous", "permuted"):
+                line += f" {k} {1e6 * statistics.median(row[k]):.1f} us"
+                if row["bytes"] in theirs:
+                    line += f" ({statistics.median(row[k]) / statistics.median(theirs[row['bytes']][k]['setup']):.2f} of PETSc)"
+            print(line)
     elif r["bench"] == "profiling":
         for n, c in r["cases"].items():
             print(f"profiling on / off, {n}^3: {c['ratio']:.4f}")

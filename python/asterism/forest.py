@@ -174,6 +174,19 @@ class StarForest:
         """Other ranks with leaves on my roots, ascending."""
         return list(self._sf.leaf_ranks())
 
+    def neighbours(self) -> list[dict[str, Any]]:
+        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them."""
+        return [dict(n) for n in self._sf.neighbours()]
+
+    def view(self) -> str:
+        """Describe this rank's side in words: sizes, and a line for each neighbour and direction."""
+        lines = [f"star forest: {self.nroots} roots, {self.nleaves} leaves in a space of {self.nleafspace}"]
+        for n in self.neighbours():
+            what = "leaves on my roots" if n["has_leaves"] else "roots of my leaves"
+            kept = f", {n['index_bytes']} bytes of indices" if n["index_bytes"] else ""
+            lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}")
+        return "\n".join(lines)
+
     # moving data
 
     def _items(self, **arrays: tuple[Any, int, bool]) -> tuple[int, int, int]:

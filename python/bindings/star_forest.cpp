@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "asterism/apps/forest_timing.hpp"
 #include "asterism/comm/forest_algebra.hpp"
 #include "bindings.hpp"
 
@@ -58,6 +59,20 @@ void bind_star_forest(nb::module_& m) {
       .def_prop_ro("sent_items", &StarForest::sent_items)
       .def("root_ranks", &StarForest::root_ranks)
       .def("leaf_ranks", &StarForest::leaf_ranks)
+      .def("neighbours",
+           [](StarForest const& sf) {
+             nb::list out;
+             for (auto const& n : sf.neighbours()) {
+               nb::dict d;
+               d["rank"] = n.rank;
+               d["has_leaves"] = n.has_leaves;
+               d["edges"] = n.edges;
+               d["pattern"] = n.pattern;
+               d["index_bytes"] = n.index_bytes;
+               out.append(d);
+             }
+             return out;
+           })
       .def("degree", &StarForest::degree)
       .def("graph",
            [](StarForest const& sf) {
@@ -124,6 +139,20 @@ void bind_star_forest(nb::module_& m) {
                   })
       .def_static("all_gather", &comm::all_gather_pattern, nb::call_guard<nb::gil_scoped_release>())
       .def_static("all_to_all", &comm::all_to_all_pattern, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_forest_pingpong", [](StarForest const& sf, std::int64_t k, int op, int repeats) {
+    nb::gil_scoped_release gil;
+    return apps::forest_pingpong(sf, k, comm::ReduceOp(op), repeats);
+  });
+  m.def("time_raw_pingpong", &apps::raw_pingpong, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_forest_setup",
+        [](Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote, int repeats) {
+          std::optional<std::vector<std::int64_t>> leaves;
+          if (local) leaves.emplace(local->data(), local->data() + local->size());
+          std::vector<comm::RemoteRoot> roots_of(remote.size() / 2);
+          for (std::size_t e = 0; e < roots_of.size(); ++e) roots_of[e] = {remote.data()[2 * e], remote.data()[2 * e + 1]};
+          nb::gil_scoped_release gil;
+          return apps::forest_setup(c, roots, leaves, roots_of, repeats);
+        });
   m.def("reduce_op", [](std::string const& name) { return int(comm::reduce_op_from_name(name)); });
   m.def("item_type_names", [] {
     std::vector<std::string> names;

@@ -109,3 +109,10 @@ def test_info_and_bench():
     r = json.loads(run("bench", "spmv", "--n", 20, "--repeats", 2, "--json"))
     assert r["nnz"] == am.gallery.poisson((20, 20, 20)).nnz and r["GB_per_s"] > 0
     assert "iterations" in run("bench", "amg", "--n", 16, "--repeats", 1)
+
+
+def test_bench_between_two_ranks():
+    rows = json.loads(run("bench", "pingpong", "--repeats", 1, "--json").splitlines()[-1])
+    assert [r["bytes"] for r in rows][0] == 8 and all(min(r["permuted_sum"] + r["raw_mpi"]) > 0 for r in rows)
+    assert "131072 bytes: contiguous" in run("bench", "sfsetup", "--repeats", 1)
+    assert "two ranks" in run("bench", "pingpong", "--ranks", 1, expect=1)

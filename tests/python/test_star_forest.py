@@ -239,7 +239,7 @@ twice = am.StarForest(comm, 2, [0, 0], [(rank, 0), (rank, 1)])
 star = am.StarForest(comm, 1, None, [(0, 0), (1, 0)])
 plain = am.StarForest(comm, 2, None, [(rank, 0), (rank, 1)])
 for text, call in [
-    ("rank 1: StarForest: leaf 0 points at root 9", lambda: am.StarForest(comm, 2, None, [(0, 9 if rank == 1 else 0)])),
+    ("rank 0: StarForest: a leaf of rank 1 points at root 9 of rank 0, which has 2 roots", lambda: am.StarForest(comm, 2, None, [(0, 9 if rank == 1 else 0)])),
     ("points at rank 7", lambda: am.StarForest(comm, 2, None, [(7 if rank == 1 else 0, 0)])),
     ("compose: leaf 0 of the first forest is listed several times", lambda: twice.compose(plain)),
     ("inverse: root 0 of the forest has 3 leaves", lambda: star.inverse()),
@@ -287,3 +287,42 @@ def test_figures_one_and_two_of_the_paper():
     counter, offset = np.zeros(3, int), np.zeros(3, int)
     sf.fetch_and_op(counter, np.array([4, 5, 6]), offset)
     assert counter.tolist() == [9, 0, 6] and offset.tolist() == [0, 4, 0]
+
+
+def test_the_parts_of_a_box_halo_are_recognised_and_keep_no_indices(on_ranks):
+    # 1 x 2 x 2 boxes of 5 x 4 x 3 points (x fastest) with ghost layers of width 1 and 2
+    script = """
+nx, ny, nz = 5, 4, 3
+def place(r): return r % 2, r // 2
+for width in (1, 2):
+    fx, fy, fz = nx, ny + 2 * width, nz + 2 * width
+    here = place(rank)
+    leaves, remote, want = [], [], []
+    for other in range(size):
+        if other == rank: continue
+        there = place(other)
+        span = []
+        for d, n in ((0, ny), (1, nz)):
+            shift = there[d] - here[d]
+            span.append(range(width) if shift < 0 else range(width + n, 2 * width + n) if shift > 0 else range(width, width + n))
+        for z in span[1]:
+            for y in span[0]:
+                for x in range(nx):
+                    gy, gz = here[0] * ny + y - width, here[1] * nz + z - width       # global
+                    ly, lz = gy - there[0] * ny + width, gz - there[1] * nz + width   # in the owner's array
+                    leaves.append((z * fy + y) * fx + x); remote.append((other, (lz * fy + ly) * fx + x))
+                    want.append((gz * 100 + gy) * 100 + x)
+    n = fx * fy * fz
+    sf = am.StarForest(comm, n, leaves, remote, n)
+    assert len(sf.neighbours()) == 2 * (size - 1)
+    assert all(p["pattern"] != "list" and p["index_bytes"] == 0 for p in sf.neighbours()), sf.view()
+    assert "strided" in sf.view() or "contiguous" in sf.view()
+    z, y, x = np.meshgrid(np.arange(fz), np.arange(fy), np.arange(fx), indexing="ij")
+    values = ((here[1] * nz + z - width) * 100 + here[0] * ny + y - width) * 100.0 + x
+    own = np.full((fz, fy, fx), -1.0)
+    own[width : width + nz, width : width + ny] = values[width : width + nz, width : width + ny]
+    ghosts = own.ravel().copy(); sf.bcast(own.ravel().copy(), ghosts)
+    assert (ghosts[leaves] == want).all()
+print("done", flush=True)
+"""
+    assert on_ranks(4, script).count("done") == 4

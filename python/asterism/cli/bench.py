@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 
 from .. import _core, gallery
+from ..comm import as_communicator
 from ..errors import OptionError
+from ..forest import StarForest
 from ..la import Matrix, read_matrix
 from ..solve import Solver
+from . import launch
 
-__all__ = ["add_arguments", "run", "spmv_case"]
+__all__ = ["add_arguments", "pingpong_cases", "run", "setup_cases", "spmv_case"]
 
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    p = sub.add_parser("bench", help="measure on this machine: spmv, amg")
-    p.add_argument("name", choices=["spmv", "amg"])
+    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, sfsetup")
+    p.add_argument("name", choices=["spmv", "amg", "pingpong", "sfsetup"])
+    p.add_argument("--ranks", type=int, help="processes; pingpong and sfsetup take 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")
     p.add_argument("--file", help="spmv: a Matrix Market file instead")
     p.add_argument("--repeats", type=int, default=9)
@@ -65,6 +69,10 @@ def run(args: argparse.Namespace) -> int:
     """Run one benchmark and print its ratio."""
     if args.repeats < 1 or args.n < 1:
         raise OptionError("--repeats and --n must be at least 1.")
+    if args.name in ("pingpong", "sfsetup"):
+        return _forests(args)
+    if args.ranks is not None:
+        raise OptionError(f"--ranks {args.ranks}: {args.name} runs on one process; pingpong and sfsetup take several.")
     if args.name == "spmv":
         A = read_matrix(args.file) if args.file else gallery.poisson((args.n,) * 3)
         r = spmv_case(A, args.repeats)
@@ -95,3 +103,79 @@ def run(args: argparse.Namespace) -> int:
         f"{its} iterations, 1 rank x {_core.team_size()} thread(s)"
     )
     return 0
+
+
+def _forests(args: argparse.Namespace) -> int:
+    """Measure star forests between ranks 0 and 1, beside raw MPI."""
+    if args.ranks is not None and args.ranks < 2:
+        raise OptionError(f"--ranks {args.ranks}: {args.name} is between two ranks.")
+    if not launch.under_mpi():
+        command = ["bench", args.name, "--repeats", str(args.repeats)]
+        return launch.run(2, command + (["--json"] if args.json else []))
+    comm = launch.communicator()
+    if comm is None:
+        raise OptionError(f"{args.name} is between two ranks; one was started.")
+    results = (pingpong_cases if args.name == "pingpong" else setup_cases)(comm, args.repeats)
+    if comm.rank == 0:
+        if args.json:
+            print(json.dumps(results))
+        else:
+            for r in results:
+                times = ", ".join(
+                    f"{k} {1e6 * statistics.median(v):.3f} us" for k, v in r.items() if isinstance(v, list)
+                )
+                print(f"{args.name} {r['bytes']:>8d} bytes: {times}")
+    return 0
+
+
+def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
+    """One-way seconds for messages of 8 B to 4 MiB: roots on rank 0, leaves on rank 1; MPI_Send/Recv interleaved.
+
+    Cases: contiguous; the same with sums on the way back; random roots and strided leaves (pack and unpack); those with sums.
+    """
+    core = as_communicator(comm)
+    replace, total = _core.reduce_op("replace"), _core.reduce_op("sum")
+    rng = np.random.default_rng(0)
+    out = []
+    for size in (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304):
+        n = size // 8
+        order = rng.permutation(n)
+        here = comm.rank == 1
+        plain = StarForest(comm, n if comm.rank == 0 else 0, None, [(0, i) for i in range(n)] if here else [])
+        leaves: Any = 2 * np.arange(n) if here else []
+        mixed = StarForest(
+            comm, n if comm.rank == 0 else 0, leaves, np.column_stack([0 * order, order]) if here else []
+        )
+        repeats = max(3, int(2e-3 / (2e-6 + size / 4e9)))
+        times: dict[str, list[float]] = {}
+        for _ in range(rounds + 1):
+            times.setdefault("raw_mpi", []).append(_core.time_raw_pingpong(core, size, repeats))
+            for name, forest, op in (
+                ("contiguous", plain, replace),
+                ("contiguous_sum", plain, total),
+                ("permuted", mixed, replace),
+                ("permuted_sum", mixed, total),
+            ):
+                times.setdefault(name, []).append(_core.time_forest_pingpong(forest._sf, 1, op, repeats))
+        out.append({"bytes": size, "repeats": repeats, **{k: v[1:] for k, v in times.items()}})
+    return out
+
+
+def setup_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
+    """Seconds of a set-up with leaves on rank 1 and roots on rank 0, contiguous and permuted."""
+    core = as_communicator(comm)
+    rng = np.random.default_rng(0)
+    out = []
+    for n in (1, 128, 16384, 131072):
+        here = comm.rank == 1
+        order = rng.permutation(n)
+        times: dict[str, list[float]] = {}
+        for name, roots in (("contiguous", np.arange(n)), ("permuted", order)):
+            remote = np.column_stack([0 * roots, roots]) if here else np.zeros((0, 2), int)
+            local = None if name == "contiguous" else np.arange(0, 2 * n, 2) if here else np.zeros(0, int)
+            for _ in range(rounds):
+                times.setdefault(name, []).append(
+                    _core.time_forest_setup(core, n if comm.rank == 0 else 0, local, remote, max(2, 20000 // n))
+                )
+        out.append({"bytes": 8 * n, **times})
+    return out

@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     if theirs and args.command != "solve":
         parser.error(f"{args.command} takes no options like {theirs[0]}")
-    if getattr(args, "ranks", 1) > 1 and not launch.under_mpi():
+    if (getattr(args, "ranks", None) or 1) > 1 and not launch.under_mpi():
         return launch.run(args.ranks, given)
     try:
         if args.command == "info":

@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 2;
+inline constexpr int mpi_api_version = 3;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -48,6 +48,8 @@ struct MpiApi {
   /// Any message with this tag waiting?
   int (*iprobe)(Comm, int tag, int* found, int* source, std::int64_t* bytes);
   int (*recv)(Comm, void* data, std::int64_t bytes, int from, int tag);
+  /// For benchmarks: rank 0 sends to rank 1 and back, `repeats` times, by MPI_Send and MPI_Recv.
+  int (*pingpong)(Comm, void* data, std::int64_t bytes, int repeats);
 };
 
 /// The one symbol that a plug-in exports.

@@ -211,6 +211,18 @@ int recv(Comm c, void* p, std::int64_t bytes, int from, int tag) {
   Message const m(bytes);
   return MPI_Recv(p, m.count, m.type, from, tag, comm(c), MPI_STATUS_IGNORE);
 }
+int pingpong(Comm c, void* p, std::int64_t bytes, int repeats) {
+  int rank = 0;
+  MPI_Comm_rank(comm(c), &rank);
+  Message const m(bytes);
+  for (int i = 0; i < repeats; ++i) {
+    if (rank == 0) MPI_Send(p, m.count, m.type, 1, 7, comm(c));
+    if (rank <= 1)
+      if (int const e = MPI_Recv(p, m.count, m.type, 1 - rank, 7, comm(c), MPI_STATUS_IGNORE)) return e;
+    if (rank == 1) MPI_Send(p, m.count, m.type, 0, 7, comm(c));
+  }
+  return MPI_SUCCESS;
+}
 
 constexpr MpiApi api = {asterism::comm::mpi_api_version,
 #if defined(OPEN_MPI)
@@ -243,7 +255,8 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         waitall,
                         testall,
                         iprobe,
-                        recv};
+                        recv,
+                        pingpong};
 
 }  // namespace
 

@@ -8,54 +8,36 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
+#include "asterism/comm/index_set.hpp"
 
 namespace asterism::comm {
 namespace {
 
-/// My indices that one neighbour's data goes to or comes from.
+/// Where one neighbour's data goes to or comes from.
 struct Side {
   int rank = 0;
-  std::vector<std::int64_t> index;  // empty when contiguous
-  std::int64_t first = 0, count = 0;
-  bool contiguous = false;
-
-  Side(int r, std::vector<std::int64_t> list) : rank(r), index(std::move(list)), count(std::int64_t(index.size())) {
-    first = count ? index[0] : 0;
-    contiguous = true;
-    for (std::int64_t i = 1; i < count && contiguous; ++i) contiguous = index[std::size_t(i)] == first + i;
-    if (contiguous) index = {};
-  }
-  std::int64_t at(std::int64_t i) const { return contiguous ? first + i : index[std::size_t(i)]; }
+  IndexSet at;
 };
 
-template <class Item>
-void gather_items(Side const& s, void const* from, void* to) {
-  auto const* f = static_cast<Item const*>(from);
-  auto* t = static_cast<Item*>(to);
-  for (std::int64_t i = 0; i < s.count; ++i) t[i] = f[s.index[std::size_t(i)]];
-}
-
-void pack(Side const& s, void const* data, void* buffer, std::int64_t unit) {
-  auto const* d = static_cast<std::byte const*>(data);
-  if (s.contiguous) std::memcpy(buffer, d + s.first * unit, std::size_t(s.count * unit));
-  else if (unit == 4) gather_items<std::uint32_t>(s, data, buffer);
-  else if (unit == 8) gather_items<std::uint64_t>(s, data, buffer);
-  else
-    for (std::int64_t i = 0; i < s.count; ++i)
-      std::memcpy(static_cast<std::byte*>(buffer) + i * unit, d + s.index[std::size_t(i)] * unit, std::size_t(unit));
-}
-
-void unpack(Side const& s, void const* buffer, void* data, std::int64_t unit) {
-  auto* d = static_cast<std::byte*>(data);
-  if (s.contiguous) {
-    std::memcpy(d + s.first * unit, buffer, std::size_t(s.count * unit));
-    return;
-  }
-  for (std::int64_t i = 0; i < s.count; ++i)
-    std::memcpy(d + s.index[std::size_t(i)] * unit, static_cast<std::byte const*>(buffer) + i * unit, std::size_t(unit));
-}
-
 }  // namespace
+
+struct StarForest::Flight::State {
+  std::shared_ptr<Impl> forest;
+  std::vector<std::byte> send, receive;
+  MpiApi::Batch batch = nullptr;
+  std::vector<Side> const *from = nullptr, *to = nullptr;
+  void const* source = nullptr;
+  void* target = nullptr;
+  std::int64_t unit = 0;
+  Combine combine;
+  bool in_place = false;   // contiguous sets are received where they belong
+  void* update = nullptr;  // fetch_and_op: where the leaves' old root values go
+  int tag_back = 0;
+
+  ~State() {
+    if (batch) mpi()->batch_free(batch);
+  }
+};
 
 struct StarForest::Impl {
   Communicator comm;
@@ -67,25 +49,17 @@ struct StarForest::Impl {
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;
   std::optional<StarForest> multi;
-  struct Link {  // buffers of one operation, kept for the next
-    std::vector<std::byte> send, receive;
-    void* batch = nullptr;
-  };
-  std::vector<std::unique_ptr<Link>> idle;
+  std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
 
-  std::unique_ptr<Link> take_link() {
+  std::unique_ptr<Flight::State> take_idle() {
     if (idle.empty()) {
-      auto l = std::make_unique<Link>();
-      if (mpi()) l->batch = mpi()->batch_new();
-      return l;
+      auto s = std::make_unique<Flight::State>();
+      if (comm.size() > 1) s->batch = mpi()->batch_new();
+      return s;
     }
-    auto l = std::move(idle.back());
+    auto s = std::move(idle.back());
     idle.pop_back();
-    return l;
-  }
-  ~Impl() {
-    for (auto& l : idle)
-      if (l->batch) mpi()->batch_free(l->batch);
+    return s;
   }
 
   Flight start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to, void const* source,
@@ -95,44 +69,42 @@ struct StarForest::Impl {
   std::byte const* self_data(Flight::State const& state, std::vector<std::byte>& packed) const;
 };
 
-struct StarForest::Flight::State {
-  std::shared_ptr<Impl> forest;
-  std::unique_ptr<Impl::Link> link;
-  std::vector<Side> const *from = nullptr, *to = nullptr;
-  void const* source = nullptr;
-  void* target = nullptr;
-  std::int64_t unit = 0;
-  Combine combine;
-  bool in_place = false;   // contiguous sets are received where they belong
-  void* update = nullptr;  // fetch_and_op: where the leaves' old root values go
-  int tag_back = 0;
-};
-
 StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
                        std::vector<RemoteRoot> const& remote, std::int64_t leaf_space)
     : impl_(std::make_shared<Impl>()) {
   auto const n = std::int64_t(remote.size());
-  auto const all_roots = comm.all_gather(roots);
-  std::vector<std::int64_t> const local = [&] {
-    if (leaves) return *leaves;
-    std::vector<std::int64_t> l(static_cast<std::size_t>(n));
-    std::iota(l.begin(), l.end(), std::int64_t(0));
-    return l;
-  }();
-  auto const largest = local.empty() ? -1 : *std::max_element(local.begin(), local.end());
-  if (leaf_space < 0) leaf_space = largest + 1;
+  std::size_t const listed_leaves = leaves ? leaves->size() : remote.size();
+  auto const* const given = leaves ? leaves->data() : nullptr;
+  auto const local = [given](std::size_t e) { return given ? given[e] : std::int64_t(e); };
+  // one pass for everything that is asked below; which edge is wrong is only looked for when one is
+  std::int64_t leaf_low = 0, leaf_high = -1, rank_low = 0, rank_high = 0, offset_low = 0;
+  bool sorted = true, repeats = false;
+  for (std::size_t e = 0; e < std::min(listed_leaves, remote.size()); ++e) {
+    auto const leaf = local(e);
+    auto const [rank, offset] = remote[e];
+    leaf_low = std::min(leaf_low, leaf);
+    leaf_high = std::max(leaf_high, leaf);
+    rank_low = std::min(rank_low, rank);
+    rank_high = std::max(rank_high, rank);
+    offset_low = std::min(offset_low, offset);
+    if (e == 0) continue;
+    bool const same = remote[e - 1].rank == rank;
+    sorted = sorted & ((remote[e - 1].rank < rank) | (same & (local(e - 1) <= leaf)));
+    repeats = repeats | (same & (local(e - 1) == leaf));
+  }
+  if (leaf_space < 0) leaf_space = leaf_high + 1;
+  int const ranks = comm.size();
   agree(comm, [&] {
     ASTERISM_REQUIRE(roots >= 0, shape, "StarForest: nroots is {}.", roots);
-    ASTERISM_REQUIRE(std::int64_t(local.size()) == n, shape, "StarForest: {} leaf positions but {} remote roots.", local.size(), n);
-    for (std::int64_t e = 0; e < n; ++e) {
-      auto const& r = remote[std::size_t(e)];
-      ASTERISM_REQUIRE(local[std::size_t(e)] >= 0 && local[std::size_t(e)] < leaf_space, value,
-                       "StarForest: edge {} has leaf {} outside the leaf space [0, {}).", e, local[std::size_t(e)], leaf_space);
-      ASTERISM_REQUIRE(r.rank >= 0 && r.rank < comm.size(), value, "StarForest: leaf {} points at rank {}, but there are {} ranks.",
-                       local[std::size_t(e)], r.rank, comm.size());
-      ASTERISM_REQUIRE(r.offset >= 0 && r.offset < all_roots[std::size_t(r.rank)], value,
-                       "StarForest: leaf {} points at root {} of rank {}, which has {} roots.", local[std::size_t(e)], r.offset, r.rank,
-                       all_roots[std::size_t(r.rank)]);
+    ASTERISM_REQUIRE(listed_leaves == remote.size(), shape, "StarForest: {} leaf positions but {} remote roots.", listed_leaves, n);
+    if (leaf_low >= 0 && leaf_high < leaf_space && rank_low >= 0 && rank_high < ranks && offset_low >= 0) return;
+    for (std::size_t e = 0; e < remote.size(); ++e) {
+      ASTERISM_REQUIRE(local(e) >= 0 && local(e) < leaf_space, value, "StarForest: edge {} has leaf {} outside the leaf space [0, {}).", e,
+                       local(e), leaf_space);
+      ASTERISM_REQUIRE(remote[e].rank >= 0 && remote[e].rank < ranks, value,
+                       "StarForest: leaf {} points at rank {}, but there are {} ranks.", local(e), remote[e].rank, ranks);
+      ASTERISM_REQUIRE(remote[e].offset >= 0, value, "StarForest: leaf {} points at root {} of rank {}.", local(e), remote[e].offset,
+                       remote[e].rank);
     }
   });
   impl_->comm = comm;
@@ -140,39 +112,68 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
   impl_->leaf_space = leaf_space;
   impl_->leaf_count = n;
 
-  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), std::int64_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
-    auto const &x = remote[std::size_t(a)], &y = remote[std::size_t(b)];
-    return x.rank != y.rank ? x.rank < y.rank : local[std::size_t(a)] < local[std::size_t(b)];
-  });
+  // by (rank, leaf), which they often are already
+  struct Edge {
+    std::int64_t rank, leaf, place;
+  };
+  std::vector<Edge> order;
+  if (!sorted) {
+    order.reserve(static_cast<std::size_t>(n));
+    for (std::int64_t e = 0; e < n; ++e) order.push_back({remote[std::size_t(e)].rank, local(std::size_t(e)), e});
+    std::sort(order.begin(), order.end(), [](Edge const& a, Edge const& b) {
+      return a.rank != b.rank ? a.rank < b.rank : a.leaf != b.leaf ? a.leaf < b.leaf : a.place < b.place;
+    });
+  }
+  auto const edge = [&](std::int64_t i) { return std::size_t(sorted ? i : order[std::size_t(i)].place); };
   std::vector<Parcel> parcels;
-  for (std::int64_t e = 0; e < n;) {
-    int const rank = int(remote[std::size_t(order[std::size_t(e)])].rank);
-    std::vector<std::int64_t> mine, theirs;
-    for (; e < n && remote[std::size_t(order[std::size_t(e)])].rank == rank; ++e) {
-      mine.push_back(local[std::size_t(order[std::size_t(e)])]);
-      theirs.push_back(remote[std::size_t(order[std::size_t(e)])].offset);
+  for (std::int64_t i = 0; i < n;) {
+    int const rank = int(remote[edge(i)].rank);
+    auto end = i;
+    while (end < n && remote[edge(end)].rank == rank) ++end;
+    std::vector<std::int64_t> positions(static_cast<std::size_t>(end - i));
+    for (auto l = i; l < end; ++l) positions[std::size_t(l - i)] = remote[edge(l)].offset;
+    IndexSet there(std::move(positions));
+    if (given || !sorted) {
+      std::vector<std::int64_t> mine(static_cast<std::size_t>(end - i));
+      for (auto l = i; l < end; ++l) mine[std::size_t(l - i)] = local(edge(l));
+      impl_->leaf_sides.push_back({rank, IndexSet(std::move(mine))});
+    } else {
+      impl_->leaf_sides.push_back({rank, IndexSet::range(i, end - i)});
     }
+    i = end;
     Parcel p{rank, {}};
-    append<std::int64_t>(p.data, theirs);
+    there.write(p.data);
     parcels.push_back(std::move(p));
-    impl_->remote.emplace_back(rank, std::move(theirs));
-    impl_->leaf_sides.emplace_back(rank, std::move(mine));
+    impl_->remote.push_back({rank, std::move(there)});
   }
-  std::vector<bool> listed(static_cast<std::size_t>(leaf_space), false);
-  for (auto const l : local) {
-    if (listed[std::size_t(l)]) impl_->shared_leaves = true, impl_->repeated_leaf = l;
-    listed[std::size_t(l)] = true;
-  }
-  std::vector<bool> taken(static_cast<std::size_t>(roots), false);
-  for (auto& p : exchange(comm, std::move(parcels))) {
-    auto offsets = items_of<std::int64_t>(p.data);
-    for (auto const o : offsets) {
-      impl_->shared_roots = impl_->shared_roots || taken[std::size_t(o)];
-      taken[std::size_t(o)] = true;
+  if (!sorted || repeats || impl_->leaf_sides.size() > 1) {
+    std::vector<bool> listed(static_cast<std::size_t>(leaf_space), false);
+    for (std::size_t e = 0; e < remote.size(); ++e) {
+      auto const l = local(e);
+      if (listed[std::size_t(l)]) impl_->shared_leaves = true, impl_->repeated_leaf = l;
+      listed[std::size_t(l)] = true;
     }
-    impl_->root_sides.emplace_back(p.rank, std::move(offsets));
+  }
+  auto const received = exchange(comm, std::move(parcels));
+  agree(comm, [&] {  // owners know how many roots they have: nobody else needs to
+    for (auto const& p : received) {
+      impl_->root_sides.push_back({p.rank, IndexSet::read(p.data)});
+      auto const largest_offset = impl_->root_sides.back().at.largest();
+      ASTERISM_REQUIRE(largest_offset < roots, value, "StarForest: a leaf of rank {} points at root {} of rank {}, which has {} roots.",
+                       p.rank, largest_offset, comm.rank(), roots);
+    }
+  });
+  auto const& sides = impl_->root_sides;
+  if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
+    std::vector<bool> taken(static_cast<std::size_t>(roots), false);
+    for (auto const& s : sides)
+      for (std::int64_t e = 0; e < s.at.count(); ++e) {
+        auto const o = std::size_t(s.at[e]);
+        impl_->shared_roots = impl_->shared_roots || taken[o];
+        taken[o] = true;
+      }
+  } else if (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::strided) {
+    impl_->shared_roots = sides[0].at.overlaps();
   }
 }
 
@@ -196,9 +197,9 @@ std::int64_t StarForest::repeated_leaf() const { return impl_->repeated_leaf; }
 Graph StarForest::graph() const {
   Graph g;
   for (std::size_t s = 0; s < impl_->leaf_sides.size(); ++s)
-    for (std::int64_t e = 0; e < impl_->leaf_sides[s].count; ++e) {
-      g.leaves.push_back(impl_->leaf_sides[s].at(e));
-      g.remote.push_back({impl_->leaf_sides[s].rank, impl_->remote[s].at(e)});
+    for (std::int64_t e = 0; e < impl_->leaf_sides[s].at.count(); ++e) {
+      g.leaves.push_back(impl_->leaf_sides[s].at[e]);
+      g.remote.push_back({impl_->leaf_sides[s].rank, impl_->remote[s].at[e]});
     }
   return g;
 }
@@ -206,7 +207,7 @@ Graph StarForest::graph() const {
 std::vector<std::int64_t> StarForest::degree() const {
   std::vector<std::int64_t> out(static_cast<std::size_t>(roots()), 0);
   for (auto const& s : impl_->root_sides)
-    for (std::int64_t e = 0; e < s.count; ++e) ++out[std::size_t(s.at(e))];
+    for (std::int64_t e = 0; e < s.at.count(); ++e) ++out[std::size_t(s.at[e])];
   return out;
 }
 
@@ -228,13 +229,13 @@ StarForest StarForest::multi() const {
   std::vector<Parcel> parcels;  // the leaves' side learns its new roots
   for (auto const& s : impl_->root_sides) {
     std::vector<std::int64_t> places;
-    for (std::int64_t e = 0; e < s.count; ++e) places.push_back(next[std::size_t(s.at(e))]++);
+    for (std::int64_t e = 0; e < s.at.count(); ++e) places.push_back(next[std::size_t(s.at[e])]++);
     Parcel p{s.rank, {}};
     append<std::int64_t>(p.data, places);
     parcels.push_back(std::move(p));
-    to.root_sides.emplace_back(s.rank, std::move(places));
+    to.root_sides.push_back({s.rank, IndexSet(std::move(places))});
   }
-  for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.emplace_back(p.rank, items_of<std::int64_t>(p.data));
+  for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.push_back({p.rank, IndexSet(items_of<std::int64_t>(p.data))});
   impl_->multi = m;
   return m;
 }
@@ -253,16 +254,23 @@ std::vector<int> StarForest::leaf_ranks() const {
   return r;
 }
 
+std::vector<StarForest::Neighbour> StarForest::neighbours() const {
+  std::vector<Neighbour> out;
+  for (auto const* sides : {&impl_->root_sides, &impl_->leaf_sides})
+    for (auto const& s : *sides) out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes()});
+  return out;
+}
+
 std::int64_t StarForest::sent_items() const {
   std::int64_t n = 0;
   for (auto const& s : impl_->root_sides)
-    if (s.rank != comm().rank()) n += s.count;
+    if (s.rank != comm().rank()) n += s.at.count();
   return n;
 }
 
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
                                            void const* source, void* target, Items items, Operation const& op, void* update) {
-  auto state = std::make_unique<Flight::State>();
+  auto state = take_idle();
   auto const unit = items.unit();
   state->forest = self;
   state->from = &from;
@@ -275,38 +283,37 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   bool const in_place = state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
   if (comm.size() == 1) return Flight(std::move(state));
 
-  state->link = take_link();
   auto const* api = mpi();
-  auto& link = *state->link;
+  auto& link = *state;
   int const tag = comm.new_tag();
   if (update) state->tag_back = comm.new_tag();
   std::int64_t in = 0, out = 0;
   for (auto const& s : to)
-    if (s.rank != comm.rank() && !(s.contiguous && in_place)) in += s.count * unit;
+    if (s.rank != comm.rank() && !(s.at.contiguous() && in_place)) in += s.at.count() * unit;
   for (auto const& s : from)
-    if (s.rank != comm.rank() && !s.contiguous) out += s.count * unit;
+    if (s.rank != comm.rank() && !s.at.contiguous()) out += s.at.count() * unit;
   if (link.receive.size() < std::size_t(in)) link.receive.resize(std::size_t(in));
   if (link.send.size() < std::size_t(out)) link.send.resize(std::size_t(out));
   in = out = 0;
   for (auto const& s : to) {
     if (s.rank == comm.rank()) continue;
-    void* place = static_cast<std::byte*>(target) + s.first * unit;
-    if (!(s.contiguous && in_place)) {
+    void* place = static_cast<std::byte*>(target) + s.at.first() * unit;
+    if (!(s.at.contiguous() && in_place)) {
       place = link.receive.data() + in;
-      in += s.count * unit;
+      in += s.at.count() * unit;
     }
-    check_mpi(api->irecv(link.batch, comm.handle(), place, s.count * unit, s.rank, tag), "MPI_Irecv");
+    check_mpi(api->irecv(link.batch, comm.handle(), place, s.at.count() * unit, s.rank, tag), "MPI_Irecv");
   }
   for (auto const& s : from) {
     if (s.rank == comm.rank()) continue;
-    void const* place = static_cast<std::byte const*>(source) + s.first * unit;
-    if (!s.contiguous) {
-      pack(s, source, link.send.data() + out, unit);
+    void const* place = static_cast<std::byte const*>(source) + s.at.first() * unit;
+    if (!s.at.contiguous()) {
+      s.at.pack(source, link.send.data() + out, unit);
       place = link.send.data() + out;
-      out += s.count * unit;
+      out += s.at.count() * unit;
     }
-    check_mpi(api->isend(link.batch, comm.handle(), place, s.count * unit, s.rank, tag), "MPI_Isend");
-    profile::count_message(1, double(s.count * unit));
+    check_mpi(api->isend(link.batch, comm.handle(), place, s.at.count() * unit, s.rank, tag), "MPI_Isend");
+    profile::count_message(1, double(s.at.count() * unit));
   }
   return Flight(std::move(state));
 }
@@ -315,9 +322,9 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
 std::byte const* StarForest::Impl::self_data(Flight::State const& state, std::vector<std::byte>& packed) const {
   for (auto const& s : *state.from) {
     if (s.rank != comm.rank()) continue;
-    if (s.contiguous) return static_cast<std::byte const*>(state.source) + s.first * state.unit;
-    packed.resize(std::size_t(s.count * state.unit));
-    pack(s, state.source, packed.data(), state.unit);
+    if (s.at.contiguous()) return static_cast<std::byte const*>(state.source) + s.at.first() * state.unit;
+    packed.resize(std::size_t(s.at.count() * state.unit));
+    s.at.pack(state.source, packed.data(), state.unit);
   }
   return packed.data();
 }
@@ -329,15 +336,14 @@ void StarForest::Impl::end(Flight::State& state) {
     std::byte const* data = nullptr;
     if (s.rank == comm.rank()) {
       data = self_data(state, packed);
-    } else if (s.contiguous && state.in_place) {
+    } else if (s.at.contiguous() && state.in_place) {
       continue;  // received in place
     } else {
-      data = state.link->receive.data() + in;
-      in += s.count * state.unit;
+      data = state.receive.data() + in;
+      in += s.at.count() * state.unit;
     }
-    if (state.in_place) unpack(s, data, state.target, state.unit);
-    else if (s.contiguous) state.combine(static_cast<std::byte*>(state.target) + s.first * state.unit, data, nullptr, s.count);
-    else state.combine(state.target, data, s.index.data(), s.count);
+    if (state.in_place) s.at.unpack(data, state.target, state.unit);
+    else s.at.combine(state.combine, data, state.target, state.unit);
   }
 }
 
@@ -351,18 +357,18 @@ void StarForest::Impl::end_fetch(Flight::State& state) {
     for (auto const& s : *state.from)
       if (s.rank == comm.rank()) {
         auto const* data = self_data(state, packed);
-        mine.assign(data, data + s.count * state.unit);
+        mine.assign(data, data + s.at.count() * state.unit);
       }
   }
   std::int64_t in = 0;
   for (auto const& s : *state.to) {
     std::byte* values = mine.data();
     if (s.rank != comm.rank()) {
-      values = state.link->receive.data() + in;
-      in += s.count * state.unit;
+      values = state.receive.data() + in;
+      in += s.at.count() * state.unit;
     }
-    for (std::int64_t e = 0; e < s.count; ++e) {
-      auto* const root = roots_at + s.at(e) * state.unit;
+    for (std::int64_t e = 0; e < s.at.count(); ++e) {
+      auto* const root = roots_at + s.at[e] * state.unit;
       auto* const value = values + e * state.unit;
       std::memcpy(before.data(), root, unit);
       state.combine(root, value, nullptr, 1);
@@ -371,35 +377,37 @@ void StarForest::Impl::end_fetch(Flight::State& state) {
   }
   if (comm.size() > 1) {  // back; contiguous leaves take them in place, the others through the send buffer
     auto const* api = mpi();
-    auto& link = *state.link;
+    auto& link = state;
     bool const in_place = !shared_leaves;
     std::int64_t out = 0;
     for (auto const& s : *state.from)
-      if (s.rank != comm.rank()) out += s.count * state.unit;
+      if (s.rank != comm.rank()) out += s.at.count() * state.unit;
     if (link.send.size() < std::size_t(out)) link.send.resize(std::size_t(out));
     out = in = 0;
     for (auto const& s : *state.from) {
       if (s.rank == comm.rank()) continue;
-      void* const place = s.contiguous && in_place ? static_cast<std::byte*>(state.update) + s.first * state.unit : link.send.data() + out;
-      check_mpi(api->irecv(link.batch, comm.handle(), place, s.count * state.unit, s.rank, state.tag_back), "MPI_Irecv");
-      out += s.count * state.unit;
+      void* const place =
+          s.at.contiguous() && in_place ? static_cast<std::byte*>(state.update) + s.at.first() * state.unit : link.send.data() + out;
+      check_mpi(api->irecv(link.batch, comm.handle(), place, s.at.count() * state.unit, s.rank, state.tag_back), "MPI_Irecv");
+      out += s.at.count() * state.unit;
     }
     for (auto const& s : *state.to) {
       if (s.rank == comm.rank()) continue;
-      check_mpi(api->isend(link.batch, comm.handle(), link.receive.data() + in, s.count * state.unit, s.rank, state.tag_back), "MPI_Isend");
-      profile::count_message(1, double(s.count * state.unit));
-      in += s.count * state.unit;
+      check_mpi(api->isend(link.batch, comm.handle(), link.receive.data() + in, s.at.count() * state.unit, s.rank, state.tag_back),
+                "MPI_Isend");
+      profile::count_message(1, double(s.at.count() * state.unit));
+      in += s.at.count() * state.unit;
     }
     check_mpi(api->waitall(link.batch), "MPI_Waitall");
   }
   std::int64_t out = 0;
   for (auto const& s : *state.from) {
     if (s.rank == comm.rank()) {
-      unpack(s, mine.data(), state.update, state.unit);
+      s.at.unpack(mine.data(), state.update, state.unit);
       continue;
     }
-    if (!s.contiguous || shared_leaves) unpack(s, state.link->send.data() + out, state.update, state.unit);
-    out += s.count * state.unit;
+    if (!s.at.contiguous() || shared_leaves) s.at.unpack(state.send.data() + out, state.update, state.unit);
+    out += s.at.count() * state.unit;
   }
 }
 
@@ -423,12 +431,13 @@ StarForest::Flight::~Flight() {
 
 void StarForest::Flight::end() {
   ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
-  auto const state = std::move(state_);
-  auto& forest = *state->forest;
-  if (state->link) check_mpi(mpi()->waitall(state->link->batch), "MPI_Waitall");
-  if (state->update) forest.end_fetch(*state);
-  else forest.end(*state);
-  if (state->link) forest.idle.push_back(std::move(state->link));
+  auto state = std::move(state_);
+  auto const forest = std::move(state->forest);  // an idle state must not keep its forest alive
+  if (state->batch) check_mpi(mpi()->waitall(state->batch), "MPI_Waitall");
+  if (state->update) forest->end_fetch(*state);
+  else forest->end(*state);
+  state->combine = {};  // lets the user's operation go
+  forest->idle.push_back(std::move(state));
 }
 
 StarForest::Flight StarForest::bcast_begin(void const* root, void* leaf, Items items, Operation const& op) const {

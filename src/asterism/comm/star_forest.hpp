@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "asterism/comm/communicator.hpp"
@@ -52,6 +53,15 @@ class StarForest {
   /// Ranks I receive from and send to in a broadcast, without myself.
   std::vector<int> root_ranks() const;
   std::vector<int> leaf_ranks() const;
+  struct Neighbour {
+    int rank;
+    bool has_leaves;  ///< leaves there on roots of mine, or roots there of my leaves
+    std::int64_t edges;
+    std::string pattern;      ///< of my side's positions
+    std::size_t index_bytes;  ///< kept for them
+  };
+  /// Myself included.
+  std::vector<Neighbour> neighbours() const;
   /// Items that a broadcast sends to other ranks from here.
   std::int64_t sent_items() const;
 
