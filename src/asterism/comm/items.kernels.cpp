@@ -118,6 +118,7 @@ void combine(void* target, void const* data, i64 const* index, i64 n, i64 k) {
   auto* t = static_cast<T*>(target);
   auto const* d = static_cast<T const*>(data);
   if (!index) {
+#pragma omp simd
     for (i64 i = 0; i < n * k; ++i) t[i] = Op::template apply<T>(t[i], d[i]);
   } else if (k == 1) {
     for (i64 i = 0; i < n; ++i) t[index[i]] = Op::template apply<T>(t[index[i]], d[i]);

@@ -11,7 +11,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "asterism/device/host/memory.hpp"
@@ -152,9 +151,7 @@ void submit(Context const& ctx, K kernel, A const&... args) {
   }
   std::vector<Intent> intents;
   (detail::Argument<A>::collect(args, intents), ...);
-  ctx.enqueue(std::move(intents), [kernel, held = std::tuple<A...>(args...)](Queue& q) {
-    std::apply([&](A const&... a) { kernel(q, detail::Argument<A>::resolve(a)...); }, held);
-  });
+  ctx.enqueue(std::move(intents), [kernel, ... held = args](Queue& q) { kernel(q, detail::Argument<A>::resolve(held)...); });
 }
 
 }  // namespace asterism::device

@@ -25,16 +25,13 @@ inline constexpr std::int64_t sum_block = 4096;
 /// f(begin, end) over disjoint pieces of [0, n): for kernels that keep state along a piece.
 template <class F>
 void parallel_ranges(Queue&, std::int64_t n, F const& f, std::int64_t serial = serial_below) {
-  if (n <= 0) return;
-  if (n <= serial || host::team_size() == 1) {
-    f(std::int64_t(0), n);
-    return;
-  }
-  host::run_team([&](int t, int nt) {
-    // pieces end on multiples of 8 so that vectorised bodies stay aligned with each other
-    auto const cut = [&](int k) { return k == nt ? n : (n / nt * k) & ~std::int64_t(7); };
-    if (cut(t) < cut(t + 1)) f(cut(t), cut(t + 1));
-  });
+  host::run_pieces(
+      n, serial,
+      [](void const* c, std::int64_t begin, std::int64_t end) {
+        F const own = *static_cast<F const*>(c);  // what it captured can stay in registers: nobody else has its address
+        own(begin, end);
+      },
+      &f);
 }
 
 /// f(i) for i in [0, n).
@@ -51,19 +48,16 @@ template <class T, class F>
 void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
   for (std::int64_t j = 0; j < k; ++j) result[j] = T(0);
   auto const blocks = (n + sum_block - 1) / sum_block;
-  if (blocks <= 1) {
-    if (n > 0) f(std::int64_t(0), n, result);
-    return;
-  }
-  std::vector<T> partial(std::size_t(blocks * k), T(0));
+  std::vector<T> partial(blocks > 1 ? std::size_t(blocks * k) : 0, T(0));
   parallel_ranges(
       q, blocks,
-      [&](std::int64_t b, std::int64_t e) {
-        for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, partial.data() + i * k);
+      [f, n, k, blocks, sums = blocks > 1 ? partial.data() : result](std::int64_t b, std::int64_t e) {
+        for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, sums + i * k);
       },
       1);
-  for (std::int64_t i = 0; i < blocks; ++i)
-    for (std::int64_t j = 0; j < k; ++j) result[j] += partial[std::size_t(i * k + j)];
+  if (blocks > 1)
+    for (std::int64_t i = 0; i < blocks; ++i)
+      for (std::int64_t j = 0; j < k; ++j) result[j] += partial[std::size_t(i * k + j)];
 }
 
 /// out[i] = sum of in[0..i), out[n] = total; returns the total. in and out may be the same array.

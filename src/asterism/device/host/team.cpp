@@ -51,28 +51,32 @@ int team_size() {
 
 void set_team_size(int n) { threads = std::max(1, n); }
 
-void run_team_erased(TeamBody body, void* context) {
-  int const n = team_size();
+void run_pieces(std::int64_t n, std::int64_t serial, void (*body)(void const*, std::int64_t, std::int64_t), void const* context) {
+  if (n <= 0) return;
+  int const shares = team_size();
+  if (n <= serial || shares == 1) return body(context, 0, n);
+  // pieces end on multiples of 8 so that vectorised bodies stay aligned with each other
+  auto const cut = [&](int k) { return k == shares ? n : (n / shares * k) & ~std::int64_t(7); };
   std::exception_ptr error;
   std::mutex mutex;
   auto const guarded = [&](int t) {
     try {
-      body(context, t, n);
+      if (cut(t) < cut(t + 1)) body(context, cut(t), cut(t + 1));
     } catch (...) {
       std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
     }
   };
 #if defined(_OPENMP) && !defined(ASTERISM_STD_THREADS)
-#pragma omp parallel num_threads(n)
+#pragma omp parallel num_threads(shares)
   {
     // a runtime that grants fewer threads than asked must still run every share
-    for (int t = omp_get_thread_num(); t < n; t += omp_get_num_threads()) guarded(t);
+    for (int t = omp_get_thread_num(); t < shares; t += omp_get_num_threads()) guarded(t);
   }
 #else
   // the thread-sanitizer build: it cannot see g++'s OpenMP barriers
   std::vector<std::thread> helpers;
-  for (int t = 1; t < n; ++t) helpers.emplace_back(guarded, t);
+  for (int t = 1; t < shares; ++t) helpers.emplace_back(guarded, t);
   guarded(0);
   for (auto& h : helpers) h.join();
 #endif

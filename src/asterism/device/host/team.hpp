@@ -1,6 +1,6 @@
 // The process's one thread team. Only kernels open parallel regions, through parallel.hpp.
 #pragma once
-#include <functional>
+#include <cstdint>
 
 namespace asterism::device::host {
 
@@ -14,14 +14,9 @@ int allowed_cores();
 void set_ranks_on_node(int ranks);
 int ranks_on_node();
 
-using TeamBody = void (*)(void* body, int thread, int threads);
-/// body(context, thread, threads) on every thread of the team; returns when all are done.
-/// An exception of a thread is rethrown here.
-void run_team_erased(TeamBody body, void* context);
-
-template <class F>
-void run_team(F const& f) {
-  run_team_erased([](void* c, int t, int n) { (*static_cast<F const*>(c))(t, n); }, const_cast<F*>(&f));
-}
+/// body(context, begin, end) over disjoint pieces of [0, n), on every thread of the team; in one piece on the caller's if n <= serial.
+/// Returns when all are done; an exception of a thread is rethrown here.
+void run_pieces(std::int64_t n, std::int64_t serial, void (*body)(void const* context, std::int64_t begin, std::int64_t end),
+                void const* context);
 
 }  // namespace asterism::device::host
