@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "asterism/apps/forest_timing.hpp"
 #include "asterism/comm/forest_algebra.hpp"
 #include "bindings.hpp"
@@ -29,6 +27,19 @@ Operation operation(nb::object const& op) {
   }));
 }
 
+struct Edges {
+  std::optional<std::vector<std::int64_t>> leaves;
+  std::vector<comm::RemoteRoot> remote;
+};
+
+Edges edges(std::optional<I64> const& local, I64 const& remote) {
+  Edges e;
+  if (local) e.leaves.emplace(local->data(), local->data() + local->size());
+  e.remote.reserve(remote.size() / 2);
+  for (std::size_t i = 0; i + 1 < remote.size(); i += 2) e.remote.push_back({remote.data()[i], remote.data()[i + 1]});
+  return e;
+}
+
 Items items(int type, std::int64_t bytes, std::int64_t k) { return {comm::ItemType(type), bytes, k}; }
 
 template <class T>
@@ -45,18 +56,14 @@ void bind_star_forest(nb::module_& m) {
           "__init__",
           [](StarForest* self, Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote,
              std::int64_t leaf_space) {
-            std::optional<std::vector<std::int64_t>> leaves;
-            if (local) leaves.emplace(local->data(), local->data() + local->size());
-            std::vector<comm::RemoteRoot> roots_of(remote.size() / 2);
-            for (std::size_t e = 0; e < roots_of.size(); ++e) roots_of[e] = {remote.data()[2 * e], remote.data()[2 * e + 1]};
+            auto e = edges(local, remote);
             nb::gil_scoped_release gil;
-            new (self) StarForest(c, roots, std::move(leaves), roots_of, leaf_space);
+            new (self) StarForest(c, roots, std::move(e.leaves), e.remote, leaf_space);
           },
           nb::arg("comm"), nb::arg("nroots"), nb::arg("local").none(), nb::arg("remote"), nb::arg("leaf_space"))
       .def_prop_ro("nroots", &StarForest::roots)
       .def_prop_ro("nleaves", &StarForest::leaves)
       .def_prop_ro("leaf_space", &StarForest::leaf_space)
-      .def_prop_ro("sent_items", &StarForest::sent_items)
       .def("root_ranks", &StarForest::root_ranks)
       .def("leaf_ranks", &StarForest::leaf_ranks)
       .def("neighbours",
@@ -146,12 +153,9 @@ void bind_star_forest(nb::module_& m) {
   m.def("time_raw_pingpong", &apps::raw_pingpong, nb::call_guard<nb::gil_scoped_release>());
   m.def("time_forest_setup",
         [](Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote, int repeats) {
-          std::optional<std::vector<std::int64_t>> leaves;
-          if (local) leaves.emplace(local->data(), local->data() + local->size());
-          std::vector<comm::RemoteRoot> roots_of(remote.size() / 2);
-          for (std::size_t e = 0; e < roots_of.size(); ++e) roots_of[e] = {remote.data()[2 * e], remote.data()[2 * e + 1]};
+          auto const e = edges(local, remote);
           nb::gil_scoped_release gil;
-          return apps::forest_setup(c, roots, leaves, roots_of, repeats);
+          return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
   m.def("reduce_op", [](std::string const& name) { return int(comm::reduce_op_from_name(name)); });
   m.def("item_type_names", [] {

@@ -258,6 +258,7 @@ StarForest matching(Communicator const& comm, std::span<i64 const> roots, std::s
 }
 
 StarForest all_gather_pattern(Communicator const& comm, i64 n) {
+  agree(comm, [&] { ASTERISM_REQUIRE(n >= 0, value, "all_gather_pattern: {} roots.", n); });
   std::vector<RemoteRoot> remote;
   auto const counts = comm.all_gather(n);
   for (int r = 0; r < comm.size(); ++r)
@@ -267,6 +268,7 @@ StarForest all_gather_pattern(Communicator const& comm, i64 n) {
 }
 
 StarForest all_to_all_pattern(Communicator const& comm, i64 n) {
+  agree(comm, [&] { ASTERISM_REQUIRE(n >= 0, value, "all_to_all_pattern: {} items for each rank.", n); });
   ASTERISM_REQUIRE(comm.same_on_all_ranks(n), value, "all_to_all_pattern: the ranks give different numbers of items ({} here).", n);
   std::vector<RemoteRoot> remote;
   for (int r = 0; r < comm.size(); ++r)

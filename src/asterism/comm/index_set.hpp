@@ -53,6 +53,8 @@ class IndexSet {
   void combine(Combine const& op, void const* buffer, void* data, std::int64_t unit) const;
 
  private:
+  template <bool Pack>
+  void move(std::byte* dense, std::byte* spread, std::int64_t unit) const;
   bool find_strides(std::vector<std::int64_t> const& positions);
   Kind kind_ = Kind::contiguous;
   std::int64_t first_ = 0, count_ = 0;

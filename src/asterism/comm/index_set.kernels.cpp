@@ -14,27 +14,19 @@ struct Sixteen {
   std::uint64_t a, b;
 };
 
-/// Which of the two sides has the positions.
+/// From the positions in an array to a dense buffer, or back.
 enum class Way : std::uint8_t { pack, unpack };
 
 template <Way W, class Item>
-void move_list(i64 const* index, i64 n, Item const* from, Item* to) {
-  for (i64 i = 0; i < n; ++i) {
-    if constexpr (W == Way::pack) to[i] = from[index[i]];
-    else to[index[i]] = from[i];
-  }
+void move_one(Item* dense, Item* spread) {
+  if constexpr (W == Way::pack) *dense = *spread;
+  else *spread = *dense;
 }
 
-/// A box whose runs are too short to be worth a call of memcpy.
-template <Way W, class Item>
-void move_box(i64 dx, i64 dy, i64 dz, i64 X, i64 Y, Item const* from, Item* to) {
-  for (i64 k = 0; k < dz; ++k)
-    for (i64 j = 0; j < dy; ++j)
-      for (i64 i = 0; i < dx; ++i) {
-        i64 const dense = (k * dy + j) * dx + i, spread = X * Y * k + X * j + i;
-        if constexpr (W == Way::pack) to[dense] = from[spread];
-        else to[spread] = from[dense];
-      }
+template <Way W>
+void move_bytes(std::byte* dense, std::byte* spread, i64 n) {
+  if constexpr (W == Way::pack) std::memcpy(dense, spread, std::size_t(n));
+  else std::memcpy(spread, dense, std::size_t(n));
 }
 
 /// Calls f with the item type of this size, or returns false.
@@ -150,64 +142,41 @@ std::string IndexSet::describe() const {
   }
 }
 
-void IndexSet::pack(void const* data, void* buffer, i64 unit) const {
-  auto const* d = static_cast<std::byte const*>(data) + first_ * unit;
-  auto* b = static_cast<std::byte*>(buffer);
-  if (kind_ == Kind::contiguous) {
-    if (count_ > 0) std::memcpy(b, d, std::size_t(count_ * unit));
-    return;
-  }
-  if (kind_ == Kind::strided && dx_ * unit < 256 &&
-      with_item(
-          unit,
-          [&](auto item) {
-            using Item = decltype(item);
-            move_box<Way::pack>(dx_, dy_, dz_, X_, Y_, reinterpret_cast<Item const*>(d), reinterpret_cast<Item*>(b));
-          }))
-    return;
-  if (kind_ == Kind::strided) {
-    auto const run = std::size_t(dx_ * unit);
+template <bool Pack>
+void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit) const {
+  constexpr auto W = Pack ? Way::pack : Way::unpack;
+  if (count_ == 0) return;
+  if (kind_ == Kind::contiguous) return move_bytes<W>(dense, spread + first_ * unit, count_ * unit);
+  if (kind_ == Kind::strided && dx_ * unit >= 256) {  // runs worth a call of memcpy
     for (i64 k = 0; k < dz_; ++k)
-      for (i64 j = 0; j < dy_; ++j, b += run) std::memcpy(b, d + (X_ * Y_ * k + X_ * j) * unit, run);
+      for (i64 j = 0; j < dy_; ++j, dense += dx_ * unit) move_bytes<W>(dense, spread + (first_ + X_ * Y_ * k + X_ * j) * unit, dx_ * unit);
     return;
   }
-  if (with_item(unit, [&](auto item) {
-        using Item = decltype(item);
-        move_list<Way::pack>(list_.data(), count_, static_cast<Item const*>(data), static_cast<Item*>(buffer));
-      }))
-    return;
-  for (i64 i = 0; i < count_; ++i)
-    std::memcpy(b + i * unit, static_cast<std::byte const*>(data) + list_[std::size_t(i)] * unit, std::size_t(unit));
+  bool const done = with_item(unit, [&](auto item) {
+    using Item = decltype(item);
+    auto* d = reinterpret_cast<Item*>(dense);
+    auto* s = reinterpret_cast<Item*>(spread);
+    if (kind_ == Kind::list) {
+      auto const* const at = list_.data();
+      for (i64 i = 0; i < count_; ++i) move_one<W>(d + i, s + at[i]);
+      return;
+    }
+    i64 const dx = dx_, dy = dy_, dz = dz_, X = X_, XY = X_ * Y_;  // stores to items must not make them be read again
+    s += first_;
+    for (i64 k = 0; k < dz; ++k)
+      for (i64 j = 0; j < dy; ++j)
+        for (i64 i = 0; i < dx; ++i) move_one<W>(d + (k * dy + j) * dx + i, s + XY * k + X * j + i);
+  });
+  if (done) return;
+  for (i64 i = 0; i < count_; ++i) move_bytes<W>(dense + i * unit, spread + (*this)[i] * unit, unit);
 }
 
+// one loop for both ways, which leaves the side it reads from as it is
+void IndexSet::pack(void const* data, void* buffer, i64 unit) const {
+  move<true>(static_cast<std::byte*>(buffer), static_cast<std::byte*>(const_cast<void*>(data)), unit);
+}
 void IndexSet::unpack(void const* buffer, void* data, i64 unit) const {
-  auto* d = static_cast<std::byte*>(data) + first_ * unit;
-  auto const* b = static_cast<std::byte const*>(buffer);
-  if (kind_ == Kind::contiguous) {
-    if (count_ > 0) std::memcpy(d, b, std::size_t(count_ * unit));
-    return;
-  }
-  if (kind_ == Kind::strided && dx_ * unit < 256 &&
-      with_item(
-          unit,
-          [&](auto item) {
-            using Item = decltype(item);
-            move_box<Way::unpack>(dx_, dy_, dz_, X_, Y_, reinterpret_cast<Item const*>(b), reinterpret_cast<Item*>(d));
-          }))
-    return;
-  if (kind_ == Kind::strided) {
-    auto const run = std::size_t(dx_ * unit);
-    for (i64 k = 0; k < dz_; ++k)
-      for (i64 j = 0; j < dy_; ++j, b += run) std::memcpy(d + (X_ * Y_ * k + X_ * j) * unit, b, run);
-    return;
-  }
-  if (with_item(unit, [&](auto item) {
-        using Item = decltype(item);
-        move_list<Way::unpack>(list_.data(), count_, static_cast<Item const*>(buffer), static_cast<Item*>(data));
-      }))
-    return;
-  for (i64 i = 0; i < count_; ++i)
-    std::memcpy(static_cast<std::byte*>(data) + list_[std::size_t(i)] * unit, b + i * unit, std::size_t(unit));
+  move<false>(static_cast<std::byte*>(const_cast<void*>(buffer)), static_cast<std::byte*>(data), unit);
 }
 
 void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 unit) const {

@@ -180,10 +180,12 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
 StarForest StarForest::from_layout(Layout const& layout, std::span<std::int64_t const> global) {
   std::vector<RemoteRoot> remote;
   remote.reserve(global.size());
-  for (auto const g : global) {
-    int const r = layout.owner(g);
-    remote.push_back({r, g - layout.offsets()[std::size_t(r)]});
-  }
+  agree(layout.comm(), [&] {
+    for (auto const g : global) {
+      int const r = layout.owner(g);
+      remote.push_back({r, g - layout.offsets()[std::size_t(r)]});
+    }
+  });
   return {layout.comm(), layout.local_size(), std::nullopt, remote, std::int64_t(global.size())};
 }
 
@@ -259,13 +261,6 @@ std::vector<StarForest::Neighbour> StarForest::neighbours() const {
   for (auto const* sides : {&impl_->root_sides, &impl_->leaf_sides})
     for (auto const& s : *sides) out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes()});
   return out;
-}
-
-std::int64_t StarForest::sent_items() const {
-  std::int64_t n = 0;
-  for (auto const& s : impl_->root_sides)
-    if (s.rank != comm().rank()) n += s.at.count();
-  return n;
 }
 
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,

@@ -62,8 +62,6 @@ class StarForest {
   };
   /// Myself included.
   std::vector<Neighbour> neighbours() const;
-  /// Items that a broadcast sends to other ranks from here.
-  std::int64_t sent_items() const;
 
   /// One operation under way. end() makes the result readable; a flight dropped before is finished and reported.
   class Flight {

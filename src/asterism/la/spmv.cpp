@@ -123,7 +123,7 @@ struct ProductBuilder {
       for (auto i = first; i < last;) {
         auto j = i + 1;
         while (j < last && length(row(j)) == length(row(i)) && row(j) == row(j - 1) + 1) ++j;
-        for (; length(row(i)) > 0 && j - i >= W; i += W) neighbours.emplace_back(length(row(i)), row(i));
+        for (; j - i >= W && length(row(i)) > 0; i += W) neighbours.emplace_back(length(row(i)), row(i));
         for (; i < j; ++i) left.push_back(row(i));
       }
       std::stable_sort(neighbours.begin(), neighbours.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
@@ -135,7 +135,7 @@ struct ProductBuilder {
       // the others by length
       std::int64_t longest = 0;
       for (auto const i : left) longest = std::max(longest, length(i));
-      longest = std::min<std::int64_t>(longest, 4096);
+      longest = std::min<std::int64_t>(longest, 4 * window);  // longer ones share the last place
       count.assign(std::size_t(longest) + 2, 0);
       auto const key = [&](std::int32_t i) { return std::size_t(std::min(length(i), longest)); };
       for (auto const i : left) ++count[key(i) + 1];

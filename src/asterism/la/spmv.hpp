@@ -6,7 +6,7 @@
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
 //                8 bytes an entry in float64 instead of 12, and no gathers.
 //   sell         where the lengths of rows change from one to the next, columns have no locality, or the matrix is
-//                small enough for the caches: in each window of 4096 rows those of equal length stand together, in
+//                small enough for the caches: in each window of 1024 rows those of equal length stand together, in
 //                groups of one SIMD vector of rows (SELL-C-sigma without padding). What is left of a length is csr.
 #pragma once
 #include <cstdint>

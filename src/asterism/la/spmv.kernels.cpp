@@ -7,19 +7,9 @@ namespace {
 
 using i64 = std::int64_t;
 
+/// Column j of k of one row.
 template <Epilogue E, class T>
-inline void finish(T s, i64 i, T const* x, T* y, T const* b, T const* w) {
-  if constexpr (E == Epilogue::assign) y[i] = s;
-  else if constexpr (E == Epilogue::residual) y[i] = b[i] - s;
-  else if constexpr (E == Epilogue::smooth) y[i] = x[i] + w[i] * (b[i] - s);
-  else if constexpr (E == Epilogue::add) y[i] += s;
-  else if constexpr (E == Epilogue::subtract) y[i] -= s;
-  else y[i] -= w[i] * s;
-}
-
-/// The same for column j of k.
-template <Epilogue E, class T>
-inline void finish_column(T s, i64 row, i64 k, i64 j, T const* x, T* y, T const* b, T const* w) {
+inline void finish(T s, i64 row, i64 k, i64 j, T const* x, T* y, T const* b, T const* w) {
   i64 const at = row * k + j;
   if constexpr (E == Epilogue::assign) y[at] = s;
   else if constexpr (E == Epilogue::residual) y[at] = b[at] - s;
@@ -27,6 +17,18 @@ inline void finish_column(T s, i64 row, i64 k, i64 j, T const* x, T* y, T const*
   else if constexpr (E == Epilogue::add) y[at] += s;
   else if constexpr (E == Epilogue::subtract) y[at] -= s;
   else y[at] -= w[row] * s;
+}
+
+/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes.
+template <Epilogue E, class T, class Row, class Source>
+void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, i64 k, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t l = 0; l < W; ++l)
+    for (i64 j = 0; j < k; ++j) {
+      T s(0);
+      for (std::int32_t p = 0; p < length; ++p) s += v[p * W + l] * x[i64(source(p, l)) * k + j];
+      finish<E>(s, i64(row(l)), k, j, x, y, b, w);
+    }
 }
 
 // Rows of one length: the compiler unrolls the sum, and rows overlap in the pipeline. A plain loop
@@ -38,7 +40,7 @@ void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T cons
     T s = a.values[p] * x[a.columns[p]];
 #pragma GCC unroll 16
     for (int l = 1; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
-    finish<E>(s, a.row_ids ? a.row_ids[i] : i, x, y, b, w);
+    finish<E>(s, a.row_ids ? a.row_ids[i] : i, 1, 0, x, y, b, w);
   }
 }
 
@@ -69,7 +71,7 @@ void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, 
     } else {
       for (auto p = begin; p < end; ++p) s += a.values[p] * x[a.columns[p]];
     }
-    finish<E>(s, a.row_ids ? a.row_ids[i] : i, x, y, b, w);
+    finish<E>(s, a.row_ids ? a.row_ids[i] : i, 1, 0, x, y, b, w);
   }
 }
 
@@ -87,7 +89,7 @@ void rows_columns(CsrRows<T> const& a, LengthRun run, i64 k, T const* x, T* y, T
 #pragma omp simd
         for (i64 j = 0; j < m; ++j) sums[j] += v * xr[j];
       }
-      for (i64 j = 0; j < m; ++j) finish_column<E>(sums[j], row, k, j0 + j, x, y, b, w);
+      for (i64 j = 0; j < m; ++j) finish<E>(sums[j], row, k, j0 + j, x, y, b, w);
     }
   }
 }
@@ -100,7 +102,7 @@ void csr_with(Queue& q, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b
   // shares of equal work, cut inside runs
   device::parallel_ranges(
       q, total,
-      [&](i64 begin, i64 end) {
+      [=](i64 begin, i64 end) {
         auto const row_at = [&](i64 work) {
           std::int32_t lo = 0, hi = rows;
           while (lo < hi) {
@@ -177,7 +179,7 @@ void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int3
   constexpr std::int32_t W = group_rows<T>;
   device::parallel_ranges(
       q, run_count,
-      [&](i64 begin, i64 end) {
+      [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
           auto const run = runs[r];
           auto const* c = columns + run.entry_at;
@@ -198,15 +200,12 @@ void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int3
                 finish_group<E, T>(s, *id, x, y, b, w);
               } else {
 #pragma GCC unroll 16
-                for (std::int32_t l = 0; l < W; ++l) finish<E>(s[l], id[l], x, y, b, w);
+                for (std::int32_t l = 0; l < W; ++l) finish<E>(T(s[l]), id[l], 1, 0, x, y, b, w);
               }
             } else {
-              for (std::int32_t l = 0; l < W; ++l)
-                for (i64 j = 0; j < k; ++j) {
-                  T s(0);
-                  for (std::int32_t p = 0; p < run.length; ++p) s += v[p * W + l] * x[i64(c[p * W + l]) * k + j];
-                  finish_column<E>(s, id[l], k, j, x, y, b, w);
-                }
+              auto const row = [=](std::int32_t l) { return id[l]; };
+              auto const source = [=](std::int32_t p, std::int32_t l) { return c[p * W + l]; };
+              group_columns<E>(run.length, v, row, source, k, x, y, b, w);
               c += i64(W) * run.length;
               v += i64(W) * run.length;
             }
@@ -222,7 +221,7 @@ void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std:
   constexpr std::int32_t W = group_rows<T>;
   device::parallel_ranges(
       q, run_count,
-      [&](i64 begin, i64 end) {
+      [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
           auto const run = runs[r];
           auto const* off = offsets + run.offset_at;
@@ -241,12 +240,9 @@ void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std:
               if (p < run.length) s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
               finish_group<E, T>(s0 + s1, i0, x, y, b, w);
             } else {
-              for (std::int32_t l = 0; l < W; ++l)
-                for (i64 j = 0; j < k; ++j) {
-                  T s = 0;
-                  for (std::int32_t p = 0; p < run.length; ++p) s += v[p * W + l] * x[i64(i0 + l + off[p]) * k + j];
-                  finish_column<E>(s, i0 + l, k, j, x, y, b, w);
-                }
+              auto const row = [=](std::int32_t l) { return i0 + l; };
+              auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
+              group_columns<E>(run.length, v, row, source, k, x, y, b, w);
             }
           }
         }

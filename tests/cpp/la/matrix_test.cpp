@@ -1,8 +1,8 @@
 #include "asterism/la/matrix.hpp"
 
 #include <gtest/gtest.h>
-#include <cstring>
 
+#include <cstring>
 #include <map>
 #include <random>
 
