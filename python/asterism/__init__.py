@@ -17,7 +17,8 @@ from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest  # noqa: E402
 from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
-from .solve import SolveInfo, Solver, solve, use_argv  # noqa: E402
+from .options import use_argv  # noqa: E402
+from .solve import SolveInfo, Solver, solve  # noqa: E402
 
 __version__ = _core.version()
 __all__ = [

@@ -110,6 +110,10 @@ class StarForest:
         (rank, offset) of each leaf's root.
     nleafspace : int, optional
         Size of the leaf space; the largest leaf + 1 by default.
+    transport : {"auto", "p2p", "shm"}, optional
+        What carries the data: auto takes node shared memory between ranks of one machine and MPI else, p2p only MPI
+        point-to-point, shm raises where shared memory does not reach. Default: the option ``-sf_transport``, else auto.
+        Forests made from this one inherit it.
 
     Notes
     -----
@@ -127,11 +131,19 @@ class StarForest:
     array([2, 1])
     """
 
-    def __init__(self, comm: Any, nroots: int, local: Any, remote: Any, nleafspace: int | None = None) -> None:
+    def __init__(
+        self,
+        comm: Any,
+        nroots: int,
+        local: Any,
+        remote: Any,
+        nleafspace: int | None = None,
+        transport: str | None = None,
+    ) -> None:
         pairs = np.ascontiguousarray(np.asarray(remote, dtype=np.int64).reshape(-1, 2))
         leaves = None if local is None else np.ascontiguousarray(np.asarray(local, dtype=np.int64).reshape(-1))
         self._sf = _core.StarForest(
-            as_communicator(comm), int(nroots), leaves, pairs, -1 if nleafspace is None else int(nleafspace)
+            as_communicator(comm), int(nroots), leaves, pairs, -1 if nleafspace is None else int(nleafspace), transport
         )
 
     @classmethod
@@ -157,6 +169,11 @@ class StarForest:
         """Size of this rank's leaf space."""
         return int(self._sf.leaf_space)
 
+    @property
+    def transport(self) -> str:
+        """What was asked to carry the data: auto, p2p or shm. `neighbours` says what does."""
+        return str(self._sf.transport)
+
     def degree(self) -> NDArray[np.int64]:
         """Number of leaves attached to each of my roots, shape (nroots,)."""
         return np.asarray(self._sf.degree(), dtype=np.int64)
@@ -175,7 +192,7 @@ class StarForest:
         return list(self._sf.leaf_ranks())
 
     def neighbours(self) -> list[dict[str, Any]]:
-        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them."""
+        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them, the way."""
         return [dict(n) for n in self._sf.neighbours()]
 
     def view(self) -> str:
@@ -184,7 +201,8 @@ class StarForest:
         for n in self.neighbours():
             what = "leaves on my roots" if n["has_leaves"] else "roots of my leaves"
             kept = f", {n['index_bytes']} bytes of indices" if n["index_bytes"] else ""
-            lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}")
+            way = f", by {n['way']}" if n["way"] != "self" else ""
+            lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}{way}")
         return "\n".join(lines)
 
     # moving data

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,18 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import ConvergenceError, DtypeError, OptionError, ShapeError
+from .errors import ConvergenceError, DtypeError, ShapeError
 from .la import Matrix, as_values
+from .options import add_options, process_options
 
-__all__ = ["SolveInfo", "Solver", "solve", "use_argv"]
+__all__ = ["SolveInfo", "Solver", "solve"]
 
 log = logging.getLogger("asterism")
-_command_line: list[str] = []
-
-
-def use_argv(argv: list[str] | None = None) -> None:
-    """Let the process's command line set options of every solver made from now on (PETSc's habit)."""
-    _command_line[:] = sys.argv[1:] if argv is None else argv
 
 
 @dataclass
@@ -72,21 +65,6 @@ class SolveInfo:
         )
 
 
-def _options_from(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:
-    if source is None:
-        return
-    if isinstance(source, str):
-        out.parse(source, layer, origin)
-    elif isinstance(source, Mapping):
-        for name, value in source.items():
-            if not isinstance(name, str):
-                raise OptionError(f"option names are strings, not {type(name).__name__} ({name!r}).")
-            text = ("true" if value else "false") if isinstance(value, bool | np.bool_) else str(value)
-            out.set(name, text, layer, origin)
-    else:
-        raise OptionError(f"options are a string or a dict, not {type(source).__name__}.")
-
-
 class Solver:
     """Solves A x = b for many right-hand sides with one set-up.
 
@@ -118,16 +96,11 @@ class Solver:
 
     def __init__(self, A: Any, options: Any = None, prefix: str = "", **call: Any) -> None:
         self.A = A if isinstance(A, Matrix) else Matrix.from_scipy(A)
-        o = _core.Options()
+        o = process_options()
         layer = _core.OptionLayer
-        if path := os.environ.get("ASTERISM_OPTIONS_FILE"):
-            o.parse_file(path)
-        _options_from(os.environ.get("ASTERISM_OPTIONS"), layer.environment, "environment ASTERISM_OPTIONS", o)
-        if _command_line:
-            _options_from(" ".join(_command_line), layer.command_line, "command line", o)
-        _options_from(options, layer.dict, "options", o)
+        add_options(options, layer.dict, "options", o)
         named = {prefix + self._SHORT.get(k, k): v for k, v in call.items() if v is not None}
-        _options_from(named, layer.call, "call", o)
+        add_options(named, layer.call, "call", o)
         self._options, self._prefix = o, prefix
         self._h = _core.Solver(self.A._h, o, prefix)
         self._flags = {name: value for name, value, _, _ in self._h.explain()}

@@ -55,15 +55,18 @@ void bind_star_forest(nb::module_& m) {
       .def(
           "__init__",
           [](StarForest* self, Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote,
-             std::int64_t leaf_space) {
+             std::int64_t leaf_space, std::optional<std::string> const& transport) {
+            auto const t = transport ? comm::transport_from_name(*transport) : comm::default_transport();
             auto e = edges(local, remote);
             nb::gil_scoped_release gil;
-            new (self) StarForest(c, roots, std::move(e.leaves), e.remote, leaf_space);
+            new (self) StarForest(c, roots, std::move(e.leaves), e.remote, leaf_space, t);
           },
-          nb::arg("comm"), nb::arg("nroots"), nb::arg("local").none(), nb::arg("remote"), nb::arg("leaf_space"))
+          nb::arg("comm"), nb::arg("nroots"), nb::arg("local").none(), nb::arg("remote"), nb::arg("leaf_space"),
+          nb::arg("transport").none())
       .def_prop_ro("nroots", &StarForest::roots)
       .def_prop_ro("nleaves", &StarForest::leaves)
       .def_prop_ro("leaf_space", &StarForest::leaf_space)
+      .def_prop_ro("transport", [](StarForest const& sf) { return std::string(comm::name_of(sf.transport())); })
       .def("root_ranks", &StarForest::root_ranks)
       .def("leaf_ranks", &StarForest::leaf_ranks)
       .def("neighbours",
@@ -76,6 +79,7 @@ void bind_star_forest(nb::module_& m) {
                d["edges"] = n.edges;
                d["pattern"] = n.pattern;
                d["index_bytes"] = n.index_bytes;
+               d["way"] = n.way;
                out.append(d);
              }
              return out;
@@ -157,6 +161,7 @@ void bind_star_forest(nb::module_& m) {
           nb::gil_scoped_release gil;
           return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
+  m.def("set_default_transport", [](std::string const& name) { comm::set_default_transport(comm::transport_from_name(name)); });
   m.def("reduce_op", [](std::string const& name) { return int(comm::reduce_op_from_name(name)); });
   m.def("item_type_names", [] {
     std::vector<std::string> names;

@@ -30,10 +30,10 @@ def data():
 def on_ranks(tmp_path):
     """Run a script on n ranks; a hang prints every rank's stack and kills the whole group."""
 
-    def run(n, script, limit=90, expect=0):
+    def run(n, script, limit=90, expect=0, **variables):
         path = tmp_path / "script.py"
         path.write_text(PRELUDE.format(limit=limit) + script)
-        env = dict(os.environ, OMP_NUM_THREADS="1")
+        env = dict(os.environ, OMP_NUM_THREADS="1", **variables)
         for prefix in ("OMPI", "PRTE"):
             env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
         mpiexec = Path(sys.executable).parent / "mpiexec"

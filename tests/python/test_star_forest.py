@@ -195,10 +195,87 @@ print("done", flush=True)
 )
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
-def test_operations_match_the_reference(on_ranks, ranks):
-    out = on_ranks(ranks, OPERATIONS)
+FLIGHTS = """
+# many under way on two forests, of 8 bytes to 400 kB, ended in an order of each rank's own
+rng = np.random.default_rng(7)
+forests = []
+for n in (5, 7000):
+    perm = rng.permutation(n * size)
+    mine = perm[n * rank : n * (rank + 1)]
+    forests.append((n, mine, am.StarForest(comm, n, None, np.column_stack(np.divmod(mine, n)))))
+for round in range(6):
+    flights = []
+    for f in range(40):
+        n, mine, sf = forests[int(rng.integers(2))]
+        x = np.arange(n * size) * 3.0 + f + 100 * round
+        out = np.zeros(n)
+        if f % 3: flights.append((sf.bcast_begin(x[n * rank : n * (rank + 1)].copy(), out), out, x[mine], f))
+        elif f % 2: flights.append((sf.reduce_begin(x[mine].copy(), out, "sum"), out, x[n * rank : n * (rank + 1)], f))
+        else:
+            root = x[n * rank : n * (rank + 1)].copy()
+            flights.append((sf.fetch_and_op_begin(root, np.ones(n), out, "sum"), out, x[mine], f))
+    # an operation that answers ends alike everywhere, before the others
+    for flight, out, want, f in [t for t in flights if t[3] % 6 == 0]:
+        flight.end(); assert (out == want).all(), ("fetch", round, f)
+    rest = [t for t in flights if t[3] % 6]
+    for i in np.random.default_rng([rank, round]).permutation(len(rest)):
+        flight, out, want, f = rest[i]
+        flight.end(); assert (out == want).all(), (round, f, out[:4], want[:4])
+# one side runs far ahead of the other
+far = am.StarForest(comm, 4 if rank == 0 else 0, None, [(0, i) for i in range(4)] if rank else [])
+got = np.zeros((4, 1000))
+for i in range(300):
+    far.bcast(np.full((len(got) if rank == 0 else 0, 1000), float(i)), got)
+    assert rank == 0 or (got == i).all(), i
+print("done", flush=True)
+"""
+
+# what carries the data; in groups of 2 ranks that take each other for neighbours both ways are used at once
+TRANSPORTS = {
+    "p2p": {"ASTERISM_OPTIONS": "-sf_transport p2p"},
+    "shm": {"ASTERISM_OPTIONS": "-sf_transport shm"},
+    "mixed": {"ASTERISM_RANKS_PER_NODE": "2"},
+}
+CASES = [("auto", 1)] + [(t, r) for r in (2, 3, 4, 5) for t in TRANSPORTS if t != "mixed" or r > 2]
+
+
+@pytest.mark.parametrize(("transport", "ranks"), CASES)
+def test_operations_match_the_reference(on_ranks, transport, ranks):
+    out = on_ranks(ranks, OPERATIONS, **TRANSPORTS.get(transport, {}))
     assert out.count("done") == ranks
+
+
+@pytest.mark.parametrize(("transport", "ranks"), [("p2p", 3), ("shm", 2), ("shm", 4), ("mixed", 3)])
+def test_many_operations_under_way(on_ranks, transport, ranks):
+    assert on_ranks(ranks, FLIGHTS, **TRANSPORTS[transport]).count("done") == ranks
+
+
+def test_the_transport_is_chosen_and_told(on_ranks):
+    script = """
+def message(f):
+    try: f()
+    except am.AsterismError as e: return f"{type(e).__name__}: {e}"
+    raise AssertionError("no error")
+ring = [((rank + 1) % size, 0)]
+for name, way in [("auto", "shared memory"), ("shm", "shared memory"), ("p2p", "MPI")]:
+    sf = am.StarForest(comm, 1, None, ring, transport=name)
+    assert sf.transport == name and {n["way"] for n in sf.neighbours()} == {way}, sf.view()
+    assert sf.strided(2).transport == name and f"by {way}" in sf.view()
+assert "'ipc' is not one of auto, p2p, shm" in message(lambda: am.StarForest(comm, 1, None, ring, transport="ipc"))
+text = message(lambda: am.StarForest(comm, 1, None, ring, transport="shm" if rank == 0 else "p2p"))
+assert text == "CommError: rank 0: StarForest: the transport is shm here and p2p on rank 2.", text
+# a wrong pairing of calls is found
+sf = am.StarForest(comm, 1, None, [(0, 0)])
+text = message(lambda: sf.bcast(np.zeros(1), np.zeros(1)) if rank == 0 else sf.bcast(np.zeros((1, 2)), np.zeros((1, 2)))) if rank else sf.bcast(np.zeros(1), np.zeros(1))
+assert rank == 0 or "rank 0 sent 8 bytes where 16 were expected" in text, text
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3
+    script = """
+try: am.StarForest(comm, 1, None, [((rank + 1) % size, 0)], transport="shm")
+except am.AsterismError as e: assert "cannot reach rank" in str(e) and "Use 'auto' or 'p2p'" in str(e), e; print("done", flush=True)
+"""
+    assert on_ranks(3, script, ASTERISM_RANKS_PER_NODE="2").count("done") == 3
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

@@ -15,7 +15,8 @@ import numpy as np
 from .. import _core
 from ..errors import ConvergenceError, FileError, InputError, ShapeError
 from ..la import as_values, read_vector, write_vector
-from ..solve import Solver, use_argv
+from ..options import use_argv
+from ..solve import Solver
 from . import launch, problems
 
 __all__ = ["add_arguments", "run"]
@@ -108,6 +109,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         if importlib.util.find_spec("matplotlib") is None:
             raise InputError("--report needs matplotlib: pip install 'asterism[report]'")
 
+    use_argv(petsc_options)
     started = time.perf_counter()
     A, described = problems.load(args.problem, args.n, comm, args.block_size)
     if A.shape[0] != A.shape[1]:
@@ -134,7 +136,6 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if talk:
         print(f"{described}; read or made in {time.perf_counter() - started:.2f} s", flush=True)
 
-    use_argv(petsc_options)
     solver = Solver(A, ksp=args.ksp, pc=args.pc, rtol=args.rtol, atol=args.atol, maxiter=args.max_it)
     use_argv([])
     if talk:

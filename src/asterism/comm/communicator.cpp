@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/node/node.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -48,6 +49,7 @@ struct Communicator::Impl {
   std::uint64_t handle = 0;
   int next_tag = 0;
   device::Array lane{1};
+  std::shared_ptr<node::Node> node;
 };
 
 Communicator::Communicator() {
@@ -74,9 +76,8 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
     impl->rank = rank;
     impl->size = size;
     impl->handle = mine;
-    int node_rank = 0, node_size = 1;
-    check_mpi(table->ranks_on_node(mine, &node_rank, &node_size), "MPI_Comm_split_type");
-    if (node_size > device::host::ranks_on_node()) device::host::set_ranks_on_node(node_size);
+    impl->node = node::Node::join(*table, mine, rank);
+    if (impl->node->size() > device::host::ranks_on_node()) device::host::set_ranks_on_node(impl->node->size());
   }
   Communicator c;
   if (size > 1) c.impl_ = impl;
@@ -86,6 +87,7 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
 int Communicator::rank() const { return impl_->rank; }
 int Communicator::size() const { return impl_->size; }
 std::uint64_t Communicator::handle() const { return impl_->handle; }
+node::Node* Communicator::node() const { return impl_->node.get(); }
 device::Array const& Communicator::lane() const { return impl_->lane; }
 
 void Communicator::barrier() const {

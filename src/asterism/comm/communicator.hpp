@@ -14,6 +14,10 @@
 
 namespace asterism::comm {
 
+namespace node {
+class Node;
+}
+
 /// Opens the plug-in at path; the process has loaded its MPI with global symbols before.
 /// Throws CommError if another MPI is in use already or the plug-in does not fit.
 void load_mpi_plugin(std::string const& path);
@@ -50,6 +54,8 @@ class Communicator {
 
   /// A message tag for one use, the same on all ranks when drawn in the same order (collective calls).
   int new_tag() const;
+  /// The ranks on this machine; nullptr for a process alone.
+  node::Node* node() const;
   /// Queued communication names this as an update, so that its order is the program's.
   device::Array const& lane() const;
 

@@ -52,7 +52,7 @@ struct Edges {
 };
 
 StarForest made(StarForest const& like, i64 roots, Edges edges, i64 leaf_space) {
-  return {like.comm(), roots, std::move(edges.leaves), edges.remote, leaf_space};
+  return {like.comm(), roots, std::move(edges.leaves), edges.remote, leaf_space, like.transport()};
 }
 
 std::vector<char> flags(Communicator const& comm, i64 size, std::span<i64 const> selected, char const* call, char const* what) {
@@ -112,7 +112,7 @@ StarForest embed_roots(StarForest const& A, std::span<i64 const> selected) {
   // a value for each edge, also where a leaf is listed several times
   auto const g = A.graph();
   std::vector<char> kept(g.leaves.size(), 0);
-  StarForest const by_edge(A.comm(), A.roots(), std::nullopt, g.remote, i64(g.leaves.size()));
+  StarForest const by_edge(A.comm(), A.roots(), std::nullopt, g.remote, i64(g.leaves.size()), A.transport());
   by_edge.bcast(chosen.data(), kept.data());
   Edges edges;
   for (std::size_t e = 0; e < kept.size(); ++e)
@@ -140,7 +140,7 @@ StarForest concatenate(std::span<StarForest const> forests, Spaces roots, Spaces
     std::vector<i64> shift(g.leaves.size(), 0);
     if (roots == Spaces::stacked) {
       std::vector<i64> const mine(static_cast<std::size_t>(f.roots()), root_space);
-      StarForest const by_edge(f.comm(), f.roots(), std::nullopt, g.remote, i64(g.leaves.size()));
+      StarForest const by_edge(f.comm(), f.roots(), std::nullopt, g.remote, i64(g.leaves.size()), f.transport());
       by_edge.bcast(mine.data(), shift.data());
     }
     for (std::size_t e = 0; e < g.leaves.size(); ++e)

@@ -45,16 +45,23 @@ class IndexSet {
   /// "contiguous", "strided 4 x 3 x 1", "list".
   std::string describe() const;
 
-  /// buffer[i] = data[position i], `unit` bytes each.
-  void pack(void const* data, void* buffer, std::int64_t unit) const;
-  /// data[position i] = buffer[i].
-  void unpack(void const* buffer, void* data, std::int64_t unit) const;
-  /// data[position i] = op(data[position i], buffer[i]), in order.
-  void combine(Combine const& op, void const* buffer, void* data, std::int64_t unit) const;
+  // for the items first ... first + n - 1 of the set, whose values stand one behind the other in buffer; `unit` bytes each
+
+  /// buffer[i] = data[position first + i].
+  void pack(void const* data, void* buffer, std::int64_t unit, std::int64_t first, std::int64_t n) const;
+  void pack(void const* data, void* buffer, std::int64_t unit) const { pack(data, buffer, unit, 0, count_); }
+  /// data[position first + i] = buffer[i].
+  void unpack(void const* buffer, void* data, std::int64_t unit, std::int64_t first, std::int64_t n) const;
+  void unpack(void const* buffer, void* data, std::int64_t unit) const { unpack(buffer, data, unit, 0, count_); }
+  /// data[position first + i] = op(data[position first + i], buffer[i]), in order.
+  void combine(Combine const& op, void const* buffer, void* data, std::int64_t unit, std::int64_t first, std::int64_t n) const;
+  void combine(Combine const& op, void const* buffer, void* data, std::int64_t unit) const { combine(op, buffer, data, unit, 0, count_); }
 
  private:
+  template <class F>
+  void runs(std::int64_t first, std::int64_t n, F const& f) const;
   template <bool Pack>
-  void move(std::byte* dense, std::byte* spread, std::int64_t unit) const;
+  void move(std::byte* dense, std::byte* spread, std::int64_t unit, std::int64_t first, std::int64_t n) const;
   bool find_strides(std::vector<std::int64_t> const& positions);
   Kind kind_ = Kind::contiguous;
   std::int64_t first_ = 0, count_ = 0;

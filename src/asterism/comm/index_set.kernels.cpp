@@ -15,17 +15,17 @@ struct Sixteen {
 };
 
 /// From the positions in an array to a dense buffer, or back.
-enum class Way : std::uint8_t { pack, unpack };
+enum class Move : std::uint8_t { pack, unpack };
 
-template <Way W, class Item>
+template <Move W, class Item>
 void move_one(Item* dense, Item* spread) {
-  if constexpr (W == Way::pack) *dense = *spread;
+  if constexpr (W == Move::pack) *dense = *spread;
   else *spread = *dense;
 }
 
-template <Way W>
+template <Move W>
 void move_bytes(std::byte* dense, std::byte* spread, i64 n) {
-  if constexpr (W == Way::pack) std::memcpy(dense, spread, std::size_t(n));
+  if constexpr (W == Move::pack) std::memcpy(dense, spread, std::size_t(n));
   else std::memcpy(spread, dense, std::size_t(n));
 }
 
@@ -142,59 +142,75 @@ std::string IndexSet::describe() const {
   }
 }
 
+/// Runs of neighbouring positions of a strided set for its items first ... first + n - 1: f(position, length).
+template <class F>
+void IndexSet::runs(i64 first, i64 n, F const& f) const {
+  i64 i = first % dx_, j = first / dx_ % dy_, k = first / (dx_ * dy_);
+  while (n > 0) {
+    i64 const length = std::min(dx_ - i, n);
+    f(first_ + X_ * (Y_ * k + j) + i, length);
+    n -= length;
+    i = 0;
+    if (++j == dy_) j = 0, ++k;
+  }
+}
+
 template <bool Pack>
-void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit) const {
-  constexpr auto W = Pack ? Way::pack : Way::unpack;
-  if (count_ == 0) return;
-  if (kind_ == Kind::contiguous) return move_bytes<W>(dense, spread + first_ * unit, count_ * unit);
+void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit, i64 first, i64 n) const {
+  static constexpr auto W = Pack ? Move::pack : Move::unpack;
+  if (n == 0) return;
+  if (kind_ == Kind::contiguous) return move_bytes<W>(dense, spread + (first_ + first) * unit, n * unit);
   if (kind_ == Kind::strided && dx_ * unit >= 256) {  // runs worth a call of memcpy
-    for (i64 k = 0; k < dz_; ++k)
-      for (i64 j = 0; j < dy_; ++j, dense += dx_ * unit) move_bytes<W>(dense, spread + (first_ + X_ * Y_ * k + X_ * j) * unit, dx_ * unit);
+    runs(first, n, [&](i64 position, i64 length) {
+      move_bytes<W>(dense, spread + position * unit, length * unit);
+      dense += length * unit;
+    });
     return;
   }
   bool const done = with_item(unit, [&](auto item) {
     using Item = decltype(item);
     auto* d = reinterpret_cast<Item*>(dense);
-    auto* s = reinterpret_cast<Item*>(spread);
+    auto* const s = reinterpret_cast<Item*>(spread);
     if (kind_ == Kind::list) {
-      auto const* const at = list_.data();
-      for (i64 i = 0; i < count_; ++i) move_one<W>(d + i, s + at[i]);
-      return;
+      auto const* const at = list_.data() + first;
+      for (i64 i = 0; i < n; ++i) move_one<W>(d + i, s + at[i]);
+    } else {
+      runs(first, n, [&d, s](i64 position, i64 length) {
+        for (i64 i = 0; i < length; ++i) move_one<W>(d + i, s + position + i);
+        d += length;
+      });
     }
-    i64 const dx = dx_, dy = dy_, dz = dz_, X = X_, XY = X_ * Y_;  // stores to items must not make them be read again
-    s += first_;
-    for (i64 k = 0; k < dz; ++k)
-      for (i64 j = 0; j < dy; ++j)
-        for (i64 i = 0; i < dx; ++i) move_one<W>(d + (k * dy + j) * dx + i, s + XY * k + X * j + i);
   });
   if (done) return;
-  for (i64 i = 0; i < count_; ++i) move_bytes<W>(dense + i * unit, spread + (*this)[i] * unit, unit);
+  for (i64 i = 0; i < n; ++i) move_bytes<W>(dense + i * unit, spread + (*this)[first + i] * unit, unit);
 }
 
 // one loop for both ways, which leaves the side it reads from as it is
-void IndexSet::pack(void const* data, void* buffer, i64 unit) const {
-  move<true>(static_cast<std::byte*>(buffer), static_cast<std::byte*>(const_cast<void*>(data)), unit);
+void IndexSet::pack(void const* data, void* buffer, i64 unit, i64 first, i64 n) const {
+  move<true>(static_cast<std::byte*>(buffer), static_cast<std::byte*>(const_cast<void*>(data)), unit, first, n);
 }
-void IndexSet::unpack(void const* buffer, void* data, i64 unit) const {
-  move<false>(static_cast<std::byte*>(const_cast<void*>(buffer)), static_cast<std::byte*>(data), unit);
+void IndexSet::unpack(void const* buffer, void* data, i64 unit, i64 first, i64 n) const {
+  move<false>(static_cast<std::byte*>(const_cast<void*>(buffer)), static_cast<std::byte*>(data), unit, first, n);
 }
 
-void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 unit) const {
+void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 unit, i64 first, i64 n) const {
   auto const* b = static_cast<std::byte const*>(buffer);
   auto* d = static_cast<std::byte*>(data);
-  if (kind_ == Kind::contiguous) return op(d + first_ * unit, b, nullptr, count_);
-  if (kind_ == Kind::list) return op(data, buffer, list_.data(), count_);
+  if (kind_ == Kind::contiguous) return op(d + (first_ + first) * unit, b, nullptr, n);
+  if (kind_ == Kind::list) return op(data, buffer, list_.data() + first, n);
   if (dx_ >= 16) {
-    for (i64 k = 0; k < dz_; ++k)
-      for (i64 j = 0; j < dy_; ++j, b += dx_ * unit) op(d + (first_ + X_ * Y_ * k + X_ * j) * unit, b, nullptr, dx_);
+    runs(first, n, [&](i64 position, i64 length) {
+      op(d + position * unit, b, nullptr, length);
+      b += length * unit;
+    });
     return;
   }
   i64 block[256];
-  for (i64 done = 0; done < count_;) {
-    i64 const n = std::min<i64>(256, count_ - done);
-    for (i64 i = 0; i < n; ++i) block[i] = (*this)[done + i];
-    op(data, b + done * unit, block, n);
-    done += n;
+  for (i64 done = 0; done < n;) {
+    i64 const m = std::min<i64>(256, n - done);
+    for (i64 i = 0; i < m; ++i) block[i] = (*this)[first + done + i];
+    op(data, b + done * unit, block, m);
+    done += m;
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 3;
+inline constexpr int mpi_api_version = 4;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -25,7 +25,11 @@ struct MpiApi {
   /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
   int (*duplicate_cached)(Comm parent, Comm* duplicate);
   int (*rank_and_size)(Comm, int* rank, int* size);
-  int (*ranks_on_node)(Comm, int* local_rank, int* local_size);
+  /// The ranks on this machine, in the same order, as a communicator of their own. Collective.
+  int (*split_node)(Comm, Comm* node);
+  int (*comm_free)(Comm);
+  /// Lets MPI move its messages.
+  int (*progress)(Comm);
   int (*barrier)(Comm);
   int (*allreduce)(Comm, void const* in, void* out, std::int64_t count, Type, Op);
   int (*exscan_sum)(Comm, std::int64_t const* in, std::int64_t* out, int count);

@@ -130,12 +130,19 @@ int rank_and_size(Comm c, int* rank, int* size) {
   return e ? e : MPI_Comm_size(comm(c), size);
 }
 
-int ranks_on_node(Comm c, int* rank, int* size) {
-  MPI_Comm node;
-  if (int const e = MPI_Comm_split_type(comm(c), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node)) return e;
-  MPI_Comm_rank(node, rank);
-  MPI_Comm_size(node, size);
-  return MPI_Comm_free(&node);
+int split_node(Comm c, Comm* node) {
+  MPI_Comm n;
+  int const e = MPI_Comm_split_type(comm(c), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &n);
+  if (!e) *node = handle(n);
+  return e;
+}
+int comm_free(Comm c) {
+  MPI_Comm own = comm(c);
+  return MPI_Comm_free(&own);
+}
+int progress(Comm c) {
+  int flag = 0;
+  return MPI_Iprobe(MPI_ANY_SOURCE, 0, comm(c), &flag, MPI_STATUS_IGNORE);
 }
 
 int barrier(Comm c) { return MPI_Barrier(comm(c)); }
@@ -235,7 +242,9 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         library_version,
                         duplicate_cached,
                         rank_and_size,
-                        ranks_on_node,
+                        split_node,
+                        comm_free,
+                        progress,
                         barrier,
                         allreduce,
                         exscan_sum,

@@ -8,55 +8,82 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
-#include "asterism/comm/index_set.hpp"
+#include "asterism/comm/node/node.hpp"
+#include "asterism/comm/transport/transport.hpp"
 
 namespace asterism::comm {
 namespace {
 
-/// Where one neighbour's data goes to or comes from.
-struct Side {
-  int rank = 0;
-  IndexSet at;
+/// One operation's messages in one direction, over the transports that the forest's neighbours need.
+class Route {
+ public:
+  void open(Traffic const& traffic, bool const (&uses)[3]) {
+    for (auto const way : {Way::point_to_point, Way::shared_memory}) {
+      auto& t = by_way_[int(way)];
+      in_use_[int(way)] = uses[int(way)];
+      if (!uses[int(way)]) continue;
+      if (!t) t = way == Way::point_to_point ? point_to_point() : shared_memory();
+      t->open(traffic);
+    }
+  }
+  void send(std::byte const* source) {
+    each([&](Transport& t) { t.send(source); });
+  }
+  void receive(Side const& side, Taker& taker) { by_way_[int(side.way)]->receive(side, taker); }
+  void close() {
+    each([](Transport& t) { t.close(); });
+  }
+
+ private:
+  template <class F>
+  void each(F const& f) {
+    for (int w = 0; w < 3; ++w)
+      if (in_use_[w]) f(*by_way_[w]);
+  }
+  std::unique_ptr<Transport> by_way_[3];
+  bool in_use_[3] = {};
 };
 
 }  // namespace
 
-struct StarForest::Flight::State {
+struct StarForest::Flight::State final : Taker {
   std::shared_ptr<Impl> forest;
-  std::vector<std::byte> send, receive;
-  MpiApi::Batch batch = nullptr;
+  Route forth, back;  // back: of fetch_and_op
   std::vector<Side> const *from = nullptr, *to = nullptr;
-  void const* source = nullptr;
-  void* target = nullptr;
+  std::byte const* source = nullptr;
+  std::byte* target = nullptr;
   std::int64_t unit = 0;
   Combine combine;
-  bool in_place = false;   // contiguous sets are received where they belong
-  void* update = nullptr;  // fetch_and_op: where the leaves' old root values go
-  int tag_back = 0;
+  bool in_place = false;          // every place gets one value at most: no order to keep
+  std::byte* update = nullptr;    // fetch_and_op: where the leaves' old root values go
+  std::vector<std::byte> packed;  // my own edges' values
 
-  ~State() {
-    if (batch) mpi()->batch_free(batch);
+  void take(Side const& s, std::int64_t first, std::int64_t count, std::byte const* data) override {
+    if (in_place) s.at.unpack(data, target, unit, first, count);
+    else s.at.combine(combine, data, target, unit, first, count);
   }
+  /// My own edges' values in the order of the edges: where they lie if they are contiguous, else packed.
+  std::byte const* own_values(int rank);
 };
 
 struct StarForest::Impl {
   Communicator comm;
+  TransportChoice choice = TransportChoice::automatic;
   std::int64_t roots = 0, leaf_space = 0, leaf_count = 0;
-  std::vector<Side> leaf_sides;  // by owner rank, mine included
-  std::vector<Side> root_sides;  // by leaf rank, mine included; same order of edges as the other side's
-  std::vector<Side> remote;      // offsets of the roots of leaf_sides at their owners
+  std::vector<Side> leaf_sides;   // by owner rank, mine included
+  std::vector<Side> root_sides;   // by leaf rank, mine included; same order of edges as the other side's
+  std::vector<Side> dense_roots;  // the same edges in a buffer with a place for each, for fetch_and_op
+  std::vector<Side> remote;       // offsets of the roots of leaf_sides at their owners
+  bool uses[3] = {};              // ways
   // several values may meet in one place: a replace must then keep the order of ranks
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;
   std::optional<StarForest> multi;
   std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
 
+  void choose_ways();
   std::unique_ptr<Flight::State> take_idle() {
-    if (idle.empty()) {
-      auto s = std::make_unique<Flight::State>();
-      if (comm.size() > 1) s->batch = mpi()->batch_new();
-      return s;
-    }
+    if (idle.empty()) return std::make_unique<Flight::State>();
     auto s = std::move(idle.back());
     idle.pop_back();
     return s;
@@ -66,11 +93,10 @@ struct StarForest::Impl {
                void* target, Items items, Operation const& op, void* update);
   void end(Flight::State& state);
   void end_fetch(Flight::State& state);
-  std::byte const* self_data(Flight::State const& state, std::vector<std::byte>& packed) const;
 };
 
 StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
-                       std::vector<RemoteRoot> const& remote, std::int64_t leaf_space)
+                       std::vector<RemoteRoot> const& remote, std::int64_t leaf_space, TransportChoice transport)
     : impl_(std::make_shared<Impl>()) {
   auto const n = std::int64_t(remote.size());
   std::size_t const listed_leaves = leaves ? leaves->size() : remote.size();
@@ -108,6 +134,7 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     }
   });
   impl_->comm = comm;
+  impl_->choice = transport;
   impl_->roots = roots;
   impl_->leaf_space = leaf_space;
   impl_->leaf_count = n;
@@ -143,6 +170,7 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     i = end;
     Parcel p{rank, {}};
     there.write(p.data);
+    p.data.push_back(std::byte(transport));
     parcels.push_back(std::move(p));
     impl_->remote.push_back({rank, std::move(there)});
   }
@@ -157,11 +185,15 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
   auto const received = exchange(comm, std::move(parcels));
   agree(comm, [&] {  // owners know how many roots they have: nobody else needs to
     for (auto const& p : received) {
+      auto const theirs = TransportChoice(p.data.back());
+      ASTERISM_REQUIRE(theirs == transport, comm, "StarForest: the transport is {} here and {} on rank {}.", name_of(transport),
+                       name_of(theirs), p.rank);
       impl_->root_sides.push_back({p.rank, IndexSet::read(p.data)});
       auto const largest_offset = impl_->root_sides.back().at.largest();
       ASTERISM_REQUIRE(largest_offset < roots, value, "StarForest: a leaf of rank {} points at root {} of rank {}, which has {} roots.",
                        p.rank, largest_offset, comm.rank(), roots);
     }
+    impl_->choose_ways();
   });
   auto const& sides = impl_->root_sides;
   if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
@@ -193,6 +225,8 @@ Communicator const& StarForest::comm() const { return impl_->comm; }
 std::int64_t StarForest::roots() const { return impl_->roots; }
 std::int64_t StarForest::leaves() const { return impl_->leaf_count; }
 std::int64_t StarForest::leaf_space() const { return impl_->leaf_space; }
+
+TransportChoice StarForest::transport() const { return impl_->choice; }
 
 std::int64_t StarForest::repeated_leaf() const { return impl_->repeated_leaf; }
 
@@ -238,6 +272,8 @@ StarForest StarForest::multi() const {
     to.root_sides.push_back({s.rank, IndexSet(std::move(places))});
   }
   for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.push_back({p.rank, IndexSet(items_of<std::int64_t>(p.data))});
+  to.choice = impl_->choice;
+  to.choose_ways();
   impl_->multi = m;
   return m;
 }
@@ -259,151 +295,115 @@ std::vector<int> StarForest::leaf_ranks() const {
 std::vector<StarForest::Neighbour> StarForest::neighbours() const {
   std::vector<Neighbour> out;
   for (auto const* sides : {&impl_->root_sides, &impl_->leaf_sides})
-    for (auto const& s : *sides) out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes()});
+    for (auto const& s : *sides)
+      out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.way)});
   return out;
+}
+
+void StarForest::Impl::choose_ways() {
+  for (auto* sides : {&leaf_sides, &root_sides})
+    for (auto& s : *sides) {
+      if (s.rank == comm.rank()) {
+        s.way = Way::self;
+      } else if (choice != TransportChoice::p2p) {
+        auto const& node = *comm.node();
+        s.node_index = node.index_of(s.rank);
+        if (s.node_index >= 0) s.way = Way::shared_memory;
+        ASTERISM_REQUIRE(s.way == Way::shared_memory || choice != TransportChoice::shm, comm,
+                         "StarForest: transport 'shm' cannot reach rank {}: {}. Use 'auto' or 'p2p'.", s.rank,
+                         node.shares_memory() ? "it runs on another machine" : node.why_not());
+      }
+      uses[int(s.way)] = true;
+    }
 }
 
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
                                            void const* source, void* target, Items items, Operation const& op, void* update) {
+  Combine combine(op, items);  // throws before anything is under way
   auto state = take_idle();
-  auto const unit = items.unit();
   state->forest = self;
   state->from = &from;
   state->to = &to;
-  state->source = source;
-  state->target = target;
-  state->unit = unit;
-  state->combine = Combine(op, items);
-  state->update = update;
-  bool const in_place = state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
-  if (comm.size() == 1) return Flight(std::move(state));
-
-  auto const* api = mpi();
-  auto& link = *state;
-  int const tag = comm.new_tag();
-  if (update) state->tag_back = comm.new_tag();
-  std::int64_t in = 0, out = 0;
-  for (auto const& s : to)
-    if (s.rank != comm.rank() && !(s.at.contiguous() && in_place)) in += s.at.count() * unit;
-  for (auto const& s : from)
-    if (s.rank != comm.rank() && !s.at.contiguous()) out += s.at.count() * unit;
-  if (link.receive.size() < std::size_t(in)) link.receive.resize(std::size_t(in));
-  if (link.send.size() < std::size_t(out)) link.send.resize(std::size_t(out));
-  in = out = 0;
-  for (auto const& s : to) {
-    if (s.rank == comm.rank()) continue;
-    void* place = static_cast<std::byte*>(target) + s.at.first() * unit;
-    if (!(s.at.contiguous() && in_place)) {
-      place = link.receive.data() + in;
-      in += s.at.count() * unit;
+  state->source = static_cast<std::byte const*>(source);
+  state->target = static_cast<std::byte*>(target);
+  state->unit = items.unit();
+  state->combine = std::move(combine);
+  state->update = static_cast<std::byte*>(update);
+  state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
+  // every rank draws the tags, whether it has neighbours by MPI or not
+  auto const tag = [&] { return comm.size() > 1 ? comm.new_tag() : 0; };
+  state->forth.open({&comm, &from, &to, state->target, state->unit, state->in_place, tag()}, uses);
+  if (update) {
+    if (dense_roots.empty()) {
+      std::int64_t at = 0;
+      for (auto const& s : root_sides) {
+        dense_roots.push_back({s.rank, IndexSet::range(at, s.at.count()), s.way, s.node_index});
+        at += s.at.count();
+      }
     }
-    check_mpi(api->irecv(link.batch, comm.handle(), place, s.at.count() * unit, s.rank, tag), "MPI_Irecv");
+    state->back.open({&comm, &dense_roots, &from, state->update, state->unit, !shared_leaves, tag()}, uses);
   }
-  for (auto const& s : from) {
-    if (s.rank == comm.rank()) continue;
-    void const* place = static_cast<std::byte const*>(source) + s.at.first() * unit;
-    if (!s.at.contiguous()) {
-      s.at.pack(source, link.send.data() + out, unit);
-      place = link.send.data() + out;
-      out += s.at.count() * unit;
-    }
-    check_mpi(api->isend(link.batch, comm.handle(), place, s.at.count() * unit, s.rank, tag), "MPI_Isend");
-    profile::count_message(1, double(s.at.count() * unit));
-  }
+  state->forth.send(state->source);
   return Flight(std::move(state));
 }
 
-/// My own edges' values in the order of the edges: where they lie if they are contiguous, else packed into `packed`.
-std::byte const* StarForest::Impl::self_data(Flight::State const& state, std::vector<std::byte>& packed) const {
-  for (auto const& s : *state.from) {
-    if (s.rank != comm.rank()) continue;
-    if (s.at.contiguous()) return static_cast<std::byte const*>(state.source) + s.at.first() * state.unit;
-    packed.resize(std::size_t(s.at.count() * state.unit));
-    s.at.pack(state.source, packed.data(), state.unit);
+std::byte const* StarForest::Flight::State::own_values(int rank) {
+  for (auto const& s : *from) {
+    if (s.rank != rank) continue;
+    if (s.at.contiguous()) return source + s.at.first() * unit;
+    packed.resize(std::size_t(s.at.count() * unit));
+    s.at.pack(source, packed.data(), unit);
   }
   return packed.data();
 }
 
 void StarForest::Impl::end(Flight::State& state) {
-  std::int64_t in = 0;
-  std::vector<std::byte> packed;
   for (auto const& s : *state.to) {  // in rank order, myself in my place
-    std::byte const* data = nullptr;
-    if (s.rank == comm.rank()) {
-      data = self_data(state, packed);
-    } else if (s.at.contiguous() && state.in_place) {
-      continue;  // received in place
-    } else {
-      data = state.receive.data() + in;
-      in += s.at.count() * state.unit;
-    }
-    if (state.in_place) s.at.unpack(data, state.target, state.unit);
-    else s.at.combine(state.combine, data, state.target, state.unit);
+    if (s.way == Way::self) state.take(s, 0, s.at.count(), state.own_values(s.rank));
+    else state.forth.receive(s, state);
   }
+  state.forth.close();
 }
 
-/// The leaves' values are here: each is exchanged for its root's value before it, and these go back.
+/// The leaves' values arrive: each is exchanged for its root's value before it, and these go back.
 void StarForest::Impl::end_fetch(Flight::State& state) {
-  auto const unit = std::size_t(state.unit);
-  std::vector<std::byte> mine, before(unit);
-  auto* const roots_at = static_cast<std::byte*>(state.target);
-  {
-    std::vector<std::byte> packed;
-    for (auto const& s : *state.from)
-      if (s.rank == comm.rank()) {
-        auto const* data = self_data(state, packed);
-        mine.assign(data, data + s.at.count() * state.unit);
-      }
-  }
-  std::int64_t in = 0;
-  for (auto const& s : *state.to) {
-    std::byte* values = mine.data();
-    if (s.rank != comm.rank()) {
-      values = state.receive.data() + in;
-      in += s.at.count() * state.unit;
+  auto const unit = state.unit;
+  struct Collect final : Taker {
+    std::byte* at;
+    std::int64_t unit;
+    void take(Side const&, std::int64_t, std::int64_t count, std::byte const* data) override {
+      std::memcpy(at, data, std::size_t(count * unit));
+      at += count * unit;
     }
-    for (std::int64_t e = 0; e < s.at.count(); ++e) {
-      auto* const root = roots_at + s.at[e] * state.unit;
-      auto* const value = values + e * state.unit;
-      std::memcpy(before.data(), root, unit);
+  } collect;
+  auto const edges = dense_roots.empty() ? 0 : dense_roots.back().at.first() + dense_roots.back().at.count();
+  std::vector<std::byte> values(static_cast<std::size_t>(edges * unit)), before(static_cast<std::size_t>(unit));
+  collect.at = values.data();
+  collect.unit = unit;
+  for (auto const& s : root_sides) {
+    if (s.way == Way::self) collect.take(s, 0, s.at.count(), state.own_values(s.rank));
+    else state.forth.receive(s, collect);
+  }
+  state.forth.close();
+  std::byte const* own = nullptr;
+  auto* value = values.data();
+  for (auto const& s : root_sides) {
+    if (s.way == Way::self) own = value;
+    for (std::int64_t e = 0; e < s.at.count(); ++e, value += unit) {
+      auto* const root = state.target + s.at[e] * unit;
+      std::memcpy(before.data(), root, std::size_t(unit));
       state.combine(root, value, nullptr, 1);
-      std::memcpy(value, before.data(), unit);
+      std::memcpy(value, before.data(), std::size_t(unit));
     }
   }
-  if (comm.size() > 1) {  // back; contiguous leaves take them in place, the others through the send buffer
-    auto const* api = mpi();
-    auto& link = state;
-    bool const in_place = !shared_leaves;
-    std::int64_t out = 0;
-    for (auto const& s : *state.from)
-      if (s.rank != comm.rank()) out += s.at.count() * state.unit;
-    if (link.send.size() < std::size_t(out)) link.send.resize(std::size_t(out));
-    out = in = 0;
-    for (auto const& s : *state.from) {
-      if (s.rank == comm.rank()) continue;
-      void* const place =
-          s.at.contiguous() && in_place ? static_cast<std::byte*>(state.update) + s.at.first() * state.unit : link.send.data() + out;
-      check_mpi(api->irecv(link.batch, comm.handle(), place, s.at.count() * state.unit, s.rank, state.tag_back), "MPI_Irecv");
-      out += s.at.count() * state.unit;
-    }
-    for (auto const& s : *state.to) {
-      if (s.rank == comm.rank()) continue;
-      check_mpi(api->isend(link.batch, comm.handle(), link.receive.data() + in, s.at.count() * state.unit, s.rank, state.tag_back),
-                "MPI_Isend");
-      profile::count_message(1, double(s.at.count() * state.unit));
-      in += s.at.count() * state.unit;
-    }
-    check_mpi(api->waitall(link.batch), "MPI_Waitall");
+  state.back.send(values.data());
+  state.target = state.update;
+  state.in_place = true;  // a leaf that is listed several times keeps the last
+  for (auto const& s : leaf_sides) {
+    if (s.way == Way::self) state.take(s, 0, s.at.count(), own);
+    else state.back.receive(s, state);
   }
-  std::int64_t out = 0;
-  for (auto const& s : *state.from) {
-    if (s.rank == comm.rank()) {
-      s.at.unpack(mine.data(), state.update, state.unit);
-      continue;
-    }
-    if (!s.at.contiguous() || shared_leaves) s.at.unpack(state.send.data() + out, state.update, state.unit);
-    out += s.at.count() * state.unit;
-  }
+  state.back.close();
 }
 
 StarForest::Flight::Flight() = default;
@@ -428,7 +428,6 @@ void StarForest::Flight::end() {
   ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
   auto state = std::move(state_);
   auto const forest = std::move(state->forest);  // an idle state must not keep its forest alive
-  if (state->batch) check_mpi(mpi()->waitall(state->batch), "MPI_Waitall");
   if (state->update) forest->end_fetch(*state);
   else forest->end(*state);
   state->combine = {};  // lets the user's operation go

@@ -16,6 +16,7 @@
 #include "asterism/comm/communicator.hpp"
 #include "asterism/comm/items.hpp"
 #include "asterism/comm/layout.hpp"
+#include "asterism/comm/transport/choice.hpp"
 
 namespace asterism::comm {
 
@@ -36,7 +37,7 @@ class StarForest {
   /// remote: the root of each leaf. leaf_space: size of the leaf space (default: largest leaf + 1).
   /// Collective. Bad input is an error on all ranks.
   StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
-             std::vector<RemoteRoot> const& remote, std::int64_t leaf_space = -1);
+             std::vector<RemoteRoot> const& remote, std::int64_t leaf_space = -1, TransportChoice transport = default_transport());
   /// Leaves 0..n attached to the given global indices of a layout.
   static StarForest from_layout(Layout const& layout, std::span<std::int64_t const> global);
 
@@ -44,6 +45,7 @@ class StarForest {
   std::int64_t roots() const;
   std::int64_t leaves() const;
   std::int64_t leaf_space() const;
+  TransportChoice transport() const;
   /// My edges.
   Graph graph() const;
   /// A leaf position that is listed several times, or -1.
@@ -59,6 +61,7 @@ class StarForest {
     std::int64_t edges;
     std::string pattern;      ///< of my side's positions
     std::size_t index_bytes;  ///< kept for them
+    std::string_view way;     ///< how it is reached
   };
   /// Myself included.
   std::vector<Neighbour> neighbours() const;

@@ -34,6 +34,8 @@ OptionTable const& method_table() {
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
                     "project the constant vector out; auto: if A times it vanishes"),
       choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
+      choice_option("sf_transport", "auto", {"auto", "p2p", "shm"},
+                    "what carries messages between ranks, from now on: auto (shared memory within a machine), p2p (MPI), shm"),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
@@ -128,6 +130,8 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
   if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
+  if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
+    comm::set_default_transport(comm::transport_from_name(transport));
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(A_);

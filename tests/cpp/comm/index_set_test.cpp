@@ -24,7 +24,9 @@ void check(I64s const& positions, std::int64_t space) {
   for (std::size_t i = 0; i < positions.size(); ++i) ASSERT_EQ(copy[std::int64_t(i)], positions[i]);
   ASSERT_EQ(set.largest(), positions.empty() ? -1 : *std::max_element(positions.begin(), positions.end()));
   bool const twice = std::set<std::int64_t>(positions.begin(), positions.end()).size() < positions.size();
-  if (set.kind() == IndexSet::Kind::strided && twice) ASSERT_TRUE(set.overlaps());
+  if (set.kind() == IndexSet::Kind::strided && twice) {
+    ASSERT_TRUE(set.overlaps());
+  }
   for (std::int64_t unit : {1, 2, 4, 8, 12, 16, 24}) {
     std::vector<unsigned char> data(std::size_t(space * unit)), buffer(positions.size() * std::size_t(unit)), want = buffer;
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<unsigned char>(i * 7 + i / 251);

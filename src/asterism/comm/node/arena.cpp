@@ -1,0 +1,117 @@
+#include "asterism/comm/node/arena.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "asterism/base/error.hpp"
+
+namespace asterism::comm::node {
+namespace {
+
+constexpr std::size_t size = std::size_t(64) << 30;  // of address space: pages exist once they are touched
+constexpr std::int64_t returned = 4 << 20;           // freed blocks from this size on give their pages back
+constexpr std::uint64_t magic = 0x61737465724d656dull;
+
+struct Head {
+  std::uint64_t magic, token;
+};
+
+/// Differs between machines and between their starts.
+std::uint64_t boot_number() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return std::hash<std::string>{}(id);
+}
+
+std::byte* map(int file) {
+  void* const p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  if (p == MAP_FAILED) return nullptr;
+  madvise(p, size, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(p);
+}
+
+/// Sizes are powers of two from 64 on.
+std::size_t size_class(std::int64_t bytes) { return std::size_t(std::bit_width(std::uint64_t(bytes < 64 ? 64 : bytes) - 1)); }
+
+}  // namespace
+
+struct Arena::Free {
+  std::mutex mutex;
+  std::uint64_t next = 4096;  // behind the head
+  std::array<std::vector<std::uint64_t>, 64> blocks;
+};
+
+Arena* Arena::mine() {
+  static auto const arena = []() -> std::unique_ptr<Arena> {
+    std::unique_ptr<Arena> a(new Arena);
+    a->file_ = memfd_create("asterism", MFD_CLOEXEC);
+    if (a->file_ < 0 || ftruncate(a->file_, off_t(size)) != 0) return nullptr;
+    a->base_ = map(a->file_);
+    if (!a->base_) return nullptr;
+    std::random_device random;
+    a->name_ = {boot_number(), std::uint64_t(getpid()), std::uint64_t(a->file_), std::uint64_t(random()) << 32 | random()};
+    *reinterpret_cast<Head*>(a->base_) = {magic, a->name_.token};
+    a->free_ = std::make_unique<Free>();
+    return a;
+  }();
+  return arena.get();
+}
+
+Arena::~Arena() {
+  if (base_) munmap(base_, size);
+  if (file_ >= 0) close(file_);
+}
+
+std::uint64_t Arena::allocate(std::int64_t bytes) {
+  auto const c = size_class(bytes);
+  std::lock_guard const lock(free_->mutex);
+  auto& list = free_->blocks[c];
+  if (!list.empty()) {
+    auto const offset = list.back();
+    list.pop_back();
+    return offset;
+  }
+  auto const length = std::uint64_t(1) << c, align = length < 4096 ? 64 : std::uint64_t(4096);
+  auto const offset = (free_->next + align - 1) / align * align;
+  ASTERISM_REQUIRE(c < 36 && offset + length <= size, memory,
+                   "the {} GiB that a process shares with its node are full: {} more bytes are needed.", size >> 30, bytes);
+  free_->next = offset + length;
+  return offset;
+}
+
+void Arena::release(std::uint64_t offset, std::int64_t bytes) {
+  auto const c = size_class(bytes);
+  if (bytes >= returned) fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(offset), off_t(1) << c);
+  std::lock_guard const lock(free_->mutex);
+  free_->blocks[c].push_back(offset);
+}
+
+std::shared_ptr<Mapping const> Mapping::open(ArenaName const& name) {
+  if (name.boot != boot_number()) return nullptr;
+  auto const path = format("/proc/{}/fd/{}", name.process, name.descriptor);
+  int const file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  std::shared_ptr<Mapping> m(new Mapping);
+  m->base_ = map(file);
+  close(file);
+  if (!m->base_) return nullptr;
+  auto const& head = *reinterpret_cast<Head const*>(m->base_);
+  // the same process number in another container is another process
+  return head.magic == magic && head.token == name.token ? m : nullptr;
+}
+
+Mapping::~Mapping() {
+  if (base_) munmap(base_, size);
+}
+
+}  // namespace asterism::comm::node

@@ -1,0 +1,50 @@
+// The ranks of one communicator that run on this machine, and the mailboxes between them.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "asterism/comm/mpi_api.hpp"
+#include "asterism/comm/node/mailbox.hpp"
+#include "asterism/comm/node/wait.hpp"
+
+namespace asterism::comm::node {
+
+class Node {
+ public:
+  /// Collective over the communicator.
+  static std::shared_ptr<Node> join(MpiApi const& api, MpiApi::Comm comm, int rank);
+  int size() const { return int(ranks_.size()); }
+  /// Whether its ranks can open each other's memory; else why_not().
+  bool shares_memory() const { return why_not_.empty(); }
+  std::string const& why_not() const { return why_not_; }
+  /// Number of a rank among those here, -1 for one of another machine.
+  int index_of(int rank) const;
+
+  // made at first use, between two ranks only
+  Outbox& to(int index);
+  Inbox& from(int index);
+  Patience patience() const;
+
+  int operations_under_way = 0;
+
+ private:
+  Node() = default;
+  struct Peer {
+    ArenaName arena;
+    std::uint64_t heads = 0;  ///< offset of its table: for each rank here the first message to it
+    std::shared_ptr<Mapping const> mapping;
+    std::unique_ptr<Outbox> out;
+    std::unique_ptr<Inbox> in;
+  };
+  MpiApi const* api_ = nullptr;
+  MpiApi::Comm comm_ = 0;
+  std::string why_not_;
+  bool crowded_ = false;  // more ranks than cores
+  int me_ = 0;
+  std::vector<int> ranks_;  // ascending
+  std::vector<Peer> peers_;
+  std::uint64_t heads_ = 0;
+};
+
+}  // namespace asterism::comm::node

@@ -1,0 +1,26 @@
+// Which transport carries a star forest's messages.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace asterism::comm {
+
+/// What a user can ask for.
+enum class TransportChoice : std::uint8_t {
+  automatic,  ///< shared memory between ranks of one machine where it works, MPI else
+  p2p,
+  shm,  ///< an error where it does not work
+};
+std::string_view name_of(TransportChoice choice);
+/// auto, p2p, shm; an OptionError lists them otherwise.
+TransportChoice transport_from_name(std::string_view name);
+
+/// Of forests that are made without a choice; auto at first. The option -sf_transport sets it.
+TransportChoice default_transport();
+void set_default_transport(TransportChoice choice);
+
+/// How one neighbour is reached.
+enum class Way : std::uint8_t { self, point_to_point, shared_memory };
+std::string_view name_of(Way way);
+
+}  // namespace asterism::comm

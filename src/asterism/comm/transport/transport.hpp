@@ -1,0 +1,56 @@
+// Carries the messages of star-forest operations. One object serves one operation at a time and is used again.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/index_set.hpp"
+#include "asterism/comm/transport/choice.hpp"
+
+namespace asterism::comm {
+
+/// Where one neighbour's data goes to or comes from.
+struct Side {
+  int rank = 0;
+  IndexSet at;
+  Way way = Way::point_to_point;
+  int node_index = -1;  ///< for shared memory: its number in the communicator's node
+};
+
+/// The messages of one operation: to and from the same lists of sides on every use of them, by ascending rank.
+struct Traffic {
+  Communicator const* comm = nullptr;
+  std::vector<Side> const *out = nullptr, *in = nullptr;
+  std::byte* target = nullptr;
+  std::int64_t unit = 0;  ///< bytes of the items of one edge
+  bool in_place = false;  ///< a contiguous side may be received where it belongs
+  int tag = 0;            ///< for MPI
+};
+
+/// Takes what has arrived from one side: its items first ... first + count - 1.
+class Taker {
+ public:
+  virtual void take(Side const& side, std::int64_t first, std::int64_t count, std::byte const* data) = 0;
+
+ protected:
+  ~Taker() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// Called on all ranks in the same order of operations; never waits for another rank. The sides of other ways are not its.
+  virtual void open(Traffic const& traffic) = 0;
+  /// Never waits for another rank; `source` may be changed after close().
+  virtual void send(std::byte const* source) = 0;
+  /// Waits for the data of one side and hands them on, in pieces and in order; nothing is handed on if they lie in place already.
+  virtual void receive(Side const& side, Taker& taker) = 0;
+  virtual void close() = 0;
+};
+
+std::unique_ptr<Transport> point_to_point();
+std::unique_ptr<Transport> shared_memory();
+
+}  // namespace asterism::comm
