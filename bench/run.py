@@ -353,10 +353,13 @@ def show(r: dict) -> None:
         for row in r["pingpong"]:
             b = row["bytes"]
             line = f"forest, one way, {b:>8d} B: raw MPI {us[b, 'raw_mpi']:.2f} us"
-            for k in ("contiguous", "contiguous_sum", "permuted", "permuted_sum"):
+            for k in row:
+                _, _, case = k.partition(" ")
+                if not case:
+                    continue
                 line += f"; {k} {us[b, k]:.2f}"
                 if b in theirs:
-                    other = theirs[b][k.removesuffix("_sum")]["sum" if k.endswith("_sum") else "replace"]
+                    other = theirs[b][case.removesuffix(" sum")]["sum" if case.endswith(" sum") else "replace"]
                     line += f" ({us[b, k] / (1e6 * statistics.median(other)):.2f} of PETSc)"
             print(line)
         for row in r["sfsetup"]:

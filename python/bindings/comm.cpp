@@ -1,6 +1,7 @@
 #include "bindings.hpp"
 
 #include "asterism/comm/layout.hpp"
+#include "asterism/comm/node/node.hpp"
 
 namespace asterism::python {
 
@@ -27,6 +28,7 @@ void bind_comm(nb::module_& m) {
             comm::agree_on(c, text ? std::optional<Error>(Error(ErrorKind::value, *text)) : std::nullopt);
           },
           nb::arg("error").none());
+  m.def("node_shares_memory", [](Communicator const& c) { return c.node() && c.node()->shares_memory(); });
   nb::class_<comm::Layout>(m, "Layout")
       .def(nb::init<Communicator const&, std::int64_t>(), nb::call_guard<nb::gil_scoped_release>())
       .def_static("even", &comm::Layout::even)

@@ -113,6 +113,8 @@ def test_info_and_bench():
 
 def test_bench_between_two_ranks():
     rows = json.loads(run("bench", "pingpong", "--repeats", 1, "--json").splitlines()[-1])
-    assert [r["bytes"] for r in rows][0] == 8 and all(min(r["permuted_sum"] + r["raw_mpi"]) > 0 for r in rows)
+    assert [r["bytes"] for r in rows][0] == 8 and all(
+        min(r["shm permuted sum"] + r["p2p contiguous"] + r["raw_mpi"]) > 0 for r in rows
+    )
     assert "131072 bytes: contiguous" in run("bench", "sfsetup", "--repeats", 1)
     assert "two ranks" in run("bench", "pingpong", "--ranks", 1, expect=1)

@@ -131,31 +131,30 @@ def _forests(args: argparse.Namespace) -> int:
 def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     """One-way seconds for messages of 8 B to 4 MiB: roots on rank 0, leaves on rank 1; MPI_Send/Recv interleaved.
 
-    Cases: contiguous; the same with sums on the way back; random roots and strided leaves (pack and unpack); those with sums.
+    For each transport: contiguous; the same with sums on the way back; random roots and strided leaves (pack and unpack); those with sums.
     """
     core = as_communicator(comm)
     replace, total = _core.reduce_op("replace"), _core.reduce_op("sum")
     rng = np.random.default_rng(0)
+    transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
     out = []
     for size in (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304):
         n = size // 8
         order = rng.permutation(n)
         here = comm.rank == 1
-        plain = StarForest(comm, n if comm.rank == 0 else 0, None, [(0, i) for i in range(n)] if here else [])
-        leaves: Any = 2 * np.arange(n) if here else []
-        mixed = StarForest(
-            comm, n if comm.rank == 0 else 0, leaves, np.column_stack([0 * order, order]) if here else []
-        )
+        roots = n if comm.rank == 0 else 0
+        cases = {}
+        for t in transports:
+            plain = StarForest(comm, roots, None, [(0, i) for i in range(n)] if here else [], transport=t)
+            leaves: Any = 2 * np.arange(n) if here else []
+            mixed = StarForest(comm, roots, leaves, np.column_stack([0 * order, order]) if here else [], transport=t)
+            cases |= {f"{t} contiguous": (plain, replace), f"{t} contiguous sum": (plain, total)}
+            cases |= {f"{t} permuted": (mixed, replace), f"{t} permuted sum": (mixed, total)}
         repeats = max(3, int(2e-3 / (2e-6 + size / 4e9)))
         times: dict[str, list[float]] = {}
         for _ in range(rounds + 1):
             times.setdefault("raw_mpi", []).append(_core.time_raw_pingpong(core, size, repeats))
-            for name, forest, op in (
-                ("contiguous", plain, replace),
-                ("contiguous_sum", plain, total),
-                ("permuted", mixed, replace),
-                ("permuted_sum", mixed, total),
-            ):
+            for name, (forest, op) in cases.items():
                 times.setdefault(name, []).append(_core.time_forest_pingpong(forest._sf, 1, op, repeats))
         out.append({"bytes": size, "repeats": repeats, **{k: v[1:] for k, v in times.items()}})
     return out

@@ -24,14 +24,14 @@ struct Pair {
   Inbox in{mapping, reinterpret_cast<std::atomic<std::uint64_t> const*>(mapping->at(head_at))};
   void connect() { head->store(out.head(), std::memory_order_release); }
   void send(std::string const& text) {
-    auto* const place = out.reserve();
-    std::memcpy(out.room(*place, std::int64_t(text.size())), text.data(), text.size());
-    out.publish(*place, std::int64_t(text.size()));
+    auto const place = out.reserve();
+    std::memcpy(out.room(place, std::int64_t(text.size())), text.data(), text.size());
+    out.publish(place, std::int64_t(text.size()));
   }
   std::string text(std::uint64_t number) {
     auto* const m = in.find(number);
     if (!m) return "(nothing)";
-    return {reinterpret_cast<char const*>(in.data(*m)), std::size_t(Inbox::ready(*m))};
+    return {reinterpret_cast<char const*>(in.data(*m)), std::size_t(in.ready(*m))};
   }
 };
 
@@ -67,11 +67,11 @@ TEST(Mailbox, MessagesArriveInAnyOrderOfTakingAndNothingBeforeTheyAreSent) {
 TEST(Mailbox, PlacesCanBeReservedBeforeTheyAreFilledInAnyOrder) {
   Pair p;
   p.connect();
-  Outbox::Place* places[3];
+  Outbox::Sent places[3];
   for (auto& place : places) place = p.out.reserve();
   for (int i : {2, 0, 1}) {
-    *p.out.room(*places[i], 1) = std::byte('a' + i);
-    p.out.publish(*places[i], 1);
+    *p.out.room(places[i], 1) = std::byte('a' + i);
+    p.out.publish(places[i], 1);
     EXPECT_EQ(p.text(std::uint64_t(i)), std::string(1, char('a' + i)));
   }
 }
@@ -103,13 +103,13 @@ TEST(Mailbox, StressOfRandomSizesPartsAndDelays) {
     std::mt19937 r(1);
     p.connect();
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      auto* const place = p.out.reserve();
+      auto const place = p.out.reserve();
       auto const n = size_of_round(i);
-      auto* const room = p.out.room(*place, n);
+      auto* const room = p.out.room(place, n);
       for (std::int64_t at = 0;;) {
         auto const end = std::min(n, at + 1 + std::int64_t(r() % 4000));
         for (; at < end; ++at) room[at] = std::byte(i + std::uint64_t(at));
-        p.out.publish(*place, at);
+        p.out.publish(place, at);
         if (at >= n) break;
         pause(r);
       }
@@ -132,7 +132,7 @@ TEST(Mailbox, StressOfRandomSizesPartsAndDelays) {
     wrong += n != size_of_round(number);
     auto const* const data = p.in.data(*m);
     for (std::int64_t got = 0; got < n;) {
-      auto const ready = Inbox::ready(*m);
+      auto const ready = p.in.ready(*m);
       for (; got < ready; ++got) wrong += data[got] != std::byte(number + std::uint64_t(got));
       if (got < n) pause(r);
     }

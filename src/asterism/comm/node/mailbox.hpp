@@ -1,14 +1,7 @@
 // Messages from one process to another through the sender's arena, in order, without MPI and without limit.
 //
-// A chain of messages. Each names the place of the next one before it is itself published, so the receiver always polls
-// the very line in which the next message appears: a message of up to 32 bytes is one cache line that moves once. The
-// sender takes back the places that the receiver has marked as taken, so in a steady state a few places go round and their
-// memory stays in the caches. A message can be published in parts while the sender still fills it.
-//
-//   sender:   [free place as tail] -> reserve: tail = m, link m -> new tail -> fill, publish (once or in parts)
-//   receiver: poll m.ready -> read data -> follow m.next -> m.taken = its number (the credit)
-//
-// Sender and receiver number the messages alike, each from its own program order.
+// The protocol is that of protocol.hpp. A message of up to 32 bytes is one cache line that moves once; a longer one lies in
+// a block beside it. In a steady state a few places and blocks go round, whose memory stays in the caches.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -18,56 +11,82 @@
 #include <vector>
 
 #include "asterism/comm/node/arena.hpp"
+#include "asterism/comm/node/protocol.hpp"
 
 namespace asterism::comm::node {
 
 struct Message {
   static constexpr std::int64_t small_size = 32;
-  // words hold the message's number (24 bits of it) above 40 bits, so that a word of the place's last use says nothing
-  alignas(64) std::atomic<std::uint64_t> ready;  ///< by the sender: bytes that can be read
-  std::atomic<std::uint64_t> next;               ///< by the sender, before ready: place of the next message
+  alignas(64) std::atomic<std::uint64_t> ready;  ///< bytes that can be read
+  std::atomic<std::uint64_t> next;               ///< offset / 64 of the next message's place
   std::uint64_t bytes;                           ///< of the whole message
   std::uint64_t data;                            ///< offset of the block they are in, 0: in `small`
   std::byte small[small_size];
-  alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver: number + 1
+  alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver
 };
+
+namespace detail {
+inline std::uint64_t load(Message const& m, Word w) {
+  return (w == Word::ready ? m.ready : w == Word::next ? m.next : m.taken).load(std::memory_order_acquire);
+}
+inline void store(Message& m, Word w, std::uint64_t value) {
+  (w == Word::ready ? m.ready : w == Word::next ? m.next : m.taken).store(value, std::memory_order_release);
+}
+}  // namespace detail
 
 /// The sending end. Not thread-safe.
 class Outbox {
  public:
   explicit Outbox(Arena& arena);
-  /// Offset of the first message.
+  Outbox(Outbox const&) = delete;
+  /// Offset of the first message's place.
   std::uint64_t head() const { return head_; }
 
+  /// A message's place and the block that its data lie in.
+  struct Slot {
+    Message* message = nullptr;
+    std::uint64_t offset = 0, block = 0;
+    std::int64_t capacity = 0;
+  };
+  struct Memory {
+    using Place = Slot*;
+    Outbox& box;
+    Place make_place() { return box.make_slot(); }
+    static std::uint64_t id(Place p) { return p->offset / 64; }
+    static std::uint64_t load(Place p, Word w) { return detail::load(*p->message, w); }
+    static void store(Place p, Word w, std::uint64_t value) { detail::store(*p->message, w, value); }
+  };
+  using Sent = SendProtocol<Memory>::Sent;
+
+  /// The next message's place. Never waits. Several may be reserved before the first is published.
+  Sent reserve() {
+    return protocol_.reserve([this](Slot* s) { returned(*s); });
+  }
+  /// Where its data goes; publish() them afterwards.
+  std::byte* room(Sent const& sent, std::int64_t bytes);
+  /// The first `bytes` bytes may be read.
+  void publish(Sent const& sent, std::int64_t bytes) { protocol_.publish(sent, std::uint64_t(bytes)); }
+  /// Takes back places that the receiver is done with.
+  void collect() {
+    protocol_.collect([this](Slot* s) { returned(*s); });
+  }
+  /// Messages and bytes not known to be taken, as of the last collect().
+  std::size_t under_way() const { return protocol_.under_way(); }
+  std::int64_t bytes_under_way() const { return bytes_under_way_; }
+
+ private:
   struct Block {
     std::uint64_t offset = 0;
     std::int64_t capacity = 0;
   };
-  struct Place {
-    Message* message = nullptr;
-    std::uint64_t offset = 0, number = 0;
-    Block block;
-  };
-  /// The next message's place. Never waits. Several may be reserved before the first is published.
-  Place* reserve();
-  /// Where its data goes; publish() them afterwards.
-  std::byte* room(Place& place, std::int64_t bytes);
-  /// The first `bytes` bytes may be read.
-  void publish(Place const& place, std::int64_t bytes);
-  /// Takes back places that the receiver is done with.
-  void collect();
-  /// Messages reserved and not known to be taken, as of the last collect().
-  std::size_t under_way() const { return sent_.size(); }
-  std::int64_t bytes_under_way() const { return bytes_under_way_; }
-
- private:
-  Place* make_place();
+  Slot* make_slot();
+  void returned(Slot& slot);
   Arena& arena_;
-  std::vector<std::unique_ptr<Place>> all_;
-  std::vector<Place*> spare_, sent_;
+  std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Block> blocks_;  // free ones; the one that came back last is used first, it is in the cache
-  Place* tail_ = nullptr;
-  std::uint64_t head_ = 0, count_ = 0;
+  Memory memory_{*this};
+  SendProtocol<Memory> protocol_;
+  std::uint64_t head_ = 0;
   std::int64_t bytes_under_way_ = 0;
 };
 
@@ -75,23 +94,38 @@ class Outbox {
 class Inbox {
  public:
   /// `head`: where the sender writes its head() when it has one; not 0 then.
-  Inbox(std::shared_ptr<Mapping const> sender, std::atomic<std::uint64_t> const* head) : sender_(std::move(sender)), head_(head) {}
+  Inbox(std::shared_ptr<Mapping const> sender, std::atomic<std::uint64_t> const* head)
+      : sender_(std::move(sender)), head_(head), memory_{*sender_}, protocol_(memory_) {}
+  Inbox(Inbox const&) = delete;
   /// The number of the next message. To be called in the order in which the sender reserves.
   std::uint64_t expect() { return expected_++; }
   /// The message if its publication has begun, else nullptr.
-  Message* find(std::uint64_t number);
-  static std::int64_t ready(Message const& m);
+  Message* find(std::uint64_t number) {
+    if (!protocol_.connected()) {
+      auto const at = head_->load(std::memory_order_acquire);
+      if (at == 0) return nullptr;
+      protocol_.connect(memory_.place(at / 64));
+    }
+    return protocol_.find(number);
+  }
+  std::int64_t ready(Message& m) const { return std::int64_t(protocol_.ready(&m)); }
   std::byte const* data(Message const& m) const { return m.data ? sender_->at(m.data) : m.small; }
   /// Gives its place back to the sender; the message has been found.
-  void take(std::uint64_t number);
+  void take(std::uint64_t number) { protocol_.take(number); }
 
  private:
-  bool follow();
+  struct Memory {
+    using Place = Message*;
+    Mapping const& sender;
+    Place place(std::uint64_t id) const { return reinterpret_cast<Message*>(sender.at(id * 64)); }
+    static std::uint64_t load(Place p, Word w) { return detail::load(*p, w); }
+    static void store(Place p, Word w, std::uint64_t value) { detail::store(*p, w, value); }
+  };
   std::shared_ptr<Mapping const> sender_;
   std::atomic<std::uint64_t> const* head_;
-  Message* next_ = nullptr;  // place of message next_number_
-  std::uint64_t next_number_ = 0, expected_ = 0;
-  std::vector<std::pair<std::uint64_t, Message*>> passed_;  // earlier ones, not taken yet
+  Memory memory_;
+  ReceiveProtocol<Memory> protocol_;
+  std::uint64_t expected_ = 0;
 };
 
 }  // namespace asterism::comm::node

@@ -35,7 +35,7 @@ class SharedMemory final : public Transport {
     for (auto const& s : *t.out) {
       if (s.way != Way::shared_memory) continue;
       auto& out = t.comm->node()->to(s.node_index);
-      auto& p = **place++;
+      auto const& p = *place++;
       auto const count = s.at.count(), bytes = count * t.unit;
       auto* const data = out.room(p, bytes);
       auto const step = bytes <= 2 * piece_bytes ? count : std::max<std::int64_t>(1, piece_bytes / t.unit);
@@ -91,7 +91,7 @@ class SharedMemory final : public Transport {
 
  private:
   Traffic traffic_;
-  std::vector<node::Outbox::Place*> places_;
+  std::vector<node::Outbox::Sent> places_;
   std::vector<std::uint64_t> numbers_;
   std::size_t next_ = 0;
 };

@@ -1,0 +1,147 @@
+// The order of reads and writes by which one process hands messages to another, over an abstract memory.
+//
+// A chain of places, one for each message. A place has three words: `ready` and `next` are the sender's, `taken` the
+// receiver's. The sender names the place of message n + 1 in the place of message n before n is published, so the receiver
+// always polls the very place in which the next message will appear, and there is no limit to the messages under way. A
+// place that the receiver has marked as taken (the credit) is used again. Words carry the number of their message, so what
+// the place's last use left there says nothing.
+//
+//   sender:   reserve n: tail = n's place, n.next = new tail  ->  fill  ->  n.ready (the arrival flag; once or in parts)
+//   receiver: n.ready -> read -> n.next -> n.taken
+//
+// Memory has: Place (a handle, {} is none), place(id) and id(place), make_place(), load(place, Word) that later reads of the
+// caller cannot overtake (acquire), store(place, Word, value) that cannot overtake what the caller did before (release). The
+// mailbox runs on shared memory (mailbox.hpp), the model check in tests/cpp/comm/protocol_test.cpp on one that it enumerates.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "asterism/base/error.hpp"
+
+namespace asterism::comm::node {
+
+enum class Word : std::uint8_t { ready, next, taken };
+
+inline constexpr int value_bits = 40;
+inline constexpr std::uint64_t value_mask = (std::uint64_t(1) << value_bits) - 1;
+// never 0, which a fresh place holds
+inline std::uint64_t numbered(std::uint64_t number, std::uint64_t value) { return (number % 0xffffff + 1) << value_bits | value; }
+inline bool has_number(std::uint64_t word, std::uint64_t number) { return word >> value_bits == number % 0xffffff + 1; }
+
+template <class Memory>
+class SendProtocol {
+ public:
+  using Place = typename Memory::Place;
+  struct Sent {
+    Place place{};
+    std::uint64_t number = 0;
+  };
+  /// `spare` places more than the one of the first message: the receiver's credits are then looked at rarely and together.
+  SendProtocol(Memory& memory, int spare) : memory_(memory), tail_(memory.make_place()) {
+    for (int i = 0; i < spare; ++i) spare_.push_back(memory.make_place());
+  }
+  /// Place of the next message.
+  Place tail() const { return tail_; }
+
+  /// The next message's place. Several may be reserved before the first is published. returned(place): as collect().
+  template <class F>
+  Sent reserve(F const& returned) {
+    if (spare_.empty()) collect(returned);
+    if (spare_.empty()) spare_.push_back(memory_.make_place());
+    Sent const sent{std::exchange(tail_, spare_.back()), count_++};
+    spare_.pop_back();
+    memory_.store(sent.place, Word::next, numbered(sent.number, memory_.id(tail_)));
+    under_way_.push_back(sent);
+    return sent;
+  }
+  void publish(Sent const& sent, std::uint64_t value) { memory_.store(sent.place, Word::ready, numbered(sent.number, value)); }
+  /// Takes back places that the receiver is done with: returned(place) for each.
+  template <class F>
+  void collect(F const& returned) {
+    // mostly the oldest are taken first; a receiver that takes them in another order is served too
+    std::size_t const looked = std::min<std::size_t>(under_way_.size(), 16);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < looked; ++i) {
+      auto const sent = under_way_[i];
+      if (memory_.load(sent.place, Word::taken) == numbered(sent.number, 0)) {
+        spare_.push_back(sent.place);
+        returned(sent.place);
+      } else {
+        under_way_[kept++] = sent;
+      }
+    }
+    under_way_.erase(under_way_.begin() + std::ptrdiff_t(kept), under_way_.begin() + std::ptrdiff_t(looked));
+  }
+  /// Messages reserved and not known to be taken.
+  std::size_t under_way() const { return under_way_.size(); }
+
+ private:
+  Memory& memory_;
+  std::vector<Place> spare_;
+  std::vector<Sent> under_way_;
+  Place tail_;
+  std::uint64_t count_ = 0;
+};
+
+template <class Memory>
+class ReceiveProtocol {
+ public:
+  using Place = typename Memory::Place;
+  explicit ReceiveProtocol(Memory& memory) : memory_(memory) {}
+  bool connected() const { return next_ != Place{}; }
+  void connect(Place first) { next_ = first; }
+
+  /// The message's place once its publication has begun, else {}.
+  Place find(std::uint64_t number) {
+    auto place = next_;
+    if (number < next_number_) {
+      place = passed(number)->second;
+    } else {
+      while (next_number_ < number) {
+        auto const before = next_;
+        if (!follow()) return {};
+        passed_.emplace_back(next_number_ - 1, before);
+      }
+      place = next_;
+    }
+    return has_number(memory_.load(place, Word::ready), number) ? place : Place{};
+  }
+  std::uint64_t ready(Place place) const { return memory_.load(place, Word::ready) & value_mask; }
+  /// Gives its place back to the sender; the message has been found, its data were read.
+  void take(std::uint64_t number) {
+    auto place = next_;
+    if (number == next_number_) {
+      bool const followed = follow();  // before the place is given back: its link may then change
+      ASTERISM_ASSERT(followed);
+    } else {
+      auto const at = passed(number);
+      place = at->second;
+      passed_.erase(at);
+    }
+    memory_.store(place, Word::taken, numbered(number, 0));
+  }
+
+ private:
+  auto passed(std::uint64_t number) {
+    auto const at = std::find_if(passed_.begin(), passed_.end(), [&](auto const& p) { return p.first == number; });
+    ASTERISM_ASSERT(at != passed_.end());
+    return at;
+  }
+  /// From message next_number_ to the one after it; false if its place is not known yet.
+  bool follow() {
+    auto const link = memory_.load(next_, Word::next);
+    if (!has_number(link, next_number_)) return false;
+    next_ = memory_.place(link & value_mask);
+    ++next_number_;
+    return true;
+  }
+  Memory& memory_;
+  Place next_{};  // of message next_number_
+  std::uint64_t next_number_ = 0;
+  std::vector<std::pair<std::uint64_t, Place>> passed_;  // earlier ones, not taken yet
+};
+
+}  // namespace asterism::comm::node
