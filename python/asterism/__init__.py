@@ -13,6 +13,7 @@ _logger = _logging.getLogger("asterism")
 _core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
 
 from . import gallery  # noqa: E402
+from .channels import Channels  # noqa: E402
 from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest  # noqa: E402
@@ -23,6 +24,7 @@ from .solve import SolveInfo, Solver, solve  # noqa: E402
 __version__ = _core.version()
 __all__ = [
     "AsterismError",
+    "Channels",
     "ConvergenceError",
     "Matrix",
     "SolveInfo",

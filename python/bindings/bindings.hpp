@@ -20,6 +20,7 @@ using AnyArray = nb::ndarray<nb::device::cpu, nb::c_contig>;
 void bind_comm(nb::module_& m);
 void bind_la(nb::module_& m);
 void bind_star_forest(nb::module_& m);
+void bind_channels(nb::module_& m);
 void bind_solve(nb::module_& m);
 
 Dtype dtype_of_array(AnyArray const& a);

@@ -39,6 +39,7 @@ void bind_comm(nb::module_& m) {
       .def("fits", &comm::Layout::fits);
 
   bind_star_forest(m);
+  bind_channels(m);
 }
 
 }  // namespace asterism::python

@@ -143,7 +143,7 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
         order = rng.permutation(n)
         here = comm.rank == 1
         roots = n if comm.rank == 0 else 0
-        cases = {}
+        cases: dict[str, tuple[StarForest, int]] = {}
         for t in transports:
             plain = StarForest(comm, roots, None, [(0, i) for i in range(n)] if here else [], transport=t)
             leaves: Any = 2 * np.arange(n) if here else []

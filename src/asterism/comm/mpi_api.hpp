@@ -44,6 +44,10 @@ struct MpiApi {
   int (*isend)(Batch, Comm, void const* data, std::int64_t bytes, int to, int tag);
   int (*issend)(Batch, Comm, void const* data, std::int64_t bytes, int to, int tag);
   int (*irecv)(Batch, Comm, void* data, std::int64_t bytes, int from, int tag);
+  /// A receive with a place of its own in the batch, posted again and again; test_at frees the place when it is done.
+  int (*irecv_at)(Batch, int place, Comm, void* data, std::int64_t bytes, int from, int tag);
+  int (*test_at)(Batch, int place, int* done, std::int64_t* bytes);
+  int (*cancel_all)(Batch);
   int (*iallgather)(Batch, Comm, void const* in, void* out, std::int64_t bytes);
   int (*iallreduce)(Batch, Comm, void const* in, void* out, std::int64_t count, Type, Op);
   int (*ibarrier)(Batch, Comm);

@@ -185,6 +185,27 @@ int irecv(Batch b, Comm c, void* p, std::int64_t bytes, int from, int tag) {
   Message const m(bytes);
   return MPI_Irecv(p, m.count, m.type, from, tag, comm(c), slot(b));
 }
+int irecv_at(Batch b, int place, Comm c, void* p, std::int64_t bytes, int from, int tag) {
+  auto& list = static_cast<Requests*>(b)->list;
+  if (std::size_t(place) >= list.size()) list.resize(std::size_t(place) + 1, MPI_REQUEST_NULL);
+  Message const m(bytes);
+  return MPI_Irecv(p, m.count, m.type, from, tag, comm(c), &list[std::size_t(place)]);
+}
+int test_at(Batch b, int place, int* done, std::int64_t* bytes) {
+  MPI_Status s;
+  int const e = MPI_Test(&static_cast<Requests*>(b)->list[std::size_t(place)], done, &s);
+  if (e || !*done) return e;
+  MPI_Count n = 0;
+  int const e2 = MPI_Get_elements_x(&s, MPI_BYTE, &n);
+  *bytes = n;
+  return e2;
+}
+int cancel_all(Batch b) {
+  auto& list = static_cast<Requests*>(b)->list;
+  for (auto& r : list)
+    if (r != MPI_REQUEST_NULL) MPI_Cancel(&r);
+  return MPI_Waitall(int(list.size()), list.data(), MPI_STATUSES_IGNORE);
+}
 int iallgather(Batch b, Comm c, void const* in, void* out, std::int64_t bytes) {
   return MPI_Iallgather(in, int(bytes), MPI_BYTE, out, int(bytes), MPI_BYTE, comm(c), slot(b));
 }
@@ -194,7 +215,9 @@ int iallreduce(Batch b, Comm c, void const* in, void* out, std::int64_t n, MpiAp
 int ibarrier(Batch b, Comm c) { return MPI_Ibarrier(comm(c), slot(b)); }
 int waitall(Batch b) {
   auto& list = static_cast<Requests*>(b)->list;
-  int const e = MPI_Waitall(int(list.size()), list.data(), MPI_STATUSES_IGNORE);
+  // the call for one costs less
+  int const e =
+      list.size() == 1 ? MPI_Wait(list.data(), MPI_STATUS_IGNORE) : MPI_Waitall(int(list.size()), list.data(), MPI_STATUSES_IGNORE);
   list.clear();
   return e;
 }
@@ -258,6 +281,9 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         isend,
                         issend,
                         irecv,
+                        irecv_at,
+                        test_at,
+                        cancel_all,
                         iallgather,
                         iallreduce,
                         ibarrier,

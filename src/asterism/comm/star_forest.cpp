@@ -303,16 +303,8 @@ std::vector<StarForest::Neighbour> StarForest::neighbours() const {
 void StarForest::Impl::choose_ways() {
   for (auto* sides : {&leaf_sides, &root_sides})
     for (auto& s : *sides) {
-      if (s.rank == comm.rank()) {
-        s.way = Way::self;
-      } else if (choice != TransportChoice::p2p) {
-        auto const& node = *comm.node();
-        s.node_index = node.index_of(s.rank);
-        if (s.node_index >= 0) s.way = Way::shared_memory;
-        ASTERISM_REQUIRE(s.way == Way::shared_memory || choice != TransportChoice::shm, comm,
-                         "StarForest: transport 'shm' cannot reach rank {}: {}. Use 'auto' or 'p2p'.", s.rank,
-                         node.shares_memory() ? "it runs on another machine" : node.why_not());
-      }
+      s.way = reach(comm, choice, s.rank);
+      if (s.way == Way::shared_memory) s.node_index = comm.node()->index_of(s.rank);
       uses[int(s.way)] = true;
     }
 }

@@ -9,6 +9,11 @@ namespace asterism::comm::node {
 
 Outbox::Outbox(Arena& arena) : arena_(arena), protocol_(memory_, 7) { head_ = protocol_.tail()->offset; }
 
+Outbox::~Outbox() {
+  collect();
+  for (auto const& b : blocks_) arena_.release(b.offset, b.capacity);
+}
+
 Outbox::Slot* Outbox::make_slot() {
   auto s = std::make_unique<Slot>();
   s->offset = arena_.allocate(sizeof(Message));

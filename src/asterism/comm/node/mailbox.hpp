@@ -38,6 +38,8 @@ inline void store(Message& m, Word w, std::uint64_t value) {
 class Outbox {
  public:
   explicit Outbox(Arena& arena);
+  /// Gives the blocks of taken messages back. The places, some 128 bytes each, stay: the receiver may look at one once more.
+  ~Outbox();
   Outbox(Outbox const&) = delete;
   /// Offset of the first message's place.
   std::uint64_t head() const { return head_; }
@@ -96,6 +98,10 @@ class Inbox {
   /// `head`: where the sender writes its head() when it has one; not 0 then.
   Inbox(std::shared_ptr<Mapping const> sender, std::atomic<std::uint64_t> const* head)
       : sender_(std::move(sender)), head_(head), memory_{*sender_}, protocol_(memory_) {}
+  /// The sender's head() is known.
+  Inbox(std::shared_ptr<Mapping const> sender, std::uint64_t head) : Inbox(std::move(sender), nullptr) {
+    protocol_.connect(memory_.place(head / 64));
+  }
   Inbox(Inbox const&) = delete;
   /// The number of the next message. To be called in the order in which the sender reserves.
   std::uint64_t expect() { return expected_++; }

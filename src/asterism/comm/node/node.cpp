@@ -81,15 +81,18 @@ Outbox& Node::to(int index) {
   return *p.out;
 }
 
+std::shared_ptr<Mapping const> const& Node::mapping(int index) {
+  auto& p = peers_[std::size_t(index)];
+  if (!p.mapping) p.mapping = Mapping::open(p.arena);
+  ASTERISM_REQUIRE(p.mapping, comm,
+                   "the shared memory of rank {} cannot be opened, though others' on this machine can. Use -sf_transport p2p.",
+                   ranks_[std::size_t(index)]);
+  return p.mapping;
+}
+
 Inbox& Node::from(int index) {
   auto& p = peers_[std::size_t(index)];
-  if (!p.in) {
-    if (!p.mapping) p.mapping = Mapping::open(p.arena);
-    ASTERISM_REQUIRE(p.mapping, comm,
-                     "the shared memory of rank {} cannot be opened, though others' on this machine can. Use -sf_transport p2p.",
-                     ranks_[std::size_t(index)]);
-    p.in = std::make_unique<Inbox>(p.mapping, table(p.mapping->at(p.heads)) + me_);
-  }
+  if (!p.in) p.in = std::make_unique<Inbox>(mapping(index), table(mapping(index)->at(p.heads)) + me_);
   return *p.in;
 }
 

@@ -24,6 +24,7 @@ class Node {
   // made at first use, between two ranks only
   Outbox& to(int index);
   Inbox& from(int index);
+  std::shared_ptr<Mapping const> const& mapping(int index);
   Patience patience() const;
 
   int operations_under_way = 0;

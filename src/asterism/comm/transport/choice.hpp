@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "asterism/comm/communicator.hpp"
+
 namespace asterism::comm {
 
 /// What a user can ask for.
@@ -22,5 +24,7 @@ void set_default_transport(TransportChoice choice);
 /// How one neighbour is reached.
 enum class Way : std::uint8_t { self, point_to_point, shared_memory };
 std::string_view name_of(Way way);
+/// Throws a CommError that says why if shared memory was asked for and does not reach there.
+Way reach(Communicator const& comm, TransportChoice choice, int rank);
 
 }  // namespace asterism::comm
