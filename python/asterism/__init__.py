@@ -12,7 +12,7 @@ _core.set_error_classes(_errors.by_name)
 _logger = _logging.getLogger("asterism")
 _core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
 
-from . import gallery  # noqa: E402
+from . import gallery, grid  # noqa: E402
 from .channels import Channels  # noqa: E402
 from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
@@ -31,6 +31,7 @@ __all__ = [
     "Solver",
     "StarForest",
     "gallery",
+    "grid",
     "read_matrix",
     "read_vector",
     "solve",

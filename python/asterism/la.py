@@ -126,22 +126,31 @@ class Matrix:
         return A
 
     @classmethod
-    def coo(cls, shape: tuple[int, int], i: Any, j: Any, v: Any, comm: Any = None) -> Matrix:
+    def coo(
+        cls, shape: tuple[int, int], i: Any, j: Any, v: Any, comm: Any = None, *, local_rows: int | None = None
+    ) -> Matrix:
         """Build from entries: repeats are summed, negative i or j ignored, remote rows sent to their owner.
 
         Parameters
         ----------
         shape : (int, int)
-            Global size; rows are dealt evenly.
+            Global size.
         i, j : arrays of int, shape (entries,)
         v : array, shape (entries,)
+        local_rows : int, optional
+            Rows of a square matrix that this rank owns, e.g. its points of a `grid.Grid`; dealt evenly by default.
 
         Notes
         -----
         Collective. An index out of range raises with the first bad triple.
         """
         c = as_communicator(comm)
-        rows = _core.Layout.even(c, int(shape[0]))
+        if local_rows is None:
+            rows = _core.Layout.even(c, int(shape[0]))
+        else:
+            rows = _core.Layout(c, int(local_rows))
+            if not shape[0] == shape[1] == rows.global_size:
+                raise ShapeError(f"coo: the ranks' rows are {rows.global_size}, but the shape is {tuple(shape)}.")
         cols = rows if shape[0] == shape[1] else _core.Layout.even(c, int(shape[1]))
         ii, jj = (np.ascontiguousarray(a, dtype=np.int64) for a in (i, j))
         vv = as_values(v, "v")

@@ -21,6 +21,7 @@ void bind_comm(nb::module_& m);
 void bind_la(nb::module_& m);
 void bind_star_forest(nb::module_& m);
 void bind_channels(nb::module_& m);
+void bind_grid(nb::module_& m);
 void bind_solve(nb::module_& m);
 
 Dtype dtype_of_array(AnyArray const& a);

@@ -40,6 +40,7 @@ void bind_comm(nb::module_& m) {
 
   bind_star_forest(m);
   bind_channels(m);
+  bind_grid(m);
 }
 
 }  // namespace asterism::python

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/node/node.hpp"
@@ -58,14 +59,19 @@ struct Channels::Impl {
     if (done) sent.clear();
   }
   ~Impl() {
-    if (sends) {
-      mpi()->waitall(sends);
-      mpi()->batch_free(sends);
+    int alive = 0;
+    if (sends || receives) mpi()->initialized(&alive);  // an interpreter may end MPI before its last objects
+    if (sends && alive) {
+      int done = 1;
+      mpi()->testall(sends, &done);
+      if (!done) {
+        log::warning("Channels go away before everything that was put is taken; they wait for it.");
+        mpi()->waitall(sends);
+      }
     }
-    if (receives) {
-      mpi()->cancel_all(receives);
-      mpi()->batch_free(receives);
-    }
+    if (receives && alive) mpi()->cancel_all(receives);
+    for (auto const batch : {sends, receives})
+      if (batch) mpi()->batch_free(batch);
   }
 };
 

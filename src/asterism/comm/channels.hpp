@@ -21,7 +21,7 @@ class Channels {
   Channels(Communicator const& comm, std::span<int const> to, std::int64_t max_bytes, TransportChoice transport = default_transport());
   Channels(Channels&&) noexcept;
   Channels& operator=(Channels&&) noexcept;
-  /// Everything that was put has been taken by then, on all ranks: collective where MPI carries messages.
+  /// Everything that was put has been taken by then. Not collective; waits, and says so, for what MPI has not sent yet.
   ~Channels();
 
   /// Ranks that may send to me, ascending.

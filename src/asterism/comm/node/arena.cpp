@@ -52,7 +52,8 @@ struct Arena::Free {
 };
 
 Arena* Arena::mine() {
-  static auto const arena = []() -> std::unique_ptr<Arena> {
+  // never destroyed: mailboxes may go after it when the process ends, and the system takes the memory back
+  static auto* const arena = []() -> Arena* {
     std::unique_ptr<Arena> a(new Arena);
     a->file_ = memfd_create("asterism", MFD_CLOEXEC);
     if (a->file_ < 0 || ftruncate(a->file_, off_t(size)) != 0) return nullptr;
@@ -62,9 +63,9 @@ Arena* Arena::mine() {
     a->name_ = {boot_number(), std::uint64_t(getpid()), std::uint64_t(a->file_), std::uint64_t(random()) << 32 | random()};
     *reinterpret_cast<Head*>(a->base_) = {magic, a->name_.token};
     a->free_ = std::make_unique<Free>();
-    return a;
+    return a.release();
   }();
-  return arena.get();
+  return arena;
 }
 
 Arena::~Arena() {

@@ -1,0 +1,205 @@
+"""Structured grids dealt to the ranks in boxes: global vectors, local arrays with ghost points, ghost exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .comm import as_communicator
+from .errors import OptionError, ShapeError, UnsupportedError
+from .forest import Flight, StarForest
+
+__all__ = ["Grid"]
+
+
+class Grid:
+    """A grid of 1 to 3 dimensions; each rank owns a box of its points.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Points in each direction; the last index is the fastest, as in NumPy.
+    comm : None or mpi4py.MPI.Comm
+    stencil : {"star", "box"}
+        Which ghost points there are: those straight across a face (7 points in 3-D), or all around (27).
+    periodic : bool or sequence of bool
+        For each direction.
+    width : int
+        How deep the ghost points are.
+    ranks : sequence of int, optional
+        Into how many boxes each direction is cut; by default such that the fewest points are exchanged.
+    transport : {"auto", "p2p", "shm"}, optional
+        As for `StarForest`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    ranks : tuple of int
+    owned : tuple of slice
+        This rank's points, in the indices of the whole grid.
+    ghosted : tuple of (int, int)
+        First index and end of a local array; outside of the grid in periodic directions.
+    interior : tuple of slice
+        The own points within a local array.
+
+    Notes
+    -----
+    Making it is collective, as are the exchanges. A local array has shape ``[e - b for b, e in ghosted]``, a global one the
+    shape of the own box; with another last axis for several unknowns a point. Raveled, a global array is this rank's part
+    of a vector whose rows are numbered as `numbers` says, for matrices on the grid. An exchange sends one message for each
+    neighbouring rank, without packing where its part is contiguous. Cost of making it: O(own points).
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> g = am.grid.Grid((6, 4), periodic=(False, True))
+    >>> u = g.local()
+    >>> u[g.interior] = 1.0
+    >>> g.exchange(u)
+    >>> u.shape, float(u.sum())
+    ((6, 6), 36.0)
+    """
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        comm: Any = None,
+        stencil: str = "star",
+        periodic: bool | Sequence[bool] = False,
+        *,
+        width: int = 1,
+        ranks: Sequence[int] | None = None,
+        transport: str | None = None,
+    ) -> None:
+        sizes = [int(shape)] if np.isscalar(shape) else [int(s) for s in shape]  # type: ignore[union-attr,arg-type]
+        d = len(sizes)
+        around = [bool(periodic)] * d if np.isscalar(periodic) else [bool(p) for p in periodic]  # type: ignore[union-attr]
+        if stencil not in ("star", "box"):
+            raise OptionError(f"stencil '{stencil}' is not one of star, box.")
+        cuts = [] if ranks is None else [int(r) for r in ranks]
+        self._comm = as_communicator(comm)
+        self._h = _core.Grid(self._comm, sizes, int(width), stencil == "box", around, cuts, transport)
+        self.stencil, self.width, self.periodic = stencil, int(width), tuple(around)
+        self.shape: tuple[int, ...] = tuple(sizes)
+        self.ranks: tuple[int, ...] = tuple(self._h.ranks[3 - d :])
+        low, high = (b[3 - d :] for b in self._h.owned(self._comm.rank))
+        first, end = (b[3 - d :] for b in self._h.ghosted(self._comm.rank))
+        self.owned = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+        self.ghosted = tuple(zip(first, end, strict=True))
+        self.interior = tuple(slice(a - f, b - f) for a, b, f in zip(low, high, first, strict=True))
+        self._ghosts = StarForest._of(self._h.ghosts)
+        self._to_local = StarForest._of(self._h.global_to_local)
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """Shape of local arrays."""
+        return tuple(e - b for b, e in self.ghosted)
+
+    @property
+    def global_shape(self) -> tuple[int, ...]:
+        """Shape of this rank's part of global arrays."""
+        return tuple(s.stop - s.start for s in self.owned)
+
+    def local(self, dtype: Any = np.float64, k: int | None = None) -> NDArray[Any]:
+        """Return a local array of zeros, with k unknowns a point if given."""
+        return np.zeros(self.local_shape if k is None else (*self.local_shape, k), dtype)
+
+    def globals(self, dtype: Any = np.float64, k: int | None = None) -> NDArray[Any]:
+        """Return this rank's part of a global array of zeros."""
+        return np.zeros(self.global_shape if k is None else (*self.global_shape, k), dtype)
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return for each point of a local array its row in global vectors and in matrices on the grid."""
+        return np.asarray(self._h.numbers(), dtype=np.int64).reshape(self.local_shape)
+
+    def _flat(self, a: NDArray[Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+        if (
+            not isinstance(a, np.ndarray)
+            or not a.flags.c_contiguous
+            or a.shape[: len(shape)] != shape
+            or a.ndim > len(shape) + 1
+        ):
+            got = f"shape {a.shape}" if isinstance(a, np.ndarray) else type(a).__name__
+            raise ShapeError(f"{name}: a C-contiguous array of shape {shape} or {(*shape, 'k')} is needed, not {got}.")
+        points = int(np.prod(shape))
+        return a.reshape(points) if a.ndim == len(shape) else a.reshape(points, a.shape[-1])
+
+    def exchange_begin(self, local: NDArray[Any]) -> Flight:
+        """Begin `exchange`; own points may be read until ``end()``, no point may be written."""
+        flat = self._flat(local, "local", self.local_shape)
+        return self._ghosts.bcast_begin(flat, flat)
+
+    def exchange(self, local: NDArray[Any]) -> None:
+        """Fill the ghost points from their owners, in place."""
+        self.exchange_begin(local).end()
+
+    def to_local(self, values: NDArray[Any], local: NDArray[Any]) -> None:
+        """Fill a local array, ghost points included, from a global one."""
+        self._to_local.bcast(
+            self._flat(values, "values", self.global_shape), self._flat(local, "local", self.local_shape)
+        )
+
+    def to_global(self, local: NDArray[Any], values: NDArray[Any], op: str = "replace") -> None:
+        """Put own points into a global array (replace), or add what all ranks have at a point, ghost points too (sum).
+
+        With any other op than replace, ``values`` are combined with what comes.
+        """
+        flat, out = self._flat(local, "local", self.local_shape), self._flat(values, "values", self.global_shape)
+        if op == "replace":
+            values[...] = local[self.interior]
+        else:
+            self._to_local.reduce(flat, out, op)
+
+    def forest(self) -> StarForest:
+        """Return the star forest that fills ghost points: roots and leaves are points of local arrays."""
+        return self._ghosts
+
+    def view(self) -> str:
+        """Describe the cuts and this rank's part; grids of 2 dimensions with up to 40 x 80 points are drawn."""
+        text = " x ".join(map(str, self.shape))
+        cuts = " x ".join(map(str, self.ranks))
+        lines = [f"grid {text}, {self.stencil} stencil of width {self.width}, cut into {cuts} boxes"]
+        own = ", ".join(f"{s.start}:{s.stop}" for s in self.owned)
+        lines.append(f"rank {self._comm.rank} owns [{own}], {int(np.prod(self.global_shape))} points")
+        lines += self._ghosts.view().splitlines()[1:]
+        if len(self.shape) == 2 and self.shape[0] <= 40 and self.shape[1] <= 80:
+            owner = self._owners()
+            digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+            lines += ["".join(digits[r % len(digits)] for r in row) for row in owner]
+        return "\n".join(lines)
+
+    def _owners(self) -> NDArray[np.int64]:
+        owner = np.zeros(self.shape, dtype=np.int64)
+        d = len(self.shape)
+        for r in range(self._comm.size):
+            low, high = self._h.owned(r)
+            owner[tuple(slice(a, b) for a, b in zip(low[3 - d :], high[3 - d :], strict=True))] = r
+        return owner
+
+    def picture(self, path: str | Path) -> None:
+        """Write an image of who owns what (rank 0 writes; a grid of 3 dimensions is cut through its middle)."""
+        if self._comm.rank != 0:
+            return
+        try:
+            import matplotlib
+        except ImportError as error:
+            raise UnsupportedError("Grid.picture needs matplotlib: pip install 'asterism[report]'") from error
+        matplotlib.use("Agg")
+        from matplotlib import pyplot as plt
+
+        owner = np.atleast_2d(self._owners())
+        if owner.ndim == 3:
+            owner = owner[owner.shape[0] // 2]
+        figure, axes = plt.subplots(figsize=(6, 5))
+        image = axes.imshow(owner, cmap="tab20", interpolation="nearest", origin="lower")
+        axes.set(
+            title=f"owners of {' x '.join(map(str, self.shape))} points", xlabel="last index", ylabel="index before"
+        )
+        figure.colorbar(image, label="rank")
+        figure.savefig(path, dpi=120)
+        plt.close(figure)

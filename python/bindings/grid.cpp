@@ -1,0 +1,30 @@
+#include "asterism/grid/grid.hpp"
+
+#include "bindings.hpp"
+
+namespace asterism::python {
+
+void bind_grid(nb::module_& m) {
+  using grid::Grid;
+  auto const box = [](grid::Box const& b) { return std::pair(b.low, b.high); };
+  nb::class_<Grid>(m, "Grid")
+      .def(
+          "__init__",
+          [](Grid* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::int64_t width, bool whole_box,
+             std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport) {
+            auto const t = transport ? comm::transport_from_name(*transport) : comm::default_transport();
+            nb::gil_scoped_release gil;
+            new (self) Grid(c, shape, width, whole_box ? grid::Stencil::box : grid::Stencil::star, periodic, ranks, t);
+          },
+          nb::arg("comm"), nb::arg("shape"), nb::arg("width"), nb::arg("whole_box"), nb::arg("periodic"), nb::arg("ranks"),
+          nb::arg("transport").none())
+      .def_prop_ro("ranks", &Grid::ranks)
+      .def("owned", [box](Grid const& g, int rank) { return box(g.owned(rank)); })
+      .def("ghosted", [box](Grid const& g, int rank) { return box(g.ghosted(rank)); })
+      .def_prop_ro("layout", &Grid::layout)
+      .def_prop_ro("ghosts", &Grid::ghosts)
+      .def_prop_ro("global_to_local", &Grid::global_to_local)
+      .def("numbers", &Grid::numbers);
+}
+
+}  // namespace asterism::python

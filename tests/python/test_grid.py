@@ -1,0 +1,118 @@
+"""Grids against NumPy: every ghost point has its owner's value, on 1 to 5 ranks, random shapes, widths and borders."""
+
+import numpy as np
+import pytest
+
+import asterism as am
+
+RANDOM = """
+rng = np.random.default_rng(size)
+for case in range(60):
+    d = int(rng.integers(1, 4))
+    shape = [int(n) for n in rng.integers(1, (30, 12, 7)[d - 1], d)]
+    periodic = [bool(p) for p in rng.integers(0, 2, d)]
+    width, stencil, k = int(rng.integers(0, 4)), ["star", "box"][case % 2], [None, 3][case % 5 == 0]
+    g = am.grid.Grid(shape, comm, stencil, periodic, width=width)
+    assert np.prod(g.ranks) == size
+    owner = comm.allgather([(s.start, s.stop) for s in g.owned])
+    assert sum(int(np.prod([b - a for a, b in box])) for box in owner) == np.prod(shape), "every point has one owner"
+    whole = rng.standard_normal(shape if k is None else (*shape, k))
+    u = g.local(k=k) - 7.0
+    u[g.interior] = whole[g.owned]
+    g.exchange(u)
+    v = g.local(k=k) - 7.0
+    g.to_local(np.ascontiguousarray(whole[g.owned]), v)
+    index = [np.arange(b, e) % n for (b, e), n in zip(g.ghosted, shape)]
+    want = whole[np.ix_(*index)]
+    inside = [(np.arange(b, e) >= s.start) & (np.arange(b, e) < s.stop) for (b, e), s in zip(g.ghosted, g.owned)]
+    outside = sum((~x).astype(int).reshape([-1 if b == a else 1 for b in range(d)]) for a, x in enumerate(inside))
+    known = outside <= 1 if stencil == "star" else outside >= 0
+    for a in (u, v):
+        assert (a[known] == want[known]).all(), (case, shape, periodic, width, stencil)
+        assert (a[~known] == -7).all(), "corners are not a star's"
+    for (b, e), s, n, p in zip(g.ghosted, g.owned, shape, periodic):
+        if s.start < s.stop: assert (b, e) == ((s.start - width, s.stop + width) if p else (max(0, s.start - width), min(n, s.stop + width)))
+    # rows: own points are numbered rank after rank, all others as their owners say
+    numbers = g.numbers()
+    rows = np.full(shape, -1); gathered = comm.allgather((numbers[g.interior], g.owned))
+    for part, where in gathered: rows[where] = part
+    assert sorted(rows.ravel()) == list(range(rows.size)) and (numbers == rows[np.ix_(*index)]).all()
+    # sums of all copies of a point
+    total = np.ascontiguousarray(0 * whole[g.owned]); ones = g.local(k=k) + 1.0
+    g.to_global(ones, total, "sum")
+    count = np.zeros(shape)
+    for ix, kn in comm.allgather((index, known)): np.add.at(count, np.ix_(*ix), kn)
+    assert (total == (count[g.owned] if k is None else count[g.owned][..., None])).all(), case
+    g.to_global(u, total); assert (total == whole[g.owned]).all()
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("ranks", "options"), [(1, ""), (2, ""), (3, "-sf_transport p2p"), (4, ""), (5, "")])
+def test_ghost_points_have_their_owners_values(on_ranks, ranks, options):
+    assert on_ranks(ranks, RANDOM, ASTERISM_OPTIONS=options).count("done") == ranks
+
+
+def test_a_matrix_on_the_grid_solves_as_the_gallery_does(on_ranks):
+    script = """
+g = am.grid.Grid((12, 10, 8), comm)
+rows = g.numbers(); own = rows[g.interior].ravel()
+i, j, v = [own], [own], [np.full(own.size, 6.0)]
+for axis in range(3):
+    for step in (-1, 1):
+        shifted = tuple(slice(s.start + step * (a == axis), s.stop + step * (a == axis)) for a, s in enumerate(g.interior))
+        valid = np.zeros(g.global_shape, bool); near = np.zeros(g.global_shape, int)
+        take = [np.arange(max(s.start, 0), min(s.stop, n)) for s, n in zip(shifted, g.local_shape)]
+        to = tuple(slice(t[0] - s.start, t[-1] + 1 - s.start) for t, s in zip(take, shifted))
+        near[to] = rows[np.ix_(*take)]; valid[to] = True
+        i.append(own[valid.ravel()]); j.append(near[valid]); v.append(np.full(valid.sum(), -1.0))
+A = am.Matrix.coo((960, 960), np.concatenate(i), np.concatenate(j), np.concatenate(v), comm, local_rows=own.size)
+f = g.globals(); f[...] = 1.0
+x, info = am.solve(A, f.ravel(), ksp="cg", pc="amg", rtol=1e-10)
+mine = x.reshape(g.global_shape)
+parts = comm.gather((g.owned, mine))
+if rank == 0:
+    whole = np.zeros(g.shape)
+    for where, part in parts: whole[where] = part
+    S = am.gallery.poisson((12, 10, 8)).to_scipy()
+    assert np.abs(S @ whole.ravel() - 1).max() < 1e-8
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3
+
+
+def test_the_cuts_and_the_picture(on_ranks, tmp_path):
+    script = f"""
+g = am.grid.Grid((8, 20), comm, "box", width=2)
+assert g.ranks == (1, 4), g.ranks
+assert am.grid.Grid((8, 20), comm, ranks=(4, 1)).ranks == (4, 1)
+text = g.view()
+assert "cut into 1 x 4 boxes" in text and "00000111112222233333" in text, text
+assert all(n["pattern"].startswith("strided") and n["index_bytes"] == 0 for n in g.forest().neighbours())
+g.picture(r"{tmp_path}/owners.png")
+def message(f):
+    try: f()
+    except am.AsterismError as e: return str(e)
+    raise AssertionError("no error")
+for call, text in [
+    (lambda: am.grid.Grid((4, 0) if rank == 1 else (4, 4), comm), "rank 1: a grid needs at least one point in each direction, not 0"),
+    (lambda: am.grid.Grid((4, 4), comm, ranks=(3, 1)), "the grid is cut into 3 boxes, but there are 4 ranks"),
+    (lambda: am.grid.Grid((4, 4 + rank), comm), "the ranks describe different grids"),
+    (lambda: am.grid.Grid((4, 4), comm, periodic=(True,)), "needs as many answers to 'periodic', not 1"),
+    (lambda: am.grid.Grid((4, 4), comm, width=-1), "ghost points -1 deep"),
+]:
+    got = message(call); assert text in got, got
+print("done", flush=True)
+"""
+    assert on_ranks(4, script).count("done") == 4
+    assert (tmp_path / "owners.png").stat().st_size > 1000
+
+
+def test_misuse_is_an_error_with_the_shapes():
+    g = am.grid.Grid((5, 6))
+    with pytest.raises(am.errors.ShapeError, match=r"shape \(5, 6\) or \(5, 6, 'k'\) is needed, not shape \(6, 5\)"):
+        g.exchange(np.zeros((6, 5)))
+    with pytest.raises(am.errors.OptionError, match="'cross' is not one of star, box"):
+        am.grid.Grid(4, stencil="cross")
+    with pytest.raises(am.errors.ShapeError, match="1, 2 or 3 dimensions, not 4"):
+        am.grid.Grid((2, 2, 2, 2))
