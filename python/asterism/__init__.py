@@ -16,7 +16,7 @@ from . import gallery, grid  # noqa: E402
 from .channels import Channels  # noqa: E402
 from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
-from .forest import StarForest  # noqa: E402
+from .forest import StarForest, shared_zeros  # noqa: E402
 from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
@@ -34,6 +34,7 @@ __all__ = [
     "grid",
     "read_matrix",
     "read_vector",
+    "shared_zeros",
     "solve",
     "use_argv",
     "write_matrix",

@@ -13,7 +13,7 @@ from . import _core
 from .comm import InputTypeError, as_communicator
 from .errors import ShapeError
 
-__all__ = ["Flight", "StarForest"]
+__all__ = ["Flight", "StarForest", "shared_zeros"]
 
 Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
 
@@ -81,6 +81,29 @@ def _operation(op: Op, like: NDArray[Any]) -> Any:
         inout[...] = op(inout, _view(source, n, like))
 
     return with_function
+
+
+def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray[Any]:
+    """Return an array of zeros in memory that the ranks of this machine can read.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : NumPy dtype
+
+    Notes
+    -----
+    A broadcast from such an array is one pass over shared memory: a neighbour reads the values where they lie, and its
+    end is waited for. Otherwise an array as any other. Where the system has no such memory it is one. Not collective.
+    """
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    memory = None if kind.hasobject else _core.shared_bytes(size)
+    if memory is None:
+        return np.zeros(shape, kind)
+    out: NDArray[Any] = np.ndarray(shape, kind, buffer=memory)
+    out[...] = np.zeros((), kind)
+    return out
 
 
 class Flight:

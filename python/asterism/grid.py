@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from . import _core
 from .comm import as_communicator
 from .errors import OptionError, ShapeError, UnsupportedError
-from .forest import Flight, StarForest
+from .forest import Flight, StarForest, shared_zeros
 
 __all__ = ["Grid"]
 
@@ -106,8 +106,9 @@ class Grid:
         return tuple(s.stop - s.start for s in self.owned)
 
     def local(self, dtype: Any = np.float64, k: int | None = None) -> NDArray[Any]:
-        """Return a local array of zeros, with k unknowns a point if given."""
-        return np.zeros(self.local_shape if k is None else (*self.local_shape, k), dtype)
+        """Return a local array of zeros, with k unknowns a point if given; neighbours on this machine can read it in place."""
+        shape = self.local_shape if k is None else (*self.local_shape, k)
+        return shared_zeros(shape, dtype) if self._comm.size > 1 else np.zeros(shape, dtype)
 
     def globals(self, dtype: Any = np.float64, k: int | None = None) -> NDArray[Any]:
         """Return this rank's part of a global array of zeros."""

@@ -28,6 +28,23 @@ void bind_comm(nb::module_& m) {
             comm::agree_on(c, text ? std::optional<Error>(Error(ErrorKind::value, *text)) : std::nullopt);
           },
           nb::arg("error").none());
+  // bytes that the ranks of this machine can read; None if the system has no such memory
+  m.def("shared_bytes", [](std::int64_t bytes) -> nb::object {
+    auto* const arena = comm::node::Arena::mine();
+    if (!arena) return nb::none();
+    struct Block {
+      std::uint64_t offset;
+      std::int64_t bytes;
+    };
+    auto* const block = new Block{arena->allocate(std::max<std::int64_t>(bytes, 1)), std::max<std::int64_t>(bytes, 1)};
+    nb::capsule const owner(block, [](void* p) noexcept {
+      auto* const b = static_cast<Block*>(p);
+      comm::node::Arena::mine()->release(b->offset, b->bytes);
+      delete b;
+    });
+    std::size_t const shape[] = {std::size_t(bytes)};
+    return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(arena->at(block->offset), 1, shape, owner));
+  });
   m.def("node_shares_memory", [](Communicator const& c) { return c.node() && c.node()->shares_memory(); });
   nb::class_<comm::Layout>(m, "Layout")
       .def(nb::init<Communicator const&, std::int64_t>(), nb::call_guard<nb::gil_scoped_release>())

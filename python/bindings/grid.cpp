@@ -1,5 +1,7 @@
 #include "asterism/grid/grid.hpp"
 
+#include "asterism/apps/forest_timing.hpp"
+
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -25,6 +27,8 @@ void bind_grid(nb::module_& m) {
       .def_prop_ro("ghosts", &Grid::ghosts)
       .def_prop_ro("global_to_local", &Grid::global_to_local)
       .def("numbers", &Grid::numbers);
+  m.def("time_grid_halo", &apps::grid_halo, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_raw_halo", &apps::raw_halo, nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace asterism::python

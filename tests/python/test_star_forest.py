@@ -196,31 +196,40 @@ print("done", flush=True)
 
 
 FLIGHTS = """
-# many under way on two forests, of 8 bytes to 400 kB, ended in an order of each rank's own
+# many under way on three forests, of 8 bytes to 400 kB, ended in an order of each rank's own
 rng = np.random.default_rng(7)
 forests = []
 for n in (5, 7000):
     perm = rng.permutation(n * size)
     mine = perm[n * rank : n * (rank + 1)]
     forests.append((n, mine, am.StarForest(comm, n, None, np.column_stack(np.divmod(mine, n)))))
+# whole boxes of the next rank: such are read in place
+n = 6000
+mine = np.arange(n) + n * ((rank + 1) % size)
+forests.append((n, mine, am.StarForest(comm, n, None, np.column_stack(np.divmod(mine, n)))))
 for round in range(6):
     flights = []
     for f in range(40):
-        n, mine, sf = forests[int(rng.integers(2))]
+        n, mine, sf = forests[int(rng.integers(3))]
         x = np.arange(n * size) * 3.0 + f + 100 * round
         out = np.zeros(n)
-        if f % 3: flights.append((sf.bcast_begin(x[n * rank : n * (rank + 1)].copy(), out), out, x[mine], f))
+        if f % 3:
+            root = am.shared_zeros(n) if f % 2 else np.zeros(n)          # read in place by its neighbours, or not
+            root[:] = x[n * rank : n * (rank + 1)]
+            flights.append((sf.bcast_begin(root, out), out, x[mine], f, root))
         elif f % 2: flights.append((sf.reduce_begin(x[mine].copy(), out, "sum"), out, x[n * rank : n * (rank + 1)], f))
         else:
             root = x[n * rank : n * (rank + 1)].copy()
             flights.append((sf.fetch_and_op_begin(root, np.ones(n), out, "sum"), out, x[mine], f))
     # an operation that answers ends alike everywhere, before the others
-    for flight, out, want, f in [t for t in flights if t[3] % 6 == 0]:
+    for flight, out, want, f, *_ in [t for t in flights if t[3] % 6 == 0]:
         flight.end(); assert (out == want).all(), ("fetch", round, f)
     rest = [t for t in flights if t[3] % 6]
     for i in np.random.default_rng([rank, round]).permutation(len(rest)):
-        flight, out, want, f = rest[i]
-        flight.end(); assert (out == want).all(), (round, f, out[:4], want[:4])
+        flight, out, want, f, *roots = rest[i]
+        flight.end()
+        for root in roots: root[:] = -5                                  # it may be changed from here on
+        assert (out == want).all(), (round, f, out[:4], want[:4])
 # one side runs far ahead of the other
 far = am.StarForest(comm, 4 if rank == 0 else 0, None, [(0, i) for i in range(4)] if rank else [])
 got = np.zeros((4, 1000))

@@ -14,18 +14,19 @@ from .. import _core, gallery
 from ..comm import as_communicator
 from ..errors import OptionError
 from ..forest import StarForest
+from ..grid import Grid
 from ..la import Matrix, read_matrix
 from ..solve import Solver
 from . import launch
 
-__all__ = ["add_arguments", "pingpong_cases", "run", "setup_cases", "spmv_case"]
+__all__ = ["add_arguments", "halo_cases", "pingpong_cases", "run", "setup_cases", "spmv_case"]
 
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, sfsetup")
-    p.add_argument("name", choices=["spmv", "amg", "pingpong", "sfsetup"])
-    p.add_argument("--ranks", type=int, help="processes; pingpong and sfsetup take 2 if nothing is said")
+    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, sfsetup, halo")
+    p.add_argument("name", choices=["spmv", "amg", "pingpong", "sfsetup", "halo"])
+    p.add_argument("--ranks", type=int, help="processes; pingpong, sfsetup and halo take 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")
     p.add_argument("--file", help="spmv: a Matrix Market file instead")
     p.add_argument("--repeats", type=int, default=9)
@@ -69,10 +70,12 @@ def run(args: argparse.Namespace) -> int:
     """Run one benchmark and print its ratio."""
     if args.repeats < 1 or args.n < 1:
         raise OptionError("--repeats and --n must be at least 1.")
-    if args.name in ("pingpong", "sfsetup"):
+    if args.name in ("pingpong", "sfsetup", "halo"):
         return _forests(args)
     if args.ranks is not None:
-        raise OptionError(f"--ranks {args.ranks}: {args.name} runs on one process; pingpong and sfsetup take several.")
+        raise OptionError(
+            f"--ranks {args.ranks}: {args.name} runs on one process; pingpong, sfsetup and halo take several."
+        )
     if args.name == "spmv":
         A = read_matrix(args.file) if args.file else gallery.poisson((args.n,) * 3)
         r = spmv_case(A, args.repeats)
@@ -110,12 +113,15 @@ def _forests(args: argparse.Namespace) -> int:
     if args.ranks is not None and args.ranks < 2:
         raise OptionError(f"--ranks {args.ranks}: {args.name} is between two ranks.")
     if not launch.under_mpi():
-        command = ["bench", args.name, "--repeats", str(args.repeats)]
+        command = ["bench", args.name, "--repeats", str(args.repeats), "--n", str(args.n)]
         return launch.run(2, command + (["--json"] if args.json else []))
     comm = launch.communicator()
     if comm is None:
         raise OptionError(f"{args.name} is between two ranks; one was started.")
-    results = (pingpong_cases if args.name == "pingpong" else setup_cases)(comm, args.repeats)
+    if args.name == "halo":
+        results = halo_cases(comm, args.repeats, args.n)
+    else:
+        results = (pingpong_cases if args.name == "pingpong" else setup_cases)(comm, args.repeats)
     if comm.rank == 0:
         if args.json:
             print(json.dumps(results))
@@ -124,7 +130,9 @@ def _forests(args: argparse.Namespace) -> int:
                 times = ", ".join(
                     f"{k} {1e6 * statistics.median(v):.3f} us" for k, v in r.items() if isinstance(v, list)
                 )
-                print(f"{args.name} {r['bytes']:>8d} bytes: {times}")
+                if args.name == "halo":
+                    times += f": raw MPI's best takes {r['raw_over_best']:.2f} times as long as our best"
+                print(f"{args.name} {r.get('case', '')}{r['bytes']:>8d} bytes: {times}")
     return 0
 
 
@@ -157,6 +165,37 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
             for name, (forest, op) in cases.items():
                 times.setdefault(name, []).append(_core.time_forest_pingpong(forest._sf, 1, op, repeats))
         out.append({"bytes": size, "repeats": repeats, **{k: v[1:] for k, v in times.items()}})
+    return out
+
+
+def halo_cases(comm: Any, rounds: int, n: int) -> list[dict[str, Any]]:
+    """Seconds of a ghost exchange of float64 on an n^3 grid, beside MPI's subarray types and packed buffers, interleaved.
+
+    7- and 27-point stencils, 1 and 5 points deep, cut across the slowest and across the fastest direction.
+    """
+    core = as_communicator(comm)
+    transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
+    out = []
+    for stencil, width in (("star", 1), ("box", 1), ("star", 5), ("box", 5)):
+        for cut in ((comm.size, 1, 1), (1, 1, comm.size)):
+            grids = {t: Grid((n, n, n), comm, stencil, width=width, ranks=cut, transport=t) for t in transports}
+            any_grid = next(iter(grids.values()))
+            repeats = max(3, int(2e-3 / (2e-6 + 8 * width * n * n / 2e9)))
+            times: dict[str, list[float]] = {}
+            for _ in range(rounds + 1):
+                times.setdefault("raw subarray types", []).append(_core.time_raw_halo(any_grid._h, False, repeats))
+                times.setdefault("raw packed", []).append(_core.time_raw_halo(any_grid._h, True, repeats))
+                for t, g in grids.items():
+                    times.setdefault(t, []).append(_core.time_grid_halo(g._h, False, repeats))
+                    if t == "shm":
+                        times.setdefault("shm, shared arrays", []).append(_core.time_grid_halo(g._h, True, repeats))
+            kept = {k: v[1:] for k, v in times.items()}
+            middle = {k: statistics.median(v) for k, v in kept.items()}
+            raw = min(v for k, v in middle.items() if k.startswith("raw"))
+            ours = min(v for k, v in middle.items() if not k.startswith("raw"))
+            points = 7 if stencil == "star" else 27
+            name = f"{points}-point, {width} deep, {n}^3 cut {'x'.join(map(str, cut))}, "
+            out.append({"case": name, "bytes": 8 * width * n * n, "raw_over_best": raw / ours, **kept})
     return out
 
 

@@ -1,6 +1,9 @@
 #include "asterism/apps/forest_timing.hpp"
 
+#include <algorithm>
+
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/node/arena.hpp"
 
 namespace asterism::apps {
 
@@ -31,6 +34,79 @@ double forest_setup(comm::Communicator const& comm, std::int64_t roots, std::opt
   double const start = profile::now();
   for (int i = 0; i < repeats; ++i) comm::StarForest const forest(comm, roots, leaves, remote);
   return (profile::now() - start) / repeats;
+}
+
+namespace {
+
+/// Own points by their place in the whole grid, ghost points 0.
+std::vector<double> own_values(grid::Grid const& grid) {
+  auto const around = grid.ghosted(), own = grid.owned();
+  auto const size = around.sizes();
+  std::vector<double> data(std::size_t(around.points()), 0.0);
+  for (auto i = own.low[0]; i < own.high[0]; ++i)
+    for (auto j = own.low[1]; j < own.high[1]; ++j)
+      for (auto k = own.low[2]; k < own.high[2]; ++k)
+        data[std::size_t(((i - around.low[0]) * size[1] + j - around.low[1]) * size[2] + k - around.low[2])] =
+            1.0 + double((i * grid.shape()[1] + j) * grid.shape()[2] + k);
+  return data;
+}
+
+}  // namespace
+
+double grid_halo(grid::Grid const& grid, bool shared, int repeats) {
+  auto values = own_values(grid);
+  auto* data = values.data();
+  auto* const arena = shared ? comm::node::Arena::mine() : nullptr;
+  auto const bytes = std::int64_t(values.size() * sizeof(double));
+  std::uint64_t const block = arena ? arena->allocate(bytes) : 0;
+  if (arena) {
+    data = reinterpret_cast<double*>(arena->at(block));
+    std::copy(values.begin(), values.end(), data);
+  }
+  auto const& comm = grid.layout().comm();
+  comm.barrier();
+  double const start = profile::now();
+  for (int i = 0; i < repeats; ++i) grid.ghosts().bcast(data, data);
+  double const seconds = (profile::now() - start) / repeats;
+  if (arena) arena->release(block, bytes);
+  return seconds;
+}
+
+double raw_halo(grid::Grid const& grid, bool packed, int repeats) {
+  auto const& comm = grid.layout().comm();
+  auto const around = grid.ghosted(), own = grid.owned();
+  auto const size = around.sizes();
+  auto const p = grid.ranks();
+  std::array<int, 3> const me{comm.rank() / (p[1] * p[2]), comm.rank() / p[2] % p[1], comm.rank() % p[2]};
+  std::vector<comm::MpiApi::HaloPart> parts;
+  for (int a = -1; a <= 1; ++a)
+    for (int b = -1; b <= 1; ++b)
+      for (int c = -1; c <= 1; ++c) {
+        std::array<int, 3> const way{a, b, c};
+        int const turns = (a != 0) + (b != 0) + (c != 0);
+        if (turns == 0 || (turns > 1 && grid.stencil() == grid::Stencil::star)) continue;
+        comm::MpiApi::HaloPart part{};
+        bool there = true;
+        for (std::size_t d = 0; d < 3; ++d) {
+          int const other = me[d] + way[d];
+          there = there && other >= 0 && other < p[d];
+          part.rank = part.rank * p[d] + other;
+          auto const own_size = int(own.high[d] - own.low[d]), w = int(grid.width()), first = int(own.low[d] - around.low[d]);
+          part.sizes[d] = way[d] == 0 ? own_size : w;
+          part.send_low[d] = way[d] <= 0 ? first : first + own_size - w;
+          part.receive_low[d] = way[d] < 0 ? first - w : way[d] == 0 ? first : first + own_size;
+          ASTERISM_REQUIRE(own_size >= w, unsupported, "raw_halo: {} points are fewer than the {} ghost points.", own_size, w);
+        }
+        if (there) parts.push_back(part);
+      }
+  auto data = own_values(grid), wanted = data;
+  int const sizes[3] = {int(size[0]), int(size[1]), int(size[2])};
+  double seconds = 0;
+  comm::check_mpi(comm::mpi()->halo(comm.handle(), data.data(), sizes, parts.data(), int(parts.size()), packed, repeats, &seconds),
+                  "MPI_Isend or MPI_Irecv");
+  grid.ghosts().bcast(wanted.data(), wanted.data());
+  ASTERISM_ASSERT(data == wanted);
+  return seconds;
 }
 
 }  // namespace asterism::apps

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "asterism/comm/star_forest.hpp"
+#include "asterism/grid/grid.hpp"
 
 namespace asterism::apps {
 
@@ -15,5 +16,12 @@ double raw_pingpong(comm::Communicator const& comm, std::int64_t bytes, int repe
 /// Seconds of one construction. Collective.
 double forest_setup(comm::Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> const& leaves,
                     std::vector<comm::RemoteRoot> const& remote, int repeats);
+
+/// Seconds of one ghost exchange of float64 on a grid that is not periodic and whose boxes are at least as wide as its ghost
+/// points. Collective.
+/// shared: the array lies in memory that neighbours read in place.
+double grid_halo(grid::Grid const& grid, bool shared, int repeats);
+/// The same by MPI alone: subarray types, or packed buffers. Fills the ghost points as the grid's own exchange does; checked.
+double raw_halo(grid::Grid const& grid, bool packed, int repeats);
 
 }  // namespace asterism::apps

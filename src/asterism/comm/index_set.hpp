@@ -34,6 +34,8 @@ class IndexSet {
       default: return list_[std::size_t(i)];
     }
   }
+  /// Neighbouring positions that follow each other: all, a row's, or 1.
+  std::int64_t row_length() const { return kind_ == Kind::contiguous ? count_ : kind_ == Kind::strided ? dx_ : 1; }
   /// The largest position, -1 if there is none.
   std::int64_t largest() const;
   /// Whether a strided set may come to a position twice.
@@ -59,7 +61,7 @@ class IndexSet {
 
  private:
   template <class F>
-  void runs(std::int64_t first, std::int64_t n, F const& f) const;
+  void blocks(std::int64_t first, std::int64_t n, F const& f) const;
   template <bool Pack>
   void move(std::byte* dense, std::byte* spread, std::int64_t unit, std::int64_t first, std::int64_t n) const;
   bool find_strides(std::vector<std::int64_t> const& positions);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/index_set.hpp"
@@ -142,16 +143,26 @@ std::string IndexSet::describe() const {
   }
 }
 
-/// Runs of neighbouring positions of a strided set for its items first ... first + n - 1: f(position, length).
+/// The items first ... first + n - 1 of a strided set as blocks of rows: f(position, length of a row, number of rows), the rows
+/// X_ apart.
 template <class F>
-void IndexSet::runs(i64 first, i64 n, F const& f) const {
+void IndexSet::blocks(i64 first, i64 n, F const& f) const {
   i64 i = first % dx_, j = first / dx_ % dy_, k = first / (dx_ * dy_);
   while (n > 0) {
-    i64 const length = std::min(dx_ - i, n);
-    f(first_ + X_ * (Y_ * k + j) + i, length);
-    n -= length;
-    i = 0;
-    if (++j == dy_) j = 0, ++k;
+    i64 const at = first_ + X_ * (Y_ * k + j) + i;
+    if (i > 0 || n < dx_) {  // a part of a row
+      i64 const length = std::min(dx_ - i, n);
+      f(at, length, i64(1));
+      n -= length;
+      i = 0;
+      ++j;
+    } else {
+      i64 const rows = std::min(n / dx_, dy_ - j);
+      f(at, dx_, rows);
+      n -= rows * dx_;
+      j += rows;
+    }
+    if (j == dy_) j = 0, ++k;
   }
 }
 
@@ -160,10 +171,9 @@ void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit, i64 first, i6
   static constexpr auto W = Pack ? Move::pack : Move::unpack;
   if (n == 0) return;
   if (kind_ == Kind::contiguous) return move_bytes<W>(dense, spread + (first_ + first) * unit, n * unit);
-  if (kind_ == Kind::strided && dx_ * unit >= 256) {  // runs worth a call of memcpy
-    runs(first, n, [&](i64 position, i64 length) {
-      move_bytes<W>(dense, spread + position * unit, length * unit);
-      dense += length * unit;
+  if (kind_ == Kind::strided && dx_ * unit >= 256) {  // rows worth a call of memcpy
+    blocks(first, n, [&](i64 position, i64 length, i64 rows) {
+      for (i64 r = 0; r < rows; ++r, dense += length * unit) move_bytes<W>(dense, spread + (position + r * X_) * unit, length * unit);
     });
     return;
   }
@@ -175,9 +185,20 @@ void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit, i64 first, i6
       auto const* const at = list_.data() + first;
       for (i64 i = 0; i < n; ++i) move_one<W>(d + i, s + at[i]);
     } else {
-      runs(first, n, [&d, s](i64 position, i64 length) {
-        for (i64 i = 0; i < length; ++i) move_one<W>(d + i, s + position + i);
-        d += length;
+      blocks(first, n, [&d, s, X = X_](i64 position, i64 length, i64 rows) {
+        auto const with_length = [&](auto of) {
+          for (i64 r = 0; r < rows; ++r, d += of)
+            for (i64 i = 0; i < of; ++i) move_one<W>(d + i, s + position + r * X + i);
+        };
+        switch (length) {  // short rows, as ghost points have them across the fastest direction, in loops that unroll
+          case 1: return with_length(std::integral_constant<i64, 1>{});
+          case 2: return with_length(std::integral_constant<i64, 2>{});
+          case 3: return with_length(std::integral_constant<i64, 3>{});
+          case 4: return with_length(std::integral_constant<i64, 4>{});
+          case 5: return with_length(std::integral_constant<i64, 5>{});
+          case 6: return with_length(std::integral_constant<i64, 6>{});
+          default: return with_length(length);
+        }
       });
     }
   });
@@ -199,9 +220,8 @@ void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 un
   if (kind_ == Kind::contiguous) return op(d + (first_ + first) * unit, b, nullptr, n);
   if (kind_ == Kind::list) return op(data, buffer, list_.data() + first, n);
   if (dx_ >= 16) {
-    runs(first, n, [&](i64 position, i64 length) {
-      op(d + position * unit, b, nullptr, length);
-      b += length * unit;
+    blocks(first, n, [&](i64 position, i64 length, i64 rows) {
+      for (i64 r = 0; r < rows; ++r, b += length * unit) op(d + (position + r * X_) * unit, b, nullptr, length);
     });
     return;
   }

@@ -58,6 +58,12 @@ struct MpiApi {
   int (*recv)(Comm, void* data, std::int64_t bytes, int from, int tag);
   /// For benchmarks: rank 0 sends to rank 1 and back, `repeats` times, by MPI_Send and MPI_Recv.
   int (*pingpong)(Comm, void* data, std::int64_t bytes, int repeats);
+  /// For benchmarks: a halo exchange of float64 as one writes it by hand, `repeats` times: MPI_Isend and MPI_Irecv of subarray
+  /// types, or of buffers that loops pack and unpack.
+  struct HaloPart {
+    int rank, send_low[3], receive_low[3], sizes[3];
+  };
+  int (*halo)(Comm, double* data, int const* sizes, HaloPart const* parts, int count, int packed, int repeats, double* seconds);
 };
 
 /// The one symbol that a plug-in exports.

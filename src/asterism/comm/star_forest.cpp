@@ -324,7 +324,8 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
   // every rank draws the tags, whether it has neighbours by MPI or not
   auto const tag = [&] { return comm.size() > 1 ? comm.new_tag() : 0; };
-  state->forth.open({&comm, &from, &to, state->target, state->unit, state->in_place, tag()}, uses);
+  state->forth.open({&comm, &from, &to, state->target, state->unit, state->in_place, tag(), &from == &root_sides ? &remote : nullptr},
+                    uses);
   if (update) {
     if (dense_roots.empty()) {
       std::int64_t at = 0;

@@ -34,6 +34,8 @@ class Grid {
 
   int dimensions() const { return dimensions_; }
   std::array<std::int64_t, 3> shape() const { return n_; }
+  std::int64_t width() const { return width_; }
+  Stencil stencil() const { return stencil_; }
   /// Boxes in each direction; the last varies fastest with the rank.
   std::array<int, 3> ranks() const { return p_; }
   Box owned(int rank) const;

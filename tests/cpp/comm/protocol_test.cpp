@@ -144,9 +144,9 @@ struct Sender {
   Sender(State& s, int rank, int first_place, int places, Planted p)
       : memory{s, rank, first_place, places, p == Planted::forgets_numbers}, protocol(memory, places - 1), planted(p) {}
   void send(std::uint64_t value) {
-    protocol.collect([](int) {});
+    protocol.collect([](auto const&) {});
     memory.mark();
-    auto const sent = protocol.reserve([](int) {});
+    auto const sent = protocol.reserve([](auto const&) {});
     if (planted == Planted::publishes_first) protocol.publish(sent, 1);
     memory.store_word(sent.place, 3, value);
     if (planted != Planted::publishes_first) protocol.publish(sent, 1);
@@ -222,7 +222,7 @@ TEST(Protocol, EveryInterleavingOfThreeRanksThatPassMessagesOn) {
     for (int n = 0; n < 3; ++n) {
       auto const value = in.receive(std::uint64_t(n));
       m.mark();
-      auto const sent = out.reserve([](int) {});
+      auto const sent = out.reserve([](auto const&) {});
       m.store_word(sent.place, 3, value + 100);
       out.publish(sent, 1);
     }

@@ -68,6 +68,11 @@ Arena* Arena::mine() {
   return arena;
 }
 
+bool Arena::contains(void const* p) const {
+  auto const* const b = static_cast<std::byte const*>(p);
+  return std::less_equal<>{}(base_, b) && std::less<>{}(b, base_ + size);
+}
+
 Arena::~Arena() {
   if (base_) munmap(base_, size);
   if (file_ >= 0) close(file_);

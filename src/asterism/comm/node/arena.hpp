@@ -24,6 +24,8 @@ class Arena {
   /// The block may be handed out again. Nobody reads it any more.
   void release(std::uint64_t offset, std::int64_t bytes);
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+  bool contains(void const* p) const;
+  std::uint64_t offset_of(void const* p) const { return std::uint64_t(static_cast<std::byte const*>(p) - base_); }
   ~Arena();
   Arena(Arena const&) = delete;
 

@@ -22,14 +22,26 @@ Outbox::Slot* Outbox::make_slot() {
   return slots_.back().get();
 }
 
-void Outbox::returned(Slot& slot) {
+void Outbox::returned(Sent const& sent) {
+  auto& slot = *sent.place;
+  slot.returned = sent.number + 1;
   bytes_under_way_ -= std::int64_t(slot.message->bytes);
   if (slot.capacity) blocks_.push_back({slot.block, std::exchange(slot.capacity, 0)});
+}
+
+void Outbox::lend(Sent const& sent, std::byte const* array, std::int64_t bytes) {
+  auto& m = *sent.place->message;
+  m.bytes = std::uint64_t(bytes);
+  m.data = arena_.offset_of(array);
+  m.lent = true;
+  bytes_under_way_ += bytes;
+  publish(sent, bytes);
 }
 
 std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
   auto& m = *sent.place->message;
   m.bytes = std::uint64_t(bytes);
+  m.lent = false;
   ASTERISM_REQUIRE(m.bytes <= value_mask, memory, "a message of {} bytes is too long for shared memory.", bytes);
   bytes_under_way_ += bytes;
   if (bytes <= Message::small_size) {

@@ -1,6 +1,6 @@
 // Messages from one process to another through the sender's arena, in order, without MPI and without limit.
 //
-// The protocol is that of protocol.hpp. A message of up to 32 bytes is one cache line that moves once; a longer one lies in
+// The protocol is that of protocol.hpp. A message of up to 24 bytes is one cache line that moves once; a longer one lies in
 // a block beside it. In a steady state a few places and blocks go round, whose memory stays in the caches.
 #pragma once
 #include <atomic>
@@ -16,14 +16,17 @@
 namespace asterism::comm::node {
 
 struct Message {
-  static constexpr std::int64_t small_size = 32;
+  static constexpr std::int64_t small_size = 24;
   alignas(64) std::atomic<std::uint64_t> ready;  ///< bytes that can be read
   std::atomic<std::uint64_t> next;               ///< offset / 64 of the next message's place
   std::uint64_t bytes;                           ///< of the whole message
   std::uint64_t data;                            ///< offset of the block they are in, 0: in `small`
-  std::byte small[small_size];
+  bool lent;                                     ///< `data` is an array of the sender, to be read where its values lie in it
+  alignas(8) std::byte small[small_size];
   alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver
 };
+
+static_assert(sizeof(Message) == 128);
 
 namespace detail {
 inline std::uint64_t load(Message const& m, Word w) {
@@ -49,6 +52,7 @@ class Outbox {
     Message* message = nullptr;
     std::uint64_t offset = 0, block = 0;
     std::int64_t capacity = 0;
+    std::uint64_t returned = 0;  ///< number + 1 of the last message that was taken back from here
   };
   struct Memory {
     using Place = Slot*;
@@ -62,15 +66,18 @@ class Outbox {
 
   /// The next message's place. Never waits. Several may be reserved before the first is published.
   Sent reserve() {
-    return protocol_.reserve([this](Slot* s) { returned(*s); });
+    return protocol_.reserve([this](Sent const& s) { returned(s); });
   }
   /// Where its data goes; publish() them afterwards.
   std::byte* room(Sent const& sent, std::int64_t bytes);
   /// The first `bytes` bytes may be read.
   void publish(Sent const& sent, std::int64_t bytes) { protocol_.publish(sent, std::uint64_t(bytes)); }
+  /// Instead of data: the receiver reads them where they lie in an array of the arena, which must stay as it is until taken().
+  void lend(Sent const& sent, std::byte const* array, std::int64_t bytes);
+  bool taken(Sent const& sent) const { return sent.place->returned > sent.number || protocol_.taken(sent); }
   /// Takes back places that the receiver is done with.
   void collect() {
-    protocol_.collect([this](Slot* s) { returned(*s); });
+    protocol_.collect([this](Sent const& s) { returned(s); });
   }
   /// Messages and bytes not known to be taken, as of the last collect().
   std::size_t under_way() const { return protocol_.under_way(); }
@@ -82,7 +89,7 @@ class Outbox {
     std::int64_t capacity = 0;
   };
   Slot* make_slot();
-  void returned(Slot& slot);
+  void returned(Sent const& sent);
   Arena& arena_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Block> blocks_;  // free ones; the one that came back last is used first, it is in the cache

@@ -27,7 +27,16 @@ class Node {
   std::shared_ptr<Mapping const> const& mapping(int index);
   Patience patience() const;
 
-  int operations_under_way = 0;
+  /// An operation that has begun and not ended.
+  class UnderWay {
+   public:
+    /// Takes what others have lent to it, so that they need not wait for its end.
+    virtual void accept_lent() = 0;
+
+   protected:
+    ~UnderWay() = default;
+  };
+  std::vector<UnderWay*> under_way;
 
  private:
   Node() = default;

@@ -46,7 +46,7 @@ class SendProtocol {
   /// Place of the next message.
   Place tail() const { return tail_; }
 
-  /// The next message's place. Several may be reserved before the first is published. returned(place): as collect().
+  /// The next message's place. Several may be reserved before the first is published. returned(sent): as collect().
   template <class F>
   Sent reserve(F const& returned) {
     if (spare_.empty()) collect(returned);
@@ -58,7 +58,7 @@ class SendProtocol {
     return sent;
   }
   void publish(Sent const& sent, std::uint64_t value) { memory_.store(sent.place, Word::ready, numbered(sent.number, value)); }
-  /// Takes back places that the receiver is done with: returned(place) for each.
+  /// Takes back places that the receiver is done with: returned(sent) for each.
   template <class F>
   void collect(F const& returned) {
     // mostly the oldest are taken first; a receiver that takes them in another order is served too
@@ -66,15 +66,17 @@ class SendProtocol {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < looked; ++i) {
       auto const sent = under_way_[i];
-      if (memory_.load(sent.place, Word::taken) == numbered(sent.number, 0)) {
+      if (taken(sent)) {
         spare_.push_back(sent.place);
-        returned(sent.place);
+        returned(sent);
       } else {
         under_way_[kept++] = sent;
       }
     }
     under_way_.erase(under_way_.begin() + std::ptrdiff_t(kept), under_way_.begin() + std::ptrdiff_t(looked));
   }
+  /// Whether the receiver is done with a message whose place was not taken back yet.
+  bool taken(Sent const& sent) const { return memory_.load(sent.place, Word::taken) == numbered(sent.number, 0); }
   /// Messages reserved and not known to be taken.
   std::size_t under_way() const { return under_way_.size(); }
 

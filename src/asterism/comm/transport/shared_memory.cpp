@@ -1,6 +1,11 @@
-// Between ranks of one machine: the sender gathers straight into memory that both map, the receiver puts it from there
-// where it belongs. No MPI call in a steady state. Long messages are published in pieces, so that both copy at once.
+// Between ranks of one machine, without an MPI call in a steady state.
+//
+// The sender gathers straight into memory that both map, the receiver puts it from there where it belongs. Long messages are
+// published in pieces, so that both copy at once. An array that itself lies in shared memory is lent instead when it is
+// broadcast: the receiver reads it in place, one pass, and the sender's end waits for that.
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/node/node.hpp"
@@ -10,90 +15,169 @@ namespace asterism::comm {
 namespace {
 
 constexpr std::int64_t piece_bytes = 4 << 10;  // measured: 2-8 KiB are best from 16 KiB to 1 MiB
+constexpr std::int64_t lend_from = 4 << 10;    // below, a copy costs less than the sender's wait
+// Shorter rows are packed: a neighbour would read lines in which this rank writes its ghost points.
+constexpr std::int64_t lend_row = 512;
 // A sender that is this far ahead of a receiver waits in close(). Operations that have not ended are never waited for.
 constexpr std::size_t far_ahead = 64;
 constexpr std::int64_t far_ahead_bytes = 64 << 20;
 
-class SharedMemory final : public Transport {
+class SharedMemory final : public Transport, public node::Node::UnderWay {
  public:
   void open(Traffic const& t) override {
     traffic_ = t;
     auto& node = *t.comm->node();
-    ++node.operations_under_way;
-    places_.clear();
+    node.under_way.push_back(this);
+    sent_.clear();
     for (auto const& s : *t.out)
-      if (s.way == Way::shared_memory) places_.push_back(node.to(s.node_index).reserve());
-    numbers_.clear();
+      if (s.way == Way::shared_memory) sent_.push_back({node.to(s.node_index).reserve(), false});
+    expected_.clear();
     for (auto const& s : *t.in)
-      if (s.way == Way::shared_memory) numbers_.push_back(node.from(s.node_index).expect());
+      if (s.way == Way::shared_memory) expected_.push_back({&s, node.from(s.node_index).expect()});
     next_ = 0;
   }
 
   void send(std::byte const* source) override {
     auto const& t = traffic_;
-    auto place = places_.begin();
+    bool const can_lend = t.roots && node::Arena::mine()->contains(source);
+    auto next = sent_.begin();
     for (auto const& s : *t.out) {
       if (s.way != Way::shared_memory) continue;
       auto& out = t.comm->node()->to(s.node_index);
-      auto const& p = *place++;
+      auto& sent = *next++;
       auto const count = s.at.count(), bytes = count * t.unit;
-      auto* const data = out.room(p, bytes);
+      profile::count_message(1, double(bytes));
+      sent.lent = can_lend && bytes >= lend_from && s.at.row_length() * t.unit >= lend_row;
+      if (sent.lent) {
+        out.lend(sent.message, source, bytes);
+        continue;
+      }
+      auto* const data = out.room(sent.message, bytes);
       auto const step = bytes <= 2 * piece_bytes ? count : std::max<std::int64_t>(1, piece_bytes / t.unit);
       for (std::int64_t first = 0;;) {
         auto const n = std::min(step, count - first);
         s.at.pack(source, data + first * t.unit, t.unit, first, n);
         first += n;
-        out.publish(p, first * t.unit);
+        out.publish(sent.message, first * t.unit);
         if (first >= count) break;
       }
-      profile::count_message(1, double(bytes));
     }
   }
 
   void receive(Side const& side, Taker& taker) override {
     auto const& t = traffic_;
+    auto const& e = expected_[next_++];  // sides are received in their order
+    auto const count = side.at.count();
+    if (auto const copy = copies_.empty() ? copies_.end() : copies_.find({side.rank, e.number}); copy != copies_.end()) {
+      taker.take(side, 0, count, copy->second.data());
+      copies_.erase(copy);
+      return;
+    }
     auto& in = t.comm->node()->from(side.node_index);
-    auto const number = numbers_[next_++];  // sides are received in their order
     auto wait = t.comm->node()->patience();
     node::Message* m;
-    while (!(m = in.find(number))) wait();
-    auto const count = side.at.count();
+    while (!(m = in.find(e.number))) wait();
     ASTERISM_REQUIRE(std::int64_t(m->bytes) == count * t.unit, comm,
                      "rank {} sent {} bytes where {} were expected: the ranks called operations of different items, or in different order.",
                      side.rank, m->bytes, count * t.unit);
     auto const* const data = in.data(*m);
-    for (std::int64_t first = 0; first < count && t.unit > 0;) {
-      auto const there = in.ready(*m) / t.unit;
-      if (there == first) {
-        wait();
-        continue;
+    if (m->lent) {
+      read_lent(side, data, taker);
+    } else {
+      for (std::int64_t first = 0; first < count && t.unit > 0;) {
+        auto const there = in.ready(*m) / t.unit;
+        if (there == first) {
+          wait();
+          continue;
+        }
+        taker.take(side, first, there - first, data + first * t.unit);
+        first = there;
       }
-      taker.take(side, first, there - first, data + first * t.unit);
-      first = there;
     }
-    in.take(number);
+    in.take(e.number);
   }
 
   void close() override {
     auto& node = *traffic_.comm->node();
-    auto const own = std::size_t(--node.operations_under_way);
+    if (node.under_way.back() == this) node.under_way.pop_back();
+    else std::erase(node.under_way, static_cast<node::Node::UnderWay*>(this));
+    auto const own = node.under_way.size();
+    auto next = sent_.begin();
     for (auto const& s : *traffic_.out) {
       if (s.way != Way::shared_memory) continue;
       auto& out = node.to(s.node_index);
+      auto const& sent = *next++;
       auto const ahead = [&] {
         return out.under_way() > own + far_ahead || (out.bytes_under_way() > far_ahead_bytes && out.under_way() > own + 2);
       };
-      if (!ahead()) continue;
       auto wait = node.patience();
+      if (sent.lent)
+        for (int waited = 1; !out.taken(sent.message); ++waited) {
+          // the receiver may be at the end of another operation, and wait there for this rank in the same way
+          if (waited % 1024 == 0)
+            for (auto* const other : node.under_way) other->accept_lent();
+          wait();
+        }
+      if (!ahead()) continue;
       for (out.collect(); ahead(); out.collect()) wait();
     }
   }
 
+  void accept_lent() override {
+    auto const& t = traffic_;
+    for (auto i = next_; i < expected_.size(); ++i) {
+      auto const& e = expected_[i];
+      auto& in = t.comm->node()->from(e.side->node_index);
+      auto const key = std::pair(e.side->rank, e.number);
+      auto const* const m = copies_.contains(key) ? nullptr : in.find(e.number);
+      if (!m || !m->lent || std::int64_t(m->bytes) != e.side->at.count() * t.unit) continue;
+      auto& copy = copies_[key];
+      copy.resize(std::size_t(m->bytes));
+      roots_of(*e.side).at.pack(in.data(*m), copy.data(), t.unit);
+      in.take(e.number);
+    }
+  }
+
  private:
+  struct Sent {
+    node::Outbox::Sent message;
+    bool lent;
+  };
+  struct Expected {
+    Side const* side;
+    std::uint64_t number;
+  };
+  Side const& roots_of(Side const& side) const { return (*traffic_.roots)[std::size_t(&side - traffic_.in->data())]; }
+
+  void read_lent(Side const& side, std::byte const* array, Taker& taker) {
+    auto const& t = traffic_;
+    auto const& roots = roots_of(side).at;
+    auto const count = side.at.count();
+    if (roots.contiguous()) {
+      taker.take(side, 0, count, array + roots.first() * t.unit);
+    } else if (t.in_place && side.at.contiguous()) {
+      roots.pack(array, t.target + side.at.first() * t.unit, t.unit);
+    } else {  // through a buffer of the first cache
+      alignas(64) std::array<std::byte, piece_bytes> buffer;
+      auto const step = std::int64_t(buffer.size()) / t.unit;
+      if (step == 0) {
+        std::vector<std::byte> all(static_cast<std::size_t>(count * t.unit));
+        roots.pack(array, all.data(), t.unit);
+        return taker.take(side, 0, count, all.data());
+      }
+      for (std::int64_t first = 0; first < count; first += step) {
+        auto const n = std::min(step, count - first);
+        roots.pack(array, buffer.data(), t.unit, first, n);
+        taker.take(side, first, n, buffer.data());
+      }
+    }
+  }
+
   Traffic traffic_;
-  std::vector<node::Outbox::Sent> places_;
-  std::vector<std::uint64_t> numbers_;
+  std::vector<Sent> sent_;
+  std::vector<Expected> expected_;
   std::size_t next_ = 0;
+  std::map<std::pair<int, std::uint64_t>, std::vector<std::byte>> copies_;  // of what was lent and had to be taken before its time
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ struct Traffic {
   std::int64_t unit = 0;  ///< bytes of the items of one edge
   bool in_place = false;  ///< a contiguous side may be received where it belongs
   int tag = 0;            ///< for MPI
+  /// For broadcasts: where the values of `in` lie with their senders, so that they can be read there.
+  std::vector<Side> const* roots = nullptr;
 };
 
 /// Takes what has arrived from one side: its items first ... first + count - 1.
