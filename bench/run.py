@@ -205,7 +205,7 @@ def forest(rounds: int) -> dict:
     peer = petsc("petsc_sf.c")
     launcher = shutil.which("mpiexec.openmpi")
     out: dict = {"bench": "forest", "ranks": 2}
-    for name in ("pingpong", "sfsetup"):
+    for name in ("pingpong", "sfsetup", "halo"):
         done = subprocess.run(
             [
                 *mpiexec(2),
@@ -369,6 +369,11 @@ def show(r: dict) -> None:
                 if row["bytes"] in theirs:
                     line += f" ({statistics.median(row[k]) / statistics.median(theirs[row['bytes']][k]['setup']):.2f} of PETSc)"
             print(line)
+        for row in r["halo"]:
+            times = ", ".join(f"{k} {1e6 * statistics.median(v):.1f} us" for k, v in row.items() if isinstance(v, list))
+            print(
+                f"halo {row['case']}{times}; raw MPI's best takes {row['raw_over_best']:.2f} times as long as our best"
+            )
     elif r["bench"] == "profiling":
         for n, c in r["cases"].items():
             print(f"profiling on / off, {n}^3: {c['ratio']:.4f}")

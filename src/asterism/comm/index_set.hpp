@@ -15,7 +15,11 @@ class IndexSet {
  public:
   enum class Kind : std::uint8_t { contiguous, strided, list };
   IndexSet() = default;
-  explicit IndexSet(std::vector<std::int64_t> positions);
+  explicit IndexSet(std::vector<std::int64_t> const& p)
+      : IndexSet(of(std::int64_t(p.size()), [&](std::int64_t i) { return p[std::size_t(i)]; })) {}
+  /// The positions f(0) ... f(n - 1), which are not negative.
+  template <class F>
+  static IndexSet of(std::int64_t n, F const& f);
   static IndexSet range(std::int64_t first, std::int64_t count) {
     IndexSet s;
     s.first_ = first;
@@ -31,7 +35,17 @@ class IndexSet {
     switch (kind_) {
       case Kind::contiguous: return first_ + i;
       case Kind::strided: return first_ + X_ * Y_ * (i / (dx_ * dy_)) + X_ * (i / dx_ % dy_) + i % dx_;
-      default: return list_[std::size_t(i)];
+      default: return wide_.empty() ? narrow_[std::size_t(i)] : wide_[std::size_t(i)];
+    }
+  }
+  /// f(position) for all of them, in order.
+  template <class F>
+  void each(F const& f) const {
+    if (kind_ == Kind::list) {
+      for (auto const p : narrow_) f(std::int64_t(p));
+      for (auto const p : wide_) f(p);
+    } else {
+      for (std::int64_t i = 0; i < count_; ++i) f((*this)[i]);
     }
   }
   /// Neighbouring positions that follow each other: all, a row's, or 1.
@@ -43,7 +57,7 @@ class IndexSet {
   /// To bytes, appended, and back: a regular set takes 64 bytes whatever its size.
   void write(std::vector<std::byte>& out) const;
   static IndexSet read(std::vector<std::byte> const& bytes);
-  std::size_t memory_bytes() const { return list_.capacity() * sizeof(std::int64_t); }
+  std::size_t memory_bytes() const { return narrow_.capacity() * sizeof(std::int32_t) + wide_.capacity() * sizeof(std::int64_t); }
   /// "contiguous", "strided 4 x 3 x 1", "list".
   std::string describe() const;
 
@@ -64,11 +78,75 @@ class IndexSet {
   void blocks(std::int64_t first, std::int64_t n, F const& f) const;
   template <bool Pack>
   void move(std::byte* dense, std::byte* spread, std::int64_t unit, std::int64_t first, std::int64_t n) const;
-  bool find_strides(std::vector<std::int64_t> const& positions);
+  template <class F>
+  bool find_strides(F const& f);
   Kind kind_ = Kind::contiguous;
   std::int64_t first_ = 0, count_ = 0;
   std::int64_t dx_ = 0, dy_ = 0, dz_ = 0, X_ = 0, Y_ = 0;
-  std::vector<std::int64_t> list_;
+  // a list, in the shorter type that holds it
+  std::vector<std::int32_t> narrow_;
+  std::vector<std::int64_t> wide_;
 };
+
+template <class F>
+IndexSet IndexSet::of(std::int64_t n, F const& f) {
+  IndexSet s;
+  s.count_ = n;
+  if (n == 0) return s;
+  s.first_ = f(0);
+  std::int64_t run = 1;
+  while (run < n && f(run) == s.first_ + run) ++run;
+  if (run == n) return s;
+  if (s.find_strides(f)) {
+    s.kind_ = Kind::strided;
+    return s;
+  }
+  s.kind_ = Kind::list;
+  std::int64_t bits = 0;
+  for (std::int64_t i = 0; i < n; ++i) bits |= f(i);
+  if (bits <= INT32_MAX) {
+    s.narrow_.resize(std::size_t(n));
+    for (std::int64_t i = 0; i < n; ++i) s.narrow_[std::size_t(i)] = std::int32_t(f(i));
+  } else {
+    s.wide_.resize(std::size_t(n));
+    for (std::int64_t i = 0; i < n; ++i) s.wide_[std::size_t(i)] = f(i);
+  }
+  return s;
+}
+
+/// The only candidate follows from the first positions; then all are compared.
+template <class F>
+bool IndexSet::find_strides(F const& f) {
+  dx_ = 1;
+  while (dx_ < count_ && f(dx_) == first_ + dx_) ++dx_;
+  if (count_ % dx_) return false;
+  X_ = f(dx_) - first_;
+  if (X_ <= 0) return false;
+  std::int64_t const rows = count_ / dx_, step = dx_, apart = X_;
+  std::int64_t row = 1;
+  for (std::int64_t before = first_; row < rows; ++row) {
+    std::int64_t const at = f(row * step);
+    if (at - before != apart) break;
+    before = at;
+  }
+  dy_ = row;
+  if (rows % dy_) return false;
+  dz_ = rows / dy_;
+  Y_ = dy_;
+  if (dz_ > 1) {
+    std::int64_t const plane = f(dy_ * dx_) - first_;
+    if (plane <= 0 || plane % X_) return false;
+    Y_ = plane / X_;
+    std::int64_t last;
+    if (__builtin_mul_overflow(X_, Y_, &last) || __builtin_mul_overflow(last, dz_, &last)) return false;
+  }
+  if (dx_ == 1 && dz_ == 1) return true;  // every one was compared
+  std::int64_t const dx = dx_, dy = dy_, dz = dz_, X = X_, XY = X_ * Y_, first = first_;
+  for (std::int64_t k = 0, i = 0; k < dz; ++k)
+    for (std::int64_t j = 0; j < dy; ++j)
+      for (std::int64_t l = 0; l < dx; ++l, ++i)
+        if (f(i) != first + XY * k + X * j + l) return false;
+  return true;
+}
 
 }  // namespace asterism::comm

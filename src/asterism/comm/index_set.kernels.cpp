@@ -45,71 +45,22 @@ bool with_item(i64 unit, F const& f) {
 
 }  // namespace
 
-IndexSet::IndexSet(std::vector<i64> positions) : count_(i64(positions.size())) {
-  first_ = count_ ? positions[0] : 0;
-  i64 run = 1;
-  while (run < count_ && positions[std::size_t(run)] == first_ + run) ++run;
-  if (run >= count_) return;
-  if (find_strides(positions)) {
-    kind_ = Kind::strided;
-    return;
-  }
-  kind_ = Kind::list;
-  list_ = std::move(positions);
-  list_.shrink_to_fit();
-}
-
-/// The only candidate follows from the first positions; then all are compared.
-bool IndexSet::find_strides(std::vector<i64> const& p) {
-  auto const at = [&](i64 i) { return p[std::size_t(i)]; };
-  dx_ = 1;
-  while (dx_ < count_ && at(dx_) == first_ + dx_) ++dx_;
-  if (count_ % dx_) return false;
-  X_ = at(dx_) - first_;
-  if (X_ <= 0) return false;
-  i64 const rows = count_ / dx_;
-  dy_ = 1;
-  while (dy_ < rows && at(dy_ * dx_) - first_ == X_ * dy_) ++dy_;
-  if (rows % dy_) return false;
-  dz_ = rows / dy_;
-  Y_ = dy_;
-  if (dz_ > 1) {
-    i64 const plane = at(dy_ * dx_) - first_;
-    if (plane <= 0 || plane % X_) return false;
-    Y_ = plane / X_;
-    i64 last;
-    if (__builtin_mul_overflow(X_, Y_, &last) || __builtin_mul_overflow(last, dz_, &last)) return false;
-  }
-  for (i64 k = 0, i = 0; k < dz_; ++k)
-    for (i64 j = 0; j < dy_; ++j)
-      for (i64 l = 0; l < dx_; ++l, ++i)
-        if (at(i) != first_ + X_ * Y_ * k + X_ * j + l) return false;
-  return true;
-}
-
 i64 IndexSet::largest() const {
   if (count_ == 0) return -1;
   if (kind_ != Kind::list) return (*this)[count_ - 1];  // strides are positive
-  return *std::max_element(list_.begin(), list_.end());
+  return wide_.empty() ? *std::max_element(narrow_.begin(), narrow_.end()) : *std::max_element(wide_.begin(), wide_.end());
 }
 
 void IndexSet::write(std::vector<std::byte>& out) const {
-  bool const narrow = largest() <= INT32_MAX;
-  i64 const head[8] = {i64(kind_) | i64(narrow) << 8, first_, count_, dx_, dy_, dz_, X_, Y_};
-  auto at = out.size();
-  out.resize(at + sizeof head + list_.size() * (narrow ? 4 : 8));
-  std::memcpy(out.data() + at, head, sizeof head);
-  at += sizeof head;
-  if (narrow) {
-    auto* to = out.data() + at;
-    for (auto const p : list_) {
-      auto const small = std::int32_t(p);
-      std::memcpy(to, &small, 4);
-      to += 4;
-    }
-  } else {
-    std::memcpy(out.data() + at, list_.data(), list_.size() * 8);
-  }
+  i64 const head[8] = {i64(kind_) | i64(wide_.empty()) << 8, first_, count_, dx_, dy_, dz_, X_, Y_};
+  auto const put = [&](void const* from, std::size_t bytes) {
+    auto const* const b = static_cast<std::byte const*>(from);
+    out.insert(out.end(), b, b + bytes);
+  };
+  out.reserve(out.size() + sizeof head + narrow_.size() * 4 + wide_.size() * 8 + 8);
+  put(head, sizeof head);
+  put(narrow_.data(), narrow_.size() * 4);
+  put(wide_.data(), wide_.size() * 8);
 }
 
 IndexSet IndexSet::read(std::vector<std::byte> const& bytes) {
@@ -120,17 +71,16 @@ IndexSet IndexSet::read(std::vector<std::byte> const& bytes) {
   s.kind_ = Kind(head[0] & 255);
   s.first_ = head[1], s.count_ = head[2], s.dx_ = head[3], s.dy_ = head[4], s.dz_ = head[5], s.X_ = head[6], s.Y_ = head[7];
   if (s.kind_ != Kind::list) return s;
-  s.list_.resize(std::size_t(s.count_));
-  auto const* from = bytes.data() + sizeof head;
-  if (head[0] >> 8) {
-    for (auto& p : s.list_) {
-      std::int32_t small;
-      std::memcpy(&small, from, 4);
-      p = small;
-      from += 4;
-    }
+  auto const* const from = bytes.data() + sizeof head;
+  auto const n = std::size_t(s.count_);
+  bool const narrow = head[0] >> 8;
+  ASTERISM_ASSERT(bytes.size() >= sizeof head + n * (narrow ? 4 : 8));
+  if (narrow) {
+    s.narrow_.resize(n);
+    std::memcpy(s.narrow_.data(), from, n * 4);
   } else {
-    std::memcpy(s.list_.data(), from, s.list_.size() * 8);
+    s.wide_.resize(n);
+    std::memcpy(s.wide_.data(), from, n * 8);
   }
   return s;
 }
@@ -182,8 +132,11 @@ void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit, i64 first, i6
     auto* d = reinterpret_cast<Item*>(dense);
     auto* const s = reinterpret_cast<Item*>(spread);
     if (kind_ == Kind::list) {
-      auto const* const at = list_.data() + first;
-      for (i64 i = 0; i < n; ++i) move_one<W>(d + i, s + at[i]);
+      auto const with_list = [&](auto const* at) {
+        for (i64 i = 0; i < n; ++i) move_one<W>(d + i, s + at[i]);
+      };
+      if (wide_.empty()) with_list(narrow_.data() + first);
+      else with_list(wide_.data() + first);
     } else {
       blocks(first, n, [&d, s, X = X_](i64 position, i64 length, i64 rows) {
         auto const with_length = [&](auto of) {
@@ -218,17 +171,19 @@ void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 un
   auto const* b = static_cast<std::byte const*>(buffer);
   auto* d = static_cast<std::byte*>(data);
   if (kind_ == Kind::contiguous) return op(d + (first_ + first) * unit, b, nullptr, n);
-  if (kind_ == Kind::list) return op(data, buffer, list_.data() + first, n);
-  if (dx_ >= 16) {
+  if (!wide_.empty()) return op(data, buffer, wide_.data() + first, n);
+  if (kind_ == Kind::strided && dx_ >= 16) {
     blocks(first, n, [&](i64 position, i64 length, i64 rows) {
       for (i64 r = 0; r < rows; ++r, b += length * unit) op(d + (position + r * X_) * unit, b, nullptr, length);
     });
     return;
   }
-  i64 block[256];
+  i64 block[1024];
   for (i64 done = 0; done < n;) {
-    i64 const m = std::min<i64>(256, n - done);
-    for (i64 i = 0; i < m; ++i) block[i] = (*this)[first + done + i];
+    i64 const m = std::min<i64>(1024, n - done);
+    if (kind_ == Kind::list) std::copy_n(narrow_.data() + first + done, m, block);
+    else
+      for (i64 i = 0; i < m; ++i) block[i] = (*this)[first + done + i];
     op(data, b + done * unit, block, m);
     done += m;
   }

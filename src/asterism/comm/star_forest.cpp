@@ -95,7 +95,7 @@ struct StarForest::Impl {
   void end_fetch(Flight::State& state);
 };
 
-StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
+StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> const& leaves,
                        std::vector<RemoteRoot> const& remote, std::int64_t leaf_space, TransportChoice transport)
     : impl_(std::make_shared<Impl>()) {
   auto const n = std::int64_t(remote.size());
@@ -103,27 +103,32 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
   auto const* const given = leaves ? leaves->data() : nullptr;
   auto const local = [given](std::size_t e) { return given ? given[e] : std::int64_t(e); };
   // one pass for everything that is asked below; which edge is wrong is only looked for when one is
-  std::int64_t leaf_low = 0, leaf_high = -1, rank_low = 0, rank_high = 0, offset_low = 0;
-  bool sorted = true, repeats = false;
-  for (std::size_t e = 0; e < std::min(listed_leaves, remote.size()); ++e) {
-    auto const leaf = local(e);
-    auto const [rank, offset] = remote[e];
-    leaf_low = std::min(leaf_low, leaf);
-    leaf_high = std::max(leaf_high, leaf);
-    rank_low = std::min(rank_low, rank);
-    rank_high = std::max(rank_high, rank);
-    offset_low = std::min(offset_low, offset);
-    if (e == 0) continue;
-    bool const same = remote[e - 1].rank == rank;
-    sorted = sorted & ((remote[e - 1].rank < rank) | (same & (local(e - 1) <= leaf)));
-    repeats = repeats | (same & (local(e - 1) == leaf));
-  }
-  if (leaf_space < 0) leaf_space = leaf_high + 1;
   int const ranks = comm.size();
+  std::int64_t leaf_high = -1, signs = 0;
+  bool sorted = true, repeats = false, ranks_fit = true;
+  auto const look = [&](auto const& leaf_of) {
+    std::int64_t high = -1, bits = 0, rank_before = -1, leaf_before = -1;
+    unsigned ordered = 1, again = 0, fit = 1;
+    for (std::size_t e = 0; e < std::min(listed_leaves, remote.size()); ++e) {
+      auto const leaf = leaf_of(e);
+      auto const [rank, offset] = remote[e];
+      high = leaf > high ? leaf : high;
+      bits |= leaf | offset;
+      fit &= unsigned(std::uint64_t(rank) < std::uint64_t(ranks));
+      unsigned const same = rank == rank_before;
+      ordered &= unsigned(rank > rank_before) | (same & unsigned(leaf >= leaf_before));
+      again |= same & unsigned(leaf == leaf_before);
+      rank_before = rank, leaf_before = leaf;
+    }
+    leaf_high = high, signs = bits, sorted = ordered, repeats = again, ranks_fit = fit;
+  };
+  if (given) look([given](std::size_t e) { return given[e]; });
+  else look([](std::size_t e) { return std::int64_t(e); });
+  if (leaf_space < 0) leaf_space = leaf_high + 1;
   agree(comm, [&] {
     ASTERISM_REQUIRE(roots >= 0, shape, "StarForest: nroots is {}.", roots);
     ASTERISM_REQUIRE(listed_leaves == remote.size(), shape, "StarForest: {} leaf positions but {} remote roots.", listed_leaves, n);
-    if (leaf_low >= 0 && leaf_high < leaf_space && rank_low >= 0 && rank_high < ranks && offset_low >= 0) return;
+    if (signs >= 0 && leaf_high < leaf_space && ranks_fit) return;
     for (std::size_t e = 0; e < remote.size(); ++e) {
       ASTERISM_REQUIRE(local(e) >= 0 && local(e) < leaf_space, value, "StarForest: edge {} has leaf {} outside the leaf space [0, {}).", e,
                        local(e), leaf_space);
@@ -157,16 +162,9 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     int const rank = int(remote[edge(i)].rank);
     auto end = i;
     while (end < n && remote[edge(end)].rank == rank) ++end;
-    std::vector<std::int64_t> positions(static_cast<std::size_t>(end - i));
-    for (auto l = i; l < end; ++l) positions[std::size_t(l - i)] = remote[edge(l)].offset;
-    IndexSet there(std::move(positions));
-    if (given || !sorted) {
-      std::vector<std::int64_t> mine(static_cast<std::size_t>(end - i));
-      for (auto l = i; l < end; ++l) mine[std::size_t(l - i)] = local(edge(l));
-      impl_->leaf_sides.push_back({rank, IndexSet(std::move(mine))});
-    } else {
-      impl_->leaf_sides.push_back({rank, IndexSet::range(i, end - i)});
-    }
+    auto there = IndexSet::of(end - i, [&](std::int64_t l) { return remote[edge(i + l)].offset; });
+    if (given || !sorted) impl_->leaf_sides.push_back({rank, IndexSet::of(end - i, [&](std::int64_t l) { return local(edge(i + l)); })});
+    else impl_->leaf_sides.push_back({rank, IndexSet::range(i, end - i)});
     i = end;
     Parcel p{rank, {}};
     there.write(p.data);
@@ -197,13 +195,14 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
   });
   auto const& sides = impl_->root_sides;
   if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
-    std::vector<bool> taken(static_cast<std::size_t>(roots), false);
+    std::vector<std::uint8_t> taken(static_cast<std::size_t>(roots), 0);
+    std::uint8_t twice = 0;
     for (auto const& s : sides)
-      for (std::int64_t e = 0; e < s.at.count(); ++e) {
-        auto const o = std::size_t(s.at[e]);
-        impl_->shared_roots = impl_->shared_roots || taken[o];
-        taken[o] = true;
-      }
+      s.at.each([&](std::int64_t o) {
+        twice |= taken[std::size_t(o)];
+        taken[std::size_t(o)] = 1;
+      });
+    impl_->shared_roots = twice;
   } else if (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::strided) {
     impl_->shared_roots = sides[0].at.overlaps();
   }
@@ -242,8 +241,7 @@ Graph StarForest::graph() const {
 
 std::vector<std::int64_t> StarForest::degree() const {
   std::vector<std::int64_t> out(static_cast<std::size_t>(roots()), 0);
-  for (auto const& s : impl_->root_sides)
-    for (std::int64_t e = 0; e < s.at.count(); ++e) ++out[std::size_t(s.at[e])];
+  for (auto const& s : impl_->root_sides) s.at.each([&](std::int64_t o) { ++out[std::size_t(o)]; });
   return out;
 }
 
@@ -269,7 +267,7 @@ StarForest StarForest::multi() const {
     Parcel p{s.rank, {}};
     append<std::int64_t>(p.data, places);
     parcels.push_back(std::move(p));
-    to.root_sides.push_back({s.rank, IndexSet(std::move(places))});
+    to.root_sides.push_back({s.rank, IndexSet(places)});
   }
   for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.push_back({p.rank, IndexSet(items_of<std::int64_t>(p.data))});
   to.choice = impl_->choice;

@@ -36,7 +36,7 @@ class StarForest {
   /// roots: size of my root space. leaves: my leaf positions (empty optional: 0, 1, 2, ...).
   /// remote: the root of each leaf. leaf_space: size of the leaf space (default: largest leaf + 1).
   /// Collective. Bad input is an error on all ranks.
-  StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> leaves,
+  StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> const& leaves,
              std::vector<RemoteRoot> const& remote, std::int64_t leaf_space = -1, TransportChoice transport = default_transport());
   /// Leaves 0..n attached to the given global indices of a layout.
   static StarForest from_layout(Layout const& layout, std::span<std::int64_t const> global);
