@@ -19,9 +19,11 @@ inline void finish(T s, i64 row, i64 k, i64 j, T const* x, T* y, T const* b, T c
   else y[at] -= w[row] * s;
 }
 
+/// Not inlined: the loops for one column lose a tenth when this shares their registers.
 /// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes.
 template <Epilogue E, class T, class Row, class Source>
-void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, i64 k, T const* x, T* y, T const* b, T const* w) {
+[[gnu::noinline]] void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, i64 k, T const* x, T* y,
+                                     T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t l = 0; l < W; ++l)
     for (i64 j = 0; j < k; ++j) {

@@ -24,10 +24,15 @@ constexpr std::int64_t far_ahead_bytes = 64 << 20;
 
 class SharedMemory final : public Transport, public node::Node::UnderWay {
  public:
+  ~SharedMemory() override {
+    if (open_) forget();  // an error ended the operation
+  }
+
   void open(Traffic const& t) override {
     traffic_ = t;
     auto& node = *t.comm->node();
     node.under_way.push_back(this);
+    open_ = true;
     sent_.clear();
     for (auto const& s : *t.out)
       if (s.way == Way::shared_memory) sent_.push_back({node.to(s.node_index).reserve(), false});
@@ -99,8 +104,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
 
   void close() override {
     auto& node = *traffic_.comm->node();
-    if (node.under_way.back() == this) node.under_way.pop_back();
-    else std::erase(node.under_way, static_cast<node::Node::UnderWay*>(this));
+    forget();
     auto const own = node.under_way.size();
     auto next = sent_.begin();
     for (auto const& s : *traffic_.out) {
@@ -147,6 +151,12 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
     Side const* side;
     std::uint64_t number;
   };
+  void forget() {
+    auto& all = traffic_.comm->node()->under_way;
+    if (all.back() == this) all.pop_back();
+    else std::erase(all, static_cast<node::Node::UnderWay*>(this));
+    open_ = false;
+  }
   Side const& roots_of(Side const& side) const { return (*traffic_.roots)[std::size_t(&side - traffic_.in->data())]; }
 
   void read_lent(Side const& side, std::byte const* array, Taker& taker) {
@@ -174,6 +184,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
   }
 
   Traffic traffic_;
+  bool open_ = false;
   std::vector<Sent> sent_;
   std::vector<Expected> expected_;
   std::size_t next_ = 0;
