@@ -259,6 +259,19 @@ def test_many_operations_under_way(on_ranks, transport, ranks):
     assert on_ranks(ranks, FLIGHTS, **TRANSPORTS[transport]).count("done") == ranks
 
 
+def test_memory_is_of_the_order_of_the_own_edges(on_ranks):
+    script = """
+n = 20_000 if rank == 0 else 3
+order = np.random.default_rng(rank).permutation(20_000)[:n]
+sf = am.StarForest(comm, 20_000 if rank == size - 1 else 0, None, np.column_stack([0 * order + size - 1, order]))
+kept = sum(p["index_bytes"] for p in sf.neighbours()); edges = sum(p["edges"] for p in sf.neighbours())
+want = {0: 0, size - 1: 4 * (20_000 + 3 * (size - 1))}.get(rank, 0)      # leaves are 0, 1, 2, ...: only roots need a list
+assert kept <= want and edges == {0: n, size - 1: 20_000 + 9 + 3}.get(rank, n), (rank, kept, edges)
+print("done", flush=True)
+"""
+    assert on_ranks(4, script).count("done") == 4
+
+
 def test_the_transport_is_chosen_and_told(on_ranks):
     script = """
 def message(f):

@@ -115,27 +115,19 @@ std::array<i64, 2> Grid::cut_with_ghosts(int d, int box) const {
   return {low, high};
 }
 
-Box Grid::owned(int rank) const {
-  auto const b = box_of(rank);
+Box Grid::box(int rank, Cut const& cut_of) const {
+  auto const at = box_of(rank);
   Box out;
   for (std::size_t d = 0; d < 3; ++d) {
-    auto const [low, high] = cut(int(d), b[d]);
+    auto const [low, high] = (this->*cut_of)(int(d), at[d]);
     out.low[d] = low;
     out.high[d] = high;
   }
   return out;
 }
 
-Box Grid::ghosted(int rank) const {
-  auto const b = box_of(rank);
-  Box out;
-  for (std::size_t d = 0; d < 3; ++d) {
-    auto const [low, high] = cut_with_ghosts(int(d), b[d]);
-    out.low[d] = low;
-    out.high[d] = high;
-  }
-  return out;
-}
+Box Grid::owned(int rank) const { return box(rank, &Grid::cut); }
+Box Grid::ghosted(int rank) const { return box(rank, &Grid::cut_with_ghosts); }
 
 std::vector<Grid::Run> Grid::runs(int d) const {
   auto const D = std::size_t(d);

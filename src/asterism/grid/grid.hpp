@@ -63,6 +63,8 @@ class Grid {
   void choose_ranks();
   std::array<std::int64_t, 2> cut(int d, int box) const;
   std::array<std::int64_t, 2> cut_with_ghosts(int d, int box) const;
+  using Cut = std::array<std::int64_t, 2> (Grid::*)(int d, int box) const;
+  Box box(int rank, Cut const& cut_of) const;
   std::array<int, 3> box_of(int rank) const { return {rank / (p_[1] * p_[2]), rank / p_[2] % p_[1], rank % p_[2]}; }
   std::vector<Run> runs(int d) const;
   template <class F>
