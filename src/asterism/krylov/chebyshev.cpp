@@ -7,7 +7,7 @@
 namespace asterism::krylov {
 namespace {
 
-OptionTable const& table() {
+OptionTable const& chebyshev_table() {
   static OptionTable const t = {
       real_option("ksp_chebyshev_max", 0, "upper end of the spectrum of M A; 0: estimated", 0),
       real_option("ksp_chebyshev_min", 0, "lower end of the spectrum of M A; 0: max / 30", 0),
@@ -99,11 +99,11 @@ double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& li
 
 MethodEntry chebyshev_entry() {
   return {[](Configuration const& c) {
-            auto r = c.reader(table());
+            auto r = c.reader(chebyshev_table());
             double const hi = r.real("ksp_chebyshev_max"), lo = r.real("ksp_chebyshev_min");
             return std::make_shared<Chebyshev>(lo, hi);
           },
-          &table(), "Chebyshev iteration; Hermitian positive definite, no inner products but the norm"};
+          &chebyshev_table(), "Chebyshev iteration; Hermitian positive definite, no inner products but the norm"};
 }
 
 }  // namespace asterism::krylov

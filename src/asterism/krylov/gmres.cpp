@@ -10,7 +10,7 @@ namespace {
 
 using Value = Scalar::Value;
 
-OptionTable const& table() {
+OptionTable const& gmres_table() {
   static OptionTable const t = {
       integer_option("ksp_gmres_restart", 30, "size of the Krylov basis before a restart", 1, 10000),
   };
@@ -134,18 +134,18 @@ class Gmres final : public Method {
 
 MethodEntry gmres_entry() {
   return {[](Configuration const& c) {
-            auto r = c.reader(table());
+            auto r = c.reader(gmres_table());
             return std::make_shared<Gmres>(r.integer("ksp_gmres_restart"), false);
           },
-          &table(), "generalised minimal residuals, restarted; any matrix"};
+          &gmres_table(), "generalised minimal residuals, restarted; any matrix"};
 }
 
 MethodEntry fgmres_entry() {
   return {[](Configuration const& c) {
-            auto r = c.reader(table());
+            auto r = c.reader(gmres_table());
             return std::make_shared<Gmres>(r.integer("ksp_gmres_restart"), true);
           },
-          &table(), "flexible gmres: the preconditioner may change in every step; twice the memory"};
+          &gmres_table(), "flexible gmres: the preconditioner may change in every step; twice the memory"};
 }
 
 }  // namespace asterism::krylov

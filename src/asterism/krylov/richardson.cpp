@@ -4,7 +4,7 @@
 namespace asterism::krylov {
 namespace {
 
-OptionTable const& table() {
+OptionTable const& richardson_table() {
   static OptionTable const t = {real_option("ksp_richardson_scale", 1, "damping of each step", 0)};
   return t;
 }
@@ -51,10 +51,10 @@ class PreconditionerOnly final : public Method {
 
 MethodEntry richardson_entry() {
   return {[](Configuration const& c) {
-            auto r = c.reader(table());
+            auto r = c.reader(richardson_table());
             return std::make_shared<Richardson>(r.real("ksp_richardson_scale"));
           },
-          &table(), "x += scale M (b - A x): the preconditioner as a solver"};
+          &richardson_table(), "x += scale M (b - A x): the preconditioner as a solver"};
 }
 
 MethodEntry preonly_entry() {

@@ -9,7 +9,7 @@
 namespace asterism::precond {
 namespace {
 
-OptionTable const& table() {
+OptionTable const& ilu_table() {
   static OptionTable const t = {
       choice_option("pc_factor_shift_type", "none", {"none", "nonzero", "positive_definite"},
                     "what is done about a pivot that is (nearly) zero, or not positive"),
@@ -150,12 +150,12 @@ class Ilu final : public Preconditioner {
 
 PreconditionerEntry ilu_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
-            auto r = nest.config.reader(table());
+            auto r = nest.config.reader(ilu_table());
             auto const shift = r.text("pc_factor_shift_type");
             auto const amount = r.real("pc_factor_shift_amount");
             return std::make_shared<Ilu>(A, shift, amount, r.real("pc_factor_zeropivot"));
           },
-          &table(), "incomplete LU without fill, each rank on its own block"};
+          &ilu_table(), "incomplete LU without fill, each rank on its own block"};
 }
 
 }  // namespace asterism::precond

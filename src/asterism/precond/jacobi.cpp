@@ -6,7 +6,7 @@
 namespace asterism::precond {
 namespace {
 
-OptionTable const& table() {
+OptionTable const& jacobi_table() {
   static OptionTable const t = {
       choice_option("pc_jacobi_type", "diagonal", {"diagonal", "rowl1", "rowmax"},
                     "what divides: the diagonal, the sum or the largest of the absolute values of the row"),
@@ -78,10 +78,10 @@ class None final : public Preconditioner {
 
 PreconditionerEntry jacobi_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
-            auto r = nest.config.reader(table());
+            auto r = nest.config.reader(jacobi_table());
             return std::make_shared<Jacobi>(A, r.text("pc_jacobi_type"));
           },
-          &table(), "division by the diagonal"};
+          &jacobi_table(), "division by the diagonal"};
 }
 
 PreconditionerEntry none_entry() {

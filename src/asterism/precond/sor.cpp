@@ -5,7 +5,7 @@
 namespace asterism::precond {
 namespace {
 
-OptionTable const& table() {
+OptionTable const& sor_table() {
   static OptionTable const t = {
       real_option("pc_sor_omega", 1, "relaxation factor", 1e-6, 2 - 1e-6),
       integer_option("pc_sor_its", 1, "sweeps", 1, 1000),
@@ -83,12 +83,12 @@ class Sor final : public Preconditioner {
 
 PreconditionerEntry sor_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
-            auto r = nest.config.reader(table());
+            auto r = nest.config.reader(sor_table());
             auto const omega = r.real("pc_sor_omega");
             auto const its = r.integer("pc_sor_its");
             return std::make_shared<Sor>(A, omega, its, r.flag("pc_sor_symmetric"));
           },
-          &table(), "(symmetric) successive over-relaxation, each rank on its own rows"};
+          &sor_table(), "(symmetric) successive over-relaxation, each rank on its own rows"};
 }
 
 }  // namespace asterism::precond
