@@ -27,7 +27,7 @@ class Channels:
     Notes
     -----
     Making it is collective. Messages of one sender arrive in its order. Before the object goes away, everything that was
-    put must have been taken. Cost of `put`, up to 32 bytes within a machine: one cache line, no MPI call. Source: the
+    put must have been taken. Cost of `put`, up to 24 bytes within a machine: one cache line, no MPI call. Source: the
     message-driven triangular solves of Ding et al., whose one-sided puts these replace.
     """
 

@@ -10,12 +10,16 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "asterism/comm/transport/choice.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::python {
 
 namespace nb = nanobind;
 using AnyArray = nb::ndarray<nb::device::cpu, nb::c_contig>;
+
+/// The named transport, or the process's default.
+comm::TransportChoice transport_of(std::optional<std::string> const& name);
 
 void bind_comm(nb::module_& m);
 void bind_la(nb::module_& m);

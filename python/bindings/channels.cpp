@@ -17,7 +17,7 @@ void bind_channels(nb::module_& m) {
           "__init__",
           [](Channels* self, comm::Communicator const& c, std::vector<int> const& to, std::int64_t max_bytes,
              std::optional<std::string> const& transport) {
-            auto const t = transport ? comm::transport_from_name(*transport) : comm::default_transport();
+            auto const t = transport_of(transport);
             nb::gil_scoped_release gil;
             new (self) Channels(c, to, max_bytes, t);
           },

@@ -5,6 +5,10 @@
 
 namespace asterism::python {
 
+comm::TransportChoice transport_of(std::optional<std::string> const& name) {
+  return name ? comm::transport_from_name(*name) : comm::default_transport();
+}
+
 void bind_comm(nb::module_& m) {
   using comm::Communicator;
   m.def("load_mpi", &comm::load_mpi_plugin);

@@ -14,7 +14,7 @@ void bind_grid(nb::module_& m) {
           "__init__",
           [](Grid* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::int64_t width, bool whole_box,
              std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport) {
-            auto const t = transport ? comm::transport_from_name(*transport) : comm::default_transport();
+            auto const t = transport_of(transport);
             nb::gil_scoped_release gil;
             new (self) Grid(c, shape, width, whole_box ? grid::Stencil::box : grid::Stencil::star, periodic, ranks, t);
           },

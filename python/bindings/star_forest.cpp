@@ -56,7 +56,7 @@ void bind_star_forest(nb::module_& m) {
           "__init__",
           [](StarForest* self, Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote,
              std::int64_t leaf_space, std::optional<std::string> const& transport) {
-            auto const t = transport ? comm::transport_from_name(*transport) : comm::default_transport();
+            auto const t = transport_of(transport);
             auto e = edges(local, remote);
             nb::gil_scoped_release gil;
             new (self) StarForest(c, roots, std::move(e.leaves), e.remote, leaf_space, t);

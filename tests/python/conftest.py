@@ -14,6 +14,10 @@ import faulthandler; faulthandler.dump_traceback_later({limit} - 5, exit=True)
 import numpy as np, scipy.sparse as sp, asterism as am
 from mpi4py import MPI
 comm = MPI.COMM_WORLD; rank, size = comm.rank, comm.size
+def message(f):
+    try: f()
+    except am.AsterismError as e: return f"{{type(e).__name__}}: {{e}}"
+    raise AssertionError("no error")
 """
 
 

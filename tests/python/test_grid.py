@@ -90,10 +90,6 @@ text = g.view()
 assert "cut into 1 x 4 boxes" in text and "00000111112222233333" in text, text
 assert all(n["pattern"].startswith("strided") and n["index_bytes"] == 0 for n in g.forest().neighbours())
 g.picture(r"{tmp_path}/owners.png")
-def message(f):
-    try: f()
-    except am.AsterismError as e: return str(e)
-    raise AssertionError("no error")
 for call, text in [
     (lambda: am.grid.Grid((4, 0) if rank == 1 else (4, 4), comm), "rank 1: a grid needs at least one point in each direction, not 0"),
     (lambda: am.grid.Grid((4, 4), comm, ranks=(3, 1)), "the grid is cut into 3 boxes, but there are 4 ranks"),

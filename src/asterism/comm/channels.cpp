@@ -24,7 +24,8 @@ struct Source {
   int rank = 0;
   std::unique_ptr<node::Inbox> box;
   std::uint64_t next = 0;
-  std::deque<int> posted;  // by MPI: its receives in the order in which they were posted, and complete
+  std::vector<std::uint64_t> held;  // keys of arrivals that were not released
+  std::deque<int> posted;           // by MPI: its receives in the order in which they were posted, and complete
 };
 
 template <class End>
@@ -111,15 +112,18 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
     std::sort(im.targets.begin(), im.targets.end(), [](auto const& x, auto const& y) { return x.rank < y.rank; });
   });
   int by_mpi = 0;
-  for (auto const& p : exchange(comm, std::move(parcels))) {
-    auto const head = items_of<std::uint64_t>(p.data)[0];
-    Source s;
-    s.rank = p.rank;
-    if (head) s.box = std::make_unique<node::Inbox>(comm.node()->mapping(comm.node()->index_of(p.rank)), head);
-    else ++by_mpi;
-    im.sources.push_back(std::move(s));
-    im.source_ranks.push_back(p.rank);
-  }
+  auto const heads = exchange(comm, std::move(parcels));
+  agree(comm, [&] {
+    for (auto const& p : heads) {
+      auto const head = items_of<std::uint64_t>(p.data)[0];
+      Source s;
+      s.rank = p.rank;
+      if (head) s.box = std::make_unique<node::Inbox>(comm.node()->mapping(comm.node()->index_of(p.rank)), head);
+      else ++by_mpi;
+      im.sources.push_back(std::move(s));
+      im.source_ranks.push_back(p.rank);
+    }
+  });
   if (std::any_of(im.targets.begin(), im.targets.end(), [](auto const& t) { return !t.box; })) im.sends = mpi()->batch_new();
   if (by_mpi) {
     im.receives = mpi()->batch_new();
@@ -165,7 +169,9 @@ std::optional<Channels::Arrival> Channels::poll() {
     auto& s = im.sources[at];
     if (s.box) {
       auto* const m = s.box->find(s.next);
-      if (m) return Arrival{s.rank, {s.box->data(*m), std::size_t(m->bytes)}, s.next++};
+      if (!m) continue;
+      s.held.push_back(s.next++);
+      return Arrival{s.rank, {s.box->data(*m), std::size_t(m->bytes)}, s.held.back()};
     } else if (!s.posted.empty()) {
       int const receive = s.posted.front();
       int done = 0;
@@ -173,7 +179,8 @@ std::optional<Channels::Arrival> Channels::poll() {
       check_mpi(mpi()->test_at(im.receives, receive, &done, &bytes), "MPI_Test");
       if (!done) continue;
       s.posted.pop_front();
-      return Arrival{s.rank, {im.place(receive), std::size_t(bytes)}, std::uint64_t(receive)};
+      s.held.push_back(std::uint64_t(receive));
+      return Arrival{s.rank, {im.place(receive), std::size_t(bytes)}, s.held.back()};
     }
   }
   if (im.sends) im.progress_sends();
@@ -193,8 +200,8 @@ Channels::Arrival Channels::wait() {
 void Channels::release(Arrival const& a) {
   auto& im = *impl_;
   auto* const s = with_rank(im.sources, a.rank);
-  ASTERISM_REQUIRE(s && (s->box ? a.key < s->next : std::find(s->posted.begin(), s->posted.end(), int(a.key)) == s->posted.end()), value,
-                   "Channels: what is released did not arrive here, or was released before.");
+  ASTERISM_REQUIRE(s && std::erase(s->held, a.key) == 1, value,
+                   "Channels: the message of rank {} that is released did not arrive here, or was released before.", a.rank);
   if (s->box) s->box->take(a.key);
   else im.post(*s, int(a.key));
 }

@@ -26,7 +26,7 @@ class Channels {
 
   /// Ranks that may send to me, ascending.
   std::span<int const> sources() const;
-  /// Copies the data and signals. Never waits. Cost: one cache line between ranks of one machine (up to 32 bytes).
+  /// Copies the data and signals. Never waits. Cost: one cache line between ranks of one machine (up to 24 bytes).
   void put(int rank, std::span<std::byte const> data);
 
   struct Arrival {

@@ -37,16 +37,16 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
     }
     ASTERISM_REQUIRE(boxes == comm.size(), value, "the grid is cut into {} boxes, but there are {} ranks.", boxes, comm.size());
   });
-  i64 signature = width * 4 + i64(stencil) * 2 + 1;
+  std::uint64_t signature = std::uint64_t(width) * 4 + std::uint64_t(stencil) * 2 + 1;
   for (std::size_t a = 0; a < shape.size(); ++a) {
     auto const d = 3 - shape.size() + a;
     n_[d] = shape[a];
     periodic_[d] = periodic[a];
     p_[d] = ranks.empty() ? 0 : ranks[a];
-    signature = signature * 1000003 + shape[a] * 4096 + p_[d] * 2 + periodic[a];
+    signature = signature * 1000003 + std::uint64_t(shape[a]) * 4096 + std::uint64_t(p_[d]) * 2 + periodic[a];
   }
-  ASTERISM_REQUIRE(comm.same_on_all_ranks(signature & std::numeric_limits<std::int32_t>::max()), value,
-                   "the ranks describe different grids.");
+  ASTERISM_REQUIRE(comm.same_on_all_ranks(i64(signature >> 1)), value,
+                   "the ranks describe different grids; here {} x {} x {} points, ghost points {} deep.", n_[0], n_[1], n_[2], width);
   if (ranks.empty()) choose_ranks();
   layout_ = comm::Layout(comm, owned().points());
 
@@ -54,7 +54,7 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
   auto const size = mine.sizes();
   std::vector<i64> ghost_leaves, all_leaves;
   std::vector<comm::RemoteRoot> ghost_roots, all_roots;
-  each_part([&](std::array<Run, 3> const& part, int rank, bool own) {
+  each_part(stencil_, [&](std::array<Run, 3> const& part, int rank, bool own) {
     auto const theirs = owned(rank), around = ghosted(rank);
     auto const their_size = theirs.sizes(), around_size = around.sizes();
     for (i64 i = 0; i < part[0].length; ++i)
@@ -149,15 +149,15 @@ std::vector<Grid::Run> Grid::runs(int d) const {
   return out;
 }
 
-/// f(runs, owner, whether these are my own points) for every part of my local array that the stencil needs.
+/// f(runs, owner, whether these are my own points) for every part of my local array that a stencil needs.
 template <class F>
-void Grid::each_part(F const& f) const {
+void Grid::each_part(Stencil stencil, F const& f) const {
   auto const x = runs(0), y = runs(1), z = runs(2);
   for (auto const& a : x)
     for (auto const& b : y)
       for (auto const& c : z) {
         int const outside = !a.own + !b.own + !c.own;
-        if (outside > 1 && stencil_ == Stencil::star) continue;
+        if (outside > 1 && stencil == Stencil::star) continue;
         f(std::array<Run, 3>{a, b, c}, (a.box * p_[1] + b.box) * p_[2] + c.box, outside == 0);
       }
 }
@@ -165,19 +165,16 @@ void Grid::each_part(F const& f) const {
 std::vector<i64> Grid::numbers() const {
   auto const size = ghosted().sizes();
   std::vector<i64> out(std::size_t(ghosted().points()), -1);
-  auto const x = runs(0), y = runs(1), z = runs(2);
-  for (auto const& a : x)
-    for (auto const& b : y)
-      for (auto const& c : z) {
-        int const rank = (a.box * p_[1] + b.box) * p_[2] + c.box;
-        auto const theirs = owned(rank).sizes();
-        auto const first = layout_.offsets()[std::size_t(rank)];
-        for (i64 i = 0; i < a.length; ++i)
-          for (i64 j = 0; j < b.length; ++j)
-            for (i64 k = 0; k < c.length; ++k)
-              out[std::size_t(((a.at + i) * size[1] + b.at + j) * size[2] + c.at + k)] =
-                  first + ((a.theirs + i) * theirs[1] + b.theirs + j) * theirs[2] + c.theirs + k;
-      }
+  each_part(Stencil::box, [&](std::array<Run, 3> const& part, int rank, bool) {
+    auto const& [a, b, c] = part;
+    auto const theirs = owned(rank).sizes();
+    auto const first = layout_.offsets()[std::size_t(rank)];
+    for (i64 i = 0; i < a.length; ++i)
+      for (i64 j = 0; j < b.length; ++j)
+        for (i64 k = 0; k < c.length; ++k)
+          out[std::size_t(((a.at + i) * size[1] + b.at + j) * size[2] + c.at + k)] =
+              first + ((a.theirs + i) * theirs[1] + b.theirs + j) * theirs[2] + c.theirs + k;
+  });
   return out;
 }
 

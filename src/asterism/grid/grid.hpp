@@ -28,7 +28,7 @@ struct Box {
 class Grid {
  public:
   /// shape: points in each direction. periodic: for each direction. ranks: into how many boxes each direction is cut, or empty:
-  /// chosen so that the fewest points are exchanged. Collective; bad input is an error on all ranks. Cost: O(own ghost points).
+  /// chosen so that the fewest points are exchanged. Collective; bad input is an error on all ranks. Cost: O(own points).
   Grid(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::int64_t width, Stencil stencil,
        std::vector<bool> const& periodic, std::vector<int> const& ranks, comm::TransportChoice transport = comm::default_transport());
 
@@ -68,7 +68,7 @@ class Grid {
   std::array<int, 3> box_of(int rank) const { return {rank / (p_[1] * p_[2]), rank / p_[2] % p_[1], rank % p_[2]}; }
   std::vector<Run> runs(int d) const;
   template <class F>
-  void each_part(F const& f) const;
+  void each_part(Stencil stencil, F const& f) const;
 
   comm::Communicator comm_;
   int dimensions_ = 0;

@@ -138,6 +138,7 @@ TEST_P(ChannelsOver, ManyMessagesOfAllSizesKeptAndReleasedInAnyOrder) {
     }
   }
   for (auto const& a : held) channels.release(a);
+  for (auto const& a : held) EXPECT_THROW(channels.release(a), asterism::Error) << "a second time";
   EXPECT_FALSE(channels.poll());
 }
 

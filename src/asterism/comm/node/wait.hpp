@@ -6,8 +6,8 @@
 
 namespace asterism::comm::node {
 
-/// Call it each time what is waited for is not there. Spins at first; then lets others run, who may be those waited for, and
-/// lets MPI move its messages, which those waited for may wait for.
+/// Call it each time what is waited for is not there. Spins; every so many calls it lets others run, who may be those waited
+/// for, and lets MPI move its messages, which those waited for may wait for.
 class Patience {
  public:
   Patience(MpiApi const* api, MpiApi::Comm comm, bool crowded) : api_(api), comm_(comm), spins_(crowded ? 100 : 20000) {}
