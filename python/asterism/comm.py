@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core
 from .errors import AsterismError, CommError, ConvergenceError, OptionError
-from .options import apply_transport
+from .options import apply_to_communication
 
 __all__ = ["InputTypeError", "as_communicator"]
 
@@ -46,7 +46,7 @@ def _load_plugin() -> None:
     else:
         raise CommError(f"mpi4py uses {version.splitlines()[0].strip()}, but none of {', '.join(names)} is loaded.")
     _core.load_mpi(str(plugin))
-    apply_transport()
+    apply_to_communication()
     if MPI.COMM_WORLD.Get_size() > 1:
         _install_abort_hook(MPI)
 

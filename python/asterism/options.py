@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from .errors import OptionError
 
-__all__ = ["add_options", "apply_transport", "process_options", "use_argv"]
+__all__ = ["add_options", "apply_to_communication", "process_options", "use_argv"]
 
 _command_line: list[str] = []
 
@@ -20,7 +20,7 @@ _command_line: list[str] = []
 def use_argv(argv: list[str] | None = None) -> None:
     """Let the process's command line set options of everything made from now on (PETSc's habit)."""
     _command_line[:] = sys.argv[1:] if argv is None else argv
-    apply_transport()
+    apply_to_communication()
 
 
 def process_options() -> _core.Options:
@@ -34,10 +34,13 @@ def process_options() -> _core.Options:
     return o
 
 
-def apply_transport() -> None:
-    """Make ``-sf_transport`` the default of star forests made from now on."""
-    if name := process_options().get("sf_transport"):
+def apply_to_communication() -> None:
+    """Let ``-sf_transport`` and ``-sf_discovery`` rule star forests made from now on."""
+    options = process_options()
+    if name := options.get("sf_transport"):
         _core.set_default_transport(name)
+    if name := options.get("sf_discovery"):
+        _core.set_discovery(name)
 
 
 def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:

@@ -1,4 +1,5 @@
 #include "asterism/apps/forest_timing.hpp"
+#include "asterism/comm/exchange.hpp"
 #include "asterism/comm/forest_algebra.hpp"
 #include "bindings.hpp"
 
@@ -161,6 +162,7 @@ void bind_star_forest(nb::module_& m) {
           nb::gil_scoped_release gil;
           return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
+  m.def("set_discovery", [](std::string const& name) { comm::set_discovery(comm::discovery_from_name(name)); });
   m.def("set_default_transport", [](std::string const& name) { comm::set_default_transport(comm::transport_from_name(name)); });
   m.def("reduce_op", [](std::string const& name) { return int(comm::reduce_op_from_name(name)); });
   m.def("item_type_names", [] {

@@ -296,9 +296,14 @@ except am.AsterismError as e: assert "cannot reach rank" in str(e) and "Use 'aut
     assert on_ranks(3, script, ASTERISM_RANKS_PER_NODE="2").count("done") == 3
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_algebra_matches_the_reference(on_ranks, ranks):
-    assert on_ranks(ranks, ALGEBRA).count("done") == ranks
+@pytest.mark.parametrize(
+    ("ranks", "discovery"),
+    [(1, "auto"), (2, "auto"), (3, "nbx"), (3, "allreduce"), (4, "reduce_scatter"), (5, "nbx"), (5, "auto")],
+)
+def test_algebra_matches_the_reference(on_ranks, ranks, discovery):
+    # hundreds of set-ups one behind the other, with each way of finding out who sends to whom
+    out = on_ranks(ranks, ALGEBRA, ASTERISM_OPTIONS=f"-sf_discovery {discovery}")
+    assert out.count("done") == ranks
 
 
 def test_the_users_own_operations(on_ranks):

@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 4;
+inline constexpr int mpi_api_version = 5;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -32,6 +32,8 @@ struct MpiApi {
   int (*progress)(Comm);
   int (*barrier)(Comm);
   int (*allreduce)(Comm, void const* in, void* out, std::int64_t count, Type, Op);
+  /// Entry r of the sum over all ranks, on rank r.
+  int (*reduce_scatter_sum)(Comm, std::int64_t const* in, std::int64_t* out);
   int (*exscan_sum)(Comm, std::int64_t const* in, std::int64_t* out, int count);
   int (*bcast)(Comm, void* data, std::int64_t bytes, int root);
   int (*allgather)(Comm, void const* in, void* out, std::int64_t bytes);

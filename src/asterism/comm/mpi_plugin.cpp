@@ -149,6 +149,9 @@ int barrier(Comm c) { return MPI_Barrier(comm(c)); }
 int allreduce(Comm c, void const* in, void* out, std::int64_t n, MpiApi::Type t, MpiApi::Op op) {
   return MPI_Allreduce(in, out, int(n), datatype(t), operation(op), comm(c));
 }
+int reduce_scatter_sum(Comm c, std::int64_t const* in, std::int64_t* out) {
+  return MPI_Reduce_scatter_block(in, out, 1, MPI_INT64_T, MPI_SUM, comm(c));
+}
 int exscan_sum(Comm c, std::int64_t const* in, std::int64_t* out, int n) {
   for (int i = 0; i < n; ++i) out[i] = 0;  // MPI leaves rank 0's result undefined
   return MPI_Exscan(in, out, n, MPI_INT64_T, MPI_SUM, comm(c));
@@ -323,6 +326,7 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         progress,
                         barrier,
                         allreduce,
+                        reduce_scatter_sum,
                         exscan_sum,
                         bcast,
                         allgather,
