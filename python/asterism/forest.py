@@ -133,10 +133,13 @@ class StarForest:
         (rank, offset) of each leaf's root.
     nleafspace : int, optional
         Size of the leaf space; the largest leaf + 1 by default.
-    transport : {"auto", "p2p", "shm"}, optional
-        What carries the data: auto takes node shared memory between ranks of one machine and MPI else, p2p only MPI
-        point-to-point, shm raises where shared memory does not reach. Default: the option ``-sf_transport``, else auto.
-        Forests made from this one inherit it.
+    transport : str, optional
+        What carries the data. ``auto``: node shared memory between ranks of one machine and MPI else; ``p2p``: MPI
+        point-to-point; ``shm``: shared memory, an error where it does not reach; ``neighbor``: MPI's persistent
+        neighbourhood collectives; ``collective``: MPI's collectives (allgather, gather, scatter where the forest is one,
+        else all-to-all); ``window_fence``, ``window_lock``, ``window_pscw``: one-sided, which wait for other ranks when an
+        operation begins. Results are the same bits. Default: the option ``-sf_transport``, else auto. Forests made from
+        this one inherit it.
 
     Notes
     -----
@@ -194,7 +197,7 @@ class StarForest:
 
     @property
     def transport(self) -> str:
-        """What was asked to carry the data: auto, p2p or shm. `neighbours` says what does."""
+        """What was asked to carry the data. `neighbours` says what does."""
         return str(self._sf.transport)
 
     def degree(self) -> NDArray[np.int64]:

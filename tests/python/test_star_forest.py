@@ -196,15 +196,15 @@ print("done", flush=True)
 
 
 FLIGHTS = """
-# many under way on three forests, of 8 bytes to 400 kB, ended in an order of each rank's own
+# many under way on three forests, of 8 bytes to 56 kB, boxes of 72 kB, ended in an order of each rank's own
 rng = np.random.default_rng(7)
 forests = []
 for n in (5, 7000):
     perm = rng.permutation(n * size)
     mine = perm[n * rank : n * (rank + 1)]
     forests.append((n, mine, am.StarForest(comm, n, None, np.column_stack(np.divmod(mine, n)))))
-# whole boxes of the next rank: such are read in place
-n = 6000
+# whole boxes of the next rank: such are read in place, on 2 ranks out of private memory too
+n = 9000
 mine = np.arange(n) + n * ((rank + 1) % size)
 forests.append((n, mine, am.StarForest(comm, n, None, np.column_stack(np.divmod(mine, n)))))
 for round in range(6):
@@ -244,8 +244,22 @@ TRANSPORTS = {
     "p2p": {"ASTERISM_OPTIONS": "-sf_transport p2p"},
     "shm": {"ASTERISM_OPTIONS": "-sf_transport shm"},
     "mixed": {"ASTERISM_RANKS_PER_NODE": "2"},
+    "neighbor": {"ASTERISM_OPTIONS": "-sf_transport neighbor"},
+    "collective": {"ASTERISM_OPTIONS": "-sf_transport collective"},
+    "window_fence": {"ASTERISM_OPTIONS": "-sf_transport window_fence"},
+    "window_lock": {"ASTERISM_OPTIONS": "-sf_transport window_lock"},
+    "window_pscw": {"ASTERISM_OPTIONS": "-sf_transport window_pscw"},
 }
-CASES = [("auto", 1)] + [(t, r) for r in (2, 3, 4, 5) for t in TRANSPORTS if t != "mixed" or r > 2]
+CASES = [("auto", 1)] + [(t, r) for t in ("p2p", "shm", "mixed") for r in (2, 3, 4, 5) if t != "mixed" or r > 2]
+CASES += [
+    ("neighbor", 2),
+    ("neighbor", 5),
+    ("collective", 2),
+    ("collective", 4),
+    ("window_fence", 3),
+    ("window_lock", 3),
+    ("window_pscw", 4),
+]
 
 
 @pytest.mark.parametrize(("transport", "ranks"), CASES)
@@ -254,7 +268,7 @@ def test_operations_match_the_reference(on_ranks, transport, ranks):
     assert out.count("done") == ranks
 
 
-@pytest.mark.parametrize(("transport", "ranks"), [("p2p", 3), ("shm", 2), ("shm", 4), ("mixed", 3)])
+@pytest.mark.parametrize(("transport", "ranks"), [("shm", 2), ("shm", 4)] + [(t, 3) for t in TRANSPORTS])
 def test_many_operations_under_way(on_ranks, transport, ranks):
     assert on_ranks(ranks, FLIGHTS, **TRANSPORTS[transport]).count("done") == ranks
 

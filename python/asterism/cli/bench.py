@@ -19,14 +19,17 @@ from ..la import Matrix, read_matrix
 from ..solve import Solver
 from . import launch
 
-__all__ = ["add_arguments", "halo_cases", "pingpong_cases", "run", "setup_cases", "spmv_case"]
+__all__ = ["add_arguments", "halo_cases", "pingpong_cases", "run", "setup_cases", "spmv_case", "transport_cases"]
+
+
+_BETWEEN_RANKS = ("pingpong", "transports", "sfsetup", "halo")
 
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, sfsetup, halo")
-    p.add_argument("name", choices=["spmv", "amg", "pingpong", "sfsetup", "halo"])
-    p.add_argument("--ranks", type=int, help="processes; pingpong, sfsetup and halo take 2 if nothing is said")
+    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, transports, sfsetup, halo")
+    p.add_argument("name", choices=["spmv", "amg", *_BETWEEN_RANKS])
+    p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")
     p.add_argument("--file", help="spmv: a Matrix Market file instead")
     p.add_argument("--repeats", type=int, default=9)
@@ -70,11 +73,11 @@ def run(args: argparse.Namespace) -> int:
     """Run one benchmark and print its ratio."""
     if args.repeats < 1 or args.n < 1:
         raise OptionError("--repeats and --n must be at least 1.")
-    if args.name in ("pingpong", "sfsetup", "halo"):
+    if args.name in _BETWEEN_RANKS:
         return _forests(args)
     if args.ranks is not None:
         raise OptionError(
-            f"--ranks {args.ranks}: {args.name} runs on one process; pingpong, sfsetup and halo take several."
+            f"--ranks {args.ranks}: {args.name} runs on one process; {', '.join(_BETWEEN_RANKS)} take several."
         )
     if args.name == "spmv":
         A = read_matrix(args.file) if args.file else gallery.poisson((args.n,) * 3)
@@ -114,14 +117,15 @@ def _forests(args: argparse.Namespace) -> int:
         raise OptionError(f"--ranks {args.ranks}: {args.name} is between two ranks.")
     if not launch.under_mpi():
         command = ["bench", args.name, "--repeats", str(args.repeats), "--n", str(args.n)]
-        return launch.run(2, command + (["--json"] if args.json else []))
+        return launch.run(args.ranks or 2, command + (["--json"] if args.json else []))
     comm = launch.communicator()
     if comm is None:
         raise OptionError(f"{args.name} is between two ranks; one was started.")
     if args.name == "halo":
         results = halo_cases(comm, args.repeats, args.n)
     else:
-        results = (pingpong_cases if args.name == "pingpong" else setup_cases)(comm, args.repeats)
+        cases = {"pingpong": pingpong_cases, "transports": transport_cases, "sfsetup": setup_cases}[args.name]
+        results = cases(comm, args.repeats)
     if comm.rank == 0:
         if args.json:
             print(json.dumps(results))
@@ -132,6 +136,8 @@ def _forests(args: argparse.Namespace) -> int:
                 )
                 if args.name == "halo":
                     times += f": raw MPI's best takes {r['raw_over_best']:.2f} times as long as our best"
+                if args.name == "transports":
+                    times += f": auto takes {r['auto_over_best']:.2f} times as long as {r['best']}"
                 print(f"{args.name} {r.get('case', '')}{r['bytes']:>8d} bytes: {times}")
     return 0
 
@@ -165,6 +171,49 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
             for name, (forest, op) in cases.items():
                 times.setdefault(name, []).append(_core.time_forest_pingpong(forest._sf, 1, op, repeats))
         out.append({"bytes": size, "repeats": repeats, **{k: v[1:] for k, v in times.items()}})
+    return out
+
+
+def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
+    """Seconds of a broadcast by every transport and by auto, interleaved, for patterns and sizes.
+
+    To the next rank, one way (rank 0 to 1 and back) or all ranks at once; in blocks or at random; a halo of a grid; an all-gather.
+    """
+    core = as_communicator(comm)
+    rank, size = comm.rank, comm.size
+    names = [t for t in _core.transport_names() if t != "shm" or _core.node_shares_memory(core)]
+    out = []
+    for bytes_ in (8, 512, 4096, 32768, 262144, 2097152):
+        n = bytes_ // 8
+        order = np.random.default_rng(0).permutation(n)
+        block = np.arange(n)
+        sides = [(rank + d) % size for d in ((1, -1) if size > 2 else (1,))]
+        graphs: dict[str, tuple[int, Any, Any]] = {
+            "one way": (n if rank == 0 else 0, None, [(0, i) for i in range(n)] if rank == 1 else []),
+            "around": (n, None, np.concatenate([np.column_stack([0 * block + s, block]) for s in sides])),
+            "around, permuted": (n, None, np.concatenate([np.column_stack([0 * order + s, order]) for s in sides])),
+            "all-gather": (n, None, np.concatenate([np.column_stack([0 * block + s, block]) for s in range(size)])),
+        }
+        for pattern, graph in graphs.items():
+            forests = {t: StarForest(comm, *graph, transport=t) for t in names}
+            repeats = max(3, int(2e-3 / (2e-6 + bytes_ / 4e9)))
+            times: dict[str, list[float]] = {t: [] for t in names}
+            for _ in range(rounds + 1):
+                for t, forest in forests.items():
+                    one_way = pattern == "one way"
+                    seconds = (
+                        _core.time_forest_pingpong(forest._sf, 1, _core.reduce_op("replace"), repeats)
+                        if one_way
+                        else _core.time_forest_exchange(forest._sf, 1, repeats)
+                    )
+                    times[t].append(comm.allreduce(seconds) / size)
+            kept = {k: v[1:] for k, v in times.items()}
+            middle = {k: statistics.median(v) for k, v in kept.items()}
+            best = min((t for t in names if t != "auto"), key=lambda t: middle[t])
+            case = f"{pattern}, {size} ranks, "
+            out.append(
+                {"case": case, "bytes": bytes_, "best": best, "auto_over_best": middle["auto"] / middle[best], **kept}
+            )
     return out
 
 

@@ -19,6 +19,14 @@ double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::Red
   return (profile::now() - start) / (2.0 * repeats);
 }
 
+double forest_exchange(comm::StarForest const& forest, std::int64_t k, int repeats) {
+  std::vector<double> root(std::size_t(forest.roots() * k), 1.0), leaf(std::size_t(forest.leaf_space() * k), 0.0);
+  forest.comm().barrier();
+  double const start = profile::now();
+  for (int i = 0; i < repeats; ++i) forest.bcast(root.data(), leaf.data(), k);
+  return (profile::now() - start) / repeats;
+}
+
 double raw_pingpong(comm::Communicator const& comm, std::int64_t bytes, int repeats) {
   ASTERISM_REQUIRE(comm.size() >= 2, comm, "pingpong: {} rank(s); 2 are needed.", comm.size());
   std::vector<std::byte> data(static_cast<std::size_t>(bytes));

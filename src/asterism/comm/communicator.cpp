@@ -50,6 +50,11 @@ struct Communicator::Impl {
   int next_tag = 0;
   device::Array lane{1};
   std::shared_ptr<node::Node> node;
+  struct Kept {
+    std::weak_ptr<void> user;
+    std::function<int()> free;
+  };
+  std::vector<Kept> kept;  // in the same order on all ranks
 };
 
 Communicator::Communicator() {
@@ -177,6 +182,22 @@ bool Communicator::same_on_all_ranks(std::int64_t v) const {
 int Communicator::new_tag() const {
   impl_->next_tag = (impl_->next_tag + 1) % 30000;
   return impl_->next_tag;
+}
+
+std::shared_ptr<void> Communicator::keep(std::function<int()> free) const {
+  auto& kept = impl_->kept;
+  std::vector<std::int64_t> dropped(kept.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) dropped[i] = kept[i].user.expired();
+  sum(dropped);
+  std::vector<Impl::Kept> stay;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (dropped[i] == size()) check_mpi(kept[i].free(), "freeing a window or communicator");
+    else stay.push_back(std::move(kept[i]));
+  }
+  kept = std::move(stay);
+  auto const user = std::make_shared<char>();
+  kept.push_back({user, std::move(free)});
+  return user;
 }
 
 void agree_on(Communicator const& comm, std::optional<Error> const& mine) {

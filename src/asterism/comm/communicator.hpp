@@ -56,6 +56,9 @@ class Communicator {
   int new_tag() const;
   /// The ranks on this machine; nullptr for a process alone.
   node::Node* node() const;
+  /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep() when all ranks have dropped
+  /// what is returned. Collective.
+  std::shared_ptr<void> keep(std::function<int()> free) const;
   /// Queued communication names this as an update, so that its order is the program's.
   device::Array const& lane() const;
 

@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 5;
+inline constexpr int mpi_api_version = 6;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -53,8 +53,39 @@ struct MpiApi {
   int (*iallgather)(Batch, Comm, void const* in, void* out, std::int64_t bytes);
   int (*iallreduce)(Batch, Comm, void const* in, void* out, std::int64_t count, Type, Op);
   int (*ibarrier)(Batch, Comm);
+  /// Collectives of items of `unit` bytes; counts and places are numbers of items, one for each rank.
+  int (*iallgatherv)(Batch, Comm, void const* in, int count, void* out, int const* counts, int const* places, std::int64_t unit);
+  int (*igatherv)(Batch, Comm, void const* in, int count, void* out, int const* counts, int const* places, std::int64_t unit, int root);
+  int (*iscatterv)(Batch, Comm, void const* in, int const* counts, int const* places, void* out, int count, std::int64_t unit, int root);
+  int (*ialltoallv)(Batch, Comm, void const* in, int const* in_counts, int const* in_places, void* out, int const* out_counts,
+                    int const* out_places, std::int64_t unit);
   int (*waitall)(Batch);  ///< empties the batch
   int (*testall)(Batch, int* done);
+
+  /// A communicator that knows whom each rank receives from and sends to. Collective.
+  int (*graph_comm)(Comm, int from_count, int const* from, int to_count, int const* to, Comm* graph);
+  struct Part {
+    void* data;
+    std::int64_t bytes;
+  };
+  /// An all-to-all between neighbours of a graph with fixed buffers, persistent where MPI has it; plan and start are collective.
+  using NeighborPlan = void*;
+  int (*neighbor_plan)(Comm graph, Part const* to, int to_count, Part const* from, int from_count, NeighborPlan*);
+  int (*neighbor_start)(NeighborPlan);
+  int (*neighbor_wait)(NeighborPlan);
+  void (*neighbor_free)(NeighborPlan);
+
+  /// Memory that other ranks write to. Made and freed collectively.
+  using Window = void*;
+  enum Epoch : int { fence, lock, pscw };
+  /// from, to: who writes here and to whom this rank writes.
+  int (*window_new)(Comm, std::int64_t bytes, Epoch, int from_count, int const* from, int to_count, int const* to, void** base, Window*);
+  int (*window_free)(Window);
+  /// Between window_open and window_close; after it what others wrote is there.
+  int (*put)(Window, void const* data, std::int64_t bytes, int to, std::int64_t at);
+  int (*window_open)(Window);
+  int (*window_close)(Window);
+
   /// Any message with this tag waiting?
   int (*iprobe)(Comm, int tag, int* found, int* source, std::int64_t* bytes);
   int (*recv)(Comm, void* data, std::int64_t bytes, int from, int tag);

@@ -3,6 +3,7 @@
 
 #include <climits>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "asterism/comm/mpi_api.hpp"
@@ -216,6 +217,36 @@ int iallreduce(Batch b, Comm c, void const* in, void* out, std::int64_t n, MpiAp
   return MPI_Iallreduce(in, out, int(n), datatype(t), operation(op), comm(c), slot(b));
 }
 int ibarrier(Batch b, Comm c) { return MPI_Ibarrier(comm(c), slot(b)); }
+/// Items of `unit` bytes.
+class Unit {
+ public:
+  explicit Unit(std::int64_t unit) {
+    Message const one(unit);
+    MPI_Type_contiguous(one.count, one.type, &type);
+    MPI_Type_commit(&type);
+  }
+  ~Unit() { MPI_Type_free(&type); }
+  Unit(Unit const&) = delete;
+  MPI_Datatype type;
+};
+
+int iallgatherv(Batch b, Comm c, void const* in, int n, void* out, int const* counts, int const* places, std::int64_t unit) {
+  Unit const u(unit);
+  return MPI_Iallgatherv(in, n, u.type, out, counts, places, u.type, comm(c), slot(b));
+}
+int igatherv(Batch b, Comm c, void const* in, int n, void* out, int const* counts, int const* places, std::int64_t unit, int root) {
+  Unit const u(unit);
+  return MPI_Igatherv(in, n, u.type, out, counts, places, u.type, root, comm(c), slot(b));
+}
+int iscatterv(Batch b, Comm c, void const* in, int const* counts, int const* places, void* out, int n, std::int64_t unit, int root) {
+  Unit const u(unit);
+  return MPI_Iscatterv(in, counts, places, u.type, out, n, u.type, root, comm(c), slot(b));
+}
+int ialltoallv(Batch b, Comm c, void const* in, int const* in_counts, int const* in_places, void* out, int const* out_counts,
+               int const* out_places, std::int64_t unit) {
+  Unit const u(unit);
+  return MPI_Ialltoallv(in, in_counts, in_places, u.type, out, out_counts, out_places, u.type, comm(c), slot(b));
+}
 int waitall(Batch b) {
   auto& list = static_cast<Requests*>(b)->list;
   // the call for one costs less
@@ -229,6 +260,124 @@ int testall(Batch b, int* done) {
   int const e = MPI_Testall(int(list.size()), list.data(), done, MPI_STATUSES_IGNORE);
   if (*done) list.clear();
   return e;
+}
+int graph_comm(Comm c, int from_count, int const* from, int to_count, int const* to, Comm* graph) {
+  MPI_Comm g;
+  int const e =
+      MPI_Dist_graph_create_adjacent(comm(c), from_count, from, MPI_UNWEIGHTED, to_count, to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &g);
+  if (e) return e;
+  MPI_Comm_set_errhandler(g, MPI_ERRORS_RETURN);
+  *graph = handle(g);
+  return MPI_SUCCESS;
+}
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+constexpr bool has_persistent_collectives = true;
+#else
+constexpr bool has_persistent_collectives = false;
+#define MPI_Neighbor_alltoallw_init(a, b, c, d, e, f, g, h, comm, info, request) (void)(info), MPI_ERR_UNSUPPORTED_OPERATION
+#endif
+
+struct Neighbor {
+  // one side of the exchange, by addresses
+  struct Half {
+    Half(MpiApi::Part const* parts, int n) {
+      for (int i = 0; i < n; ++i) {
+        auto const& m = *messages.emplace_back(std::make_unique<Message>(parts[i].bytes));
+        lengths.push_back(m.count);
+        types.push_back(m.type);
+        MPI_Get_address(parts[i].data, &places.emplace_back());
+      }
+    }
+    std::vector<std::unique_ptr<Message>> messages;
+    std::vector<int> lengths;
+    std::vector<MPI_Datatype> types;
+    std::vector<MPI_Aint> places;
+  };
+  Half to, from;
+  MPI_Comm graph;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+int neighbor_plan(Comm graph, MpiApi::Part const* to, int to_count, MpiApi::Part const* from, int from_count, MpiApi::NeighborPlan* out) {
+  auto p = std::unique_ptr<Neighbor>(new Neighbor{{to, to_count}, {from, from_count}, comm(graph)});
+  if constexpr (has_persistent_collectives) {
+    int const e = MPI_Neighbor_alltoallw_init(MPI_BOTTOM, p->to.lengths.data(), p->to.places.data(), p->to.types.data(), MPI_BOTTOM,
+                                              p->from.lengths.data(), p->from.places.data(), p->from.types.data(), p->graph, MPI_INFO_NULL,
+                                              &p->request);
+    if (e) return e;
+  }
+  *out = p.release();
+  return MPI_SUCCESS;
+}
+int neighbor_start(MpiApi::NeighborPlan plan) {
+  auto* p = static_cast<Neighbor*>(plan);
+  if constexpr (has_persistent_collectives) return MPI_Start(&p->request);
+  return MPI_Ineighbor_alltoallw(MPI_BOTTOM, p->to.lengths.data(), p->to.places.data(), p->to.types.data(), MPI_BOTTOM,
+                                 p->from.lengths.data(), p->from.places.data(), p->from.types.data(), p->graph, &p->request);
+}
+int neighbor_wait(MpiApi::NeighborPlan plan) { return MPI_Wait(&static_cast<Neighbor*>(plan)->request, MPI_STATUS_IGNORE); }
+void neighbor_free(MpiApi::NeighborPlan plan) {
+  auto* p = static_cast<Neighbor*>(plan);
+  if (p->request != MPI_REQUEST_NULL) MPI_Request_free(&p->request);
+  delete p;
+}
+
+struct RmaWindow {
+  MPI_Win win = MPI_WIN_NULL;
+  MpiApi::Epoch epoch;
+  MPI_Comm comm;
+  MPI_Group from = MPI_GROUP_NULL, to = MPI_GROUP_NULL;
+};
+
+int window_new(Comm c, std::int64_t bytes, MpiApi::Epoch epoch, int from_count, int const* from, int to_count, int const* to, void** base,
+               MpiApi::Window* out) {
+  auto w = std::make_unique<RmaWindow>();
+  w->epoch = epoch;
+  w->comm = comm(c);
+  if (int const e = MPI_Win_allocate(MPI_Aint(bytes), 1, MPI_INFO_NULL, w->comm, base, &w->win)) return e;
+  MPI_Win_set_errhandler(w->win, MPI_ERRORS_RETURN);
+  MPI_Group all;
+  MPI_Comm_group(w->comm, &all);
+  MPI_Group_incl(all, from_count, from, &w->from);
+  MPI_Group_incl(all, to_count, to, &w->to);
+  MPI_Group_free(&all);
+  if (epoch == MpiApi::lock)
+    if (int const e = MPI_Win_lock_all(MPI_MODE_NOCHECK, w->win)) return e;
+  *out = w.release();
+  return MPI_SUCCESS;
+}
+int window_free(MpiApi::Window window) {
+  std::unique_ptr<RmaWindow> const w(static_cast<RmaWindow*>(window));
+  if (w->epoch == MpiApi::lock) MPI_Win_unlock_all(w->win);
+  for (auto* g : {&w->from, &w->to})
+    if (*g != MPI_GROUP_EMPTY) MPI_Group_free(g);
+  return MPI_Win_free(&w->win);
+}
+int put(MpiApi::Window window, void const* data, std::int64_t bytes, int to, std::int64_t at) {
+  Message const m(bytes);
+  return MPI_Put(data, m.count, m.type, to, MPI_Aint(at), m.count, m.type, static_cast<RmaWindow*>(window)->win);
+}
+int window_open(MpiApi::Window window) {
+  auto* w = static_cast<RmaWindow*>(window);
+  if (w->epoch == MpiApi::fence) return MPI_Win_fence(MPI_MODE_NOPRECEDE, w->win);
+  if (w->epoch == MpiApi::lock) {
+    MPI_Win_sync(w->win);
+    return MPI_Barrier(w->comm);  // what lay there has been taken
+  }
+  int const e = MPI_Win_post(w->from, 0, w->win);
+  return e ? e : MPI_Win_start(w->to, 0, w->win);
+}
+int window_close(MpiApi::Window window) {
+  auto* w = static_cast<RmaWindow*>(window);
+  if (w->epoch == MpiApi::fence) return MPI_Win_fence(MPI_MODE_NOSUCCEED, w->win);
+  if (w->epoch == MpiApi::lock) {
+    if (int const e = MPI_Win_flush_all(w->win)) return e;
+    if (int const e = MPI_Barrier(w->comm)) return e;
+    return MPI_Win_sync(w->win);
+  }
+  int const e = MPI_Win_complete(w->win);
+  return e ? e : MPI_Win_wait(w->win);
 }
 int iprobe(Comm c, int tag, int* found, int* source, std::int64_t* bytes) {
   MPI_Status s;
@@ -344,8 +493,22 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         iallgather,
                         iallreduce,
                         ibarrier,
+                        iallgatherv,
+                        igatherv,
+                        iscatterv,
+                        ialltoallv,
                         waitall,
                         testall,
+                        graph_comm,
+                        neighbor_plan,
+                        neighbor_start,
+                        neighbor_wait,
+                        neighbor_free,
+                        window_new,
+                        window_free,
+                        put,
+                        window_open,
+                        window_close,
                         iprobe,
                         recv,
                         pingpong,

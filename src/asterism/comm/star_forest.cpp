@@ -1,6 +1,7 @@
 #include "asterism/comm/star_forest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -14,22 +15,26 @@
 namespace asterism::comm {
 namespace {
 
+using Fabrics = std::array<std::shared_ptr<Fabric>, ways>;
+using Uses = std::array<bool, ways>;
+
 /// One operation's messages in one direction, over the transports that the forest's neighbours need.
 class Route {
  public:
-  void open(Traffic const& traffic, bool const (&uses)[3]) {
-    for (auto const way : {Way::point_to_point, Way::shared_memory}) {
-      auto& t = by_way_[int(way)];
-      in_use_[int(way)] = uses[int(way)];
-      if (!uses[int(way)]) continue;
-      if (!t) t = way == Way::point_to_point ? point_to_point() : shared_memory();
+  void open(Traffic traffic, Uses const& uses, Fabrics const& fabrics) {
+    uses_ = uses;
+    for (std::size_t w = 0; w < uses.size(); ++w) {
+      if (!uses[w] || Way(w) == Way::self) continue;
+      auto& t = by_way_[w];
+      if (!t) t = fabrics[w] ? fabrics[w]->transport() : Way(w) == Way::shared_memory ? shared_memory() : point_to_point();
+      traffic.way = Way(w);
       t->open(traffic);
     }
   }
   void send(std::byte const* source) {
     each([&](Transport& t) { t.send(source); });
   }
-  void receive(Side const& side, Taker& taker) { by_way_[int(side.way)]->receive(side, taker); }
+  void receive(Side const& side, Taker& taker) { by_way_[std::size_t(side.way)]->receive(side, taker); }
   void close() {
     each([](Transport& t) { t.close(); });
   }
@@ -37,11 +42,11 @@ class Route {
  private:
   template <class F>
   void each(F const& f) {
-    for (int w = 0; w < 3; ++w)
-      if (in_use_[w]) f(*by_way_[w]);
+    for (std::size_t w = 1; w < uses_.size(); ++w)
+      if (uses_[w]) f(*by_way_[w]);
   }
-  std::unique_ptr<Transport> by_way_[3];
-  bool in_use_[3] = {};
+  std::array<std::unique_ptr<Transport>, ways> by_way_;
+  Uses uses_{};
 };
 
 }  // namespace
@@ -74,7 +79,8 @@ struct StarForest::Impl {
   std::vector<Side> root_sides;   // by leaf rank, mine included; same order of edges as the other side's
   std::vector<Side> dense_roots;  // the same edges in a buffer with a place for each, for fetch_and_op
   std::vector<Side> remote;       // offsets of the roots of leaf_sides at their owners
-  bool uses[3] = {};              // ways
+  Uses uses{};                    // ways
+  Fabrics fabrics;                // of the ways that need one
   // several values may meet in one place: a replace must then keep the order of ranks
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;
@@ -82,6 +88,7 @@ struct StarForest::Impl {
   std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
 
   void choose_ways();
+  void weave();  // collective
   std::unique_ptr<Flight::State> take_idle() {
     if (idle.empty()) return std::make_unique<Flight::State>();
     auto s = std::move(idle.back());
@@ -193,6 +200,7 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     }
     impl_->choose_ways();
   });
+  impl_->weave();
   auto const& sides = impl_->root_sides;
   if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
     std::vector<std::uint8_t> taken(static_cast<std::size_t>(roots), 0);
@@ -272,6 +280,7 @@ StarForest StarForest::multi() const {
   for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.push_back({p.rank, IndexSet(items_of<std::int64_t>(p.data))});
   to.choice = impl_->choice;
   to.choose_ways();
+  to.weave();
   impl_->multi = m;
   return m;
 }
@@ -303,8 +312,24 @@ void StarForest::Impl::choose_ways() {
     for (auto& s : *sides) {
       s.way = reach(comm, choice, s.rank);
       if (s.way == Way::shared_memory) s.node_index = comm.node()->index_of(s.rank);
-      uses[int(s.way)] = true;
+      uses[std::size_t(s.way)] = true;
     }
+}
+
+void StarForest::Impl::weave() {
+  if (comm.size() == 1) return;
+  auto const with = [this](Way way, auto const& make) {
+    uses[std::size_t(way)] = true;  // here too if there is no neighbour
+    fabrics[std::size_t(way)] = make(Pattern{comm, &root_sides, &leaf_sides});
+  };
+  if (choice == TransportChoice::neighbor) with(Way::neighbourhood, neighbourhood);
+  if (choice == TransportChoice::collective) with(Way::collective, collectives);
+  if (choice >= TransportChoice::window_fence)
+    with(Way::window, [this](Pattern const& p) {
+      return windows(p, choice == TransportChoice::window_fence  ? MpiApi::fence
+                        : choice == TransportChoice::window_lock ? MpiApi::lock
+                                                                 : MpiApi::pscw);
+    });
 }
 
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
@@ -322,8 +347,17 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
   // every rank draws the tags, whether it has neighbours by MPI or not
   auto const tag = [&] { return comm.size() > 1 ? comm.new_tag() : 0; };
-  state->forth.open({&comm, &from, &to, state->target, state->unit, state->in_place, tag(), &from == &root_sides ? &remote : nullptr},
-                    uses);
+  bool const down = &from == &root_sides;
+  state->forth.open({.comm = &comm,
+                     .out = &from,
+                     .in = &to,
+                     .target = state->target,
+                     .unit = state->unit,
+                     .in_place = state->in_place,
+                     .tag = tag(),
+                     .down = down,
+                     .roots = down ? &remote : nullptr},
+                    uses, fabrics);
   if (update) {
     if (dense_roots.empty()) {
       std::int64_t at = 0;
@@ -332,7 +366,15 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
         at += s.at.count();
       }
     }
-    state->back.open({&comm, &dense_roots, &from, state->update, state->unit, !shared_leaves, tag()}, uses);
+    // the answers are sent when the operation ends, where ranks have no common order: not by what takes all ranks
+    state->back.open({.comm = &comm,
+                      .out = &dense_roots,
+                      .in = &from,
+                      .target = state->update,
+                      .unit = state->unit,
+                      .in_place = !shared_leaves,
+                      .tag = tag()},
+                     uses, {});
   }
   state->forth.send(state->source);
   return Flight(std::move(state));

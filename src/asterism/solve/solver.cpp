@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "asterism/comm/exchange.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/exchange.hpp"
 
 namespace asterism::solve {
 namespace {
@@ -22,6 +22,12 @@ std::vector<std::string> names_and_auto(Map const& map) {
   return out;
 }
 
+std::vector<std::string> transport_names() {
+  std::vector<std::string> out;
+  for (int i = 0; i < comm::transport_choices; ++i) out.emplace_back(comm::name_of(comm::TransportChoice(i)));
+  return out;
+}
+
 OptionTable const& method_table() {
   static OptionTable const t = {
       choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
@@ -35,8 +41,8 @@ OptionTable const& method_table() {
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
                     "project the constant vector out; auto: if A times it vanishes"),
       choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
-      choice_option("sf_transport", "auto", {"auto", "p2p", "shm"},
-                    "what carries messages between ranks, from now on: auto (shared memory within a machine), p2p (MPI), shm"),
+      choice_option("sf_transport", "auto", transport_names(),
+                    "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
       choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
                     "how ranks learn who sends to them when a pattern is set up, from now on; auto: by their number"),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),

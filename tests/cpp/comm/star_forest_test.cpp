@@ -5,6 +5,7 @@
 #include <random>
 
 #include "asterism/comm/exchange.hpp"
+#include "asterism/comm/node/node.hpp"
 #include "asterism/comm/reduction.hpp"
 #include "harness/world.hpp"
 
@@ -49,9 +50,12 @@ Graph random_graph(unsigned seed, int size) {
 TEST(StarForest, BcastAndReduceMatchTheDefinition) {
   auto const& c = world();
   auto const me = std::size_t(c.rank());
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 80; ++seed) {
     auto const g = random_graph(seed, c.size());
-    StarForest const sf(c, g.roots[me], g.leaves[me], g.remote[me], g.leaf_space[me]);
+    // every transport in turn
+    auto transport = TransportChoice(seed % unsigned(transport_choices));
+    if (transport == TransportChoice::shm && c.size() > 1 && !c.node()->shares_memory()) transport = TransportChoice::automatic;
+    StarForest const sf(c, g.roots[me], g.leaves[me], g.remote[me], g.leaf_space[me], transport);
     for (std::int64_t k : {1, 3}) {
       auto const root_value = [&](std::int64_t r, std::int64_t o, std::int64_t j) { return double(1000 * r + 10 * o + j); };
       std::vector<double> roots(std::size_t(g.roots[me] * k)), leaves(std::size_t(g.leaf_space[me] * k), -1);
@@ -127,7 +131,8 @@ TEST(StarForest, BadInputIsAnErrorOnAllRanks) {
 
 TEST(Exchange, ManyRoundsNeverMix) {
   auto const& c = world();
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 160; ++round) {
+    set_discovery(Discovery(round % 4));
     std::mt19937 random(static_cast<unsigned>(round));
     std::vector<std::vector<bool>> sends(std::size_t(c.size()), std::vector<bool>(std::size_t(c.size())));
     for (auto& row : sends)
@@ -153,6 +158,12 @@ TEST(Exchange, ManyRoundsNeverMix) {
       last = p.rank;
     }
   }
+  set_discovery(Discovery::automatic);
+}
+
+TEST(Exchange, NamesOfTheWaysToFindOut) {
+  EXPECT_EQ(discovery_from_name("nbx"), Discovery::nbx);
+  EXPECT_THROW(discovery_from_name("ssend"), Error);
 }
 
 TEST(Reduction, SeveralResultsInOneMessageOnAnyQueue) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
@@ -109,11 +110,25 @@ std::shared_ptr<Mapping const> Mapping::open(ArenaName const& name) {
   if (file < 0) return nullptr;
   std::shared_ptr<Mapping> m(new Mapping);
   m->base_ = map(file);
+  m->process_ = name.process;
   close(file);
   if (!m->base_) return nullptr;
   auto const& head = *reinterpret_cast<Head const*>(m->base_);
   // the same process number in another container is another process
   return head.magic == magic && head.token == name.token ? m : nullptr;
+}
+
+bool Mapping::read_private(std::uint64_t address, void* to, std::int64_t bytes) const {
+  auto* out = static_cast<std::byte*>(to);
+  while (bytes > 0) {
+    iovec const here{out, std::size_t(bytes)}, there{reinterpret_cast<void*>(address), std::size_t(bytes)};
+    auto const n = process_vm_readv(pid_t(process_), &here, 1, &there, 1, 0);
+    if (n <= 0) return false;
+    out += n;
+    address += std::uint64_t(n);
+    bytes -= n;
+  }
+  return true;
 }
 
 Mapping::~Mapping() {

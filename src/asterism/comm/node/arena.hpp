@@ -44,12 +44,15 @@ class Mapping {
   /// nullptr if it cannot be opened from here (another machine, another container, no permission).
   static std::shared_ptr<Mapping const> open(ArenaName const& name);
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+  /// Copies from any memory of that process, one pass by the system. False if it does not let us.
+  bool read_private(std::uint64_t address, void* to, std::int64_t bytes) const;
   ~Mapping();
   Mapping(Mapping const&) = delete;
 
  private:
   Mapping() = default;
   std::byte* base_ = nullptr;
+  std::uint64_t process_ = 0;
 };
 
 }  // namespace asterism::comm::node

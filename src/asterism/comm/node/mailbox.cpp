@@ -1,6 +1,8 @@
 #include "asterism/comm/node/mailbox.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <new>
 
 #include "asterism/base/error.hpp"
@@ -29,11 +31,13 @@ void Outbox::returned(Sent const& sent) {
   if (slot.capacity) blocks_.push_back({slot.block, std::exchange(slot.capacity, 0)});
 }
 
-void Outbox::lend(Sent const& sent, std::byte const* array, std::int64_t bytes) {
+void Outbox::lend(Sent const& sent, Place place, std::byte const* array, std::int64_t bytes) {
   auto& m = *sent.place->message;
   m.bytes = std::uint64_t(bytes);
-  m.data = arena_.offset_of(array);
-  m.lent = true;
+  m.place = place;
+  m.data = place == Place::arena ? arena_.offset_of(array) : 0;
+  auto const address = std::uint64_t(reinterpret_cast<std::uintptr_t>(array));
+  if (place == Place::process) std::memcpy(m.small, &address, sizeof address);
   bytes_under_way_ += bytes;
   publish(sent, bytes);
 }
@@ -41,7 +45,7 @@ void Outbox::lend(Sent const& sent, std::byte const* array, std::int64_t bytes) 
 std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
   auto& m = *sent.place->message;
   m.bytes = std::uint64_t(bytes);
-  m.lent = false;
+  m.place = Place::message;
   ASTERISM_REQUIRE(m.bytes <= value_mask, memory, "a message of {} bytes is too long for shared memory.", bytes);
   bytes_under_way_ += bytes;
   if (bytes <= Message::small_size) {
@@ -65,6 +69,14 @@ std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
   sent.place->capacity = block.capacity;
   m.data = block.offset;
   return arena_.at(block.offset);
+}
+
+void Inbox::read(Message const& m, std::int64_t first, std::int64_t n, std::byte* to) const {
+  std::uint64_t address;
+  std::memcpy(&address, m.small, sizeof address);
+  if (!sender_->read_private(address + std::uint64_t(first), to, n))
+    fail(ErrorKind::comm, "the system refused to read {} bytes of another process's memory: {}. Use -sf_transport p2p.", n,
+         std::strerror(errno));
 }
 
 }  // namespace asterism::comm::node

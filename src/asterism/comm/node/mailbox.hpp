@@ -15,13 +15,20 @@
 
 namespace asterism::comm::node {
 
+/// Where the values of a message are.
+enum class Place : std::uint8_t {
+  message,  ///< in its block, one behind the other
+  arena,    ///< at their places in an array of the sender's arena
+  process,  ///< in memory of the sender that is not shared, one behind the other; the message holds its address
+};
+
 struct Message {
   static constexpr std::int64_t small_size = 24;
   alignas(64) std::atomic<std::uint64_t> ready;  ///< bytes that can be read
   std::atomic<std::uint64_t> next;               ///< offset / 64 of the next message's place
   std::uint64_t bytes;                           ///< of the whole message
   std::uint64_t data;                            ///< offset of the block they are in, 0: in `small`
-  bool lent;                                     ///< `data` is an array of the sender, to be read where its values lie in it
+  Place place;
   alignas(8) std::byte small[small_size];
   alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver
 };
@@ -72,8 +79,8 @@ class Outbox {
   std::byte* room(Sent const& sent, std::int64_t bytes);
   /// The first `bytes` bytes may be read.
   void publish(Sent const& sent, std::int64_t bytes) { protocol_.publish(sent, std::uint64_t(bytes)); }
-  /// Instead of data: the receiver reads them where they lie in an array of the arena, which must stay as it is until taken().
-  void lend(Sent const& sent, std::byte const* array, std::int64_t bytes);
+  /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken().
+  void lend(Sent const& sent, Place place, std::byte const* array, std::int64_t bytes);
   bool taken(Sent const& sent) const { return sent.place->returned > sent.number || protocol_.taken(sent); }
   /// Takes back places that the receiver is done with.
   void collect() {
@@ -123,6 +130,8 @@ class Inbox {
   }
   std::int64_t ready(Message& m) const { return std::int64_t(protocol_.ready(&m)); }
   std::byte const* data(Message const& m) const { return m.data ? sender_->at(m.data) : m.small; }
+  /// Of a message in the sender's process: bytes first ... first + n - 1. Throws a CommError if the system refuses.
+  void read(Message const& m, std::int64_t first, std::int64_t n, std::byte* to) const;
   /// Gives its place back to the sender; the message has been found.
   void take(std::uint64_t number) { protocol_.take(number); }
 

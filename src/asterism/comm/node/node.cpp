@@ -15,6 +15,7 @@ struct Introduction {
   std::int64_t rank = 0;
   ArenaName arena;
   std::uint64_t heads = 0;  // 0: it has no arena
+  std::uint64_t probe = 0;  // address of memory that is not shared and holds the arena's token
 };
 
 std::atomic<std::uint64_t>* table(std::byte* at) { return reinterpret_cast<std::atomic<std::uint64_t>*>(at); }
@@ -29,6 +30,7 @@ std::shared_ptr<Node> Node::join(MpiApi const& api, MpiApi::Comm comm, int rank)
   check_mpi(api.split_node(comm, &here), "MPI_Comm_split_type");
   int size = 1;
   check_mpi(api.rank_and_size(here, &n->me_, &size), "MPI_Comm_size");
+  static std::uint64_t probe;
   n->crowded_ = size > device::host::allowed_cores();
   Introduction mine;
   mine.rank = rank;
@@ -38,6 +40,8 @@ std::shared_ptr<Node> Node::join(MpiApi const& api, MpiApi::Comm comm, int rank)
     for (int i = 0; i < size; ++i) new (table(arena->at(n->heads_)) + i) std::atomic<std::uint64_t>(0);
     mine.arena = arena->name();
     mine.heads = n->heads_;
+    probe = mine.arena.token;
+    mine.probe = std::uint64_t(reinterpret_cast<std::uintptr_t>(&probe));
   }
   std::vector<Introduction> all(static_cast<std::size_t>(size));
   check_mpi(api.allgather(here, &mine, all.data(), sizeof mine), "MPI_Allgather");
@@ -51,16 +55,21 @@ std::shared_ptr<Node> Node::join(MpiApi const& api, MpiApi::Comm comm, int rank)
   n->me_ %= group;
   size = n->size();
   // everybody tries one neighbour: what forbids it (a container's walls, ptrace rules) forbids it to all
-  auto& next = n->peers_[std::size_t((n->me_ + 1) % size)];
-  std::int64_t works = 0, everywhere = 0;
+  auto const neighbour = std::size_t((n->me_ + 1) % size);
+  auto& next = n->peers_[neighbour];
+  std::int64_t works[2] = {}, everywhere[2] = {};
   if (arena && next.heads) {
     next.mapping = Mapping::open(next.arena);
-    works = next.mapping != nullptr;
+    works[0] = next.mapping != nullptr;
+    std::uint64_t token = 0;
+    auto const& theirs = *std::find_if(all.begin(), all.end(), [&](auto const& i) { return i.rank == n->ranks_[neighbour]; });
+    works[1] = works[0] && next.mapping->read_private(theirs.probe, &token, sizeof token) && token == theirs.arena.token;
   }
-  check_mpi(api.allreduce(here, &works, &everywhere, 1, MpiApi::int64, MpiApi::min), "MPI_Allreduce");
+  check_mpi(api.allreduce(here, works, everywhere, 2, MpiApi::int64, MpiApi::min), "MPI_Allreduce");
+  n->reads_private_ = everywhere[1];
   check_mpi(api.comm_free(here), "MPI_Comm_free");
   if (size == 1) n->why_not_ = "no other rank runs on this machine";
-  else if (!everywhere)
+  else if (!everywhere[0])
     n->why_not_ = arena ? "the ranks of this machine cannot open each other's memory files under /proc" : "memfd_create failed";
   return n;
 }

@@ -18,6 +18,8 @@ class Node {
   /// Whether its ranks can open each other's memory; else why_not().
   bool shares_memory() const { return why_not_.empty(); }
   std::string const& why_not() const { return why_not_; }
+  /// Whether they can also copy from each other's memory that is not shared.
+  bool reads_private() const { return reads_private_; }
   /// Number of a rank among those here, -1 for one of another machine.
   int index_of(int rank) const;
 
@@ -50,6 +52,7 @@ class Node {
   MpiApi const* api_ = nullptr;
   MpiApi::Comm comm_ = 0;
   std::string why_not_;
+  bool reads_private_ = false;
   bool crowded_ = false;  // more ranks than cores
   int me_ = 0;
   std::vector<int> ranks_;  // ascending

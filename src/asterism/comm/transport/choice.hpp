@@ -11,10 +11,16 @@ namespace asterism::comm {
 enum class TransportChoice : std::uint8_t {
   automatic,  ///< shared memory between ranks of one machine where it works, MPI else
   p2p,
-  shm,  ///< an error where it does not work
+  shm,       ///< an error where it does not work
+  neighbor,  ///< MPI's neighbourhood collectives
+  collective,
+  window_fence,  ///< one-sided; these wait for other ranks when an operation begins
+  window_lock,
+  window_pscw,
 };
+inline constexpr int transport_choices = 8;
 std::string_view name_of(TransportChoice choice);
-/// auto, p2p, shm; an OptionError lists them otherwise.
+/// auto, p2p, shm, neighbor, collective, window_fence, window_lock, window_pscw; an OptionError lists them otherwise.
 TransportChoice transport_from_name(std::string_view name);
 
 /// Of forests that are made without a choice; auto at first. The option -sf_transport sets it.
@@ -22,7 +28,8 @@ TransportChoice default_transport();
 void set_default_transport(TransportChoice choice);
 
 /// How one neighbour is reached.
-enum class Way : std::uint8_t { self, point_to_point, shared_memory };
+enum class Way : std::uint8_t { self, point_to_point, shared_memory, neighbourhood, collective, window };
+inline constexpr int ways = 6;
 std::string_view name_of(Way way);
 /// Throws a CommError that says why if shared memory was asked for and does not reach there.
 Way reach(Communicator const& comm, TransportChoice choice, int rank);

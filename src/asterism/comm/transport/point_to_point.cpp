@@ -20,7 +20,7 @@ class PointToPoint final : public Transport {
     auto* next = received_.data();
     next_ = next;
     for (auto const& s : *t.in) {
-      if (s.way != Way::point_to_point) continue;
+      if (s.way != t.way) continue;
       auto* const place = staged(s) ? next : t.target + s.at.first() * t.unit;
       if (staged(s)) next += s.at.count() * t.unit;
       check_mpi(mpi()->irecv(batch_, t.comm->handle(), place, s.at.count() * t.unit, s.rank, t.tag), "MPI_Irecv");
@@ -31,11 +31,11 @@ class PointToPoint final : public Transport {
     auto const& t = traffic_;
     std::int64_t bytes = 0;
     for (auto const& s : *t.out)
-      if (s.way == Way::point_to_point && !s.at.contiguous()) bytes += s.at.count() * t.unit;
+      if (s.way == traffic_.way && !s.at.contiguous()) bytes += s.at.count() * t.unit;
     if (std::int64_t(sent_.size()) < bytes) sent_.resize(std::size_t(bytes));
     auto* next = sent_.data();
     for (auto const& s : *t.out) {
-      if (s.way != Way::point_to_point) continue;
+      if (s.way != t.way) continue;
       auto const length = s.at.count() * t.unit;
       void const* place = source + s.at.first() * t.unit;
       if (!s.at.contiguous()) {
@@ -62,7 +62,7 @@ class PointToPoint final : public Transport {
   }
 
  private:
-  bool staged(Side const& s) const { return s.way == Way::point_to_point && !(traffic_.in_place && s.at.contiguous()); }
+  bool staged(Side const& s) const { return s.way == traffic_.way && !(traffic_.in_place && s.at.contiguous()); }
   Traffic traffic_;
   MpiApi::Batch batch_;
   bool waited_ = false;

@@ -2,7 +2,8 @@
 //
 // The sender gathers straight into memory that both map, the receiver puts it from there where it belongs. Long messages are
 // published in pieces, so that both copy at once. An array that itself lies in shared memory is lent instead when it is
-// broadcast: the receiver reads it in place, one pass, and the sender's end waits for that.
+// broadcast: the receiver reads it in place, one pass, and the sender's end waits for that. So is a long block of other memory
+// where both send at once and would have no time to help each other with copies: the receiver lets the system copy it.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -18,6 +19,8 @@ constexpr std::int64_t piece_bytes = 4 << 10;  // measured: 2-8 KiB are best fro
 constexpr std::int64_t lend_from = 4 << 10;    // below, a copy costs less than the sender's wait
 // Shorter rows are packed: a neighbour would read lines in which this rank writes its ghost points.
 constexpr std::int64_t lend_row = 512;
+constexpr std::int64_t lend_private_from = 64 << 10;
+constexpr std::int64_t private_piece = 64 << 10;  // a call of the system each
 // A sender that is this far ahead of a receiver waits in close(). Operations that have not ended are never waited for.
 constexpr std::size_t far_ahead = 64;
 constexpr std::int64_t far_ahead_bytes = 64 << 20;
@@ -52,9 +55,14 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
       auto& sent = *next++;
       auto const count = s.at.count(), bytes = count * t.unit;
       profile::count_message(1, double(bytes));
-      sent.lent = can_lend && bytes >= lend_from && s.at.row_length() * t.unit >= lend_row;
-      if (sent.lent) {
-        out.lend(sent.message, source, bytes);
+      if (can_lend && bytes >= lend_from && s.at.row_length() * t.unit >= lend_row) {
+        sent.lent = true;
+        out.lend(sent.message, node::Place::arena, source, bytes);
+        continue;
+      }
+      if (bytes >= lend_private_from && s.at.contiguous() && t.comm->node()->reads_private() && receives_from(s.rank)) {
+        sent.lent = true;
+        out.lend(sent.message, node::Place::process, source + s.at.first() * t.unit, bytes);
         continue;
       }
       auto* const data = out.room(sent.message, bytes);
@@ -86,8 +94,10 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
                      "rank {} sent {} bytes where {} were expected: the ranks called operations of different items, or in different order.",
                      side.rank, m->bytes, count * t.unit);
     auto const* const data = in.data(*m);
-    if (m->lent) {
+    if (m->place == node::Place::arena) {
       read_lent(side, data, taker);
+    } else if (m->place == node::Place::process) {
+      read_private(side, in, *m, taker);
     } else {
       for (std::int64_t first = 0; first < count && t.unit > 0;) {
         auto const there = in.ready(*m) / t.unit;
@@ -134,10 +144,11 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
       auto& in = t.comm->node()->from(e.side->node_index);
       auto const key = std::pair(e.side->rank, e.number);
       auto const* const m = copies_.contains(key) ? nullptr : in.find(e.number);
-      if (!m || !m->lent || std::int64_t(m->bytes) != e.side->at.count() * t.unit) continue;
+      if (!m || m->place == node::Place::message || std::int64_t(m->bytes) != e.side->at.count() * t.unit) continue;
       auto& copy = copies_[key];
       copy.resize(std::size_t(m->bytes));
-      roots_of(*e.side).at.pack(in.data(*m), copy.data(), t.unit);
+      if (m->place == node::Place::arena) roots_of(*e.side).at.pack(in.data(*m), copy.data(), t.unit);
+      else in.read(*m, 0, std::int64_t(m->bytes), copy.data());
       in.take(e.number);
     }
   }
@@ -158,6 +169,23 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
     open_ = false;
   }
   Side const& roots_of(Side const& side) const { return (*traffic_.roots)[std::size_t(&side - traffic_.in->data())]; }
+
+  bool receives_from(int rank) const {
+    return std::any_of(expected_.begin(), expected_.end(), [rank](Expected const& e) { return e.side->rank == rank; });
+  }
+
+  void read_private(Side const& side, node::Inbox& in, node::Message const& m, Taker& taker) {
+    auto const& t = traffic_;
+    auto const count = side.at.count();
+    if (t.in_place && side.at.contiguous()) return in.read(m, 0, count * t.unit, t.target + side.at.first() * t.unit);
+    auto const step = std::max<std::int64_t>(1, private_piece / t.unit);
+    if (std::int64_t(piece_.size()) < step * t.unit) piece_.resize(std::size_t(step * t.unit));
+    for (std::int64_t first = 0; first < count; first += step) {
+      auto const n = std::min(step, count - first);
+      in.read(m, first * t.unit, n * t.unit, piece_.data());
+      taker.take(side, first, n, piece_.data());
+    }
+  }
 
   void read_lent(Side const& side, std::byte const* array, Taker& taker) {
     auto const& t = traffic_;
@@ -188,6 +216,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
   std::vector<Sent> sent_;
   std::vector<Expected> expected_;
   std::size_t next_ = 0;
+  std::vector<std::byte> piece_;                                            // of a message in the sender's process
   std::map<std::pair<int, std::uint64_t>, std::vector<std::byte>> copies_;  // of what was lent and had to be taken before its time
 };
 

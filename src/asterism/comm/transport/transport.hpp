@@ -27,6 +27,8 @@ struct Traffic {
   std::int64_t unit = 0;  ///< bytes of the items of one edge
   bool in_place = false;  ///< a contiguous side may be received where it belongs
   int tag = 0;            ///< for MPI
+  bool down = true;       ///< from roots to leaves
+  Way way = Way::self;    ///< the sides of this way are the transport's
   /// For broadcasts: where the values of `in` lie with their senders, so that they can be read there.
   std::vector<Side> const* roots = nullptr;
 };
@@ -43,9 +45,9 @@ class Taker {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Called on all ranks in the same order of operations; never waits for another rank. The sides of other ways are not its.
+  /// Called on all ranks in the same order of operations. The sides of other ways are not its.
   virtual void open(Traffic const& traffic) = 0;
-  /// Never waits for another rank; `source` may be changed after close().
+  /// Never waits for another rank, but by way of a window; `source` may be changed after close().
   virtual void send(std::byte const* source) = 0;
   /// Waits for the data of one side and hands them on, in pieces and in order; nothing is handed on if they lie in place already.
   virtual void receive(Side const& side, Taker& taker) = 0;
@@ -54,5 +56,21 @@ class Transport {
 
 std::unique_ptr<Transport> point_to_point();
 std::unique_ptr<Transport> shared_memory();
+
+/// What the transports of one forest share, where that is more than its communicator.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  virtual std::unique_ptr<Transport> transport() = 0;
+};
+/// The sides of a forest, which outlive the fabric.
+struct Pattern {
+  Communicator comm;
+  std::vector<Side> const *roots, *leaves;
+};
+// all collective
+std::shared_ptr<Fabric> neighbourhood(Pattern const& pattern);
+std::shared_ptr<Fabric> collectives(Pattern const& pattern);
+std::shared_ptr<Fabric> windows(Pattern const& pattern, MpiApi::Epoch epoch);
 
 }  // namespace asterism::comm
