@@ -20,6 +20,7 @@ from .forest import StarForest, shared_zeros  # noqa: E402
 from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
+from .submatrix import Redistribution, Submatrix  # noqa: E402
 
 __version__ = _core.version()
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "Channels",
     "ConvergenceError",
     "Matrix",
+    "Redistribution",
     "SolveInfo",
     "Solver",
     "StarForest",
+    "Submatrix",
     "gallery",
     "grid",
     "read_matrix",

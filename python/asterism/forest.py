@@ -13,7 +13,7 @@ from . import _core
 from .comm import InputTypeError, as_communicator
 from .errors import ShapeError
 
-__all__ = ["Flight", "StarForest", "shared_zeros"]
+__all__ = ["Flight", "StarForest", "as_indices", "shared_zeros"]
 
 Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
 
@@ -326,11 +326,11 @@ class StarForest:
 
     def embed_roots(self, selected: Any) -> StarForest:
         """Only the edges of the selected roots; nothing is renumbered."""
-        return StarForest._of(self._sf.embed_roots(_indices(selected)))
+        return StarForest._of(self._sf.embed_roots(as_indices(selected)))
 
     def embed_leaves(self, selected: Any) -> StarForest:
         """Only the edges of the selected leaves; nothing is renumbered."""
-        return StarForest._of(self._sf.embed_leaves(_indices(selected)))
+        return StarForest._of(self._sf.embed_leaves(as_indices(selected)))
 
     def strided(self, k: int) -> StarForest:
         """Every edge k times: root r has the roots ``r k ... r k + k - 1``."""
@@ -338,7 +338,7 @@ class StarForest:
 
     def section(self, root_dofs: Any) -> tuple[StarForest, NDArray[np.int64]]:
         """From points to unknowns: root point r has ``root_dofs[r]``. Also returns each leaf point's number."""
-        core, leaf_dofs = self._sf.section(_indices(root_dofs))
+        core, leaf_dofs = self._sf.section(as_indices(root_dofs))
         return StarForest._of(core), np.asarray(leaf_dofs, dtype=np.int64)
 
     @staticmethod
@@ -352,12 +352,14 @@ class StarForest:
     def from_sizes(comm: Any, local_size: int, indices: Any) -> StarForest:
         """Leaves 0, 1, ... hang on global indices, of which every rank owns `local_size` in rank order."""
         layout = _core.Layout(as_communicator(comm), int(local_size))
-        return StarForest._of(_core.StarForest.from_layout(layout, _indices(indices)))
+        return StarForest._of(_core.StarForest.from_layout(layout, as_indices(indices)))
 
     @staticmethod
     def matching(comm: Any, root_ids: Any, leaf_ids: Any) -> StarForest:
         """Leaf l hangs on the one root anywhere that has the same number, ``root_ids[r] == leaf_ids[l]``."""
-        return StarForest._of(_core.StarForest.matching(as_communicator(comm), _indices(root_ids), _indices(leaf_ids)))
+        return StarForest._of(
+            _core.StarForest.matching(as_communicator(comm), as_indices(root_ids), as_indices(leaf_ids))
+        )
 
     @staticmethod
     def all_gather(comm: Any, nroots: int) -> StarForest:
@@ -370,7 +372,8 @@ class StarForest:
         return StarForest._of(_core.StarForest.all_to_all(as_communicator(comm), int(n)))
 
 
-def _indices(a: Any) -> NDArray[np.int64]:
+def as_indices(a: Any) -> NDArray[np.int64]:
+    """Return a flat array of int64; raises a ShapeError for other than integers."""
     given = np.asarray(a)
     if given.size and not np.issubdtype(given.dtype, np.integer):
         raise ShapeError(f"indices are of dtype {given.dtype}; integers are needed.")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from . import _core
 from .comm import as_communicator
 from .errors import DtypeError, FileError, InputError, ShapeError
+from .forest import as_indices
 
 __all__ = ["Matrix", "as_values", "read_matrix", "read_vector", "write_matrix", "write_vector"]
 
@@ -270,6 +271,16 @@ class Matrix:
     def astype(self, dtype: Any) -> Matrix:
         """Return the matrix in another precision, or a real one as complex."""
         return Matrix(self._h.converted(np.dtype(dtype).name))
+
+    def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:
+        """Return ``A[rows][:, cols]`` with these global rows and columns as mine; see `Submatrix`. Collective."""
+        return Matrix(_core.Submatrix(self._h, *self._selected(rows, cols)).matrix)
+
+    def _selected(self, rows: Any, cols: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Global rows and columns of a part; my own where nothing is said."""
+        own = self._h.cols
+        r = np.arange(*self.row_range, dtype=np.int64) if rows is None else as_indices(rows)
+        return r, np.arange(own.begin, own.end, dtype=np.int64) if cols is None else as_indices(cols)
 
     def to_scipy(self) -> Any:
         """Return my rows as a SciPy CSR array with global columns."""

@@ -196,6 +196,7 @@ void bind_la(nb::module_& m) {
       },
       nb::call_guard<nb::gil_scoped_release>());
   m.def("rigid_body_modes", &apps::rigid_body_modes);
+  bind_submatrix(m);
 }
 
 }  // namespace asterism::python
