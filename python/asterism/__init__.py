@@ -14,6 +14,7 @@ _core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", te
 
 from . import gallery, grid  # noqa: E402
 from .channels import Channels  # noqa: E402
+from .comm_report import CommReport, comm_report  # noqa: E402
 from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest, shared_zeros  # noqa: E402
@@ -26,6 +27,7 @@ __version__ = _core.version()
 __all__ = [
     "AsterismError",
     "Channels",
+    "CommReport",
     "ConvergenceError",
     "Matrix",
     "Redistribution",
@@ -33,6 +35,7 @@ __all__ = [
     "Solver",
     "StarForest",
     "Submatrix",
+    "comm_report",
     "gallery",
     "grid",
     "read_matrix",

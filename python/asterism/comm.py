@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
 import os
 import sys
@@ -46,7 +47,6 @@ def _load_plugin() -> None:
     else:
         raise CommError(f"mpi4py uses {version.splitlines()[0].strip()}, but none of {', '.join(names)} is loaded.")
     _core.load_mpi(str(plugin))
-    apply_to_communication()
     if MPI.COMM_WORLD.Get_size() > 1:
         _install_abort_hook(MPI)
 
@@ -71,6 +71,11 @@ def _install_abort_hook(MPI: Any) -> None:
     sys.excepthook = hook
 
 
+@functools.cache
+def _apply_options_once() -> None:
+    apply_to_communication()
+
+
 def as_communicator(comm: Any) -> _core.Communicator:
     """Turn ``None`` or an mpi4py communicator into the core's.
 
@@ -83,6 +88,7 @@ def as_communicator(comm: Any) -> _core.Communicator:
     -----
     Collective on the first use of a communicator, which is duplicated once and kept as its attribute.
     """
+    _apply_options_once()
     if comm is None:
         return _SELF
     if isinstance(comm, _core.Communicator):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -106,6 +108,17 @@ def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray
     return out
 
 
+def _say_what_is_under_way() -> None:
+    """At exit, before MPI is gone: what was begun and never ended."""
+    for name in _core.operations_under_way():
+        logging.getLogger("asterism").warning(
+            "an operation on the star forest '%s' was begun and never ended. Call end().", name
+        )
+
+
+atexit.register(_say_what_is_under_way)
+
+
 class Flight:
     """One operation under way; `end()` makes its result readable."""
 
@@ -146,7 +159,8 @@ class StarForest:
     Collective, as are all operations. Bad input raises on all ranks. Data are C-contiguous arrays (n) or (n, k) of any
     NumPy dtype; ``op`` is replace, sum, prod, min, max, logical_and/or/xor, bitwise_and/or/xor, minloc or maxloc (for
     structured (value, index) pairs), an mpi4py ``MPI.Op``, or a function of two arrays of many values. Values that meet
-    in one place are taken in (rank, leaf) order. Set-up sends one message per neighbour and takes memory of the order of
+    in one place are taken in (rank, leaf) order. With the option ``-sf_debug`` every operation checks that all ranks call
+    the same one and that the array it sends is not changed before it ends. Set-up sends one message per neighbour and takes memory of the order of
     the own edges. Source: Zhang et al., The PetscSF scalable communication layer.
 
     Examples
@@ -200,6 +214,15 @@ class StarForest:
         """What was asked to carry the data. `neighbours` says what does."""
         return str(self._sf.transport)
 
+    @property
+    def name(self) -> str:
+        """For `comm_report` and warnings; can be set."""
+        return str(self._sf.name)
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._sf.name = name
+
     def degree(self) -> NDArray[np.int64]:
         """Number of leaves attached to each of my roots, shape (nroots,)."""
         return np.asarray(self._sf.degree(), dtype=np.int64)
@@ -218,16 +241,18 @@ class StarForest:
         return list(self._sf.leaf_ranks())
 
     def neighbours(self) -> list[dict[str, Any]]:
-        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them, the way."""
+        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them, the way and why."""
         return [dict(n) for n in self._sf.neighbours()]
 
     def view(self) -> str:
         """Describe this rank's side in words: sizes, and a line for each neighbour and direction."""
-        lines = [f"star forest: {self.nroots} roots, {self.nleaves} leaves in a space of {self.nleafspace}"]
+        lines = [
+            f"star forest '{self.name}': {self.nroots} roots, {self.nleaves} leaves in a space of {self.nleafspace}"
+        ]
         for n in self.neighbours():
             what = "leaves on my roots" if n["has_leaves"] else "roots of my leaves"
             kept = f", {n['index_bytes']} bytes of indices" if n["index_bytes"] else ""
-            way = f", by {n['way']}" if n["way"] != "self" else ""
+            way = f", by {n['way']} ({n['why']})" if n["way"] != "self" else ""
             lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}{way}")
         return "\n".join(lines)
 

@@ -15,6 +15,7 @@ from .errors import OptionError
 __all__ = ["add_options", "apply_to_communication", "process_options", "use_argv"]
 
 _command_line: list[str] = []
+_TRUE, _FALSE = ("", "true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def use_argv(argv: list[str] | None = None) -> None:
@@ -35,12 +36,16 @@ def process_options() -> _core.Options:
 
 
 def apply_to_communication() -> None:
-    """Let ``-sf_transport`` and ``-sf_discovery`` rule star forests made from now on."""
+    """Let ``-sf_transport``, ``-sf_discovery`` and ``-sf_debug`` rule star forests from now on."""
     options = process_options()
     if name := options.get("sf_transport"):
         _core.set_default_transport(name)
     if name := options.get("sf_discovery"):
         _core.set_discovery(name)
+    if (flag := options.get("sf_debug")) is not None:
+        if flag not in (*_TRUE, *_FALSE):
+            raise OptionError(f"-sf_debug is '{flag}'; true or false is needed.")
+        _core.set_call_checks(flag in _TRUE)
 
 
 def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:

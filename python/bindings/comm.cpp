@@ -25,6 +25,19 @@ void bind_comm(nb::module_& m) {
       .def("sum", nb::overload_cast<std::int64_t>(&Communicator::sum, nb::const_), nb::call_guard<nb::gil_scoped_release>())
       .def("max", nb::overload_cast<double>(&Communicator::max, nb::const_), nb::call_guard<nb::gil_scoped_release>())
       .def("bcast", nb::overload_cast<std::string, int>(&Communicator::bcast, nb::const_), nb::call_guard<nb::gil_scoped_release>())
+      .def("all_gather_text",
+           [](Communicator const& c, std::string const& mine) {
+             std::vector<std::int64_t> lengths;
+             std::vector<std::byte> all;
+             {
+               nb::gil_scoped_release gil;
+               all = c.all_gather_bytes(std::as_bytes(std::span(mine)), &lengths);
+             }
+             std::vector<std::string> out;
+             auto const* at = reinterpret_cast<char const*>(all.data());
+             for (auto const n : lengths) out.emplace_back(at, std::size_t(n)), at += n;
+             return out;
+           })
       .def(
           "agree",
           [](Communicator const& c, std::optional<std::string> const& text) {

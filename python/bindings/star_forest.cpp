@@ -1,6 +1,8 @@
 #include "asterism/apps/forest_timing.hpp"
+#include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/forest_algebra.hpp"
+#include "asterism/comm/traffic_record.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -68,6 +70,7 @@ void bind_star_forest(nb::module_& m) {
       .def_prop_ro("nleaves", &StarForest::leaves)
       .def_prop_ro("leaf_space", &StarForest::leaf_space)
       .def_prop_ro("transport", [](StarForest const& sf) { return std::string(comm::name_of(sf.transport())); })
+      .def_prop_rw("name", &StarForest::name, &StarForest::set_name)
       .def("root_ranks", &StarForest::root_ranks)
       .def("leaf_ranks", &StarForest::leaf_ranks)
       .def("neighbours",
@@ -81,6 +84,7 @@ void bind_star_forest(nb::module_& m) {
                d["pattern"] = n.pattern;
                d["index_bytes"] = n.index_bytes;
                d["way"] = n.way;
+               d["why"] = n.why;
                out.append(d);
              }
              return out;
@@ -168,6 +172,34 @@ void bind_star_forest(nb::module_& m) {
           nb::gil_scoped_release gil;
           return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
+  m.def("set_call_checks", &comm::set_call_checks);
+  m.def("operations_under_way", &comm::operations_under_way);
+  m.def("reset_traffic", &comm::reset_traffic);
+  m.def("traffic", [](Communicator const& c) {
+    nb::list out;
+    for (auto const& t : comm::traffic(c)) {
+      nb::list sent;
+      for (auto const& p : t.sent) {
+        nb::dict d;
+        d["rank"] = p.rank;
+        d["way"] = comm::name_of(p.way);
+        d["messages"] = p.messages;
+        d["bytes"] = p.bytes;
+        d["sizes"] = std::vector<std::int64_t>(p.sizes.begin(), p.sizes.end());
+        d["pattern"] = p.pattern;
+        sent.append(d);
+      }
+      nb::dict d;
+      d["name"] = t.name;
+      d["forests"] = t.forests;
+      d["living"] = t.living;
+      d["operations"] = t.operations;
+      d["under_way"] = t.under_way;
+      d["sent"] = sent;
+      out.append(d);
+    }
+    return out;
+  });
   m.def("set_discovery", [](std::string const& name) { comm::set_discovery(comm::discovery_from_name(name)); });
   m.def("set_default_transport", [](std::string const& name) { comm::set_default_transport(comm::transport_from_name(name)); });
   m.def("reduce_op", [](std::string const& name) { return int(comm::reduce_op_from_name(name)); });

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..comm_report import comm_report
 from ..errors import ConvergenceError, FileError, InputError, ShapeError
 from ..la import as_values, read_vector, write_vector
 from ..options import use_argv
@@ -57,6 +58,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--dtype", help="convert to float32, float64, complex64 or complex128 first")
     p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
+    p.add_argument("--comm-report", action="store_true", help="say what the ranks sent each other, and how")
     p.add_argument("--save", metavar="FILE.mtx", help="write the solution")
     p.add_argument("--quiet", action="store_true", help="only the exit code, errors and what was asked for by options")
     p.add_argument("--help-options", action="store_true", help="list every solver option and stop")
@@ -168,6 +170,10 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
             write_html(args.report, findings)
             if talk:
                 print(f"report: {args.report}")
+    if args.comm_report:
+        traffic = comm_report(comm)
+        if rank == 0:
+            print(f"\n{traffic}", flush=True)
     if args.save and talk and failure is None:
         print(f"solution: {args.save}")
     if failure is not None:

@@ -8,8 +8,10 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/comm/traffic_record.hpp"
 #include "asterism/comm/transport/transport.hpp"
 
 namespace asterism::comm {
@@ -62,6 +64,7 @@ struct StarForest::Flight::State final : Taker {
   bool in_place = false;          // every place gets one value at most: no order to keep
   std::byte* update = nullptr;    // fetch_and_op: where the leaves' old root values go
   std::vector<std::byte> packed;  // my own edges' values
+  std::optional<SourceCopy> before;
 
   void take(Side const& s, std::int64_t first, std::int64_t count, std::byte const* data) override {
     if (in_place) s.at.unpack(data, target, unit, first, count);
@@ -85,6 +88,7 @@ struct StarForest::Impl {
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;
   std::optional<StarForest> multi;
+  std::optional<TrafficRecord> record;
   std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
 
   void choose_ways();
@@ -281,6 +285,7 @@ StarForest StarForest::multi() const {
   to.choice = impl_->choice;
   to.choose_ways();
   to.weave();
+  to.record->name = name() + ", gathered";
   impl_->multi = m;
   return m;
 }
@@ -303,7 +308,8 @@ std::vector<StarForest::Neighbour> StarForest::neighbours() const {
   std::vector<Neighbour> out;
   for (auto const* sides : {&impl_->root_sides, &impl_->leaf_sides})
     for (auto const& s : *sides)
-      out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.way)});
+      out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.way),
+                     why(impl_->comm, impl_->choice, s.rank)});
   return out;
 }
 
@@ -317,6 +323,7 @@ void StarForest::Impl::choose_ways() {
 }
 
 void StarForest::Impl::weave() {
+  record.emplace(comm, root_sides, leaf_sides);
   if (comm.size() == 1) return;
   auto const with = [this](Way way, auto const& make) {
     uses[std::size_t(way)] = true;  // here too if there is no neighbour
@@ -335,6 +342,8 @@ void StarForest::Impl::weave() {
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
                                            void const* source, void* target, Items items, Operation const& op, void* update) {
   Combine combine(op, items);  // throws before anything is under way
+  if (call_checks())
+    require_same_call(comm, record->name, update ? "fetch_and_op" : &from == &root_sides ? "a broadcast" : "a reduction", items, op);
   auto state = take_idle();
   state->forest = self;
   state->from = &from;
@@ -344,6 +353,7 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   state->unit = items.unit();
   state->combine = std::move(combine);
   state->update = static_cast<std::byte*>(update);
+  if (call_checks()) state->before.emplace(from, state->source, state->unit);
   state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
   // every rank draws the tags, whether it has neighbours by MPI or not
   auto const tag = [&] { return comm.size() > 1 ? comm.new_tag() : 0; };
@@ -376,6 +386,9 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
                       .tag = tag()},
                      uses, {});
   }
+  record->count(state->unit, down);
+  if (update) record->count(state->unit, true);
+  ++record->under_way;
   state->forth.send(state->source);
   return Flight(std::move(state));
 }
@@ -449,7 +462,8 @@ StarForest::Flight& StarForest::Flight::operator=(Flight&& other) noexcept {
 
 StarForest::Flight::~Flight() {
   if (!state_) return;
-  log::warning("a star-forest operation was begun and never ended; it is finished now. Call end().");
+  log::warning("an operation on the star forest '{}' was begun and never ended; it is finished now. Call end().",
+               state_->forest->record->name);
   try {
     end();
   } catch (Error const& e) {
@@ -461,11 +475,17 @@ void StarForest::Flight::end() {
   ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
   auto state = std::move(state_);
   auto const forest = std::move(state->forest);  // an idle state must not keep its forest alive
+  --forest->record->under_way;
   if (state->update) forest->end_fetch(*state);
   else forest->end(*state);
+  if (auto const before = std::exchange(state->before, {}); before)
+    before->require_unchanged(*state->from, state->source, state->unit, forest->record->name);
   state->combine = {};  // lets the user's operation go
   forest->idle.push_back(std::move(state));
 }
+
+std::string const& StarForest::name() const { return impl_->record->name; }
+void StarForest::set_name(std::string name) { impl_->record->name = std::move(name); }
 
 StarForest::Flight StarForest::bcast_begin(void const* root, void* leaf, Items items, Operation const& op) const {
   return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr);

@@ -46,6 +46,9 @@ class StarForest {
   std::int64_t leaves() const;
   std::int64_t leaf_space() const;
   TransportChoice transport() const;
+  /// For reports and warnings.
+  std::string const& name() const;
+  void set_name(std::string name);
   /// My edges.
   Graph graph() const;
   /// A leaf position that is listed several times, or -1.
@@ -62,6 +65,7 @@ class StarForest {
     std::string pattern;      ///< of my side's positions
     std::size_t index_bytes;  ///< kept for them
     std::string_view way;     ///< how it is reached
+    std::string why;
   };
   /// Myself included.
   std::vector<Neighbour> neighbours() const;

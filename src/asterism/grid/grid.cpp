@@ -72,6 +72,8 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
   });
   ghosts_ = comm::StarForest(comm, mine.points(), std::move(ghost_leaves), ghost_roots, mine.points(), transport);
   global_to_local_ = comm::StarForest(comm, owned().points(), std::move(all_leaves), all_roots, mine.points(), transport);
+  ghosts_.set_name("ghost points of a grid");
+  global_to_local_.set_name("global to local of a grid");
 }
 
 /// The cuts through which the fewest points are exchanged. Of equals the one that cuts the slower directions: its faces lie

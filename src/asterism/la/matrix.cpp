@@ -121,6 +121,7 @@ Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagon
   d.coupling = std::move(coupling);
   d.ghosts = std::move(ghosts);
   d.halo = StarForest::from_layout(columns, d.ghosts);
+  d.halo.set_name("halo of a matrix");
   d.global_nnz = rows.comm().sum(d.local_nnz);
   return m;
 }

@@ -85,6 +85,7 @@ Submatrix::Submatrix(Matrix const& A, std::span<std::int64_t const> rows, std::s
   std::adjacent_difference(counts.begin(), counts.end(), counts.begin());
   auto section = comm::section(row_forest, counts);
   p.entries = std::move(section.forest);
+  p.entries.set_name("entries of a sub-matrix");
   p.offsets.assign(1, 0);
   for (auto const n : section.leaf_dofs) p.offsets.push_back(p.offsets.back() + n);
   std::vector<std::int64_t> arrived(std::size_t(p.offsets.back()));
@@ -155,6 +156,7 @@ Redistribution::Redistribution(Layout const& from, std::span<std::int64_t const>
   }
   to_ = Layout(comm, std::int64_t(order_.size()));
   forest_ = StarForest::from_layout(from, order_);
+  forest_.set_name("redistribution");
 }
 
 Matrix Redistribution::matrix(Matrix const& A) const {

@@ -5,6 +5,7 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 
 namespace asterism::solve {
@@ -45,6 +46,8 @@ OptionTable const& method_table() {
                     "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
       choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
                     "how ranks learn who sends to them when a pattern is set up, from now on; auto: by their number"),
+      flag_option("sf_debug", false,
+                  "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
@@ -141,6 +144,7 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
+  if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);
   if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);

@@ -45,4 +45,12 @@ Way reach(Communicator const& comm, TransportChoice choice, int rank) {
   return Way::point_to_point;
 }
 
+std::string why(Communicator const& comm, TransportChoice choice, int rank) {
+  if (rank == comm.rank()) return "this rank itself";
+  if (choice != TransportChoice::automatic) return format("{} was asked for", name_of(choice));
+  auto const& node = *comm.node();
+  if (node.index_of(rank) >= 0) return "on this machine";
+  return node.shares_memory() || node.size() == 1 ? "on another machine" : node.why_not();
+}
+
 }  // namespace asterism::comm

@@ -1,6 +1,7 @@
 // Which transport carries a star forest's messages.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "asterism/comm/communicator.hpp"
@@ -33,5 +34,7 @@ inline constexpr int ways = 6;
 std::string_view name_of(Way way);
 /// Throws a CommError that says why if shared memory was asked for and does not reach there.
 Way reach(Communicator const& comm, TransportChoice choice, int rank);
+/// Why it is that way, in words.
+std::string why(Communicator const& comm, TransportChoice choice, int rank);
 
 }  // namespace asterism::comm

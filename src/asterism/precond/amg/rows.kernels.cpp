@@ -37,6 +37,7 @@ Halo::Halo(Layout const& layout, ColumnMap const& map) : below_(map.below), acti
     remote[g] = {r, map.ghosts[g] - layout.offsets()[std::size_t(r)]};
   }
   forest_ = comm::StarForest(layout.comm(), layout.local_size(), std::move(leaves), remote, map.size());
+  forest_.set_name("multigrid set-up");
 }
 
 template <class T>
