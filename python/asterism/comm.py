@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _core
 from .errors import AsterismError, CommError, ConvergenceError, OptionError
-from .options import apply_to_communication
+from .options import apply_to_process
 
 __all__ = ["InputTypeError", "as_communicator"]
 
@@ -73,7 +73,7 @@ def _install_abort_hook(MPI: Any) -> None:
 
 @functools.cache
 def _apply_options_once() -> None:
-    apply_to_communication()
+    apply_to_process()
 
 
 def as_communicator(comm: Any) -> _core.Communicator:

@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from .errors import OptionError
 
-__all__ = ["add_options", "apply_to_communication", "process_options", "use_argv"]
+__all__ = ["add_options", "apply_to_process", "process_options", "use_argv"]
 
 _command_line: list[str] = []
 _TRUE, _FALSE = ("", "true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -21,7 +21,7 @@ _TRUE, _FALSE = ("", "true", "1", "yes", "on"), ("false", "0", "no", "off")
 def use_argv(argv: list[str] | None = None) -> None:
     """Let the process's command line set options of everything made from now on (PETSc's habit)."""
     _command_line[:] = sys.argv[1:] if argv is None else argv
-    apply_to_communication()
+    apply_to_process()
 
 
 def process_options() -> _core.Options:
@@ -35,17 +35,18 @@ def process_options() -> _core.Options:
     return o
 
 
-def apply_to_communication() -> None:
-    """Let ``-sf_transport``, ``-sf_discovery`` and ``-sf_debug`` rule star forests from now on."""
+def apply_to_process() -> None:
+    """Let ``-reproducible``, ``-sf_transport``, ``-sf_discovery`` and ``-sf_debug`` rule everything from now on."""
     options = process_options()
     if name := options.get("sf_transport"):
         _core.set_default_transport(name)
     if name := options.get("sf_discovery"):
         _core.set_discovery(name)
-    if (flag := options.get("sf_debug")) is not None:
-        if flag not in (*_TRUE, *_FALSE):
-            raise OptionError(f"-sf_debug is '{flag}'; true or false is needed.")
-        _core.set_call_checks(flag in _TRUE)
+    for option, setter in (("sf_debug", _core.set_call_checks), ("reproducible", _core.set_reproducible)):
+        if (flag := options.get(option)) is not None:
+            if flag not in (*_TRUE, *_FALSE):
+                raise OptionError(f"-{option} is '{flag}'; true or false is needed.")
+            setter(flag in _TRUE)
 
 
 def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:

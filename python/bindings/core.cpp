@@ -5,6 +5,7 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/machine.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/device/stream.hpp"
 
 namespace asterism::python {
@@ -58,6 +59,7 @@ NB_MODULE(_core, m) {
   m.def("set_team_size", &device::host::set_team_size);
   m.def("allowed_cores", &device::host::allowed_cores);
 
+  m.def("set_reproducible", &set_reproducible);
   m.def("profile_enable", &profile::enable);
   m.def("profile_reset", &profile::reset);
   m.def("profile_snapshot", [] {

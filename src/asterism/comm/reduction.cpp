@@ -1,8 +1,10 @@
 #include "asterism/comm/reduction.hpp"
 
+#include <algorithm>
 #include <complex>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -64,5 +66,56 @@ void Reduction::end() {
 }
 
 device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const { return device::Scalar::pending(ctx_, total_, offset, k); }
+
+namespace {
+constexpr std::int64_t words = ReproducibleSum::words;
+}
+
+ReproducibleReduction::ReproducibleReduction(Communicator const& comm, device::Context const& ctx, std::int64_t n)
+    : comm_(comm),
+      ctx_(ctx),
+      n_(n),
+      partial_(std::size_t(2 * n * words) * sizeof(std::int64_t)),
+      sum_(comm.size() == 1 ? partial_ : device::Array(partial_.bytes())),
+      total_(std::size_t(n) * sizeof(Value)),
+      flight_(std::make_shared<Reduction::Flight>()) {
+  std::fill_n(partial_.as<std::int64_t>(), 2 * n * words, 0);
+}
+
+void ReproducibleReduction::begin() {
+  if (comm_.size() == 1) return;
+  profile::count_reduction();
+  device::submit(
+      ctx_,
+      [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, std::int64_t* out) {
+        flight->batch = mpi()->batch_new();
+        check_mpi(mpi()->iallreduce(flight->batch, comm.handle(), in, out, 2 * n * words, MpiApi::int64, MpiApi::sum), "MPI_Iallreduce");
+      },
+      device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(partial_), device::write<std::int64_t>(sum_));
+}
+
+void ReproducibleReduction::end() {
+  auto const round = [n = n_](std::int64_t const* in, Value* out) {
+    for (std::int64_t i = 0; i < n; ++i, in += 2 * words)
+      out[i] = {ReproducibleSum::value({in, std::size_t(words)}), ReproducibleSum::value({in + words, std::size_t(words)})};
+  };
+  if (comm_.size() == 1) {
+    device::submit(
+        ctx_, [round](device::Queue&, std::int64_t const* in, Value* out) { round(in, out); }, device::read<std::int64_t>(sum_),
+        device::write<Value>(total_));
+    return;
+  }
+  device::submit(
+      ctx_,
+      [round, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, Value* out) {
+        check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");
+        round(in, out);
+      },
+      device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(sum_), device::write<Value>(total_));
+}
+
+device::Scalar ReproducibleReduction::result(std::int64_t offset, std::int64_t k) const {
+  return device::Scalar::pending(ctx_, total_, offset, k);
+}
 
 }  // namespace asterism::comm

@@ -19,12 +19,31 @@ class Reduction {
   device::Scalar result(std::int64_t offset, std::int64_t k) const;
 
  private:
+  friend class ReproducibleReduction;
   struct Flight;
   Communicator comm_;
   device::Context ctx_;
   std::int64_t n_;
   device::Array partial_, gathered_, total_;
   std::shared_ptr<Flight> flight_;
+};
+
+/// The same for sums that do not depend on ranks, threads or any order (base/reproducible_sum.hpp).
+class ReproducibleReduction {
+ public:
+  ReproducibleReduction(Communicator const& comm, device::Context const& ctx, std::int64_t n);
+  /// For each of n sums the words of its real and its imaginary part, 2 ReproducibleSum::words int64; zeros at first.
+  device::Array const& partial() const { return partial_; }
+  void begin();
+  void end();
+  device::Scalar result(std::int64_t offset, std::int64_t k) const;
+
+ private:
+  Communicator comm_;
+  device::Context ctx_;
+  std::int64_t n_;
+  device::Array partial_, sum_, total_;
+  std::shared_ptr<Reduction::Flight> flight_;
 };
 
 }  // namespace asterism::comm

@@ -4,13 +4,26 @@
 #include <numeric>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/exchange.hpp"
 
 namespace asterism::la {
 
 using comm::StarForest;
 
-struct Matrix::Data {
+/// What products are done with, made at first use.
+struct Matrix::Products {
+  std::optional<Product> diagonal_product, coupling_product, adding_product;
+  struct Transposed {
+    Product diagonal, coupling;
+  };
+  std::optional<Transposed> transposed[2];  // plain, conjugated
+  // -reproducible: whole rows, columns ascending, of x with the ghosts around it
+  std::optional<Product> ordered, ordered_adding;
+  std::optional<Matrix> ordered_transposed[2];
+};
+
+struct Matrix::Data : Matrix::Products {
   Layout rows, columns;
   Dtype dtype = Dtype::float64;
   Csr diagonal, coupling;
@@ -20,12 +33,8 @@ struct Matrix::Data {
   bool product_only = false;
   std::int64_t block_size = 1;
   Vector near_null_space;
-  std::optional<Product> diagonal_product, coupling_product, adding_product;
-  struct Transposed {
-    Product diagonal, coupling;
-  };
-  std::optional<Transposed> transposed[2];  // plain, conjugated
 
+  Product const* ordered_for(Epilogue e);
   Product const& whole() {
     if (!diagonal_product) diagonal_product.emplace(diagonal);
     return *diagonal_product;
@@ -108,6 +117,49 @@ void split_blocks(Layout const& columns, std::int32_t rows, I const* offsets, I 
 }
 
 }  // namespace
+
+namespace {
+
+std::size_t ghosts_below(Layout const& columns, std::vector<std::int64_t> const& ghosts) {
+  return std::size_t(std::lower_bound(ghosts.begin(), ghosts.end(), columns.begin()) - ghosts.begin());
+}
+
+/// Both blocks as one; its columns are ghosts and own columns together, ascending.
+Csr merged(Csr const& diagonal, Csr const& coupling, std::int32_t below) {
+  Csr out(diagonal.dtype, diagonal.rows, checked_local_index(std::int64_t(diagonal.cols) + coupling.cols, "columns of one rank"),
+          diagonal.nnz() + coupling.nnz());
+  with_dtype(diagonal.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const dp = diagonal.row_offsets(), op = coupling.row_offsets(), ptr = out.row_offsets();
+    auto const dc = diagonal.column_indices(), oc = coupling.column_indices();
+    auto const dv = diagonal.template entries<T>(), ov = coupling.template entries<T>();
+    auto* col = out.columns.as<std::int32_t>();
+    auto* val = out.values.as<T>();
+    std::int64_t at = 0;
+    ptr[0] = 0;
+    for (std::size_t r = 0; r < std::size_t(diagonal.rows); ++r) {
+      auto q = op[r];
+      for (; q < op[r + 1] && oc[std::size_t(q)] < below; ++q) col[at] = oc[std::size_t(q)], val[at++] = ov[std::size_t(q)];
+      for (auto p = dp[r]; p < dp[r + 1]; ++p) col[at] = dc[std::size_t(p)] + below, val[at++] = dv[std::size_t(p)];
+      for (; q < op[r + 1]; ++q) col[at] = oc[std::size_t(q)] + diagonal.cols, val[at++] = ov[std::size_t(q)];
+      ptr[r + 1] = at;
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+Product const* Matrix::Data::ordered_for(Epilogue e) {
+  bool const adds = e == Epilogue::add;
+  auto& p = adds ? ordered_adding : ordered;
+  if (!p && !product_only) {
+    auto const whole_rows = ghosts.empty() ? diagonal : merged(diagonal, coupling, std::int32_t(ghosts_below(columns, ghosts)));
+    if (adds) p = Product::coupling(whole_rows, Product::Storage::csr);
+    else p.emplace(whole_rows, Product::Storage::csr);
+  }
+  return p ? &*p : nullptr;
+}
 
 Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagonal, Csr coupling, std::vector<std::int64_t> ghosts) {
   Matrix m;
@@ -257,7 +309,7 @@ std::size_t Matrix::memory_bytes() const {
   std::size_t b = data_->ghosts.size() * 8;
   if (!data_->product_only)
     for (auto const* c : {&data_->diagonal, &data_->coupling}) b += c->offsets.bytes() + c->columns.bytes() + c->values.bytes();
-  for (auto const* p : {&data_->diagonal_product, &data_->adding_product})
+  for (auto const* p : {&data_->diagonal_product, &data_->adding_product, &data_->ordered, &data_->ordered_adding})
     if (*p && (data_->product_only || !(*p)->shares_block())) b += (*p)->memory_bytes();
   return b;
 }
@@ -280,6 +332,9 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
                    "matrix product: x and y are the same vector; they must differ.");
   auto const k = x.columns();
+  bool const has_plain = !d.product_only || (whole == Epilogue::add ? d.adding_product : d.diagonal_product);
+  if (reproducible() || !has_plain)
+    if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
   auto const& product = whole == Epilogue::add ? d.adding() : d.whole();
   double const scalar = double(size_of(d.dtype));
   profile::Scope const scope(profile::event(name),
@@ -308,6 +363,32 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   if (!d.ghosts.empty()) d.rest().run(ctx, rest, k, ghost, y.data(), b, w);
 }
 
+/// Each row is one sum over ascending global columns, whatever the ranks are. Nothing is overlapped: all of x is needed first.
+void Matrix::ordered_product(Product const& product, char const* name, Epilogue e, Vector const& x, Vector& y, Array const& b) const {
+  auto& d = *data_;
+  auto const k = x.columns();
+  profile::Scope const scope(profile::event(name), product.bytes(k), 2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
+  auto const& ctx = y.context();
+  if (comm().size() == 1) return product.run(ctx, e, k, x.data(), y.data(), b);
+  auto const row = std::size_t(k) * size_of(d.dtype);
+  Array const all((d.ghosts.size() + std::size_t(x.local_size())) * row);
+  with_dtype(d.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit(
+        ctx,
+        [halo = d.halo, k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
+         ghosts = d.ghosts.size() * std::size_t(k)](device::Queue&, std::byte*, T const* from, T* to) {
+          std::vector<T> arrived(ghosts);
+          halo.bcast(from, arrived.data(), k);
+          std::copy_n(arrived.data(), below, to);
+          std::copy_n(from, own, to + below);
+          std::copy(arrived.begin() + std::ptrdiff_t(below), arrived.end(), to + below + own);
+        },
+        device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(all));
+  });
+  product.run(ctx, e, k, all, y.data(), b);
+}
+
 void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y, {}, {}); }
 
 void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y, {}, {}); }
@@ -318,6 +399,11 @@ void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
 }
 
 void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
+  if (reproducible()) {
+    residual(b, x, y);
+    multiply(w, y, y);
+    return axpy(1.0, x, y);
+  }
   product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, b.data(), w.data());
 }
 
@@ -327,10 +413,15 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   require_layout(x, d.rows, d.dtype, "transposed product");
   require_layout(y, d.columns, d.dtype, "transposed product");
   conjugate = conjugate && is_complex(d.dtype);
+  if (reproducible()) {
+    auto& t = d.ordered_transposed[conjugate];
+    if (!t) t = transposed(conjugate);
+    return t->apply(x, y);
+  }
   auto& t = d.transposed[conjugate];
   if (!t)
-    t.emplace(Data::Transposed{Product(la::transpose(d.diagonal, conjugate)),
-                               Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
+    t.emplace(Products::Transposed{Product(la::transpose(d.diagonal, conjugate)),
+                                   Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
   auto const k = x.columns();
   static int const event = profile::event("MatMultTranspose");
   profile::Scope const scope(event, t->diagonal.bytes(k) + t->coupling.bytes(k), 2 * double(d.local_nnz * k));
@@ -434,18 +525,18 @@ Matrix Matrix::converted(Dtype dtype) const {
   m.data_->dtype = dtype;
   m.data_->diagonal = la::converted(data_->diagonal, dtype);
   m.data_->coupling = la::converted(data_->coupling, dtype);
-  m.data_->diagonal_product.reset();
-  m.data_->coupling_product.reset();
-  m.data_->adding_product.reset();
-  m.data_->transposed[0].reset();
-  m.data_->transposed[1].reset();
+  static_cast<Products&>(*m.data_) = {};
   return m;
 }
 
 void Matrix::keep_product_only(bool adds) {
-  if (adds) data_->adding();
-  else data_->whole();
-  data_->rest();
+  if (reproducible()) {
+    data_->ordered_for(adds ? Epilogue::add : Epilogue::assign);
+  } else {
+    if (adds) data_->adding();
+    else data_->whole();
+    data_->rest();
+  }
   data_->product_only = true;
   data_->diagonal = Csr(data_->dtype, 0, 0, 0);
   data_->coupling = Csr(data_->dtype, 0, 0, 0);

@@ -81,8 +81,10 @@ class Matrix final : public Operator {
   void set_near_null_space(Vector b);
 
  private:
+  struct Products;
   struct Data;
   void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
+  void ordered_product(Product const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;
   std::shared_ptr<Data> data_;
 };
 

@@ -281,7 +281,7 @@ Product::Product(Csr const& a, Storage wanted) : dtype_(a.dtype), rows_(a.rows),
   ProductBuilder::length_runs(*this, offsets_.as<std::int64_t>(), listed_rows_);
 }
 
-Product Product::coupling(Csr const& a) {
+Product Product::coupling(Csr const& a, Storage wanted) {
   Product p;
   p.coupling_ = true;
   p.dtype_ = a.dtype;
@@ -296,7 +296,7 @@ Product Product::coupling(Csr const& a) {
       ids.push_back(i);
       offsets.push_back(ptr[std::size_t(i) + 1]);
     }
-  if (ProductBuilder::irregular(offsets.data(), std::int32_t(ids.size()))) {
+  if (wanted != Storage::csr && ProductBuilder::irregular(offsets.data(), std::int32_t(ids.size()))) {
     ProductBuilder::make_sell(p, a, ids);
     return p;
   }

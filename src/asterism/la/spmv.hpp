@@ -1,7 +1,8 @@
 // Products with a local sparse block, in the storage that moves the fewest bytes for its pattern.
 //
 // Three storages, chosen by looking at the block once:
-//   csr          rows as given; loops unrolled for runs of equally long rows.
+//   csr          rows as given; loops unrolled for runs of equally long rows. A row's sum depends on its entries alone, not on
+//                where it stands.
 //   row_pattern  where many consecutive rows have the same column offsets (grids), the offsets are
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
 //                8 bytes an entry in float64 instead of 12, and no gathers.
@@ -33,7 +34,7 @@ class Product {
   /// For the epilogues that define every row of y. csr storage shares the block's arrays.
   explicit Product(Csr const& block, Storage storage = Storage::automatic);
   /// For the epilogues that update y: rows without entries are skipped.
-  static Product coupling(Csr const& block);
+  static Product coupling(Csr const& block, Storage storage = Storage::automatic);
 
   Storage storage() const { return storage_; }
   std::string_view storage_name() const {

@@ -39,9 +39,9 @@ template <Epilogue E, int L, class T>
 void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, T const* w) {
   auto p = a.offsets[run.first];
   for (std::int32_t i = run.first; i < run.end; ++i, p += L) {
-    T s = a.values[p] * x[a.columns[p]];
+    T s(0);  // not the first product: it could be fused with what follows, and rows_any's could not
 #pragma GCC unroll 16
-    for (int l = 1; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
+    for (int l = 0; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
     finish<E>(s, a.row_ids ? a.row_ids[i] : i, 1, 0, x, y, b, w);
   }
 }

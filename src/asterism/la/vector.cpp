@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/reduction.hpp"
+#include "asterism/la/reproducible_dot.kernels.hpp"
 #include "asterism/la/vector.kernels.hpp"
 
 namespace asterism::la {
@@ -157,10 +159,37 @@ void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector
   });
 }
 
+namespace {
+using Pairs = std::span<std::pair<Vector const*, Vector const*> const>;
+
+/// As dots(), by sums that do not depend on any order.
+std::vector<Scalar> reproducible_dots(Pairs pairs) {
+  auto const& first = *pairs[0].first;
+  auto const k = first.columns();
+  comm::ReproducibleReduction reduction(first.comm(), first.context(), k * std::int64_t(pairs.size()));
+  auto const words = reduction.partial().bytes() / pairs.size();
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    auto const &x = *pairs[i].first, &y = *pairs[i].second;
+    require_same(x, y, "dot");
+    with_dtype(x.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      submit(x.context(), kernel::reproducible_dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()),
+             update<std::int64_t>(reduction.partial().view(i * words, words)));
+    });
+  }
+  reduction.begin();
+  reduction.end();
+  std::vector<Scalar> out;
+  for (std::size_t i = 0; i < pairs.size(); ++i) out.push_back(reduction.result(std::int64_t(i) * k, k));
+  return out;
+}
+}  // namespace
+
 std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const> pairs) {
   static Event const e("VecDot");
   auto const& first = *pairs[0].first;
   VectorScope const scope(e, first, 2 * double(pairs.size()), 2 * double(pairs.size()));
+  if (reproducible()) return reproducible_dots(pairs);
   auto const k = first.columns();
   Reduction reduction(first.comm(), first.context(), k * std::int64_t(pairs.size()));
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -191,6 +220,11 @@ Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, V
   VectorScope const scope(e, x, 6, 6);
   require_same(p, x, "update_and_norm2");
   require_same(q, r, "update_and_norm2");
+  if (reproducible()) {
+    axpy(alpha, p, x);
+    axpy(-alpha, q, r);
+    return real_part(dot(r, r));
+  }
   Reduction reduction(x.comm(), x.context(), x.columns());
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -206,6 +240,12 @@ std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vec
   static Event const e("VecPointwiseMultDot");
   VectorScope const scope(e, r, 3, 5);
   require_same(r, z, "multiply_and_dot");
+  if (reproducible()) {
+    multiply(d, r, z);
+    std::pair<Vector const*, Vector const*> const both[] = {{&r, &z}, {&r, &r}};
+    auto const sums = reproducible_dots(both);
+    return {sums[0], real_part(sums[1])};
+  }
   auto const k = r.columns();
   Reduction reduction(r.comm(), r.context(), 2 * k);
   with_dtype(r.dtype(), [&](auto tag) {
@@ -232,6 +272,13 @@ Vector Basis::operator[](std::int64_t j) const {
 std::vector<Scalar> Basis::dots(std::int64_t m, Vector const& w) const {
   static Event const e("VecMDot");
   VectorScope const scope(e, w, double(m + 1), 2 * double(m));
+  if (reproducible()) {
+    std::vector<Vector> v;
+    for (std::int64_t j = 0; j < m; ++j) v.push_back((*this)[j]);
+    std::vector<std::pair<Vector const*, Vector const*>> pairs;
+    for (auto const& one : v) pairs.emplace_back(&one, &w);
+    return pairs.empty() ? std::vector<Scalar>() : reproducible_dots(pairs);
+  }
   Reduction reduction(w.comm(), w.context(), m);
   with_dtype(w.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -5,6 +5,7 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 
@@ -42,6 +43,8 @@ OptionTable const& method_table() {
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
                     "project the constant vector out; auto: if A times it vanishes"),
       choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
+      flag_option("reproducible", false,
+                  "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
       choice_option("sf_transport", "auto", transport_names(),
                     "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
       choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
@@ -142,6 +145,7 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
   if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
+  if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
   if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);

@@ -1,0 +1,58 @@
+"""With -reproducible the answers are the same bits on any number of ranks and threads."""
+
+import re
+
+import pytest
+
+SCRIPT = """
+import hashlib
+from asterism import _core
+def say(name, local, extra=""):
+    whole = b"".join(comm.allgather(np.ascontiguousarray(local).tobytes()))
+    if rank == 0: print("BITS", name, hashlib.sha256(whole).hexdigest()[:16], extra, flush=True)
+def rhs(A, k=None):
+    lo, hi = A.row_range
+    i = np.arange(lo, hi, dtype=float)
+    b = np.sin(0.37 * i) * 10.0 ** (i % 7 - 3)
+    if A.dtype.kind == "c": b = b + 1j * np.cos(0.11 * i)
+    if k: b = b[:, None] * np.arange(1.0, k + 1)
+    return b.astype(A.dtype)
+def given(S): return am.Matrix.from_scipy(S.tocsr(), comm, distribute=True)
+rng = np.random.default_rng(5)
+n = 701
+S = sp.random(n, n, density=0.02, random_state=rng) + sp.diags_array(20.0 + rng.random(n))
+C = (S + 1j * sp.random(n, n, density=0.02, random_state=rng)).tocsr()
+poisson = am.gallery.poisson((17, 18, 19), comm=comm)
+general, hermitian = given(S), given(C @ C.conj().T)
+for name, A, options in [
+    ("cg amg", poisson, "-ksp_type cg -pc_type amg"),
+    ("cg amg float64", poisson, "-ksp_type cg -pc_type amg -pc_dtype float64"),
+    ("cg jacobi", poisson, "-ksp_type cg -pc_type jacobi"),
+    ("minres", poisson, "-ksp_type minres -pc_type none"),
+    ("gmres", general, "-ksp_type gmres -pc_type jacobi"),
+    ("bicgstab", general, "-ksp_type bicgstab -pc_type jacobi"),
+    ("float32", poisson.astype("float32"), "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-4"),
+    ("complex", hermitian, "-ksp_type cg -pc_type jacobi"),
+    ("complex gmres", given(C), "-ksp_type gmres -pc_type jacobi"),
+    ("chebyshev", poisson, "-ksp_type chebyshev -pc_type jacobi -ksp_rtol 1e-3"),
+]:
+    s = am.Solver(A, options)
+    say(name, s.solve(rhs(A)), s.info.iterations)
+s = am.Solver(poisson, "-ksp_type cg -pc_type amg")
+say("three columns", s.solve(rhs(poisson, 3)), s.info.iterations)
+say("product", general @ rhs(general)); say("transposed", general.T @ rhs(general)); say("adjoint", hermitian.H @ rhs(hermitian, 2))
+"""
+
+
+@pytest.mark.parametrize("queue", ["inline", "shuffle"])
+def test_the_same_bits_on_any_ranks_and_threads(on_ranks, queue):
+    want = None
+    runs = [(1, 1), (2, 1), (3, 1), (4, 1), (1, 3), (2, 2)] if queue == "inline" else [(1, 1), (3, 1)]
+    for ranks, threads in runs:
+        out = on_ranks(
+            ranks, SCRIPT, ASTERISM_NUM_THREADS=str(threads), ASTERISM_OPTIONS=f"-reproducible -queue {queue}"
+        )
+        got = re.findall(r"BITS (.*)", out)
+        assert len(got) == 14, out
+        want = want or got
+        assert got == want, (ranks, threads, [pair for pair in zip(got, want, strict=True) if pair[0] != pair[1]])
