@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -270,34 +271,37 @@ def cg_jacobi(n: int, rounds: int) -> dict:
     }
 
 
-def profiling(rounds: int) -> dict:
-    """Events on against off: time of 20 CG + AMG iterations."""
+def switched(name: str, switch: Callable[[bool], None], usual: bool, rounds: int) -> dict:
+    """On against off: time of 20 CG + AMG iterations."""
     out = {}
     for n in (32, 128):
         A = am.gallery.poisson((n, n, n))
-        s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-30, maxiter=20 if n > 64 else 200)
         b = np.ones(n**3)
+        solvers = {}
+        for on in (True, False):
+            switch(on)
+            solvers[on] = am.Solver(A, ksp="cg", pc="amg", rtol=1e-30, maxiter=20 if n > 64 else 200)
+            solvers[on].solve(b, raise_on_failure=False)
         times: dict[bool, list[float]] = {True: [], False: []}
-        s.solve(b, raise_on_failure=False)
         for _ in range(3 * rounds):
-            for on in (True, False):
-                _core.profile_enable(on)
+            for on, s in solvers.items():
+                switch(on)
                 s.solve(b, raise_on_failure=False)
                 times[on].append(s.info.solve_seconds)
-        _core.profile_enable(True)
+        switch(usual)
         out[str(n)] = {
             "on": times[True],
             "off": times[False],
             "ratio": statistics.median(times[True]) / statistics.median(times[False]),
         }
-    return {"bench": "profiling", "cases": out}
+    return {"bench": name, "cases": out}
 
 
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "forest"])
+    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "forest"])
     args = p.parse_args()
     _core.set_team_size(1)
     commit = subprocess.run(
@@ -316,7 +320,8 @@ def main() -> int:
     for name, f in (
         ("spmv", lambda: spmv(args.n, args.rounds)),
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
-        ("profiling", lambda: profiling(args.rounds)),
+        ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
+        ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
     ):
@@ -374,9 +379,9 @@ def show(r: dict) -> None:
             print(
                 f"halo {row['case']}{times}; raw MPI's best takes {row['raw_over_best']:.2f} times as long as our best"
             )
-    elif r["bench"] == "profiling":
+    elif r["bench"] in ("profiling", "reproducible"):
         for n, c in r["cases"].items():
-            print(f"profiling on / off, {n}^3: {c['ratio']:.4f}")
+            print(f"{r['bench']} on / off, {n}^3: {c['ratio']:.4f}")
     else:
         total = {k: statistics.median([x["setup"] + x["solve"] for x in v]) for k, v in r["runs"].items()}
         one, two = (r["runs"][k] for k in ("asterism, 1 rank x 1 thread", "asterism, 2 ranks x 1 thread"))
