@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import logging
@@ -47,6 +48,8 @@ def _load_plugin() -> None:
     else:
         raise CommError(f"mpi4py uses {version.splitlines()[0].strip()}, but none of {', '.join(names)} is loaded.")
     _core.load_mpi(str(plugin))
+    apply_to_process()
+    atexit.register(_core.set_progress_thread, False)  # before MPI is finalised
     if MPI.COMM_WORLD.Get_size() > 1:
         _install_abort_hook(MPI)
 

@@ -36,12 +36,20 @@ def process_options() -> _core.Options:
 
 
 def apply_to_process() -> None:
-    """Let ``-reproducible``, ``-sf_transport``, ``-sf_discovery`` and ``-sf_debug`` rule everything from now on."""
+    """Let the options of the whole process, ``-reproducible``, ``-shared_vectors`` and ``-sf_*``, rule from now on."""
     options = process_options()
-    if name := options.get("sf_transport"):
-        _core.set_default_transport(name)
-    if name := options.get("sf_discovery"):
-        _core.set_discovery(name)
+    for option, choose in (
+        ("sf_transport", _core.set_default_transport),
+        ("sf_discovery", _core.set_discovery),
+        ("shared_vectors", _core.set_shared_vectors),
+    ):
+        if name := options.get(option):
+            choose(name)
+    if name := options.get("sf_progress"):
+        if name not in ("none", "thread"):
+            raise OptionError(f"-sf_progress is '{name}'; none or thread is needed.")
+        if _core.mpi_abi() is not None:
+            _core.set_progress_thread(name == "thread")
     for option, setter in (("sf_debug", _core.set_call_checks), ("reproducible", _core.set_reproducible)):
         if (flag := options.get(option)) is not None:
             if flag not in (*_TRUE, *_FALSE):

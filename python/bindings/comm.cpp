@@ -2,6 +2,7 @@
 
 #include "asterism/comm/layout.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/comm/shared_array.hpp"
 
 namespace asterism::python {
 
@@ -62,6 +63,7 @@ void bind_comm(nb::module_& m) {
     std::size_t const shape[] = {std::size_t(bytes)};
     return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(arena->at(block->offset), 1, shape, owner));
   });
+  m.def("set_shared_vectors", [](std::string const& name) { comm::set_shared_vectors(comm::shared_vectors_from_name(name)); });
   m.def("node_shares_memory", [](Communicator const& c) { return c.node() && c.node()->shares_memory(); });
   nb::class_<comm::Layout>(m, "Layout")
       .def(nb::init<Communicator const&, std::int64_t>(), nb::call_guard<nb::gil_scoped_release>())

@@ -28,6 +28,14 @@ void bind_grid(nb::module_& m) {
       .def_prop_ro("global_to_local", &Grid::global_to_local)
       .def("numbers", &Grid::numbers);
   m.def("time_grid_halo", &apps::grid_halo, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_grid_overlap", [](Grid const& g, int repeats) {
+    apps::Overlap o;
+    {
+      nb::gil_scoped_release gil;
+      o = apps::grid_overlap(g, repeats);
+    }
+    return nb::make_tuple(o.exchange, o.work, o.both);
+  });
   m.def("time_raw_halo", &apps::raw_halo, nb::call_guard<nb::gil_scoped_release>());
 }
 

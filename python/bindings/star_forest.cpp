@@ -2,6 +2,7 @@
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/forest_algebra.hpp"
+#include "asterism/comm/progress.hpp"
 #include "asterism/comm/traffic_record.hpp"
 #include "bindings.hpp"
 
@@ -159,7 +160,10 @@ void bind_star_forest(nb::module_& m) {
     nb::gil_scoped_release gil;
     return apps::forest_pingpong(sf, k, comm::ReduceOp(op), repeats);
   });
-  m.def("time_forest_exchange", &apps::forest_exchange, nb::call_guard<nb::gil_scoped_release>());
+  m.def("time_forest_exchange", [](StarForest const& sf, std::int64_t k, int op, int repeats) {
+    nb::gil_scoped_release gil;
+    return apps::forest_exchange(sf, k, comm::ReduceOp(op), repeats);
+  });
   m.def("transport_names", [] {
     std::vector<std::string> names;
     for (int i = 0; i < comm::transport_choices; ++i) names.emplace_back(comm::name_of(comm::TransportChoice(i)));
@@ -172,6 +176,7 @@ void bind_star_forest(nb::module_& m) {
           nb::gil_scoped_release gil;
           return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
+  m.def("set_progress_thread", &comm::set_progress_thread, nb::call_guard<nb::gil_scoped_release>());
   m.def("set_call_checks", &comm::set_call_checks);
   m.def("operations_under_way", &comm::operations_under_way);
   m.def("reset_traffic", &comm::reset_traffic);

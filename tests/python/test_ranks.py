@@ -206,3 +206,20 @@ half.Free()
 
 def test_comm_none_is_one_process_under_mpiexec(on_ranks):
     on_ranks(2, "A = am.gallery.poisson((6, 6)); assert A.local_shape == (36, 36); am.solve(A, np.ones(36))\n")
+
+
+@pytest.mark.parametrize(("ranks", "queue"), [(2, "inline"), (3, "inline"), (3, "shuffle")])
+def test_shared_vectors_change_nothing_but_where_they_lie(on_ranks, ranks, queue):
+    script = f"""
+from asterism import _core
+answers = []
+for shared in ("0", "1"):
+    A = am.gallery.poisson((8, 40, 40), comm=comm)        # a plane of 12.8 kB goes to each neighbour: read in place
+    for pc in ("amg", "jacobi"):
+        s = am.Solver(A, f"-shared_vectors {{shared}} -queue {queue}", ksp="cg", pc=pc, rtol=1e-8)
+        answers.append(s.solve(np.sin(np.arange(*A.row_range))))
+assert all((a == b).all() for a, b in zip(answers[:2], answers[2:]))
+text = message(lambda: am.Solver(A, "-shared_vectors 2")); assert "shared_vectors" in text and "auto, 0, 1" in text, text
+print("done", flush=True)
+"""
+    assert on_ranks(ranks, script).count("done") == ranks

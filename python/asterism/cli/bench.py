@@ -19,15 +19,15 @@ from ..la import Matrix, read_matrix
 from ..solve import Solver
 from . import launch
 
-__all__ = ["add_arguments", "halo_cases", "pingpong_cases", "run", "setup_cases", "spmv_case", "transport_cases"]
+__all__ = ["add_arguments", "halo_cases", "pingpong_cases", "run", "setup_cases", "spmv_case", "transport_cases", "unpack_cases"]
 
 
-_BETWEEN_RANKS = ("pingpong", "transports", "sfsetup", "halo")
+_BETWEEN_RANKS = ("pingpong", "unpack", "transports", "sfsetup", "halo")
 
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, transports, sfsetup, halo")
+    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, unpack, transports, sfsetup, halo")
     p.add_argument("name", choices=["spmv", "amg", *_BETWEEN_RANKS])
     p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")
@@ -124,8 +124,13 @@ def _forests(args: argparse.Namespace) -> int:
     if args.name == "halo":
         results = halo_cases(comm, args.repeats, args.n)
     else:
-        cases = {"pingpong": pingpong_cases, "transports": transport_cases, "sfsetup": setup_cases}[args.name]
-        results = cases(comm, args.repeats)
+        cases = {
+            "pingpong": pingpong_cases,
+            "unpack": unpack_cases,
+            "transports": transport_cases,
+            "sfsetup": setup_cases,
+        }
+        results = cases[args.name](comm, args.repeats)
     if comm.rank == 0:
         if args.json:
             print(json.dumps(results))
@@ -135,7 +140,10 @@ def _forests(args: argparse.Namespace) -> int:
                     f"{k} {1e6 * statistics.median(v):.3f} us" for k, v in r.items() if isinstance(v, list)
                 )
                 if args.name == "halo":
-                    times += f": raw MPI's best takes {r['raw_over_best']:.2f} times as long as our best"
+                    times += f": raw MPI's best takes {r['raw_over_best']:.2f} times as long as our best; overlapped "
+                    times += ", ".join(f"{k} {v:.2f}" for k, v in r["overlap"].items())
+                if args.name == "unpack":
+                    times += f": a sum takes {r['sum_over_replace']:.2f} times as long as a replace"
                 if args.name == "transports":
                     times += f": auto takes {r['auto_over_best']:.2f} times as long as {r['best']}"
                 print(f"{args.name} {r.get('case', '')}{r['bytes']:>8d} bytes: {times}")
@@ -204,7 +212,7 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
                     seconds = (
                         _core.time_forest_pingpong(forest._sf, 1, _core.reduce_op("replace"), repeats)
                         if one_way
-                        else _core.time_forest_exchange(forest._sf, 1, repeats)
+                        else _core.time_forest_exchange(forest._sf, 1, _core.reduce_op("replace"), repeats)
                     )
                     times[t].append(comm.allreduce(seconds) / size)
             kept = {k: v[1:] for k, v in times.items()}
@@ -214,6 +222,34 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
             out.append(
                 {"case": case, "bytes": bytes_, "best": best, "auto_over_best": middle["auto"] / middle[best], **kept}
             )
+    return out
+
+
+def unpack_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
+    """Seconds of a broadcast from rank 0 to rank 1 that replaces, and of one that adds or takes the maximum, interleaved.
+
+    Leaves in a block, every second place, and at random places.
+    """
+    core = as_communicator(comm)
+    transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
+    out = []
+    for bytes_ in (4096, 65536, 1048576, 4194304):
+        n = bytes_ // 8
+        here = comm.rank == 1
+        places = {"block": np.arange(n), "strided": 2 * np.arange(n), "random": np.random.default_rng(0).permutation(n)}
+        for pattern, leaves in places.items():
+            for t in transports:
+                remote = np.column_stack([0 * leaves, np.arange(n)]) if here else []
+                forest = StarForest(comm, n if comm.rank == 0 else 0, leaves if here else [], remote, transport=t)
+                repeats = max(3, int(2e-3 / (2e-6 + bytes_ / 4e9)))
+                times: dict[str, list[float]] = {}
+                for _ in range(rounds + 1):
+                    for op in ("replace", "sum", "max"):
+                        seconds = _core.time_forest_exchange(forest._sf, 1, _core.reduce_op(op), repeats)
+                        times.setdefault(op, []).append(comm.bcast(seconds, root=1))
+                kept = {k: v[1:] for k, v in times.items()}
+                ratio = statistics.median(kept["sum"]) / statistics.median(kept["replace"])
+                out.append({"case": f"{t}, {pattern}, ", "bytes": bytes_, "sum_over_replace": ratio, **kept})
     return out
 
 
@@ -238,14 +274,27 @@ def halo_cases(comm: Any, rounds: int, n: int) -> list[dict[str, Any]]:
                     times.setdefault(t, []).append(_core.time_grid_halo(g._h, False, repeats))
                     if t == "shm":
                         times.setdefault("shm, shared arrays", []).append(_core.time_grid_halo(g._h, True, repeats))
+            overlap = {t: _overlap(g, rounds, False) for t, g in grids.items()}
+            overlap["p2p, progress thread"] = _overlap(grids["p2p"], rounds, True)
             kept = {k: v[1:] for k, v in times.items()}
             middle = {k: statistics.median(v) for k, v in kept.items()}
             raw = min(v for k, v in middle.items() if k.startswith("raw"))
             ours = min(v for k, v in middle.items() if not k.startswith("raw"))
             points = 7 if stencil == "star" else 27
             name = f"{points}-point, {width} deep, {n}^3 cut {'x'.join(map(str, cut))}, "
-            out.append({"case": name, "bytes": 8 * width * n * n, "raw_over_best": raw / ours, **kept})
+            out.append({"case": name, "bytes": 8 * width * n * n, "raw_over_best": raw / ours, "overlap": overlap, **kept})
     return out
+
+
+def _overlap(grid: Grid, rounds: int, helper: bool) -> float:
+    """Median part of an exchange, or of as long a computation, that took no time beside the other: 1 is all, 0 nothing."""
+    _core.set_progress_thread(helper)
+    found = []
+    for _ in range(rounds):
+        exchange, work, both = _core.time_grid_overlap(grid._h, 20)
+        found.append((exchange + work - both) / min(exchange, work))
+    _core.set_progress_thread(False)
+    return statistics.median(found)
 
 
 def setup_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:

@@ -19,11 +19,12 @@ double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::Red
   return (profile::now() - start) / (2.0 * repeats);
 }
 
-double forest_exchange(comm::StarForest const& forest, std::int64_t k, int repeats) {
+double forest_exchange(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats) {
   std::vector<double> root(std::size_t(forest.roots() * k), 1.0), leaf(std::size_t(forest.leaf_space() * k), 0.0);
   forest.comm().barrier();
   double const start = profile::now();
-  for (int i = 0; i < repeats; ++i) forest.bcast(root.data(), leaf.data(), k);
+  comm::Operation const operation(op);
+  for (int i = 0; i < repeats; ++i) forest.bcast(root.data(), leaf.data(), k, operation);
   return (profile::now() - start) / repeats;
 }
 
@@ -78,6 +79,35 @@ double grid_halo(grid::Grid const& grid, bool shared, int repeats) {
   double const seconds = (profile::now() - start) / repeats;
   if (arena) arena->release(block, bytes);
   return seconds;
+}
+
+Overlap grid_overlap(grid::Grid const& grid, int repeats) {
+  auto values = own_values(grid);
+  auto* const data = values.data();
+  auto const& comm = grid.layout().comm();
+  std::vector<double> a(4096, 1.0), b(4096, 2.0);  // work within the first caches
+  std::int64_t rounds = 1;
+  auto const work = [&] {
+    for (std::int64_t r = 0; r < rounds; ++r)
+      for (std::size_t i = 0; i < a.size(); ++i) a[i] = 0.5 * a[i] + b[i];
+  };
+  auto const timed = [&](auto const& f) {
+    comm.barrier();
+    double const start = profile::now();
+    for (int i = 0; i < repeats; ++i) f();
+    return comm.max((profile::now() - start) / repeats);
+  };
+  Overlap o;
+  o.exchange = timed([&] { grid.ghosts().bcast(data, data); });
+  rounds = std::max<std::int64_t>(1, std::int64_t(o.exchange / std::max(timed(work), 1e-9)));  // as long as the exchange
+  o.work = timed(work);
+  o.both = timed([&] {
+    auto flight = grid.ghosts().bcast_begin(data, data);
+    work();
+    flight.end();
+  });
+  ASTERISM_ASSERT(a[0] > 0);
+  return o;
 }
 
 double raw_halo(grid::Grid const& grid, bool packed, int repeats) {

@@ -12,7 +12,7 @@ namespace asterism::apps {
 /// Seconds of one way: a broadcast of k float64 per root and a reduction back, `repeats` times, on all ranks together. Collective.
 double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats);
 /// Seconds of a broadcast of k float64 per root, of `repeats` behind each other. Collective.
-double forest_exchange(comm::StarForest const& forest, std::int64_t k, int repeats);
+double forest_exchange(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats);
 /// A ping-pong by MPI_Send and MPI_Recv between ranks 0 and 1.
 double raw_pingpong(comm::Communicator const& comm, std::int64_t bytes, int repeats);
 /// Seconds of one construction. Collective.
@@ -23,7 +23,13 @@ double forest_setup(comm::Communicator const& comm, std::int64_t roots, std::opt
 /// points. Collective.
 /// shared: the array lies in memory that neighbours read in place.
 double grid_halo(grid::Grid const& grid, bool shared, int repeats);
-/// The same by MPI alone: subarray types, or packed buffers. Fills the ghost points as the grid's own exchange does; checked.
+/// Seconds of the slowest rank for a ghost exchange, for about as long a computation, and for the exchange begun before and ended
+/// after the computation. Collective.
+struct Overlap {
+  double exchange = 0, work = 0, both = 0;
+};
+Overlap grid_overlap(grid::Grid const& grid, int repeats);
+/// A ghost exchange by MPI alone: subarray types, or packed buffers. Fills the ghost points as the grid's own exchange does; checked.
 double raw_halo(grid::Grid const& grid, bool packed, int repeats);
 
 }  // namespace asterism::apps

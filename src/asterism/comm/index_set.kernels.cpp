@@ -178,15 +178,39 @@ void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 un
     });
     return;
   }
-  i64 block[1024];
-  for (i64 done = 0; done < n;) {
-    i64 const m = std::min<i64>(1024, n - done);
-    if (kind_ == Kind::list) std::copy_n(narrow_.data() + first + done, m, block);
-    else
-      for (i64 i = 0; i < m; ++i) block[i] = (*this)[first + done + i];
-    op(data, b + done * unit, block, m);
-    done += m;
+  constexpr i64 most = 1024;
+  i64 block[most];
+  i64 m = 0;
+  auto const flush = [&] {
+    op(data, b, block, m);
+    b += m * unit;
+    m = 0;
+  };
+  if (kind_ == Kind::list) {
+    for (i64 done = 0; done < n; done += m) {
+      m = std::min(most, n - done);
+      std::copy_n(narrow_.data() + first + done, m, block);
+      op(data, b + done * unit, block, m);
+    }
+    return;
   }
+  i64 const apart = X_;
+  blocks(first, n, [&](i64 position, i64 length, i64 rows) {
+    if (length == 1 && m == 0 && op.strided(d + position * unit, b, apart, rows)) {
+      b += rows * unit;
+      return;
+    }
+    for (i64 r = 0; r < rows;) {
+      if (m + length > most) flush();
+      i64 const together = std::min(rows - r, (most - m) / length);
+      for (i64 t = 0; t < together; ++t)
+        for (i64 l = 0; l < length; ++l) block[m + t * length + l] = position + t * apart + l;
+      m += together * length;
+      position += together * apart;
+      r += together;
+    }
+  });
+  flush();
 }
 
 }  // namespace asterism::comm

@@ -127,9 +127,11 @@ class Combine {
   /// Throws a DtypeError if the operation has no meaning for the items.
   Combine(Operation op, Items items);
   void operator()(void* target, void const* data, std::int64_t const* index, std::int64_t n) const;
+  /// target[apart i] = op(target[apart i], data[i]); false, and nothing is done, for operations that only know indices.
+  bool strided(void* target, void const* data, std::int64_t apart, std::int64_t n) const;
 
  private:
-  using Function = void (*)(void*, void const*, std::int64_t const*, std::int64_t, std::int64_t);
+  using Function = void (*)(void*, void const*, std::int64_t const*, std::int64_t, std::int64_t, std::int64_t);
   void user(void* target, void const* data, std::int64_t const* index, std::int64_t n) const;
   Operation op_ = ReduceOp::replace;
   Items items_;

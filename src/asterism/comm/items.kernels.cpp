@@ -114,12 +114,15 @@ struct MaxLoc {
 };
 
 template <class T, class Op>
-void combine(void* target, void const* data, i64 const* index, i64 n, i64 k) {
+void combine(void* target, void const* data, i64 const* index, i64 apart, i64 n, i64 k) {
   auto* t = static_cast<T*>(target);
   auto const* d = static_cast<T const*>(data);
-  if (!index) {
+  if (!index && apart == 1) {
 #pragma omp simd
     for (i64 i = 0; i < n * k; ++i) t[i] = Op::template apply<T>(t[i], d[i]);
+  } else if (!index) {
+    for (i64 i = 0; i < n; ++i, t += apart * k, d += k)
+      for (i64 j = 0; j < k; ++j) t[j] = Op::template apply<T>(t[j], d[j]);
   } else if (k == 1) {
     for (i64 i = 0; i < n; ++i) t[index[i]] = Op::template apply<T>(t[index[i]], d[i]);
   } else {
@@ -128,7 +131,7 @@ void combine(void* target, void const* data, i64 const* index, i64 n, i64 k) {
   }
 }
 
-using Function = void (*)(void*, void const*, i64 const*, i64, i64);
+using Function = void (*)(void*, void const*, i64 const*, i64, i64, i64);
 
 template <class T>
 Function built_in(ReduceOp op) {
@@ -225,8 +228,14 @@ Combine::Combine(Operation op, Items items) : op_(std::move(op)), items_(items) 
       name_of(op_.op()), name_of(items.type));
 }
 
+bool Combine::strided(void* target, void const* data, i64 apart, i64 n) const {
+  if (!built_in_) return false;
+  built_in_(target, data, nullptr, apart, n, items_.k);
+  return true;
+}
+
 void Combine::operator()(void* target, void const* data, i64 const* index, i64 n) const {
-  if (built_in_) return built_in_(target, data, index, n, items_.k);
+  if (built_in_) return built_in_(target, data, index, 1, n, items_.k);
   if (op_.user()) return user(target, data, index, n);
   auto const unit = std::size_t(items_.unit());
   auto* t = static_cast<std::byte*>(target);

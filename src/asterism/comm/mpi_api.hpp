@@ -21,6 +21,7 @@ struct MpiApi {
   // every int result is an MPI error code, 0 is success
   int (*error_text)(int code, char* text, int length);
   int (*initialized)(int* flag);
+  int (*thread_multiple)(int* flag);
   int (*library_version)(char* text, int length);
   /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
   int (*duplicate_cached)(Comm parent, Comm* duplicate);

@@ -100,6 +100,13 @@ int initialized(int* flag) {
   return 0;
 }
 
+int thread_multiple(int* flag) {
+  int level = 0;
+  int const e = MPI_Query_thread(&level);
+  *flag = level == MPI_THREAD_MULTIPLE;
+  return e;
+}
+
 int library_version(char* text, int length) {
   char full[MPI_MAX_LIBRARY_VERSION_STRING];
   int n = 0;
@@ -467,6 +474,7 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
 #endif
                         error_text,
                         initialized,
+                        thread_multiple,
                         library_version,
                         duplicate_cached,
                         rank_and_size,

@@ -11,6 +11,7 @@
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/comm/progress.hpp"
 #include "asterism/comm/traffic_record.hpp"
 #include "asterism/comm/transport/transport.hpp"
 
@@ -65,6 +66,7 @@ struct StarForest::Flight::State final : Taker {
   std::byte* update = nullptr;    // fetch_and_op: where the leaves' old root values go
   std::vector<std::byte> packed;  // my own edges' values
   std::optional<SourceCopy> before;
+  bool helped = false;  // by the progress thread
 
   void take(Side const& s, std::int64_t first, std::int64_t count, std::byte const* data) override {
     if (in_place) s.at.unpack(data, target, unit, first, count);
@@ -93,6 +95,11 @@ struct StarForest::Impl {
 
   void choose_ways();
   void weave();  // collective
+  bool needs_mpi() const {
+    for (std::size_t w = 0; w < uses.size(); ++w)
+      if (uses[w] && Way(w) != Way::self && Way(w) != Way::shared_memory) return true;
+    return false;
+  }
   std::unique_ptr<Flight::State> take_idle() {
     if (idle.empty()) return std::make_unique<Flight::State>();
     auto s = std::move(idle.back());
@@ -389,7 +396,9 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   record->count(state->unit, down);
   if (update) record->count(state->unit, true);
   ++record->under_way;
+  state->helped = progress_thread() && needs_mpi();
   state->forth.send(state->source);
+  if (state->helped) detail::operation_begins(comm.handle());
   return Flight(std::move(state));
 }
 
@@ -476,6 +485,12 @@ void StarForest::Flight::end() {
   auto state = std::move(state_);
   auto const forest = std::move(state->forest);  // an idle state must not keep its forest alive
   --forest->record->under_way;
+  struct Helped {
+    bool on;
+    ~Helped() {
+      if (on) detail::operation_ends();
+    }
+  } const helped{state->helped};
   if (state->update) forest->end_fetch(*state);
   else forest->end(*state);
   if (auto const before = std::exchange(state->before, {}); before)

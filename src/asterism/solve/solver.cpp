@@ -8,6 +8,8 @@
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
+#include "asterism/comm/progress.hpp"
+#include "asterism/comm/shared_array.hpp"
 
 namespace asterism::solve {
 namespace {
@@ -47,6 +49,10 @@ OptionTable const& method_table() {
                   "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
       choice_option("sf_transport", "auto", transport_names(),
                     "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
+      choice_option("sf_progress", "none", {"none", "thread"},
+                    "thread: from now on a helper thread lets MPI move messages while this process computes"),
+      choice_option("shared_vectors", "auto", {"auto", "0", "1"},
+                    "vectors made from now on lie in memory that neighbours on the machine read in place; auto: if it has large pages"),
       choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
                     "how ranks learn who sends to them when a pattern is set up, from now on; auto: by their number"),
       flag_option("sf_debug", false,
@@ -145,6 +151,9 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
   if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
+  if (auto const progress = r.text("sf_progress"); r.given("sf_progress") && comm::mpi()) comm::set_progress_thread(progress == "thread");
+  if (auto const shared = r.text("shared_vectors"); r.given("shared_vectors"))
+    comm::set_shared_vectors(comm::shared_vectors_from_name(shared));
   if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));

@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+#include "asterism/comm/node/node.hpp"
+#include "asterism/comm/shared_array.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -92,6 +94,20 @@ void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsign
 }
 
 }  // namespace
+
+TEST(Vector, LiesInSharedMemoryIfAsked) {
+  auto const& c = world();
+  bool const can = c.size() > 1 && c.node()->shares_memory();
+  for (auto const mode : {comm::SharedVectors::always, comm::SharedVectors::never}) {
+    comm::set_shared_vectors(mode);
+    Vector v(Layout::even(c, 1000), Dtype::float64);
+    bool const wanted = can && mode == comm::SharedVectors::always;
+    EXPECT_EQ(wanted, can && comm::node::Arena::mine()->contains(v.data().raw()));
+    EXPECT_NO_THROW(fill(v, 3.0));
+    EXPECT_EQ(norm(v).real(), std::sqrt(9000.0));
+  }
+  comm::set_shared_vectors(comm::SharedVectors::automatic);
+}
 
 TEST(Matrix, ProductsOfAllDtypesShapesAndColumns) {
   unsigned seed = 0;
