@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from . import _core
 from .comm import InputTypeError, as_communicator
-from .errors import ShapeError
+from .derived_types import Typed
+from .errors import DtypeError, ShapeError
 
 __all__ = ["Flight", "StarForest", "as_indices", "shared_zeros"]
 
 Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
+
+Data = Any  # an array, or a pair (array, MPI datatype)
 
 _TYPES = {name: number for number, name in enumerate(_core.item_type_names())}
 
@@ -122,13 +125,16 @@ atexit.register(_say_what_is_under_way)
 class Flight:
     """One operation under way; `end()` makes its result readable."""
 
-    def __init__(self, flight: _core.Flight, held: tuple[Any, ...]) -> None:
+    def __init__(self, flight: _core.Flight, held: tuple[Any, ...], finish: Callable[[], None] | None = None) -> None:
         self._flight = flight
         self._held = held  # the arrays must outlive the operation
+        self._finish = finish
 
     def end(self) -> None:
         """Wait for the data. Raises if called twice."""
         self._flight.end()
+        if self._finish:
+            self._finish()
         self._held = ()
 
 
@@ -157,7 +163,8 @@ class StarForest:
     Notes
     -----
     Collective, as are all operations. Bad input raises on all ranks. Data are C-contiguous arrays (n) or (n, k) of any
-    NumPy dtype; ``op`` is replace, sum, prod, min, max, logical_and/or/xor, bitwise_and/or/xor, minloc or maxloc (for
+    NumPy dtype, or pairs (array, MPI datatype) with item i at i extents, derived types too, for replace and MPI operations
+    made by the user; ``op`` is replace, sum, prod, min, max, logical_and/or/xor, bitwise_and/or/xor, minloc or maxloc (for
     structured (value, index) pairs), an mpi4py ``MPI.Op``, or a function of two arrays of many values. Values that meet
     in one place are taken in (rank, leaf) order. With the option ``-sf_debug`` every operation checks that all ranks call
     the same one and that the array it sends is not changed before it ends. Set-up sends one message per neighbour and takes memory of the order of
@@ -279,32 +286,64 @@ class StarForest:
         a = first[1]
         return _item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1
 
-    def bcast_begin(self, rootdata: NDArray[Any], leafdata: NDArray[Any], op: Op = "replace") -> Flight:
+    def _derived(self, operation: str, op: Op, **data: Any) -> Flight:
+        """Begin an operation on (array, MPI datatype) pairs."""
+        spaces = {"rootdata": self.nroots, "leafdata": self.nleafspace, "leafupdate": self.nleafspace}
+        target = {"bcast": ("leafdata",), "reduce": ("rootdata",), "fetch_and_op": ("rootdata", "leafupdate")}[
+            operation
+        ]
+        typed = {name: Typed(name, d, spaces[name], name in target) for name, d in data.items()}
+        first = next(iter(typed.values()))
+        begin = getattr(self._sf, operation + "_begin")
+        if op == "replace":
+            for t in typed.values():
+                if t.size != first.size:
+                    raise DtypeError(f"{first.name} and {t.name} have items of {first.size} and {t.size} bytes.")
+            packed = {name: t.pack() for name, t in typed.items()}
+            addresses = [p.ctypes.data for p in packed.values()]
+
+            def finish() -> None:
+                for name in target:
+                    typed[name].unpack(packed[name])
+
+            core = begin(*addresses, int(_TYPES["bytes"]), first.size, 1, _core.reduce_op("replace"))
+            return Flight(core, (typed, packed), finish)
+        for t in typed.values():
+            if (t.size, t.extent) != (first.size, first.extent):
+                raise DtypeError(f"{first.name} and {t.name} are of different MPI datatypes.")
+        addresses = [t.raw.ctypes.data for t in typed.values()]
+        return Flight(begin(*addresses, int(_TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))
+
+    def bcast_begin(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> Flight:
         """Begin `bcast`; neither array may be touched before ``end()``."""
+        if isinstance(rootdata, tuple):
+            return self._derived("bcast", op, rootdata=rootdata, leafdata=leafdata)
         items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
         o = _operation(op, rootdata)
         return Flight(self._sf.bcast_begin(rootdata.ctypes.data, leafdata.ctypes.data, *items, o), (rootdata, leafdata))
 
-    def bcast(self, rootdata: NDArray[Any], leafdata: NDArray[Any], op: Op = "replace") -> None:
+    def bcast(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> None:
         """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
         self.bcast_begin(rootdata, leafdata, op).end()
 
-    def reduce_begin(self, leafdata: NDArray[Any], rootdata: NDArray[Any], op: Op = "sum") -> Flight:
+    def reduce_begin(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> Flight:
         """Begin `reduce`; neither array may be touched before ``end()``."""
+        if isinstance(rootdata, tuple):
+            return self._derived("reduce", op, leafdata=leafdata, rootdata=rootdata)
         items = self._items(rootdata=(rootdata, self.nroots, True), leafdata=(leafdata, self.nleafspace, False))
         o = _operation(op, rootdata)
         return Flight(
             self._sf.reduce_begin(leafdata.ctypes.data, rootdata.ctypes.data, *items, o), (rootdata, leafdata)
         )
 
-    def reduce(self, leafdata: NDArray[Any], rootdata: NDArray[Any], op: Op = "sum") -> None:
+    def reduce(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> None:
         """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
         self.reduce_begin(leafdata, rootdata, op).end()
 
-    def fetch_and_op_begin(
-        self, rootdata: NDArray[Any], leafdata: NDArray[Any], leafupdate: NDArray[Any], op: Op = "sum"
-    ) -> Flight:
+    def fetch_and_op_begin(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> Flight:
         """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
+        if isinstance(rootdata, tuple):
+            return self._derived("fetch_and_op", op, rootdata=rootdata, leafdata=leafdata, leafupdate=leafupdate)
         items = self._items(
             rootdata=(rootdata, self.nroots, True),
             leafdata=(leafdata, self.nleafspace, False),
@@ -314,9 +353,7 @@ class StarForest:
         addresses = rootdata.ctypes.data, leafdata.ctypes.data, leafupdate.ctypes.data
         return Flight(self._sf.fetch_and_op_begin(*addresses, *items, o), (rootdata, leafdata, leafupdate))
 
-    def fetch_and_op(
-        self, rootdata: NDArray[Any], leafdata: NDArray[Any], leafupdate: NDArray[Any], op: Op = "sum"
-    ) -> None:
+    def fetch_and_op(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> None:
         """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
         self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
 
@@ -331,7 +368,7 @@ class StarForest:
         multi.reduce(leafdata, out, "replace")
         return out
 
-    def scatter(self, multirootdata: NDArray[Any], leafdata: NDArray[Any]) -> None:
+    def scatter(self, multirootdata: Data, leafdata: Data) -> None:
         """Undo `gather`: every leaf gets its own value back."""
         self.multi().bcast(multirootdata, leafdata)
 

@@ -249,6 +249,7 @@ TRANSPORTS = {
     "window_fence": {"ASTERISM_OPTIONS": "-sf_transport window_fence"},
     "window_lock": {"ASTERISM_OPTIONS": "-sf_transport window_lock"},
     "window_pscw": {"ASTERISM_OPTIONS": "-sf_transport window_pscw"},
+    "helped": {"ASTERISM_OPTIONS": "-sf_transport p2p -sf_progress thread"},
 }
 CASES = [("auto", 1)] + [(t, r) for t in ("p2p", "shm", "mixed") for r in (2, 3, 4, 5) if t != "mixed" or r > 2]
 CASES += [
@@ -439,3 +440,52 @@ for width in (1, 2):
 print("done", flush=True)
 """
     assert on_ranks(4, script).count("done") == 4
+
+
+def test_mpi_derived_datatypes(on_ranks):
+    script = """
+# items of 5 float64: two values with a gap between and one behind; only the values travel
+t = MPI.DOUBLE.Create_vector(2, 1, 3).Create_resized(0, 40); t.Commit()
+ring = am.StarForest(comm, 3, [4, 0, 2], [((rank + 1) % size, 2), (rank, 0), ((rank + 1) % size, 1)], 5)
+root = np.arange(15.0).reshape(3, 5) + 100 * rank
+leaf = np.full((5, 5), -1.0)
+def expected(other):
+    want = leaf.copy()
+    for l, (o, r) in {4: (other, 2), 0: (rank, 0), 2: (other, 1)}.items():
+        for c in (0, 3): want[l, c] = 100 * o + 5 * r + c
+    return want
+want = expected((rank + 1) % size)
+ring.bcast((root, t), (leaf, t)); assert (leaf == want).all(), leaf
+# another layout with the same values: the type maps need not be equal
+pair = MPI.DOUBLE.Create_contiguous(2); pair.Commit()
+dense = np.full((5, 2), -1.0)
+f = ring.bcast_begin((root, t), (dense, pair)); f.end(); assert (dense == want[:, [0, 3]]).all()
+back = np.full((3, 5), -7.0)
+ring.reduce((leaf, t), (back, t), "replace")
+touched = np.full((3, 5), -7.0); touched[:, [0, 3]] = root[:, [0, 3]]
+assert (back == touched).all(), back
+# a user's operation on the type: the larger of the first values brings its second with it
+def larger(a, b, datatype):
+    x, y = np.frombuffer(a).reshape(-1, 5), np.frombuffer(b).reshape(-1, 5)
+    take = x[:, 0] > y[:, 0]; y[take, 0] = x[take, 0]; y[take, 3] = x[take, 3]
+op = MPI.Op.Create(larger, commute=True)
+star = am.StarForest(comm, 1 if rank == 0 else 0, None, [(0, 0)])
+best = np.array([[-5.0, 8, 8, 0, 8]]) if rank == 0 else np.zeros((0, 5))
+mine = np.array([[float((rank * 7) % size), 9, 9, 10.0 * rank, 9]])
+star.reduce((mine, t), (best, t), op)
+who = max(range(size), key=lambda r: (r * 7) % size)
+assert rank or best.tolist() == [[(who * 7) % size, 8, 8, 10.0 * who, 8]], best
+old = np.zeros((1, 5)); star.fetch_and_op((best, t), (mine, t), (old, t), op)
+op.Free()
+for text, call in [
+    ("leafdata has 160 bytes, but 5 rows of 40 bytes", lambda: ring.bcast((root, t), (leaf[:4], t))),
+    ("rootdata and leafdata have items of 16 and 8 bytes", lambda: ring.bcast((root, t), (leaf, MPI.DOUBLE))),
+    ("op must be 'replace' or an MPI.Op made with", lambda: ring.bcast((root, t), (leaf, t), "sum")),
+    ("op must be 'replace' or an MPI.Op made with", lambda: ring.bcast((root, t), (leaf, t), MPI.SUM)),
+    ("a pair (array, MPI datatype) is needed", lambda: ring.bcast((root, t), leaf)),
+    ("items must not overlap", lambda: ring.bcast((root, MPI.DOUBLE.Create_vector(2, 1, 3).Create_resized(0, 8)), (leaf, t))),
+]:
+    assert text in message(call), message(call)
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3

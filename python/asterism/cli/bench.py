@@ -19,7 +19,16 @@ from ..la import Matrix, read_matrix
 from ..solve import Solver
 from . import launch
 
-__all__ = ["add_arguments", "halo_cases", "pingpong_cases", "run", "setup_cases", "spmv_case", "transport_cases", "unpack_cases"]
+__all__ = [
+    "add_arguments",
+    "halo_cases",
+    "pingpong_cases",
+    "run",
+    "setup_cases",
+    "spmv_case",
+    "transport_cases",
+    "unpack_cases",
+]
 
 
 _BETWEEN_RANKS = ("pingpong", "unpack", "transports", "sfsetup", "halo")
@@ -239,7 +248,7 @@ def unpack_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
         places = {"block": np.arange(n), "strided": 2 * np.arange(n), "random": np.random.default_rng(0).permutation(n)}
         for pattern, leaves in places.items():
             for t in transports:
-                remote = np.column_stack([0 * leaves, np.arange(n)]) if here else []
+                remote: Any = np.column_stack([0 * leaves, np.arange(n)]) if here else []
                 forest = StarForest(comm, n if comm.rank == 0 else 0, leaves if here else [], remote, transport=t)
                 repeats = max(3, int(2e-3 / (2e-6 + bytes_ / 4e9)))
                 times: dict[str, list[float]] = {}
@@ -282,14 +291,16 @@ def halo_cases(comm: Any, rounds: int, n: int) -> list[dict[str, Any]]:
             ours = min(v for k, v in middle.items() if not k.startswith("raw"))
             points = 7 if stencil == "star" else 27
             name = f"{points}-point, {width} deep, {n}^3 cut {'x'.join(map(str, cut))}, "
-            out.append({"case": name, "bytes": 8 * width * n * n, "raw_over_best": raw / ours, "overlap": overlap, **kept})
+            out.append(
+                {"case": name, "bytes": 8 * width * n * n, "raw_over_best": raw / ours, "overlap": overlap, **kept}
+            )
     return out
 
 
 def _overlap(grid: Grid, rounds: int, helper: bool) -> float:
     """Median part of an exchange, or of as long a computation, that took no time beside the other: 1 is all, 0 nothing."""
     _core.set_progress_thread(helper)
-    found = []
+    found: list[float] = []
     for _ in range(rounds):
         exchange, work, both = _core.time_grid_overlap(grid._h, 20)
         found.append((exchange + work - both) / min(exchange, work))

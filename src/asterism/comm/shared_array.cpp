@@ -42,9 +42,8 @@ device::Array vector_array(Communicator const& comm, std::size_t bytes) {
   auto* const arena = node::Arena::mine();
   auto const offset = arena->allocate(std::int64_t(bytes));
   auto* const data = arena->at(offset);
-  return device::Array::wrap(data, bytes, std::shared_ptr<void>(data, [arena, offset, bytes](void*) {
-                               arena->release(offset, std::int64_t(bytes));
-                             }));
+  return device::Array::wrap(data, bytes,
+                             std::shared_ptr<void>(data, [arena, offset, bytes](void*) { arena->release(offset, std::int64_t(bytes)); }));
 }
 
 }  // namespace asterism::comm

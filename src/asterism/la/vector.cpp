@@ -47,9 +47,8 @@ Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
       dtype_(dtype),
       k_(k),
       ctx_(std::move(ctx)),
-      data_(comm::vector_array(
-          layout_.comm(),
-          std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"), std::int64_t(size_of(dtype)), "Vector")))) {
+      data_(comm::vector_array(layout_.comm(), std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"),
+                                                                           std::int64_t(size_of(dtype)), "Vector")))) {
   ASTERISM_REQUIRE(k >= 1, shape, "Vector: {} columns; at least 1.", k);
 }
 
