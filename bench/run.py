@@ -206,7 +206,7 @@ def forest(rounds: int) -> dict:
     peer = petsc("petsc_sf.c")
     launcher = shutil.which("mpiexec.openmpi")
     out: dict = {"bench": "forest", "ranks": 2}
-    for name in ("pingpong", "sfsetup", "halo"):
+    for name in ("pingpong", "unpack", "transports", "sfsetup", "halo"):
         done = subprocess.run(
             [
                 *mpiexec(2),
@@ -367,6 +367,15 @@ def show(r: dict) -> None:
                     other = theirs[b][case.removesuffix(" sum")]["sum" if case.endswith(" sum") else "replace"]
                     line += f" ({us[b, k] / (1e6 * statistics.median(other)):.2f} of PETSc)"
             print(line)
+        for row in r["unpack"]:
+            print(
+                f"unpack, {row['case']}{row['bytes']} B: a sum takes {row['sum_over_replace']:.2f} times as long as a replace"
+            )
+        for row in r["transports"]:
+            best = 1e6 * statistics.median(row[row["best"]])
+            print(
+                f"{row['case']}{row['bytes']} B: best is {row['best']}, {best:.2f} us; auto takes {row['auto_over_best']:.2f} of that"
+            )
         for row in r["sfsetup"]:
             line = f"forest set-up, {row['bytes'] // 8} leaves:"
             for k in ("contiguous", "permuted"):
@@ -377,7 +386,8 @@ def show(r: dict) -> None:
         for row in r["halo"]:
             times = ", ".join(f"{k} {1e6 * statistics.median(v):.1f} us" for k, v in row.items() if isinstance(v, list))
             print(
-                f"halo {row['case']}{times}; raw MPI's best takes {row['raw_over_best']:.2f} times as long as our best"
+                f"halo {row['case']}{times}; raw MPI's best takes {row['raw_over_best']:.2f} times as long as our best; overlapped "
+                + ", ".join(f"{k} {v:.2f}" for k, v in row["overlap"].items())
             )
     elif r["bench"] in ("profiling", "reproducible"):
         for n, c in r["cases"].items():

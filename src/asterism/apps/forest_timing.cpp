@@ -85,9 +85,9 @@ Overlap grid_overlap(grid::Grid const& grid, int repeats) {
   auto values = own_values(grid);
   auto* const data = values.data();
   auto const& comm = grid.layout().comm();
-  std::vector<double> a(4096, 1.0), b(4096, 2.0);  // work within the first caches
+  std::vector<double> a(512, 1.0), b(512, 2.0);  // leaves the caches to the exchange
   std::int64_t rounds = 1;
-  auto const work = [&] {
+  auto const work = [&]() __attribute__((noinline)) {
     for (std::int64_t r = 0; r < rounds; ++r)
       for (std::size_t i = 0; i < a.size(); ++i) a[i] = 0.5 * a[i] + b[i];
   };
