@@ -359,7 +359,7 @@ def show(r: dict) -> None:
             b = row["bytes"]
             line = f"forest, one way, {b:>8d} B: raw MPI {us[b, 'raw_mpi']:.2f} us"
             for k in row:
-                _, _, case = k.partition(" ")
+                case = k.partition(" ")[2].removeprefix("shared ")
                 if not case:
                     continue
                 line += f"; {k} {us[b, k]:.2f}"

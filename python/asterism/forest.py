@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ Data = Any  # an array, or a pair (array, MPI datatype)
 _TYPES = {name: number for number, name in enumerate(_core.item_type_names())}
 
 
+@functools.cache
 def _item_type(dtype: np.dtype[Any]) -> int:
     """The core's number of a dtype; structured ones other than (value, index) pairs are moved as bytes."""
     if dtype.names is not None:
@@ -44,6 +46,10 @@ def _view(address: int, n: int, like: NDArray[Any]) -> NDArray[Any]:
     size = int(np.prod(shape)) * like.itemsize
     memory: Any = (ctypes.c_char * size).from_address(address)
     return np.ndarray(shape, dtype=like.dtype, buffer=memory)
+
+
+def _address(a: NDArray[Any]) -> int:
+    return int(a.__array_interface__["data"][0])
 
 
 def _operation(op: Op, like: NDArray[Any]) -> Any:
@@ -265,7 +271,10 @@ class StarForest:
 
     # moving data
 
-    def _items(self, **arrays: tuple[Any, int, bool]) -> tuple[int, int, int]:
+    def _items(self, **arrays: tuple[Any, int, bool]) -> tuple[tuple[int, ...], tuple[int, int, int]]:
+        """Addresses, and the items' type, size and number."""
+        if plain := _core.plain_arrays(*arrays.values()):
+            return plain  # type: ignore[no-any-return]
         first: tuple[str, NDArray[Any]] | None = None
         for name, (a, rows, written) in arrays.items():
             if not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
@@ -284,7 +293,8 @@ class StarForest:
                 )
         assert first is not None
         a = first[1]
-        return _item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1
+        addresses = tuple(_address(entry[0]) for entry in arrays.values())
+        return addresses, (_item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1)
 
     def _derived(self, operation: str, op: Op, **data: Any) -> Flight:
         """Begin an operation on (array, MPI datatype) pairs."""
@@ -300,7 +310,7 @@ class StarForest:
                 if t.size != first.size:
                     raise DtypeError(f"{first.name} and {t.name} have items of {first.size} and {t.size} bytes.")
             packed = {name: t.pack() for name, t in typed.items()}
-            addresses = [p.ctypes.data for p in packed.values()]
+            addresses = [_address(p) for p in packed.values()]
 
             def finish() -> None:
                 for name in target:
@@ -311,16 +321,16 @@ class StarForest:
         for t in typed.values():
             if (t.size, t.extent) != (first.size, first.extent):
                 raise DtypeError(f"{first.name} and {t.name} are of different MPI datatypes.")
-        addresses = [t.raw.ctypes.data for t in typed.values()]
+        addresses = [_address(t.raw) for t in typed.values()]
         return Flight(begin(*addresses, int(_TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))
 
     def bcast_begin(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> Flight:
         """Begin `bcast`; neither array may be touched before ``end()``."""
         if isinstance(rootdata, tuple):
             return self._derived("bcast", op, rootdata=rootdata, leafdata=leafdata)
-        items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
+        at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
         o = _operation(op, rootdata)
-        return Flight(self._sf.bcast_begin(rootdata.ctypes.data, leafdata.ctypes.data, *items, o), (rootdata, leafdata))
+        return Flight(self._sf.bcast_begin(*at, *items, o), (rootdata, leafdata))
 
     def bcast(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> None:
         """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
@@ -330,11 +340,8 @@ class StarForest:
         """Begin `reduce`; neither array may be touched before ``end()``."""
         if isinstance(rootdata, tuple):
             return self._derived("reduce", op, leafdata=leafdata, rootdata=rootdata)
-        items = self._items(rootdata=(rootdata, self.nroots, True), leafdata=(leafdata, self.nleafspace, False))
-        o = _operation(op, rootdata)
-        return Flight(
-            self._sf.reduce_begin(leafdata.ctypes.data, rootdata.ctypes.data, *items, o), (rootdata, leafdata)
-        )
+        at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
+        return Flight(self._sf.reduce_begin(*at, *items, _operation(op, rootdata)), (rootdata, leafdata))
 
     def reduce(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> None:
         """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
@@ -344,14 +351,13 @@ class StarForest:
         """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
         if isinstance(rootdata, tuple):
             return self._derived("fetch_and_op", op, rootdata=rootdata, leafdata=leafdata, leafupdate=leafupdate)
-        items = self._items(
+        at, items = self._items(
             rootdata=(rootdata, self.nroots, True),
             leafdata=(leafdata, self.nleafspace, False),
             leafupdate=(leafupdate, self.nleafspace, True),
         )
         o = _operation(op, rootdata)
-        addresses = rootdata.ctypes.data, leafdata.ctypes.data, leafupdate.ctypes.data
-        return Flight(self._sf.fetch_and_op_begin(*addresses, *items, o), (rootdata, leafdata, leafupdate))
+        return Flight(self._sf.fetch_and_op_begin(*at, *items, o), (rootdata, leafdata, leafupdate))
 
     def fetch_and_op(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> None:
         """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""

@@ -51,6 +51,60 @@ T* at(Address a) {
   return reinterpret_cast<T*>(a);
 }
 
+/// NumPy's array interface, as its documentation lays it down.
+struct ArrayInterface {
+  int two, nd;
+  char typekind;
+  int itemsize, flags;
+  Py_ssize_t *shape, *strides;
+  void* data;
+};
+
+std::optional<comm::ItemType> item_type_of(ArrayInterface const& a) {
+  using comm::ItemType;
+  auto const pick = [&](std::initializer_list<std::pair<int, ItemType>> list) -> std::optional<ItemType> {
+    for (auto const& [size, type] : list)
+      if (size == a.itemsize) return type;
+    return std::nullopt;
+  };
+  switch (a.typekind) {
+    case 'b': return pick({{1, ItemType::boolean}});
+    case 'i': return pick({{1, ItemType::int8}, {2, ItemType::int16}, {4, ItemType::int32}, {8, ItemType::int64}});
+    case 'u': return pick({{1, ItemType::uint8}, {2, ItemType::uint16}, {4, ItemType::uint32}, {8, ItemType::uint64}});
+    case 'f': return pick({{4, ItemType::float32}, {8, ItemType::float64}});
+    case 'c': return pick({{8, ItemType::complex64}, {16, ItemType::complex128}});
+    default: return std::nullopt;
+  }
+}
+
+/// Addresses and items of arrays that are as they must be, given as (array, rows, written)...; None if anything needs a second look.
+nb::object plain_arrays(nb::args const& arrays) {
+  nb::list addresses;
+  PyObject* dtype = nullptr;
+  std::optional<Items> items;
+  int nd = 0;
+  for (nb::handle const entry : arrays) {
+    auto const a = nb::borrow<nb::tuple>(entry);
+    nb::object const capsule = nb::steal(PyObject_GetAttrString(a[0].ptr(), "__array_struct__"));
+    if (!capsule.is_valid() || !PyCapsule_CheckExact(capsule.ptr())) {
+      PyErr_Clear();
+      return nb::none();
+    }
+    auto const& v = *static_cast<ArrayInterface const*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+    constexpr int contiguous = 0x1, aligned = 0x100, native = 0x200, writeable = 0x400;
+    int const needed = contiguous | aligned | native | (nb::cast<bool>(a[2]) ? writeable : 0);
+    auto const type = item_type_of(v);
+    if (v.two != 2 || (v.flags & needed) != needed || v.nd < 1 || v.nd > 2 || !type || v.shape[0] < nb::cast<Py_ssize_t>(a[1]))
+      return nb::none();
+    nb::object const d = nb::steal(PyObject_GetAttrString(a[0].ptr(), "dtype"));
+    Items const mine{*type, v.itemsize, v.nd == 2 ? std::int64_t(v.shape[1]) : 1};
+    if (!items) items = mine, dtype = d.ptr(), nd = v.nd;
+    else if (d.ptr() != dtype || mine.k != items->k || nd != v.nd) return nb::none();
+    addresses.append(reinterpret_cast<Address>(v.data));
+  }
+  return nb::make_tuple(nb::tuple(addresses), nb::make_tuple(int(items->type), items->bytes, items->k));
+}
+
 }  // namespace
 
 void bind_star_forest(nb::module_& m) {
@@ -156,9 +210,9 @@ void bind_star_forest(nb::module_& m) {
                   })
       .def_static("all_gather", &comm::all_gather_pattern, nb::call_guard<nb::gil_scoped_release>())
       .def_static("all_to_all", &comm::all_to_all_pattern, nb::call_guard<nb::gil_scoped_release>());
-  m.def("time_forest_pingpong", [](StarForest const& sf, std::int64_t k, int op, int repeats) {
+  m.def("time_forest_pingpong", [](StarForest const& sf, std::int64_t k, int op, bool shared, int repeats) {
     nb::gil_scoped_release gil;
-    return apps::forest_pingpong(sf, k, comm::ReduceOp(op), repeats);
+    return apps::forest_pingpong(sf, k, comm::ReduceOp(op), shared, repeats);
   });
   m.def("time_forest_exchange", [](StarForest const& sf, std::int64_t k, int op, int repeats) {
     nb::gil_scoped_release gil;
@@ -177,6 +231,7 @@ void bind_star_forest(nb::module_& m) {
           return apps::forest_setup(c, roots, e.leaves, e.remote, repeats);
         });
   m.def("set_progress_thread", &comm::set_progress_thread, nb::call_guard<nb::gil_scoped_release>());
+  m.def("plain_arrays", &plain_arrays);
   m.def("set_call_checks", &comm::set_call_checks);
   m.def("operations_under_way", &comm::operations_under_way);
   m.def("reset_traffic", &comm::reset_traffic);

@@ -186,9 +186,23 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
         for _ in range(rounds + 1):
             times.setdefault("raw_mpi", []).append(_core.time_raw_pingpong(core, size, repeats))
             for name, (forest, op) in cases.items():
-                times.setdefault(name, []).append(_core.time_forest_pingpong(forest._sf, 1, op, repeats))
+                for arrays in ("", " shared") if name.startswith("shm") else ("",):
+                    seconds = _core.time_forest_pingpong(forest._sf, 1, op, bool(arrays), repeats)
+                    times.setdefault(name.replace("shm", "shm" + arrays), []).append(seconds)
+            times.setdefault("python_call", []).append(call_seconds())
         out.append({"bytes": size, "repeats": repeats, **{k: v[1:] for k, v in times.items()}})
     return out
+
+
+def call_seconds(repeats: int = 2000) -> float:
+    """Return what a broadcast called from Python costs more than one in a compiled loop: 8 bytes, one process."""
+    sf = StarForest(None, 1, None, [[0, 0]])
+    root, leaf = np.zeros(1), np.zeros(1)
+    start = time.perf_counter()
+    for _ in range(repeats):
+        sf.bcast(root, leaf)
+    called = (time.perf_counter() - start) / repeats
+    return called - float(_core.time_forest_exchange(sf._sf, 1, _core.reduce_op("replace"), repeats))
 
 
 def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
@@ -219,7 +233,7 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
                 for t, forest in forests.items():
                     one_way = pattern == "one way"
                     seconds = (
-                        _core.time_forest_pingpong(forest._sf, 1, _core.reduce_op("replace"), repeats)
+                        _core.time_forest_pingpong(forest._sf, 1, _core.reduce_op("replace"), False, repeats)
                         if one_way
                         else _core.time_forest_exchange(forest._sf, 1, _core.reduce_op("replace"), repeats)
                     )

@@ -7,8 +7,34 @@
 
 namespace asterism::apps {
 
-double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats) {
-  std::vector<double> root(std::size_t(forest.roots() * k), 1.0), leaf(std::size_t(forest.leaf_space() * k), 0.0);
+namespace {
+
+/// Zeros, in memory that neighbours read in place if wanted.
+class Values {
+ public:
+  Values(std::int64_t n, bool shared) : n_(n), arena_(shared ? comm::node::Arena::mine() : nullptr), own_(arena_ ? 0 : std::size_t(n)) {
+    if (!arena_) return;
+    block_ = arena_->allocate(bytes());
+    std::fill_n(data(), n, 0.0);
+  }
+  ~Values() {
+    if (arena_) arena_->release(block_, bytes());
+  }
+  Values(Values const&) = delete;
+  double* data() { return arena_ ? reinterpret_cast<double*>(arena_->at(block_)) : own_.data(); }
+
+ private:
+  std::int64_t bytes() const { return std::max<std::int64_t>(1, n_ * std::int64_t(sizeof(double))); }
+  std::int64_t n_;
+  comm::node::Arena* arena_;
+  std::vector<double> own_;
+  std::uint64_t block_ = 0;
+};
+
+}  // namespace
+
+double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, bool shared, int repeats) {
+  Values root(forest.roots() * k, shared), leaf(forest.leaf_space() * k, shared);
   comm::Operation const operation(op);
   forest.comm().barrier();
   double const start = profile::now();
@@ -63,22 +89,15 @@ std::vector<double> own_values(grid::Grid const& grid) {
 }  // namespace
 
 double grid_halo(grid::Grid const& grid, bool shared, int repeats) {
-  auto values = own_values(grid);
-  auto* data = values.data();
-  auto* const arena = shared ? comm::node::Arena::mine() : nullptr;
-  auto const bytes = std::int64_t(values.size() * sizeof(double));
-  std::uint64_t const block = arena ? arena->allocate(bytes) : 0;
-  if (arena) {
-    data = reinterpret_cast<double*>(arena->at(block));
-    std::copy(values.begin(), values.end(), data);
-  }
+  auto const start_values = own_values(grid);
+  Values values(std::int64_t(start_values.size()), shared);
+  auto* const data = values.data();
+  std::copy(start_values.begin(), start_values.end(), data);
   auto const& comm = grid.layout().comm();
   comm.barrier();
   double const start = profile::now();
   for (int i = 0; i < repeats; ++i) grid.ghosts().bcast(data, data);
-  double const seconds = (profile::now() - start) / repeats;
-  if (arena) arena->release(block, bytes);
-  return seconds;
+  return (profile::now() - start) / repeats;
 }
 
 Overlap grid_overlap(grid::Grid const& grid, int repeats) {

@@ -35,7 +35,7 @@ void Outbox::lend(Sent const& sent, Place place, std::byte const* array, std::in
   auto& m = *sent.place->message;
   m.bytes = std::uint64_t(bytes);
   m.place = place;
-  m.data = place == Place::arena ? arena_.offset_of(array) : 0;
+  m.data = place == Place::process ? 0 : arena_.offset_of(array);
   auto const address = std::uint64_t(reinterpret_cast<std::uintptr_t>(array));
   if (place == Place::process) std::memcpy(m.small, &address, sizeof address);
   bytes_under_way_ += bytes;

@@ -18,7 +18,8 @@ namespace asterism::comm::node {
 /// Where the values of a message are.
 enum class Place : std::uint8_t {
   message,  ///< in its block, one behind the other
-  arena,    ///< at their places in an array of the sender's arena
+  block,    ///< in the sender's arena, one behind the other
+  array,    ///< at their places in an array of the sender's arena
   process,  ///< in memory of the sender that is not shared, one behind the other; the message holds its address
 };
 

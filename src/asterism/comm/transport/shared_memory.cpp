@@ -1,11 +1,12 @@
 // Between ranks of one machine, without an MPI call in a steady state.
 //
 // The sender gathers straight into memory that both map, the receiver puts it from there where it belongs. Long messages are
-// published in pieces, so that both copy at once. An array that itself lies in shared memory is lent instead when it is
-// broadcast: the receiver reads it in place, one pass, and the sender's end waits for that. So is a long block of other memory
-// where both send at once and would have no time to help each other with copies: the receiver lets the system copy it.
+// published in pieces, so that both copy at once. An array that itself lies in shared memory is lent instead, where a block of
+// it is sent or it is broadcast: the receiver reads it in place, one pass, and the sender's end waits for that. So is a long block of other
+// memory where both send at once and would have no time to help each other with copies: the receiver lets the system copy it.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 
 #include "asterism/base/profile.hpp"
@@ -47,7 +48,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
 
   void send(std::byte const* source) override {
     auto const& t = traffic_;
-    bool const can_lend = t.roots && node::Arena::mine()->contains(source);
+    bool const shared = node::Arena::mine()->contains(source);
     auto next = sent_.begin();
     for (auto const& s : *t.out) {
       if (s.way != Way::shared_memory) continue;
@@ -55,14 +56,21 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
       auto& sent = *next++;
       auto const count = s.at.count(), bytes = count * t.unit;
       profile::count_message(1, double(bytes));
-      if (can_lend && bytes >= lend_from && s.at.row_length() * t.unit >= lend_row) {
+      auto const lend = [&](node::Place place, std::byte const* from) {
         sent.lent = true;
-        out.lend(sent.message, node::Place::arena, source, bytes);
+        out.lend(sent.message, place, from, bytes);
+      };
+      auto const* const first = source + s.at.first() * t.unit;
+      if (shared && bytes >= lend_from && s.at.contiguous()) {
+        lend(node::Place::block, first);
+        continue;
+      }
+      if (shared && t.roots && bytes >= lend_from && s.at.row_length() * t.unit >= lend_row) {
+        lend(node::Place::array, source);
         continue;
       }
       if (bytes >= lend_private_from && s.at.contiguous() && t.comm->node()->reads_private() && receives_from(s.rank)) {
-        sent.lent = true;
-        out.lend(sent.message, node::Place::process, source + s.at.first() * t.unit, bytes);
+        lend(node::Place::process, first);
         continue;
       }
       auto* const data = out.room(sent.message, bytes);
@@ -94,7 +102,9 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
                      "rank {} sent {} bytes where {} were expected: the ranks called operations of different items, or in different order.",
                      side.rank, m->bytes, count * t.unit);
     auto const* const data = in.data(*m);
-    if (m->place == node::Place::arena) {
+    if (m->place == node::Place::block) {
+      taker.take(side, 0, count, data);
+    } else if (m->place == node::Place::array) {
       read_lent(side, data, taker);
     } else if (m->place == node::Place::process) {
       read_private(side, in, *m, taker);
@@ -147,7 +157,8 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
       if (!m || m->place == node::Place::message || std::int64_t(m->bytes) != e.side->at.count() * t.unit) continue;
       auto& copy = copies_[key];
       copy.resize(std::size_t(m->bytes));
-      if (m->place == node::Place::arena) roots_of(*e.side).at.pack(in.data(*m), copy.data(), t.unit);
+      if (m->place == node::Place::block) std::memcpy(copy.data(), in.data(*m), std::size_t(m->bytes));
+      else if (m->place == node::Place::array) roots_of(*e.side).at.pack(in.data(*m), copy.data(), t.unit);
       else in.read(*m, 0, std::int64_t(m->bytes), copy.data());
       in.take(e.number);
     }
@@ -191,9 +202,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
     auto const& t = traffic_;
     auto const& roots = roots_of(side).at;
     auto const count = side.at.count();
-    if (roots.contiguous()) {
-      taker.take(side, 0, count, array + roots.first() * t.unit);
-    } else if (t.in_place && side.at.contiguous()) {
+    if (t.in_place && side.at.contiguous()) {
       roots.pack(array, t.target + side.at.first() * t.unit, t.unit);
     } else {  // through a buffer of the first cache
       alignas(64) std::array<std::byte, piece_bytes> buffer;
