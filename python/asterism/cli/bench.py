@@ -229,8 +229,10 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
             forests = {t: StarForest(comm, *graph, transport=t) for t in names}
             repeats = max(3, int(2e-3 / (2e-6 + bytes_ / 4e9)))
             times: dict[str, list[float]] = {t: [] for t in names}
-            for _ in range(rounds + 1):
-                for t, forest in forests.items():
+            for turn in range(rounds + 1):
+                # in another order each time, the same on all ranks: each leaves the caches to the next
+                for t in np.random.default_rng(turn).permutation(names):
+                    forest = forests[t]
                     one_way = pattern == "one way"
                     seconds = (
                         _core.time_forest_pingpong(forest._sf, 1, _core.reduce_op("replace"), False, repeats)
