@@ -294,6 +294,13 @@ for name, way in [("auto", "shared memory"), ("shm", "shared memory"), ("p2p", "
     sf = am.StarForest(comm, 1, None, ring, transport=name)
     assert sf.transport == name and {n["way"] for n in sf.neighbours()} == {way}, sf.view()
     assert sf.strided(2).transport == name and f"by {way}" in sf.view()
+one = [(r, 0) for r in range(size)]
+for what, edges in [("an all-gather", one), ("a gather", one if rank == 1 else []), ("a scatter", [(2, 0)]), ("an all-to-all", ring)]:
+    sf = am.StarForest(comm, 1, None, edges, transport="collective")
+    assert all(what in n["why"] for n in sf.neighbours() if n["rank"] != rank), (what, sf.view())
+    out = np.full(len(edges), -1); sf.bcast(np.array([rank]), out); assert out.tolist() == [r for r, _ in edges]
+    back = np.array([100]); sf.reduce(out + 1, back, "sum")
+    assert back[0] == 100 + (rank + 1) * int(sf.degree()[0])
 assert "'ipc' is not one of auto, p2p, shm" in message(lambda: am.StarForest(comm, 1, None, ring, transport="ipc"))
 text = message(lambda: am.StarForest(comm, 1, None, ring, transport="shm" if rank == 0 else "p2p"))
 assert text == "CommError: rank 0: StarForest: the transport is shm here and p2p on rank 2.", text
@@ -489,3 +496,30 @@ for text, call in [
 print("done", flush=True)
 """
     assert on_ranks(3, script).count("done") == 3
+
+
+@pytest.mark.parametrize(("ranks", "transport"), [(1, "auto"), (2, "p2p"), (2, "shm")])
+def test_much_data_is_packed_by_all_threads(on_ranks, ranks, transport):
+    script = f"""
+n = 300_000
+rng = np.random.default_rng(1)
+everything = np.concatenate([np.arange(n) * 2.0 + 1e7 * r for r in range(size)])
+mine = everything[n * rank : n * (rank + 1)].copy()
+for repeated in (False, True):
+    wish = rng.permutation(n * size)[:n] if not repeated else rng.integers(0, n * size, n)   # the same wishes everywhere
+    for leaves in (None, np.arange(0, 2 * n, 2), rng.permutation(n), np.append(np.arange(n - 1), 5)):
+        sf = am.StarForest(comm, n, leaves, np.column_stack(np.divmod(wish, n)), 2 * n, transport="{transport}")
+        out = np.full(2 * n, -1.0); want = out.copy()
+        sf.bcast(mine, out)
+        at = np.arange(n) if leaves is None else leaves
+        order = np.lexsort((np.arange(n), at, wish // n))                 # by (rank, leaf), stable: the last stays
+        want[at[order]] = everything[wish[order]]
+        assert (out == want).all()
+        if not repeated and size == 1 and leaves is None:
+            back = np.zeros(n); sf.reduce(out, back, "replace"); assert (back[wish] == out[:n]).all()
+        both = np.zeros((n, 2)); roots = np.zeros((n, 2)); update = np.zeros((2 * n, 2))
+        sf.fetch_and_op(roots, np.ones((2 * n, 2)), update, "sum")
+        assert roots.sum() == comm.allreduce(0) + 2 * sf.degree().sum()
+print("done", flush=True)
+"""
+    assert on_ranks(ranks, script, ASTERISM_NUM_THREADS="3").count("done") == ranks

@@ -63,11 +63,11 @@ class IndexSet {
 
   // for the items first ... first + n - 1 of the set, whose values stand one behind the other in buffer; `unit` bytes each
 
-  /// buffer[i] = data[position first + i].
+  /// buffer[i] = data[position first + i]. By all threads of the team if there is much to do.
   void pack(void const* data, void* buffer, std::int64_t unit, std::int64_t first, std::int64_t n) const;
   void pack(void const* data, void* buffer, std::int64_t unit) const { pack(data, buffer, unit, 0, count_); }
-  /// data[position first + i] = buffer[i].
-  void unpack(void const* buffer, void* data, std::int64_t unit, std::int64_t first, std::int64_t n) const;
+  /// data[position first + i] = buffer[i], in order; by all threads if no position comes twice.
+  void unpack(void const* buffer, void* data, std::int64_t unit, std::int64_t first, std::int64_t n, bool distinct = false) const;
   void unpack(void const* buffer, void* data, std::int64_t unit) const { unpack(buffer, data, unit, 0, count_); }
   /// data[position first + i] = op(data[position first + i], buffer[i]), in order.
   void combine(Combine const& op, void const* buffer, void* data, std::int64_t unit, std::int64_t first, std::int64_t n) const;

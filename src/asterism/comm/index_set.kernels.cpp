@@ -5,11 +5,14 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/index_set.hpp"
+#include "asterism/device/parallel.hpp"
 
 namespace asterism::comm {
 namespace {
 
 using i64 = std::int64_t;
+
+constexpr i64 shared_from = 512 << 10;  // bytes that are worth waking the team for
 
 struct Sixteen {
   std::uint64_t a, b;
@@ -161,10 +164,18 @@ void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit, i64 first, i6
 
 // one loop for both ways, which leaves the side it reads from as it is
 void IndexSet::pack(void const* data, void* buffer, i64 unit, i64 first, i64 n) const {
-  move<true>(static_cast<std::byte*>(buffer), static_cast<std::byte*>(const_cast<void*>(data)), unit, first, n);
+  auto* const dense = static_cast<std::byte*>(buffer);
+  auto* const spread = static_cast<std::byte*>(const_cast<void*>(data));
+  if (n * unit < shared_from) return move<true>(dense, spread, unit, first, n);
+  device::Queue q;
+  device::parallel_ranges(q, n, [=, this](i64 b, i64 e) { move<true>(dense + b * unit, spread, unit, first + b, e - b); });
 }
-void IndexSet::unpack(void const* buffer, void* data, i64 unit, i64 first, i64 n) const {
-  move<false>(static_cast<std::byte*>(const_cast<void*>(buffer)), static_cast<std::byte*>(data), unit, first, n);
+void IndexSet::unpack(void const* buffer, void* data, i64 unit, i64 first, i64 n, bool distinct) const {
+  auto* const dense = static_cast<std::byte*>(const_cast<void*>(buffer));
+  auto* const spread = static_cast<std::byte*>(data);
+  if (n * unit < shared_from || !distinct) return move<false>(dense, spread, unit, first, n);
+  device::Queue q;
+  device::parallel_ranges(q, n, [=, this](i64 b, i64 e) { move<false>(dense + b * unit, spread, unit, first + b, e - b); });
 }
 
 void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 unit, i64 first, i64 n) const {

@@ -62,14 +62,15 @@ struct StarForest::Flight::State final : Taker {
   std::byte* target = nullptr;
   std::int64_t unit = 0;
   Combine combine;
-  bool in_place = false;          // every place gets one value at most: no order to keep
+  bool in_place = false;          // what comes last stays
+  bool distinct = false;          // every place gets one value at most: no order to keep
   std::byte* update = nullptr;    // fetch_and_op: where the leaves' old root values go
   std::vector<std::byte> packed;  // my own edges' values
   std::optional<SourceCopy> before;
   bool helped = false;  // by the progress thread
 
   void take(Side const& s, std::int64_t first, std::int64_t count, std::byte const* data) override {
-    if (in_place) s.at.unpack(data, target, unit, first, count);
+    if (in_place) s.at.unpack(data, target, unit, first, count, distinct);
     else s.at.combine(combine, data, target, unit, first, count);
   }
   /// My own edges' values in the order of the edges: where they lie if they are contiguous, else packed.
@@ -314,9 +315,12 @@ std::vector<int> StarForest::leaf_ranks() const {
 std::vector<StarForest::Neighbour> StarForest::neighbours() const {
   std::vector<Neighbour> out;
   for (auto const* sides : {&impl_->root_sides, &impl_->leaf_sides})
-    for (auto const& s : *sides)
-      out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.way),
-                     why(impl_->comm, impl_->choice, s.rank)});
+    for (auto const& s : *sides) {
+      auto reason = why(impl_->comm, impl_->choice, s.rank);
+      auto const& fabric = impl_->fabrics[std::size_t(s.way)];
+      if (fabric && !fabric->describe().empty()) reason += format("; the pattern is {}", fabric->describe());
+      out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.way), reason});
+    }
   return out;
 }
 
@@ -361,7 +365,8 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   state->combine = std::move(combine);
   state->update = static_cast<std::byte*>(update);
   if (call_checks()) state->before.emplace(from, state->source, state->unit);
-  state->in_place = op.replaces() && !update && !(&to == &root_sides ? shared_roots : shared_leaves);
+  state->distinct = !(&to == &root_sides ? shared_roots : shared_leaves);
+  state->in_place = op.replaces() && !update && state->distinct;
   // every rank draws the tags, whether it has neighbours by MPI or not
   auto const tag = [&] { return comm.size() > 1 ? comm.new_tag() : 0; };
   bool const down = &from == &root_sides;
@@ -395,10 +400,10 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   }
   record->count(state->unit, down);
   if (update) record->count(state->unit, true);
-  ++record->under_way;
   state->helped = progress_thread() && needs_mpi();
   state->forth.send(state->source);
   if (state->helped) detail::operation_begins(comm.handle());
+  ++record->under_way;
   return Flight(std::move(state));
 }
 
@@ -454,6 +459,7 @@ void StarForest::Impl::end_fetch(Flight::State& state) {
   state.back.send(values.data());
   state.target = state.update;
   state.in_place = true;  // a leaf that is listed several times keeps the last
+  state.distinct = !shared_leaves;
   for (auto const& s : leaf_sides) {
     if (s.way == Way::self) state.take(s, 0, s.at.count(), own);
     else state.back.receive(s, state);

@@ -38,6 +38,10 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
     recognise(pattern);
   }
   std::unique_ptr<Transport> transport() override { return std::make_unique<Call>(shared_from_this()); }
+  std::string_view describe() const override {
+    constexpr std::string_view names[] = {"an all-to-all", "an all-gather", "a gather", "a scatter"};
+    return names[std::size_t(shape_)];
+  }
 
  private:
   struct Half {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "asterism/comm/communicator.hpp"
@@ -62,6 +63,8 @@ class Fabric {
  public:
   virtual ~Fabric() = default;
   virtual std::unique_ptr<Transport> transport() = 0;
+  /// What it made of the pattern, for people.
+  virtual std::string_view describe() const { return {}; }
 };
 /// The sides of a forest, which outlive the fabric.
 struct Pattern {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/device/parallel.hpp"
 
@@ -419,25 +420,23 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
   bound = comm.max(bound);
   if (bound <= 2.2) return bound;
 
-  // Lanczos through the coefficients of CG for D^-1 A. Sums are exact: values become integers of a
-  // common scale, whose addition is associative, so neither ranks nor threads change a bit.
+  // Lanczos through the coefficients of CG for D^-1 A, with sums of which neither ranks nor threads change a bit.
   Buffer<T> r(std::max(n, 1)), p(A.map.size() + 1, T(0)), s(std::max(n, 1));
   Halo const halo(layout, A.map);
-  int bits = 61;
-  for (auto total = layout.global_size(); total > 0; total /= 2) --bits;
   auto const exact_dot = [&](T const* x, T const* y, T const* weight) {
-    auto const product = [&](i64 i) { return double(real(conj(x[i]) * y[i] * (weight ? weight[i] : T(1)))); };
-    double largest = 0;
-    for (i64 i = 0; i < n; ++i) largest = std::max(largest, std::abs(product(i)));
-    largest = comm.max(largest);
-    if (!(largest > 0) || !std::isfinite(largest)) return 0.0;
-    int exponent;
-    std::frexp(largest, &exponent);
-    i64 sum = 0;
-    // in two factors: one alone may overflow
-    double const scale1 = std::ldexp(1.0, (bits - exponent) / 2), scale2 = std::ldexp(1.0, bits - exponent - (bits - exponent) / 2);
-    for (i64 i = 0; i < n; ++i) sum += i64(product(i) * scale1 * scale2);
-    return std::ldexp(double(comm.sum(sum)), exponent - bits);
+    std::vector<i64> sum(ReproducibleSum::words, 0);
+    double terms[ReproducibleSum::most];
+    for (i64 begin = 0; begin < n; begin += ReproducibleSum::most) {
+      int const m = int(std::min<i64>(ReproducibleSum::most, n - begin));
+      for (int t = 0; t < m; ++t) {
+        auto const i = begin + t;
+        terms[t] = double(real(conj(x[i]) * y[i] * (weight ? weight[i] : T(1))));
+      }
+      ReproducibleSum::add(terms, m, sum.data());
+    }
+    comm.sum(sum);
+    double const v = ReproducibleSum::value(sum);
+    return std::isfinite(v) ? v : 0.0;
   };
   device::parallel_for(q, n, [&](i64 i) {
     std::uint64_t z = std::uint64_t(layout.begin() + i) * 0x9e3779b97f4a7c15ull + 0x1234567ull;
