@@ -33,7 +33,7 @@ class Grid:
         How deep the ghost points are.
     ranks : sequence of int, optional
         Into how many boxes each direction is cut; by default such that the fewest points are exchanged.
-    transport : {"auto", "p2p", "shm"}, optional
+    transport : str, optional
         As for `StarForest`.
 
     Attributes

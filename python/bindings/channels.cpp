@@ -18,6 +18,8 @@ void bind_channels(nb::module_& m) {
           [](Channels* self, comm::Communicator const& c, std::vector<int> const& to, std::int64_t max_bytes,
              std::optional<std::string> const& transport) {
             auto const t = transport_of(transport);
+            ASTERISM_REQUIRE(!transport || t <= comm::TransportChoice::shm, option, "channels go by auto, p2p or shm, not by '{}'.",
+                             *transport);
             nb::gil_scoped_release gil;
             new (self) Channels(c, to, max_bytes, t);
           },

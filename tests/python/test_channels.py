@@ -25,7 +25,7 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("options", ["-sf_transport p2p", "-sf_transport shm"])
+@pytest.mark.parametrize("options", ["-sf_transport p2p", "-sf_transport shm", "-sf_transport neighbor"])
 def test_messages_arrive_in_their_senders_order(on_ranks, options):
     assert on_ranks(3, EXCHANGE, ASTERISM_OPTIONS=options).count("done") == 3
 
@@ -46,6 +46,7 @@ def test_misuse_is_an_error():
         (lambda: am.Channels(None, [3], 8), "there is no rank 3"),
         (lambda: am.Channels(None, [0], 8), "cannot send to itself"),
         (lambda: am.Channels(None, [], 0), "at most 0 bytes"),
+        (lambda: am.Channels(None, [], 8, "window_pscw"), "channels go by auto, p2p or shm, not by 'window_pscw'"),
     ]:
         with pytest.raises(am.AsterismError, match=text):
             call()

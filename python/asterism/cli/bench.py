@@ -208,7 +208,7 @@ def call_seconds(repeats: int = 2000) -> float:
 def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     """Seconds of a broadcast by every transport and by auto, interleaved, for patterns and sizes.
 
-    To the next rank, one way (rank 0 to 1 and back) or all ranks at once; in blocks or at random; a halo of a grid; an all-gather.
+    One way (rank 0 to 1 and back), around (to both neighbours in a ring, all at once) in blocks or at random, an all-gather.
     """
     core = as_communicator(comm)
     rank, size = comm.rank, comm.size
