@@ -104,8 +104,8 @@ def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray
 
     Notes
     -----
-    A broadcast from such an array is one pass over shared memory: a neighbour reads the values where they lie, and its
-    end is waited for. Otherwise an array as any other. Where the system has no such memory it is one. Not collective.
+    A broadcast from such an array is one pass over shared memory: a neighbour reads the values where they lie, or a copy
+    if it does not begin to within 0.2 ms of the end here. Otherwise an array as any other. Where the system has no such memory it is one. Not collective.
     """
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize

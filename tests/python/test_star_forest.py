@@ -523,3 +523,23 @@ for repeated in (False, True):
 print("done", flush=True)
 """
     assert on_ranks(ranks, script, ASTERISM_NUM_THREADS="3").count("done") == ranks
+
+
+@pytest.mark.parametrize("transport", ["p2p", "shm", "neighbor", "collective", "window_pscw"])
+def test_an_end_does_not_wait_for_the_others_end(on_ranks, transport):
+    # one rank ends before a barrier, the other behind it, with arrays that are sent as they lie
+    script = f"""
+n = 20_000
+sf = am.StarForest(comm, n, None, np.column_stack([np.full(n, 1 - rank), np.arange(n)]), transport="{transport}")
+for round in range(6):
+    for root in (np.arange(n) + 1.0 * round, am.shared_zeros(n)):
+        root[:] = np.arange(n) + 1e6 * rank + round
+        out, other = np.zeros(n), np.zeros(n)
+        flight, second = sf.bcast_begin(root, out), sf.reduce_begin(root, other, "sum")
+        if rank == round % 2: flight.end(); second.end(); root[:] = -1; comm.barrier()
+        else: comm.barrier(); second.end(); flight.end()
+        want = np.arange(n) + 1e6 * (1 - rank) + round
+        assert (out == want).all() and (other == want).all(), (round, out[:3], other[:3])
+print("done", flush=True)
+"""
+    assert on_ranks(2, script, limit=60).count("done") == 2

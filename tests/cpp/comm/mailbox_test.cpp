@@ -159,3 +159,49 @@ TEST(Arena, GivesBlocksAgainAndRefusesWhatCannotFit) {
   ++name.boot;
   EXPECT_EQ(Mapping::open(name), nullptr);
 }
+
+// Lent values: the receiver reads what was there when they were lent, though the sender changes them as soon as it may.
+TEST(Mailbox, StressOfLendingAndRevoking) {
+  Pair p;
+  constexpr int rounds = 10'000;
+  constexpr std::int64_t n = 512;
+  auto const at = p.arena.allocate(n * 8);
+  auto* const array = reinterpret_cast<std::uint64_t*>(p.arena.at(at));
+  int revoked = 0;
+  std::thread sender([&] {
+    std::mt19937 r(1);
+    p.connect();
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      for (std::uint64_t j = 0; j < n; ++j) array[j] = i + j;
+      auto const place = p.out.reserve();
+      p.out.lend(place, Place::block, reinterpret_cast<std::byte const*>(array), n * 8);
+      for (unsigned patience = r() % 3000;; --patience) {
+        if (p.out.taken(place)) break;
+        if (patience == 0 && p.out.revoke(place, [&](std::byte* to) { std::memcpy(to, array, n * 8); })) {
+          ++revoked;
+          break;
+        }
+      }
+    }
+  });
+  std::mt19937 r(2);
+  std::int64_t wrong = 0;
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    for (unsigned d = r() % 20 == 0 ? r() % 20000 : 0; d > 0; --d) std::atomic_signal_fence(std::memory_order_seq_cst);
+    Message* m;
+    while (!(m = p.in.find(i))) std::this_thread::yield();
+    auto const* const copy = p.in.claim(*m);
+    auto const* const values = copy ? copy : p.in.data(*m);
+    for (std::uint64_t j = 0; j < n; ++j) {
+      std::uint64_t v;
+      std::memcpy(&v, values + j * 8, 8);
+      wrong += v != i + j;
+    }
+    p.in.take(i);
+  }
+  sender.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(revoked, 0);
+  p.out.collect();
+  EXPECT_EQ(p.out.under_way(), 0u);
+}

@@ -35,6 +35,7 @@ void Outbox::lend(Sent const& sent, Place place, std::byte const* array, std::in
   auto& m = *sent.place->message;
   m.bytes = std::uint64_t(bytes);
   m.place = place;
+  m.hold.store(Hold::lent, std::memory_order_relaxed);
   m.data = place == Place::process ? 0 : arena_.offset_of(array);
   auto const address = std::uint64_t(reinterpret_cast<std::uintptr_t>(array));
   if (place == Place::process) std::memcpy(m.small, &address, sizeof address);
@@ -42,16 +43,7 @@ void Outbox::lend(Sent const& sent, Place place, std::byte const* array, std::in
   publish(sent, bytes);
 }
 
-std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
-  auto& m = *sent.place->message;
-  m.bytes = std::uint64_t(bytes);
-  m.place = Place::message;
-  ASTERISM_REQUIRE(m.bytes <= value_mask, memory, "a message of {} bytes is too long for shared memory.", bytes);
-  bytes_under_way_ += bytes;
-  if (bytes <= Message::small_size) {
-    m.data = 0;
-    return m.small;
-  }
+Outbox::Block Outbox::make_block(std::int64_t bytes) {
   collect();
   auto const fit = std::find_if(blocks_.rbegin(), blocks_.rend(), [&](Block const& b) { return b.capacity >= bytes; });
   Block block;
@@ -65,6 +57,20 @@ std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
     }
     block = {arena_.allocate(bytes), bytes};
   }
+  return block;
+}
+
+std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
+  auto& m = *sent.place->message;
+  m.bytes = std::uint64_t(bytes);
+  m.place = Place::message;
+  ASTERISM_REQUIRE(m.bytes <= value_mask, memory, "a message of {} bytes is too long for shared memory.", bytes);
+  bytes_under_way_ += bytes;
+  if (bytes <= Message::small_size) {
+    m.data = 0;
+    return m.small;
+  }
+  auto const block = make_block(bytes);
   sent.place->block = block.offset;
   sent.place->capacity = block.capacity;
   m.data = block.offset;

@@ -23,6 +23,9 @@ enum class Place : std::uint8_t {
   process,  ///< in memory of the sender that is not shared, one behind the other; the message holds its address
 };
 
+/// Who may do what with lent values: whoever changes `lent` first, the receiver to read them or the sender to have them back.
+enum class Hold : std::uint8_t { lent, reading, revoked };
+
 struct Message {
   static constexpr std::int64_t small_size = 24;
   alignas(64) std::atomic<std::uint64_t> ready;  ///< bytes that can be read
@@ -30,8 +33,10 @@ struct Message {
   std::uint64_t bytes;                           ///< of the whole message
   std::uint64_t data;                            ///< offset of the block they are in, 0: in `small`
   Place place;
+  std::atomic<Hold> hold;  ///< of values that are lent
   alignas(8) std::byte small[small_size];
   alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver
+  std::uint64_t copy;                            ///< of what was revoked: offset of its block
 };
 
 static_assert(sizeof(Message) == 128);
@@ -80,8 +85,25 @@ class Outbox {
   std::byte* room(Sent const& sent, std::int64_t bytes);
   /// The first `bytes` bytes may be read.
   void publish(Sent const& sent, std::int64_t bytes) { protocol_.publish(sent, std::uint64_t(bytes)); }
-  /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken().
+  /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken(), or until it is revoked.
   void lend(Sent const& sent, Place place, std::byte const* array, std::int64_t bytes);
+  /// Puts a copy in their place if nobody is reading them: fill(where it goes). False if somebody is.
+  template <class F>
+  bool revoke(Sent const& sent, F const& fill) {
+    auto& m = *sent.place->message;
+    if (m.hold.load(std::memory_order_acquire) != Hold::lent) return false;
+    auto const block = make_block(std::int64_t(m.bytes));
+    fill(arena_.at(block.offset));
+    m.copy = block.offset;
+    auto expected = Hold::lent;
+    if (!m.hold.compare_exchange_strong(expected, Hold::revoked, std::memory_order_acq_rel)) {
+      blocks_.push_back(block);
+      return false;
+    }
+    sent.place->block = block.offset;
+    sent.place->capacity = block.capacity;
+    return true;
+  }
   bool taken(Sent const& sent) const { return sent.place->returned > sent.number || protocol_.taken(sent); }
   /// Takes back places that the receiver is done with.
   void collect() {
@@ -97,6 +119,7 @@ class Outbox {
     std::int64_t capacity = 0;
   };
   Slot* make_slot();
+  Block make_block(std::int64_t bytes);
   void returned(Sent const& sent);
   Arena& arena_;
   std::vector<std::unique_ptr<Slot>> slots_;
@@ -131,6 +154,11 @@ class Inbox {
   }
   std::int64_t ready(Message& m) const { return std::int64_t(protocol_.ready(&m)); }
   std::byte const* data(Message const& m) const { return m.data ? sender_->at(m.data) : m.small; }
+  /// Of lent values, before they are read: where a copy of them lies if they were revoked, else nullptr.
+  std::byte const* claim(Message& m) const {
+    auto expected = Hold::lent;
+    return m.hold.compare_exchange_strong(expected, Hold::reading, std::memory_order_acq_rel) ? nullptr : sender_->at(m.copy);
+  }
   /// Of a message in the sender's process: bytes first ... first + n - 1. Throws a CommError if the system refuses.
   void read(Message const& m, std::int64_t first, std::int64_t n, std::byte* to) const;
   /// Gives its place back to the sender; the message has been found.

@@ -29,16 +29,7 @@ class Node {
   std::shared_ptr<Mapping const> const& mapping(int index);
   Patience patience() const;
 
-  /// An operation that has begun and not ended.
-  class UnderWay {
-   public:
-    /// Takes what others have lent to it, so that they need not wait for its end.
-    virtual void accept_lent() = 0;
-
-   protected:
-    ~UnderWay() = default;
-  };
-  std::vector<UnderWay*> under_way;
+  std::size_t under_way = 0;  ///< operations that have begun and not ended
 
  private:
   Node() = default;

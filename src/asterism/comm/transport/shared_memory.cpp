@@ -6,8 +6,6 @@
 // memory where both send at once and would have no time to help each other with copies: the receiver lets the system copy it.
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <map>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/node/node.hpp"
@@ -21,12 +19,13 @@ constexpr std::int64_t lend_from = 4 << 10;    // below, a copy costs less than 
 // Shorter rows are packed: a neighbour would read lines in which this rank writes its ghost points.
 constexpr std::int64_t lend_row = 512;
 constexpr std::int64_t lend_private_from = 64 << 10;
+constexpr double revoke_after = 200e-6;           // seconds that the sender waits for a reader that has not begun
 constexpr std::int64_t private_piece = 64 << 10;  // a call of the system each
 // A sender that is this far ahead of a receiver waits in close(). Operations that have not ended are never waited for.
 constexpr std::size_t far_ahead = 64;
 constexpr std::int64_t far_ahead_bytes = 64 << 20;
 
-class SharedMemory final : public Transport, public node::Node::UnderWay {
+class SharedMemory final : public Transport {
  public:
   ~SharedMemory() override {
     if (open_) forget();  // an error ended the operation
@@ -35,7 +34,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
   void open(Traffic const& t) override {
     traffic_ = t;
     auto& node = *t.comm->node();
-    node.under_way.push_back(this);
+    ++node.under_way;
     open_ = true;
     sent_.clear();
     for (auto const& s : *t.out)
@@ -48,6 +47,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
 
   void send(std::byte const* source) override {
     auto const& t = traffic_;
+    source_ = source;
     bool const shared = node::Arena::mine()->contains(source);
     auto next = sent_.begin();
     for (auto const& s : *t.out) {
@@ -89,11 +89,6 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
     auto const& t = traffic_;
     auto const& e = expected_[next_++];  // sides are received in their order
     auto const count = side.at.count();
-    if (auto const copy = copies_.empty() ? copies_.end() : copies_.find({side.rank, e.number}); copy != copies_.end()) {
-      taker.take(side, 0, count, copy->second.data());
-      copies_.erase(copy);
-      return;
-    }
     auto& in = t.comm->node()->from(side.node_index);
     auto wait = t.comm->node()->patience();
     node::Message* m;
@@ -102,7 +97,10 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
                      "rank {} sent {} bytes where {} were expected: the ranks called operations of different items, or in different order.",
                      side.rank, m->bytes, count * t.unit);
     auto const* const data = in.data(*m);
-    if (m->place == node::Place::block) {
+    std::byte const* const copy = m->place == node::Place::message ? nullptr : in.claim(*m);
+    if (copy) {
+      taker.take(side, 0, count, copy);
+    } else if (m->place == node::Place::block) {
       taker.take(side, 0, count, data);
     } else if (m->place == node::Place::array) {
       read_lent(side, data, taker);
@@ -125,7 +123,7 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
   void close() override {
     auto& node = *traffic_.comm->node();
     forget();
-    auto const own = node.under_way.size();
+    auto const own = node.under_way;
     auto next = sent_.begin();
     for (auto const& s : *traffic_.out) {
       if (s.way != Way::shared_memory) continue;
@@ -135,32 +133,9 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
         return out.under_way() > own + far_ahead || (out.bytes_under_way() > far_ahead_bytes && out.under_way() > own + 2);
       };
       auto wait = node.patience();
-      if (sent.lent)
-        for (int waited = 1; !out.taken(sent.message); ++waited) {
-          // the receiver may be at the end of another operation, and wait there for this rank in the same way
-          if (waited % 1024 == 0)
-            for (auto* const other : node.under_way) other->accept_lent();
-          wait();
-        }
+      if (sent.lent) wait_for_reader(out, sent.message, s, wait);
       if (!ahead()) continue;
       for (out.collect(); ahead(); out.collect()) wait();
-    }
-  }
-
-  void accept_lent() override {
-    auto const& t = traffic_;
-    for (auto i = next_; i < expected_.size(); ++i) {
-      auto const& e = expected_[i];
-      auto& in = t.comm->node()->from(e.side->node_index);
-      auto const key = std::pair(e.side->rank, e.number);
-      auto const* const m = copies_.contains(key) ? nullptr : in.find(e.number);
-      if (!m || m->place == node::Place::message || std::int64_t(m->bytes) != e.side->at.count() * t.unit) continue;
-      auto& copy = copies_[key];
-      copy.resize(std::size_t(m->bytes));
-      if (m->place == node::Place::block) std::memcpy(copy.data(), in.data(*m), std::size_t(m->bytes));
-      else if (m->place == node::Place::array) roots_of(*e.side).at.pack(in.data(*m), copy.data(), t.unit);
-      else in.read(*m, 0, std::int64_t(m->bytes), copy.data());
-      in.take(e.number);
     }
   }
 
@@ -174,10 +149,21 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
     std::uint64_t number;
   };
   void forget() {
-    auto& all = traffic_.comm->node()->under_way;
-    if (all.back() == this) all.pop_back();
-    else std::erase(all, static_cast<node::Node::UnderWay*>(this));
+    --traffic_.comm->node()->under_way;
     open_ = false;
+  }
+
+  /// The receiver may be busy with something else, even waiting for this rank: then it gets a copy.
+  void wait_for_reader(node::Outbox& out, node::Outbox::Sent const& sent, Side const& side, node::Patience& wait) {
+    double const start = profile::now();
+    bool revocable = true;
+    for (int waited = 1; !out.taken(sent); ++waited) {
+      if (waited % 256 == 0 && revocable && profile::now() - start > revoke_after) {
+        revocable = false;
+        if (out.revoke(sent, [&](std::byte* to) { side.at.pack(source_, to, traffic_.unit); })) return;
+      }
+      wait();
+    }
   }
   Side const& roots_of(Side const& side) const { return (*traffic_.roots)[std::size_t(&side - traffic_.in->data())]; }
 
@@ -222,11 +208,11 @@ class SharedMemory final : public Transport, public node::Node::UnderWay {
 
   Traffic traffic_;
   bool open_ = false;
+  std::byte const* source_ = nullptr;
   std::vector<Sent> sent_;
   std::vector<Expected> expected_;
   std::size_t next_ = 0;
-  std::vector<std::byte> piece_;                                            // of a message in the sender's process
-  std::map<std::pair<int, std::uint64_t>, std::vector<std::byte>> copies_;  // of what was lent and had to be taken before its time
+  std::vector<std::byte> piece_;  // of a message in the sender's process
 };
 
 }  // namespace
