@@ -19,7 +19,7 @@ class Typed:
     def __init__(self, name: str, data: Any, rows: int, written: bool) -> None:
         from mpi4py import MPI
 
-        if not (isinstance(data, tuple | list) and len(data) == 2 and isinstance(data[1], MPI.Datatype)):
+        if not (isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], MPI.Datatype)):
             raise DtypeError(f"{name}: a pair (array, MPI datatype) is needed where the other array is one.")
         array, self.datatype = data
         if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:

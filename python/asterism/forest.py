@@ -105,7 +105,8 @@ def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray
     Notes
     -----
     A broadcast from such an array is one pass over shared memory: a neighbour reads the values where they lie, or a copy
-    if it does not begin to within 0.2 ms of the end here. Otherwise an array as any other. Where the system has no such memory it is one. Not collective.
+    if it does not begin to within 0.2 ms of the end here. Otherwise an array as any other. Where the system has no such
+    memory it is one. Not collective.
     """
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
@@ -173,8 +174,8 @@ class StarForest:
     made by the user; ``op`` is replace, sum, prod, min, max, logical_and/or/xor, bitwise_and/or/xor, minloc or maxloc (for
     structured (value, index) pairs), an mpi4py ``MPI.Op``, or a function of two arrays of many values. Values that meet
     in one place are taken in (rank, leaf) order. With the option ``-sf_debug`` every operation checks that all ranks call
-    the same one and that the array it sends is not changed before it ends. Set-up sends one message per neighbour and takes memory of the order of
-    the own edges. Source: Zhang et al., The PetscSF scalable communication layer.
+    the same one and that the array it sends is not changed before it ends. Set-up sends one message per neighbour and
+    takes memory of the order of the own edges. Source: Zhang et al., The PetscSF scalable communication layer.
 
     Examples
     --------

@@ -15,7 +15,6 @@ from .errors import OptionError
 __all__ = ["add_options", "apply_to_process", "process_options", "use_argv"]
 
 _command_line: list[str] = []
-_TRUE, _FALSE = ("", "true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 def use_argv(argv: list[str] | None = None) -> None:
@@ -37,24 +36,7 @@ def process_options() -> _core.Options:
 
 def apply_to_process() -> None:
     """Let the options of the whole process, ``-reproducible``, ``-shared_vectors`` and ``-sf_*``, rule from now on."""
-    options = process_options()
-    for option, choose in (
-        ("sf_transport", _core.set_default_transport),
-        ("sf_discovery", _core.set_discovery),
-        ("shared_vectors", _core.set_shared_vectors),
-    ):
-        if name := options.get(option):
-            choose(name)
-    if name := options.get("sf_progress"):
-        if name not in ("none", "thread"):
-            raise OptionError(f"-sf_progress is '{name}'; none or thread is needed.")
-        if _core.mpi_abi() is not None:
-            _core.set_progress_thread(name == "thread")
-    for option, setter in (("sf_debug", _core.set_call_checks), ("reproducible", _core.set_reproducible)):
-        if (flag := options.get(option)) is not None:
-            if flag not in (*_TRUE, *_FALSE):
-                raise OptionError(f"-{option} is '{flag}'; true or false is needed.")
-            setter(flag in _TRUE)
+    _core.apply_process_options(process_options())
 
 
 def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:

@@ -25,6 +25,7 @@ void bind_solve(nb::module_& m) {
         if (!v) return std::nullopt;
         return v->value;
       });
+  m.def("apply_process_options", nb::overload_cast<Options const&>(&solve::apply_process_options));
   m.def("nearest", [](std::string const& name, std::vector<std::string> const& candidates) { return nearest(name, candidates); });
   m.def("option_tables", [] {
     nb::list out;

@@ -218,11 +218,7 @@ void bind_star_forest(nb::module_& m) {
     nb::gil_scoped_release gil;
     return apps::forest_exchange(sf, k, comm::ReduceOp(op), repeats);
   });
-  m.def("transport_names", [] {
-    std::vector<std::string> names;
-    for (int i = 0; i < comm::transport_choices; ++i) names.emplace_back(comm::name_of(comm::TransportChoice(i)));
-    return names;
-  });
+  m.def("transport_names", &comm::transport_names);
   m.def("time_raw_pingpong", &apps::raw_pingpong, nb::call_guard<nb::gil_scoped_release>());
   m.def("time_forest_setup",
         [](Communicator const& c, std::int64_t roots, std::optional<I64> const& local, I64 const& remote, int repeats) {

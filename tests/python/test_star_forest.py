@@ -543,3 +543,29 @@ for round in range(6):
 print("done", flush=True)
 """
     assert on_ranks(2, script, limit=60).count("done") == 2
+
+
+@pytest.mark.parametrize("transport", ["p2p", "shm"])
+def test_an_operation_that_throws_leaves_nobody_waiting(on_ranks, transport):
+    # rank 0's own operation raises while what it sends lies in memory that the other reads late, or never
+    script = f"""
+import time
+n = 20_000
+sf = am.StarForest(comm, n, None, np.column_stack([np.full(n, 1 - rank), np.arange(n)]), transport="{transport}")
+def bad(a, b): raise RuntimeError("no")
+for shared in (False, True):
+    leaf = am.shared_zeros(n) if shared else np.zeros(n)
+    leaf[:] = np.arange(n) + 7 * rank
+    root = np.ones(n)
+    flight = sf.reduce_begin(leaf, root, bad if rank == 0 else (lambda a, b: a + b))
+    if rank == 0:
+        try: flight.end(); raise AssertionError("no error")
+        except RuntimeError as e: assert "no" in str(e)
+        leaf[:] = -1
+    else:
+        time.sleep(0.05); flight.end(); assert (root == np.arange(n) + 1).all(), root[:4]
+    comm.barrier()
+    out = np.zeros(n); sf.bcast(np.arange(n) + 1.0 * rank, out); assert (out == np.arange(n) + 1 - rank).all()
+print("done", flush=True)
+"""
+    assert on_ranks(2, script, limit=60).count("done") == 2

@@ -1,7 +1,7 @@
 // Sums of float64 that are the same bits in whatever order and on however many processes the terms are added.
 //
 // Every term is cut at fixed places, 32 bits apart, into integers; those of one place add without rounding. The four places from the
-// largest term of all downwards are kept, at least 96 bits below it, and rounded once (Demmel and Nguyen, ARITH 2013, with integers).
+// largest term of all downwards are kept, at least 95 bits below it, and rounded once (Demmel and Nguyen, ARITH 2013, with integers).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,7 +12,8 @@ namespace asterism {
 bool reproducible();
 void set_reproducible(bool on);
 
-/// A sum as numbers that are themselves added (by MPI, say): element by element, in any order.
+/// A sum as numbers that are themselves added (by MPI, say): element by element, in any order. For up to 2^32 terms in all: places
+/// have no more room, because a carry out of one that is dropped in the end must not reach one that is kept.
 struct ReproducibleSum {
   static constexpr int places = 68;
   /// For each place its integer, then for each the number of blocks whose largest term begins there, then the numbers of NaN, +inf

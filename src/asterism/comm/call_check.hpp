@@ -18,7 +18,6 @@ void require_same_call(Communicator const& comm, std::string_view forest, std::s
 /// The values that an operation sends, to find out whether somebody changes them before it ends.
 class SourceCopy {
  public:
-  SourceCopy() = default;
   SourceCopy(std::vector<Side> const& sides, std::byte const* source, std::int64_t unit);
   /// Throws with the first place that differs.
   void require_unchanged(std::vector<Side> const& sides, std::byte const* source, std::int64_t unit, std::string_view forest) const;

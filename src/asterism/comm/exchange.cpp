@@ -11,7 +11,7 @@ namespace asterism::comm {
 
 namespace {
 
-/// Up to here auto takes MPI_Reduce_scatter_block: 0.7-0.8 of the time of the consensus where both were measured, on 2-16 ranks;
+/// Up to here auto takes MPI_Reduce_scatter_block: on 2-16 ranks it took 0.7-0.8 of the time of the consensus when this was chosen;
 /// the flags are a kilobyte then.
 constexpr int few_ranks = 128;
 

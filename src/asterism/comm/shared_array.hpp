@@ -9,7 +9,7 @@
 namespace asterism::comm {
 
 enum class SharedVectors : std::uint8_t {
-  automatic,  ///< if the system gives shared memory large pages: products lose more by small ones than messages gain
+  automatic,  ///< if the system gives shared memory large pages, as other memory has them
   never,
   always,  ///< where ranks of this machine can open each other's memory
 };
@@ -18,8 +18,8 @@ SharedVectors shared_vectors_from_name(std::string_view name);
 /// Of vectors made from now on; the option -shared_vectors sets it.
 void set_shared_vectors(SharedVectors choice);
 
-/// Uninitialised, for a vector of the communicator. A neighbour gathers straight out of a shared one: nothing is packed, and the
-/// operation's end waits until it has. Not collective.
+/// Uninitialised, for a vector of the communicator. A neighbour gathers straight out of a shared one: nothing is packed; if it
+/// does not begin to in time it gets a copy. Not collective.
 device::Array vector_array(Communicator const& comm, std::size_t bytes);
 
 }  // namespace asterism::comm

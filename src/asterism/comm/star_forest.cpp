@@ -488,8 +488,8 @@ StarForest::Flight::~Flight() {
 
 void StarForest::Flight::end() {
   ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
+  auto const forest = std::move(state_->forest);  // an idle state must not keep its forest alive, one that fails must not outlive it
   auto state = std::move(state_);
-  auto const forest = std::move(state->forest);  // an idle state must not keep its forest alive
   --forest->record->under_way;
   struct Helped {
     bool on;

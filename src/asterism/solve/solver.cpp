@@ -26,12 +26,6 @@ std::vector<std::string> names_and_auto(Map const& map) {
   return out;
 }
 
-std::vector<std::string> transport_names() {
-  std::vector<std::string> out;
-  for (int i = 0; i < comm::transport_choices; ++i) out.emplace_back(comm::name_of(comm::TransportChoice(i)));
-  return out;
-}
-
 OptionTable const& method_table() {
   static OptionTable const t = {
       choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
@@ -47,7 +41,7 @@ OptionTable const& method_table() {
       choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
       flag_option("reproducible", false,
                   "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
-      choice_option("sf_transport", "auto", transport_names(),
+      choice_option("sf_transport", "auto", comm::transport_names(),
                     "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
       choice_option("sf_progress", "none", {"none", "thread"},
                     "thread: from now on a helper thread lets MPI move messages while this process computes"),
@@ -65,6 +59,18 @@ OptionTable const& method_table() {
       flag_option("log_view", false, "print the table of events"),
   };
   return t;
+}
+
+/// What holds from now on for everything in the process.
+void apply_process_options(OptionReader& r) {
+  if (auto const progress = r.text("sf_progress"); r.given("sf_progress") && comm::mpi()) comm::set_progress_thread(progress == "thread");
+  if (auto const shared = r.text("shared_vectors"); r.given("shared_vectors"))
+    comm::set_shared_vectors(comm::shared_vectors_from_name(shared));
+  if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
+  if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
+    comm::set_default_transport(comm::transport_from_name(transport));
+  if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);
+  if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
 }
 
 OptionTable const& preconditioner_table() {
@@ -128,6 +134,12 @@ std::vector<std::pair<std::string, OptionTable const*>> option_tables() {
   return out;
 }
 
+void apply_process_options(Options const& options) {
+  std::vector<EffectiveOption> record;
+  auto r = Configuration{&options, "", &record}.reader(method_table());
+  apply_process_options(r);
+}
+
 Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A)), options_(std::move(options)), prefix_(std::move(prefix)) {
   double const start = profile::now();
   device::host::KeepFreed const keep_freed;
@@ -151,14 +163,7 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
   if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
-  if (auto const progress = r.text("sf_progress"); r.given("sf_progress") && comm::mpi()) comm::set_progress_thread(progress == "thread");
-  if (auto const shared = r.text("shared_vectors"); r.given("shared_vectors"))
-    comm::set_shared_vectors(comm::shared_vectors_from_name(shared));
-  if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
-  if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
-    comm::set_default_transport(comm::transport_from_name(transport));
-  if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);
-  if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
+  apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(A_);

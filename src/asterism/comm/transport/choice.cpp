@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, transport_choices> names = {"auto",      
 
 std::string_view name_of(TransportChoice choice) { return names[std::size_t(choice)]; }
 
+std::vector<std::string> transport_names() { return {names.begin(), names.end()}; }
+
 TransportChoice transport_from_name(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return TransportChoice(i);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "asterism/comm/communicator.hpp"
 
@@ -21,6 +22,7 @@ enum class TransportChoice : std::uint8_t {
 };
 inline constexpr int transport_choices = 8;
 std::string_view name_of(TransportChoice choice);
+std::vector<std::string> transport_names();
 /// auto, p2p, shm, neighbor, collective, window_fence, window_lock, window_pscw; an OptionError lists them otherwise.
 TransportChoice transport_from_name(std::string_view name);
 

@@ -1,6 +1,5 @@
 // MPI_Isend and MPI_Irecv, one message for each neighbour.
-#include "asterism/base/profile.hpp"
-#include "asterism/comm/transport/transport.hpp"
+#include "asterism/comm/transport/outgoing.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -29,23 +28,9 @@ class PointToPoint final : public Transport {
 
   void send(std::byte const* source) override {
     auto const& t = traffic_;
-    std::int64_t bytes = 0;
-    for (auto const& s : *t.out)
-      if (s.way == traffic_.way && !s.at.contiguous()) bytes += s.at.count() * t.unit;
-    if (std::int64_t(sent_.size()) < bytes) sent_.resize(std::size_t(bytes));
-    auto* next = sent_.data();
-    for (auto const& s : *t.out) {
-      if (s.way != t.way) continue;
-      auto const length = s.at.count() * t.unit;
-      void const* place = source + s.at.first() * t.unit;
-      if (!s.at.contiguous()) {
-        s.at.pack(source, next, t.unit);
-        place = next;
-        next += length;
-      }
+    each_outgoing(t, source, sent_, [&](Side const& s, std::byte const* place, std::int64_t length) {
       check_mpi(mpi()->isend(batch_, t.comm->handle(), place, length, s.rank, t.tag), "MPI_Isend");
-      profile::count_message(1, double(length));
-    }
+    });
   }
 
   void receive(Side const& side, Taker& taker) override {

@@ -2,8 +2,9 @@
 //
 // The sender gathers straight into memory that both map, the receiver puts it from there where it belongs. Long messages are
 // published in pieces, so that both copy at once. An array that itself lies in shared memory is lent instead, where a block of
-// it is sent or it is broadcast: the receiver reads it in place, one pass, and the sender's end waits for that. So is a long block of other
-// memory where both send at once and would have no time to help each other with copies: the receiver lets the system copy it.
+// it is sent or it is broadcast: the receiver reads it in place, one pass, and the sender's end
+// waits for that, but not for a reader that does not begin. So is a long block of other memory where both send at once and would
+// have no time to help each other with copies: the receiver lets the system copy it.
 #include <algorithm>
 #include <array>
 
@@ -28,7 +29,9 @@ constexpr std::int64_t far_ahead_bytes = 64 << 20;
 class SharedMemory final : public Transport {
  public:
   ~SharedMemory() override {
-    if (open_) forget();  // an error ended the operation
+    if (!open_) return;  // else an error ended the operation: what it lent is still to be read
+    forget();
+    wait_for_readers();
   }
 
   void open(Traffic const& t) override {
@@ -93,6 +96,11 @@ class SharedMemory final : public Transport {
     auto wait = t.comm->node()->patience();
     node::Message* m;
     while (!(m = in.find(e.number))) wait();
+    struct Credit {  // also if the user's operation throws: the sender must not wait for a reader that has gone
+      node::Inbox& in;
+      std::uint64_t number;
+      ~Credit() { in.take(number); }
+    } const credit{in, e.number};
     ASTERISM_REQUIRE(std::int64_t(m->bytes) == count * t.unit, comm,
                      "rank {} sent {} bytes where {} were expected: the ranks called operations of different items, or in different order.",
                      side.rank, m->bytes, count * t.unit);
@@ -117,23 +125,20 @@ class SharedMemory final : public Transport {
         first = there;
       }
     }
-    in.take(e.number);
   }
 
   void close() override {
     auto& node = *traffic_.comm->node();
     forget();
+    wait_for_readers();
     auto const own = node.under_way;
-    auto next = sent_.begin();
     for (auto const& s : *traffic_.out) {
       if (s.way != Way::shared_memory) continue;
       auto& out = node.to(s.node_index);
-      auto const& sent = *next++;
       auto const ahead = [&] {
         return out.under_way() > own + far_ahead || (out.bytes_under_way() > far_ahead_bytes && out.under_way() > own + 2);
       };
       auto wait = node.patience();
-      if (sent.lent) wait_for_reader(out, sent.message, s, wait);
       if (!ahead()) continue;
       for (out.collect(); ahead(); out.collect()) wait();
     }
@@ -153,16 +158,26 @@ class SharedMemory final : public Transport {
     open_ = false;
   }
 
-  /// The receiver may be busy with something else, even waiting for this rank: then it gets a copy.
-  void wait_for_reader(node::Outbox& out, node::Outbox::Sent const& sent, Side const& side, node::Patience& wait) {
-    double const start = profile::now();
-    bool revocable = true;
-    for (int waited = 1; !out.taken(sent); ++waited) {
-      if (waited % 256 == 0 && revocable && profile::now() - start > revoke_after) {
-        revocable = false;
-        if (out.revoke(sent, [&](std::byte* to) { side.at.pack(source_, to, traffic_.unit); })) return;
+  /// Until nobody reads this rank's arrays any more. A receiver may be busy with something else, even waiting for this rank: then it
+  /// gets a copy.
+  void wait_for_readers() {
+    auto& node = *traffic_.comm->node();
+    auto next = sent_.begin();
+    for (auto const& s : *traffic_.out) {
+      if (s.way != Way::shared_memory) continue;
+      auto const& sent = *next++;
+      if (!sent.lent) continue;
+      auto& out = node.to(s.node_index);
+      auto wait = node.patience();
+      double const start = profile::now();
+      bool revocable = true;
+      for (int waited = 1; !out.taken(sent.message); ++waited) {
+        if (waited % 256 == 0 && revocable && profile::now() - start > revoke_after) {
+          revocable = false;
+          if (out.revoke(sent.message, [&](std::byte* to) { s.at.pack(source_, to, traffic_.unit); })) break;
+        }
+        wait();
       }
-      wait();
     }
   }
   Side const& roots_of(Side const& side) const { return (*traffic_.roots)[std::size_t(&side - traffic_.in->data())]; }

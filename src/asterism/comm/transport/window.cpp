@@ -2,11 +2,9 @@
 //
 // An operation's epoch begins and ends when the operation begins, so these wait for other ranks there (all of them, or with pscw
 // the neighbours); the order in which operations end is then free as it is with the other transports.
-#include <algorithm>
 
-#include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
-#include "asterism/comm/transport/transport.hpp"
+#include "asterism/comm/transport/outgoing.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -64,25 +62,11 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
       auto& d = t.down ? shared_->down_ : shared_->up_;
       if (d.user) d.user->put_aside();
       if (t.unit > d.unit || !d.window) grow(d);
-      std::int64_t bytes = 0;
-      for (auto const& s : *t.out)
-        if (s.way == t.way && !s.at.contiguous()) bytes += s.at.count() * t.unit;
-      if (std::int64_t(packed_.size()) < bytes) packed_.resize(std::size_t(bytes));
       check_mpi(mpi()->window_open(d.window), "opening an epoch of a window");
-      auto* next = packed_.data();
       auto place = d.places.begin();
-      for (auto const& s : *t.out) {
-        if (s.way != t.way) continue;
-        auto const length = s.at.count() * t.unit;
-        void const* from = source + s.at.first() * t.unit;
-        if (!s.at.contiguous()) {
-          s.at.pack(source, next, t.unit);
-          from = next;
-          next += length;
-        }
+      each_outgoing(t, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
         check_mpi(mpi()->put(d.window, from, length, s.rank, *place++ * t.unit), "MPI_Put");
-        profile::count_message(1, double(length));
-      }
+      });
       check_mpi(mpi()->window_close(d.window), "closing an epoch of a window");
       direction_ = &d;
       d.user = this;
