@@ -13,7 +13,7 @@ using kernel::PatternRun;
 using kernel::SliceRun;
 
 struct ProductBuilder {
-  static constexpr std::int32_t window = 1024;  // their part of y stays in the first caches
+  static constexpr std::int32_t window = 4096;  // their part of y stays in the first cache
 
   /// Runs of rows with one length, for the unrolled loops; short ones are joined into "any" (0).
   static void length_runs(Product& p, std::int64_t const* offsets, std::int32_t rows) {
@@ -108,7 +108,7 @@ struct ProductBuilder {
       if (groups == 0) return std::int64_t(0);
       if (!runs.empty() && runs.back().length == l && runs.back().consecutive == consecutive && runs.back().groups < window)
         runs.back().groups += groups;
-      else runs.push_back({std::int32_t(grouped.size()), groups, std::int32_t(l), consecutive, entries});
+      else runs.push_back({std::int32_t(grouped.size()), groups, std::int32_t(l), consecutive, SliceRun::wide, 0, entries, 0});
       auto const used = std::int64_t(groups) * W;
       entries += used * l;
       grouped.insert(grouped.end(), rows.begin(), rows.begin() + used);
@@ -152,29 +152,56 @@ struct ProductBuilder {
       }
     }
     list_rows(p, a, rest);
+    auto const* const col = a.columns.as<std::int32_t>();
+    device::Queue q;
+    if (!p.scattered_)
+      device::parallel_ranges(
+          q, std::int64_t(runs.size()),
+          [&](std::int64_t begin, std::int64_t end) {
+            for (auto r = begin; r < end; ++r) {
+              auto& run = runs[std::size_t(r)];
+              std::int32_t low = a.cols, high = 0;
+              for (std::int32_t i = run.first; i < run.first + run.groups * W; ++i)
+                for (auto e = ptr[std::size_t(grouped[std::size_t(i)])], last = e + run.length; e < last; ++e)
+                  low = std::min(low, col[e]), high = std::max(high, col[e]);
+              if (high - low < 1 << 16) run.base = low;
+            }
+          },
+          32);
+    std::int64_t column_bytes = 0;
+    for (auto& run : runs) {
+      run.column_at = column_bytes;
+      column_bytes += std::int64_t(run.groups) * W * run.length * (run.base == SliceRun::wide ? 4 : 2);
+    }
     p.slice_runs_ = std::int32_t(runs.size());
     p.slices_ = Array::of(std::span<SliceRun const>(runs));
     p.slice_rows_ = Array::of(std::span<std::int32_t const>(grouped));
-    p.slice_columns_ = Array(std::size_t(entries + kernel::ahead) * sizeof(std::int32_t));
+    auto const column_end = std::size_t(kernel::ahead) * sizeof(std::int32_t);
+    p.slice_columns_ = Array(std::size_t(column_bytes) + column_end);
     p.slice_values_ = Array(std::size_t(entries) * size_of(a.dtype));
-    auto const* const col = a.columns.as<std::int32_t>();
-    auto* const to_col = p.slice_columns_.as<std::int32_t>();
-    std::fill_n(to_col + entries, kernel::ahead, 0);
+    auto* const columns = p.slice_columns_.as<std::byte>();
+    std::fill_n(columns + column_bytes, column_end, std::byte(0));
     with_dtype(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const* const val = a.values.as<T>();
       auto* const to_val = p.slice_values_.template as<T>();
-      device::Queue q;
       device::parallel_ranges(
           q, std::int64_t(runs.size()),
           [&](std::int64_t begin, std::int64_t end) {
             for (auto r = begin; r < end; ++r) {
               auto const& run = runs[std::size_t(r)];
-              for (std::int32_t i = 0; i < run.groups * W; ++i) {
-                auto const from = ptr[std::size_t(grouped[std::size_t(run.first + i)])];
-                auto const to = run.entry_at + std::int64_t(i / W) * W * run.length + i % W;
-                for (std::int32_t e = 0; e < run.length; ++e) to_col[to + e * W] = col[from + e], to_val[to + e * W] = val[from + e];
-              }
+              auto const fill = [&](auto* to_col, std::int32_t base) {
+                for (std::int32_t i = 0; i < run.groups * W; ++i) {
+                  auto const from = ptr[std::size_t(grouped[std::size_t(run.first + i)])];
+                  auto const to = std::int64_t(i / W) * W * run.length + i % W;
+                  for (std::int32_t e = 0; e < run.length; ++e) {
+                    to_col[to + e * W] = std::remove_pointer_t<decltype(to_col)>(col[from + e] - base);
+                    to_val[run.entry_at + to + e * W] = val[from + e];
+                  }
+                }
+              };
+              if (run.base == SliceRun::wide) fill(reinterpret_cast<std::uint32_t*>(columns + run.column_at), 0);
+              else fill(reinterpret_cast<std::uint16_t*>(columns + run.column_at), run.base);
             }
           },
           32);
@@ -342,7 +369,7 @@ void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array 
           if constexpr (!is_complex_v<T>)
             if (p.slice_runs_ > 0)
               kernel::sell_product<T>(q, p.slices_.as<SliceRun>(), p.slice_runs_, p.slice_rows_.as<std::int32_t>(),
-                                      p.slice_columns_.as<std::int32_t>(), p.slice_values_.as<T>(), p.scattered_, e, k, xv, yv, bv, wv);
+                                      p.slice_columns_.as<std::byte>(), p.slice_values_.as<T>(), p.scattered_, e, k, xv, yv, bv, wv);
           kernel::CsrRows<T> const rows{p.offsets_.as<std::int64_t>(),
                                         p.columns_.as<std::int32_t>(),
                                         p.values_.as<T>(),

@@ -7,8 +7,9 @@
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
 //                8 bytes an entry in float64 instead of 12, and no gathers.
 //   sell         where the lengths of rows change from one to the next, columns have no locality, or the matrix is
-//                small enough for the caches: in each window of 1024 rows those of equal length stand together, in
-//                groups of one SIMD vector of rows (SELL-C-sigma without padding). What is left of a length is csr.
+//                small enough for the caches: in each window of 4096 rows those of equal length stand together, in
+//                groups of one SIMD vector of rows (SELL-C-sigma without padding). Where the columns of such a run of groups
+//                are within 65536 of each other they are stored in 16 bits. What is left of a length is csr.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,7 @@
 #include "asterism/la/spmv.kernels.hpp"
 
+#include <utility>
+
 #include "asterism/base/dtype.hpp"
 
 namespace asterism::la::kernel {
@@ -165,53 +167,99 @@ inline void finish_group(typename Group<T>::type s, i64 row, T const* x, T* y, T
   else out -= at(w) * s;
 }
 
+/// Lanes of an index of two or four in one load: the loads of x are what the loop is bound by.
+template <class I, std::size_t... L, class T>
+inline typename Group<T>::type gather_lanes(std::index_sequence<L...>, T const* x, I const* c) {
+  constexpr std::size_t per_word = 8 / sizeof(I);
+  std::uint64_t words[sizeof...(L) / per_word];
+  __builtin_memcpy(words, c, sizeof words);
+  return typename Group<T>::type{x[I(words[L / per_word] >> (8 * sizeof(I) * (L % per_word)))]...};
+}
+
 // Scalar loads put together: the processor's own gathers are up to twice as slow, since the microcode of 2023 on Intel's.
-template <class T>
-inline typename Group<T>::type gather(T const* x, std::int32_t const* c) {
+template <class I, class T>
+inline typename Group<T>::type gather(T const* x, I const* c) {
+  return gather_lanes<I>(std::make_index_sequence<std::size_t(group_rows<T>)>(), x, c);
+}
+
+/// The groups of one run; x from the run's base on. L: entries of a row, known to the compiler (the end of a loop over few
+/// entries is mispredicted with each change of length); 0: any.
+template <Epilogue E, int L, bool Scattered, class I, class T>
+inline void sell_groups(SliceRun const& run, std::int32_t const* id, I const* c, T const* v, T const* xb, T const* x, T* y, T const* b,
+                        T const* w) {
   using V = typename Group<T>::type;
-  if constexpr (sizeof(T) == 8) return V{x[c[0]], x[c[1]], x[c[2]], x[c[3]], x[c[4]], x[c[5]], x[c[6]], x[c[7]]};
-  else
-    return V{x[c[0]], x[c[1]], x[c[2]],  x[c[3]],  x[c[4]],  x[c[5]],  x[c[6]],  x[c[7]],
-             x[c[8]], x[c[9]], x[c[10]], x[c[11]], x[c[12]], x[c[13]], x[c[14]], x[c[15]]};
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t g = 0; g < run.groups; ++g, id += W) {
+    V s = {};
+    if constexpr (L > 0) {
+#pragma GCC unroll 16
+      for (int p = 0; p < L; ++p) s += *reinterpret_cast<V const*>(v + p * W) * gather(xb, c + p * W);
+      c += L * W;
+      v += L * W;
+    } else {
+      for (std::int32_t p = 0; p < run.length; ++p, c += W, v += W) {
+        if constexpr (Scattered)
+          for (std::int32_t l = 0; l < W; ++l) __builtin_prefetch(x + c[ahead - W + l]);
+        __builtin_prefetch(v + 32 * W);  // two streams from the third cache: a tenth faster than left to the hardware
+        __builtin_prefetch(c + 32 * W);
+        s += *reinterpret_cast<V const*>(v) * gather(xb, c);
+      }
+    }
+    if (run.consecutive) {
+      finish_group<E, T>(s, *id, x, y, b, w);
+    } else {
+#pragma GCC unroll 16
+      for (std::int32_t l = 0; l < W; ++l) finish<E>(T(s[l]), id[l], 1, 0, x, y, b, w);
+    }
+  }
+}
+
+template <Epilogue E, bool Scattered, class I, class T>
+inline void sell_run(SliceRun const& run, std::int32_t const* id, I const* c, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  i64 const base = run.base == SliceRun::wide ? 0 : run.base;
+  if (k != 1) {
+    for (std::int32_t g = 0; g < run.groups; ++g, id += W, c += i64(W) * run.length, v += i64(W) * run.length) {
+      auto const row = [=](std::int32_t l) { return id[l]; };
+      auto const source = [=](std::int32_t p, std::int32_t l) { return base + i64(c[p * W + l]); };
+      group_columns<E>(run.length, v, row, source, k, x, y, b, w);
+    }
+    return;
+  }
+  auto const* xb = x + base;
+  auto const groups = [&]<int L>() { sell_groups<E, L, Scattered>(run, id, c, v, xb, x, y, b, w); };
+  if constexpr (Scattered) return groups.template operator()<0>();
+  switch (run.length) {
+    case 1: return groups.template operator()<1>();
+    case 2: return groups.template operator()<2>();
+    case 3: return groups.template operator()<3>();
+    case 4: return groups.template operator()<4>();
+    case 5: return groups.template operator()<5>();
+    case 6: return groups.template operator()<6>();
+    case 7: return groups.template operator()<7>();
+    case 8: return groups.template operator()<8>();
+    default: return groups.template operator()<0>();
+  }
 }
 
 template <Epilogue E, bool Scattered, class T>
-void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* ids, std::int32_t const* columns,
-               T const* values, i64 k, T const* x, T* y, T const* b, T const* w) {
-  constexpr std::int32_t W = group_rows<T>;
+void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* ids, std::byte const* columns, T const* values,
+               i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
       q, run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
-          auto const run = runs[r];
-          auto const* c = columns + run.entry_at;
-          auto const* v = values + run.entry_at;
-          auto const* id = ids + run.first;
-          for (std::int32_t g = 0; g < run.groups; ++g, id += W) {
-            if (k == 1) {
-              using V = typename Group<T>::type;
-              V s = {};
-              for (std::int32_t p = 0; p < run.length; ++p, c += W, v += W) {
-                if constexpr (Scattered)
-                  for (std::int32_t l = 0; l < W; ++l) __builtin_prefetch(x + c[ahead - W + l]);
-                __builtin_prefetch(v + 32 * W);  // two streams from the third cache: a tenth faster than left to the hardware
-                __builtin_prefetch(c + 32 * W);
-                s += *reinterpret_cast<V const*>(v) * gather(x, c);
-              }
-              if (run.consecutive) {
-                finish_group<E, T>(s, *id, x, y, b, w);
-              } else {
-#pragma GCC unroll 16
-                for (std::int32_t l = 0; l < W; ++l) finish<E>(T(s[l]), id[l], 1, 0, x, y, b, w);
-              }
-            } else {
-              auto const row = [=](std::int32_t l) { return id[l]; };
-              auto const source = [=](std::int32_t p, std::int32_t l) { return c[p * W + l]; };
-              group_columns<E>(run.length, v, row, source, k, x, y, b, w);
-              c += i64(W) * run.length;
-              v += i64(W) * run.length;
+          auto const& run = runs[r];
+          auto const of = [&]<class I>(I const* c) {
+            sell_run<E, Scattered>(run, ids + run.first, c, values + run.entry_at, k, x, y, b, w);
+          };
+          auto const* const c = columns + run.column_at;
+          if constexpr (!Scattered)
+            if (run.base != SliceRun::wide) {
+              of(reinterpret_cast<std::uint16_t const*>(c));
+              continue;
             }
-          }
+          of(reinterpret_cast<std::uint32_t const*>(c));
         }
       },
       32);
@@ -267,7 +315,7 @@ void csr_product(Queue& q, CsrRows<T> a, Epilogue e, i64 k, T const* x, T* y, T 
 }
 
 template <class T>
-void sell_product(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::int32_t const* columns,
+void sell_product(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::byte const* columns,
                   T const* values, bool scattered, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   auto const with = [&]<Epilogue E>() {
     if (scattered) sell_with<E, true>(q, runs, run_count, row_ids, columns, values, k, x, y, b, w);
@@ -296,10 +344,10 @@ void pattern_product(Queue& q, PatternRun const* runs, std::int32_t run_count, s
 #define INSTANTIATE(T) template void csr_product(Queue&, CsrRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
-template void sell_product(Queue&, SliceRun const*, std::int32_t, std::int32_t const*, std::int32_t const*, float const*, bool, Epilogue,
-                           i64, float const*, float*, float const*, float const*);
-template void sell_product(Queue&, SliceRun const*, std::int32_t, std::int32_t const*, std::int32_t const*, double const*, bool, Epilogue,
-                           i64, double const*, double*, double const*, double const*);
+template void sell_product(Queue&, SliceRun const*, std::int32_t, std::int32_t const*, std::byte const*, float const*, bool, Epilogue, i64,
+                           float const*, float*, float const*, float const*);
+template void sell_product(Queue&, SliceRun const*, std::int32_t, std::int32_t const*, std::byte const*, double const*, bool, Epilogue, i64,
+                           double const*, double*, double const*, double const*);
 template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, float const*, Epilogue, i64, float const*,
                               float*, float const*, float const*);
 template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, double const*, Epilogue, i64, double const*,

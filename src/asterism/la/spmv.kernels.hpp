@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "asterism/device/parallel.hpp"
@@ -38,15 +39,20 @@ struct SliceRun {
   std::int32_t first;  ///< in the list of rows
   std::int32_t groups, length;
   std::int32_t consecutive;  ///< whether the rows of each group follow each other
+  std::int32_t base;         ///< columns are stored in 16 bits from here on; wide: in 32 bits from 0 on
+  std::int32_t unused;
   std::int64_t entry_at;
+  std::int64_t column_at;  ///< byte of its first column
+
+  static constexpr std::int32_t wide = -1;
 };
-/// Columns are read this far ahead where x is scattered; so many more than the entries are there.
+/// Columns are read this far ahead where x is scattered (all runs are wide then); so many more than the entries are there.
 inline constexpr std::int32_t ahead = 64;
 
 template <class T>
 void csr_product(Queue&, CsrRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 template <class T>
-void sell_product(Queue&, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::int32_t const* columns,
+void sell_product(Queue&, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::byte const* columns,
                   T const* values, bool scattered, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 template <class T>
 void pattern_product(Queue&, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, Epilogue e,

@@ -216,6 +216,44 @@ TEST(Product, RowsOfChangingLengthAreSliced) {
   }
 }
 
+TEST(Product, ColumnsAreShortWhereTheyLieTogether) {
+  // runs of rows whose columns are at most 65535 apart (16 bits from the first on), one more (32 bits), and far from 0
+  std::int32_t const window = 4096, n = 4 * window, m = 300000, lengths[] = {1, 3, 9, 12};
+  std::vector<std::int64_t> ptr{0};
+  std::vector<std::int32_t> col;
+  for (std::int32_t i = 0; i < n; ++i) {
+    auto const part = i / window, first = part == 2 ? m - 65536 : 100 * part, apart = part == 1 ? 65536 : 65535;
+    auto const length = lengths[std::uint32_t(i) * 2654435761u >> 30];
+    for (std::int32_t l = 0; l < length; ++l) col.push_back(first + (i * 7 + l * 5003) % 65536);
+    std::sort(col.begin() + ptr.back(), col.end());
+    if (i % 5 == 0) col[std::size_t(ptr.back())] = first;
+    if (i % 5 == 1 || length == 1) col.back() = first + apart;
+    ptr.push_back(std::int64_t(col.size()));
+  }
+  comm::Communicator const self;
+  auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
+  Csr a(Dtype::float64, n, m, std::int64_t(col.size()));
+  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+  std::copy(col.begin(), col.end(), a.column_indices().begin());
+  std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
+  for (auto const d : {Dtype::float32, Dtype::float64}) {
+    auto const typed = converted(a, d);
+    Product const plain(typed, Product::Storage::csr), sliced(typed, Product::Storage::sell);
+    auto const entries = double(typed.nnz());
+    // three quarters of the columns take 2 bytes less, each row a number instead of an offset
+    EXPECT_NEAR(plain.bytes() - sliced.bytes(), 1.5 * entries + 4.0 * n, 0.1 * entries);
+    for (std::int64_t k : {1, 2}) {
+      Vector x(columns, d, k), y(rows, d, k), z(rows, d, k);
+      fill_hashed(x, 1);
+      plain.run(device::Context::host(), Epilogue::assign, k, x.data(), y.data());
+      sliced.run(device::Context::host(), Epilogue::assign, k, x.data(), z.data());
+      auto const size = norm(y).real();
+      axpy(-1.0, y, z);
+      EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
+    }
+  }
+}
+
 TEST(Product, ScatteredColumnsAreAskedForAhead) {
   // x larger than the second cache, columns at random, some rows empty: the last rows ask beyond the end
   std::int32_t const n = 80000, m = 300000;
