@@ -99,6 +99,7 @@ ASTERISM_FN R magnitude(Complex<R> x) {
 /// From the library's common host scalar.
 template <class T>
 T from_complex(std::complex<double> v) {
+  static_assert(is_complex_v<T> || std::is_arithmetic_v<T>, "one of the library's scalars: std::complex is not");
   if constexpr (is_complex_v<T>) return T(real_t<T>(v.real()), real_t<T>(v.imag()));
   else return T(v.real());
 }

@@ -65,6 +65,14 @@ int event(std::string_view name) {
   return int(r.names.size()) - 1;
 }
 
+int current() { return on ? log().open : -1; }
+
+std::string name_of(int event) {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  return r.names.at(std::size_t(event));
+}
+
 void enable(bool value) { on = value; }
 bool enabled() { return on; }
 
@@ -129,6 +137,22 @@ Scope::~Scope() {
   l.at(event_).seconds += t;
   l.open = parent_;
   if (parent_ >= 0) l.at(parent_).children += t;
+}
+
+QueuedScope::QueuedScope(int e) : event_(e), on_(on && e >= 0) {
+  if (!on_) return;
+  auto& l = log();
+  l.at(e);
+  parent_ = l.open;
+  l.open = e;
+  start_ = now();
+}
+
+QueuedScope::~QueuedScope() {
+  if (!on_) return;
+  auto& l = log();
+  l.at(event_).seconds += now() - start_;
+  l.open = parent_;
 }
 
 void Scope::add(double bytes, double flops) {

@@ -30,6 +30,9 @@ void reset();
 void count_message(std::int64_t messages, double bytes);
 void count_reduction();
 double now();
+/// The innermost open event of this thread, or -1.
+int current();
+std::string name_of(int event);
 
 /// Times its own lifetime.
 class Scope {
@@ -44,6 +47,20 @@ class Scope {
   int event_, parent_;
   bool on_;
   double start_;
+};
+
+/// Work of an event that another thread submitted: its time, and what it counts, but no call.
+class QueuedScope {
+ public:
+  explicit QueuedScope(int event);
+  ~QueuedScope();
+  QueuedScope(QueuedScope const&) = delete;
+  QueuedScope& operator=(QueuedScope const&) = delete;
+
+ private:
+  int event_, parent_ = -1;
+  bool on_;
+  double start_ = 0;
 };
 
 }  // namespace asterism::profile

@@ -36,7 +36,7 @@ Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::
 void Reduction::begin() {
   if (comm_.size() == 1) return;
   profile::count_reduction();
-  device::submit(
+  device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
         flight->batch = mpi()->batch_new();
@@ -51,7 +51,7 @@ void Reduction::begin() {
 
 void Reduction::end() {
   if (comm_.size() == 1) return;
-  device::submit(
+  device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const*, Value const* in, Value* out) {
         check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");
@@ -85,7 +85,7 @@ ReproducibleReduction::ReproducibleReduction(Communicator const& comm, device::C
 void ReproducibleReduction::begin() {
   if (comm_.size() == 1) return;
   profile::count_reduction();
-  device::submit(
+  device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, std::int64_t* out) {
         flight->batch = mpi()->batch_new();
@@ -105,7 +105,7 @@ void ReproducibleReduction::end() {
         device::write<Value>(total_));
     return;
   }
-  device::submit(
+  device::submit_on_host(
       ctx_,
       [round, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, Value* out) {
         check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");

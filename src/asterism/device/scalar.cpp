@@ -6,7 +6,7 @@
 
 namespace asterism::device {
 namespace {
-enum Op { add, subtract, multiply, divide, negate, square_root, absolute, conjugate, real_only, choose };
+enum Op { add, subtract, multiply, divide, negate, square_root, absolute, conjugate, real_only, smaller, larger, is_less, is_less_equal, is_equal, any_column, choose };
 
 using Value = Scalar::Value;
 Value compute(int op, Value a, Value b, Value c) {
@@ -21,6 +21,11 @@ Value compute(int op, Value a, Value b, Value c) {
     case absolute: return a.imag() == 0 ? std::abs(a.real()) : std::abs(a);
     case conjugate: return std::conj(a);
     case real_only: return a.real();
+    case smaller: return b.real() < a.real() ? b : a;
+    case larger: return a.real() < b.real() ? b : a;
+    case is_less: return a.real() < b.real() ? 1.0 : 0.0;
+    case is_less_equal: return a.real() <= b.real() ? 1.0 : 0.0;
+    case is_equal: return a == b ? 1.0 : 0.0;
     default: return a != Value(0) ? b : c;
   }
 }
@@ -28,8 +33,7 @@ Value compute(int op, Value a, Value b, Value c) {
 
 struct Scalar::Node {
   std::vector<Value> values;  // known values (width > 1)
-  Context ctx;                // of a pending result
-  Array results;
+  Array results;              // of a pending result
   std::int64_t offset = 0;
   int op = -1;  // of an expression
   Scalar a, b, c;
@@ -51,7 +55,6 @@ Scalar Scalar::pending(Context const& ctx, Array results, std::int64_t offset, s
     return k == 1 ? Scalar(p[0]) : Scalar(std::vector<Value>(p, p + k));
   }
   auto n = std::make_shared<Node>();
-  n->ctx = ctx;
   n->results = std::move(results);
   n->offset = offset;
   Scalar s;
@@ -65,11 +68,16 @@ bool Scalar::known() const {
   return node_->op >= 0 && node_->a.known() && node_->b.known() && node_->c.known();
 }
 
-Scalar::Value Scalar::evaluate(std::int64_t j) const {
+Scalar::Value Scalar::evaluate(std::int64_t j, Memory m) const {
   if (!node_) return first_;
   if (!node_->values.empty()) return node_->values[std::size_t(j)];
-  if (node_->op < 0) return node_->results.as<Value>()[node_->offset + j];
-  auto const at = [&](Scalar const& s) { return s.evaluate(s.width_ == 1 ? 0 : j); };
+  if (node_->op < 0) return node_->results.as<Value>(m)[node_->offset + j];
+  auto const at = [&](Scalar const& s) { return s.evaluate(s.width_ == 1 ? 0 : j, m); };
+  if (node_->op == any_column) {
+    for (std::int64_t i = 0; i < node_->a.width_; ++i)
+      if (node_->a.evaluate(i, m) != Value(0)) return 1.0;
+    return 0.0;
+  }
   return compute(node_->op, at(node_->a), at(node_->b), at(node_->c));
 }
 
@@ -86,12 +94,33 @@ void Scalar::collect(std::vector<Intent>& intents) const {
 
 Scalar::Value Scalar::value(std::int64_t j) const {
   ASTERISM_ASSERT(j >= 0 && j < width_);
-  if (!known()) {
-    auto const* n = node_.get();
-    while (n->op >= 0) n = (!n->a.known() ? n->a : !n->b.known() ? n->b : n->c).node_.get();
-    n->ctx.wait("scalar");
-  }
+  if (!known()) settle();
   return evaluate(j);
+}
+
+void Scalar::settle() const {
+  if (!node_ || !node_->values.empty()) return;
+  if (node_->op < 0) return node_->results.settle(Access::read, "scalar");
+  node_->a.settle();
+  node_->b.settle();
+  node_->c.settle();
+}
+
+Scalar Scalar::stored(Context const& ctx) const {
+  if (known() || (node_->op < 0 && node_->offset == 0)) return *this;
+  Array place(std::size_t(width_) * sizeof(Value));
+  submit(
+      ctx,
+      [k = width_](Queue&, Complex<double> const* in, Complex<double>* out) {
+        for (std::int64_t j = 0; j < k; ++j) out[j] = in[j];
+      },
+      device::value<Complex<double>>(*this, width_), write<Complex<double>>(place));
+  return pending(ctx, place, 0, width_);
+}
+
+Array Scalar::results() const {
+  ASTERISM_ASSERT(node_ && node_->values.empty() && node_->op < 0);
+  return node_->results;
 }
 
 std::vector<Scalar::Value> Scalar::values() const {
@@ -107,6 +136,10 @@ Scalar Scalar::combine(int op, Scalar const& a, Scalar const& b, Scalar const& c
     ASTERISM_REQUIRE(s->width_ == 1 || s->width_ == k, shape, "scalars of widths {}, {} and {} do not combine.", a.width_, b.width_,
                      c.width_);
   if (a.known() && b.known() && c.known()) {
+    if (k == 1) {  // one of a wider known value's columns is not asked for here
+      auto const at = [](Scalar const& s) { return s.evaluate(0); };
+      return Scalar(compute(op, at(a), at(b), at(c)));
+    }
     std::vector<Value> v(static_cast<std::size_t>(k));
     auto const at = [](Scalar const& s, std::int64_t j) { return s.evaluate(s.width_ == 1 ? 0 : j); };
     for (std::int64_t j = 0; j < k; ++j) v[std::size_t(j)] = compute(op, at(a, j), at(b, j), at(c, j));
@@ -132,6 +165,23 @@ Scalar sqrt(Scalar const& a) { return Scalar::combine(square_root, a, {}, {}); }
 Scalar abs(Scalar const& a) { return Scalar::combine(absolute, a, {}, {}); }
 Scalar conj(Scalar const& a) { return Scalar::combine(conjugate, a, {}, {}); }
 Scalar real_part(Scalar const& a) { return Scalar::combine(real_only, a, {}, {}); }
+Scalar min(Scalar const& a, Scalar const& b) { return Scalar::combine(smaller, a, b, {}); }
+Scalar max(Scalar const& a, Scalar const& b) { return Scalar::combine(larger, a, b, {}); }
+Scalar less(Scalar const& a, Scalar const& b) { return Scalar::combine(is_less, a, b, {}); }
+Scalar less_equal(Scalar const& a, Scalar const& b) { return Scalar::combine(is_less_equal, a, b, {}); }
+Scalar equal(Scalar const& a, Scalar const& b) { return Scalar::combine(is_equal, a, b, {}); }
+
+Scalar any(Scalar const& a) {
+  if (a.known()) {
+    for (std::int64_t j = 0; j < a.width_; ++j)
+      if (a.evaluate(j) != Scalar::Value(0)) return 1.0;
+    return 0.0;
+  }
+  auto s = Scalar::combine(any_column, a, {}, {});
+  s.width_ = 1;
+  return s;
+}
+
 Scalar select(Scalar const& mask, Scalar const& a, Scalar const& b) { return Scalar::combine(choose, mask, a, b); }
 
 }  // namespace asterism::device

@@ -23,9 +23,15 @@ class Scalar {
   /// k values that work already submitted to ctx writes into results, at offset (in values).
   static Scalar pending(Context const& ctx, Array results, std::int64_t offset, std::int64_t k);
 
+  /// Computed now by the queue and held in a place of its own: for values carried from one iteration to the next, whose
+  /// expressions would grow. Known values stay as they are.
+  Scalar stored(Context const& ctx) const;
+  /// Where a stored or pending value will be.
+  Array results() const;
+
   std::int64_t width() const { return width_; }
   bool known() const;
-  /// Waits if the value is not known yet (counted, reason "scalar").
+  /// Waits if the value is not known yet.
   Value value(std::int64_t j = 0) const;
   double real(std::int64_t j = 0) const { return value(j).real(); }
   std::vector<Value> values() const;
@@ -39,16 +45,26 @@ class Scalar {
   friend Scalar abs(Scalar const& a);
   friend Scalar conj(Scalar const& a);
   friend Scalar real_part(Scalar const& a);
+  /// Of real numbers.
+  friend Scalar min(Scalar const& a, Scalar const& b);
+  friend Scalar max(Scalar const& a, Scalar const& b);
+  /// Comparisons of the real parts: 1 or 0. False with NaN.
+  friend Scalar less(Scalar const& a, Scalar const& b);
+  friend Scalar less_equal(Scalar const& a, Scalar const& b);
+  friend Scalar equal(Scalar const& a, Scalar const& b);
+  /// 1 if any column is not zero; one wide.
+  friend Scalar any(Scalar const& a);
   /// Where mask is not zero a, else b; element by element, so a NaN in the other side does no harm.
   friend Scalar select(Scalar const& mask, Scalar const& a, Scalar const& b);
 
   /// For kernels: the value of column j, when the work it depends on is done.
-  Value evaluate(std::int64_t j) const;
+  Value evaluate(std::int64_t j, Memory m = Memory::host) const;
   void collect(std::vector<Intent>& intents) const;
 
   struct Node;
 
  private:
+  void settle() const;  ///< waits for what is not known yet (counted, reason "scalar")
   static Scalar combine(int op, Scalar const& a, Scalar const& b, Scalar const& c);
   Value first_ = 0;
   std::int64_t width_ = 1;
@@ -70,10 +86,10 @@ namespace detail {
 template <class T>
 class ScalarValues {
  public:
-  ScalarValues(Scalar const& s, std::int64_t k) {
+  ScalarValues(Scalar const& s, std::int64_t k, Memory m) {
     auto* out = few_;
     if (k > 4) many_.resize(std::size_t(k)), out = many_.data();
-    for (std::int64_t j = 0; j < k; ++j) out[j] = from_complex<T>(s.evaluate(s.width() == 1 ? 0 : j));
+    for (std::int64_t j = 0; j < k; ++j) out[j] = from_complex<T>(s.evaluate(s.width() == 1 ? 0 : j, m));
   }
   operator T const*() const { return many_.empty() ? few_ : many_.data(); }
 
@@ -84,8 +100,9 @@ class ScalarValues {
 template <class T>
 struct Argument<ScalarArgument<T>> {
   static bool ready(ScalarArgument<T> const& a) { return a.scalar.known(); }
+  static void settle(ScalarArgument<T> const&) {}
   static void collect(ScalarArgument<T> const& a, std::vector<Intent>& v) { a.scalar.collect(v); }
-  static ScalarValues<T> resolve(ScalarArgument<T> const& a) { return {a.scalar, a.k}; }
+  static ScalarValues<T> resolve(ScalarArgument<T> const& a, Memory m) { return {a.scalar, a.k, m}; }
 };
 }  // namespace detail
 

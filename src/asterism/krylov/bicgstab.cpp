@@ -1,6 +1,4 @@
 // BiCGStab with right preconditioning: van der Vorst (1992); Saad (2003), alg. 7.7.
-#include <cmath>
-
 #include "asterism/krylov/method.hpp"
 
 namespace asterism::krylov {
@@ -10,9 +8,11 @@ class BiCGStab final : public Method {
  public:
   std::string name() const override { return "bicgstab"; }
   bool blocks_columns() const override { return true; }
+  bool asynchronous() const override { return true; }
 
   // Per iteration: 2 A, 2 M, 4 messages, and about 22 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
+    auto const& ctx = b.context();
     auto r = b.like(), r0 = b.like(), p = b.like(), v = b.like(), s_hat = b.like(), p_hat = b.like(), t = b.like();
     A.residual(b, x, r);
     Scalar rr = real_part(dot(r, r));
@@ -25,46 +25,38 @@ class BiCGStab final : public Method {
       M.apply(p, p_hat);
       A.apply(p_hat, v);  // v = A M p
       Scalar const sigma = dot(r0, v);
-      if (monitor.break_down_if(abs(sigma), zero, Reason::diverged_breakdown, "(r0, A M p) is zero; try gmres")) return;
-      Scalar active = monitor.active();
-      Scalar const alpha = select(active, rho / sigma, 0.0);
+      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::diverged_breakdown, "(r0, A M p) is zero; try gmres")) return;
+      Scalar const alpha = select(monitor.active(), rho / sigma, 0.0);
       axpy(-alpha, v, r);  // r becomes s = r - alpha v
       M.apply(r, s_hat);
       A.apply(s_hat, t);  // t = A M s
       std::pair<Vector const*, Vector const*> const pairs[] = {{&t, &t}, {&t, &r}};
       auto const ts = dots(pairs);
       // s = 0 gives t = 0: the half step was exact, omega plays no part
-      Scalar const omega = select(active, select(abs(ts[0]), ts[1] / ts[0], 0.0), 0.0);
+      Scalar const omega = select(monitor.active(), select(abs(ts[0]), ts[1] / ts[0], 0.0), 0.0);
       axpy(alpha, p_hat, x);
       axpy(omega, s_hat, x);  // x += alpha M p + omega M s
       axpy(-omega, t, r);     // r = s - omega t
       std::pair<Vector const*, Vector const*> const next[] = {{&r, &r}, {&r0, &r}};
       auto const d = dots(next);
-      if (monitor.stop(k, sqrt(real_part(d[0])))) return;
-      if (monitor.break_down_if(abs(omega), zero, Reason::diverged_breakdown, "omega is zero; try gmres")) return;
-      Scalar const rho_new = d[1];
+      rr = real_part(d[0]);
+      if (monitor.stop(k, sqrt(rr))) return;
+      if (monitor.break_down_if(abs(omega), Bad::zero, Reason::diverged_breakdown, "omega is zero; try gmres")) return;
       // (r0, r) nearly zero: the shadow residual has become orthogonal; start again from here
-      bool restart = false;
-      for (std::int64_t j = 0; j < rho_new.width(); ++j) {
-        auto const limit = 1e-24 * std::sqrt(real_part(d[0]).real(j) * r0_norm2.real(j));
-        restart = restart || std::abs(rho_new.value(j)) <= limit;
-      }
-      if (restart) {
+      Scalar const restart = any(less_equal(abs(d[1]), 1e-24 * sqrt(rr * r0_norm2))).stored(ctx);
+      if (Condition const restarts(ctx, restart); restarts) {
         copy(r, r0);
         copy(r, p);
-        rho = r0_norm2 = real_part(d[0]);
-        continue;
       }
-      active = monitor.active();
-      Scalar const beta = select(active, (rho_new / rho) * (alpha / omega), 0.0);
-      axpy(-omega, v, p);
-      aypx(beta, r, p);  // p = r + beta (p - omega v)
-      rho = rho_new;
+      if (Condition const goes_on(ctx, restart, false); goes_on) {
+        Scalar const beta = select(monitor.active(), (d[1] / rho) * (alpha / omega), 0.0);
+        axpy(-omega, v, p);
+        aypx(beta, r, p);  // p = r + beta (p - omega v)
+      }
+      rho = select(restart, rr, d[1]).stored(ctx);
+      r0_norm2 = select(restart, rr, r0_norm2).stored(ctx);
     }
   }
-
- private:
-  static bool zero(Scalar::Value v) { return v == Scalar::Value(0); }
 };
 
 }  // namespace

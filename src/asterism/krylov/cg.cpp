@@ -9,6 +9,7 @@ class ConjugateGradients final : public Method {
   std::string name() const override { return "cg"; }
   bool needs_symmetric_matrix() const override { return true; }
   bool blocks_columns() const override { return true; }
+  bool asynchronous() const override { return true; }
 
   // Per iteration: 1 A, 1 M, 3 reductions (2 messages if M = I), and 11 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
@@ -18,12 +19,12 @@ class ConjugateGradients final : public Method {
     Scalar rz = M.apply_and_dot(r, z).first;  // z = M r
     copy(z, p);
     for (std::int64_t k = 1;; ++k) {
-      if (monitor.break_down_if(rz, not_positive, Reason::diverged_indefinite_pc,
+      if (monitor.break_down_if(rz, Bad::not_positive, Reason::diverged_indefinite_pc,
                                 "the preconditioner is not positive definite: r^H M r is not positive"))
         return;
       A.apply(p, q);  // q = A p
       Scalar const pq = real_part(dot(p, q));
-      if (monitor.break_down_if(pq, not_positive, Reason::diverged_indefinite_mat,
+      if (monitor.break_down_if(pq, Bad::not_positive, Reason::diverged_indefinite_mat,
                                 "the matrix is not positive definite: p^H A p is not positive"))
         return;
       Scalar const active = monitor.active();  // finished columns stand still
@@ -36,16 +37,19 @@ class ConjugateGradients final : public Method {
       rz = rz_new;
     }
   }
-
- private:
-  static bool not_positive(Scalar::Value v) { return !(v.real() > 0); }
 };
 
 }  // namespace
 
 MethodEntry cg_entry() {
-  static OptionTable const none;
-  return {[](Configuration const&) { return std::make_shared<ConjugateGradients>(); }, &none,
+  static OptionTable const t = {
+      flag_option("ksp_cg_single_reduction", false, "one message per iteration (Chronopoulos and Gear), for a quarter more memory traffic"),
+  };
+  return {[](Configuration const& c) -> std::shared_ptr<Method> {
+            if (c.reader(t).flag("ksp_cg_single_reduction")) return single_reduction_cg();
+            return std::make_shared<ConjugateGradients>();
+          },
+          &t,
           "conjugate gradients; A and the preconditioner Hermitian positive definite"};
 }
 

@@ -5,6 +5,8 @@ namespace asterism::krylov {
 std::map<std::string, MethodEntry> const& methods() {
   static std::map<std::string, MethodEntry> const all = {
       {"cg", cg_entry()},
+      {"pipecg", pipecg_entry()},
+      {"tfqmr", tfqmr_entry()},
       {"gmres", gmres_entry()},
       {"fgmres", fgmres_entry()},
       {"bicgstab", bicgstab_entry()},

@@ -11,6 +11,7 @@
 
 namespace asterism::krylov {
 
+using device::Condition;
 using la::Operator;
 
 class Method {
@@ -24,6 +25,8 @@ class Method {
   virtual bool needs_symmetric_matrix() const { return false; }
   /// Can work on (n, k) at once.
   virtual bool blocks_columns() const { return false; }
+  /// Never needs a value on the host: all that it decides is a Scalar, a mask or a Condition of the queue.
+  virtual bool asynchronous() const { return false; }
   /// M may change from one application to the next.
   virtual bool flexible() const { return false; }
 };
@@ -41,6 +44,9 @@ std::map<std::string, MethodEntry> const& methods();
 
 // one per file
 MethodEntry cg_entry();
+std::shared_ptr<Method> single_reduction_cg();  // -ksp_cg_single_reduction
+MethodEntry pipecg_entry();
+MethodEntry tfqmr_entry();
 MethodEntry gmres_entry();
 MethodEntry fgmres_entry();
 MethodEntry bicgstab_entry();

@@ -21,7 +21,7 @@ class Minres final : public Method {
     if (monitor.stop(0, norm(r))) return;
     M.apply(v, z);
     Scalar gamma2 = real_part(dot(z, v));
-    if (monitor.break_down_if(gamma2, not_positive, Reason::diverged_indefinite_pc,
+    if (monitor.break_down_if(gamma2, Bad::not_positive, Reason::diverged_indefinite_pc,
                               "the preconditioner is not positive definite: r^H M r is not positive"))
       return;
     double gamma = std::sqrt(gamma2.real()), gamma_old = 1;
@@ -54,7 +54,7 @@ class Minres final : public Method {
       eta = -s_new * eta;
       if (monitor.stop(k, norm(r))) return;
       if (g2 < 0) {
-        monitor.break_down_if(g2, not_positive, Reason::diverged_indefinite_pc,
+        monitor.break_down_if(g2, Bad::not_positive, Reason::diverged_indefinite_pc,
                               "the preconditioner is not positive definite: v^H M v is not positive");
         return;
       }
@@ -73,9 +73,6 @@ class Minres final : public Method {
       s_old = s, s = s_new;
     }
   }
-
- private:
-  static bool not_positive(Scalar::Value v) { return !(v.real() > 0); }
 };
 
 }  // namespace

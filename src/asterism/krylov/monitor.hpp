@@ -2,10 +2,15 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "asterism/device/condition.hpp"
+#include "asterism/krylov/verdict.kernels.hpp"
 #include "asterism/la/vector.hpp"
 
 namespace asterism::krylov {
@@ -13,23 +18,6 @@ namespace asterism::krylov {
 using la::Scalar;
 using la::Vector;
 
-/// PETSc's names. Positive: converged; negative: diverged.
-enum class Reason : std::int8_t {
-  iterating = 0,
-  converged_rtol = 2,
-  converged_atol = 3,
-  converged_its = 4,
-  converged_happy_breakdown = 5,
-  diverged_its = -3,
-  diverged_dtol = -4,
-  diverged_breakdown = -5,
-  diverged_indefinite_pc = -8,
-  diverged_nanorinf = -9,
-  diverged_indefinite_mat = -10,
-  diverged_pc_failed = -11,
-  diverged_stagnated = -12,
-  diverged_interrupted = -13,
-};
 std::string_view name_of(Reason r);
 inline bool converged(Reason r) { return std::int8_t(r) > 0; }
 
@@ -42,16 +30,25 @@ struct StopRule {
 /// Called with (iteration, norms of the k columns).
 using Watcher = std::function<void(std::int64_t, std::vector<double> const&)>;
 
+/// Where and how a method's progress is judged: on the queue that does its work.
+struct Judgement {
+  device::Context ctx;
+  /// The host looks only every so many iterations, at what was known so many before; 0: after each.
+  std::int64_t check_every = 0;
+};
+
+/// The checks are work of the queue. Where the host looks after each, a check waits for its result. Else, what is submitted
+/// once all columns have ended is skipped (device/condition.hpp) until the host hears of it: the same iterates, bit by bit.
 class Monitor {
  public:
   /// norms_b: ||b|| of each column.
-  Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator comm, Watcher watcher = {});
+  Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator comm, Judgement judgement, Watcher watcher = {});
 
-  /// With the residual norm(s) of iterate `it` (0 is the initial guess): is there anything left to do?
+  /// With the residual norm(s) of iterate `it` (0 is the initial guess): is there anything left to do, as far as the host knows?
   /// NaN wins over every other verdict. The same answer on all ranks.
   bool stop(std::int64_t it, Scalar const& residual_norm);
-  /// The method cannot go on with the columns where bad(value) holds; true if none is left.
-  bool break_down_if(Scalar const& value, bool (*bad)(Scalar::Value), Reason reason, std::string_view why);
+  /// The method cannot go on with the columns whose value is `bad`; true if the host knows that none is left.
+  bool break_down_if(Scalar const& value, Bad bad, Reason reason, std::string_view why);
   void break_down(Reason reason, std::string_view why);
   /// 1 for the columns that still iterate, 0 for the finished: a mask for select().
   Scalar active() const;
@@ -69,13 +66,35 @@ class Monitor {
   void set_all(Reason reason, std::string_view why);
 
  private:
+  std::int64_t columns() const { return std::int64_t(targets_.size()); }
+  bool asynchronous() const { return judgement_.check_every > 0; }
+  void look(device::Array const& integers, device::Array const& numbers);  ///< what a check found becomes the host's knowledge
+  void look_back(std::int64_t it);
+  void take_rows(std::int64_t last);
+  void set_reasons();
+  void ask_for_interrupts(std::int64_t it);
+
   StopRule rule_;
   comm::Communicator comm_;
+  Judgement judgement_;
   Watcher watcher_;
-  std::vector<double> targets_, first_;
+  std::vector<double> targets_;
+  // the queue's: see verdict.kernels.hpp
+  device::Array integers_, numbers_, finished_;
+  Scalar mask_ = 1.0;
+  std::unique_ptr<device::Condition> unfinished_;
+  // norms of iterations whose page the host has not read; of page p: ((p - 1) check_every, p check_every]
+  std::map<std::int64_t, device::Array> pages_;
+  struct Snapshot {
+    std::int64_t it = 0;
+    device::Array integers, numbers;
+  };
+  std::optional<Snapshot> snapshot_;
+  std::vector<std::string> sites_;  // what breakdowns are called
+  // the host's
   std::vector<Reason> reasons_;
   std::vector<std::vector<double>> history_;
-  std::int64_t iterations_ = 0, offset_ = 0;
+  std::int64_t iterations_ = 0, offset_ = 0, rows_taken_ = 0;
   bool resumed_ = false;
   std::string why_;
 };

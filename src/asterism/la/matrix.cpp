@@ -351,12 +351,12 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   auto flight = std::make_shared<HaloFlight>();
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(
+    device::submit_on_host(
         ctx,
         [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
         device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(ghost));
     product.run(ctx, whole, k, x.data(), y.data(), b, w);
-    device::submit(
+    device::submit_on_host(
         ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); }, device::update<std::byte>(comm().lane()),
         device::read<T>(x.data()), device::update<T>(ghost));
   });
@@ -374,7 +374,7 @@ void Matrix::ordered_product(Product const& product, char const* name, Epilogue 
   Array const all((d.ghosts.size() + std::size_t(x.local_size())) * row);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(
+    device::submit_on_host(
         ctx,
         [halo = d.halo, k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
          ghosts = d.ghosts.size() * std::size_t(k)](device::Queue&, std::byte*, T const* from, T* to) {
@@ -432,7 +432,7 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   t->coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(
+    device::submit_on_host(
         ctx, [halo = d.halo, k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
         device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
   });

@@ -164,8 +164,8 @@ void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector
 namespace {
 using Pairs = std::span<std::pair<Vector const*, Vector const*> const>;
 
-/// As dots(), by sums that do not depend on any order.
-std::vector<Scalar> reproducible_dots(Pairs pairs) {
+/// Sums that do not depend on any order.
+comm::ReproducibleReduction reproducible_begin(Pairs pairs) {
   auto const& first = *pairs[0].first;
   auto const k = first.columns();
   comm::ReproducibleReduction reduction(first.comm(), first.context(), k * std::int64_t(pairs.size()));
@@ -180,35 +180,48 @@ std::vector<Scalar> reproducible_dots(Pairs pairs) {
     });
   }
   reduction.begin();
-  reduction.end();
-  std::vector<Scalar> out;
-  for (std::size_t i = 0; i < pairs.size(); ++i) out.push_back(reduction.result(std::int64_t(i) * k, k));
-  return out;
+  return reduction;
 }
 }  // namespace
 
-std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const> pairs) {
+DotsInFlight dots_begin(Pairs pairs) {
   static Event const e("VecDot");
   auto const& first = *pairs[0].first;
   VectorScope const scope(e, first, 2 * double(pairs.size()), 2 * double(pairs.size()));
-  if (reproducible()) return reproducible_dots(pairs);
   auto const k = first.columns();
-  Reduction reduction(first.comm(), first.context(), k * std::int64_t(pairs.size()));
+  DotsInFlight out;
+  out.pairs_ = std::int64_t(pairs.size());
+  out.columns_ = k;
+  if (reproducible()) {
+    out.ordered_ = reproducible_begin(pairs);
+    return out;
+  }
+  out.sums_.emplace(first.comm(), first.context(), k * out.pairs_);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     auto const &x = *pairs[i].first, &y = *pairs[i].second;
     require_same(x, y, "dot");
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      submit(x.context(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()), update<Sum>(reduction.partial()),
+      submit(x.context(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()), update<Sum>(out.sums_->partial()),
              std::int64_t(i) * k);
     });
   }
-  reduction.begin();
-  reduction.end();
-  std::vector<Scalar> out;
-  for (std::size_t i = 0; i < pairs.size(); ++i) out.push_back(reduction.result(std::int64_t(i) * k, k));
+  out.sums_->begin();
   return out;
 }
+
+std::vector<Scalar> DotsInFlight::end() {
+  std::vector<Scalar> out;
+  auto const take = [&](auto& reduction) {
+    reduction.end();
+    for (std::int64_t i = 0; i < pairs_; ++i) out.push_back(reduction.result(i * columns_, columns_));
+  };
+  if (ordered_) take(*ordered_);
+  else take(*sums_);
+  return out;
+}
+
+std::vector<Scalar> dots(Pairs pairs) { return dots_begin(pairs).end(); }
 
 Scalar dot(Vector const& x, Vector const& y) {
   std::pair<Vector const*, Vector const*> const one[] = {{&x, &y}};
@@ -245,7 +258,7 @@ std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vec
   if (reproducible()) {
     multiply(d, r, z);
     std::pair<Vector const*, Vector const*> const both[] = {{&r, &z}, {&r, &r}};
-    auto const sums = reproducible_dots(both);
+    auto const sums = dots(both);
     return {sums[0], real_part(sums[1])};
   }
   auto const k = r.columns();
@@ -279,7 +292,7 @@ std::vector<Scalar> Basis::dots(std::int64_t m, Vector const& w) const {
     for (std::int64_t j = 0; j < m; ++j) v.push_back((*this)[j]);
     std::vector<std::pair<Vector const*, Vector const*>> pairs;
     for (auto const& one : v) pairs.emplace_back(&one, &w);
-    return pairs.empty() ? std::vector<Scalar>() : reproducible_dots(pairs);
+    return pairs.empty() ? std::vector<Scalar>() : la::dots(pairs);
   }
   Reduction reduction(w.comm(), w.context(), m);
   with_dtype(w.dtype(), [&](auto tag) {
@@ -311,6 +324,7 @@ struct Argument<asterism::la::Coefficients<T>> {
       if (!s.known()) return false;
     return true;
   }
+  static void settle(C const&) {}
   static void collect(C const& c, std::vector<Intent>& v) {
     for (auto const& s : c.scalars) s.collect(v);
   }
@@ -318,9 +332,9 @@ struct Argument<asterism::la::Coefficients<T>> {
     std::vector<T> v;
     operator T const*() const { return v.data(); }
   };
-  static Values resolve(C const& c) {
+  static Values resolve(C const& c, Memory m) {
     Values out;
-    for (auto const& s : c.scalars) out.v.push_back(from_complex<T>(s.evaluate(0)));
+    for (auto const& s : c.scalars) out.v.push_back(from_complex<T>(s.evaluate(0, m)));
     return out;
   }
 };

@@ -1,12 +1,14 @@
 // Distributed vectors: (n) or (n, k), row-major, with a run-time dtype; and the operations that
 // every method is written with. Sums over ranks give Scalars; nothing here waits for the host.
 #pragma once
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/comm/layout.hpp"
+#include "asterism/comm/reduction.hpp"
 #include "asterism/device/scalar.hpp"
 
 namespace asterism::la {
@@ -37,7 +39,7 @@ class Vector {
   /// Waits for work under way, then the host values. Writing through it is the caller's business.
   template <class T>
   std::span<T> host() const {
-    if (!ctx_.runs_inline()) ctx_.wait("host access");
+    data_.settle(device::Access::update, "host access");
     return {data_.as<T>(), std::size_t(local_size() * k_)};
   }
   explicit operator bool() const { return bool(data_) || layout_.global_size() > 0; }
@@ -72,6 +74,18 @@ void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector
 Scalar dot(Vector const& x, Vector const& y);
 /// Several in one message.
 std::vector<Scalar> dots(std::span<std::pair<Vector const*, Vector const*> const> pairs);
+/// The same in two phases: what is submitted in between overlaps the message.
+class DotsInFlight {
+ public:
+  std::vector<Scalar> end();
+
+ private:
+  friend DotsInFlight dots_begin(std::span<std::pair<Vector const*, Vector const*> const> pairs);
+  std::optional<comm::Reduction> sums_;
+  std::optional<comm::ReproducibleReduction> ordered_;  // -reproducible
+  std::int64_t pairs_ = 0, columns_ = 0;
+};
+DotsInFlight dots_begin(std::span<std::pair<Vector const*, Vector const*> const> pairs);
 /// ||x||_2, k wide.
 Scalar norm(Vector const& x);
 /// x += alpha p; r -= alpha q; returns r^H r. One pass instead of three.

@@ -68,7 +68,7 @@ class Ilu final : public Preconditioner {
     profile::Scope const scope(event, double(factors_.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(factors_.nnz()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit(
+      device::submit_on_host(
           y.context(),
           [f = factors_, diagonal = diagonal_, k = x.columns()](device::Queue&, T const* b, T* z) {
             auto const ptr = f.row_offsets();

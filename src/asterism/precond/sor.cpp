@@ -53,7 +53,7 @@ class Sor final : public Preconditioner {
     profile::Scope const scope(event, double(its_ * (symmetric_ ? 2 : 1)) * double(block_.nnz()) * (double(size_of(dtype_)) + 4));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit(
+      device::submit_on_host(
           y.context(),
           [block = block_, omega = T(real_t<T>(omega_)), its = its_, both = symmetric_, k = x.columns()](device::Queue&, T const* b, T* z) {
             auto const n = std::size_t(block.rows);

@@ -38,7 +38,12 @@ OptionTable const& method_table() {
       choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
                     "project the constant vector out; auto: if A times it vanishes"),
-      choice_option("queue", "inline", {"inline", "shuffle"}, "host queue that runs the work; shuffle is for tests"),
+      choice_option("queue", "inline", {"inline", "thread", "strict", "shuffle"},
+                    "host queue that runs the work: at once, by a worker thread; strict (data apart, as on a device) and shuffle are for tests"),
+      flag_option("ksp_asynchronous", false,
+                  "the host does not wait for each iteration's norm: it looks every ksp_check_every iterations, late; on -queue thread if "
+                  "nothing else is said"),
+      integer_option("ksp_check_every", 20, "asynchronous: iterations between two looks of the host", 1),
       flag_option("reproducible", false,
                   "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
       choice_option("sf_transport", "auto", comm::transport_names(),
@@ -96,10 +101,10 @@ class WithoutConstants final : public la::Operator {
   }
   std::string describe() const override { return inner_.describe(); }
 
-  static double remove_mean(Vector const& ones, Vector& y) {
+  static Scalar remove_mean(Vector const& ones, Vector& y) {
     Scalar const mean = dot(ones, y) / double(std::max<std::int64_t>(y.global_size(), 1));
     axpy(-mean, ones, y);
-    return std::abs(mean.value());
+    return mean;
   }
 
  private:
@@ -162,7 +167,10 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   bool const look = r.text("ksp_check_input") == "true";
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
-  if (r.text("queue") == "shuffle") ctx_ = device::Context::shuffle(std::uint64_t(r.integer("queue_seed")));
+  bool const asynchronous = r.flag("ksp_asynchronous");
+  auto const queue = asynchronous && !r.given("queue") ? "thread" : r.text("queue");
+  if (asynchronous) check_every_ = r.integer("ksp_check_every");
+  ctx_ = device::Context::from_name(queue, queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1);
   apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
@@ -180,6 +188,12 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   method_name_ = type;
   auto const& entry = krylov::methods().at(type);
   method_ = entry.make(config);
+  if (asynchronous && !method_->asynchronous()) {
+    std::string able;
+    for (auto const& [name, e] : krylov::methods())
+      if (e.make(config)->asynchronous()) able += (able.empty() ? "" : ", ") + name;
+    fail(ErrorKind::option, "{} needs values on the host in each iteration: it is not asynchronous. -ksp_type of those that are: {}.", type, able);
+  }
   if (method_->needs_symmetric_matrix() && look)
     ASTERISM_REQUIRE(inspection_.hermitian, value,
                      "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
@@ -230,7 +244,7 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
     auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
     auto xq = on_queue(x);
     auto info = solve(on_queue(b), xq);
-    ctx_.wait("end of solve");
+    x.data().settle(device::Access::read, "end of solve");
     return info;
   }
 
@@ -296,7 +310,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
     b = b_given.like();
     copy(b_given, b);
     double const size = norm(b).real();
-    double const mean = WithoutConstants::remove_mean(ones, b);
+    double const mean = std::abs(WithoutConstants::remove_mean(ones, b).value());
     if (mean * std::sqrt(double(b.global_size())) > 1e-8 * size)
       info.notes.push_back(
           format("b is not in the range of the matrix: its mean {} was removed; x solves the nearest consistent system", mean));
@@ -314,7 +328,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
         for (std::size_t i = j; i < v.size(); i += info.rhs_norm.size()) v[i] = T(0);
       });
     }
-  Monitor monitor(rule_, info.rhs_norm, b.comm(), watcher_);
+  Monitor monitor(rule_, info.rhs_norm, b.comm(), {x.context(), check_every_}, watcher_);
   std::vector<double> previous;
   auto residual = b.like();
   for (;;) {
@@ -339,11 +353,13 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
         if (info.true_residual[j] / std::max(monitor.targets()[j], 1e-300) >
             info.true_residual[worst] / std::max(monitor.targets()[worst], 1e-300))
           worst = j;
-      monitor.set_all(Reason::diverged_stagnated,
-                      format("the method believed it had converged, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: the "
-                             "attainable accuracy in {}",
-                             info.true_residual[worst], info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300),
-                             monitor.targets()[worst], name_of(A_.dtype())));
+      bool const ended_early = monitor.reason() == Reason::converged_happy_breakdown;
+      monitor.set_all(ended_early ? Reason::diverged_breakdown : Reason::diverged_stagnated,
+                      format("the method {}, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: {}",
+                             ended_early ? "cannot go on" : "believed it had converged", info.true_residual[worst],
+                             info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst],
+                             ended_early ? "the matrix or the preconditioner is not positive definite, or rounding is too large"
+                                         : format("the attainable accuracy in {}", name_of(A_.dtype()))));
       break;
     }
     previous = info.true_residual;

@@ -70,6 +70,7 @@ class Solver {
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;
   device::Context ctx_;
+  std::int64_t check_every_ = 0;  // 0: not asynchronous
   krylov::Watcher watcher_;
   double setup_seconds_ = 0;
 };

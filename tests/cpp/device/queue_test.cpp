@@ -1,8 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <map>
 #include <random>
+#include <thread>
 
-#include "asterism/device/scalar.hpp"
+#include "asterism/base/error.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/condition.hpp"
+#include "asterism/device/race_check.hpp"
 
 using namespace asterism::device;
 
@@ -54,11 +60,178 @@ TEST(Queue, AMissingIntentIsSeen) {
 }
 
 TEST(Queue, ErrorsOfQueuedWorkComeAtTheWait) {
-  auto const ctx = Context::shuffle(1);
+  for (auto const& ctx : {Context::shuffle(1), Context::thread(), Context::strict()}) {
+    Array a(8), b(8);
+    submit(ctx, [](Queue&, double* v) { *v = 1; }, write<double>(b));
+    submit(ctx, [](Queue&, double*) { throw std::runtime_error("inside"); }, write<double>(a));
+    submit(ctx, [](Queue&, double const*, double* v) { *v = 2; }, read<double>(a), update<double>(b));  // not run any more
+    EXPECT_THROW(ctx.wait("test"), std::runtime_error);
+    EXPECT_NO_THROW(ctx.wait("test"));
+    b.settle(Access::read, "test");
+    EXPECT_EQ(*b.as<double>(), 1);
+    submit(ctx, [](Queue&, double*) { throw std::runtime_error("again"); }, write<double>(a));
+    EXPECT_THROW(a.settle(Access::read, "test"), std::runtime_error);  // also who reads the result hears of it
+  }
+}
+
+TEST(Queue, ATaskThatWaitsForItsOwnQueueIsAnError) {
+  for (auto const& ctx : {Context::shuffle(1), Context::thread()}) {
+    Array a(8);
+    submit(ctx, [&ctx](Queue&, double*) { ctx.wait("itself"); }, write<double>(a));
+    EXPECT_THROW(ctx.wait("test"), asterism::Error);
+  }
+}
+
+TEST(Queue, SubmittingDoesNotWait) {
+  std::atomic<bool> go{false};
+  auto const ctx = Context::thread(), other = Context::thread();
+  Array a(8), b(8);
+  submit(ctx, [&go](Queue&, double* x) { while (!go) std::this_thread::yield(); *x = 4; }, write<double>(a));
+  submit(other, [](Queue&, double const* x, double* y) { *y = *x + 1; }, read<double>(a), write<double>(b));  // after the first
+  auto const early = other.record();
+  EXPECT_FALSE(early.done());
+  go = true;
+  early.wait();
+  EXPECT_TRUE(early.done());
+  EXPECT_EQ(*b.as<double>(), 5);
+  auto const waits = other.waits();
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].reason, "event");
+  EXPECT_EQ(waits[0].count, 1);
+}
+
+TEST(Queue, WaitsAreCountedWhereTheHostWaits) {
+  // an independent count, where the thread is put to sleep or spins: no more than what is counted with a reason
+  auto const ctx = Context::thread();
   Array a(8);
-  submit(ctx, [](Queue&, double*) { throw std::runtime_error("inside"); }, write<double>(a));
-  EXPECT_THROW(ctx.wait("test"), std::runtime_error);
-  EXPECT_NO_THROW(ctx.wait("test"));
+  auto const before = host::blocking_reaches();
+  for (int i = 0; i < 50; ++i) {
+    submit(ctx, [](Queue&, double* x) { std::this_thread::sleep_for(std::chrono::microseconds(200)); *x = 1; }, write<double>(a));
+    a.settle(Access::read, "result");
+  }
+  auto const waits = ctx.waits();
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].count, 50);
+  EXPECT_EQ(host::blocking_reaches() - before, 50);
+}
+
+TEST(Queue, KindsOfStreams) {
+  auto const one = Context::thread(StreamKind::shared), two = Context::thread(StreamKind::shared), own = Context::thread();
+  Array order(3 * sizeof(int)), a(4), b(4), c(4);
+  std::fill_n(order.as<int>(), 3, 0);
+  std::atomic<bool> go{false};
+  auto* const o = order.as<int>();
+  // no intents in common: only what shares a queue is ordered
+  submit(one, [&go, o](Queue&, int*) { while (!go) std::this_thread::yield(); o[0] = 1; }, write<int>(a));
+  submit(two, [o](Queue&, int*) { o[1] = o[0] + 1; }, write<int>(b));
+  submit(own, [o](Queue&, int*) { o[2] = 7; }, write<int>(c));
+  own.wait("test");  // does not need the others
+  EXPECT_EQ(o[2], 7);
+  go = true;
+  two.wait("test");
+  EXPECT_EQ(o[1], 2);
+  auto const careful = Context::thread(StreamKind::own_with_barrier);
+  submit(careful, [o](Queue&, int*) { o[2] = 8; }, write<int>(c));
+  EXPECT_EQ(o[2], 8);  // done already
+  EXPECT_EQ(careful.waits().at(0).reason, "barrier");
+  EXPECT_THROW(Context::from_name("tread"), asterism::Error);
+}
+
+TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
+  auto const ctx = Context::strict();
+  Array a(8), b(8);
+  *a.as<double>() = 3;
+  *b.as<double>() = 5;
+  bool fresh_is_nan = false;
+  reset_copy_counts();
+  {
+    asterism::profile::Scope const scope(asterism::profile::event("StrictTest"));
+    submit(ctx, [&](Queue&, double const* x, double* y) { fresh_is_nan = std::isnan(*y); *y = 2 * *x; }, read<double>(a), write<double>(b));
+  }
+  submit(ctx, [](Queue&, double const* x, double* y) { *y += *x; }, read<double>(a), update<double>(b));  // nothing to copy
+  ctx.wait("test");
+  EXPECT_TRUE(fresh_is_nan);               // `write` does not bring the old value
+  EXPECT_TRUE(std::isnan(*b.as<double>()));  // the host has not asked for the new one
+  b.settle(Access::read, "test");
+  EXPECT_EQ(*b.as<double>(), 9);
+  // work without a form for this memory gets its data back, and is named
+  {
+    asterism::profile::Scope const scope(asterism::profile::event("StrictTestHost"));
+    submit_on_host(ctx, [](Queue&, double const* x, double* y) { *y = *x + 1; }, read<double>(b), write<double>(a));
+    submit(ctx, [](Queue&, double const* x, double* y) { *y = *x; }, read<double>(a), write<double>(b));
+  }
+  b.settle(Access::read, "test");
+  EXPECT_EQ(*b.as<double>(), 10);
+  std::map<std::string, CopyCount> counts;
+  for (auto const& c : copy_counts()) counts[c.event] = c;
+  EXPECT_EQ(counts["StrictTest"].to_apart, 1);
+  EXPECT_EQ(counts["StrictTest"].to_apart_bytes, 8);
+  EXPECT_EQ(counts["StrictTest"].to_host, 0);
+  EXPECT_EQ(counts["StrictTestHost"].to_apart, 1);  // a, made on the host; b was valid on both sides
+  EXPECT_EQ(counts["host access"].to_host, 2);
+  set_forbid_copies(true);
+  Array c(8);
+  EXPECT_THROW(submit(ctx, [](Queue&, double*) {}, update<double>(c)), asterism::Error);
+  EXPECT_NO_THROW(submit(ctx, [](Queue&, double*) {}, write<double>(c)));
+  set_forbid_copies(false);
+}
+
+TEST(Queue, TwoArraysOverOneMemoryRace) {
+  race_check::enable(true);
+  double memory[2] = {1, 2};
+  auto const a = Array::wrap(memory, 16, nullptr), b = Array::wrap(memory + 1, 8, nullptr);
+  auto const one = Context::thread(), two = Context::thread();
+  auto const submit_as = [](char const* name, Context const& q, Array const& x) {
+    asterism::profile::Scope const scope(asterism::profile::event(name));
+    submit(q, [](Queue&, double* v) { *v = 1; }, update<double>(x));
+  };
+  submit_as("First", one, a);
+  try {
+    submit_as("Second", two, b);
+    FAIL() << "nothing orders them";
+  } catch (asterism::Error const& e) {
+    EXPECT_NE(std::string(e.what()).find("First"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("Second"), std::string::npos) << e.what();
+  }
+  two.join(one);
+  EXPECT_NO_THROW(submit_as("Second", two, b));
+  two.wait("test");
+  race_check::enable(false);
+}
+
+TEST(Queue, WorkOutlivesItsHandles) {
+  std::atomic<int> ran{0};
+  {
+    auto const ctx = Context::thread();
+    for (int i = 0; i < 100; ++i) {
+      Array a(64);
+      submit(ctx, [&ran](Queue&, char* x) { x[63] = 1; ++ran; }, write<char>(a));
+    }
+  }  // the last handle waits for the work
+  EXPECT_EQ(ran, 100);
+}
+
+TEST(Scalar, ConditionsAndStoredValues) {
+  for (auto const& ctx : {Context::host(), Context::shuffle(5), Context::thread(), Context::strict()}) {
+    Array r(2 * sizeof(Scalar::Value)), out(sizeof(double));
+    submit(ctx, [](Queue&, Scalar::Value* v) { v[0] = 1, v[1] = 3; }, write<Scalar::Value>(r));
+    auto const x = Scalar::pending(ctx, r, 0, 1), y = Scalar::pending(ctx, r, 1, 1), both = Scalar::pending(ctx, r, 0, 2);
+    auto carried = x;
+    for (int i = 0; i < 10'000; ++i) carried = (carried + y).stored(ctx);  // an expression of this depth would end the stack
+    EXPECT_EQ(carried.real(), 30'001);
+    EXPECT_EQ(any(less(both, 2.0)).real(), 1);
+    EXPECT_EQ(any(less_equal(both, 0.5)).real(), 0);
+    EXPECT_EQ((min(x, y) + 10.0 * max(x, y)).real(), 31);
+    EXPECT_EQ(equal(x * 3.0, y).real(), 1);
+    for (bool const wanted : {true, false})
+      for (auto const& value : {less(x, y), less(y, x)}) {
+        submit(ctx, [](Queue&, double* v) { *v = 0; }, write<double>(out));
+        if (Condition const c{ctx, value, wanted}; c) submit(ctx, [](Queue&, double* v) { *v = 1; }, write<double>(out));
+        submit(ctx, [](Queue&, double* v) { *v += 4; }, update<double>(out));  // not under it
+        out.settle(Access::read, "test");
+        EXPECT_EQ(*out.as<double>(), 4 + double((value.real() != 0) == wanted));
+      }
+  }
 }
 
 TEST(Scalar, ExpressionsOnPendingResults) {

@@ -26,8 +26,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "no libmpi: %s\n", dlerror());
       return 1;
     }
-    auto const init = reinterpret_cast<int (*)(int*, char***)>(dlsym(mpi, "MPI_Init"));
-    init(&argc, &argv);
+    auto const init = reinterpret_cast<int (*)(int*, char***, int, int*)>(dlsym(mpi, "MPI_Init_thread"));
+    int provided = 0;
+    init(&argc, &argv, 3, &provided);  // MPI_THREAD_MULTIPLE, in Open MPI and in MPICH: queues' threads communicate
     asterism::comm::load_mpi_plugin(ASTERISM_PLUGIN_DIR "/libasterism_mpi_openmpi.so");
     world_communicator = asterism::comm::Communicator::from_handle(reinterpret_cast<std::uint64_t>(dlsym(mpi, "ompi_mpi_comm_world")));
   }

@@ -153,7 +153,7 @@ class Amg final : public Preconditioner {
 
   template <class T>
   void build(Matrix A, Matrix const& given, AmgOptions const& o) {
-    auto const& comm = A.comm();
+    auto const comm = A.comm();  // A becomes the next level
     std::vector<GridLevel> levels;
     auto bs = o.block_size > 0 ? o.block_size : given.block_size();
     if (bs == 1 && o.block_size == 0) bs = detected_block_size(given);

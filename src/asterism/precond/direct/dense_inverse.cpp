@@ -88,7 +88,7 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
   profile::Scope const scope(event, double(rows_.bytes()), 2 * double(layout_.local_size() * layout_.global_size() * x.columns()));
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(
+    device::submit_on_host(
         y.context(),
         [rows = rows_, layout = layout_, k = x.columns()](device::Queue& q, std::byte*, T const* b, T* z) {
           auto const n = layout.global_size(), m = layout.local_size();

@@ -1,0 +1,58 @@
+// Memory, counted, with a ledger of who last wrote and read it.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "asterism/device/host/line.hpp"
+#include "asterism/device/host/memory.hpp"
+
+namespace asterism::device {
+
+enum class Access : std::uint8_t { read, update, write };
+
+/// Where the kernels of a queue find their data. `apart` is the strict queue's: as a device's memory, nothing else sees it.
+enum class Memory : std::uint8_t { host, apart };
+inline constexpr int memories = 2;
+
+/// Enqueued work holds a count, so a buffer outlives its last user.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes);
+  /// Foreign memory, kept alive by owner.
+  Buffer(void* data, std::size_t bytes, std::shared_ptr<void> owner);
+  ~Buffer();
+  Buffer(Buffer const&) = delete;
+  Buffer& operator=(Buffer const&) = delete;
+  void* data() const { return data_[0]; }
+  /// nullptr where no queue has asked for that copy yet.
+  void* data(Memory m) const { return data_[std::size_t(m)]; }
+  std::size_t bytes() const { return bytes_; }
+
+  /// Whether the ledger must be asked: tasks use it, or it has a copy apart.
+  bool involved() const { return involved_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Ledger;
+  host::Block blocks_[memories];
+  void* data_[memories] = {};
+  std::size_t bytes_ = 0;
+  std::shared_ptr<void> owner_;
+  // the ledger's; see ledger.cpp
+  host::Ticket writer_, made_[memories];
+  std::vector<host::Ticket> readers_;
+  std::size_t readers_kept_ = 16;  // looked through beyond that
+  bool valid_[memories] = {true, false};
+  std::atomic<bool> involved_{false};
+};
+
+struct Intent {
+  std::shared_ptr<Buffer> buffer;
+  Access access;
+  bool whole = true;  ///< all of the buffer; a view of a part leaves the rest as it is
+};
+
+}  // namespace asterism::device

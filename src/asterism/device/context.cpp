@@ -1,0 +1,226 @@
+#include "asterism/device/context.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <complex>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/condition.hpp"
+#include "asterism/device/ledger.hpp"
+#include "asterism/device/race_check.hpp"
+
+namespace asterism::device {
+
+namespace {
+
+struct Guard {
+  Array flag;
+  bool wanted;
+  bool passes(Memory m) const { return (*flag.as<Scalar::Value>(m) != Scalar::Value(0)) == wanted; }
+};
+
+std::uint64_t next_queue() {
+  static std::atomic<std::uint64_t> count{0};
+  return ++count;
+}
+
+}  // namespace
+
+struct Context::Impl {
+  /// What is under way may use what its owner is about to free. A worker, which must not wait, leaves it running.
+  ~Impl() {
+    if (!line || host::on_worker()) return;
+    try {
+      line->reach(line->last());
+    } catch (...) {  // nobody is left to hear of it
+    }
+  }
+  std::shared_ptr<host::Line> line;
+  std::string_view kind;
+  Memory memory = Memory::host;
+  bool barrier = false;
+  std::uint64_t queue = next_queue();
+  // with the ledgers' mutex held
+  std::vector<host::Ticket> gates;             // what the next task comes after; of a shuffle queue every later task
+  std::vector<std::uint64_t> pending;          // of a shuffle queue: its tasks since the last drain
+  std::vector<Guard> guards;
+};
+
+bool Event::done() const { return !ticket_.line || ticket_.line->reached(ticket_.number); }
+void Event::wait(char const* reason) const {
+  if (ticket_.line) device::wait_for(ticket_, reason);
+}
+
+Context const& Context::host() {
+  static Context const c;
+  return c;
+}
+
+Context Context::thread(StreamKind kind) {
+  Context c;
+  c.impl_ = std::make_shared<Impl>();
+  c.impl_->kind = "thread";
+  c.impl_->barrier = kind == StreamKind::shared_with_barrier || kind == StreamKind::own_with_barrier;
+  if (kind == StreamKind::shared || kind == StreamKind::shared_with_barrier) {
+    static auto* const line = new std::shared_ptr<host::Line>(host::thread_line());  // its worker may outlive static objects
+    c.impl_->line = *line;
+  } else {
+    c.impl_->line = host::thread_line();
+  }
+  return c;
+}
+
+Context Context::strict() {
+  auto c = thread();
+  c.impl_->kind = "strict";
+  c.impl_->memory = Memory::apart;
+  return c;
+}
+
+Context Context::shuffle(std::uint64_t seed) {
+  Context c;
+  c.impl_ = std::make_shared<Impl>();
+  c.impl_->kind = "shuffle";
+  c.impl_->line = host::shuffle_line(seed);
+  return c;
+}
+
+Context Context::from_name(std::string_view name, std::uint64_t seed) {
+  if (name == "inline") return host();
+  if (name == "thread") return thread();
+  if (name == "strict") return strict();
+  ASTERISM_REQUIRE(name == "shuffle", option, "there is no queue '{}'. Queues: inline, thread, strict, shuffle.", name);
+  return shuffle(seed);
+}
+
+std::string_view Context::kind() const { return impl_ ? impl_->kind : "inline"; }
+Memory Context::memory() const { return impl_ ? impl_->memory : Memory::host; }
+
+Context Context::fork() const {
+  if (!impl_) return *this;
+  Context c;
+  c.impl_ = std::make_shared<Impl>();
+  c.impl_->kind = impl_->kind;
+  c.impl_->memory = impl_->memory;
+  c.impl_->barrier = impl_->barrier;
+  c.impl_->line = impl_->line->in_order() ? host::thread_line() : impl_->line;
+  c.wait_for(record());
+  return c;
+}
+
+Event Context::record() const {
+  Event e;
+  if (!impl_) return e;
+  std::lock_guard const lock(Ledger::mutex());
+  auto& impl = *impl_;
+  auto const& line = impl.line;
+  if (line->in_order() && impl.gates.empty()) {
+    if (auto const last = line->last()) e.ticket_ = {line, last};
+  } else {  // a task that does nothing, after all that the event stands for
+    host::Task mark{[](Queue&) {}, impl.pending, {}, -1};
+    for (auto const& g : impl.gates)
+      if (g.line != line) mark.elsewhere.push_back(g);
+      else mark.after.push_back(g.number);
+    for (auto const& t : mark.elsewhere)
+      if (!t.line->in_order()) t.line->reach(t.number);
+    if (race_check::enabled()) race_check::submitted(impl.queue, {line, line->last() + 1}, -1, {}, impl.gates);
+    e.ticket_ = {line, line->add(std::move(mark))};
+    if (line->in_order()) impl.gates.clear();
+  }
+  race_check::recorded(impl.queue, e.ticket_);
+  return e;
+}
+
+void Context::wait_for(Event const& event) const {
+  if (!event.ticket_.line) return;
+  if (!impl_) return event.wait();
+  std::lock_guard const lock(Ledger::mutex());
+  impl_->gates.push_back(event.ticket_);
+}
+
+void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> work, Form form) const {
+  if (!impl_) {
+    for (auto const& i : intents)
+      if (i.buffer->involved()) Ledger::settle(*i.buffer, i.access, "work at once on what a queue uses");
+    Queue q;
+    work(q);
+    return;
+  }
+  auto& impl = *impl_;
+  auto const& line = impl.line;
+  host::Ticket ticket;
+  {
+    std::lock_guard const lock(Ledger::mutex());
+    auto const memory = form == Form::host ? Memory::host : impl.memory;
+    bool const conditional = !impl.guards.empty();
+    for (auto const& g : impl.guards) intents.push_back({g.flag.buffer(), Access::read});
+    host::Task task;
+    task.event = profile::current();
+    auto after = impl.gates;
+    auto prepared = Ledger::prepare(intents, memory, conditional, task.event, after);
+    if (line->in_order()) impl.gates.clear();
+    else std::erase_if(impl.gates, [](auto const& t) { return t.line->reached(t.number); });
+    for (auto& t : after) {
+      if (t.line != line) task.elsewhere.push_back(t);
+      else if (!line->in_order()) task.after.push_back(t.number);
+    }
+    // another lot's tasks run when somebody waits: whoever submits what depends on them
+    for (auto const& t : task.elsewhere)
+      if (!t.line->in_order()) t.line->reach(t.number);
+    if (race_check::enabled()) race_check::submitted(impl.queue, {line, line->last() + 1}, task.event, intents, after);
+    if (conditional || !prepared.copies.empty() || !prepared.spoils.empty())
+      task.work = [prepared, guards = impl.guards, memory, held = std::move(work)](Queue& q) {
+        prepared.run();
+        for (auto const& g : guards)
+          if (!g.passes(memory)) return;
+        held(q);
+      };
+    else task.work = std::move(work);
+    ticket = {line, line->add(std::move(task))};
+    Ledger::record(intents, memory, prepared, ticket);
+    if (!line->in_order()) {
+      if (!impl.pending.empty() && line->reached(impl.pending.front())) impl.pending.clear();
+      impl.pending.push_back(ticket.number);
+    }
+  }
+  if (impl.barrier) device::wait_for(ticket, "barrier");
+}
+
+void Context::wait(char const* reason) const {
+  if (impl_) device::wait_for({impl_->line, impl_->line->last()}, reason);
+}
+
+std::vector<WaitCount> Context::waits() const {
+  std::vector<WaitCount> out;
+  if (impl_)
+    for (auto const& [reason, count] : impl_->line->waits().by_reason) out.push_back({reason, count});
+  return out;
+}
+
+double Context::waited_seconds() const { return impl_ ? impl_->line->waits().seconds : 0; }
+
+Condition::Condition(Context const& ctx, Scalar const& value, bool wanted) : ctx_(ctx) {
+  if (value.known()) {
+    submits_ = (value.value() != Scalar::Value(0)) == wanted;
+    return;
+  }
+  auto const stored = value.stored(ctx);
+  std::lock_guard const lock(Ledger::mutex());
+  ctx_.impl_->guards.push_back({stored.results(), wanted});
+  installed_ = true;
+}
+
+Condition::Condition(Context const& ctx, Until const& until) : ctx_(ctx), installed_(true) {
+  ASTERISM_ASSERT(!ctx.runs_inline());
+  std::lock_guard const lock(Ledger::mutex());
+  ctx_.impl_->guards.push_back({until.flag, false});
+}
+
+Condition::~Condition() {
+  if (!installed_) return;
+  std::lock_guard const lock(Ledger::mutex());
+  ctx_.impl_->guards.pop_back();
+}
+
+}  // namespace asterism::device

@@ -1,0 +1,87 @@
+// Queues that work is submitted to.
+//
+// From the declared intents a queue derives the order that must be kept, also between queues, and which memory must be copied.
+//   inline    runs work at once on the caller's thread and team; the default
+//   thread    a worker thread runs it in order
+//   strict    as thread, but its data lie apart as a device's do, and what must not be read there or here is NaN: for tests
+//   shuffle   runs it when somebody waits, in a random order that the intents allow: a missing intent shows as a wrong
+//             answer. For tests
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "asterism/device/buffer.hpp"
+
+namespace asterism::device {
+
+struct WaitCount {
+  std::string reason;
+  std::int64_t count;
+};
+
+/// How a new thread queue stands to others: PETSc's four kinds of streams.
+enum class StreamKind : std::uint8_t {
+  shared,                ///< the process's one default queue
+  own,                   ///< a queue of its own, ordered with others by intents and events alone
+  shared_with_barrier,   ///< the same, and the host waits after every submission: to find where something goes wrong
+  own_with_barrier,
+};
+
+/// The point that a queue had come to. Of the inline queue: done.
+class Event {
+ public:
+  Event() = default;
+  bool done() const;
+  /// The host waits; counted.
+  void wait(char const* reason = "event") const;
+
+ private:
+  friend class Context;
+  host::Ticket ticket_;
+};
+
+/// A shared handle to a queue.
+class Context {
+ public:
+  static Context const& host();
+  static Context thread(StreamKind kind = StreamKind::own);
+  static Context strict();
+  /// Repeatable for a seed. Those forked from it share its lot of tasks.
+  static Context shuffle(std::uint64_t seed);
+  /// inline, thread, strict or shuffle; an OptionError lists them otherwise.
+  static Context from_name(std::string_view name, std::uint64_t seed = 1);
+
+  std::string_view kind() const;
+  bool runs_inline() const { return impl_ == nullptr; }
+  Memory memory() const;
+
+  /// Another queue of this kind, after all that this one was given so far.
+  Context fork() const;
+  /// What comes next here waits for all that the other was given so far.
+  void join(Context const& other) const { wait_for(other.record()); }
+  Event record() const;
+  /// What comes next here comes after the event. The host does not wait.
+  void wait_for(Event const& event) const;
+
+  /// Whether the work has a form for the queue's memory, or works on the host's: data are copied then, which is counted.
+  enum class Form : std::uint8_t { any, host };
+  void enqueue(std::vector<Intent> intents, std::function<void(Queue&)> work, Form form = Form::any) const;
+  /// Until all submitted work is done. Errors of queued work are thrown here, once.
+  void wait(char const* reason) const;
+  /// Waits of the host so far, by reason.
+  std::vector<WaitCount> waits() const;
+  double waited_seconds() const;
+  friend bool operator==(Context const& a, Context const& b) { return a.impl_ == b.impl_; }
+
+ private:
+  friend class Condition;
+  friend class Event;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace asterism::device

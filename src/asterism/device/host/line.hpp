@@ -1,0 +1,77 @@
+// What queues of the host are made of: lines of tasks, numbered in the order of their submission.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::device::host {
+
+class Line;
+
+/// A task of a line; nothing: no task.
+struct Ticket {
+  std::shared_ptr<Line> line;
+  std::uint64_t number = 0;
+};
+
+struct Task {
+  std::function<void(Queue&)> work;
+  std::vector<std::uint64_t> after;  ///< tasks of the same line, where it does not keep the order anyway
+  std::vector<Ticket> elsewhere;     ///< tasks of other lines
+  int event = -1;                    ///< the profiling event that its time belongs to
+};
+
+class Line : public std::enable_shared_from_this<Line> {
+ public:
+  explicit Line(bool in_order);
+  virtual ~Line() = default;
+  Line(Line const&) = delete;
+  Line& operator=(Line const&) = delete;
+
+  std::uint64_t serial() const { return serial_; }  ///< an address may come back for another line, this does not
+  bool in_order() const { return in_order_; }
+  /// Its number, from 1 on. One submitter at a time.
+  virtual std::uint64_t add(Task task) = 0;
+  virtual std::uint64_t last() const = 0;
+  virtual bool reached(std::uint64_t number) const = 0;
+  /// Returns when the task is done. Never called by one of the line's own tasks.
+  virtual void reach(std::uint64_t number) = 0;
+  /// The first error of its tasks, once. The tasks that came after it were not run.
+  virtual std::exception_ptr take_error() = 0;
+
+  /// Waits of the host for this line by reason: counted where the host waits (wait_for in ledger.cpp), nowhere else.
+  void count_wait(char const* reason, double seconds);
+  struct Waits {
+    std::map<std::string, std::int64_t> by_reason;
+    double seconds = 0;
+  };
+  Waits waits() const;
+
+ private:
+  std::uint64_t serial_;
+  bool in_order_;
+  mutable std::mutex waits_mutex_;
+  Waits waits_;
+};
+
+/// A worker thread that runs the tasks in order; it opens the parallel regions of its kernels. Ends when nobody holds it and
+/// its tasks are done.
+std::shared_ptr<Line> thread_line();
+/// Runs tasks when somebody waits, on the waiting thread, in a random order that `after` and `elsewhere` allow, the same for
+/// one seed. For tests.
+std::shared_ptr<Line> shuffle_line(std::uint64_t seed);
+
+/// Whether this thread is the worker of a thread line.
+bool on_worker();
+
+/// Calls of reach() of thread lines that found work left: an independent count of waits, for tests.
+std::int64_t blocking_reaches();
+
+}  // namespace asterism::device::host

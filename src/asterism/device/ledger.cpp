@@ -1,0 +1,197 @@
+#include "asterism/device/ledger.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/race_check.hpp"
+
+namespace asterism::device {
+namespace {
+
+using host::Ticket;
+
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, CopyCount> by_event;
+  bool forbidden = false;
+};
+Counts& counts() {
+  static auto* c = new Counts;  // queues may end after static destruction began
+  return *c;
+}
+
+constexpr auto index(Memory m) { return std::size_t(m); }
+constexpr Memory other(Memory m) { return m == Memory::host ? Memory::apart : Memory::host; }
+
+void count_copy(int event, Memory to, std::size_t bytes, bool by_host) {
+  auto const name = event >= 0 ? profile::name_of(event) : std::string(by_host ? "host access" : "outside of events");
+  auto& c = counts();
+  std::lock_guard const lock(c.mutex);
+  ASTERISM_REQUIRE(!c.forbidden || by_host, unsupported,
+                   "{} needs {} bytes copied {} (-forbid_copies). The operation has no form for this memory, or its operands lie in another.",
+                   name, bytes, to == Memory::host ? "to the host" : "to the device");
+  auto& n = c.by_event[name];
+  n.event = name;
+  ++(to == Memory::host ? n.to_host : n.to_apart);
+  (to == Memory::host ? n.to_host_bytes : n.to_apart_bytes) += std::int64_t(bytes);
+}
+
+/// Whether it is done; what the host has seen to be done comes before all that it submits from now on.
+bool seen_done(Ticket const& t) {
+  if (!t.line->reached(t.number)) return false;
+  race_check::host_waited(t.line->serial(), t.number);
+  return true;
+}
+
+/// Of one in-order line the last ticket stands for those before.
+void add_reader(std::vector<Ticket>& readers, std::size_t& most, Ticket const& ticket) {
+  if (ticket.line->in_order())
+    for (auto& r : readers)
+      if (r.line == ticket.line) {
+        r.number = std::max(r.number, ticket.number);
+        return;
+      }
+  if (readers.size() >= most) {
+    std::erase_if(readers, seen_done);
+    most = std::max<std::size_t>(16, 2 * readers.size());
+  }
+  readers.push_back(ticket);
+}
+
+constexpr int spoiled = 0xff;  // NaN in every floating-point type, -1 in integers
+
+}  // namespace
+
+Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+  blocks_[0] = host::allocate(bytes);
+  data_[0] = blocks_[0].data;
+}
+
+Buffer::Buffer(void* data, std::size_t bytes, std::shared_ptr<void> owner) : bytes_(bytes), owner_(std::move(owner)) { data_[0] = data; }
+
+Buffer::~Buffer() {
+  race_check::forget(data_[0], bytes_);
+  for (auto const& b : blocks_) host::release(b);
+}
+
+std::mutex& Ledger::mutex() {
+  static auto* m = new std::mutex;
+  return *m;
+}
+
+std::vector<CopyCount> copy_counts() {
+  auto& c = counts();
+  std::lock_guard const lock(c.mutex);
+  std::vector<CopyCount> out;
+  for (auto const& [name, n] : c.by_event) out.push_back(n);
+  return out;
+}
+
+void reset_copy_counts() {
+  auto& c = counts();
+  std::lock_guard const lock(c.mutex);
+  c.by_event.clear();
+}
+
+void set_forbid_copies(bool on) {
+  auto& c = counts();
+  std::lock_guard const lock(c.mutex);
+  c.forbidden = on;
+}
+
+void Ledger::Preparation::run() const {
+  for (auto const& c : copies) std::memcpy(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes());
+  for (auto const& [buffer, memory] : spoils) std::memset(buffer->data(memory), spoiled, buffer->bytes());
+}
+
+Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event,
+                                    std::vector<Ticket>& after) {
+  Preparation out;
+  auto const m = index(memory), o = index(other(memory));
+  for (auto const& i : intents) {
+    auto& b = *i.buffer;
+    if (b.writer_.line) after.push_back(b.writer_);
+    if (b.made_[m].line) after.push_back(b.made_[m]);
+    if (i.access != Access::read) after.insert(after.end(), b.readers_.begin(), b.readers_.end());
+    if (memory == Memory::apart && !b.data_[m]) {
+      b.blocks_[m] = host::allocate(b.bytes_);
+      b.data_[m] = b.blocks_[m].data;
+    }
+    // a part leaves the rest as it is, and so does what may not run
+    bool const needs = i.access != Access::write || !i.whole || conditional;
+    bool const copied = std::any_of(out.copies.begin(), out.copies.end(), [&](auto const& c) { return c.buffer == i.buffer; });
+    if (needs && !b.valid_[m] && b.bytes_ > 0 && !copied) {
+      ASTERISM_ASSERT(b.valid_[o]);
+      count_copy(event, memory, b.bytes_, false);
+      out.copies.push_back({i.buffer, other(memory), memory});
+      if (b.made_[o].line) after.push_back(b.made_[o]);
+    }
+  }
+  if (memory == Memory::apart || std::any_of(intents.begin(), intents.end(), [](auto const& i) { return i.buffer->data_[1]; }))
+    for (auto const& i : intents) {
+      if (i.access == Access::read) continue;
+      auto const used = [&](auto const& j) { return j.buffer == i.buffer && (j.access != Access::write || !j.whole); };
+      if (memory == Memory::apart && !conditional && std::none_of(intents.begin(), intents.end(), used)) out.spoils.emplace_back(i.buffer, memory);
+      if (i.buffer->data_[o]) out.spoils.emplace_back(i.buffer, other(memory));  // the old values there
+    }
+  return out;
+}
+
+void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparation const& prepared, Ticket const& ticket) {
+  auto const m = index(memory), o = index(other(memory));
+  for (auto const& c : prepared.copies) {
+    c.buffer->valid_[m] = true;
+    c.buffer->made_[m] = ticket;
+  }
+  for (auto const& i : intents) {
+    auto& b = *i.buffer;
+    b.involved_.store(true, std::memory_order_relaxed);
+    if (i.access == Access::read) {
+      add_reader(b.readers_, b.readers_kept_, ticket);
+    } else {
+      b.writer_ = ticket;
+      b.readers_.clear();
+      b.valid_[m] = true;
+      b.valid_[o] = false;
+    }
+  }
+}
+
+void Ledger::settle(Buffer& b, Access access, char const* reason) {
+  std::vector<Ticket> before;
+  {
+    std::lock_guard const lock(mutex());
+    if (b.writer_.line) before.push_back(b.writer_);
+    if (b.made_[0].line) before.push_back(b.made_[0]);
+    if (access != Access::read) before.insert(before.end(), b.readers_.begin(), b.readers_.end());
+  }
+  for (auto const& t : before) {
+    if (!seen_done(t)) wait_for(t, reason);
+    else if (auto const error = t.line->take_error()) std::rethrow_exception(error);  // it may not have been run
+  }
+  std::lock_guard const lock(mutex());
+  if (!b.valid_[0]) {
+    count_copy(profile::current(), Memory::host, b.bytes_, true);
+    std::memcpy(b.data_[0], b.data_[1], b.bytes_);
+    b.valid_[0] = true;
+  }
+  if (access != Access::read) b.valid_[1] = false;
+  std::erase_if(b.readers_, seen_done);
+  for (auto* t : {&b.writer_, &b.made_[0], &b.made_[1]})
+    if (t->line && seen_done(*t)) *t = {};
+  if (b.readers_.empty() && !b.writer_.line && !b.data_[1]) b.involved_.store(false, std::memory_order_relaxed);
+}
+
+void wait_for(Ticket const& ticket, char const* reason) {
+  auto& line = *ticket.line;
+  double const start = profile::now();
+  line.reach(ticket.number);
+  line.count_wait(reason, profile::now() - start);
+  race_check::host_waited(line.serial(), ticket.number);
+  if (auto const error = line.take_error()) std::rethrow_exception(error);
+}
+
+}  // namespace asterism::device
