@@ -8,6 +8,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "asterism/comm/transport/choice.hpp"
@@ -28,6 +29,7 @@ void bind_star_forest(nb::module_& m);
 void bind_channels(nb::module_& m);
 void bind_grid(nb::module_& m);
 void bind_solve(nb::module_& m);
+void bind_queues(nb::module_& m);
 
 Dtype dtype_of_array(AnyArray const& a);
 /// The array's memory as a vector of the layout: (n) or (n, k). Shapes are checked.

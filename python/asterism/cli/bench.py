@@ -17,7 +17,7 @@ from ..forest import StarForest
 from ..grid import Grid
 from ..la import Matrix, read_matrix
 from ..solve import Solver
-from . import launch
+from . import bench_queues, launch
 
 __all__ = [
     "add_arguments",
@@ -36,11 +36,12 @@ _BETWEEN_RANKS = ("pingpong", "unpack", "transports", "sfsetup", "halo")
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, pingpong, unpack, transports, sfsetup, halo")
-    p.add_argument("name", choices=["spmv", "amg", *_BETWEEN_RANKS])
+    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, launch, async, pingpong, unpack, transports, sfsetup, halo")
+    p.add_argument("name", choices=["spmv", "amg", "launch", "async", *_BETWEEN_RANKS])
     p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")
     p.add_argument("--file", help="spmv: a Matrix Market file instead")
+    p.add_argument("--most", type=float, default=1e6, help="async: matrices of up to so many nonzeros")
     p.add_argument("--repeats", type=int, default=9)
     p.add_argument("--json", action="store_true")
 
@@ -102,6 +103,14 @@ def run(args: argparse.Namespace) -> int:
                 f"{r['GB_per_s']:.1f} GB/s by plain CSR's bytes, {r['fraction_of_triad']:.2f} of the triad "
                 f"({r['triad_GB_per_s']:.1f} GB/s), 1 rank x {_core.team_size()} thread(s)"
             )
+        return 0
+    if args.name == "launch":
+        launched = bench_queues.launch_cases(args.repeats)
+        print(json.dumps(launched)) if args.json else bench_queues.print_launch(launched)
+        return 0
+    if args.name == "async":
+        cases = bench_queues.async_cases(args.repeats, args.most)
+        print(json.dumps(cases)) if args.json else bench_queues.print_async(cases)
         return 0
     A = gallery.poisson((args.n,) * 3)
     setups, solves, its = [], [], 0

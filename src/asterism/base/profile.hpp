@@ -1,4 +1,4 @@
-// Events: calls, seconds, flops, bytes, messages. Cheap enough to stay on (two clock reads a call).
+// Events: calls, seconds, flops, bytes, messages. Cheap enough to stay on (two reads of the cycle counter a call).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -46,7 +46,7 @@ class Scope {
  private:
   int event_, parent_;
   bool on_;
-  double start_;
+  std::int64_t start_;
 };
 
 /// Work of an event that another thread submitted: its time, and what it counts, but no call.
@@ -60,7 +60,7 @@ class QueuedScope {
  private:
   int event_, parent_ = -1;
   bool on_;
-  double start_ = 0;
+  std::int64_t start_ = 0;
 };
 
 }  // namespace asterism::profile

@@ -37,6 +37,16 @@ void load_mpi_plugin(std::string const& path) {
 
 MpiApi const* mpi() { return table; }
 
+void require_thread_multiple(char const* what) {
+  if (!mpi()) return;
+  int multiple = 0;
+  check_mpi(mpi()->thread_multiple(&multiple), "MPI_Query_thread");
+  ASTERISM_REQUIRE(multiple, comm,
+                   "{} needs MPI_THREAD_MULTIPLE, which MPI was not initialised with. mpi4py asks for it by default; a C++ program by "
+                   "MPI_Init_thread.",
+                   what);
+}
+
 void check_mpi(int code, char const* call) {
   if (code == 0) return;
   char text[512] = "?";

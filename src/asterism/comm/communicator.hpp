@@ -69,6 +69,9 @@ class Communicator {
   std::shared_ptr<Impl> impl_;
 };
 
+/// What several threads that communicate need of a loaded MPI: an error that names `what` where it was not initialised so.
+void require_thread_multiple(char const* what);
+
 /// Turns a non-zero code of the table into a CommError.
 void check_mpi(int code, char const* call);
 

@@ -27,9 +27,7 @@ void set_progress_thread(bool on) {
     return;
   }
   ASTERISM_REQUIRE(mpi(), comm, "a progress thread was asked for, but MPI is not loaded.");
-  int multiple = 0;
-  check_mpi(mpi()->thread_multiple(&multiple), "MPI_Query_thread");
-  ASTERISM_REQUIRE(multiple, comm, "a progress thread needs MPI_THREAD_MULTIPLE, which MPI was not initialised with.");
+  require_thread_multiple("a progress thread");
   progress = new Progress(mpi());
 }
 

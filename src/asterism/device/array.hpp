@@ -54,10 +54,10 @@ class Array {
   std::size_t offset_ = 0, bytes_ = 0;
 };
 
-/// An array argument of submit(): resolves to T const* or T*.
+/// An array argument of submit(): resolves to T const* or T*. Lives no longer than the call; what is queued holds the array.
 template <class T>
 struct ArrayArgument {
-  Array array;
+  Array const& array;
   Access access;
 };
 template <class T>
@@ -79,16 +79,26 @@ struct Argument {  // plain values pass through
   static bool ready(A const&) { return true; }
   static void settle(A const&) {}
   static void collect(A const&, std::vector<Intent>&) {}
+  static A hold(A const& a) { return a; }
   static A const& resolve(A const& a, Memory) { return a; }
+};
+
+template <class T>
+struct HeldArray {
+  Array array;
 };
 template <class T>
 struct Argument<ArrayArgument<T>> {
   static bool ready(ArrayArgument<T> const&) { return true; }
   static void settle(ArrayArgument<T> const& a) { a.array.settle(a.access, "work at once on what a queue uses"); }
   static void collect(ArrayArgument<T> const& a, std::vector<Intent>& v) {
-    if (a.array.buffer()) v.push_back({a.array.buffer(), a.access, a.array.whole()});
+    if (a.array.buffer()) v.push_back({a.array.buffer().get(), a.access, a.array.whole()});
   }
-  static T* resolve(ArrayArgument<T> const& a, Memory m) { return static_cast<T*>(a.array.raw(m)); }
+  static HeldArray<T> hold(ArrayArgument<T> const& a) { return {a.array}; }
+  template <class A>  // the argument, or what is held of it
+  static T* resolve(A const& a, Memory m) {
+    return static_cast<T*>(a.array.raw(m));
+  }
 };
 
 template <class K, class... A>
@@ -100,10 +110,11 @@ void submit(Context const& ctx, Context::Form form, K kernel, A const&... args) 
     return;
   }
   std::vector<Intent> intents;
+  intents.reserve(8);
   (Argument<A>::collect(args, intents), ...);
   auto const memory = form == Context::Form::host ? Memory::host : ctx.memory();
   ctx.enqueue(
-      std::move(intents), [kernel, memory, ... held = args](Queue& q) { kernel(q, Argument<A>::resolve(held, memory)...); }, form);
+      std::move(intents), [kernel, memory, ... held = Argument<A>::hold(args)](Queue& q) { kernel(q, Argument<A>::resolve(held, memory)...); }, form);
 }
 }  // namespace detail
 

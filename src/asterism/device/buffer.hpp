@@ -49,8 +49,9 @@ class Buffer {
   std::atomic<bool> involved_{false};
 };
 
+/// What a task does with a buffer; the task's work holds it.
 struct Intent {
-  std::shared_ptr<Buffer> buffer;
+  Buffer* buffer;
   Access access;
   bool whole = true;  ///< all of the buffer; a view of a part leaves the rest as it is
 };

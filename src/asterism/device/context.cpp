@@ -20,6 +20,17 @@ struct Guard {
   bool passes(Memory m) const { return (*flag.as<Scalar::Value>(m) != Scalar::Value(0)) == wanted; }
 };
 
+/// A shuffle queue's tasks run when somebody waits: here, whoever submits what depends on them.
+void run_lots(std::vector<host::Ticket>& before) {
+  for (auto const& t : before)
+    if (!t.line->in_order()) t.line->reach(t.number);
+  std::erase_if(before, [](auto const& t) { return !t.line->in_order(); });
+}
+
+std::shared_ptr<host::Line> shared(host::Line* line) {
+  return {line, [](host::Line* l) { l->close(); }};
+}
+
 std::uint64_t next_queue() {
   static std::atomic<std::uint64_t> count{0};
   return ++count;
@@ -28,15 +39,7 @@ std::uint64_t next_queue() {
 }  // namespace
 
 struct Context::Impl {
-  /// What is under way may use what its owner is about to free. A worker, which must not wait, leaves it running.
-  ~Impl() {
-    if (!line || host::on_worker()) return;
-    try {
-      line->reach(line->last());
-    } catch (...) {  // nobody is left to hear of it
-    }
-  }
-  std::shared_ptr<host::Line> line;
+  std::shared_ptr<host::Line> line;  // closed with its last handle: what is under way may use what its owner is about to free
   std::string_view kind;
   Memory memory = Memory::host;
   bool barrier = false;
@@ -63,10 +66,10 @@ Context Context::thread(StreamKind kind) {
   c.impl_->kind = "thread";
   c.impl_->barrier = kind == StreamKind::shared_with_barrier || kind == StreamKind::own_with_barrier;
   if (kind == StreamKind::shared || kind == StreamKind::shared_with_barrier) {
-    static auto* const line = new std::shared_ptr<host::Line>(host::thread_line());  // its worker may outlive static objects
+    static auto* const line = new std::shared_ptr<host::Line>(shared(host::thread_line()));  // its worker may outlive static objects
     c.impl_->line = *line;
   } else {
-    c.impl_->line = host::thread_line();
+    c.impl_->line = shared(host::thread_line());
   }
   return c;
 }
@@ -82,7 +85,7 @@ Context Context::shuffle(std::uint64_t seed) {
   Context c;
   c.impl_ = std::make_shared<Impl>();
   c.impl_->kind = "shuffle";
-  c.impl_->line = host::shuffle_line(seed);
+  c.impl_->line = shared(host::shuffle_line(seed));
   return c;
 }
 
@@ -104,7 +107,7 @@ Context Context::fork() const {
   c.impl_->kind = impl_->kind;
   c.impl_->memory = impl_->memory;
   c.impl_->barrier = impl_->barrier;
-  c.impl_->line = impl_->line->in_order() ? host::thread_line() : impl_->line;
+  c.impl_->line = impl_->line->in_order() ? shared(host::thread_line()) : impl_->line;
   c.wait_for(record());
   return c;
 }
@@ -114,7 +117,7 @@ Event Context::record() const {
   if (!impl_) return e;
   std::lock_guard const lock(Ledger::mutex());
   auto& impl = *impl_;
-  auto const& line = impl.line;
+  auto* const line = impl.line.get();
   if (line->in_order() && impl.gates.empty()) {
     if (auto const last = line->last()) e.ticket_ = {line, last};
   } else {  // a task that does nothing, after all that the event stands for
@@ -122,8 +125,7 @@ Event Context::record() const {
     for (auto const& g : impl.gates)
       if (g.line != line) mark.elsewhere.push_back(g);
       else mark.after.push_back(g.number);
-    for (auto const& t : mark.elsewhere)
-      if (!t.line->in_order()) t.line->reach(t.number);
+    run_lots(mark.elsewhere);
     if (race_check::enabled()) race_check::submitted(impl.queue, {line, line->last() + 1}, -1, {}, impl.gates);
     e.ticket_ = {line, line->add(std::move(mark))};
     if (line->in_order()) impl.gates.clear();
@@ -148,26 +150,25 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
     return;
   }
   auto& impl = *impl_;
-  auto const& line = impl.line;
+  auto* const line = impl.line.get();
+  line->make_room();
   host::Ticket ticket;
   {
     std::lock_guard const lock(Ledger::mutex());
     auto const memory = form == Form::host ? Memory::host : impl.memory;
     bool const conditional = !impl.guards.empty();
-    for (auto const& g : impl.guards) intents.push_back({g.flag.buffer(), Access::read});
+    for (auto const& g : impl.guards) intents.push_back({g.flag.buffer().get(), Access::read});
     host::Task task;
     task.event = profile::current();
     auto after = impl.gates;
     auto prepared = Ledger::prepare(intents, memory, conditional, task.event, after);
     if (line->in_order()) impl.gates.clear();
     else std::erase_if(impl.gates, [](auto const& t) { return t.line->reached(t.number); });
-    for (auto& t : after) {
+    for (auto const& t : after) {
       if (t.line != line) task.elsewhere.push_back(t);
       else if (!line->in_order()) task.after.push_back(t.number);
     }
-    // another lot's tasks run when somebody waits: whoever submits what depends on them
-    for (auto const& t : task.elsewhere)
-      if (!t.line->in_order()) t.line->reach(t.number);
+    run_lots(task.elsewhere);
     if (race_check::enabled()) race_check::submitted(impl.queue, {line, line->last() + 1}, task.event, intents, after);
     if (conditional || !prepared.copies.empty() || !prepared.spoils.empty())
       task.work = [prepared, guards = impl.guards, memory, held = std::move(work)](Queue& q) {
@@ -188,7 +189,7 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
 }
 
 void Context::wait(char const* reason) const {
-  if (impl_) device::wait_for({impl_->line, impl_->line->last()}, reason);
+  if (impl_) device::wait_for({impl_->line.get(), impl_->line->last()}, reason);
 }
 
 std::vector<WaitCount> Context::waits() const {

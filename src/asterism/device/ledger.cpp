@@ -191,6 +191,10 @@ void wait_for(Ticket const& ticket, char const* reason) {
   line.reach(ticket.number);
   line.count_wait(reason, profile::now() - start);
   race_check::host_waited(line.serial(), ticket.number);
+  {
+    std::lock_guard const lock(Ledger::mutex());
+    line.retire();
+  }
   if (auto const error = line.take_error()) std::rethrow_exception(error);
 }
 

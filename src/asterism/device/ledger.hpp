@@ -26,11 +26,11 @@ class Ledger {
   /// What comes before a task's kernel in its own turn.
   struct Preparation {
     struct Copy {
-      std::shared_ptr<Buffer> buffer;
+      Buffer* buffer;
       Memory from, to;
     };
     std::vector<Copy> copies;
-    std::vector<std::pair<std::shared_ptr<Buffer>, Memory>> spoils;  ///< filled with NaN: what must not be read any more
+    std::vector<std::pair<Buffer*, Memory>> spoils;  ///< filled with NaN: what must not be read any more
     void run() const;
   };
 

@@ -84,7 +84,7 @@ Scalar::Value Scalar::evaluate(std::int64_t j, Memory m) const {
 void Scalar::collect(std::vector<Intent>& intents) const {
   if (!node_ || !node_->values.empty()) return;
   if (node_->op < 0) {
-    intents.push_back({node_->results.buffer(), Access::read});
+    intents.push_back({node_->results.buffer().get(), Access::read});
     return;
   }
   node_->a.collect(intents);

@@ -71,10 +71,10 @@ class Scalar {
   std::shared_ptr<Node const> node_;  // nothing for a known single value
 };
 
-/// A scalar argument of submit(): resolves to T const*, k values (a single value is repeated).
+/// A scalar argument of submit(): resolves to T const*, k values (a single value is repeated). Lives no longer than the call.
 template <class T>
 struct ScalarArgument {
-  Scalar scalar;
+  Scalar const& scalar;
   std::int64_t k;
 };
 template <class T>
@@ -98,11 +98,20 @@ class ScalarValues {
   std::vector<T> many_;
 };
 template <class T>
+struct HeldScalar {
+  Scalar scalar;
+  std::int64_t k;
+};
+template <class T>
 struct Argument<ScalarArgument<T>> {
   static bool ready(ScalarArgument<T> const& a) { return a.scalar.known(); }
   static void settle(ScalarArgument<T> const&) {}
   static void collect(ScalarArgument<T> const& a, std::vector<Intent>& v) { a.scalar.collect(v); }
-  static ScalarValues<T> resolve(ScalarArgument<T> const& a, Memory m) { return {a.scalar, a.k, m}; }
+  static HeldScalar<T> hold(ScalarArgument<T> const& a) { return {a.scalar, a.k}; }
+  template <class A>
+  static ScalarValues<T> resolve(A const& a, Memory m) {
+    return {a.scalar, a.k, m};
+  }
 };
 }  // namespace detail
 

@@ -10,6 +10,7 @@
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/progress.hpp"
 #include "asterism/comm/shared_array.hpp"
+#include "asterism/device/race_check.hpp"
 
 namespace asterism::solve {
 namespace {
@@ -57,6 +58,8 @@ OptionTable const& method_table() {
       flag_option("sf_debug", false,
                   "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
+      flag_option("forbid_copies", false, "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
+      flag_option("queue_debug", false, "from now on each submission to a queue is checked for conflicts that nothing orders"),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
       flag_option("ksp_converged_reason", false, "print why the solve ended"),
@@ -74,6 +77,8 @@ void apply_process_options(OptionReader& r) {
   if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
+  if (auto const forbid = r.flag("forbid_copies"); r.given("forbid_copies")) device::set_forbid_copies(forbid);
+  if (auto const races = r.flag("queue_debug"); r.given("queue_debug")) device::race_check::enable(races);
   if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);
   if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
 }
@@ -170,6 +175,7 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   bool const asynchronous = r.flag("ksp_asynchronous");
   auto const queue = asynchronous && !r.given("queue") ? "thread" : r.text("queue");
   if (asynchronous) check_every_ = r.integer("ksp_check_every");
+  if (comm.size() > 1 && (queue == "thread" || queue == "strict")) comm::require_thread_multiple("-queue thread or strict on several ranks");
   ctx_ = device::Context::from_name(queue, queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1);
   apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it

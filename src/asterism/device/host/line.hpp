@@ -4,7 +4,6 @@
 #include <exception>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -15,9 +14,9 @@ namespace asterism::device::host {
 
 class Line;
 
-/// A task of a line; nothing: no task.
+/// A task of a line; nothing: no task. Lines are closed, but never freed, because tickets stay in ledgers.
 struct Ticket {
-  std::shared_ptr<Line> line;
+  Line* line = nullptr;
   std::uint64_t number = 0;
 };
 
@@ -28,15 +27,22 @@ struct Task {
   int event = -1;                    ///< the profiling event that its time belongs to
 };
 
-class Line : public std::enable_shared_from_this<Line> {
+class Line {
  public:
   explicit Line(bool in_order);
   virtual ~Line() = default;
+  /// Runs what is left, in the end by the caller's time. A worker thread must not wait for others: it leaves its line to finish alone.
+  virtual void close() = 0;
+  /// Frees what finished tasks held. Done by who submits, not by the worker: neither memory nor counts travel between cores, and
+  /// objects of the caller's world end in the caller's thread.
+  virtual void retire() {}
   Line(Line const&) = delete;
   Line& operator=(Line const&) = delete;
 
   std::uint64_t serial() const { return serial_; }  ///< an address may come back for another line, this does not
   bool in_order() const { return in_order_; }
+  /// Until a task can be added without waiting.
+  virtual void make_room() {}
   /// Its number, from 1 on. One submitter at a time.
   virtual std::uint64_t add(Task task) = 0;
   virtual std::uint64_t last() const = 0;
@@ -61,12 +67,12 @@ class Line : public std::enable_shared_from_this<Line> {
   Waits waits_;
 };
 
-/// A worker thread that runs the tasks in order; it opens the parallel regions of its kernels. Ends when nobody holds it and
-/// its tasks are done.
-std::shared_ptr<Line> thread_line();
+/// A worker thread that runs the tasks in order; it opens the parallel regions of its kernels. A submitter that is some thousand
+/// tasks ahead waits for room.
+Line* thread_line();
 /// Runs tasks when somebody waits, on the waiting thread, in a random order that `after` and `elsewhere` allow, the same for
 /// one seed. For tests.
-std::shared_ptr<Line> shuffle_line(std::uint64_t seed);
+Line* shuffle_line(std::uint64_t seed);
 
 /// Whether this thread is the worker of a thread line.
 bool on_worker();

@@ -1,6 +1,7 @@
+#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -34,34 +35,35 @@ class Patience {
 
 class ThreadLine final : public Line {
  public:
-  ThreadLine() : Line(true), state_(std::make_shared<State>()), worker_([s = state_] { s->run(); }) {}
+  ThreadLine() : Line(true), places_(new std::array<Task, room>), worker_([this] { run(); }) {}
 
-  ~ThreadLine() override {
-    {
-      std::lock_guard const lock(state_->mutex);
-      state_->closed = true;
-    }
-    state_->closed_or_added.notify_one();
+  void close() override {
+    closed_.store(true);
+    wake(asleep_, work_);
     // the last holder may be one of its own tasks
-    if (std::this_thread::get_id() == worker_.get_id()) worker_.detach();
-    else worker_.join();
+    if (std::this_thread::get_id() == worker_.get_id() || is_worker) return worker_.detach();
+    worker_.join();
+    retire();
+    places_.reset();
+  }
+
+  void make_room() override {
+    auto const number = added_.load(std::memory_order_relaxed) + 1;
+    if (number > room) reach(number - room);
   }
 
   std::uint64_t add(Task task) override {
-    auto& s = *state_;
-    bool asleep = false;
-    {
-      std::lock_guard const lock(s.mutex);
-      s.tasks.push_back(std::move(task));
-      asleep = s.asleep;
-    }
-    auto const number = s.added.fetch_add(1) + 1;
-    if (asleep) s.closed_or_added.notify_one();
+    make_room();
+    retire();
+    auto const number = added_.load(std::memory_order_relaxed) + 1;
+    place(number) = std::move(task);
+    added_.store(number);
+    wake(asleep_, work_);
     return number;
   }
 
-  std::uint64_t last() const override { return state_->added.load(); }
-  bool reached(std::uint64_t number) const override { return state_->done.load() >= number; }
+  std::uint64_t last() const override { return added_.load(std::memory_order_relaxed); }
+  bool reached(std::uint64_t number) const override { return done_.load() >= number; }
 
   void reach(std::uint64_t number) override {
     if (reached(number)) return;
@@ -71,81 +73,84 @@ class ThreadLine final : public Line {
     Patience patience;
     while (!reached(number)) {
       if (!patience.over()) continue;
-      auto& s = *state_;
-      std::unique_lock lock(s.mutex);
-      ++s.sleepers;
-      s.progressed.wait(lock, [&] { return reached(number); });
-      --s.sleepers;
+      std::unique_lock lock(mutex_);
+      ++sleepers_;
+      progress_.wait(lock, [&] { return reached(number); });
+      --sleepers_;
     }
+  }
+
+  void retire() override {
+    for (auto const end = done_.load(); retired_ < end;) place(++retired_).work = nullptr;
   }
 
   std::exception_ptr take_error() override {
-    std::lock_guard const lock(state_->mutex);
-    return std::exchange(state_->error, nullptr);
+    if (!failed_.load()) return nullptr;
+    std::lock_guard const lock(mutex_);
+    failed_ = false;
+    return std::exchange(error_, nullptr);
   }
 
  private:
-  struct State {
-    std::mutex mutex;
-    std::condition_variable closed_or_added, progressed;
-    std::deque<Task> tasks;
-    std::exception_ptr error;
-    bool closed = false, asleep = false;
-    // sequentially consistent: who goes to sleep counts itself and looks once more, who finishes a task stores and then looks
-    std::atomic<std::uint64_t> added{0}, done{0};
-    std::atomic<int> sleepers{0};
+  static constexpr std::uint64_t room = 4096;
+  Task& place(std::uint64_t number) { return (*places_)[number % room]; }
 
-    /// Until there is work; false when there will be none.
-    bool fetch(std::deque<Task>& mine, std::uint64_t taken) {
+  // Sequentially consistent: who goes to sleep counts itself and looks once more, who changes something stores and then looks.
+  void wake(std::atomic<int> const& asleep, std::condition_variable& who) {
+    if (asleep.load() == 0) return;
+    std::lock_guard const lock(mutex_);
+    who.notify_all();
+  }
+
+  void run() {
+    is_worker = true;
+    Queue q;
+    for (std::uint64_t next = 1;; ++next) {
       Patience patience;
-      while (added.load() == taken && !patience.over()) {
+      while (added_.load() < next) {
+        if (closed_.load() && added_.load() < next) return;
+        if (!patience.over()) continue;
+        std::unique_lock lock(mutex_);
+        ++asleep_;
+        work_.wait(lock, [&] { return closed_.load() || added_.load() >= next; });
+        --asleep_;
       }
-      std::unique_lock lock(mutex);
-      asleep = true;
-      closed_or_added.wait(lock, [&] { return closed || !tasks.empty(); });
-      asleep = false;
-      mine.swap(tasks);
-      return !mine.empty();
+      run_one(q, place(next));
+      done_.store(next);
+      wake(sleepers_, progress_);
     }
+  }
 
-    void run() {
-      is_worker = true;
-      Queue q;
-      std::deque<Task> mine;
-      for (std::uint64_t next = 0; fetch(mine, next); mine.clear())
-        for (auto& task : mine) {
-          run_one(q, task);
-          task = {};  // what it holds goes before anybody learns that it is done
-          done.store(++next);
-          if (sleepers.load() > 0) {
-            std::lock_guard const lock(mutex);
-            progressed.notify_all();
-          }
-        }
+  void run_one(Queue& q, Task& task) {
+    for (auto const& t : task.elsewhere) t.line->reach(t.number);
+    if (failed_.load()) return;
+    try {
+      profile::QueuedScope const scope(task.event);
+      task.work(q);
+    } catch (...) {
+      std::lock_guard const lock(mutex_);
+      error_ = std::current_exception();
+      failed_ = true;
     }
+  }
 
-    void run_one(Queue& q, Task& task) {
-      for (auto const& t : task.elsewhere) t.line->reach(t.number);
-      {
-        std::lock_guard const lock(mutex);
-        if (error) return;
-      }
-      try {
-        profile::QueuedScope const scope(task.event);
-        task.work(q);
-      } catch (...) {
-        std::lock_guard const lock(mutex);
-        error = std::current_exception();
-      }
-    }
-  };
-  std::shared_ptr<State> state_;
-  std::thread worker_;
+  std::unique_ptr<std::array<Task, room>> places_;
+  std::uint64_t retired_ = 0;  // the submitters'
+  alignas(64) std::atomic<std::uint64_t> added_{0};
+  std::atomic<int> asleep_{0};
+  std::atomic<bool> closed_{false};
+  alignas(64) std::atomic<std::uint64_t> done_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::condition_variable work_, progress_;
+  std::exception_ptr error_;
+  std::thread worker_;  // last: it uses the others
 };
 
 }  // namespace
 
-std::shared_ptr<Line> thread_line() { return std::make_shared<ThreadLine>(); }
+Line* thread_line() { return new ThreadLine; }
 bool on_worker() { return is_worker; }
 std::int64_t blocking_reaches() { return blocked.load(); }
 
