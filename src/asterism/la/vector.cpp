@@ -28,11 +28,13 @@ struct Event {
 /// An event over `passes` reads and writes of the vector.
 struct VectorScope : profile::Scope {
   VectorScope(Event const& e, Vector const& v, double passes, double flops_per_value)
-      : Scope(e.id, passes * double(v.local_size() * v.columns()) * double(size_of(v.dtype())),
-              flops_per_value * double(v.local_size() * v.columns()) * (is_complex(v.dtype()) ? 4 : 1)) {}
+      : VectorScope(e, double(v.local_size() * v.columns()), v.dtype(), passes, flops_per_value) {}
+  VectorScope(Event const& e, double values, Dtype d, double passes, double flops_per_value)
+      : Scope(e.id, passes * values * double(size_of(d)), is_complex(d) ? 4 * flops_per_value * values : flops_per_value * values) {}
 };
 
-void require_same(Vector const& x, Vector const& y, char const* what) {
+inline void require_same(Vector const& x, Vector const& y, char const* what) {
+  if (x.dtype() == y.dtype() && x.local_size() == y.local_size() && x.columns() == y.columns()) [[likely]] return;
   ASTERISM_REQUIRE(x.dtype() == y.dtype(), dtype, "{}: the vectors have dtypes {} and {}. Convert one with astype().", what,
                    name_of(x.dtype()), name_of(y.dtype()));
   ASTERISM_REQUIRE(x.local_size() == y.local_size() && x.columns() == y.columns(), shape,
@@ -45,6 +47,7 @@ void require_same(Vector const& x, Vector const& y, char const* what) {
 Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
     : layout_(std::move(layout)),
       dtype_(dtype),
+      rows_(layout_.local_size()),
       k_(k),
       ctx_(std::move(ctx)),
       data_(comm::vector_array(layout_.comm(), std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"),
@@ -56,6 +59,7 @@ Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Cont
   Vector v;
   v.layout_ = std::move(layout);
   v.dtype_ = dtype;
+  v.rows_ = v.layout_.local_size();
   v.k_ = k;
   v.ctx_ = std::move(ctx);
   v.data_ = std::move(data);

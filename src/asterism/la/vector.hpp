@@ -31,7 +31,7 @@ class Vector {
   Layout const& layout() const { return layout_; }
   comm::Communicator const& comm() const { return layout_.comm(); }
   Dtype dtype() const { return dtype_; }
-  std::int64_t local_size() const { return layout_.local_size(); }
+  std::int64_t local_size() const { return rows_; }
   std::int64_t global_size() const { return layout_.global_size(); }
   std::int64_t columns() const { return k_; }
   Context const& context() const { return ctx_; }
@@ -47,7 +47,7 @@ class Vector {
  private:
   Layout layout_;
   Dtype dtype_ = Dtype::float64;
-  std::int64_t k_ = 1;
+  std::int64_t rows_ = 0, k_ = 1;  // of this rank
   Context ctx_;
   Array data_;
 };

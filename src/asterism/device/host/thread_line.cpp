@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -39,7 +40,7 @@ class ThreadLine final : public Line {
 
   void close() override {
     closed_.store(true);
-    wake(asleep_, work_);
+    wake_worker();
     // the last holder may be one of its own tasks
     if (std::this_thread::get_id() == worker_.get_id() || is_worker) return worker_.detach();
     worker_.join();
@@ -58,7 +59,7 @@ class ThreadLine final : public Line {
     auto const number = added_.load(std::memory_order_relaxed) + 1;
     place(number) = std::move(task);
     added_.store(number);
-    wake(asleep_, work_);
+    wake_worker();
     return number;
   }
 
@@ -74,9 +75,8 @@ class ThreadLine final : public Line {
     while (!reached(number)) {
       if (!patience.over()) continue;
       std::unique_lock lock(mutex_);
-      ++sleepers_;
-      progress_.wait(lock, [&] { return reached(number); });
-      --sleepers_;
+      auto const wake_at = [&] { wanted_.store(std::min(wanted_.load(), number)); };  // all who are woken say so again
+      progress_.wait(lock, [&] { return wake_at(), reached(number); });
     }
   }
 
@@ -92,14 +92,20 @@ class ThreadLine final : public Line {
   }
 
  private:
-  static constexpr std::uint64_t room = 4096;
+  static constexpr std::uint64_t room = 4096, nobody = ~std::uint64_t(0);
   Task& place(std::uint64_t number) { return (*places_)[number % room]; }
 
-  // Sequentially consistent: who goes to sleep counts itself and looks once more, who changes something stores and then looks.
-  void wake(std::atomic<int> const& asleep, std::condition_variable& who) {
-    if (asleep.load() == 0) return;
+  // Sequentially consistent: who goes to sleep says so and looks once more, who changes something stores and then looks.
+  void wake_worker() {
+    if (!asleep_.load()) return;
     std::lock_guard const lock(mutex_);
-    who.notify_all();
+    work_.notify_one();
+  }
+  void wake_waiters(std::uint64_t done) {
+    if (done < wanted_.load()) return;
+    std::lock_guard const lock(mutex_);
+    wanted_.store(nobody);
+    progress_.notify_all();
   }
 
   void run() {
@@ -111,13 +117,13 @@ class ThreadLine final : public Line {
         if (closed_.load() && added_.load() < next) return;
         if (!patience.over()) continue;
         std::unique_lock lock(mutex_);
-        ++asleep_;
+        asleep_.store(true);
         work_.wait(lock, [&] { return closed_.load() || added_.load() >= next; });
-        --asleep_;
+        asleep_.store(false);
       }
       run_one(q, place(next));
       done_.store(next);
-      wake(sleepers_, progress_);
+      wake_waiters(next);
     }
   }
 
@@ -137,10 +143,9 @@ class ThreadLine final : public Line {
   std::unique_ptr<std::array<Task, room>> places_;
   std::uint64_t retired_ = 0;  // the submitters'
   alignas(64) std::atomic<std::uint64_t> added_{0};
-  std::atomic<int> asleep_{0};
-  std::atomic<bool> closed_{false};
+  std::atomic<bool> asleep_{false}, closed_{false};
   alignas(64) std::atomic<std::uint64_t> done_{0};
-  std::atomic<int> sleepers_{0};
+  std::atomic<std::uint64_t> wanted_{nobody};  // the least that a sleeper waits for
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   std::condition_variable work_, progress_;
