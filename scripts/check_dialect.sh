@@ -4,7 +4,7 @@ set -e
 cd "$(dirname "$0")/.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-files="src/asterism/la/vector.kernels.cpp tests/cpp/device/dialect.kernels.cpp"
+files="src/asterism/la/vector.kernels.cpp src/asterism/krylov/verdict.kernels.cpp tests/cpp/device/dialect.kernels.cpp"
 found=0
 if command -v nvcc >/dev/null; then
   found=1

@@ -22,6 +22,7 @@ from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # 
 from .options import use_argv  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
 from .submatrix import Redistribution, Submatrix  # noqa: E402
+from .trace import Trace  # noqa: E402
 
 __version__ = _core.version()
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Solver",
     "StarForest",
     "Submatrix",
+    "Trace",
     "comm_report",
     "gallery",
     "grid",

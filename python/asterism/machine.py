@@ -7,11 +7,11 @@ import os
 import platform
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from . import _core
+from .files import replacing
 
 __all__ = ["describe", "memory_bandwidth"]
 
@@ -54,9 +54,8 @@ def memory_bandwidth(comm: Any = None, *, refresh: bool = False) -> float:
             except (OSError, ValueError):
                 known = {}
             known[key] = value
-            with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as f:
+            with replacing(path) as f:
                 json.dump(known, f, indent=1)
-            os.replace(f.name, path)
         except OSError:
             pass  # a read-only home: measured again next time
     return value

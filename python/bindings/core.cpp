@@ -60,6 +60,8 @@ NB_MODULE(_core, m) {
   m.def("allowed_cores", &device::host::allowed_cores);
 
   m.def("set_reproducible", &set_reproducible);
+  m.def("start_trace", &profile::start_trace);
+  m.def("trace_json", &profile::trace_json);
   m.def("profile_enable", &profile::enable);
   m.def("profile_reset", &profile::reset);
   m.def("profile_snapshot", [] {

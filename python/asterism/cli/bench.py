@@ -36,7 +36,9 @@ _BETWEEN_RANKS = ("pingpong", "unpack", "transports", "sfsetup", "halo")
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    p = sub.add_parser("bench", help="measure on this machine: spmv, amg, launch, async, pingpong, unpack, transports, sfsetup, halo")
+    p = sub.add_parser(
+        "bench", help="measure on this machine: spmv, amg, launch, async, pingpong, unpack, transports, sfsetup, halo"
+    )
     p.add_argument("name", choices=["spmv", "amg", "launch", "async", *_BETWEEN_RANKS])
     p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")

@@ -39,7 +39,9 @@ def print_launch(r: dict[str, Any]) -> None:
     """Print what launch_cases() measured."""
     for queue, t in r["queues"].items():
         submit, streamed, waited = (1e9 * statistics.median(t[k]) for k in ("submit", "streamed", "waited"))
-        print(f"launch {queue:7s} an empty task: {submit:.0f} ns to submit, {streamed:.0f} ns streamed, {waited:.0f} ns waited for")
+        print(
+            f"launch {queue:7s} an empty task: {submit:.0f} ns to submit, {streamed:.0f} ns streamed, {waited:.0f} ns waited for"
+        )
     streamed, interrupted = (1e6 * statistics.median(r["pipeline"][k]) for k in ("streamed", "interrupted"))
     print(
         f"pipeline of 20, 5 and 5 us, each 10 us to launch: {streamed:.1f} us streamed, {interrupted:.1f} us with a wait after the "

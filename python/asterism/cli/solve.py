@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
@@ -18,6 +19,7 @@ from ..errors import ConvergenceError, FileError, InputError, ShapeError
 from ..la import as_values, read_vector, write_vector
 from ..options import use_argv
 from ..solve import Solver
+from ..trace import Trace
 from . import launch, problems
 
 __all__ = ["add_arguments", "run"]
@@ -59,6 +61,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
     p.add_argument("--comm-report", action="store_true", help="say what the ranks sent each other, and how")
+    p.add_argument("--trace", metavar="FILE.json", help="write what each thread did when, for https://ui.perfetto.dev")
     p.add_argument("--save", metavar="FILE.mtx", help="write the solution")
     p.add_argument("--quiet", action="store_true", help="only the exit code, errors and what was asked for by options")
     p.add_argument("--help-options", action="store_true", help="list every solver option and stop")
@@ -102,7 +105,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     rank = 0 if comm is None else comm.Get_rank()
     talk = rank == 0 and not args.quiet
     logging.basicConfig(level=logging.WARNING, format="asterism: %(message)s")
-    for path, what in ((args.report, "--report"), (args.save, "--save")):
+    for path, what in ((args.report, "--report"), (args.save, "--save"), (args.trace, "--trace")):
         if path:
             _check_writable(path, what)
     if args.report:
@@ -145,8 +148,10 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     monitors = solver._options.get("ksp_monitor")
     progress = _Progress() if talk and not monitors else None
     failure: ConvergenceError | None = None
+    trace = Trace(comm) if args.trace else None
     try:
-        x = solver.solve(b, monitor=progress)
+        with trace or contextlib.nullcontext():
+            x = solver.solve(b, monitor=progress)
     except ConvergenceError as error:
         failure, x = error, error.x
     finally:
@@ -174,6 +179,10 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         traffic = comm_report(comm)
         if rank == 0:
             print(f"\n{traffic}", flush=True)
+    if trace:
+        trace.save(args.trace)
+        if talk:
+            print(f"trace: {args.trace}")
     if args.save and talk and failure is None:
         print(f"solution: {args.save}")
     if failure is not None:

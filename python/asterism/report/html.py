@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import io
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import UnsupportedError
+from ..files import replacing
 from .collect import Findings
 from .text import max_of, summary
 
@@ -101,10 +100,5 @@ More than 100 % means data in cache.</p>
 <h2>Summary</h2><pre>{esc(summary(f))}</pre>
 </body></html>
 """
-    target = Path(path)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=target.parent or ".", suffix=".part", delete=False, encoding="utf-8"
-    ) as out:
+    with replacing(path) as out:
         out.write(page)
-    os.chmod(out.name, 0o644)
-    os.replace(out.name, target)

@@ -73,8 +73,7 @@ Overhead time_axpy(std::int64_t n, int repeats) {
   la::Vector x(layout, Dtype::float64), y(layout, Dtype::float64);
   fill(x, 1e-3);
   fill(y, 1.0);
-  return compare(
-      repeats, [&] { axpy(1e-9, x, y); }, [&] { kernel::plain_axpy(n, 1e-9, x.data().as<double>(), y.data().as<double>()); });
+  return compare(repeats, [&] { axpy(1e-9, x, y); }, [&] { kernel::plain_axpy(n, 1e-9, x.data().as<double>(), y.data().as<double>()); });
 }
 
 Overhead time_dot(std::int64_t n, int repeats) {

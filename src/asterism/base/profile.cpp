@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 
+#include "asterism/base/format.hpp"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -22,8 +24,16 @@ struct Slot {
   std::int64_t reductions = 0;
 };
 
+struct Span {
+  int event;         // or -1:
+  char const* name;  // what is noted, a literal
+  std::int64_t start, end;
+};
+
 struct ThreadLog {
   std::vector<Slot> slots;
+  std::string name;
+  std::vector<Span> spans;
   int open = -1;  // innermost open event
   Slot& at(int e) {
     if (std::size_t(e) >= slots.size()) slots.resize(std::size_t(e) + 16);
@@ -44,6 +54,8 @@ Registry& registry() {
 }
 
 bool on = true;
+bool traces = false;
+std::int64_t trace_start = 0;
 
 // One word of the memory that every thread of the process gets anyway: no call to find it.
 thread_local ThreadLog* mine [[gnu::tls_model("initial-exec")]] = nullptr;
@@ -182,6 +194,8 @@ Scope::~Scope() {
   l.at(event_).ticks += t;
   l.open = parent_;
   if (parent_ >= 0) l.at(parent_).children += t;
+  if (traces) [[unlikely]]
+    l.spans.push_back({event_, nullptr, start_, start_ + t});
 }
 
 QueuedScope::QueuedScope(int e) : event_(e), on_(on && e >= 0) {
@@ -196,8 +210,53 @@ QueuedScope::QueuedScope(int e) : event_(e), on_(on && e >= 0) {
 QueuedScope::~QueuedScope() {
   if (!on_) return;
   auto& l = log();
-  l.at(event_).ticks += ticks() - start_;
+  auto const end = ticks();
+  l.at(event_).ticks += end - start_;
   l.open = parent_;
+  if (traces) [[unlikely]]
+    l.spans.push_back({event_, nullptr, start_, end});
+}
+
+void start_trace() {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  for (auto& l : r.logs) l->spans.clear();
+  trace_start = ticks();
+  traces = true;
+}
+
+std::int64_t ticks_now() { return ticks(); }
+
+void note_span(char const* name, std::int64_t start) {
+  if (traces) log().spans.push_back({-1, name, start, ticks()});
+}
+
+void name_thread(std::string name) { log().name = std::move(name); }
+
+std::string trace_json(int process) {
+  auto& r = registry();
+  std::lock_guard lock(r.mutex);
+  traces = false;
+  double const unit = 1e6 * seconds_per_tick();
+  std::string out = "{\"traceEvents\": [";
+  char const* separator = "\n";
+  auto const add = [&](std::string const& entry) {
+    out += separator + entry;
+    separator = ",\n";
+  };
+  for (std::size_t t = 0; t < r.logs.size(); ++t) {
+    auto const& l = *r.logs[t];
+    if (l.spans.empty()) continue;
+    auto const where = format("\"pid\": {}, \"tid\": {}", process, t);
+    add(format("{\"name\": \"thread_name\", \"ph\": \"M\", ") + where +
+        format(", \"args\": {\"name\": \"{}\"}}", l.name.empty() ? "host" : l.name));
+    for (auto const& s : l.spans)
+      add(format("{\"name\": \"{}\", \"ph\": \"X\", \"ts\": {}, \"dur\": {}, ",
+                 s.event >= 0 ? r.names[std::size_t(s.event)] : std::string(s.name), std::to_string(unit * double(s.start - trace_start)),
+                 std::to_string(unit * double(s.end - s.start))) +
+          where + "}");
+  }
+  return out + "\n]}\n";
 }
 
 void Scope::add(double bytes, double flops) {

@@ -114,7 +114,8 @@ void submit(Context const& ctx, Context::Form form, K kernel, A const&... args) 
   (Argument<A>::collect(args, intents), ...);
   auto const memory = form == Context::Form::host ? Memory::host : ctx.memory();
   ctx.enqueue(
-      std::move(intents), [kernel, memory, ... held = Argument<A>::hold(args)](Queue& q) { kernel(q, Argument<A>::resolve(held, memory)...); }, form);
+      std::move(intents),
+      [kernel, memory, ... held = Argument<A>::hold(args)](Queue& q) { kernel(q, Argument<A>::resolve(held, memory)...); }, form);
 }
 }  // namespace detail
 

@@ -45,8 +45,8 @@ struct Context::Impl {
   bool barrier = false;
   std::uint64_t queue = next_queue();
   // with the ledgers' mutex held
-  std::vector<host::Ticket> gates;             // what the next task comes after; of a shuffle queue every later task
-  std::vector<std::uint64_t> pending;          // of a shuffle queue: its tasks since the last drain
+  std::vector<host::Ticket> gates;     // what the next task comes after; of a shuffle queue every later task
+  std::vector<std::uint64_t> pending;  // of a shuffle queue: its tasks since the last drain
   std::vector<Guard> guards;
 };
 

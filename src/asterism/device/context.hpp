@@ -25,9 +25,9 @@ struct WaitCount {
 
 /// How a new thread queue stands to others: PETSc's four kinds of streams.
 enum class StreamKind : std::uint8_t {
-  shared,                ///< the process's one default queue
-  own,                   ///< a queue of its own, ordered with others by intents and events alone
-  shared_with_barrier,   ///< the same, and the host waits after every submission: to find where something goes wrong
+  shared,               ///< the process's one default queue
+  own,                  ///< a queue of its own, ordered with others by intents and events alone
+  shared_with_barrier,  ///< the same, and the host waits after every submission: to find where something goes wrong
   own_with_barrier,
 };
 

@@ -30,9 +30,10 @@ void count_copy(int event, Memory to, std::size_t bytes, bool by_host) {
   auto const name = event >= 0 ? profile::name_of(event) : std::string(by_host ? "host access" : "outside of events");
   auto& c = counts();
   std::lock_guard const lock(c.mutex);
-  ASTERISM_REQUIRE(!c.forbidden || by_host, unsupported,
-                   "{} needs {} bytes copied {} (-forbid_copies). The operation has no form for this memory, or its operands lie in another.",
-                   name, bytes, to == Memory::host ? "to the host" : "to the device");
+  ASTERISM_REQUIRE(
+      !c.forbidden || by_host, unsupported,
+      "{} needs {} bytes copied {} (-forbid_copies). The operation has no form for this memory, or its operands lie in another.", name,
+      bytes, to == Memory::host ? "to the host" : "to the device");
   auto& n = c.by_event[name];
   n.event = name;
   ++(to == Memory::host ? n.to_host : n.to_apart);
@@ -134,7 +135,8 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
     for (auto const& i : intents) {
       if (i.access == Access::read) continue;
       auto const used = [&](auto const& j) { return j.buffer == i.buffer && (j.access != Access::write || !j.whole); };
-      if (memory == Memory::apart && !conditional && std::none_of(intents.begin(), intents.end(), used)) out.spoils.emplace_back(i.buffer, memory);
+      if (memory == Memory::apart && !conditional && std::none_of(intents.begin(), intents.end(), used))
+        out.spoils.emplace_back(i.buffer, memory);
       if (i.buffer->data_[o]) out.spoils.emplace_back(i.buffer, other(memory));  // the old values there
     }
   return out;
@@ -188,8 +190,10 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
 void wait_for(Ticket const& ticket, char const* reason) {
   auto& line = *ticket.line;
   double const start = profile::now();
+  auto const span = profile::ticks_now();
   line.reach(ticket.number);
   line.count_wait(reason, profile::now() - start);
+  profile::note_span("wait", span);
   race_check::host_waited(line.serial(), ticket.number);
   {
     std::lock_guard const lock(Ledger::mutex());

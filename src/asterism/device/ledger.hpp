@@ -35,7 +35,8 @@ class Ledger {
   };
 
   /// With the mutex held. `conditional`: the task may turn out to do nothing.
-  static Preparation prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event, std::vector<host::Ticket>& after);
+  static Preparation prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event,
+                             std::vector<host::Ticket>& after);
   /// With the mutex held, after the task got its ticket.
   static void record(std::vector<Intent> const& intents, Memory memory, Preparation const& prepared, host::Ticket const& ticket);
 

@@ -27,7 +27,7 @@ struct Use {
 
 struct State {
   std::mutex mutex;
-  std::map<std::uint64_t, Clock> queues;                               // where each queue has come to
+  std::map<std::uint64_t, Clock> queues;                             // where each queue has come to
   std::map<std::pair<std::uint64_t, std::uint64_t>, Clock> tickets;  // (line, number)
   Clock host;
   std::vector<Use> uses;
@@ -78,7 +78,8 @@ void submitted(std::uint64_t queue, host::Ticket const& ticket, int event, std::
   for (auto const& i : intents) {
     auto const begin = reinterpret_cast<std::uintptr_t>(i.buffer->data()), end = begin + i.buffer->bytes();
     bool const writes = i.access != Access::read;
-    if (writes) std::erase_if(s.uses, [&](Use const& u) { return u.begin >= begin && u.end <= end; });  // later ones are ordered by this one
+    if (writes)
+      std::erase_if(s.uses, [&](Use const& u) { return u.begin >= begin && u.end <= end; });  // later ones are ordered by this one
     s.uses.push_back({begin, end, queue, at, writes, name});
   }
   s.tickets[{ticket.line->serial(), ticket.number}] = clock;

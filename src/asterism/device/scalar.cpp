@@ -6,7 +6,24 @@
 
 namespace asterism::device {
 namespace {
-enum Op { add, subtract, multiply, divide, negate, square_root, absolute, conjugate, real_only, smaller, larger, is_less, is_less_equal, is_equal, any_column, choose };
+enum Op {
+  add,
+  subtract,
+  multiply,
+  divide,
+  negate,
+  square_root,
+  absolute,
+  conjugate,
+  real_only,
+  smaller,
+  larger,
+  is_less,
+  is_less_equal,
+  is_equal,
+  any_column,
+  choose
+};
 
 using Value = Scalar::Value;
 Value compute(int op, Value a, Value b, Value c) {

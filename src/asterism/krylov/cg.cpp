@@ -49,8 +49,7 @@ MethodEntry cg_entry() {
             if (c.reader(t).flag("ksp_cg_single_reduction")) return single_reduction_cg();
             return std::make_shared<ConjugateGradients>();
           },
-          &t,
-          "conjugate gradients; A and the preconditioner Hermitian positive definite"};
+          &t, "conjugate gradients; A and the preconditioner Hermitian positive definite"};
 }
 
 }  // namespace asterism::krylov

@@ -58,14 +58,15 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   auto const k = columns();
   auto const every = std::max<std::int64_t>(judgement_.check_every, 1);
   auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;  // row 0 only: the first page
-  if (asynchronous() && !unfinished_) unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
+  if (asynchronous() && !unfinished_)
+    unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
   auto& norms = pages_[page];
   if (!norms) norms = device::Array(std::size_t(every * k) * sizeof(double));
   device::Array const mask(std::size_t(k) * sizeof(Number));
   submit(
       judgement_.ctx,
       [k, it, rule = kernel::Rule{rule_.atol, rule_.divtol, rule_.max_it}](device::Queue& q, Number const* v, std::int64_t* integers,
-                                                                          double* numbers, Number* finished, double* history, Number* m) {
+                                                                           double* numbers, Number* finished, double* history, Number* m) {
         kernel::check_norms(q, k, it, rule, v, {integers, numbers, finished}, history, m);
       },
       value<Number>(residual_norm, k), update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_),

@@ -34,7 +34,8 @@ class PipelinedCG final : public Method {
       if (monitor.break_down_if(gamma, Bad::not_positive, Reason::converged_happy_breakdown, lost)) return;
       Scalar const beta = k == 0 ? Scalar(0.0) : select(monitor.active(), gamma / gamma_old, 0.0).stored(ctx);
       Scalar const curvature = k == 0 ? delta : delta - beta * gamma / alpha_old;  // p^H A p
-      if (monitor.break_down_if(select(monitor.active(), curvature, 1.0), Bad::not_positive, Reason::converged_happy_breakdown, lost)) return;
+      if (monitor.break_down_if(select(monitor.active(), curvature, 1.0), Bad::not_positive, Reason::converged_happy_breakdown, lost))
+        return;
       Scalar const alpha = select(monitor.active(), gamma / curvature, 0.0).stored(ctx);
       aypx(beta, n, z);  // z = A q
       aypx(beta, m, q);  // q = M s

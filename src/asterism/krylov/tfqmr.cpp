@@ -59,7 +59,7 @@ class TFQMR final : public Method {
       Scalar const beta = select(monitor.active(), s[1] / rho, 0.0).stored(ctx);
       rho = s[1];
       copy(w, u);
-      axpy(beta, q, u);  // u = w + beta q
+      axpy(beta, q, u);   // u = w + beta q
       axpy(beta, v, Aq);  // v = A M u + beta (A M q + beta v)
       apply(u, Au);
       copy(Au, v);

@@ -36,7 +36,7 @@ using Number = Complex<double>;
 struct Verdict {
   std::int64_t* integers;  ///< at Place, then k reasons
   double* numbers;         ///< at NumberPlace, then k first norms, then k targets
-  Number* finished;         ///< not zero: all columns have ended
+  Number* finished;        ///< not zero: all columns have ended
 };
 /// "Trouble" is what ended a column other than convergence; the first is told.
 enum Place : std::int64_t { iteration = 0, trouble = 1, trouble_iteration = 2, reasons = 3 };

@@ -34,7 +34,8 @@ struct VectorScope : profile::Scope {
 };
 
 inline void require_same(Vector const& x, Vector const& y, char const* what) {
-  if (x.dtype() == y.dtype() && x.local_size() == y.local_size() && x.columns() == y.columns()) [[likely]] return;
+  if (x.dtype() == y.dtype() && x.local_size() == y.local_size() && x.columns() == y.columns()) [[likely]]
+    return;
   ASTERISM_REQUIRE(x.dtype() == y.dtype(), dtype, "{}: the vectors have dtypes {} and {}. Convert one with astype().", what,
                    name_of(x.dtype()), name_of(y.dtype()));
   ASTERISM_REQUIRE(x.local_size() == y.local_size() && x.columns() == y.columns(), shape,

@@ -9,21 +9,19 @@ using device::parallel_sum_blocks;
 using i64 = std::int64_t;
 
 // One loop for k = 1 that vectorises (operands are the same vector or do not overlap: nothing to look at first), one for columns.
-#define ASTERISM_ELEMENTWISE(n, k, ONE, MANY)                       \
-  if (k == 1) {                                                     \
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) { \
-      _Pragma("omp simd") for (i64 i = begin; i < end; ++i) {       \
-        ONE;                                                        \
-      }                                                             \
-    });                                                             \
-  } else {                                                          \
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) { \
-      for (i64 row = begin; row < end; ++row)                       \
-        for (i64 j = 0; j < k; ++j) {                               \
-          i64 const i = row * k + j;                                \
-          MANY;                                                     \
-        }                                                           \
-    });                                                             \
+#define ASTERISM_ELEMENTWISE(n, k, ONE, MANY)                        \
+  if (k == 1) {                                                      \
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {  \
+      _Pragma("omp simd") for (i64 i = begin; i < end; ++i) { ONE; } \
+    });                                                              \
+  } else {                                                           \
+    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {  \
+      for (i64 row = begin; row < end; ++row)                        \
+        for (i64 j = 0; j < k; ++j) {                                \
+          i64 const i = row * k + j;                                 \
+          MANY;                                                      \
+        }                                                            \
+    });                                                              \
   }
 
 template <class T>

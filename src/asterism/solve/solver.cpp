@@ -39,8 +39,9 @@ OptionTable const& method_table() {
       choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
                     "project the constant vector out; auto: if A times it vanishes"),
-      choice_option("queue", "inline", {"inline", "thread", "strict", "shuffle"},
-                    "host queue that runs the work: at once, by a worker thread; strict (data apart, as on a device) and shuffle are for tests"),
+      choice_option(
+          "queue", "inline", {"inline", "thread", "strict", "shuffle"},
+          "host queue that runs the work: at once, by a worker thread; strict (data apart, as on a device) and shuffle are for tests"),
       flag_option("ksp_asynchronous", false,
                   "the host does not wait for each iteration's norm: it looks every ksp_check_every iterations, late; on -queue thread if "
                   "nothing else is said"),
@@ -58,7 +59,8 @@ OptionTable const& method_table() {
       flag_option("sf_debug", false,
                   "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
-      flag_option("forbid_copies", false, "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
+      flag_option("forbid_copies", false,
+                  "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
       flag_option("queue_debug", false, "from now on each submission to a queue is checked for conflicts that nothing orders"),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
@@ -175,7 +177,8 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   bool const asynchronous = r.flag("ksp_asynchronous");
   auto const queue = asynchronous && !r.given("queue") ? "thread" : r.text("queue");
   if (asynchronous) check_every_ = r.integer("ksp_check_every");
-  if (comm.size() > 1 && (queue == "thread" || queue == "strict")) comm::require_thread_multiple("-queue thread or strict on several ranks");
+  if (comm.size() > 1 && (queue == "thread" || queue == "strict"))
+    comm::require_thread_multiple("-queue thread or strict on several ranks");
   ctx_ = device::Context::from_name(queue, queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1);
   apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
@@ -198,7 +201,8 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
     std::string able;
     for (auto const& [name, e] : krylov::methods())
       if (e.make(config)->asynchronous()) able += (able.empty() ? "" : ", ") + name;
-    fail(ErrorKind::option, "{} needs values on the host in each iteration: it is not asynchronous. -ksp_type of those that are: {}.", type, able);
+    fail(ErrorKind::option, "{} needs values on the host in each iteration: it is not asynchronous. -ksp_type of those that are: {}.", type,
+         able);
   }
   if (method_->needs_symmetric_matrix() && look)
     ASTERISM_REQUIRE(inspection_.hermitian, value,

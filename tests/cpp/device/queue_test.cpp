@@ -86,7 +86,13 @@ TEST(Queue, SubmittingDoesNotWait) {
   std::atomic<bool> go{false};
   auto const ctx = Context::thread(), other = Context::thread();
   Array a(8), b(8);
-  submit(ctx, [&go](Queue&, double* x) { while (!go) std::this_thread::yield(); *x = 4; }, write<double>(a));
+  submit(
+      ctx,
+      [&go](Queue&, double* x) {
+        while (!go) std::this_thread::yield();
+        *x = 4;
+      },
+      write<double>(a));
   submit(other, [](Queue&, double const* x, double* y) { *y = *x + 1; }, read<double>(a), write<double>(b));  // after the first
   auto const early = other.record();
   EXPECT_FALSE(early.done());
@@ -106,7 +112,13 @@ TEST(Queue, WaitsAreCountedWhereTheHostWaits) {
   Array a(8);
   auto const before = host::blocking_reaches();
   for (int i = 0; i < 50; ++i) {
-    submit(ctx, [](Queue&, double* x) { std::this_thread::sleep_for(std::chrono::microseconds(200)); *x = 1; }, write<double>(a));
+    submit(
+        ctx,
+        [](Queue&, double* x) {
+          std::this_thread::sleep_for(std::chrono::microseconds(200));
+          *x = 1;
+        },
+        write<double>(a));
     a.settle(Access::read, "result");
   }
   auto const waits = ctx.waits();
@@ -122,7 +134,13 @@ TEST(Queue, KindsOfStreams) {
   std::atomic<bool> go{false};
   auto* const o = order.as<int>();
   // no intents in common: only what shares a queue is ordered
-  submit(one, [&go, o](Queue&, int*) { while (!go) std::this_thread::yield(); o[0] = 1; }, write<int>(a));
+  submit(
+      one,
+      [&go, o](Queue&, int*) {
+        while (!go) std::this_thread::yield();
+        o[0] = 1;
+      },
+      write<int>(a));
   submit(two, [o](Queue&, int*) { o[1] = o[0] + 1; }, write<int>(b));
   submit(own, [o](Queue&, int*) { o[2] = 7; }, write<int>(c));
   own.wait("test");  // does not need the others
@@ -146,11 +164,17 @@ TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
   reset_copy_counts();
   {
     asterism::profile::Scope const scope(asterism::profile::event("StrictTest"));
-    submit(ctx, [&](Queue&, double const* x, double* y) { fresh_is_nan = std::isnan(*y); *y = 2 * *x; }, read<double>(a), write<double>(b));
+    submit(
+        ctx,
+        [&](Queue&, double const* x, double* y) {
+          fresh_is_nan = std::isnan(*y);
+          *y = 2 * *x;
+        },
+        read<double>(a), write<double>(b));
   }
   submit(ctx, [](Queue&, double const* x, double* y) { *y += *x; }, read<double>(a), update<double>(b));  // nothing to copy
   ctx.wait("test");
-  EXPECT_TRUE(fresh_is_nan);               // `write` does not bring the old value
+  EXPECT_TRUE(fresh_is_nan);                 // `write` does not bring the old value
   EXPECT_TRUE(std::isnan(*b.as<double>()));  // the host has not asked for the new one
   b.settle(Access::read, "test");
   EXPECT_EQ(*b.as<double>(), 9);
@@ -205,7 +229,13 @@ TEST(Queue, WorkOutlivesItsHandles) {
     auto const ctx = Context::thread();
     for (int i = 0; i < 100; ++i) {
       Array a(64);
-      submit(ctx, [&ran](Queue&, char* x) { x[63] = 1; ++ran; }, write<char>(a));
+      submit(
+          ctx,
+          [&ran](Queue&, char* x) {
+            x[63] = 1;
+            ++ran;
+          },
+          write<char>(a));
     }
   }  // the last handle waits for the work
   EXPECT_EQ(ran, 100);

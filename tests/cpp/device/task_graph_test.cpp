@@ -75,8 +75,7 @@ bool one_graph(unsigned seed, std::vector<Context> queues, bool delays, bool pla
         break;
       }
       case 8: {  // on the host, whatever the queue is
-        submit_on_host(
-            q, [](Queue&, u64 const* in, u64* out) { out[1] += in[2]; }, read<u64>(a[x]), update<u64>(a[z]));
+        submit_on_host(q, [](Queue&, u64 const* in, u64* out) { out[1] += in[2]; }, read<u64>(a[x]), update<u64>(a[z]));
         expected[z][1] += expected[x][2];
         break;
       }

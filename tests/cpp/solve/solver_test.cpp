@@ -85,14 +85,16 @@ TEST(Solver, AsynchronousIsTheSameBitByBit) {
     auto const A = apps::poisson(world(), {23, 19}, dtype);
     with_dtype(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (std::string const method : {"cg -pc_type jacobi", "cg -pc_type amg -pc_amg_coarse_size 20", "cg -ksp_cg_single_reduction -pc_type jacobi",
-                                       "pipecg -pc_type jacobi", "bicgstab -pc_type jacobi", "bicgstab -pc_type none", "tfqmr -pc_type jacobi"})
+      for (std::string const method :
+           {"cg -pc_type jacobi", "cg -pc_type amg -pc_amg_coarse_size 20", "cg -ksp_cg_single_reduction -pc_type jacobi",
+            "pipecg -pc_type jacobi", "bicgstab -pc_type jacobi", "bicgstab -pc_type none", "tfqmr -pc_type jacobi"})
         for (std::int64_t const k : {1, 3}) {
           auto const options = "-ksp_rtol 1e-4 -ksp_type " + method;
           auto const [want, info] = solved<T>(A, options, k);
           ASSERT_TRUE(info.converged) << options;
-          for (std::string const how : {"-queue thread -ksp_check_every 1", "-ksp_check_every 7", "-ksp_check_every 100", "-queue strict -ksp_check_every 5",
-                                        "-queue shuffle -queue_seed 4 -ksp_check_every 3", "-queue inline"}) {
+          for (std::string const how :
+               {"-queue thread -ksp_check_every 1", "-ksp_check_every 7", "-ksp_check_every 100", "-queue strict -ksp_check_every 5",
+                "-queue shuffle -queue_seed 4 -ksp_check_every 3", "-queue inline"}) {
             auto const [got, late] = solved<T>(A, options + " -ksp_asynchronous " + how, k);
             ASSERT_EQ(late.residual_norms, info.residual_norms) << options << " " << how << " " << name_of(dtype) << " " << k;
             ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(T)), 0) << options << " " << how << " " << name_of(dtype);
@@ -106,9 +108,10 @@ TEST(Solver, AsynchronousIsTheSameBitByBit) {
 
 TEST(Solver, AsynchronousEndsWithTheSameReasons) {
   auto const A = apps::poisson(world(), {23, 19}, Dtype::float64);
-  for (std::string const options : {"-ksp_type cg -pc_type none -ksp_max_it 17 -ksp_rtol 1e-12", "-ksp_type cg -pc_type none -ksp_max_it 0",
-                                    "-ksp_type bicgstab -pc_type none -ksp_max_it 9 -ksp_rtol 1e-12", "-ksp_type cg -pc_type jacobi -ksp_atol 1e-2 -ksp_rtol 0",
-                                    "-ksp_type tfqmr -pc_type none -ksp_divtol 1.0000001 -ksp_max_it 40"}) {
+  for (std::string const options :
+       {"-ksp_type cg -pc_type none -ksp_max_it 17 -ksp_rtol 1e-12", "-ksp_type cg -pc_type none -ksp_max_it 0",
+        "-ksp_type bicgstab -pc_type none -ksp_max_it 9 -ksp_rtol 1e-12", "-ksp_type cg -pc_type jacobi -ksp_atol 1e-2 -ksp_rtol 0",
+        "-ksp_type tfqmr -pc_type none -ksp_divtol 1.0000001 -ksp_max_it 40"}) {
     auto const [want, info] = solved<double>(A, options, 1);
     auto const [got, late] = solved<double>(A, options + " -ksp_asynchronous -ksp_check_every 5", 1);
     EXPECT_EQ(late.reason, info.reason) << options;

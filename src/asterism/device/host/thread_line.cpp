@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -110,6 +111,7 @@ class ThreadLine final : public Line {
 
   void run() {
     is_worker = true;
+    profile::name_thread("queue " + std::to_string(serial()));
     Queue q;
     for (std::uint64_t next = 1;; ++next) {
       Patience patience;
