@@ -30,6 +30,7 @@ import scipy.sparse.linalg as spla  # noqa: E402
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
 from asterism.cli.bench import spmv_case  # noqa: E402
+from asterism.cli.bench_queues import async_cases, launch_cases, print_async, print_launch  # noqa: E402
 from asterism.machine import _cpu_name  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -201,6 +202,33 @@ def spmv(n: int, rounds: int) -> dict:
     return {"bench": "spmv", "cases": out}
 
 
+def queues(rounds: int) -> dict:
+    """Empty tasks, short vector operations, and CG and TFQMR at once, by a worker's queue and asynchronously."""
+    return {
+        "bench": "queues",
+        "launch": launch_cases(max(3, rounds)),
+        "async": async_cases(max(3, rounds), 1e7),
+        "scipy": scipy_cg(rounds),
+    }
+
+
+def scipy_cg(rounds: int) -> list[dict]:
+    """SciPy's cg with a jacobi preconditioner on the smallest and the largest of those grids, for the scale."""
+    from scipy.sparse.linalg import cg
+
+    out = []
+    for n in (45, 447):
+        S = am.gallery.poisson((n, n)).to_scipy()
+        its, b, M = 200, np.ones(n * n), sp.diags_array(1 / S.diagonal())
+        times = []
+        for _ in range(max(3, rounds)):
+            t0 = time.perf_counter()
+            cg(S, b, rtol=1e-300, maxiter=its, M=M)
+            times.append((time.perf_counter() - t0) / its)
+        out.append({"case": "cg, 2-D 5-point", "nonzeros": int(S.nnz), "seconds_per_iteration": times})
+    return out
+
+
 def forest(rounds: int) -> dict:
     """Star forests between two ranks, beside raw MPI (the same run) and PETSc's (its own MPI)."""
     peer = petsc("petsc_sf.c")
@@ -301,7 +329,7 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "forest"])
+    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest"])
     args = p.parse_args()
     _core.set_team_size(1)
     commit = subprocess.run(
@@ -322,6 +350,7 @@ def main() -> int:
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
+        ("queues", lambda: queues(args.rounds)),
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
     ):
@@ -347,6 +376,13 @@ def show(r: dict) -> None:
         print(
             f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
         )
+    elif r["bench"] == "queues":
+        print_launch(r["launch"])
+        print_async(r["async"])
+        for c in r["scipy"]:
+            print(
+                f"{c['case']} {c['nonzeros']} nonzeros, SciPy's cg {1e6 * statistics.median(c['seconds_per_iteration']):.1f} us an iteration"
+            )
     elif r["bench"] == "forest":
         theirs = {p["bytes"]: p for p in r["petsc"]}
         us = {

@@ -192,6 +192,13 @@ void Context::wait(char const* reason) const {
   if (impl_) device::wait_for({impl_->line.get(), impl_->line->last()}, reason);
 }
 
+void Context::finish() const noexcept {
+  try {
+    wait("error under way");
+  } catch (...) {  // the first one counts
+  }
+}
+
 std::vector<WaitCount> Context::waits() const {
   std::vector<WaitCount> out;
   if (impl_)

@@ -72,6 +72,8 @@ class Context {
   void enqueue(std::vector<Intent> intents, std::function<void(Queue&)> work, Form form = Form::any) const;
   /// Until all submitted work is done. Errors of queued work are thrown here, once.
   void wait(char const* reason) const;
+  /// The same while an error is under way: what is still queued may use memory that goes with it. Errors of queued work are dropped.
+  void finish() const noexcept;
   /// Waits of the host so far, by reason.
   std::vector<WaitCount> waits() const;
   double waited_seconds() const;

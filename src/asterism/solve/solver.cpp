@@ -253,9 +253,14 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
   if (!ctx_.runs_inline() && b.context().runs_inline()) {  // the same memory, worked on through the queue
     auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
     auto xq = on_queue(x);
-    auto info = solve(on_queue(b), xq);
-    x.data().settle(device::Access::read, "end of solve");
-    return info;
+    try {
+      auto info = solve(on_queue(b), xq);
+      x.data().settle(device::Access::read, "end of solve");
+      return info;
+    } catch (...) {
+      ctx_.finish();  // x and b are the caller's, and may end with this error
+      throw;
+    }
   }
 
   bool const projects = inspection_.constant_null_space && inspection_.hermitian;
