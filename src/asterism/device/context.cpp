@@ -14,12 +14,6 @@ namespace asterism::device {
 
 namespace {
 
-struct Guard {
-  Array flag;
-  bool wanted;
-  bool passes(Memory m) const { return (*flag.as<Scalar::Value>(m) != Scalar::Value(0)) == wanted; }
-};
-
 /// A shuffle queue's tasks run when somebody waits: here, whoever submits what depends on them.
 void run_lots(std::vector<host::Ticket>& before) {
   for (auto const& t : before)
@@ -47,6 +41,11 @@ struct Context::Impl {
   // with the ledgers' mutex held
   std::vector<host::Ticket> gates;     // what the next task comes after; of a shuffle queue every later task
   std::vector<std::uint64_t> pending;  // of a shuffle queue: its tasks since the last drain
+  struct Guard {
+    Array flag;
+    bool wanted;
+    bool passes(Memory m) const { return (*flag.as<Scalar::Value>(m) != Scalar::Value(0)) == wanted; }
+  };
   std::vector<Guard> guards;
 };
 

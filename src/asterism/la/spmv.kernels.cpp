@@ -182,14 +182,38 @@ inline typename Group<T>::type gather(T const* x, I const* c) {
   return gather_lanes<I>(std::make_index_sequence<std::size_t(group_rows<T>)>(), x, c);
 }
 
-/// The groups of one run; x from the run's base on. L: entries of a row, known to the compiler (the end of a loop over few
+// What becomes of the sums of a group. For y = A x they are written at once. For the other epilogues they are kept, in the first
+// cache, for a few groups (6 % slower), so that the loops over entries, unrolled for each length, are not there six times: a minute of
+// compiling.
+constexpr std::int32_t kept_groups = 32;
+template <class T>
+struct Keep {
+  typename Group<T>::type* sums;
+  void operator()(std::int32_t g, typename Group<T>::type s) const { sums[g] = s; }
+};
+template <class T>
+struct Assign {
+  T* y;
+  std::int32_t const* id;
+  bool consecutive;
+  void operator()(std::int32_t g, typename Group<T>::type s) const {
+    auto const* const rows = id + g * group_rows<T>;
+    if (consecutive) {
+      *reinterpret_cast<typename Group<T>::type*>(y + *rows) = s;
+    } else {
+#pragma GCC unroll 16
+      for (std::int32_t l = 0; l < group_rows<T>; ++l) y[rows[l]] = T(s[l]);
+    }
+  }
+};
+
+/// Sums of some groups' rows; x from the run's base on. L: entries of a row, known to the compiler (the end of a loop over few
 /// entries is mispredicted with each change of length); 0: any.
-template <Epilogue E, int L, bool Scattered, class I, class T>
-inline void sell_groups(SliceRun const& run, std::int32_t const* id, I const* c, T const* v, T const* xb, T const* x, T* y, T const* b,
-                        T const* w) {
+template <int L, bool Scattered, class I, class T, class Out>
+void sell_sums(std::int32_t groups, std::int32_t length, I const* c, T const* v, T const* xb, Out out) {
   using V = typename Group<T>::type;
   constexpr std::int32_t W = group_rows<T>;
-  for (std::int32_t g = 0; g < run.groups; ++g, id += W) {
+  for (std::int32_t g = 0; g < groups; ++g) {
     V s = {};
     if constexpr (L > 0) {
 #pragma GCC unroll 16
@@ -197,25 +221,43 @@ inline void sell_groups(SliceRun const& run, std::int32_t const* id, I const* c,
       c += L * W;
       v += L * W;
     } else {
-      for (std::int32_t p = 0; p < run.length; ++p, c += W, v += W) {
+      for (std::int32_t p = 0; p < length; ++p, c += W, v += W) {
         if constexpr (Scattered)
-          for (std::int32_t l = 0; l < W; ++l) __builtin_prefetch(x + c[ahead - W + l]);
+          for (std::int32_t l = 0; l < W; ++l) __builtin_prefetch(xb + c[ahead - W + l]);
         __builtin_prefetch(v + 32 * W);  // two streams from the third cache: a tenth faster than left to the hardware
         __builtin_prefetch(c + 32 * W);
         s += *reinterpret_cast<V const*>(v) * gather(xb, c);
       }
     }
-    if (run.consecutive) {
-      finish_group<E, T>(s, *id, x, y, b, w);
-    } else {
-#pragma GCC unroll 16
-      for (std::int32_t l = 0; l < W; ++l) finish<E>(T(s[l]), id[l], 1, 0, x, y, b, w);
-    }
+    out(g, s);
   }
 }
 
-template <Epilogue E, bool Scattered, class I, class T>
-inline void sell_run(SliceRun const& run, std::int32_t const* id, I const* c, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <class I, class T, class Out>
+auto sell_sums_of(std::int32_t length, bool scattered) {
+  if constexpr (sizeof(I) == 4)
+    if (scattered) return &sell_sums<0, true, I, T, Out>;
+  switch (length) {
+    case 1: return &sell_sums<1, false, I, T, Out>;
+    case 2: return &sell_sums<2, false, I, T, Out>;
+    case 3: return &sell_sums<3, false, I, T, Out>;
+    case 4: return &sell_sums<4, false, I, T, Out>;
+    default: break;
+  }
+  if constexpr (sizeof(T) == 8)  // 16 lanes of so many entries are long by themselves
+    switch (length) {
+      case 5: return &sell_sums<5, false, I, T, Out>;
+      case 6: return &sell_sums<6, false, I, T, Out>;
+      case 7: return &sell_sums<7, false, I, T, Out>;
+      case 8: return &sell_sums<8, false, I, T, Out>;
+      default: break;
+    }
+  return &sell_sums<0, false, I, T, Out>;
+}
+
+template <Epilogue E, class I, class T>
+void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I const* c, T const* v, i64 k, T const* x, T* y, T const* b,
+              T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   i64 const base = run.base == SliceRun::wide ? 0 : run.base;
   if (k != 1) {
@@ -226,40 +268,40 @@ inline void sell_run(SliceRun const& run, std::int32_t const* id, I const* c, T 
     }
     return;
   }
-  auto const* xb = x + base;
-  auto const groups = [&]<int L>() { sell_groups<E, L, Scattered>(run, id, c, v, xb, x, y, b, w); };
-  if constexpr (Scattered) return groups.template operator()<0>();
-  switch (run.length) {
-    case 1: return groups.template operator()<1>();
-    case 2: return groups.template operator()<2>();
-    case 3: return groups.template operator()<3>();
-    case 4: return groups.template operator()<4>();
-    case 5: return groups.template operator()<5>();
-    case 6: return groups.template operator()<6>();
-    case 7: return groups.template operator()<7>();
-    case 8: return groups.template operator()<8>();
-    default: return groups.template operator()<0>();
+  if constexpr (E == Epilogue::assign) {
+    auto const sum = sell_sums_of<I, T, Assign<T>>(run.length, scattered);
+    return sum(run.groups, run.length, c, v, x + base, {y, id, run.consecutive != 0});
+  }
+  typename Group<T>::type sums[kept_groups];
+  auto const sum = sell_sums_of<I, T, Keep<T>>(run.length, scattered);
+  for (std::int32_t g = 0; g < run.groups; g += kept_groups) {
+    auto const groups = run.groups - g < kept_groups ? run.groups - g : kept_groups;
+    auto const at = i64(g) * W * run.length;
+    sum(groups, run.length, c + at, v + at, x + base, {sums});
+    for (std::int32_t i = 0; i < groups; ++i, id += W) {
+      if (run.consecutive) {
+        finish_group<E, T>(sums[i], *id, x, y, b, w);
+      } else {
+#pragma GCC unroll 16
+        for (std::int32_t l = 0; l < W; ++l) finish<E>(T(sums[i][l]), id[l], 1, 0, x, y, b, w);
+      }
+    }
   }
 }
 
-template <Epilogue E, bool Scattered, class T>
+template <Epilogue E, class T>
 void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* ids, std::byte const* columns, T const* values,
-               i64 k, T const* x, T* y, T const* b, T const* w) {
+               bool scattered, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
       q, run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
           auto const& run = runs[r];
-          auto const of = [&]<class I>(I const* c) {
-            sell_run<E, Scattered>(run, ids + run.first, c, values + run.entry_at, k, x, y, b, w);
-          };
+          auto const* const id = ids + run.first;
           auto const* const c = columns + run.column_at;
-          if constexpr (!Scattered)
-            if (run.base != SliceRun::wide) {
-              of(reinterpret_cast<std::uint16_t const*>(c));
-              continue;
-            }
-          of(reinterpret_cast<std::uint32_t const*>(c));
+          auto const* const v = values + run.entry_at;
+          if (run.base == SliceRun::wide) sell_run<E>(run, scattered, id, reinterpret_cast<std::uint32_t const*>(c), v, k, x, y, b, w);
+          else sell_run<E>(run, false, id, reinterpret_cast<std::uint16_t const*>(c), v, k, x, y, b, w);
         }
       },
       32);
@@ -317,10 +359,7 @@ void csr_product(Queue& q, CsrRows<T> a, Epilogue e, i64 k, T const* x, T* y, T 
 template <class T>
 void sell_product(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::byte const* columns,
                   T const* values, bool scattered, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  auto const with = [&]<Epilogue E>() {
-    if (scattered) sell_with<E, true>(q, runs, run_count, row_ids, columns, values, k, x, y, b, w);
-    else sell_with<E, false>(q, runs, run_count, row_ids, columns, values, k, x, y, b, w);
-  };
+  auto const with = [&]<Epilogue E>() { sell_with<E>(q, runs, run_count, row_ids, columns, values, scattered, k, x, y, b, w); };
   switch (e) {
     case Epilogue::assign: return with.template operator()<Epilogue::assign>();
     case Epilogue::residual: return with.template operator()<Epilogue::residual>();
