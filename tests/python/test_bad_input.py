@@ -178,3 +178,17 @@ def test_empty_and_one_by_one():
     for pc in ("jacobi", "amg", "ilu", "lu"):
         x, info = am.solve(np.array([[4.0]]), np.array([2.0]), pc=pc)
         assert x[0] == pytest.approx(0.5)
+
+
+def test_memory_has_a_cap(on_ranks):
+    out = on_ranks(
+        1,
+        """
+A = am.gallery.poisson((100, 100))
+print(message(lambda: am.Solver(A, "-pc_type amg -memory_cap 1200000")))
+am.solve(A, np.ones(10000), options="-memory_cap 0")
+print("GOES ON")
+""",
+    )
+    assert "above the cap of 1200000 (-memory_cap)" in out
+    assert "GOES ON" in out

@@ -57,7 +57,7 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   it += offset_;
   auto const k = columns();
   auto const every = std::max<std::int64_t>(judgement_.check_every, 1);
-  auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;  // row 0 only: the first page
+  auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;  // page 0 has iteration 0 alone
   if (asynchronous() && !unfinished_)
     unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
   auto& norms = pages_[page];
@@ -70,8 +70,7 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
         kernel::check_norms(q, k, it, rule, v, {integers, numbers, finished}, history, m);
       },
       value<Number>(residual_norm, k), update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_),
-      write<double>(norms.view(std::size_t(std::max<std::int64_t>(row, 0) * k) * sizeof(double), std::size_t(k) * sizeof(double))),
-      write<Number>(mask));
+      write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(mask));
   mask_ = Scalar::pending(judgement_.ctx, mask, 0, k);
   if (!asynchronous()) {
     look(integers_, numbers_);
@@ -139,7 +138,7 @@ void Monitor::take_rows(std::int64_t last) {
   auto const every = std::max<std::int64_t>(judgement_.check_every, 1);
   auto const k = columns();
   for (auto it = rows_taken_; it <= last; ++it) {
-    auto const page = (it + every - 1) / every, row = std::max<std::int64_t>(it - (page - 1) * every - 1, 0);
+    auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;
     auto const& norms = pages_.at(page);
     norms.settle(device::Access::read, "check of convergence");
     auto const* const from = norms.as<double>() + row * k;

@@ -59,6 +59,8 @@ OptionTable const& method_table() {
       flag_option("sf_debug", false,
                   "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
+      integer_option("memory_cap", 0,
+                     "from now on arrays of this process take at most so many bytes together, or it is an error; 0: no cap", 0),
       flag_option("forbid_copies", false,
                   "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
       flag_option("queue_debug", false, "from now on each submission to a queue is checked for conflicts that nothing orders"),
@@ -79,6 +81,7 @@ void apply_process_options(OptionReader& r) {
   if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
+  if (auto const most = r.integer("memory_cap"); r.given("memory_cap")) device::host::set_memory_cap(std::size_t(most));
   if (auto const forbid = r.flag("forbid_copies"); r.given("forbid_copies")) device::set_forbid_copies(forbid);
   if (auto const races = r.flag("queue_debug"); r.given("queue_debug")) device::race_check::enable(races);
   if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);

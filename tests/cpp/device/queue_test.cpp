@@ -330,3 +330,48 @@ TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
   Array const small(100);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small.raw()) % 64, 0u);
 }
+
+TEST(Memory, UseIsCountedAndCapped) {
+  auto const before = host::memory_use();
+  {
+    Array const a(1000), b(std::size_t(20) << 20);
+    auto const now = host::memory_use();
+    EXPECT_GE(now.now, before.now + 1000 + (std::size_t(20) << 20));
+    EXPECT_GE(now.most, now.now);
+    host::set_memory_cap(now.now + 100'000);
+    Array const c(50'000);
+    try {
+      Array const d(60'000);
+      FAIL() << "above the cap";
+    } catch (asterism::Error const& e) {
+      EXPECT_EQ(e.kind(), asterism::ErrorKind::memory);
+      EXPECT_NE(std::string(e.what()).find("-memory_cap"), std::string::npos);
+    }
+    host::set_memory_cap(0);
+  }
+  EXPECT_EQ(host::memory_use().now, before.now);
+}
+
+TEST(Memory, ComesFromTheUsersAllocator) {
+  std::map<void*, std::size_t> given;
+  host::set_allocator({[&](std::size_t n, std::size_t alignment) {
+                         if (n > 1'000'000) return static_cast<void*>(nullptr);
+                         auto* const p = std::aligned_alloc(alignment, n);
+                         given[p] = n;
+                         return p;
+                       },
+                       [&](void* p, std::size_t) {
+                         given.erase(p);
+                         std::free(p);
+                       }});
+  {
+    Array const a(100), b(5000);
+    EXPECT_EQ(given.size(), 2u);
+    EXPECT_TRUE(given.contains(b.raw()));
+    EXPECT_THROW(Array(2'000'000), asterism::Error);
+    host::set_allocator({});
+    Array const c(100);  // the system's again; a and b go back to whom they came from
+    EXPECT_EQ(given.size(), 2u);
+  }
+  EXPECT_TRUE(given.empty());
+}

@@ -15,6 +15,24 @@ void Line::count_wait(char const* reason, double seconds) {
   waits_.seconds += seconds;
 }
 
+void Line::forget_waits() {
+  std::lock_guard const lock(waits_mutex_);
+  waits_ = {};
+}
+
+void ClosedLines::put(Line* line) {
+  std::lock_guard const lock(mutex_);
+  lines_.push_back(line);
+}
+
+Line* ClosedLines::take() {
+  std::lock_guard const lock(mutex_);
+  if (lines_.empty()) return nullptr;
+  auto* const line = lines_.back();
+  lines_.pop_back();
+  return line;
+}
+
 Line::Waits Line::waits() const {
   std::lock_guard const lock(waits_mutex_);
   return waits_;

@@ -14,7 +14,8 @@ namespace asterism::device::host {
 
 class Line;
 
-/// A task of a line; nothing: no task. Lines are closed, but never freed, because tickets stay in ledgers.
+/// A task of a line; nothing: no task. Closed lines are not freed, because tickets stay in ledgers, but opened again for the next
+/// queue, where numbers go on.
 struct Ticket {
   Line* line = nullptr;
   std::uint64_t number = 0;
@@ -60,11 +61,25 @@ class Line {
   };
   Waits waits() const;
 
+ protected:
+  void forget_waits();
+
  private:
   std::uint64_t serial_;
   bool in_order_;
   mutable std::mutex waits_mutex_;
   Waits waits_;
+};
+
+/// Lines that are closed, to be opened again; one list for each kind.
+class ClosedLines {
+ public:
+  void put(Line* line);
+  Line* take();  ///< nullptr: none
+
+ private:
+  std::mutex mutex_;
+  std::vector<Line*> lines_;
 };
 
 /// A worker thread that runs the tasks in order; it opens the parallel regions of its kernels. A submitter that is some thousand

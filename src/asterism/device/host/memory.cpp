@@ -2,9 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "asterism/base/error.hpp"
 
@@ -30,7 +34,39 @@ void give_back(Kept& k) {
   k.blocks.clear();
 }
 
+std::atomic<Allocator const*> allocator{nullptr};
+std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
+
+/// Counts a block before it is there, and no longer where it is not got.
+struct Counted {
+  explicit Counted(std::size_t n) : bytes(n) {
+    auto const now = in_use.fetch_add(n) + n;
+    if (auto const limit = cap.load(); limit && now > limit) {
+      in_use -= n;
+      fail(ErrorKind::memory, "an array of {} bytes would bring the arrays of this process to {} bytes, above the cap of {} (-memory_cap).",
+           n, now, limit);
+    }
+    for (auto before = most_in_use.load(); before < now && !most_in_use.compare_exchange_weak(before, now);) {
+    }
+  }
+  ~Counted() {
+    if (!kept) in_use -= bytes;
+  }
+  std::size_t bytes;
+  bool kept = false;
+};
+
 }  // namespace
+
+void set_allocator(Allocator users) {
+  static auto* const all = new std::vector<std::unique_ptr<Allocator const>>;  // not freed: blocks remember theirs
+  std::lock_guard const lock(kept().mutex);
+  if (users.allocate) all->push_back(std::make_unique<Allocator const>(std::move(users)));
+  allocator = users.allocate ? all->back().get() : nullptr;
+}
+
+MemoryUse memory_use() { return {in_use, most_in_use, cap}; }
+void set_memory_cap(std::size_t bytes) { cap = bytes; }
 
 Block allocate(std::size_t bytes) {
   if (bytes == 0) return {};
@@ -38,6 +74,13 @@ Block allocate(std::size_t bytes) {
   std::size_t const align = is_large ? huge : 64;
   std::size_t const capacity = (bytes + align - 1) / align * align;
   ASTERISM_REQUIRE(capacity >= bytes, memory, "an array of {} bytes overflows the address space.", bytes);
+  Counted counted(capacity);
+  if (auto const* const users = allocator.load()) {
+    void* const data = users->allocate(capacity, align);
+    ASTERISM_REQUIRE(data, memory, "the allocator that was set has no {} bytes.", capacity);
+    counted.kept = true;
+    return {data, capacity, users};
+  }
   if (is_large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
@@ -47,6 +90,8 @@ Block allocate(std::size_t bytes) {
       k.blocks.erase(fit);
       // the rest of a longer block holds no memory
       if (b.capacity > capacity) madvise(static_cast<char*>(b.data) + capacity, b.capacity - capacity, MADV_DONTNEED);
+      in_use += b.capacity - capacity;
+      counted.kept = true;
       return b;
     }
     give_back(k);
@@ -54,10 +99,13 @@ Block allocate(std::size_t bytes) {
   void* const data = std::aligned_alloc(align, capacity);
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
   if (is_large) madvise(data, capacity, MADV_HUGEPAGE);
+  counted.kept = true;
   return {data, capacity};
 }
 
 void release(Block block) noexcept {
+  in_use -= block.capacity;
+  if (block.from) return block.from->release(block.data, block.capacity);
   if (block.capacity >= large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);

@@ -1,12 +1,30 @@
 // Host memory of arrays.
 #pragma once
 #include <cstddef>
+#include <functional>
 
 namespace asterism::device::host {
+
+/// Who gives memory for arrays, instead of the system. Called from any thread; `allocate` returns nullptr where it has none.
+struct Allocator {
+  std::function<void*(std::size_t bytes, std::size_t alignment)> allocate;
+  std::function<void(void* data, std::size_t bytes)> release;
+};
+/// For arrays made from now on; each block goes back to whom it came from. Without functions: the system again.
+void set_allocator(Allocator allocator);
+
+/// Bytes of all arrays now and at most so far (not those in memory shared between processes), and the cap.
+struct MemoryUse {
+  std::size_t now = 0, most = 0, cap = 0;
+};
+MemoryUse memory_use();
+/// From now on an array that would bring the sum beyond it is a memory error with the figures; 0: no cap.
+void set_memory_cap(std::size_t bytes);
 
 struct Block {
   void* data = nullptr;
   std::size_t capacity = 0;
+  Allocator const* from = nullptr;  ///< nothing: the system
 };
 
 /// At least `bytes` bytes, aligned to 64, on 2 MiB pages from 8 MiB on. Throws a memory error.

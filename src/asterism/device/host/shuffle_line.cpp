@@ -10,10 +10,24 @@ namespace asterism::device::host {
 
 namespace {
 
+ClosedLines& closed_lots() {
+  static auto* const lines = new ClosedLines;  // queues may end after static destruction began
+  return *lines;
+}
+
 class ShuffleLine final : public Line {
  public:
-  explicit ShuffleLine(std::uint64_t seed) : Line(false), random_(seed) {}
-  void close() override { drain(); }
+  ShuffleLine() : Line(false) {}
+
+  void open(std::uint64_t seed) {
+    random_.seed(seed);
+    error_ = nullptr;
+    forget_waits();
+  }
+  void close() override {
+    drain();
+    closed_lots().put(this);
+  }
 
   std::uint64_t add(Task task) override {
     pending_.push_back(std::move(task));
@@ -80,6 +94,11 @@ class ShuffleLine final : public Line {
 
 }  // namespace
 
-Line* shuffle_line(std::uint64_t seed) { return new ShuffleLine(seed); }
+Line* shuffle_line(std::uint64_t seed) {
+  auto* line = static_cast<ShuffleLine*>(closed_lots().take());
+  if (!line) line = new ShuffleLine;
+  line->open(seed);
+  return line;
+}
 
 }  // namespace asterism::device::host

@@ -35,18 +35,37 @@ class Patience {
   int looks_ = 0, most_ = allowed_cores() >= 2 * ranks_on_node() ? 4000 : 0;
 };
 
+ClosedLines& closed_lines() {
+  static auto* const lines = new ClosedLines;  // queues may end after static destruction began
+  return *lines;
+}
+
 class ThreadLine final : public Line {
  public:
-  ThreadLine() : Line(true), places_(new std::array<Task, room>), worker_([this] { run(); }) {}
+  ThreadLine() : Line(true) {}
+
+  void open() {
+    places_ = std::make_unique<std::array<Task, room>>();
+    closed_.store(false);
+    error_ = nullptr;
+    failed_ = false;
+    forget_waits();
+    worker_ = std::thread([this, first = added_.load() + 1] { run(first); });
+  }
 
   void close() override {
     closed_.store(true);
     wake_worker();
-    // the last holder may be one of its own tasks
-    if (std::this_thread::get_id() == worker_.get_id() || is_worker) return worker_.detach();
+    // the last holder may be a task, which cannot wait; that line is not opened again
+    if (is_worker) {
+      static auto* const left = new ClosedLines;
+      left->put(this);
+      return worker_.detach();
+    }
     worker_.join();
     retire();
     places_.reset();
+    closed_lines().put(this);
   }
 
   void make_room() override {
@@ -109,11 +128,11 @@ class ThreadLine final : public Line {
     progress_.notify_all();
   }
 
-  void run() {
+  void run(std::uint64_t first) {
     is_worker = true;
     profile::name_thread("queue " + std::to_string(serial()));
     Queue q;
-    for (std::uint64_t next = 1;; ++next) {
+    for (std::uint64_t next = first;; ++next) {
       Patience patience;
       while (added_.load() < next) {
         if (closed_.load() && added_.load() < next) return;
@@ -152,12 +171,18 @@ class ThreadLine final : public Line {
   std::mutex mutex_;
   std::condition_variable work_, progress_;
   std::exception_ptr error_;
-  std::thread worker_;  // last: it uses the others
+  std::thread worker_;
 };
 
 }  // namespace
 
-Line* thread_line() { return new ThreadLine; }
+Line* thread_line() {
+  auto* line = static_cast<ThreadLine*>(closed_lines().take());
+  if (!line) line = new ThreadLine;
+  line->open();
+  return line;
+}
+
 bool on_worker() { return is_worker; }
 std::int64_t blocking_reaches() { return blocked.load(); }
 
