@@ -61,8 +61,12 @@ struct Counted {
 void set_allocator(Allocator users) {
   static auto* const all = new std::vector<std::unique_ptr<Allocator const>>;  // not freed: blocks remember theirs
   std::lock_guard const lock(kept().mutex);
-  if (users.allocate) all->push_back(std::make_unique<Allocator const>(std::move(users)));
-  allocator = users.allocate ? all->back().get() : nullptr;
+  if (!users.allocate) {
+    allocator = nullptr;
+    return;
+  }
+  all->push_back(std::make_unique<Allocator const>(std::move(users)));
+  allocator = all->back().get();
 }
 
 MemoryUse memory_use() { return {in_use, most_in_use, cap}; }
