@@ -35,7 +35,10 @@ def process_options() -> _core.Options:
 
 
 def apply_to_process() -> None:
-    """Let the options of the whole process, ``-reproducible``, ``-shared_vectors`` and ``-sf_*``, rule from now on."""
+    """Let the options of the whole process rule from now on.
+
+    Those are ``-reproducible``, ``-shared_vectors``, ``-memory_cap``, ``-forbid_copies``, ``-queue_debug`` and ``-sf_*``.
+    """
     _core.apply_process_options(process_options())
 
 

@@ -37,6 +37,8 @@ class SolveInfo:
     true_residual : float or array of k
         Computed from the answer at the end.
     rhs_norm : float or array of k
+    host_waits : int
+        Times that the host waited for the queue; 0 on the inline queue.
     """
 
     converged: bool

@@ -1,5 +1,4 @@
 #include "asterism/apps/queue_timing.hpp"
-#include "asterism/device/ledger.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -25,13 +24,6 @@ void bind_queues(nb::module_& m) {
         return std::tuple(std::pair(a.operation, a.loop), std::pair(d.operation, d.loop));
       },
       nb::call_guard<nb::gil_scoped_release>());
-  m.def("copy_counts", [] {
-    nb::list out;
-    for (auto const& c : device::copy_counts())
-      out.append(nb::make_tuple(c.event, c.to_apart, c.to_apart_bytes, c.to_host, c.to_host_bytes));
-    return out;
-  });
-  m.def("reset_copy_counts", &device::reset_copy_counts);
 }
 
 }  // namespace asterism::python

@@ -46,11 +46,27 @@ struct Registry {
   std::vector<std::string> names;
   std::map<std::string, int, std::less<>> index;
   std::vector<std::shared_ptr<ThreadLog>> logs;
+  ThreadLog ended;  // the sums of threads that are no more
 };
 
 Registry& registry() {
-  static Registry r;
-  return r;
+  static auto* const r = new Registry;  // threads may end after static destruction began
+  return *r;
+}
+
+void add_to(ThreadLog& sum, ThreadLog const& log) {
+  for (std::size_t e = 0; e < log.slots.size(); ++e) {
+    auto& a = sum.at(int(e));
+    auto const& s = log.slots[e];
+    a.calls += s.calls;
+    a.ticks += s.ticks;
+    a.children += s.children;
+    a.flops += s.flops;
+    a.bytes += s.bytes;
+    a.messages += s.messages;
+    a.message_bytes += s.message_bytes;
+    a.reductions += s.reductions;
+  }
 }
 
 bool on = true;
@@ -61,13 +77,23 @@ std::int64_t trace_start = 0;
 thread_local ThreadLog* mine [[gnu::tls_model("initial-exec")]] = nullptr;
 
 [[gnu::noinline]] ThreadLog& new_log() {
-  thread_local std::shared_ptr<ThreadLog> const owner = [] {
-    auto l = std::make_shared<ThreadLog>();
-    std::lock_guard lock(registry().mutex);
-    registry().logs.push_back(l);
-    return l;
-  }();
-  mine = owner.get();
+  struct Owner {
+    std::shared_ptr<ThreadLog> log = std::make_shared<ThreadLog>();
+    Owner() {
+      std::lock_guard lock(registry().mutex);
+      registry().logs.push_back(log);
+    }
+    ~Owner() {  // each queue has a thread: what they leave is one sum, but for the spans of a trace
+      mine = nullptr;
+      auto& r = registry();
+      std::lock_guard lock(r.mutex);
+      add_to(r.ended, *log);
+      log->slots.clear();
+      if (log->spans.empty()) std::erase(r.logs, log);
+    }
+  };
+  thread_local Owner const owner;
+  mine = owner.log.get();
   return *mine;
 }
 
@@ -138,19 +164,14 @@ std::vector<Stats> snapshot() {
   double const unit = seconds_per_tick();
   std::vector<Stats> all(r.names.size());
   for (std::size_t e = 0; e < all.size(); ++e) all[e].name = r.names[e];
-  for (auto const& l : r.logs)
-    for (std::size_t e = 0; e < l->slots.size() && e < all.size(); ++e) {
-      auto const& s = l->slots[e];
-      auto& a = all[e];
-      a.calls += s.calls;
-      a.seconds += unit * double(s.ticks);
-      a.self_seconds += unit * double(s.ticks - s.children);
-      a.flops += s.flops;
-      a.bytes += s.bytes;
-      a.messages += s.messages;
-      a.message_bytes += s.message_bytes;
-      a.reductions += s.reductions;
-    }
+  ThreadLog sum;
+  add_to(sum, r.ended);
+  for (auto const& l : r.logs) add_to(sum, *l);
+  for (std::size_t e = 0; e < sum.slots.size() && e < all.size(); ++e) {
+    auto const& s = sum.slots[e];
+    all[e] = {all[e].name,     s.calls,     unit * double(s.ticks), unit * double(s.ticks - s.children), s.flops, s.bytes, s.messages,
+              s.message_bytes, s.reductions};
+  }
   std::erase_if(all, [](Stats const& s) { return s.calls == 0; });
   return all;
 }
@@ -160,6 +181,7 @@ void reset() {
   std::lock_guard lock(r.mutex);
   for (auto& l : r.logs)
     for (auto& s : l->slots) s = Slot{};
+  r.ended.slots.clear();
 }
 
 void count_message(std::int64_t messages, double bytes) {
@@ -220,7 +242,10 @@ QueuedScope::~QueuedScope() {
 void start_trace() {
   auto& r = registry();
   std::lock_guard lock(r.mutex);
-  for (auto& l : r.logs) l->spans.clear();
+  std::erase_if(r.logs, [](auto& l) {  // nobody else holds the log of a thread that has ended
+    l->spans.clear();
+    return l.use_count() == 1;
+  });
   trace_start = ticks();
   traces = true;
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "asterism/device/host/line.hpp"
@@ -27,9 +26,8 @@ class Buffer {
   ~Buffer();
   Buffer(Buffer const&) = delete;
   Buffer& operator=(Buffer const&) = delete;
-  void* data() const { return data_[0]; }
   /// nullptr where no queue has asked for that copy yet.
-  void* data(Memory m) const { return data_[std::size_t(m)]; }
+  void* data(Memory m = Memory::host) const { return data_[std::size_t(m)]; }
   std::size_t bytes() const { return bytes_; }
 
   /// Whether the ledger must be asked: tasks use it, or it has a copy apart.

@@ -42,6 +42,7 @@ struct Context::Impl {
   std::vector<host::Ticket> gates;     // what the next task comes after; of a shuffle queue every later task
   std::vector<std::uint64_t> pending;  // of a shuffle queue: its tasks since the last drain
   struct Guard {
+    Condition const* owner;
     Array flag;
     bool wanted;
     bool passes(Memory m) const { return (*flag.as<Scalar::Value>(m) != Scalar::Value(0)) == wanted; }
@@ -208,26 +209,28 @@ std::vector<WaitCount> Context::waits() const {
 double Context::waited_seconds() const { return impl_ ? impl_->line->waits().seconds : 0; }
 
 Condition::Condition(Context const& ctx, Scalar const& value, bool wanted) : ctx_(ctx) {
+  ASTERISM_REQUIRE(value.width() == 1, shape, "a condition of {} columns: work is done or skipped as a whole. Use any() of them.",
+                   value.width());
   if (value.known()) {
     submits_ = (value.value() != Scalar::Value(0)) == wanted;
     return;
   }
   auto const stored = value.stored(ctx);
   std::lock_guard const lock(Ledger::mutex());
-  ctx_.impl_->guards.push_back({stored.results(), wanted});
+  ctx_.impl_->guards.push_back({this, stored.results(), wanted});
   installed_ = true;
 }
 
 Condition::Condition(Context const& ctx, Until const& until) : ctx_(ctx), installed_(true) {
   ASTERISM_ASSERT(!ctx.runs_inline());
   std::lock_guard const lock(Ledger::mutex());
-  ctx_.impl_->guards.push_back({until.flag, false});
+  ctx_.impl_->guards.push_back({this, until.flag, false});
 }
 
 Condition::~Condition() {
   if (!installed_) return;
   std::lock_guard const lock(Ledger::mutex());
-  ctx_.impl_->guards.pop_back();
+  std::erase_if(ctx_.impl_->guards, [this](auto const& g) { return g.owner == this; });
 }
 
 }  // namespace asterism::device

@@ -10,7 +10,7 @@
 namespace asterism::device::race_check {
 
 /// From now on each submission is checked: a conflict with a task that nothing orders it after is an error that names both.
-/// Costs a pass over the live accesses for each submission.
+/// Costs a pass over the live accesses for each submission, and memory for each task until it is switched again.
 void enable(bool on);
 bool enabled();
 

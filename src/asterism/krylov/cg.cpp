@@ -43,7 +43,8 @@ class ConjugateGradients final : public Method {
 
 MethodEntry cg_entry() {
   static OptionTable const t = {
-      flag_option("ksp_cg_single_reduction", false, "one message per iteration (Chronopoulos and Gear), for a quarter more memory traffic"),
+      flag_option("ksp_cg_single_reduction", false,
+                  "one message per iteration (Chronopoulos and Gear); 17 n instead of 11 n values moved besides A and M"),
   };
   return {[](Configuration const& c) -> std::shared_ptr<Method> {
             if (c.reader(t).flag("ksp_cg_single_reduction")) return single_reduction_cg();

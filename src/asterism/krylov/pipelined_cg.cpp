@@ -11,7 +11,7 @@ class PipelinedCG final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: 1 A, 1 M, 1 message overlapped with both, and 30 n values moved besides A and M. The recurrences for A M r lose
+  // Per iteration: 1 A, 1 M, 1 message overlapped with both, and 29 n values moved besides A and M. The recurrences for A M r lose
   // accuracy: where that ends the method, or the true residual misses the target, the caller goes on from x.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();

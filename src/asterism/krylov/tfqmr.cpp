@@ -12,7 +12,7 @@ class TFQMR final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: 2 A, 2 M, 3 messages, and about 35 n values moved besides A and M. The monitor is given the bound
+  // Per iteration: 2 A, 2 M, 3 messages, and about 42 n values moved besides A and M. The monitor is given the bound
   // ||r|| <= tau sqrt(2 k + 1); the caller verifies.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
@@ -35,10 +35,10 @@ class TFQMR final : public Method {
       if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::diverged_breakdown, "(r0, A M u) is zero; try gmres")) break;
       Scalar const active = monitor.active();
       Scalar const alpha = select(active, rho / sigma, 0.0).stored(ctx);
-      // one half step on y = u or q, whose product is Ay; norm2 is that of the new w
+      // one half step along u or q; norm2 is ||w||^2 of the new w
       auto const half = [&](Vector const& from, auto const& norm2) {
         Scalar const old = select(active, theta * theta * eta / alpha, 0.0);
-        aypx(old, from, d);  // d = y + (theta^2 eta / alpha) d
+        aypx(old, from, d);  // d = u or q + (theta^2 eta / alpha) d
         theta = select(tau, sqrt(real_part(norm2)) / tau, 0.0).stored(ctx);
         Scalar const c2 = 1.0 / (1.0 + theta * theta);
         tau = (tau * theta * sqrt(c2)).stored(ctx);

@@ -108,7 +108,7 @@ struct ProductBuilder {
       if (groups == 0) return std::int64_t(0);
       if (!runs.empty() && runs.back().length == l && runs.back().consecutive == consecutive && runs.back().groups < window)
         runs.back().groups += groups;
-      else runs.push_back({std::int32_t(grouped.size()), groups, std::int32_t(l), consecutive, SliceRun::wide, 0, entries, 0});
+      else runs.push_back({std::int32_t(grouped.size()), groups, std::int32_t(l), consecutive, SliceRun::wide, entries, 0});
       auto const used = std::int64_t(groups) * W;
       entries += used * l;
       grouped.insert(grouped.end(), rows.begin(), rows.begin() + used);

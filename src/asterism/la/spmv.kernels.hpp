@@ -40,7 +40,6 @@ struct SliceRun {
   std::int32_t groups, length;
   std::int32_t consecutive;  ///< whether the rows of each group follow each other
   std::int32_t base;         ///< columns are stored in 16 bits from here on; wide: in 32 bits from 0 on
-  std::int32_t unused;
   std::int64_t entry_at;
   std::int64_t column_at;  ///< byte of its first column
 

@@ -75,7 +75,8 @@ class Solver {
   double setup_seconds_ = 0;
 };
 
-/// Lets those options that hold for the whole process (reproducible, shared_vectors, sf_*) rule from now on; a Solver does so too.
+/// Lets those options that hold for the whole process (reproducible, shared_vectors, memory_cap, forbid_copies,
+/// queue_debug, sf_*) rule from now on; a Solver does so too.
 void apply_process_options(Options const& options);
 
 /// All options of the library: name, default, meaning; for --help-options.

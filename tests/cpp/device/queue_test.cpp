@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 
@@ -329,6 +330,42 @@ TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
   }
   Array const small(100);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small.raw()) % 64, 0u);
+}
+
+TEST(Scalar, ConditionsEndInAnyOrderAndAreOfOneColumn) {
+  for (auto const& ctx : {Context::thread(), Context::strict(), Context::shuffle(7)}) {
+    Array a(8), flags(2 * sizeof(Scalar::Value));
+    auto const set = [&](Array const& to, double v) { submit(ctx, [v](Queue&, Scalar::Value* f) { *f = v; }, write<Scalar::Value>(to)); };
+    auto const add = [&](double v) { submit(ctx, [v](Queue&, double* x) { *x += v; }, update<double>(a)); };
+    submit(ctx, [](Queue&, double* x) { *x = 0; }, write<double>(a));
+    auto const no = flags.view(0, sizeof(Scalar::Value)), yes = flags.view(sizeof(Scalar::Value), sizeof(Scalar::Value));
+    set(no, 0);
+    set(yes, 1);
+    auto outer = std::make_unique<Condition>(ctx, Condition::Until{no});
+    auto inner = std::make_unique<Condition>(ctx, Condition::Until{yes});
+    add(1);  // skipped by the inner one
+    outer.reset();
+    add(10);  // still
+    inner.reset();
+    add(100);
+    a.settle(Access::read, "test");
+    EXPECT_EQ(*a.as<double>(), 100) << ctx.kind();
+  }
+  EXPECT_THROW(Condition(Context::host(), Scalar(std::vector<Scalar::Value>{1.0, 0.0})), asterism::Error);
+}
+
+TEST(Queue, EndedQueuesLeaveTheirTimesInOneSum) {
+  namespace profile = asterism::profile;
+  auto const e = profile::event("work of ended queues");
+  profile::reset();
+  for (int i = 0; i < 20; ++i) std::thread([&] { profile::Scope const scope(e, 8, 1); }).join();
+  auto const all = profile::snapshot();
+  auto const at = std::find_if(all.begin(), all.end(), [](auto const& s) { return s.name == "work of ended queues"; });
+  ASSERT_NE(at, all.end());
+  EXPECT_EQ(at->calls, 20);
+  EXPECT_EQ(at->bytes, 160);
+  profile::reset();
+  EXPECT_TRUE(profile::snapshot().empty());
 }
 
 TEST(Memory, UseIsCountedAndCapped) {

@@ -29,6 +29,15 @@ T random_value(std::mt19937& r) {
   return from_complex<T>({re, im});
 }
 
+/// A matrix of that pattern whose entries are all 0.5.
+Csr halves(std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const& ptr, std::vector<std::int32_t> const& col) {
+  Csr a(Dtype::float64, rows, cols, std::int64_t(col.size()));
+  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+  std::copy(col.begin(), col.end(), a.column_indices().begin());
+  std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
+  return a;
+}
+
 /// A random matrix through from_coo, with repeats, negatives and rows of other ranks; and its dense form.
 template <class T>
 Matrix random_matrix(comm::Communicator const& c, std::int64_t rows, std::int64_t cols, unsigned seed, Dense& dense) {
@@ -232,10 +241,7 @@ TEST(Product, ColumnsAreShortWhereTheyLieTogether) {
   }
   comm::Communicator const self;
   auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
-  Csr a(Dtype::float64, n, m, std::int64_t(col.size()));
-  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-  std::copy(col.begin(), col.end(), a.column_indices().begin());
-  std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
+  auto const a = halves(n, m, ptr, col);
   for (auto const d : {Dtype::float32, Dtype::float64}) {
     auto const typed = converted(a, d);
     Product const plain(typed, Product::Storage::csr), sliced(typed, Product::Storage::sell);
@@ -267,10 +273,7 @@ TEST(Product, ScatteredColumnsAreAskedForAhead) {
   }
   comm::Communicator const self;
   auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
-  Csr a(Dtype::float64, n, m, std::int64_t(col.size()));
-  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-  std::copy(col.begin(), col.end(), a.column_indices().begin());
-  std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
+  auto const a = halves(n, m, ptr, col);
   Product const plain(a, Product::Storage::csr), chosen(a);
   EXPECT_EQ(chosen.storage(), Product::Storage::sell);
   Vector x(columns, Dtype::float64), y(rows, Dtype::float64), z(rows, Dtype::float64);
