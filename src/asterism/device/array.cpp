@@ -19,4 +19,8 @@ Array Array::view(std::size_t offset, std::size_t bytes) const {
   return a;
 }
 
+void Array::intend(Access access, std::vector<Intent>& intents) const {
+  if (buffer_) intents.push_back({buffer_.get(), access, bytes_ == buffer_->bytes()});
+}
+
 }  // namespace asterism::device

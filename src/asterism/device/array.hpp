@@ -35,8 +35,8 @@ class Array {
   std::size_t bytes() const { return bytes_; }
   explicit operator bool() const { return buffer_ != nullptr; }
   std::shared_ptr<Buffer> const& buffer() const { return buffer_; }
-  /// Whether it is all of its buffer.
-  bool whole() const { return buffer_ && bytes_ == buffer_->bytes(); }
+  /// Adds that to the intents of a task.
+  void intend(Access access, std::vector<Intent>& intents) const;
   /// The address. Whoever uses it has waited for the queue (settle()), or is inside submitted work.
   void* raw(Memory m = Memory::host) const { return buffer_ ? static_cast<std::byte*>(buffer_->data(m)) + offset_ : nullptr; }
   template <class T>
@@ -91,9 +91,7 @@ template <class T>
 struct Argument<ArrayArgument<T>> {
   static bool ready(ArrayArgument<T> const&) { return true; }
   static void settle(ArrayArgument<T> const& a) { a.array.settle(a.access, "work at once on what a queue uses"); }
-  static void collect(ArrayArgument<T> const& a, std::vector<Intent>& v) {
-    if (a.array.buffer()) v.push_back({a.array.buffer().get(), a.access, a.array.whole()});
-  }
+  static void collect(ArrayArgument<T> const& a, std::vector<Intent>& v) { a.array.intend(a.access, v); }
   static HeldArray<T> hold(ArrayArgument<T> const& a) { return {a.array}; }
   template <class A>  // the argument, or what is held of it
   static T* resolve(A const& a, Memory m) {

@@ -37,14 +37,14 @@ template <Epilogue E, class T, class Row, class Source>
 
 // Rows of one length: the compiler unrolls the sum, and rows overlap in the pipeline. A plain loop
 // over the offsets reaches half of the memory bandwidth on 7-entry rows.
-template <Epilogue E, int L, class T>
-void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, T const* w) {
+template <int L, class T, class Out>
+void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, Out const& out) {
   auto p = a.offsets[run.first];
   for (std::int32_t i = run.first; i < run.end; ++i, p += L) {
-    T s(0);  // not the first product: it could be fused with what follows, and rows_any's could not
+    T s(0);
 #pragma GCC unroll 16
     for (int l = 0; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
-    finish<E>(s, a.row_ids ? a.row_ids[i] : i, 1, 0, x, y, b, w);
+    out(i, s);
   }
 }
 
@@ -65,8 +65,8 @@ inline T long_row(i64 begin, i64 end, T const* ASTERISM_RESTRICT values, std::in
   return (s0 + s1) + (s2 + s3);
 }
 
-template <Epilogue E, class T>
-void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, T const* w) {
+template <class T, class Out>
+void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, Out const& out) {
   for (std::int32_t i = run.first; i < run.end; ++i) {
     auto const begin = a.offsets[i], end = a.offsets[i + 1];
     T s(0);
@@ -75,14 +75,52 @@ void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, T* y, T const* b, 
     } else {
       for (auto p = begin; p < end; ++p) s += a.values[p] * x[a.columns[p]];
     }
-    finish<E>(s, a.row_ids ? a.row_ids[i] : i, 1, 0, x, y, b, w);
+    out(i, s);
   }
 }
 
+/// The sums of rows [first, last), which begin in run r, go to out(row, sum). Returns the run of row last.
+template <class T, class Out>
+[[gnu::noinline]] std::int32_t row_sums(CsrRows<T> const& a, std::int32_t r, std::int32_t first, std::int32_t last, T const* x, Out out) {
+  for (;; ++r) {
+    LengthRun run = a.runs[r];
+    if (run.first < first) run.first = first;
+    if (run.end > last) run.end = last;
+    switch (run.length) {
+      case 1: rows_of_length<1>(a, run, x, out); break;
+      case 2: rows_of_length<2>(a, run, x, out); break;
+      case 3: rows_of_length<3>(a, run, x, out); break;
+      case 4: rows_of_length<4>(a, run, x, out); break;
+      case 5: rows_of_length<5>(a, run, x, out); break;
+      case 6: rows_of_length<6>(a, run, x, out); break;
+      case 7: rows_of_length<7>(a, run, x, out); break;
+      case 8: rows_of_length<8>(a, run, x, out); break;
+      case 9: rows_of_length<9>(a, run, x, out); break;
+      default: rows_any(a, run, x, out);
+    }
+    if (run.end == last) return a.runs[r].end == last ? r + 1 : r;
+  }
+}
+
+// What becomes of the sums of rows. For y = A x they are written at once. For the other epilogues a few are kept, in the first cache,
+// so that the loops over entries, unrolled for each length, are not there six times.
+template <class T>
+struct AssignRow {
+  T* y;
+  std::int32_t const* id;
+  void operator()(std::int32_t i, T s) const { y[id ? id[i] : i] = s; }
+};
+template <class T>
+struct KeepRow {
+  T* sums;
+  std::int32_t first;
+  void operator()(std::int32_t i, T s) const { sums[i - first] = s; }
+};
+
 template <Epilogue E, class T>
-void rows_columns(CsrRows<T> const& a, LengthRun run, i64 k, T const* x, T* y, T const* b, T const* w) {
+void rows_columns(CsrRows<T> const& a, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
   T sums[16];
-  for (std::int32_t i = run.first; i < run.end; ++i) {
+  for (std::int32_t i = first; i < last; ++i) {
     i64 const row = a.row_ids ? a.row_ids[i] : i;
     for (i64 j0 = 0; j0 < k; j0 += 16) {
       i64 const m = k - j0 < 16 ? k - j0 : 16;
@@ -117,31 +155,22 @@ void csr_with(Queue& q, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b
           return lo;
         };
         auto const first = row_at(begin), last = end == total ? rows : row_at(end);
+        if (k != 1) return rows_columns<E>(a, first, last, k, x, y, b, w);
         std::int32_t lo = 0, hi = a.run_count;
         while (lo < hi) {
           auto const mid = (lo + hi) / 2;
           if (a.runs[mid].end <= first) lo = mid + 1;
           else hi = mid;
         }
-        for (auto r = lo; r < a.run_count && a.runs[r].first < last; ++r) {
-          LengthRun run = a.runs[r];
-          if (run.first < first) run.first = first;
-          if (run.end > last) run.end = last;
-          if (k != 1) {
-            rows_columns<E>(a, run, k, x, y, b, w);
-            continue;
-          }
-          switch (run.length) {
-            case 1: rows_of_length<E, 1>(a, run, x, y, b, w); break;
-            case 2: rows_of_length<E, 2>(a, run, x, y, b, w); break;
-            case 3: rows_of_length<E, 3>(a, run, x, y, b, w); break;
-            case 4: rows_of_length<E, 4>(a, run, x, y, b, w); break;
-            case 5: rows_of_length<E, 5>(a, run, x, y, b, w); break;
-            case 6: rows_of_length<E, 6>(a, run, x, y, b, w); break;
-            case 7: rows_of_length<E, 7>(a, run, x, y, b, w); break;
-            case 8: rows_of_length<E, 8>(a, run, x, y, b, w); break;
-            case 9: rows_of_length<E, 9>(a, run, x, y, b, w); break;
-            default: rows_any<E>(a, run, x, y, b, w);
+        if constexpr (E == Epilogue::assign) {
+          if (first < last) row_sums(a, lo, first, last, x, AssignRow<T>{y, a.row_ids});
+        } else {
+          constexpr std::int32_t kept = 32;
+          T sums[kept];
+          for (std::int32_t i = first, run = lo; i < last; i += kept) {
+            auto const stop = last - i < kept ? last : i + kept;
+            run = row_sums(a, run, i, stop, x, KeepRow<T>{sums, i});
+            for (std::int32_t l = i; l < stop; ++l) finish<E>(sums[l - i], a.row_ids ? a.row_ids[l] : l, 1, 0, x, y, b, w);
           }
         }
       },
@@ -182,9 +211,7 @@ inline typename Group<T>::type gather(T const* x, I const* c) {
   return gather_lanes<I>(std::make_index_sequence<std::size_t(group_rows<T>)>(), x, c);
 }
 
-// What becomes of the sums of a group. For y = A x they are written at once. For the other epilogues they are kept, in the first
-// cache, for a few groups (6 % slower), so that the loops over entries, unrolled for each length, are not there six times: 52 s of
-// compiling instead of 20.
+// What becomes of the sums of a group: as with rows, above (6 % slower where they are kept).
 constexpr std::int32_t kept_groups = 32;
 template <class T>
 struct Keep {
