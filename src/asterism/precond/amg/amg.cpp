@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/precond/amg/galerkin.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
@@ -234,21 +235,15 @@ class Amg final : public Preconditioner {
       graph = {};
       aggregates = {};
 
-      static int const transposing = profile::event("AMGTranspose"), ap = profile::event("AMGProductAP"),
-                       rap = profile::event("AMGProductRAP");
+      static int const transposing = profile::event("AMGTranspose"), rap = profile::event("AMGProductRAP");
       Rows<T> R, next;
       {
         profile::Scope const transpose_scope(transposing);
         R = amg::transpose(P, layout, coarse);
       }
       {
-        Rows<T> AP;
-        {
-          profile::Scope const product_scope(ap);
-          AP = amg::multiply(rows, amg::with_ghost_rows(P, layout, coarse, rows.map), false);
-        }
         profile::Scope const product_scope(rap);
-        next = amg::multiply(R, amg::with_ghost_rows(AP, layout, coarse, R.map), true);
+        next = amg::galerkin_product(R, rows, amg::with_ghost_rows(P, layout, coarse, rows.map), layout, coarse);
         // a column of P that was dropped (dependent near-null vectors) leaves an empty row: decouple it
         for (std::int32_t i = 0; i < next.count; ++i)
           for (auto p = next.ptr[i]; p < next.ptr[i + 1]; ++p)

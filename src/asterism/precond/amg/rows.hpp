@@ -2,6 +2,7 @@
 // set-up works in, because sums formed in it do not depend on the partition.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -99,6 +100,21 @@ Rows<T> rows_of(Matrix const& A);
 template <class T>
 Matrix matrix_of(Rows<T> const& rows, Layout const& row_layout, Layout const& columns);
 
+/// Rows of other ranks, one after the other; columns are global.
+template <class T>
+struct GhostRows {
+  std::vector<std::int64_t> lengths, columns;
+  std::vector<T> values;
+};
+/// The rows of map.ghosts. append_row(i, columns, values) adds local row i of B, which another rank asks for. Collective.
+template <class T>
+GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
+                        std::function<void(std::int32_t, std::vector<std::int64_t>&, std::vector<T>&)> const& append_row);
+/// One map for the columns of that and these.
+ColumnMap joined(ColumnMap const& map, std::span<std::int64_t const> columns, Layout const& layout);
+/// The numbers in `to` of all that `from` has; `to` holds them all.
+std::vector<std::int32_t> renumbering(ColumnMap const& from, ColumnMap const& to);
+
 /// B's rows for each of `map`'s indices, own and ghosts, with one common column map. Collective.
 template <class T>
 Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map);
@@ -106,10 +122,5 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
 /// The transpose, distributed by `columns` (the layout of B's columns); entries ascending. Collective.
 template <class T>
 Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns);
-
-/// C = A B for B = with_ghost_rows(..., A.map); every entry is summed in ascending inner index.
-/// sorted: columns of C ascending in each row.
-template <class T>
-Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted);
 
 }  // namespace asterism::precond::amg

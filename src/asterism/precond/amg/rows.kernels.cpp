@@ -109,10 +109,10 @@ Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& colum
 }
 
 template <class T>
-Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map) {
-  auto const& comm = B_rows.comm();
-  if (comm.size() == 1) return B;
+GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
+                        std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const& append_row) {
   // ask the owners, who answer with lengths, columns and values
+  auto const& comm = B_rows.comm();
   std::vector<comm::Parcel> asks;
   for (std::size_t g = 0; g < map.ghosts.size();) {
     int const r = B_rows.owner(map.ghosts[g]);
@@ -125,24 +125,19 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
   }
   std::vector<comm::Parcel> answers;
   for (auto const& ask : comm::exchange(comm, std::move(asks))) {
-    std::vector<i64> lengths, columns;
-    std::vector<T> values;
+    GhostRows<T> rows;
     for (auto const g : comm::items_of<i64>(ask.data)) {
-      auto const i = i32(g - B_rows.begin());
-      lengths.push_back(B.ptr[i + 1] - B.ptr[i]);
-      for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p) {
-        columns.push_back(B.map.global(B.col[p]));
-        values.push_back(B.val[p]);
-      }
+      auto const before = rows.columns.size();
+      append_row(i32(g - B_rows.begin()), rows.columns, rows.values);
+      rows.lengths.push_back(i64(rows.columns.size() - before));
     }
     comm::Parcel p{ask.rank, {}};
-    comm::append<i64>(p.data, lengths);
-    comm::append<i64>(p.data, columns);
-    comm::append<T>(p.data, values);
+    comm::append<i64>(p.data, rows.lengths);
+    comm::append<i64>(p.data, rows.columns);
+    comm::append<T>(p.data, rows.values);
     answers.push_back(std::move(p));
   }
-  std::vector<i64> lengths, columns;  // of the ghosts, in their order (owners ascend)
-  std::vector<T> values;
+  GhostRows<T> out;
   std::size_t g = 0;
   for (auto const& a : comm::exchange(comm, std::move(answers))) {
     std::size_t n = 0;
@@ -153,29 +148,47 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
     std::memcpy(l.data(), at, n * 8);
     at += n * 8;
     auto const total = std::size_t(std::accumulate(l.begin(), l.end(), i64(0)));
-    auto const c0 = columns.size();
-    columns.resize(c0 + total);
-    values.resize(c0 + total);
-    std::memcpy(columns.data() + c0, at, total * 8);
-    std::memcpy(static_cast<void*>(values.data() + c0), at + total * 8, total * sizeof(T));
-    lengths.insert(lengths.end(), l.begin(), l.end());
+    auto const c0 = out.columns.size();
+    out.columns.resize(c0 + total);
+    out.values.resize(c0 + total);
+    std::memcpy(out.columns.data() + c0, at, total * 8);
+    std::memcpy(static_cast<void*>(out.values.data() + c0), at + total * 8, total * sizeof(T));
+    out.lengths.insert(out.lengths.end(), l.begin(), l.end());
     g += n;
   }
-  // one column map for all
-  std::vector<i64> ghosts(B.map.ghosts);
+  return out;
+}
+
+ColumnMap joined(ColumnMap const& map, std::span<i64 const> columns, Layout const& layout) {
+  std::vector<i64> ghosts(map.ghosts);
   for (auto const c : columns)
-    if (!B_columns.owns(c)) ghosts.push_back(c);
+    if (!layout.owns(c)) ghosts.push_back(c);
   std::sort(ghosts.begin(), ghosts.end());
   ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  return ColumnMap::make(layout, std::move(ghosts));
+}
+
+std::vector<i32> renumbering(ColumnMap const& from, ColumnMap const& to) {
+  std::vector<i32> out(std::size_t(from.size()));
+  for (i32 l = 0; l < from.size(); ++l) out[std::size_t(l)] = to.local(from.global(l));
+  return out;
+}
+
+template <class T>
+Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map) {
+  if (B_rows.comm().size() == 1) return B;
+  auto const far = ghost_rows<T>(B_rows, map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
+    for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p) columns.push_back(B.map.global(B.col[p]));
+    values.insert(values.end(), B.val.data() + B.ptr[i], B.val.data() + B.ptr[i + 1]);
+  });
   Rows<T> out;
-  out.map = ColumnMap::make(B_columns, std::move(ghosts));
+  out.map = joined(B.map, far.columns, B_columns);
   out.count = map.size();
   out.ptr = Buffer<i64>(out.count + 1);
-  auto const total = B.nnz() + i64(columns.size());
+  auto const total = B.nnz() + i64(far.columns.size());
   out.col = Buffer<i32>(total);
   out.val = Buffer<T>(total);
-  std::vector<i32> renumber(std::size_t(B.map.size()));
-  for (i32 l = 0; l < B.map.size(); ++l) renumber[std::size_t(l)] = out.map.local(B.map.global(l));
+  auto const renumber = renumbering(B.map, out.map);
   i64 at = 0, from = 0;
   std::size_t ghost = 0;
   for (i32 i = 0; i < out.count; ++i) {
@@ -184,8 +197,8 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
       i32 const r = i - map.below;
       for (auto p = B.ptr[r]; p < B.ptr[r + 1]; ++p, ++at) out.col[at] = renumber[std::size_t(B.col[p])], out.val[at] = B.val[p];
     } else {
-      for (i64 e = 0; e < lengths[ghost]; ++e, ++from, ++at)
-        out.col[at] = out.map.local(columns[std::size_t(from)]), out.val[at] = values[std::size_t(from)];
+      for (i64 e = 0; e < far.lengths[ghost]; ++e, ++from, ++at)
+        out.col[at] = out.map.local(far.columns[std::size_t(from)]), out.val[at] = far.values[std::size_t(from)];
       ++ghost;
     }
   }
@@ -275,103 +288,6 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
   return t;
 }
 
-/// Columns ascending. Up to some hundred by counting the smaller ones, which has no branch to mispredict.
-template <class T>
-static void sort_row(i32* columns, T* values, i32 n, std::vector<std::pair<i32, T>>& row) {
-  row.resize(std::size_t(n));
-  for (i32 l = 0; l < n; ++l) row[std::size_t(l)] = {columns[l], values[l]};
-  if (n > 200) {
-    std::sort(row.begin(), row.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-    for (i32 l = 0; l < n; ++l) columns[l] = row[std::size_t(l)].first, values[l] = row[std::size_t(l)].second;
-    return;
-  }
-  i32 rank[200];
-  for (i32 l = 0; l < n; ++l) {
-    i32 const c = columns[l];
-    i32 smaller = 0;
-#pragma omp simd reduction(+ : smaller)
-    for (i32 m = 0; m < n; ++m) smaller += columns[m] < c;
-    rank[l] = smaller;
-  }
-  for (i32 l = 0; l < n; ++l) {
-    columns[rank[l]] = row[std::size_t(l)].first;
-    values[rank[l]] = row[std::size_t(l)].second;
-  }
-}
-
-template <class T>
-Rows<T> multiply(Rows<T> const& A, Rows<T> const& B, bool sorted) {
-  Rows<T> C;
-  C.count = A.count;
-  C.map = B.map;
-  C.ptr = Buffer<i64>(C.count + 1);
-  device::Queue q;
-  auto const shares = i64(device::host::team_size());
-  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
-  auto const total = A.nnz();
-  i64 longest = 0;
-  for (i32 k = 0; k < B.count; ++k) longest = std::max(longest, B.ptr[k + 1] - B.ptr[k]);
-  auto const cut = [&](i64 s) {  // rows with equal shares of A's entries
-    return s == 0        ? i32(0)
-           : s == shares ? A.count
-                         : i32(std::lower_bound(A.ptr.begin(), A.ptr.begin() + A.count, total / shares * s) - A.ptr.begin());
-  };
-  device::parallel_ranges(
-      q, shares,
-      [&](i64 b, i64 e) {
-        for (auto s = b; s < e; ++s) {
-          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
-          i32 const first = cut(s), last = cut(s + 1);
-          // Gustavson: `place` says where a column stands in the piece; smaller than this row's start: not yet.
-          // Without branches: whether a column is new is a coin toss for the predictor.
-          Buffer<i64> const place_of(B.map.size() + 1, i64(-1));
-          i64* const ASTERISM_RESTRICT place = place_of.data();
-          auto const* const ASTERISM_RESTRICT ap = A.ptr.data();
-          auto const* const ASTERISM_RESTRICT ac = A.col.data();
-          auto const* const ASTERISM_RESTRICT av = A.val.data();
-          auto const* const ASTERISM_RESTRICT bp = B.ptr.data();
-          auto const* const ASTERISM_RESTRICT bc = B.col.data();
-          auto const* const ASTERISM_RESTRICT bv = B.val.data();
-          std::vector<std::pair<i32, T>> row;
-          // half of the products meet another one in the same place, or more
-          piece.reserve(i64(0.5 * double(ap[last] - ap[first]) * double(B.nnz()) / double(std::max(B.count, 1))));
-          for (i32 i = first; i < last; ++i) {
-            piece.make_room((ap[i + 1] - ap[i]) * longest + 1);
-            i32* const ASTERISM_RESTRICT all_columns = piece.col.data();
-            T* const ASTERISM_RESTRICT all_values = piece.val.data();
-            i64 const start = piece.size;
-            i64 end = start;
-            for (auto p = ap[i]; p < ap[i + 1]; ++p) {
-              i32 const k = ac[p];
-              T const a = av[p];
-              auto const stop = bp[k + 1];
-              for (auto r = bp[k]; r < stop; ++r) {
-                i32 const c = bc[r];
-                i64 const known = place[c];
-                i64 const fresh = (known - start) >> 63;  // all ones if so
-                i64 const at = known + ((end - known) & fresh);
-                all_values[end] = T(0);
-                end -= fresh;
-                place[c] = at;
-                all_columns[at] = c;
-                all_values[at] += a * bv[r];
-              }
-            }
-            auto const n = i32(end - start);
-            i32* const columns = all_columns + start;
-            T* const values = all_values + start;
-            C.ptr[i + 1] = n;
-            if (sorted) sort_row(columns, values, n, row);
-            piece.size += n;
-          }
-          pieces[std::size_t(s)] = std::move(piece);
-        }
-      },
-      1);
-  join(pieces, C);
-  return C;
-}
-
 template <class T>
 void Piece<T>::reserve(i64 n) {
   Buffer<i32> c(n);
@@ -408,13 +324,13 @@ void join(std::vector<Piece<T>>& pieces, Rows<T>& rows) {
       1);
 }
 
-#define INSTANTIATE(T)                                                                              \
-  template Rows<T> rows_of(Matrix const&);                                                          \
-  template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                          \
-  template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&); \
-  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                         \
-  template Rows<T> multiply(Rows<T> const&, Rows<T> const&, bool);                                  \
-  template struct Piece<T>;                                                                         \
+#define INSTANTIATE(T)                                                                                                                    \
+  template Rows<T> rows_of(Matrix const&);                                                                                                \
+  template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                                                \
+  template GhostRows<T> ghost_rows(Layout const&, ColumnMap const&, std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const&); \
+  template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);                                       \
+  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                                                               \
+  template struct Piece<T>;                                                                                                               \
   template void join(std::vector<Piece<T>>&, Rows<T>&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)

@@ -1,0 +1,252 @@
+#include "asterism/precond/amg/galerkin.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+namespace {
+
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+
+/// A row as a sum of multiples of sparse rows (Gustavson 1978): sums stand at their columns, so no address waits for a load of
+/// another table, and a list has the columns that occur.
+template <class T>
+class SparseSum {
+ public:
+  explicit SparseSum(i32 columns) : sums_(columns, T(0)), rows_(columns, i32(0)), columns_(columns + 1) {}
+
+  /// a times the row c, v of n entries. Without branches: whether a column is new is a coin toss for the predictor.
+  void add(T a, i32 const* ASTERISM_RESTRICT c, T const* ASTERISM_RESTRICT v, i64 n) {
+    T* const ASTERISM_RESTRICT sums = sums_.data();
+    i32* const ASTERISM_RESTRICT rows = rows_.data();
+    i32* const ASTERISM_RESTRICT columns = columns_.data();
+    i32 const row = row_;
+    i32 end = size_;
+    for (i64 r = 0; r < n; ++r) {
+      i32 const column = c[r];
+      columns[end] = column;
+      end += rows[column] != row;
+      rows[column] = row;
+      sums[column] += a * v[r];
+    }
+    size_ = end;
+  }
+
+  i32 size() const { return size_; }
+  /// Of a new row; ascending if asked for. Forgets them.
+  void take(i32* columns, T* values, bool ascending) {
+    if (ascending) sort_to(columns);
+    else std::copy_n(columns_.data(), size_, columns);
+    T* const sums = sums_.data();
+    for (i32 l = 0; l < size_; ++l) {
+      values[l] = sums[columns[l]];
+      sums[columns[l]] = T(0);
+    }
+    size_ = 0;
+    ++row_;  // a rank has fewer than 2^31 rows
+  }
+
+ private:
+  /// Up to some hundred by counting the smaller ones, which has no branch to mispredict.
+  void sort_to(i32* columns) const {
+    auto const* const c = columns_.data();
+    if (size_ > 200) {
+      std::copy_n(c, size_, columns);
+      std::sort(columns, columns + size_);
+      return;
+    }
+    for (i32 l = 0; l < size_; ++l) {
+      i32 const column = c[l];
+      i32 smaller = 0;
+#pragma omp simd reduction(+ : smaller)
+      for (i32 m = 0; m < size_; ++m) smaller += c[m] < column;
+      columns[smaller] = column;
+    }
+  }
+  Buffer<T> sums_;
+  Buffer<i32> rows_;     // that a column occurred in last
+  Buffer<i32> columns_;  // one more is written to than there are
+  i32 size_ = 0, row_ = 1;
+};
+
+template <class T>
+struct Row {
+  i32 const* columns;
+  T const* values;
+  i64 size;
+};
+
+/// The rows computed last, in a ring. Positions are counted without end; those further back than the ring is long are overwritten.
+template <class T>
+class RecentRows {
+ public:
+  RecentRows(i32 rows, i64 entries) : at_(rows, i64(-1)) { grow(entries); }
+
+  bool has(i32 i) {
+    auto const at = at_[i];
+    if (at >= 0 && at >= head_ - capacity_) return true;
+    again_ += at >= 0;
+    return false;
+  }
+  Row<T> operator[](i32 i) const {
+    auto const p = at_[i] & (capacity_ - 1);
+    return {columns_.data() + p + 1, values_.data() + p + 1, columns_[p]};
+  }
+  // what is read soon; i may be no row of here, or not there yet
+  void ask_for_place(i32 i) const {
+    if (i >= 0 && i < at_.size()) __builtin_prefetch(at_.data() + i);
+  }
+  void ask_for(i32 i) const {
+    if (i < 0 || i >= at_.size()) return;
+    auto const p = at_[i] & (capacity_ - 1);
+    __builtin_prefetch(columns_.data() + p);
+    __builtin_prefetch(values_.data() + p + 1);
+    __builtin_prefetch(values_.data() + p + 9);
+  }
+
+  void keep(i32 i, SparseSum<T>& sum) {
+    i64 const n = sum.size();
+    ++computed_;
+    // where rows come back later than expected, it grows until that is rare
+    if (n + 1 > capacity_ || 4 * again_ > computed_ + 4096) grow(2 * std::max(capacity_, n + 1));
+    auto p = head_ & (capacity_ - 1);
+    if (p + n + 1 > capacity_) head_ += capacity_ - p, p = 0;
+    at_[i] = head_;
+    head_ += n + 1;
+    columns_[p] = i32(n);
+    sum.take(columns_.data() + p + 1, values_.data() + p + 1, false);
+  }
+
+ private:
+  void grow(i64 entries) {
+    auto const before = capacity_;
+    auto const old_columns = std::exchange(columns_, {});
+    auto const old_values = std::exchange(values_, {});
+    capacity_ = i64(std::bit_ceil(std::uint64_t(entries)));
+    columns_ = Buffer<i32>(capacity_);
+    values_ = Buffer<T>(capacity_);
+    for (auto v = std::max(i64(0), head_ - before); v < head_; ++v) {
+      columns_[v & (capacity_ - 1)] = old_columns[v & (before - 1)];
+      values_[v & (capacity_ - 1)] = old_values[v & (before - 1)];
+    }
+    // all of it is valid up to where the smaller ring had begun to overwrite
+    std::replace_if(at_.begin(), at_.end(), [&](i64 v) { return v < head_ - before; }, i64(-1));
+    again_ = computed_ = 0;
+  }
+  Buffer<i64> at_;
+  Buffer<i32> columns_;
+  Buffer<T> values_;
+  i64 capacity_ = 0, head_ = 0, again_ = 0, computed_ = 0;
+};
+
+template <class T>
+void add_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
+  auto const* const bp = B.ptr.data();
+  for (auto p = A.ptr[i], last = A.ptr[i + 1]; p < last; ++p) {
+    auto const k = A.col[p];
+    sum.add(A.val[p], B.col.data() + bp[k], B.val.data() + bp[k], bp[k + 1] - bp[k]);
+  }
+}
+
+}  // namespace
+
+template <class T>
+Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse) {
+  Rows<T> C;
+  C.count = R.count;
+  C.map = P.map;
+  C.ptr = Buffer<i64>(C.count + 1);
+  // rows of A P that R takes from other ranks
+  std::vector<i64> far_ptr{0};
+  std::vector<i32> far_columns;
+  std::vector<T> far_values;
+  if (fine.comm().size() > 1) {
+    SparseSum<T> sum(P.map.size());
+    auto far = ghost_rows<T>(fine, R.map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
+      add_row(sum, A, i, P);
+      std::vector<i32> local(std::size_t(sum.size()));
+      values.resize(values.size() + local.size());
+      sum.take(local.data(), values.data() + values.size() - local.size(), false);
+      for (auto const c : local) columns.push_back(P.map.global(c));
+    });
+    C.map = joined(P.map, far.columns, coarse);
+    auto const renumber = renumbering(P.map, C.map);
+    for (i64 p = 0; p < P.nnz(); ++p) P.col[p] = renumber[std::size_t(P.col[p])];  // on several ranks P is a copy
+    for (auto const l : far.lengths) far_ptr.push_back(far_ptr.back() + l);
+    for (auto const c : far.columns) far_columns.push_back(C.map.local(c));
+    far_values = std::move(far.values);
+  }
+  device::Queue q;
+  auto const shares = i64(device::host::team_size());
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
+  auto const total = R.nnz();
+  auto const cut = [&](i64 s) {  // rows with equal shares of R's entries
+    return s == 0        ? i32(0)
+           : s == shares ? R.count
+                         : i32(std::lower_bound(R.ptr.begin(), R.ptr.begin() + R.count, total / shares * s) - R.ptr.begin());
+  };
+  // rows of A P are wanted again by the next coarse rows: within twice their mean reach; a third of the products stand in different places
+  double reach = 0;
+  for (i32 i = 0; i < R.count; ++i)
+    if (R.ptr[i] < R.ptr[i + 1]) reach += R.col[R.ptr[i + 1] - 1] - R.col[R.ptr[i]];
+  auto const products_of_row = double(A.nnz()) / std::max(A.count, 1) * double(P.nnz()) / std::max(P.count, 1);
+  auto const recent_entries = std::min(2 * reach / std::max(R.count, 1), double(A.count)) * (products_of_row / 3 + 1);
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) {
+          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
+          SparseSum<T> sum(C.map.size()), inner(C.map.size());
+          RecentRows<T> recent(A.count, std::max(i64(1) << 14, i64(recent_entries)));
+          piece.reserve(A.nnz() / (2 * shares));
+          auto const compute = [&](i32 f) {
+            add_row(inner, A, f, P);
+            recent.keep(f, inner);
+          };
+          // and its neighbours, that are wanted soon: streams instead of scattered rows
+          auto const compute_around = [&](i32 f) {
+            for (i32 n = f & ~31, stop = std::min(A.count, n + 32); n < stop; ++n)
+              if (n != f && !recent.has(n)) compute(n);
+            compute(f);
+          };
+          auto const entries = R.nnz();
+          for (i32 i = cut(s), last = cut(s + 1); i < last; ++i) {
+            auto const begin = R.ptr[i], end = R.ptr[i + 1];
+            for (auto p = begin; p < end; ++p) {
+              i32 const k = R.col[p];
+              Row<T> row;
+              if (R.map.is_own(k)) {
+                i32 const f = k - R.map.below;
+                if (!recent.has(f)) compute_around(f);
+                row = recent[f];
+                if (p + 48 < entries) recent.ask_for_place(R.col[p + 48] - R.map.below);
+                if (p + 24 < entries) recent.ask_for(R.col[p + 24] - R.map.below);
+              } else {
+                auto const g = std::size_t(k < R.map.below ? k : k - R.map.own);
+                row = {far_columns.data() + far_ptr[g], far_values.data() + far_ptr[g], far_ptr[g + 1] - far_ptr[g]};
+              }
+              sum.add(R.val[p], row.columns, row.values, row.size);
+            }
+            auto const n = sum.size();
+            piece.make_room(n);
+            sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, true);
+            C.ptr[i + 1] = n;
+            piece.size += n;
+          }
+          pieces[std::size_t(s)] = std::move(piece);
+        }
+      },
+      1);
+  join(pieces, C);
+  return C;
+}
+
+template Rows<double> galerkin_product(Rows<double> const&, Rows<double> const&, Rows<double>, Layout const&, Layout const&);
+template Rows<Complex<double>> galerkin_product(Rows<Complex<double>> const&, Rows<Complex<double>> const&, Rows<Complex<double>>,
+                                                Layout const&, Layout const&);
+
+}  // namespace asterism::precond::amg
