@@ -53,7 +53,6 @@ def spmv_case(A: Matrix, repeats: int) -> dict[str, Any]:
 
     Bytes are those that plain CSR must move: 12 (or 8) per entry, offsets, x and y once.
     """
-    size = A.dtype.itemsize
     x = np.random.default_rng(0).standard_normal(A.local_shape[1]).astype(A.dtype)
     y = np.empty(A.local_shape[0], dtype=A.dtype)
     A._h.apply(x, y)
@@ -65,6 +64,12 @@ def spmv_case(A: Matrix, repeats: int) -> dict[str, Any]:
             A, x, y, inner
         )  # the triad has emptied the caches, in which peers measured by themselves find their matrix
         seconds.append(_time(A, x, y, inner))
+    return spmv_summary(A, seconds, triads)
+
+
+def spmv_summary(A: Matrix, seconds: list[float], triads: list[float]) -> dict[str, Any]:
+    """Bandwidths of products that took `seconds` beside triads of so many bytes a second."""
+    size = A.dtype.itemsize
     bytes_csr = A.nnz * (size + 4) + (A.shape[0] + 1) * 8 + (A.shape[0] + A.shape[1]) * size
     t, triad = statistics.median(seconds), statistics.median(triads)
     return {
