@@ -20,9 +20,11 @@ from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest, shared_zeros  # noqa: E402
 from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
 from .options import use_argv  # noqa: E402
+from .queue import Event, Queue  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
 from .submatrix import Redistribution, Submatrix  # noqa: E402
 from .trace import Trace  # noqa: E402
+from .vector import Scalar, Vector, dots, select  # noqa: E402
 
 __version__ = _core.version()
 __all__ = [
@@ -30,18 +32,24 @@ __all__ = [
     "Channels",
     "CommReport",
     "ConvergenceError",
+    "Event",
     "Matrix",
+    "Queue",
     "Redistribution",
+    "Scalar",
     "SolveInfo",
     "Solver",
     "StarForest",
     "Submatrix",
     "Trace",
+    "Vector",
     "comm_report",
+    "dots",
     "gallery",
     "grid",
     "read_matrix",
     "read_vector",
+    "select",
     "shared_zeros",
     "solve",
     "use_argv",

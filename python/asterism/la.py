@@ -237,7 +237,9 @@ class Matrix:
         return array
 
     def __matmul__(self, x: Any) -> NDArray[Any]:
-        """Product with my part of a vector, (n) or (n, k). Collective."""
+        """Product with my part of a vector, (n) or (n, k): an array, or a `Vector`, whose queue then does it. Collective."""
+        if getattr(type(x), "__array_ufunc__", x) is None:
+            return NotImplemented  # it knows how
         array = self._operand(x, "A @ x")
         y = np.empty((self.local_shape[0], *array.shape[1:]), dtype=self.dtype)
         self._h.apply(array, y)

@@ -30,6 +30,7 @@ void bind_channels(nb::module_& m);
 void bind_grid(nb::module_& m);
 void bind_solve(nb::module_& m);
 void bind_queues(nb::module_& m);
+void bind_vectors(nb::module_& m);
 
 Dtype dtype_of_array(AnyArray const& a);
 /// The array's memory as a vector of the layout: (n) or (n, k). Shapes are checked.

@@ -86,6 +86,7 @@ NB_MODULE(_core, m) {
   bind_la(m);
   bind_solve(m);
   bind_queues(m);
+  bind_vectors(m);
 }
 
 }  // namespace asterism::python

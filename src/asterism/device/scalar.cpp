@@ -33,10 +33,11 @@ Value compute(int op, Value a, Value b, Value c) {
     // real operands stay exactly real, and 0 * inf is not spread into the imaginary part
     case multiply: return a.imag() == 0 && b.imag() == 0 ? Value(a.real() * b.real()) : a * b;
     case divide: return a.imag() == 0 && b.imag() == 0 ? Value(a.real() / b.real()) : a / b;
-    case negate: return -a;
+    // a real number has no negative zero as its imaginary part: roots would change sides
+    case negate: return a.imag() == 0 ? Value(-a.real()) : -a;
     case square_root: return a.imag() == 0 && a.real() >= 0 ? Value(std::sqrt(a.real())) : std::sqrt(a);
     case absolute: return a.imag() == 0 ? std::abs(a.real()) : std::abs(a);
-    case conjugate: return std::conj(a);
+    case conjugate: return a.imag() == 0 ? a.real() : std::conj(a);
     case real_only: return a.real();
     case smaller: return b.real() < a.real() ? b : a;
     case larger: return a.real() < b.real() ? b : a;

@@ -1,0 +1,124 @@
+"""Queues of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .vector import Vector
+
+__all__ = ["Event", "Queue"]
+
+
+class Event:
+    """The point that a queue had come to; from `Queue.record`."""
+
+    def __init__(self, handle: _core.QueueEvent) -> None:
+        self._h = handle
+
+    @property
+    def done(self) -> bool:
+        """Whether all before it is done."""
+        return bool(self._h.done)
+
+    def wait(self) -> None:
+        """Wait for it."""
+        self._h.wait()
+
+
+class Queue:
+    """An ordered queue that work on vectors is submitted to.
+
+    Operations of a `Vector` on it return at once; reading a value waits. What must come after what, also between queues, follows
+    from what each operation reads and writes.
+
+    Parameters
+    ----------
+    kind : str
+        ``"thread"``: a worker thread runs the work in order. ``"inline"``: it is run at once, by the caller. For tests ``"strict"``
+        (as thread, but data lie apart as on a device) and ``"shuffle"`` (in a random order that reads and writes allow).
+    seed : int
+        Of the shuffle queue.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> q = am.Queue()
+    >>> A = am.gallery.poisson((100, 100))
+    >>> x = am.Vector(A, q, fill=1.0)
+    >>> r = A @ x                     # returns at once
+    >>> norm = r.norm()               # so does this
+    >>> round(float(norm), 6)         # this waits
+    20.199010
+    """
+
+    def __init__(self, kind: str = "thread", *, seed: int = 1) -> None:
+        self._h = _core.Queue.make(kind, seed)
+
+    @classmethod
+    def _of(cls, handle: _core.Queue) -> Queue:
+        q = cls.__new__(cls)
+        q._h = handle
+        return q
+
+    @property
+    def kind(self) -> str:
+        """As given."""
+        return str(self._h.kind)
+
+    def __repr__(self) -> str:
+        return f"<asterism.Queue {self.kind}>"
+
+    def fork(self) -> Queue:
+        """Return another queue of this kind, after all that this one was given so far."""
+        return Queue._of(self._h.fork())
+
+    def record(self) -> Event:
+        """Return the point that this queue has come to."""
+        return Event(self._h.record())
+
+    def wait_for(self, event: Event) -> None:
+        """Let what is submitted from now on come after the event. The caller does not wait."""
+        self._h.wait_for(event._h)
+
+    def join(self, other: Queue) -> None:
+        """Let what is submitted from now on come after all that the other was given so far."""
+        self.wait_for(other.record())
+
+    def wait(self) -> None:
+        """Wait until all work is done. Errors of queued work are raised here, or at the first read, once."""
+        self._h.wait()
+
+    @property
+    def waits(self) -> dict[str, int]:
+        """How often the caller waited for this queue, by reason."""
+        return dict(self._h.waits())
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *,
+        read: Sequence[Vector] = (),
+        update: Sequence[Vector] = (),
+        write: Sequence[Vector] = (),
+    ) -> None:
+        """Submit a function of your own.
+
+        It is called as ``function(*arrays)`` with NumPy arrays of the vectors' local parts in the order read, update, write, when
+        its turn comes, with Python's lock held. Arrays of ``read`` are read-only; ``write`` means all of the array, its old values
+        may be anything. What it raises is raised by the next wait.
+
+        Parameters
+        ----------
+        function : callable
+        read, update, write : sequences of Vector
+        """
+        given = [(v, how) for how, vs in (("read", read), ("update", update), ("write", write)) for v in vs]
+        for i, (v, how) in enumerate(given):
+            if any(w is v for w, _ in given[:i]):
+                raise InputError(f"submit: a vector is given twice ({how}); update= is for what is read and written.")
+        self._h.submit(function, [(v._h, how) for v, how in given])

@@ -1,0 +1,364 @@
+"""Vectors and scalars on queues, for methods of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .errors import InputError, ShapeError
+from .la import Matrix, as_values
+from .queue import Queue
+
+__all__ = ["Scalar", "Vector", "dots", "select"]
+
+_INLINE = Queue("inline")
+
+
+class Scalar:
+    """A number, or k of them, that a queue may still be computing.
+
+    Arithmetic with scalars and numbers, `sqrt`, ``abs``, `conj`, `real`, `minimum`, `maximum`, comparisons and `select` give new
+    ones and launch nothing: they are evaluated where the operation that takes them starts. ``float()``, ``complex()``, ``bool()``
+    and `values` wait. Comparisons give 1 or 0 (real parts; false with NaN).
+    """
+
+    __slots__ = ("_h",)
+    __array_ufunc__ = None  # NumPy scalars leave the arithmetic to this class
+
+    def __init__(self, value: Any) -> None:
+        if isinstance(value, (int, float, complex)):
+            self._h = _core.Scalar.number(value)
+        else:
+            self._h = _core.Scalar.of(np.atleast_1d(np.asarray(value, dtype=np.complex128)).tolist())
+
+    @classmethod
+    def _of(cls, handle: _core.Scalar) -> Scalar:
+        s = cls.__new__(cls)
+        s._h = handle
+        return s
+
+    @property
+    def width(self) -> int:
+        """How many numbers: one for each column of the vectors it comes from."""
+        return int(self._h.width)
+
+    @property
+    def known(self) -> bool:
+        """Whether reading it does not wait."""
+        return bool(self._h.known)
+
+    def values(self) -> NDArray[np.complex128]:
+        """Wait, and return all, (width)."""
+        if self.known:
+            return np.asarray(self._h.values(), dtype=np.complex128)
+        read = self._h.values()
+        self._h = _core.Scalar.of(read)  # known from now on
+        return np.asarray(read, dtype=np.complex128)
+
+    def stored(self, queue: Queue) -> Scalar:
+        """Return it computed by the queue and held: for values that go from iteration to iteration, whose expressions would grow."""
+        return Scalar._of(self._h.stored(queue._h))
+
+    def _one(self) -> complex:
+        if self.width != 1:
+            raise ShapeError(f"a scalar of {self.width} columns is not one number. Use values(), or any().")
+        return complex(self.values()[0])
+
+    def __complex__(self) -> complex:
+        return self._one()
+
+    def __float__(self) -> float:
+        v = self._one()
+        if v.imag != 0:
+            raise InputError(f"{v} is not real. Use complex(), real() or abs().")
+        return v.real
+
+    def __bool__(self) -> bool:
+        return self._one() != 0
+
+    def __repr__(self) -> str:
+        if not self.known:
+            return f"<asterism.Scalar, {self.width} wide, not read yet>"
+        return f"<asterism.Scalar {self.values().tolist()}>"
+
+    def _with(self, op: str, other: Any, swapped: bool = False) -> Scalar:
+        o = other if isinstance(other, Scalar) else Scalar(other)
+        return Scalar._of(o._h.combined(op, self._h) if swapped else self._h.combined(op, o._h))
+
+    def __add__(self, other: Any) -> Scalar:
+        return self._with("+", other)
+
+    def __radd__(self, other: Any) -> Scalar:
+        return self._with("+", other, True)
+
+    def __sub__(self, other: Any) -> Scalar:
+        return self._with("-", other)
+
+    def __rsub__(self, other: Any) -> Scalar:
+        return self._with("-", other, True)
+
+    def __mul__(self, other: Any) -> Scalar:
+        return self._with("*", other)
+
+    def __rmul__(self, other: Any) -> Scalar:
+        return self._with("*", other, True)
+
+    def __truediv__(self, other: Any) -> Scalar:
+        return self._with("/", other)
+
+    def __rtruediv__(self, other: Any) -> Scalar:
+        return self._with("/", other, True)
+
+    def __lt__(self, other: Any) -> Scalar:
+        return self._with("<", other)
+
+    def __le__(self, other: Any) -> Scalar:
+        return self._with("<=", other)
+
+    def __gt__(self, other: Any) -> Scalar:
+        return self._with("<", other, True)
+
+    def __ge__(self, other: Any) -> Scalar:
+        return self._with("<=", other, True)
+
+    def __eq__(self, other: object) -> Scalar:  # type: ignore[override]
+        return self._with("==", other)
+
+    def __ne__(self, other: object) -> Scalar:  # type: ignore[override]
+        return 1 - self._with("==", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Scalar:
+        return Scalar._of(self._h.mapped("-"))
+
+    def __abs__(self) -> Scalar:
+        return Scalar._of(self._h.mapped("abs"))
+
+    def sqrt(self) -> Scalar:
+        """Return the square root; of a negative number imaginary."""
+        return Scalar._of(self._h.mapped("sqrt"))
+
+    def conj(self) -> Scalar:
+        """Return the complex conjugate."""
+        return Scalar._of(self._h.mapped("conj"))
+
+    def real(self) -> Scalar:
+        """Return the real part."""
+        return Scalar._of(self._h.mapped("real"))
+
+    def any(self) -> Scalar:
+        """Return 1 if any column is not zero, one wide."""
+        return Scalar._of(self._h.mapped("any"))
+
+    def minimum(self, other: Any) -> Scalar:
+        """Return the smaller real number."""
+        return self._with("min", other)
+
+    def maximum(self, other: Any) -> Scalar:
+        """Return the larger real number."""
+        return self._with("max", other)
+
+
+def _scalar(a: Any) -> _core.Scalar:
+    return a._h if isinstance(a, Scalar) else Scalar(a)._h
+
+
+def select(mask: Any, a: Any, b: Any) -> Scalar:
+    """Return a where mask is not zero, else b, column by column; a NaN in the other one does no harm."""
+    return Scalar._of(_core.Scalar.select(_scalar(mask), _scalar(a), _scalar(b)))
+
+
+class Vector:
+    """My part of a distributed vector, (n) or (n, k), that a queue works on.
+
+    Parameters
+    ----------
+    A : Matrix
+        The vector is laid out as its rows, and has its dtype.
+    queue : Queue, optional
+        Inline by default: operations are done when they return.
+    columns : int
+    fill : number, optional
+        Uninitialised without.
+    dtype : optional
+        Another one of the four.
+
+    Notes
+    -----
+    Operations are in place and return at once; those with sums over all ranks (`dot`, `norm`) return a `Scalar`. They are collective
+    in the order of the program. A thread or strict queue on several ranks needs ``MPI_THREAD_MULTIPLE`` (mpi4py's default).
+    """
+
+    __array_ufunc__ = None  # operators are this class's: A @ x
+
+    def __init__(
+        self,
+        A: Matrix,
+        queue: Queue | None = None,
+        *,
+        columns: int = 1,
+        fill: float | complex | None = None,
+        dtype: Any = None,
+    ) -> None:
+        self.queue = _INLINE if queue is None else queue
+        self._h = _core.QueueVector.make(A._h.rows, np.dtype(dtype or A.dtype).name, columns, self.queue._h)
+        self._flat = columns == 1
+        if fill is not None:
+            self.fill(fill)
+
+    @classmethod
+    def _of(cls, handle: _core.QueueVector, queue: Queue, flat: bool) -> Vector:
+        v = cls.__new__(cls)
+        v._h, v.queue, v._flat = handle, queue, flat
+        return v
+
+    @classmethod
+    def wrap(cls, A: Matrix, array: Any, queue: Queue | None = None) -> Vector:
+        """Return a vector over an array's own memory, without a copy.
+
+        Parameters
+        ----------
+        A : Matrix
+            Laid out as its rows.
+        array : array, shape (n) or (n, k)
+            A contiguous NumPy array of one of the four dtypes, or an object that exports one (``__dlpack__``, ``__array_interface__``).
+            It is kept alive. While a queue works on it use `numpy` to read it.
+        queue : Queue, optional
+
+        Raises
+        ------
+        InputError
+            If it cannot be used without a copy.
+        """
+        q = _INLINE if queue is None else queue
+        if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray):
+            array = np.from_dlpack(array)
+        view = np.asarray(array)
+        usable = as_values(view, "Vector.wrap")
+        if usable is not view and not np.shares_memory(usable, view):
+            raise InputError(
+                f"Vector.wrap: an array of dtype {view.dtype} and strides {view.strides} cannot be used in place; "
+                "a contiguous one of float32, float64, complex64 or complex128 can. Vector(A).copy_from takes any."
+            )
+        if not usable.flags.writeable:
+            raise InputError("Vector.wrap: the array is read-only. Vector(A).copy_from takes it.")
+        return cls._of(_core.QueueVector.wrap(A._h.rows, usable, q._h), q, usable.ndim == 1)
+
+    def like(self, fill: float | complex | None = None) -> Vector:
+        """Return a new vector of the same layout, dtype, columns and queue."""
+        h = _core.QueueVector.make(self._h.layout, self._h.dtype, self._h.columns, self.queue._h)
+        v = Vector._of(h, self.queue, self._flat)
+        if fill is not None:
+            v.fill(fill)
+        return v
+
+    def copy(self) -> Vector:
+        """Return a copy."""
+        v = self.like()
+        v.copy_from(self)
+        return v
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return np.dtype(str(self._h.dtype))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of my part."""
+        n = int(self._h.local_size)
+        return (n,) if self._flat else (n, int(self._h.columns))
+
+    def __repr__(self) -> str:
+        return f"<asterism.Vector {self.shape} {self.dtype} on {self.queue!r}>"
+
+    def numpy(self) -> NDArray[Any]:
+        """Wait, and return my part as an array over the same memory.
+
+        What is written to it is seen by what is submitted afterwards. After that ask again: the queue may be at work on it.
+        """
+        out: NDArray[Any] = self._h.array(self._flat)
+        return out
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"{array.dtype} as {np.dtype(dtype)} needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.numpy().__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # the host's memory
+
+    def fill(self, a: Any) -> None:
+        """Set y = a."""
+        self._h.fill(_scalar(a))
+
+    def copy_from(self, x: Any) -> None:
+        """Set y = x; x is a vector, or an array of y's shape, which is converted."""
+        if isinstance(x, Vector):
+            self._h.copy_from(x._h)
+            return
+        array = np.asarray(x)
+        if array.shape != self.shape:
+            raise ShapeError(f"copy_from: an array of shape {array.shape} into a vector of {self.shape}.")
+        np.copyto(self.numpy(), array, casting="same_kind")
+
+    def scale(self, a: Any) -> None:
+        """Set y = a y."""
+        self._h.scale(_scalar(a))
+
+    def axpy(self, a: Any, x: Vector) -> None:
+        """Set y = y + a x."""
+        self._h.axpy(_scalar(a), x._h)
+
+    def aypx(self, b: Any, x: Vector) -> None:
+        """Set y = x + b y."""
+        self._h.axpby(_scalar(1.0), x._h, _scalar(b))
+
+    def axpby(self, a: Any, x: Vector, b: Any) -> None:
+        """Set y = a x + b y."""
+        self._h.axpby(_scalar(a), x._h, _scalar(b))
+
+    def multiply(self, d: Vector, x: Vector) -> None:
+        """Set y = d x, entry by entry."""
+        self._h.multiply(d._h, x._h)
+
+    def product(self, A: Matrix, x: Vector) -> None:
+        """Set y = A x."""
+        _core.apply_queued(A._h, x._h, self._h)
+
+    def __rmatmul__(self, A: Any) -> Vector:
+        """Return A x, on x's queue."""
+        if not isinstance(A, Matrix):
+            return NotImplemented
+        h = _core.QueueVector.make(A._h.rows, str(self._h.dtype), self._h.columns, self.queue._h)
+        y = Vector._of(h, self.queue, self._flat)
+        y.product(A, self)
+        return y
+
+    def update_and_norm2(self, alpha: Any, p: Vector, q: Vector, r: Vector) -> Scalar:
+        """Add alpha p to x and -alpha q to r; return r^H r. One pass instead of three."""
+        return Scalar._of(self._h.update_and_norm2(_scalar(alpha), p._h, q._h, r._h))
+
+    def dot(self, y: Vector) -> Scalar:
+        """Return x^H y over all ranks, a number for each column."""
+        return Scalar._of(self._h.dot(y._h))
+
+    def norm(self) -> Scalar:
+        """Return the 2-norm over all ranks, of each column."""
+        return Scalar._of(self._h.norm())
+
+
+def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
+    """Return x^H y of each pair; all in one message."""
+    return [Scalar._of(h) for h in _core.dots([(x._h, y._h) for x, y in pairs])]

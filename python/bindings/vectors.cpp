@@ -1,0 +1,210 @@
+// Vectors and scalars on queues, for methods written in Python.
+#include <nanobind/stl/complex.h>
+
+#include "asterism/comm/communicator.hpp"
+#include "asterism/device/condition.hpp"
+#include "bindings.hpp"
+
+namespace asterism::python {
+namespace {
+
+using comm::Layout;
+using device::Access;
+using device::Array;
+using device::Context;
+using device::Scalar;
+using la::Vector;
+
+/// The last handle to a queue closes it, which waits for tasks; one of those may be a Python function that wants the lock.
+template <class T>
+struct Unlocked {
+  T value;
+  Unlocked(T v) : value(std::move(v)) {}
+  Unlocked(Unlocked const&) = default;
+  Unlocked& operator=(Unlocked const&) = default;
+  ~Unlocked() {
+    nb::gil_scoped_release const gil;
+    T const last = std::move(value);
+  }
+};
+using Queue = Unlocked<Context>;
+using QueueVector = Unlocked<Vector>;
+
+/// Keeps a Python object alive from threads that do not hold the lock.
+std::shared_ptr<void> keep(nb::object const& o) {
+  return {o.inc_ref().ptr(), [](void* p) {
+            if (!Py_IsInitialized()) return;
+            nb::gil_scoped_acquire const gil;
+            nb::handle(static_cast<PyObject*>(p)).dec_ref();
+          }};
+}
+
+Queue new_queue(std::string const& kind, std::uint64_t seed) { return Context::from_name(kind, seed); }
+
+void check_threads(Layout const& layout, Context const& ctx) {
+  if (layout.comm().size() > 1 && (ctx.kind() == "thread" || ctx.kind() == "strict"))
+    comm::require_thread_multiple("a vector of several ranks on a thread or strict queue");
+}
+
+QueueVector new_vector(Layout const& layout, std::string const& dtype, std::int64_t k, Queue const& q) {
+  check_threads(layout, q.value);
+  return Vector(layout, dtype_from_name(dtype), k, q.value);
+}
+
+QueueVector wrapped(Layout const& layout, nb::object const& array, Queue const& q) {
+  check_threads(layout, q.value);
+  auto const a = nb::cast<AnyArray>(array);
+  auto const view = as_vector(layout, a, "Vector.wrap");
+  auto const bytes = std::size_t(view.local_size() * view.columns()) * size_of(view.dtype());
+  return Vector::wrap(layout, view.dtype(), view.columns(), Array::wrap(a.data(), bytes, keep(array)), q.value);
+}
+
+/// The vector's memory on the host as a NumPy array that keeps it.
+nb::object array_of(Vector const& v, bool flat) {
+  auto* const held = new QueueVector(v);
+  nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<QueueVector*>(p); });
+  std::size_t const shape[] = {std::size_t(v.local_size()), std::size_t(v.columns())};
+  nb::dlpack::dtype const type = [&] {
+    switch (v.dtype()) {
+      case Dtype::float32: return nb::dtype<float>();
+      case Dtype::float64: return nb::dtype<double>();
+      case Dtype::complex64: return nb::dtype<std::complex<float>>();
+      default: return nb::dtype<std::complex<double>>();
+    }
+  }();
+  return nb::cast(nb::ndarray<nb::numpy>(v.data().raw(), flat ? 1 : 2, shape, owner, nullptr, type));
+}
+
+nb::object settled(QueueVector const& v, bool flat) {
+  {
+    nb::gil_scoped_release const gil;
+    v.value.data().settle(Access::update, "numpy()");
+  }
+  return array_of(v.value, flat);
+}
+
+/// f(arrays...) as a task; it runs with Python's lock.
+void submit_function(Queue const& q, nb::object const& f, std::vector<std::pair<QueueVector, std::string>> const& vectors) {
+  nb::list arrays;
+  std::vector<device::Intent> intents;
+  for (auto const& [v, how] : vectors) {
+    auto const access = how == "read" ? Access::read : how == "write" ? Access::write : Access::update;
+    v.value.data().intend(access, intents);
+    auto a = array_of(v.value, v.value.columns() == 1);
+    if (access == Access::read) a.attr("setflags")(nb::arg("write") = false);
+    arrays.append(a);
+  }
+  auto const call = keep(nb::make_tuple(f, nb::tuple(arrays)));
+  nb::gil_scoped_release const gil;
+  q.value.enqueue(
+      std::move(intents),
+      [call](device::Queue&) {
+        nb::gil_scoped_acquire const lock;
+        nb::tuple const t = nb::borrow<nb::tuple>(nb::handle(static_cast<PyObject*>(call.get())));
+        nb::object const function = t[0];
+        function(*nb::borrow<nb::tuple>(t[1]));
+      },
+      Context::Form::host);
+}
+
+using Pairs = std::vector<std::pair<QueueVector, QueueVector>>;
+std::vector<Scalar> dots_of(Pairs const& pairs) {
+  std::vector<std::pair<Vector const*, Vector const*>> p;
+  for (auto const& [x, y] : pairs) p.emplace_back(&x.value, &y.value);
+  return p.empty() ? std::vector<Scalar>() : la::dots(p);
+}
+
+}  // namespace
+
+void bind_vectors(nb::module_& m) {
+  using Release = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<device::Event>(m, "QueueEvent")
+      .def_prop_ro("done", &device::Event::done)
+      .def("wait", [](device::Event const& e) { e.wait(); }, Release());
+  nb::class_<Queue>(m, "Queue")
+      .def_static("make", &new_queue)
+      .def_prop_ro("kind", [](Queue const& q) { return std::string(q.value.kind()); })
+      .def("fork", [](Queue const& q) { return Queue(q.value.fork()); })
+      .def(
+          "record", [](Queue const& q) { return q.value.record(); }, Release())
+      .def(
+          "wait_for", [](Queue const& q, device::Event const& e) { q.value.wait_for(e); }, Release())
+      .def(
+          "wait", [](Queue const& q) { q.value.wait("wait()"); }, Release())
+      .def("waits",
+           [](Queue const& q) {
+             std::map<std::string, std::int64_t> out;
+             for (auto const& w : q.value.waits()) out[w.reason] = w.count;
+             return out;
+           })
+      .def("submit", &submit_function);
+
+  nb::class_<Scalar>(m, "Scalar")
+      .def_static("of", [](std::vector<Scalar::Value> v) { return Scalar(std::move(v)); })
+      .def_static("number", [](Scalar::Value v) { return Scalar(v); })
+      .def_prop_ro("width", &Scalar::width)
+      .def_prop_ro("known", &Scalar::known)
+      .def("values", &Scalar::values, Release())
+      .def(
+          "stored", [](Scalar const& s, Queue const& q) { return s.stored(q.value); }, Release())
+      .def("combined",
+           [](Scalar const& a, std::string const& op, Scalar const& b) {
+             if (op == "+") return a + b;
+             if (op == "-") return a - b;
+             if (op == "*") return a * b;
+             if (op == "/") return a / b;
+             if (op == "min") return min(a, b);
+             if (op == "max") return max(a, b);
+             if (op == "<") return less(a, b);
+             if (op == "<=") return less_equal(a, b);
+             ASTERISM_ASSERT(op == "==");
+             return equal(a, b);
+           })
+      .def("mapped",
+           [](Scalar const& a, std::string const& op) {
+             if (op == "-") return -a;
+             if (op == "sqrt") return sqrt(a);
+             if (op == "abs") return abs(a);
+             if (op == "conj") return conj(a);
+             if (op == "real") return real_part(a);
+             ASTERISM_ASSERT(op == "any");
+             return any(a);
+           })
+      .def_static("select", [](Scalar const& mask, Scalar const& a, Scalar const& b) { return select(mask, a, b); });
+
+  nb::class_<QueueVector>(m, "QueueVector")
+      .def_static("make", &new_vector)
+      .def_static("wrap", &wrapped)
+      .def_prop_ro("dtype", [](QueueVector const& v) { return std::string(name_of(v.value.dtype())); })
+      .def_prop_ro("columns", [](QueueVector const& v) { return v.value.columns(); })
+      .def_prop_ro("local_size", [](QueueVector const& v) { return v.value.local_size(); })
+      .def_prop_ro("layout", [](QueueVector const& v) { return v.value.layout(); })
+      .def("array", &settled)
+      .def(
+          "fill", [](QueueVector& y, Scalar const& a) { la::fill(y.value, a); }, Release())
+      .def(
+          "copy_from", [](QueueVector& y, QueueVector const& x) { la::copy(x.value, y.value); }, Release())
+      .def(
+          "scale", [](QueueVector& y, Scalar const& a) { la::scale(a, y.value); }, Release())
+      .def(
+          "axpy", [](QueueVector& y, Scalar const& a, QueueVector const& x) { la::axpy(a, x.value, y.value); }, Release())
+      .def(
+          "axpby", [](QueueVector& y, Scalar const& a, QueueVector const& x, Scalar const& b) { la::axpby(a, x.value, b, y.value); },
+          Release())
+      .def(
+          "multiply", [](QueueVector& y, QueueVector const& d, QueueVector const& x) { la::multiply(d.value, x.value, y.value); },
+          Release())
+      .def(
+          "update_and_norm2",
+          [](QueueVector& x, Scalar const& alpha, QueueVector const& p, QueueVector const& q, QueueVector& r) {
+            return la::update_and_norm2(alpha, p.value, q.value, x.value, r.value);
+          },
+          Release())
+      .def(
+          "dot", [](QueueVector const& x, QueueVector const& y) { return la::dot(x.value, y.value); }, Release())
+      .def("norm", [](QueueVector const& x) { return la::norm(x.value); }, Release());
+  m.def("dots", &dots_of, Release());
+  m.def("apply_queued", [](la::Matrix const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
+}
+
+}  // namespace asterism::python

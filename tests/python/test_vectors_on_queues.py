@@ -1,0 +1,252 @@
+"""Vectors, scalars and functions of one's own on queues, against NumPy."""
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import asterism as am
+
+QUEUES = ["inline", "thread", "strict", "shuffle"]
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def values(rng, shape, dtype):
+    v = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        v = v + 1j * rng.standard_normal(shape)
+    return v.astype(dtype)
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_operations_agree_with_numpy(rng, kind, dtype, columns):
+    A = am.gallery.poisson((13, 11)).astype(dtype)
+    n, q = A.shape[0], am.Queue(kind)
+    shape = (n,) if columns == 1 else (n, columns)
+    tol = 1e-4 if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 4 else 1e-12
+    a, b, d = (values(rng, shape, dtype) for _ in range(3))
+    x, y, z = (am.Vector(A, q, columns=columns) for _ in range(3))
+    for v, array in ((x, a), (y, b), (z, d)):
+        v.copy_from(array)
+    w = x.like(fill=2.0)
+    # all of it submitted before anything is read
+    x.axpy(0.5, y)
+    y.aypx(-2.0, x)
+    alpha = x.dot(y) / (1.0 + abs(y.dot(y)))
+    z.axpy(alpha, x)
+    w.axpby(alpha.conj(), z, 3.0)
+    w.scale(2.0 - alpha)
+    u = A @ w
+    norm = u.norm()
+    largest = norm.maximum(1.0).minimum(5.0)
+    chosen = am.select(norm < 0, norm, alpha * alpha)
+
+    a = a + 0.5 * b
+    b = a - 2.0 * b
+    dot = lambda p, r: (p.conj() * r).sum(axis=0)  # noqa: E731
+    s = dot(a, b) / (1.0 + abs(dot(b, b)))
+    d = d + s * a
+    e = (np.conj(s) * d + 3.0 * np.full(shape, 2.0)) * (2.0 - s)
+    f = A @ e.astype(dtype)
+    for v, array in ((x, a), (y, b), (z, d), (w, e), (u, f)):
+        assert v.dtype == dtype and v.shape == shape
+        assert np.allclose(v.numpy(), array, rtol=tol, atol=tol * abs(array).max())
+    assert np.allclose(norm.values(), np.linalg.norm(f, axis=0), rtol=tol)
+    assert np.allclose(largest.values(), np.clip(np.linalg.norm(f, axis=0), 1, 5), rtol=tol)
+    assert np.allclose(chosen.values(), s * s, rtol=10 * tol, atol=tol)
+
+
+def test_scalars_are_lazy_and_behave_like_numbers():
+    A = am.gallery.poisson((40, 40))
+    q = am.Queue("shuffle")
+    x = am.Vector(A, q, fill=2.0)
+    s = x.dot(x)
+    assert not s.known and not (3 * s - 1).known
+    assert "not read yet" in repr(s)
+    assert float(s) == 6400.0 and s.known and "6400" in repr(s)
+    s = x.dot(x)
+    assert complex(1 - s / 2) == -3199 + 0j
+    assert float((-s).sqrt().real()) == 0 and complex((-s).sqrt()) == 80j
+    assert bool(s > 6399) and not s < 1 and bool(s >= 6400) and bool(s != 1) and bool(s == 6400)
+    assert float(np.float64(2.0) * s) == 12800.0
+    assert float(s.stored(q)) == 6400.0
+    assert am.Scalar([1, 2]).width == 2 and bool(am.Scalar([0, 2]).any()) and not am.Scalar([0, 0]).any()
+    with pytest.raises(am.errors.ShapeError, match="2 columns"):
+        bool(am.Scalar([1, 2]))
+    with pytest.raises(am.errors.InputError, match="not real"):
+        float(am.Scalar(1j))
+    with pytest.raises(TypeError):
+        hash(s)
+
+
+CG = """
+def cg(A, b, queue, its):
+    b = am.Vector.wrap(A, b, queue)
+    x, r = b.like(fill=0.0), b.copy()
+    p, rho = r.copy(), r.dot(r)
+    history = [rho.sqrt()]
+    for _ in range(its):
+        q = A @ p
+        alpha = (rho / p.dot(q)).stored(queue)
+        new = x.update_and_norm2(alpha, p, q, r).stored(queue)
+        p.aypx(new / rho, r)
+        rho = new
+        history.append(rho.sqrt())
+    return x, history
+A = am.gallery.poisson((37, 41), comm=comm)
+lo, hi = A.row_range
+b = np.sin(0.37 * np.arange(lo, hi))
+want = None
+for kind in ("inline", "thread", "strict", "shuffle"):
+    queue = am.Queue(kind)
+    x, history = cg(A, b, queue, 60)
+    assert queue.waits == {}, queue.waits       # sixty iterations, and nobody has waited
+    norms = [float(h) for h in history]
+    x = x.numpy()
+    if want is None: want = x, norms
+    assert np.array_equal(x, want[0]) and norms == want[1], kind
+s = am.Solver(A, "-ksp_type cg -pc_type none -ksp_max_it 60 -ksp_rtol 1e-300 -ksp_error_if_not_converged false")
+s.solve(b)
+assert np.allclose(s.info.residual_norms, want[1], rtol=1e-9)
+print("SAME")
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_method_of_ones_own_is_asynchronous_and_has_the_same_bits_on_every_queue(on_ranks, n):
+    assert on_ranks(n, CG).count("SAME") == n
+
+
+class Exported:
+    """What another library's array shows of itself."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **arguments):
+        return self._array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_arrays_are_wrapped_and_given_out_without_copies(kind):
+    A = am.gallery.poisson((8, 8))
+    mine = np.arange(64.0)
+    v = am.Vector.wrap(A, mine, am.Queue(kind))
+    v.scale(2.0)
+    assert np.shares_memory(v.numpy(), mine)
+    assert np.array_equal(mine, 2.0 * np.arange(64.0))
+    v.numpy()[:] = 1.0
+    v.scale(3.0)
+    assert np.array_equal(np.asarray(v), np.full(64, 3.0))
+    assert np.shares_memory(np.from_dlpack(v), mine)
+    assert np.asarray(v, dtype="float32").dtype == np.float32
+    other = np.arange(64.0)
+    w = am.Vector.wrap(A, Exported(other), v.queue)
+    w.axpy(1.0, v)
+    assert np.array_equal(w.numpy(), np.arange(64.0) + 3.0) and other[1] == 4.0
+    assert am.Vector.wrap(A, np.zeros((64, 2))).shape == (64, 2)
+    assert am.Vector.wrap(A, np.zeros((64, 1))).shape == (64, 1)
+
+
+def test_what_cannot_be_wrapped_is_told():
+    A = am.gallery.poisson((8, 8))
+    fixed = np.zeros(64)
+    fixed.setflags(write=False)
+    with pytest.raises(am.errors.InputError, match="read-only"):
+        am.Vector.wrap(A, fixed)
+    for bad in (np.zeros(64, dtype=int), np.zeros(128)[::2]):
+        with pytest.raises(am.errors.InputError, match="in place"):
+            am.Vector.wrap(A, bad)
+    with pytest.raises(am.errors.ShapeError, match="63 rows"):
+        am.Vector.wrap(A, np.zeros(63))
+    with pytest.raises(am.errors.ShapeError, match=r"\(63,\)"):
+        am.Vector(A).copy_from(np.zeros(63))
+    with pytest.raises(TypeError):
+        am.Vector(A).copy_from(np.zeros(64, dtype=complex))
+    x = am.Vector(A, fill=1.0)
+    with pytest.raises(am.errors.ShapeError):
+        x.axpy(1.0, am.Vector(am.gallery.poisson((7, 7)), fill=1.0))
+    with pytest.raises(am.errors.DtypeError):
+        x.axpy(1.0, am.Vector(A, dtype="float32", fill=1.0))
+    with pytest.raises(am.errors.OptionError, match="inline, thread"):
+        am.Queue("threads")
+    with pytest.raises(am.errors.InputError, match="differ"):
+        x.product(A, x)
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_functions_of_ones_own_take_their_turn(kind):
+    A = am.gallery.poisson((8, 8))
+    q = am.Queue(kind)
+    x, y = am.Vector(A, q, fill=1.0), am.Vector(A, q)
+
+    def cubes(source, target):
+        assert not source.flags.writeable
+        target[:] = source**3
+
+    x.scale(2.0)
+    q.submit(cubes, read=[x], write=[y])
+    x.scale(10.0)
+    y.axpy(1.0, x)
+    assert np.array_equal(y.numpy(), np.full(64, 28.0))
+    with pytest.raises(am.errors.InputError, match="twice"):
+        q.submit(cubes, read=[x], write=[x])
+
+    def wrong(target):
+        raise ZeroDivisionError("on purpose")
+
+    with pytest.raises(ZeroDivisionError, match="on purpose"):
+        q.submit(wrong, update=[x])
+        q.wait()
+    x.fill(1.0)  # the queue goes on
+    assert x.numpy()[0] == 1.0
+
+
+def test_queues_are_ordered_by_what_they_share_and_by_events():
+    A = am.gallery.poisson((8, 8))
+    one, order = am.Queue(), []
+    two = one.fork()
+    x = am.Vector(A, one, fill=0.0)
+
+    def late(array):
+        time.sleep(0.05)
+        array += 1
+
+    one.submit(late, update=[x])
+    two.submit(lambda array: order.append(array[0]), read=[x])
+    event = two.record()
+    event.wait()
+    assert event.done and order == [1.0]
+    one.submit(lambda: (time.sleep(0.05), order.append("one")))
+    two.join(one)
+    two.submit(lambda: order.append("two"))
+    two.wait()
+    assert order[1:] == ["one", "two"]
+    assert two.waits == {"event": 1, "wait()": 1}
+
+
+def test_everything_may_be_dropped_while_the_queue_works():
+    done = []
+
+    def work():
+        for _ in range(20):
+            A = am.gallery.poisson((50, 50))
+            q = am.Queue()
+            x = am.Vector.wrap(A, np.ones(2500), q)
+            q.submit(lambda a: (time.sleep(0.002), done.append(a[0])), update=[x])
+            y = A @ x
+            y.scale(2.0)
+            del A, q, x, y  # the last handle closes the queue; its task wants Python's lock
+            gc.collect()
+
+    t = threading.Thread(target=work, daemon=True)
+    t.start()
+    t.join(60)
+    assert not t.is_alive() and len(done) == 20
