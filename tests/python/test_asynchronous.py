@@ -16,7 +16,7 @@ A = am.gallery.poisson((31, 29), comm=comm)
 lo, hi = A.row_range
 b = np.sin(0.37 * np.arange(lo, hi))
 for method in ("cg", "cg -ksp_cg_single_reduction", "pipecg", "bicgstab", "tfqmr"):
-    for pc in ("jacobi", "amg -pc_amg_coarse_size 40"):
+    for pc in ("jacobi", "chebyshev", "amg -pc_amg_coarse_size 40"):
         options = f"-ksp_type {method} -pc_type {pc} -ksp_rtol 1e-7 "
         s = am.Solver(A, options)
         want = s.solve(b)

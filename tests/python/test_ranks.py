@@ -91,7 +91,7 @@ for M, ksps in ((A, ("gmres", "fgmres", "bicgstab")), (P, ("cg", "minres", "cheb
     lo, hi = M.row_range
     xs = np.cos(np.arange(M.shape[0]))[lo:hi]
     for ksp in ksps:
-        for pc in ("bjacobi", "sor", "ilu", "lu") + (("amg", "jacobi") if M is P and ksp != "richardson" else ()):
+        for pc in ("bjacobi", "sor", "ilu", "lu") + (("amg", "jacobi", "chebyshev") if M is P and ksp != "richardson" else ()):
             x, info = am.solve(M, M @ xs, ksp=ksp, pc=pc, rtol=1e-9, maxiter=5000)
             err = comm.allreduce(float(np.linalg.norm(x - xs) ** 2)) ** 0.5
             assert err < 1e-5, (ksp, pc, err)

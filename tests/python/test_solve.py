@@ -19,7 +19,7 @@ def hermitian(rng, n, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ksp", METHODS)
-@pytest.mark.parametrize("pc", ["jacobi", "ilu", "sor", "amg", "bjacobi", "lu"])
+@pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "ilu", "sor", "amg", "bjacobi", "lu"])
 def test_the_contract_of_every_method(rng, dtype, ksp, pc):
     """Stopping, history from step 0, verified residual, reason: the same for all."""
     S = hermitian(rng, 120, dtype)
@@ -48,6 +48,33 @@ def test_too_few_iterations_raise_with_x_and_info(ksp):
     assert caught.value.x.shape == (900,)
     x, info = am.solve(A, np.ones(900), ksp=ksp, pc=pc, rtol=1e-12, maxiter=3, raise_on_failure=False)
     assert not info.converged
+
+
+def test_the_chebyshev_preconditioner_is_the_polynomial():
+    """Against its three-term recurrence in NumPy, and: of degree 1 it is jacobi."""
+    A = am.gallery.poisson((9, 8))
+    S, b = A.to_scipy(), np.sin(np.arange(72.0))
+    for degree in (1, 2, 5):
+        s = am.Solver(
+            A,
+            f"-ksp_type preonly -pc_type chebyshev -pc_chebyshev_degree {degree} -pc_chebyshev_ratio 10 -ksp_max_resumes 0",
+        )
+        got = s.solve(b, raise_on_failure=False)
+        lo, hi = (float(v) for v in s.view().split("on [")[1].split("]")[0].split(","))
+        assert hi == 2 and lo == 0.2
+        theta, delta = (hi + lo) / 2, (hi - lo) / 2
+        x, d, rho = np.zeros(72), np.zeros(72), delta / theta
+        for k in range(degree):
+            r = (b - S @ x) / S.diagonal()
+            new = 1 / (2 * theta / delta - rho) if k else 0.0
+            d = new * rho * d + 2 * new / delta * r if k else r / theta
+            rho = new if k else rho
+            x = x + d
+        assert np.allclose(got, x, rtol=1e-12)
+    jacobi, info = am.solve(A, b, ksp="cg", pc="jacobi", rtol=1e-9)
+    x, better = am.solve(A, b, ksp="cg", pc="chebyshev", rtol=1e-9)
+    assert better.iterations < info.iterations / 2
+    assert np.allclose(x, jacobi, atol=1e-6)
 
 
 def test_unsymmetric_methods_agree_with_scipy(rng):

@@ -17,16 +17,13 @@ OptionTable const& jacobi_table() {
 class Jacobi final : public Preconditioner {
  public:
   Jacobi(Matrix const& A, std::string type) : Preconditioner(A), type_(std::move(type)), inverse_(A.diagonal()) {
-    std::int64_t bad = -1;
-    with_dtype(dtype_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      auto const d = inverse_.host<T>();
-      auto const& D = A.diagonal_block();
-      auto const& O = A.coupling_block();
-      for (std::size_t i = 0; i < d.size(); ++i) {
-        if (type_ != "diagonal") {
+    if (type_ != "diagonal")
+      with_dtype(dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        auto const d = inverse_.host<T>();
+        for (std::size_t i = 0; i < d.size(); ++i) {
           real_t<T> sum = 0, most = 0;
-          for (auto const* block : {&D, &O}) {
+          for (auto const* block : {&A.diagonal_block(), &A.coupling_block()}) {
             auto const v = block->template entries<T>();
             for (auto p = block->row_offsets()[i]; p < block->row_offsets()[i + 1]; ++p) {
               sum += magnitude(v[std::size_t(p)]);
@@ -35,20 +32,8 @@ class Jacobi final : public Preconditioner {
           }
           d[i] = T(type_ == "rowl1" ? sum : most);
         }
-        if (d[i] == T(0)) {
-          if (bad < 0) bad = A.range().begin() + std::int64_t(i);
-          d[i] = T(1);
-        } else {
-          d[i] = T(1) / d[i];
-        }
-      }
-    });
-    comm::agree(A.comm(), [&] {
-      ASTERISM_REQUIRE(bad < 0, value,
-                       "jacobi: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
-                       "-pc_jacobi_type rowl1, or reorder the equations.",
-                       bad);
-    });
+      });
+    invert_entries(A, inverse_, "jacobi");
   }
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool) const override { multiply(inverse_, x, y); }
@@ -75,6 +60,24 @@ class None final : public Preconditioner {
 };
 
 }  // namespace
+
+void invert_entries(Matrix const& A, Vector& d, char const* name) {
+  std::int64_t bad = -1;
+  with_dtype(d.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const v = d.host<T>();
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      if (v[i] == T(0) && bad < 0) bad = A.range().begin() + std::int64_t(i);
+      v[i] = v[i] == T(0) ? T(1) : T(1) / v[i];
+    }
+  });
+  comm::agree(A.comm(), [&] {
+    ASTERISM_REQUIRE(bad < 0, value,
+                     "{}: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
+                     "-pc_type jacobi -pc_jacobi_type rowl1, or reorder the equations.",
+                     name, bad);
+  });
+}
 
 PreconditionerEntry jacobi_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {

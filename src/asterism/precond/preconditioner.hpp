@@ -68,9 +68,13 @@ class Cast final : public Preconditioner {
   PreconditionerPtr inner_;
 };
 
+/// d = 1 / d; a zero is an error with its row on every rank. Collective.
+void invert_entries(Matrix const& A, Vector& d, char const* name);
+
 // one per file
 PreconditionerEntry none_entry();
 PreconditionerEntry jacobi_entry();
+PreconditionerEntry chebyshev_entry();
 PreconditionerEntry sor_entry();
 PreconditionerEntry ilu_entry();
 PreconditionerEntry block_jacobi_entry();

@@ -206,8 +206,9 @@ class Amg final : public Preconditioner {
       }
       double const radius = amg::spectral_radius(rows, layout);
       bool const polynomial = o.smoother == SmootherKind::chebyshev;
-      level.smoother = {o.smoother, o.steps, weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial), radius / 8,
-                        radius};
+      auto w = weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial);
+      if (polynomial) level.smoother = {o.smoother, o.steps, {}, {std::move(w), radius / 8, radius, o.steps}};
+      else level.smoother = {o.smoother, o.steps, std::move(w), {}};
       if (!polynomial && o.weights == "spai0") {
         // unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2. It reaches no further
         // than max(w_i a_ii) times that of D^-1 A.

@@ -20,30 +20,6 @@ std::vector<Cycle::Work>& Cycle::work(Vector const& like) const {
 
 void Cycle::apply(Vector const& b, Vector& x) const { run(0, work(b), b, x); }
 
-namespace {
-
-/// Chebyshev steps on x (from zero if `fresh`): Saad (2003), alg. 12.1.
-void chebyshev(GridLevel const& level, Vector const& b, Vector& x, Vector& r, Vector& d, bool fresh) {
-  auto const& s = level.smoother;
-  double const theta = (s.hi + s.lo) / 2, delta = (s.hi - s.lo) / 2, sigma = theta / delta;
-  double rho = 1 / sigma;
-  if (fresh) {
-    fill(x, 0.0);
-    chebyshev_step(0, 1 / theta, s.weights, b, d, x);
-  } else {
-    level.A.residual(b, x, r);
-    chebyshev_step(0, 1 / theta, s.weights, r, d, x);
-  }
-  for (std::int64_t k = 1; k < s.steps; ++k) {
-    level.A.residual(b, x, r);
-    double const next = 1 / (2 * sigma - rho);
-    chebyshev_step(next * rho, 2 * next / delta, s.weights, r, d, x);
-    rho = next;
-  }
-}
-
-}  // namespace
-
 void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector& x) const {
   auto const& level = levels_[l];
   if (level.solver) {
@@ -58,7 +34,7 @@ void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector&
   Vector *now = &w.t, *other = &x;
   if (polynomial) {
     now = &x;
-    chebyshev(level, b, x, w.r, w.d, true);
+    chebyshev(level.A, s.polynomial, b, x, w.r, w.d, true);
   } else {
     multiply(s.weights, b, *now);
     for (std::int64_t k = 1; k < s.steps; ++k) {
@@ -82,7 +58,7 @@ void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector&
   }
   // after
   if (polynomial) {
-    chebyshev(level, b, x, w.r, w.d, false);
+    chebyshev(level.A, s.polynomial, b, x, w.r, w.d, false);
     return;
   }
   for (std::int64_t k = 0; k < s.steps; ++k) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "asterism/precond/chebyshev.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -14,9 +15,9 @@ enum class SmootherKind : std::uint8_t {
 
 struct Smoother {
   SmootherKind kind = SmootherKind::richardson;
-  std::int64_t steps = 1;  ///< sweeps, or the degree
-  Vector weights;          ///< w: damped inverse diagonal or SPAI-0; for chebyshev the inverse diagonal
-  double lo = 0, hi = 0;   ///< chebyshev
+  std::int64_t steps = 1;          ///< sweeps of richardson
+  Vector weights;                  ///< its w: damped inverse diagonal or SPAI-0
+  ChebyshevPolynomial polynomial;  ///< of chebyshev
 };
 
 /// A level with its way to the next coarser one; the last has a solver instead.
