@@ -29,7 +29,8 @@ class TFQMR final : public Method {
     };
     apply(u, Au);
     copy(Au, v);
-    Scalar rho = rr, tau = sqrt(rr).stored(ctx), theta = 0.0, eta = 0.0;
+    Scalar rho = rr, tau = sqrt(rr).stored(ctx), theta = 0.0, eta = 0.0, largest = tau;
+    double const rounding = 64 * epsilon_of(b.dtype());
     for (std::int64_t k = 1;; ++k) {
       Scalar const sigma = dot(r0, v);
       if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::diverged_breakdown, "(r0, A M u) is zero; try gmres")) break;
@@ -39,7 +40,9 @@ class TFQMR final : public Method {
       auto const half = [&](Vector const& from, auto const& norm2) {
         Scalar const old = select(active, theta * theta * eta / alpha, 0.0);
         aypx(old, from, d);  // d = u or q + (theta^2 eta / alpha) d
-        theta = select(tau, sqrt(real_part(norm2)) / tau, 0.0).stored(ctx);
+        Scalar const norm = sqrt(real_part(norm2));
+        largest = max(largest, norm).stored(ctx);
+        theta = select(tau, norm / tau, 0.0).stored(ctx);
         Scalar const c2 = 1.0 / (1.0 + theta * theta);
         tau = (tau * theta * sqrt(c2)).stored(ctx);
         eta = select(active, c2 * alpha, 0.0).stored(ctx);
@@ -55,6 +58,8 @@ class TFQMR final : public Method {
       auto const s = dots(pairs);
       half(q, s[0]);
       if (monitor.stop(k, tau * std::sqrt(2.0 * double(k) + 1))) break;
+      // w holds the rounding errors of its largest values: tau says nothing below. What x has reached is verified, and gone on from
+      if (monitor.break_down_if(less(rounding * largest, tau), Bad::zero, Reason::converged_happy_breakdown, "")) break;
       if (monitor.break_down_if(abs(rho), Bad::zero, Reason::diverged_breakdown, "(r0, r) is zero; try gmres")) break;
       Scalar const beta = select(monitor.active(), s[1] / rho, 0.0).stored(ctx);
       rho = s[1];

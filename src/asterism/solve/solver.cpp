@@ -412,7 +412,11 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
       hint = "Accept this accuracy with a larger -ksp_rtol, rescale the equations, or use a wider dtype.";
       break;
     case Reason::diverged_breakdown: hint = "Use -ksp_type gmres; look whether the matrix is singular."; break;
-    case Reason::diverged_dtol: hint = "Try a stronger preconditioner or -ksp_type gmres."; break;
+    case Reason::diverged_dtol:
+      hint =
+          "Try a stronger preconditioner or -ksp_type gmres; residuals of bicgstab and cgs may grow for a while: a larger -ksp_divtol lets "
+          "them.";
+      break;
     case Reason::diverged_nanorinf: hint = "Check the scaling of the matrix; try -pc_dtype float64 or another -pc_type."; break;
     default: break;
   }
