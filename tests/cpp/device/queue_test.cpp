@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -366,6 +367,35 @@ TEST(Queue, EndedQueuesLeaveTheirTimesInOneSum) {
   EXPECT_EQ(at->bytes, 160);
   profile::reset();
   EXPECT_TRUE(profile::snapshot().empty());
+}
+
+TEST(Team, AFewLargeSharesOfWorkAreRunByAsManyThreads) {
+  auto const before = host::team_size();
+  for (int const threads : {2, 3, 5}) {
+    host::set_team_size(threads);
+    for (std::int64_t const n :
+         {std::int64_t(threads), std::int64_t(threads) + 1, std::int64_t(40), std::int64_t(1000), std::int64_t(10007)}) {
+      std::mutex mutex;
+      std::map<std::int64_t, std::int64_t> pieces;
+      Queue q;
+      parallel_ranges(
+          q, n,
+          [&](std::int64_t b, std::int64_t e) {
+            std::lock_guard const lock(mutex);
+            pieces[b] = e;
+          },
+          1);
+      ASSERT_EQ(pieces.size(), std::size_t(threads)) << n;
+      std::int64_t at = 0;
+      for (auto const& [b, e] : pieces) {
+        ASSERT_EQ(b, at);
+        ASSERT_LE(e - b, n / threads + 16);
+        at = e;
+      }
+      ASSERT_EQ(at, n);
+    }
+  }
+  host::set_team_size(before);
 }
 
 TEST(Memory, UseIsCountedAndCapped) {

@@ -55,8 +55,9 @@ void run_pieces(std::int64_t n, std::int64_t serial, void (*body)(void const*, s
   if (n <= 0) return;
   int const shares = team_size();
   if (n <= serial || shares == 1) return body(context, 0, n);
-  // pieces end on multiples of 8 so that vectorised bodies stay aligned with each other
-  auto const cut = [&](int k) { return k == shares ? n : (n / shares * k) & ~std::int64_t(7); };
+  // long pieces end on multiples of 8 so that vectorised bodies stay aligned with each other; short ones are a few large shares of work
+  std::int64_t const step = n / shares >= 64 ? 8 : 1;
+  auto const cut = [&](int k) { return k == shares ? n : n * k / shares / step * step; };
   std::exception_ptr error;
   std::mutex mutex;
   auto const guarded = [&](int t) {

@@ -84,25 +84,27 @@ struct Row {
 template <class T>
 class RecentRows {
  public:
-  RecentRows(i32 rows, i64 entries) : at_(rows, i64(-1)) { grow(entries); }
+  /// Of rows [first, end).
+  RecentRows(i32 first, i32 end, i64 entries) : first_(first), at_(end - first, i64(-1)) { grow(entries); }
 
   bool has(i32 i) {
-    auto const at = at_[i];
+    auto const at = at_[i - first_];
     if (at >= 0 && at >= head_ - capacity_) return true;
     again_ += at >= 0;
     return false;
   }
   Row<T> operator[](i32 i) const {
-    auto const p = at_[i] & (capacity_ - 1);
+    auto const p = at_[i - first_] & (capacity_ - 1);
     return {columns_.data() + p + 1, values_.data() + p + 1, columns_[p]};
   }
   // what is read soon; i may be no row of here, or not there yet
   void ask_for_place(i32 i) const {
-    if (i >= 0 && i < at_.size()) __builtin_prefetch(at_.data() + i);
+    if (i64 const at = i64(i) - first_; at >= 0 && at < at_.size()) __builtin_prefetch(at_.data() + at);
   }
   void ask_for(i32 i) const {
-    if (i < 0 || i >= at_.size()) return;
-    auto const p = at_[i] & (capacity_ - 1);
+    i64 const at = i64(i) - first_;
+    if (at < 0 || at >= at_.size()) return;
+    auto const p = at_[at] & (capacity_ - 1);
     __builtin_prefetch(columns_.data() + p);
     __builtin_prefetch(values_.data() + p + 1);
     __builtin_prefetch(values_.data() + p + 9);
@@ -115,7 +117,7 @@ class RecentRows {
     if (n + 1 > capacity_ || 4 * again_ > computed_ + 4096) grow(2 * std::max(capacity_, n + 1));
     auto p = head_ & (capacity_ - 1);
     if (p + n + 1 > capacity_) head_ += capacity_ - p, p = 0;
-    at_[i] = head_;
+    at_[i - first_] = head_;
     head_ += n + 1;
     columns_[p] = i32(n);
     sum.take(columns_.data() + p + 1, values_.data() + p + 1, false);
@@ -137,6 +139,7 @@ class RecentRows {
     std::replace_if(at_.begin(), at_.end(), [&](i64 v) { return v < head_ - before; }, i64(-1));
     again_ = computed_ = 0;
   }
+  i32 first_;
   Buffer<i64> at_;
   Buffer<i32> columns_;
   Buffer<T> values_;
@@ -150,6 +153,38 @@ void add_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
     auto const k = A.col[p];
     sum.add(A.val[p], B.col.data() + bp[k], B.val.data() + bp[k], bp[k + 1] - bp[k]);
   }
+}
+
+/// f(first, last, piece) for shares of A's rows with equal numbers of entries, one for each thread; then C has their rows.
+template <class T, class F>
+void in_pieces(Rows<T> const& A, Rows<T>& C, F const& f) {
+  auto const shares = i64(device::host::team_size());
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
+  auto const cut = [&](i64 s) {
+    return s == 0        ? i32(0)
+           : s == shares ? A.count
+                         : i32(std::lower_bound(A.ptr.begin(), A.ptr.begin() + A.count, A.nnz() / shares * s) - A.ptr.begin());
+  };
+  device::Queue q;
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) {
+          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
+          f(cut(s), cut(s + 1), piece);
+          pieces[std::size_t(s)] = std::move(piece);
+        }
+      },
+      1);
+  join(pieces, C);
+}
+
+template <class T>
+void append_row(Piece<T>& piece, SparseSum<T>& sum, i64& length, bool ascending) {
+  length = sum.size();
+  piece.make_room(length);
+  sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, ascending);
+  piece.size += length;
 }
 
 }  // namespace
@@ -180,68 +215,66 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
     for (auto const c : far.columns) far_columns.push_back(C.map.local(c));
     far_values = std::move(far.values);
   }
-  device::Queue q;
-  auto const shares = i64(device::host::team_size());
-  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
-  auto const total = R.nnz();
-  auto const cut = [&](i64 s) {  // rows with equal shares of R's entries
-    return s == 0        ? i32(0)
-           : s == shares ? R.count
-                         : i32(std::lower_bound(R.ptr.begin(), R.ptr.begin() + R.count, total / shares * s) - R.ptr.begin());
-  };
   // rows of A P are wanted again by the next coarse rows: within twice their mean reach; a third of the products stand in different places
   double reach = 0;
   for (i32 i = 0; i < R.count; ++i)
     if (R.ptr[i] < R.ptr[i + 1]) reach += R.col[R.ptr[i + 1] - 1] - R.col[R.ptr[i]];
   auto const products_of_row = double(A.nnz()) / std::max(A.count, 1) * double(P.nnz()) / std::max(P.count, 1);
-  auto const recent_entries = std::min(2 * reach / std::max(R.count, 1), double(A.count)) * (products_of_row / 3 + 1);
-  device::parallel_ranges(
-      q, shares,
-      [&](i64 b, i64 e) {
-        for (auto s = b; s < e; ++s) {
-          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
-          SparseSum<T> sum(C.map.size()), inner(C.map.size());
-          RecentRows<T> recent(A.count, std::max(i64(1) << 14, i64(recent_entries)));
-          piece.reserve(A.nnz() / (2 * shares));
-          auto const compute = [&](i32 f) {
-            add_row(inner, A, f, P);
-            recent.keep(f, inner);
-          };
-          // and its neighbours, that are wanted soon: streams instead of scattered rows
-          auto const compute_around = [&](i32 f) {
-            for (i32 n = f & ~31, stop = std::min(A.count, n + 32); n < stop; ++n)
-              if (n != f && !recent.has(n)) compute(n);
-            compute(f);
-          };
-          auto const entries = R.nnz();
-          for (i32 i = cut(s), last = cut(s + 1); i < last; ++i) {
-            auto const begin = R.ptr[i], end = R.ptr[i + 1];
-            for (auto p = begin; p < end; ++p) {
-              i32 const k = R.col[p];
-              Row<T> row;
-              if (R.map.is_own(k)) {
-                i32 const f = k - R.map.below;
-                if (!recent.has(f)) compute_around(f);
-                row = recent[f];
-                if (p + 48 < entries) recent.ask_for_place(R.col[p + 48] - R.map.below);
-                if (p + 24 < entries) recent.ask_for(R.col[p + 24] - R.map.below);
-              } else {
-                auto const g = std::size_t(k < R.map.below ? k : k - R.map.own);
-                row = {far_columns.data() + far_ptr[g], far_values.data() + far_ptr[g], far_ptr[g + 1] - far_ptr[g]};
-              }
-              sum.add(R.val[p], row.columns, row.values, row.size);
-            }
-            auto const n = sum.size();
-            piece.make_room(n);
-            sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, true);
-            C.ptr[i + 1] = n;
-            piece.size += n;
-          }
-          pieces[std::size_t(s)] = std::move(piece);
+  auto const recent_rows = std::min(2 * reach / std::max(R.count, 1), double(A.count));
+  auto const shares = device::host::team_size();
+  // an unordered matrix: threads would compute the same rows, and each hold most of them
+  Rows<T> AP;
+  bool const formed = shares > 1 && recent_rows * shares > A.count;
+  if (formed) {
+    AP.count = A.count;
+    AP.ptr = Buffer<i64>(A.count + 1);
+    in_pieces(A, AP, [&](i32 first, i32 last, Piece<T>& piece) {
+      SparseSum<T> sum(C.map.size());
+      piece.reserve(i64(products_of_row / 3 * (last - first)));
+      for (i32 i = first; i < last; ++i) {
+        add_row(sum, A, i, P);
+        append_row(piece, sum, AP.ptr[i + 1], false);
+      }
+    });
+  }
+  in_pieces(R, C, [&](i32 first, i32 last, Piece<T>& piece) {
+    i32 low = A.count, high = 0;  // my rows that these take
+    for (auto p = R.ptr[first]; p < R.ptr[last] && !formed; ++p)
+      if (R.map.is_own(R.col[p])) low = std::min(low, R.col[p] - R.map.below), high = std::max(high, R.col[p] - R.map.below + 1);
+    SparseSum<T> sum(C.map.size()), inner(formed ? 0 : C.map.size());
+    RecentRows<T> recent(low, std::max(low, high), std::max(i64(1) << 14, i64(recent_rows * (products_of_row / 3 + 1))));
+    auto const compute = [&](i32 f) {
+      add_row(inner, A, f, P);
+      recent.keep(f, inner);
+    };
+    // and its neighbours, that are wanted soon: streams instead of scattered rows
+    auto const compute_around = [&](i32 f) {
+      for (i32 n = std::max(f & ~31, low), stop = std::min(high, (f & ~31) + 32); n < stop; ++n)
+        if (n != f && !recent.has(n)) compute(n);
+      compute(f);
+    };
+    piece.reserve(A.nnz() / (2 * shares));
+    auto const entries = R.nnz();
+    for (i32 i = first; i < last; ++i) {
+      for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {
+        i32 const k = R.col[p];
+        Row<T> row;
+        if (!R.map.is_own(k)) {
+          auto const g = std::size_t(k < R.map.below ? k : k - R.map.own);
+          row = {far_columns.data() + far_ptr[g], far_values.data() + far_ptr[g], far_ptr[g + 1] - far_ptr[g]};
+        } else if (i32 const f = k - R.map.below; formed) {
+          row = {AP.col.data() + AP.ptr[f], AP.val.data() + AP.ptr[f], AP.ptr[f + 1] - AP.ptr[f]};
+        } else {
+          if (!recent.has(f)) compute_around(f);
+          row = recent[f];
+          if (p + 48 < entries) recent.ask_for_place(R.col[p + 48] - R.map.below);
+          if (p + 24 < entries) recent.ask_for(R.col[p + 24] - R.map.below);
         }
-      },
-      1);
-  join(pieces, C);
+        sum.add(R.val[p], row.columns, row.values, row.size);
+      }
+      append_row(piece, sum, C.ptr[i + 1], true);
+    }
+  });
   return C;
 }
 
