@@ -206,7 +206,9 @@ class Vector:
         dtype: Any = None,
     ) -> None:
         self.queue = _INLINE if queue is None else queue
-        self._h = _core.QueueVector.make(A._h.rows, np.dtype(dtype or A.dtype).name, columns, self.queue._h)
+        self._h = _core.QueueVector.make(
+            A._h.rows, np.dtype(A.dtype if dtype is None else dtype).name, columns, self.queue._h
+        )
         self._flat = columns == 1
         if fill is not None:
             self.fill(fill)
