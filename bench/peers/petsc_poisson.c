@@ -38,7 +38,6 @@ int main(int argc, char** argv) {
   PetscTime(&t1);
   mult = (t1 - t0) / 20;
   VecSet(b, 1);
-  VecSet(x, 0);
   for (int again = 0; again < 2; ++again) {
     PC pc;
     VecSet(x, 0);

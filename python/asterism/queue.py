@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import traceback
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,18 @@ if TYPE_CHECKING:
     from .vector import Vector
 
 __all__ = ["Event", "Queue"]
+
+_queues: weakref.WeakSet[Queue] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish() -> None:
+    # functions that are still queued need the interpreter: an idle queue may be freed whenever it likes
+    for q in list(_queues):
+        try:
+            q.wait()
+        except Exception:
+            traceback.print_exc()
 
 
 class Event:
@@ -58,11 +73,13 @@ class Queue:
 
     def __init__(self, kind: str = "thread", *, seed: int = 1) -> None:
         self._h = _core.Queue.make(kind, seed)
+        _queues.add(self)
 
     @classmethod
     def _of(cls, handle: _core.Queue) -> Queue:
         q = cls.__new__(cls)
         q._h = handle
+        _queues.add(q)
         return q
 
     @property
@@ -119,6 +136,8 @@ class Queue:
         """
         given = [(v, how) for how, vs in (("read", read), ("update", update), ("write", write)) for v in vs]
         for i, (v, how) in enumerate(given):
+            if not isinstance(getattr(v, "_h", None), _core.QueueVector):
+                raise TypeError(f"submit: {how}= has a {type(v).__name__} where an asterism.Vector is needed.")
             if any(w is v for w, _ in given[:i]):
                 raise InputError(f"submit: a vector is given twice ({how}); update= is for what is read and written.")
-        self._h.submit(function, [(v._h, how) for v, how in given])
+        self._h.submit(function, [(v._h, how, v._flat) for v, how in given])

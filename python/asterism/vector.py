@@ -33,7 +33,10 @@ class Scalar:
         if isinstance(value, (int, float, complex)):
             self._h = _core.Scalar.number(value)
         else:
-            self._h = _core.Scalar.of(np.atleast_1d(np.asarray(value, dtype=np.complex128)).tolist())
+            array = np.atleast_1d(np.asarray(value, dtype=np.complex128))
+            if array.ndim > 1 or array.size == 0:
+                raise ShapeError(f"Scalar: an array of shape {np.shape(value)}; one number, or one for each column.")
+            self._h = _core.Scalar.of(array.tolist())
 
     @classmethod
     def _of(cls, handle: _core.Scalar) -> Scalar:
@@ -168,6 +171,14 @@ def _scalar(a: Any) -> _core.Scalar:
     return a._h if isinstance(a, Scalar) else Scalar(a)._h
 
 
+def _vector(x: Any, what: str) -> _core.QueueVector:
+    if not isinstance(x, Vector):
+        raise TypeError(
+            f"{what}: a {type(x).__name__} where an asterism.Vector is needed. Vector.wrap(A, array) makes one of an array."
+        )
+    return x._h
+
+
 def select(mask: Any, a: Any, b: Any) -> Scalar:
     """Return a where mask is not zero, else b, column by column; a NaN in the other one does no harm."""
     return Scalar._of(_core.Scalar.select(_scalar(mask), _scalar(a), _scalar(b)))
@@ -191,7 +202,8 @@ class Vector:
     Notes
     -----
     Operations are in place and return at once; those with sums over all ranks (`dot`, `norm`) return a `Scalar`. They are collective
-    in the order of the program. A thread or strict queue on several ranks needs ``MPI_THREAD_MULTIPLE`` (mpi4py's default).
+    in the order of the program. Of a real vector's factor, when it is not known yet, the real part is taken; one that is known not to be
+    real is an error. A thread or strict queue on several ranks needs ``MPI_THREAD_MULTIPLE`` (mpi4py's default).
     """
 
     __array_ufunc__ = None  # operators are this class's: A @ x
@@ -321,23 +333,25 @@ class Vector:
 
     def axpy(self, a: Any, x: Vector) -> None:
         """Set y = y + a x."""
-        self._h.axpy(_scalar(a), x._h)
+        self._h.axpy(_scalar(a), _vector(x, "axpy"))
 
     def aypx(self, b: Any, x: Vector) -> None:
         """Set y = x + b y."""
-        self._h.axpby(_scalar(1.0), x._h, _scalar(b))
+        self._h.axpby(_scalar(1.0), _vector(x, "aypx"), _scalar(b))
 
     def axpby(self, a: Any, x: Vector, b: Any) -> None:
         """Set y = a x + b y."""
-        self._h.axpby(_scalar(a), x._h, _scalar(b))
+        self._h.axpby(_scalar(a), _vector(x, "axpby"), _scalar(b))
 
     def multiply(self, d: Vector, x: Vector) -> None:
         """Set y = d x, entry by entry."""
-        self._h.multiply(d._h, x._h)
+        self._h.multiply(_vector(d, "multiply"), _vector(x, "multiply"))
 
     def product(self, A: Matrix, x: Vector) -> None:
         """Set y = A x."""
-        _core.apply_queued(A._h, x._h, self._h)
+        if not isinstance(A, Matrix):
+            raise TypeError(f"product: a {type(A).__name__} where an asterism.Matrix is needed.")
+        _core.apply_queued(A._h, _vector(x, "product"), self._h)
 
     def __rmatmul__(self, A: Any) -> Vector:
         """Return A x, on x's queue."""
@@ -350,11 +364,12 @@ class Vector:
 
     def update_and_norm2(self, alpha: Any, p: Vector, q: Vector, r: Vector) -> Scalar:
         """Add alpha p to x and -alpha q to r; return r^H r. One pass instead of three."""
-        return Scalar._of(self._h.update_and_norm2(_scalar(alpha), p._h, q._h, r._h))
+        handles = (_vector(v, "update_and_norm2") for v in (p, q, r))
+        return Scalar._of(self._h.update_and_norm2(_scalar(alpha), *handles))
 
     def dot(self, y: Vector) -> Scalar:
         """Return x^H y over all ranks, a number for each column."""
-        return Scalar._of(self._h.dot(y._h))
+        return Scalar._of(self._h.dot(_vector(y, "dot")))
 
     def norm(self) -> Scalar:
         """Return the 2-norm over all ranks, of each column."""
@@ -363,4 +378,4 @@ class Vector:
 
 def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
     """Return x^H y of each pair; all in one message."""
-    return [Scalar._of(h) for h in _core.dots([(x._h, y._h) for x, y in pairs])]
+    return [Scalar._of(h) for h in _core.dots([(_vector(x, "dots"), _vector(y, "dots")) for x, y in pairs])]

@@ -1,8 +1,8 @@
 // Vectors and scalars on queues, for methods written in Python.
 #include <nanobind/stl/complex.h>
+#include <nanobind/stl/tuple.h>
 
 #include "asterism/comm/communicator.hpp"
-#include "asterism/device/condition.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -61,8 +61,8 @@ QueueVector wrapped(Layout const& layout, nb::object const& array, Queue const& 
 
 /// The vector's memory on the host as a NumPy array that keeps it.
 nb::object array_of(Vector const& v, bool flat) {
-  auto* const held = new QueueVector(v);
-  nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<QueueVector*>(p); });
+  auto* const held = new Array(v.data());
+  nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<Array*>(p); });
   std::size_t const shape[] = {std::size_t(v.local_size()), std::size_t(v.columns())};
   nb::dlpack::dtype const type = [&] {
     switch (v.dtype()) {
@@ -84,13 +84,13 @@ nb::object settled(QueueVector const& v, bool flat) {
 }
 
 /// f(arrays...) as a task; it runs with Python's lock.
-void submit_function(Queue const& q, nb::object const& f, std::vector<std::pair<QueueVector, std::string>> const& vectors) {
+void submit_function(Queue const& q, nb::object const& f, std::vector<std::tuple<QueueVector, std::string, bool>> const& vectors) {
   nb::list arrays;
   std::vector<device::Intent> intents;
-  for (auto const& [v, how] : vectors) {
+  for (auto const& [v, how, flat] : vectors) {
     auto const access = how == "read" ? Access::read : how == "write" ? Access::write : Access::update;
     v.value.data().intend(access, intents);
-    auto a = array_of(v.value, v.value.columns() == 1);
+    auto a = array_of(v.value, flat);
     if (access == Access::read) a.attr("setflags")(nb::arg("write") = false);
     arrays.append(a);
   }
@@ -105,6 +105,15 @@ void submit_function(Queue const& q, nb::object const& f, std::vector<std::pair<
         function(*nb::borrow<nb::tuple>(t[1]));
       },
       Context::Form::host);
+}
+
+/// A factor of y's entries. One that is not known yet cannot be looked at: its real part is taken.
+Scalar const& factor(Scalar const& a, QueueVector const& y) {
+  if (!is_complex(y.value.dtype()) && a.known())
+    for (std::int64_t j = 0; j < a.width(); ++j)
+      ASTERISM_REQUIRE(a.value(j).imag() == 0, dtype, "the factor {} + {} i of a vector of {}. Use a complex dtype, or real().",
+                       a.value(j).real(), a.value(j).imag(), name_of(y.value.dtype()));
+  return a;
 }
 
 using Pairs = std::vector<std::pair<QueueVector, QueueVector>>;
@@ -181,15 +190,15 @@ void bind_vectors(nb::module_& m) {
       .def_prop_ro("layout", [](QueueVector const& v) { return v.value.layout(); })
       .def("array", &settled)
       .def(
-          "fill", [](QueueVector& y, Scalar const& a) { la::fill(y.value, a); }, Release())
+          "fill", [](QueueVector& y, Scalar const& a) { la::fill(y.value, factor(a, y)); }, Release())
       .def(
           "copy_from", [](QueueVector& y, QueueVector const& x) { la::copy(x.value, y.value); }, Release())
       .def(
-          "scale", [](QueueVector& y, Scalar const& a) { la::scale(a, y.value); }, Release())
+          "scale", [](QueueVector& y, Scalar const& a) { la::scale(factor(a, y), y.value); }, Release())
       .def(
-          "axpy", [](QueueVector& y, Scalar const& a, QueueVector const& x) { la::axpy(a, x.value, y.value); }, Release())
+          "axpy", [](QueueVector& y, Scalar const& a, QueueVector const& x) { la::axpy(factor(a, y), x.value, y.value); }, Release())
       .def(
-          "axpby", [](QueueVector& y, Scalar const& a, QueueVector const& x, Scalar const& b) { la::axpby(a, x.value, b, y.value); },
+          "axpby", [](QueueVector& y, Scalar const& a, QueueVector const& x, Scalar const& b) { la::axpby(factor(a, y), x.value, factor(b, y), y.value); },
           Release())
       .def(
           "multiply", [](QueueVector& y, QueueVector const& d, QueueVector const& x) { la::multiply(d.value, x.value, y.value); },
@@ -197,7 +206,7 @@ void bind_vectors(nb::module_& m) {
       .def(
           "update_and_norm2",
           [](QueueVector& x, Scalar const& alpha, QueueVector const& p, QueueVector const& q, QueueVector& r) {
-            return la::update_and_norm2(alpha, p.value, q.value, x.value, r.value);
+            return la::update_and_norm2(factor(alpha, x), p.value, q.value, x.value, r.value);
           },
           Release())
       .def(

@@ -1,6 +1,8 @@
 """Vectors, scalars and functions of one's own on queues, against NumPy."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 
@@ -250,3 +252,82 @@ def test_everything_may_be_dropped_while_the_queue_works():
     t.start()
     t.join(60)
     assert not t.is_alive() and len(done) == 20
+
+
+def test_wrong_operands_are_told():
+    A = am.gallery.poisson((5, 4))
+    x, y, wide = am.Vector(A, fill=1.0), am.Vector(A, fill=2.0), am.Vector(A, columns=2, fill=1.0)
+    array = np.ones(20)
+    for call in (
+        lambda: y.axpy(1.0, array),
+        lambda: y.aypx(1.0, array),
+        lambda: y.multiply(x, array),
+        lambda: y.dot(array),
+        lambda: y.update_and_norm2(1.0, x, x, array),
+        lambda: am.dots([(x, array)]),
+        lambda: y.product(A, array),
+        lambda: am.Queue("inline").submit(print, read=[array]),
+    ):
+        with pytest.raises(TypeError, match=r"a ndarray where an asterism\.Vector is needed"):
+            call()
+    with pytest.raises(TypeError, match=r"a ndarray where an asterism\.Matrix is needed"):
+        y.product(np.eye(20), x)
+    for call in (lambda: y.scale(1j), lambda: y.axpy(am.Scalar(2 + 1j), x), lambda: y.fill(1j)):
+        with pytest.raises(am.DtypeError, match=r"i of a vector of float64"):
+            call()
+    assert np.all(y.numpy() == 2.0)
+    # sizes that do not fit: nothing is read out of bounds
+    single = am.Vector(A, dtype="float32", fill=1.0)
+    other = am.Vector(am.gallery.poisson((3, 4)), fill=1.0)
+    with pytest.raises(am.ShapeError, match=r"local shape \(12, 1\) where \(20, 1\)"):
+        y.multiply(other, x)
+    with pytest.raises(am.ShapeError, match=r"local shape \(20, 2\) where \(20, 1\)"):
+        wide.multiply(wide, wide.copy())
+    with pytest.raises(am.DtypeError, match=r"multiply: the vectors have dtypes float32 and float64"):
+        y.multiply(single, x)
+    with pytest.raises(am.ShapeError, match="update_and_norm2"):
+        x.update_and_norm2(1.0, y, other, other.copy())
+    with pytest.raises(am.ShapeError, match="a scalar of 3 columns for vectors of 2"):
+        wide.scale(am.Scalar([1, 2, 3]))
+    for bad in ([], np.ones((2, 2))):
+        with pytest.raises(am.ShapeError, match="Scalar: an array of shape"):
+            am.Scalar(bad)
+
+
+def test_functions_get_arrays_of_the_vectors_shapes():
+    A = am.gallery.poisson((5, 4))
+    q, shapes = am.Queue(), []
+    column = am.Vector.wrap(A, np.ones((20, 1)), q)
+    flat = am.Vector(A, q, fill=1.0)
+    q.submit(lambda a, b: shapes.extend([a.shape, b.shape]), read=[column, flat])
+    q.wait()
+    assert shapes == [(20, 1), (20,)]
+
+
+def test_functions_still_queued_at_the_end_of_the_program_are_run():
+    program = """
+import gc, time
+import asterism as am
+gc.disable()
+class Holder: pass
+def main():
+    A = am.gallery.poisson((5, 5))
+    q = am.Queue()
+    x = am.Vector(A, q, fill=1.0)
+    h = Holder()
+    h.h, h.x = h, x  # a cycle: freed when the interpreter ends
+    def slow(a):
+        time.sleep(0.05)
+        print("ran", flush=True)
+    for _ in range(3):
+        q.submit(slow, update=[x])
+    def bad(a):
+        raise KeyError("told at the end")
+    q.submit(bad, update=[x])
+main()
+print("end", flush=True)
+"""
+    r = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert r.returncode == 0, r.stderr
+    assert sorted(r.stdout.split()) == ["end", "ran", "ran", "ran"]
+    assert "told at the end" in r.stderr

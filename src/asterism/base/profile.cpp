@@ -75,6 +75,7 @@ std::int64_t trace_start = 0;
 
 // One word of the memory that every thread of the process gets anyway: no call to find it.
 thread_local ThreadLog* mine [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local bool ended = false;  // the owner of the thread's log is no more
 
 [[gnu::noinline]] ThreadLog& new_log() {
   struct Owner {
@@ -85,6 +86,7 @@ thread_local ThreadLog* mine [[gnu::tls_model("initial-exec")]] = nullptr;
     }
     ~Owner() {  // each queue has a thread: what they leave is one sum, but for the spans of a trace
       mine = nullptr;
+      ended = true;
       auto& r = registry();
       std::lock_guard lock(r.mutex);
       add_to(r.ended, *log);
@@ -92,6 +94,12 @@ thread_local ThreadLog* mine [[gnu::tls_model("initial-exec")]] = nullptr;
       if (log->spans.empty()) std::erase(r.logs, log);
     }
   };
+  if (ended) {  // an event in the destruction of static objects: the registry alone holds this log
+    auto& r = registry();
+    std::lock_guard lock(r.mutex);
+    mine = r.logs.emplace_back(std::make_shared<ThreadLog>()).get();
+    return *mine;
+  }
   thread_local Owner const owner;
   mine = owner.log.get();
   return *mine;

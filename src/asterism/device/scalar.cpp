@@ -58,6 +58,7 @@ struct Scalar::Node {
 };
 
 Scalar::Scalar(std::vector<Value> values) : width_(std::int64_t(values.size())) {
+  ASTERISM_REQUIRE(width_ >= 1, shape, "a scalar of no columns; at least 1.");
   if (width_ == 1) {
     first_ = values[0];
     return;
@@ -65,6 +66,10 @@ Scalar::Scalar(std::vector<Value> values) : width_(std::int64_t(values.size())) 
   auto n = std::make_shared<Node>();
   n->values = std::move(values);
   node_ = std::move(n);
+}
+
+void detail::width_error(std::int64_t width, std::int64_t k) {
+  fail(ErrorKind::shape, "a scalar of {} columns for vectors of {}; one, or as many as they have.", width, k);
 }
 
 Scalar Scalar::pending(Context const& ctx, Array results, std::int64_t offset, std::int64_t k) {

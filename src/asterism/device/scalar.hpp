@@ -71,6 +71,10 @@ class Scalar {
   std::shared_ptr<Node const> node_;  // nothing for a known single value
 };
 
+namespace detail {
+[[noreturn]] void width_error(std::int64_t width, std::int64_t k);
+}
+
 /// A scalar argument of submit(): resolves to T const*, k values (a single value is repeated). Lives no longer than the call.
 template <class T>
 struct ScalarArgument {
@@ -79,6 +83,8 @@ struct ScalarArgument {
 };
 template <class T>
 ScalarArgument<T> value(Scalar const& s, std::int64_t k) {
+  if (s.width() != 1 && s.width() != k) [[unlikely]]
+    detail::width_error(s.width(), k);
   return {s, k};
 }
 

@@ -11,7 +11,7 @@ class ConjugateResiduals final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: 1 A, 2 M, 3 messages, and about 17 n values moved besides A and M. One M would do if M r were carried on by a
+  // Per iteration: 1 A, 2 M, 3 messages, and 16 n values moved besides A and M. One M would do if M r were carried on by a
   // recurrence, but that stalls where M is less precise than A (a float32 cycle).
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
@@ -51,7 +51,7 @@ class ConjugateResiduals final : public Method {
 MethodEntry cr_entry() {
   static OptionTable const none;
   return {[](Configuration const&) { return std::make_shared<ConjugateResiduals>(); }, &none,
-          "conjugate residuals; as cg, but the residual falls in every step"};
+          "conjugate residuals; as cg, but the residual, measured by the preconditioner, falls in every step"};
 }
 
 }  // namespace asterism::krylov

@@ -11,13 +11,13 @@ class GCR final : public Method {
   bool asynchronous() const override { return true; }
   bool flexible() const override { return true; }
 
-  // Per iteration: 1 A, 1 M, 3 messages, and 4 j + 12 n values moved besides A and M in the j-th since a restart. 2 restart + 1 vectors
+  // Per iteration: 1 A, 1 M, 3 messages, and (3 j + 15) n values moved besides A and M in the j-th since a restart. 2 restart + 1 vectors
   // are stored. x and r are those of the iterate in every step; the residual is the smallest over the directions kept.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like();
     la::Basis const P(b, restart_), AP(b, restart_);
-    std::vector<Scalar> squares, h;  // (A p_j, A p_j)
+    std::vector<Scalar> squares;  // (A p_j, A p_j)
     A.residual(b, x, r);
     if (monitor.stop(0, norm(r))) return;
     for (std::int64_t k = 1;; ++k) {
@@ -26,7 +26,7 @@ class GCR final : public Method {
       M.apply(r, p);
       A.apply(p, Ap);
       if (j > 0) {  // A p becomes orthogonal to those before
-        h = AP.dots(j, Ap);
+        auto h = AP.dots(j, Ap);
         for (std::size_t i = 0; i < h.size(); ++i) h[i] = select(monitor.active(), -h[i] / squares[i], 0.0).stored(ctx);
         P.add(j, h, p);
         AP.add(j, h, Ap);

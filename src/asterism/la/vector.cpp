@@ -43,6 +43,16 @@ inline void require_same(Vector const& x, Vector const& y, char const* what) {
                    y.columns());
 }
 
+/// d holds one factor for each row of x.
+inline void require_diagonal(Vector const& d, Vector const& x, char const* what) {
+  if (d.dtype() == x.dtype() && d.local_size() == x.local_size() && d.columns() == 1) [[likely]]
+    return;
+  ASTERISM_REQUIRE(d.dtype() == x.dtype(), dtype, "{}: the vectors have dtypes {} and {}. Convert one with astype().", what,
+                   name_of(d.dtype()), name_of(x.dtype()));
+  fail(ErrorKind::shape, "{}: the factors have local shape ({}, {}) where ({}, 1) is needed.", what, d.local_size(), d.columns(),
+       x.local_size());
+}
+
 }  // namespace
 
 Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
@@ -139,6 +149,7 @@ void multiply(Vector const& d, Vector const& x, Vector& y) {
   static Event const e("VecPointwiseMult");
   VectorScope const scope(e, y, 3, 1);
   require_same(x, y, "multiply");
+  require_diagonal(d, x, "multiply");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     submit(y.context(), kernel::multiply<T>, y.local_size(), y.columns(), read<T>(d.data()), read<T>(x.data()), write<T>(y.data()));
@@ -149,6 +160,7 @@ void multiply_add(Scalar const& a, Vector const& d, Vector const& x, Vector& y) 
   static Event const e("VecPointwiseMult");
   VectorScope const scope(e, y, 4, 3);
   require_same(x, y, "multiply_add");
+  require_diagonal(d, x, "multiply_add");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     submit(y.context(), kernel::multiply_add<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(d.data()),
@@ -251,6 +263,7 @@ Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, V
   VectorScope const scope(e, x, 6, 6);
   require_same(p, x, "update_and_norm2");
   require_same(q, r, "update_and_norm2");
+  require_same(x, r, "update_and_norm2");
   if (reproducible()) {
     axpy(alpha, p, x);
     axpy(-alpha, q, r);
@@ -271,6 +284,7 @@ std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vec
   static Event const e("VecPointwiseMultDot");
   VectorScope const scope(e, r, 3, 5);
   require_same(r, z, "multiply_and_dot");
+  require_diagonal(d, r, "multiply_and_dot");
   if (reproducible()) {
     multiply(d, r, z);
     std::pair<Vector const*, Vector const*> const both[] = {{&r, &z}, {&r, &r}};

@@ -1,39 +1,22 @@
-#include "asterism/precond/chebyshev.hpp"
-
+// The Chebyshev polynomial in D^-1 A.
 #include "asterism/precond/amg/prolongation.hpp"
+#include "asterism/precond/multigrid/chebyshev_polynomial.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
-
-void chebyshev(Matrix const& A, ChebyshevPolynomial const& p, Vector const& b, Vector& x, Vector& r, Vector& d, bool fresh) {
-  double const theta = (p.hi + p.lo) / 2, delta = (p.hi - p.lo) / 2, sigma = theta / delta;
-  double rho = 1 / sigma;
-  if (fresh) {
-    fill(x, 0.0);
-    chebyshev_step(0, 1 / theta, p.weights, b, d, x);
-  } else {
-    A.residual(b, x, r);
-    chebyshev_step(0, 1 / theta, p.weights, r, d, x);
-  }
-  for (std::int64_t k = 1; k < p.degree; ++k) {
-    A.residual(b, x, r);
-    double const next = 1 / (2 * sigma - rho);
-    chebyshev_step(next * rho, 2 * next / delta, p.weights, r, d, x);
-    rho = next;
-  }
-}
 
 namespace {
 
 OptionTable const& table() {
   static OptionTable const t = {
-      integer_option("pc_chebyshev_degree", 4, "products with A an application, less one", 1),
+      integer_option("pc_chebyshev_degree", 4, "steps an application, a product with A each but the first", 1),
       real_option("pc_chebyshev_ratio", 30, "largest over smallest eigenvalue that is damped; the largest is estimated", 1.0001, 1e300),
   };
   return t;
 }
 
-// Hermitian positive definite when A is: the residual polynomial is below 1 on (0, hi].
+// Hermitian positive definite when A is, as far as the estimate holds (1.1 times a Lanczos value, or the largest sum of a row where that
+// is sharp): the residual polynomial is below 1 on (0, hi].
 class Chebyshev final : public Preconditioner {
  public:
   Chebyshev(Matrix const& A, std::int64_t degree, double ratio) : Preconditioner(A), A_(A) {
@@ -49,7 +32,7 @@ class Chebyshev final : public Preconditioner {
     p_.degree = degree;
   }
   void apply(Vector const& b, Vector& x) const override {
-    auto& w = work(b);
+    auto& w = work_.of(b, [&] { return Work{b.like(), b.like()}; });
     chebyshev(A_, p_, b, x, w.r, w.d, true);
   }
   std::string describe() const override { return format("chebyshev (degree {} on [{}, {}] of D^-1 A)", p_.degree, p_.lo, p_.hi); }
@@ -59,15 +42,9 @@ class Chebyshev final : public Preconditioner {
   struct Work {
     Vector r, d;
   };
-  Work& work(Vector const& like) const {
-    for (auto& w : work_)
-      if (w->r.context() == like.context() && w->r.columns() == like.columns()) return *w;
-    work_.push_back(std::make_unique<Work>(Work{like.like(), like.like()}));
-    return *work_.back();
-  }
   Matrix A_;
   ChebyshevPolynomial p_;
-  mutable std::vector<std::unique_ptr<Work>> work_;
+  mutable Scratch<Work> work_;
 };
 
 }  // namespace

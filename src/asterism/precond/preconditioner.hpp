@@ -68,6 +68,27 @@ class Cast final : public Preconditioner {
   PreconditionerPtr inner_;
 };
 
+/// Vectors to work in, one set for each queue and number of columns that an operator is applied with.
+template <class Set>
+class Scratch {
+ public:
+  template <class Make>
+  Set& of(Vector const& like, Make const& make) {
+    for (auto& e : entries_)
+      if (e->context == like.context() && e->columns == like.columns()) return e->set;
+    entries_.push_back(std::make_unique<Entry>(Entry{like.context(), like.columns(), make()}));
+    return entries_.back()->set;
+  }
+
+ private:
+  struct Entry {
+    device::Context context;
+    std::int64_t columns;
+    Set set;
+  };
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
 void invert_entries(Matrix const& A, Vector& d, char const* name);
 

@@ -376,7 +376,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
                       format("the method {}, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: {}",
                              ended_early ? "cannot go on" : "believed it had converged", info.true_residual[worst],
                              info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst],
-                             ended_early ? "the matrix or the preconditioner is not positive definite, or rounding is too large"
+                             ended_early ? "the numbers it divides by are lost in rounding, or, in cg and its kin, something is not positive definite"
                                          : format("the attainable accuracy in {}", name_of(A_.dtype()))));
       break;
     }

@@ -441,4 +441,5 @@ TEST(Memory, ComesFromTheUsersAllocator) {
     EXPECT_EQ(given.size(), 2u);
   }
   EXPECT_TRUE(given.empty());
+  EXPECT_THROW(host::set_allocator({[](std::size_t, std::size_t) { return static_cast<void*>(nullptr); }, {}}), asterism::Error);
 }

@@ -61,6 +61,9 @@ struct Counted {
 void set_allocator(Allocator users) {
   static auto* const all = new std::vector<std::unique_ptr<Allocator const>>;  // not freed: blocks remember theirs
   std::lock_guard const lock(kept().mutex);
+  ASTERISM_REQUIRE(!users.allocate == !users.release, value,
+                   "set_allocator: {} is given without {}. Give both functions, or neither for the system's memory.",
+                   users.allocate ? "allocate" : "release", users.allocate ? "release" : "allocate");
   if (!users.allocate) {
     allocator = nullptr;
     return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "asterism/device/parallel.hpp"
@@ -155,30 +156,6 @@ void add_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
   }
 }
 
-/// f(first, last, piece) for shares of A's rows with equal numbers of entries, one for each thread; then C has their rows.
-template <class T, class F>
-void in_pieces(Rows<T> const& A, Rows<T>& C, F const& f) {
-  auto const shares = i64(device::host::team_size());
-  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
-  auto const cut = [&](i64 s) {
-    return s == 0        ? i32(0)
-           : s == shares ? A.count
-                         : i32(std::lower_bound(A.ptr.begin(), A.ptr.begin() + A.count, A.nnz() / shares * s) - A.ptr.begin());
-  };
-  device::Queue q;
-  device::parallel_ranges(
-      q, shares,
-      [&](i64 b, i64 e) {
-        for (auto s = b; s < e; ++s) {
-          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
-          f(cut(s), cut(s + 1), piece);
-          pieces[std::size_t(s)] = std::move(piece);
-        }
-      },
-      1);
-  join(pieces, C);
-}
-
 template <class T>
 void append_row(Piece<T>& piece, SparseSum<T>& sum, i64& length, bool ascending) {
   length = sum.size();
@@ -228,7 +205,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   if (formed) {
     AP.count = A.count;
     AP.ptr = Buffer<i64>(A.count + 1);
-    in_pieces(A, AP, [&](i32 first, i32 last, Piece<T>& piece) {
+    append_in_shares<T>(A.count, A.ptr.data(), AP, [&](i32 first, i32 last, Piece<T>& piece) {
       SparseSum<T> sum(C.map.size());
       piece.reserve(i64(products_of_row / 3 * (last - first)));
       for (i32 i = first; i < last; ++i) {
@@ -237,20 +214,21 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
       }
     });
   }
-  in_pieces(R, C, [&](i32 first, i32 last, Piece<T>& piece) {
+  append_in_shares<T>(R.count, R.ptr.data(), C, [&](i32 first, i32 last, Piece<T>& piece) {
     i32 low = A.count, high = 0;  // my rows that these take
     for (auto p = R.ptr[first]; p < R.ptr[last] && !formed; ++p)
       if (R.map.is_own(R.col[p])) low = std::min(low, R.col[p] - R.map.below), high = std::max(high, R.col[p] - R.map.below + 1);
     SparseSum<T> sum(C.map.size()), inner(formed ? 0 : C.map.size());
-    RecentRows<T> recent(low, std::max(low, high), std::max(i64(1) << 14, i64(recent_rows * (products_of_row / 3 + 1))));
+    std::optional<RecentRows<T>> recent;
+    if (!formed) recent.emplace(low, std::max(low, high), std::max(i64(1) << 14, i64(recent_rows * (products_of_row / 3 + 1))));
     auto const compute = [&](i32 f) {
       add_row(inner, A, f, P);
-      recent.keep(f, inner);
+      recent->keep(f, inner);
     };
     // and its neighbours, that are wanted soon: streams instead of scattered rows
     auto const compute_around = [&](i32 f) {
       for (i32 n = std::max(f & ~31, low), stop = std::min(high, (f & ~31) + 32); n < stop; ++n)
-        if (n != f && !recent.has(n)) compute(n);
+        if (n != f && !recent->has(n)) compute(n);
       compute(f);
     };
     piece.reserve(A.nnz() / (2 * shares));
@@ -265,10 +243,10 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
         } else if (i32 const f = k - R.map.below; formed) {
           row = {AP.col.data() + AP.ptr[f], AP.val.data() + AP.ptr[f], AP.ptr[f + 1] - AP.ptr[f]};
         } else {
-          if (!recent.has(f)) compute_around(f);
-          row = recent[f];
-          if (p + 48 < entries) recent.ask_for_place(R.col[p + 48] - R.map.below);
-          if (p + 24 < entries) recent.ask_for(R.col[p + 24] - R.map.below);
+          if (!recent->has(f)) compute_around(f);
+          row = (*recent)[f];
+          if (p + 48 < entries) recent->ask_for_place(R.col[p + 48] - R.map.below);
+          if (p + 24 < entries) recent->ask_for(R.col[p + 24] - R.map.below);
         }
         sum.add(R.val[p], row.columns, row.values, row.size);
       }

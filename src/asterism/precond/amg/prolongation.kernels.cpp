@@ -106,12 +106,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
   auto const* const gp = g.ptr.data();
   auto const* const gc = g.col.data();
   auto* const pp = P.ptr.data();
-  device::Queue q;
-  auto const shares = i64(device::host::team_size());
-  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
-  auto const cut = [&](i64 s) { return s == shares ? i64(A.count) : A.count / shares * s; };
-  auto const fill = [=](i64 begin, i64 end) {
-    Piece<T> piece;
+  append_in_shares<T>(A.count, ap, P, [=](i32 begin, i32 end, Piece<T>& piece) {
     ShortRow<T> terms;
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
@@ -152,15 +147,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
       pp[i + 1] = n;
       piece.size += n;
     }
-    return piece;
-  };
-  device::parallel_ranges(
-      q, shares,
-      [&](i64 b, i64 e) {
-        for (auto s = b; s < e; ++s) pieces[std::size_t(s)] = fill(cut(s), cut(s + 1));
-      },
-      1);
-  join(pieces, P);
+  });
 }
 
 }  // namespace
@@ -308,20 +295,12 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
     scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P);
     return P;
   }
-  device::Queue q;
-  auto const shares = i64(device::host::team_size());
-  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
-  auto const cut = [&](i64 s) { return s == shares ? i64(g.count) : i64(g.count) / shares * s; };
-  device::parallel_ranges(
-      q, shares,
-      [&](i64 sb, i64 se) {
-        for (auto s = sb; s < se; ++s) {
-          Piece<T> piece;
-          piece.reserve((cut(s + 1) - cut(s)) * bs * m * 4);
+  append_in_shares<T>(g.count, g.ptr.data(), P, [&](i32 first, i32 last, Piece<T>& piece) {
+          piece.reserve((last - first) * bs * m * 4);
           std::vector<i32> groups;
           std::vector<T> sums;
           std::vector<std::pair<i32, i32>> order;
-          for (i64 v = cut(s); v < cut(s + 1); ++v)
+          for (i64 v = first; v < last; ++v)
             for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
               // filtered diagonal: weak couplings are lumped
               T diagonal(0);
@@ -385,11 +364,7 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
                   piece.val[piece.size] = sums[std::size_t(e) * std::size_t(m) + std::size_t(j)];
                 }
             }
-          pieces[std::size_t(s)] = std::move(piece);
-        }
-      },
-      1);
-  join(pieces, P);
+  });
   return P;
 }
 

@@ -89,9 +89,12 @@ struct Piece {
   }
 };
 
-/// The pieces behind each other; one piece is the result as it is. rows.ptr[i + 1] holds the length of row i before, offsets after.
+/// Fills `rows`, whose arrays but ptr are not there yet: append(first, last, piece) is called for shares of items [0, n) with equal work,
+/// one for each thread, where work[i] is what the items before i take. It appends their rows and sets ptr[i + 1] to the length of each
+/// row i; offsets stand there afterwards.
 template <class T>
-void join(std::vector<Piece<T>>& pieces, Rows<T>& rows);
+void append_in_shares(std::int32_t n, std::int64_t const* work, Rows<T>& rows,
+                      std::function<void(std::int32_t first, std::int32_t last, Piece<T>& piece)> const& append);
 
 /// Shares the arrays on one rank, merges the two blocks on several.
 template <class T>

@@ -299,7 +299,21 @@ void Piece<T>::reserve(i64 n) {
 }
 
 template <class T>
-void join(std::vector<Piece<T>>& pieces, Rows<T>& rows) {
+void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, std::function<void(i32, i32, Piece<T>&)> const& append) {
+  auto const shares = i64(device::host::team_size());
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
+  auto const cut = [&](i64 s) { return s == shares ? n : i32(std::lower_bound(work, work + n, work[n] / shares * s) - work); };
+  device::Queue q;
+  device::parallel_ranges(
+      q, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) {
+          Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
+          append(s == 0 ? 0 : cut(s), cut(s + 1), piece);
+          pieces[std::size_t(s)] = std::move(piece);
+        }
+      },
+      1);
   rows.ptr[0] = 0;
   for (i32 i = 0; i < rows.count; ++i) rows.ptr[i + 1] += rows.ptr[i];
   if (pieces.size() == 1) {
@@ -312,9 +326,8 @@ void join(std::vector<Piece<T>>& pieces, Rows<T>& rows) {
   rows.val = Buffer<T>(rows.ptr[rows.count]);
   std::vector<i64> first(pieces.size() + 1, 0);
   for (std::size_t s = 0; s < pieces.size(); ++s) first[s + 1] = first[s] + pieces[s].size;
-  device::Queue q;
   device::parallel_ranges(
-      q, i64(pieces.size()),
+      q, shares,
       [&](i64 b, i64 e) {
         for (auto s = std::size_t(b); s < std::size_t(e); ++s) {
           std::copy_n(pieces[s].col.data(), pieces[s].size, rows.col.data() + first[s]);
@@ -331,7 +344,7 @@ void join(std::vector<Piece<T>>& pieces, Rows<T>& rows) {
   template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);                                       \
   template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                                                               \
   template struct Piece<T>;                                                                                                               \
-  template void join(std::vector<Piece<T>>&, Rows<T>&);
+  template void append_in_shares(i32, i64 const*, Rows<T>&, std::function<void(i32, i32, Piece<T>&)> const&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE

@@ -2,23 +2,19 @@
 
 namespace asterism::precond {
 
-std::vector<Cycle::Work>& Cycle::work(Vector const& like) const {
-  for (auto& [key, w] : work_)
-    if (key.first == like.context() && key.second == like.columns()) return *w;
-  auto w = std::make_unique<std::vector<Work>>();
+std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
+  std::vector<Work> levels(levels_.size());
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     auto const make = [&] { return Vector(levels_[l].A.range(), levels_[l].A.dtype(), like.columns(), like.context()); };
-    Work level;
+    auto& level = levels[l];
     if (l > 0) level.b = make(), level.x = make();
     if (l + 1 < levels_.size() || levels_.size() == 1) level.t = make(), level.r = make();
     if (levels_[l].smoother.kind == SmootherKind::chebyshev) level.d = make();
-    w->push_back(std::move(level));
   }
-  work_.emplace_back(std::pair(like.context(), like.columns()), std::move(w));
-  return *work_.back().second;
+  return levels;
 }
 
-void Cycle::apply(Vector const& b, Vector& x) const { run(0, work(b), b, x); }
+void Cycle::apply(Vector const& b, Vector& x) const { run(0, work_.of(b, [&] { return new_work(b); }), b, x); }
 
 void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector& x) const {
   auto const& level = levels_[l];

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "asterism/precond/chebyshev.hpp"
+#include "asterism/precond/multigrid/chebyshev_polynomial.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -40,11 +40,11 @@ class Cycle {
   struct Work {
     Vector b, x, t, r, d;
   };
-  std::vector<Work>& work(Vector const& like) const;
+  std::vector<Work> new_work(Vector const& like) const;
   void run(std::size_t level, std::vector<Work>& work, Vector const& b, Vector& x) const;
   std::vector<GridLevel> levels_;
   int visits_ = 1;  // of the next level: 1 is a V, 2 a W cycle
-  mutable std::vector<std::pair<std::pair<device::Context, std::int64_t>, std::unique_ptr<std::vector<Work>>>> work_;
+  mutable Scratch<std::vector<Work>> work_;
 };
 
 }  // namespace asterism::precond

@@ -10,8 +10,8 @@ struct ChebyshevPolynomial {
   std::int64_t degree = 1;
 };
 
-/// `degree` steps on x for A x = b; from x = 0, whatever x holds, if `fresh`. r and d are scratch. Costs an A and two passes over
-/// some vectors a step; no sums, so nothing travels but the ghosts. Saad (2003), algorithm 12.1.
+/// `degree` steps on x for A x = b; from x = 0, whatever x holds, if `fresh`. r and d are scratch. Costs a product with A a step (the
+/// first one is saved if fresh) and 6 n values moved besides; no sums, so nothing travels but the ghosts. Saad (2003), algorithm 12.1.
 void chebyshev(la::Matrix const& A, ChebyshevPolynomial const& p, la::Vector const& b, la::Vector& x, la::Vector& r, la::Vector& d,
                bool fresh);
 
