@@ -315,6 +315,37 @@ def cg_jacobi(n: int, rounds: int) -> dict:
     }
 
 
+def dropin(n: int, rounds: int) -> dict:
+    """asterism.scipy beside SciPy: the same call, conversion of the matrix included, to the same residual or number of steps."""
+    import asterism.scipy as ours
+
+    S = am.gallery.poisson((n, n, n)).to_scipy().tocsr()
+    b = np.ones(n**3)
+    M = sp.diags_array(1 / S.diagonal()).tocsr()
+    calls = {
+        "cg, rtol 1e-8": ("cg", {"rtol": 1e-8}),
+        "cg, M sparse, rtol 1e-8": ("cg", {"rtol": 1e-8, "M": M}),
+        "bicgstab, 40 iterations": ("bicgstab", {"rtol": 0, "atol": 1e-300, "maxiter": 40}),
+        "gmres(20), 3 restarts": ("gmres", {"rtol": 0, "atol": 1e-300, "maxiter": 3, "restart": 20}),
+    }
+    out = {}
+    for name, (method, kw) in calls.items():
+        times: dict[str, list[float]] = {"asterism": [], "scipy": []}
+        residuals = {}
+        for _ in range(rounds):
+            for who, module in (("asterism", ours), ("scipy", spla)):
+                t0 = time.perf_counter()
+                x, _info = getattr(module, method)(S, b, **kw)
+                times[who].append(time.perf_counter() - t0)
+                residuals[who] = float(np.linalg.norm(b - S @ x) / np.linalg.norm(b))
+        out[name] = {
+            **times,
+            "residuals": residuals,
+            "ratio": statistics.median(times["asterism"]) / statistics.median(times["scipy"]),
+        }
+    return {"bench": "scipy", "n": n, "calls": out}
+
+
 def switched(name: str, switch: Callable[[bool], None], usual: bool, rounds: int) -> dict:
     """On against off: time of 20 CG + AMG iterations."""
     out = {}
@@ -345,7 +376,7 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest"])
+    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest", "scipy"])
     args = p.parse_args()
     _core.set_team_size(1)
     commit = subprocess.run(
@@ -364,6 +395,7 @@ def main() -> int:
     for name, f in (
         ("spmv", lambda: spmv(args.n, args.rounds)),
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
+        ("scipy", lambda: dropin(args.n, args.rounds)),
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
         ("queues", lambda: queues(args.rounds)),
@@ -392,6 +424,13 @@ def show(r: dict) -> None:
         print(
             f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
         )
+    elif r["bench"] == "scipy":
+        for name, c in r["calls"].items():
+            t = {k: statistics.median(c[k]) for k in ("asterism", "scipy")}
+            print(
+                f"{r['n']}^3 {name:26s} asterism.scipy {t['asterism']:.2f} s, SciPy {t['scipy']:.2f} s: {c['ratio']:.2f} of it; residuals "
+                f"{c['residuals']['asterism']:.1e}, {c['residuals']['scipy']:.1e}  (1 thread)"
+            )
     elif r["bench"] == "queues":
         print_launch(r["launch"])
         print_async(r["async"])

@@ -19,6 +19,7 @@ from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest, shared_zeros  # noqa: E402
 from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
+from .operator import Operator  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .queue import Event, Queue  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
@@ -34,6 +35,7 @@ __all__ = [
     "ConvergenceError",
     "Event",
     "Matrix",
+    "Operator",
     "Queue",
     "Redistribution",
     "Scalar",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from . import _core
 from .errors import ConvergenceError, DtypeError, ShapeError
 from .la import Matrix, as_values
+from .operator import as_operator
 from .options import add_options, process_options
 
 __all__ = ["SolveInfo", "Solver", "solve"]
@@ -72,11 +73,16 @@ class Solver:
 
     Parameters
     ----------
-    A : Matrix, or what Matrix.from_scipy takes
+    A : Matrix or Operator
+        Or what Matrix.from_scipy takes, or an object with ``shape`` and ``matvec`` (SciPy's LinearOperator).
     options : str or dict, optional
         PETSc's names: ``"-ksp_type gmres -pc_type ilu"`` or ``{"ksp_type": "gmres"}``.
     prefix : str
         Options are read as ``-<prefix>ksp_type`` and so on.
+    P : Matrix, optional
+        Preconditioners are set up on it: A itself where that is a matrix; where A is a function's operator, a matrix near it.
+    M : Matrix or Operator, optional
+        An approximate inverse of A, instead of a preconditioner.
     **call
         Single options with highest precedence: ``ksp="cg", pc="amg", rtol=1e-8`` and any full name.
 
@@ -96,15 +102,26 @@ class Solver:
         "restart": "ksp_gmres_restart",
     }
 
-    def __init__(self, A: Any, options: Any = None, prefix: str = "", **call: Any) -> None:
-        self.A = A if isinstance(A, Matrix) else Matrix.from_scipy(A)
+    def __init__(
+        self, A: Any, options: Any = None, prefix: str = "", *, P: Any = None, M: Any = None, **call: Any
+    ) -> None:
+        self.A = as_operator(A, "A")
         o = process_options()
         layer = _core.OptionLayer
         add_options(options, layer.dict, "options", o)
         named = {prefix + self._SHORT.get(k, k): v for k, v in call.items() if v is not None}
         add_options(named, layer.call, "call", o)
         self._options, self._prefix = o, prefix
-        self._h = _core.Solver(self.A._h, o, prefix)
+        if P is None and M is None and isinstance(self.A, Matrix):
+            self._h = _core.Solver(self.A._h, o, prefix)
+        else:
+            near = self.A if P is None and isinstance(self.A, Matrix) else P
+            if near is not None and not isinstance(near, Matrix):
+                near = Matrix.from_scipy(near)
+            inverse = None if M is None else as_operator(M, "M", self.A.dtype)
+            self._h = _core.Solver(
+                self.A._h, None if near is None else near._h, None if inverse is None else inverse._h, o, prefix
+            )
         self._flags = {name: value for name, value, _, _ in self._h.explain()}
         self.info: SolveInfo | None = None
 
@@ -175,7 +192,7 @@ class Solver:
             if x.shape != rhs.shape:
                 raise ShapeError(f"x0 has shape {x.shape}, b {rhs.shape}; they must be the same.")
         single = rhs.ndim == 1
-        rank0 = A._h.comm.rank == 0
+        rank0 = A._h.rows.comm.rank == 0
         watchers: list[Callable[[int, Any], None]] = []
         if monitor is not None:
             watchers.append(monitor)
@@ -262,7 +279,7 @@ def solve(
 
     Parameters
     ----------
-    A : Matrix, SciPy sparse matrix or array, or dense array, shape (n, n)
+    A : Matrix or Operator, SciPy sparse matrix, array or LinearOperator, or dense array, shape (n, n)
     b : array, shape (n,) or (n, k)
         My rows.
     x0 : array, optional

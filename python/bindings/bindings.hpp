@@ -12,12 +12,14 @@
 #include <nanobind/stl/vector.h>
 
 #include "asterism/comm/transport/choice.hpp"
+#include "asterism/device/context.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::python {
 
 namespace nb = nanobind;
 using AnyArray = nb::ndarray<nb::device::cpu, nb::c_contig>;
+using ReadArray = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;  // of which nothing is written
 
 /// The named transport, or the process's default.
 comm::TransportChoice transport_of(std::optional<std::string> const& name);
@@ -31,9 +33,23 @@ void bind_grid(nb::module_& m);
 void bind_solve(nb::module_& m);
 void bind_queues(nb::module_& m);
 void bind_vectors(nb::module_& m);
+void bind_operators(nb::module_& m);
 
-Dtype dtype_of_array(AnyArray const& a);
+Dtype dtype_of_array(ReadArray const& a);
 /// The array's memory as a vector of the layout: (n) or (n, k). Shapes are checked.
 la::Vector as_vector(comm::Layout const& layout, AnyArray const& a, char const* what);
+la::Vector const as_vector(comm::Layout const& layout, ReadArray const& a, char const* what);
+
+/// Keeps a Python object alive from threads that do not hold the lock.
+std::shared_ptr<void> keep(nb::object const& o);
+
+/// A vector for a function: its array is flat (n) or (n, k), read-only if only read.
+struct FunctionArgument {
+  la::Vector vector;
+  device::Access access;
+  bool flat;
+};
+/// f(arrays...) as a task of the queue; it runs with Python's lock, which the caller holds too.
+void submit_function(device::Context const& queue, nb::object const& f, std::vector<FunctionArgument> const& arguments);
 
 }  // namespace asterism::python

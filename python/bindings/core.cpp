@@ -83,6 +83,7 @@ NB_MODULE(_core, m) {
   });
 
   bind_comm(m);
+  bind_operators(m);
   bind_la(m);
   bind_solve(m);
   bind_queues(m);

@@ -10,7 +10,7 @@ using comm::Layout;
 using la::Matrix;
 using la::Vector;
 
-Dtype dtype_of_array(AnyArray const& a) {
+Dtype dtype_of_array(ReadArray const& a) {
   if (a.dtype() == nb::dtype<float>()) return Dtype::float32;
   if (a.dtype() == nb::dtype<double>()) return Dtype::float64;
   if (a.dtype() == nb::dtype<std::complex<float>>()) return Dtype::complex64;
@@ -18,15 +18,21 @@ Dtype dtype_of_array(AnyArray const& a) {
   fail(ErrorKind::dtype, "an array has a dtype other than float32, float64, complex64, complex128.");
 }
 
-Vector as_vector(Layout const& layout, AnyArray const& a, char const* what) {
+namespace {
+template <class A>
+Vector wrapped(Layout const& layout, A const& a, char const* what) {
   ASTERISM_REQUIRE(a.ndim() == 1 || a.ndim() == 2, shape, "{}: an array of shape (n) or (n, k) is needed, not one of {} dimensions.", what,
                    a.ndim());
   auto const n = std::int64_t(a.shape(0)), k = a.ndim() == 2 ? std::int64_t(a.shape(1)) : 1;
   ASTERISM_REQUIRE(n == layout.local_size(), shape, "{}: the array has {} rows, but rank {} owns {} of the {}.", what, n,
                    layout.comm().rank(), layout.local_size(), layout.global_size());
-  auto const d = dtype_of_array(a);
+  auto const d = dtype_of_array(ReadArray(a));
   return Vector::wrap(layout, d, k, la::Array::wrap(const_cast<void*>(a.data()), std::size_t(n * k) * size_of(d), nullptr));
 }
+}  // namespace
+
+Vector as_vector(Layout const& layout, AnyArray const& a, char const* what) { return wrapped(layout, a, what); }
+Vector const as_vector(Layout const& layout, ReadArray const& a, char const* what) { return wrapped(layout, a, what); }
 
 namespace {
 
@@ -38,8 +44,8 @@ nb::object new_array(Dtype d, std::vector<std::size_t> const& shape) {
 }
 
 template <class I>
-Matrix from_rows(Layout const& rows, Layout const& cols, nb::ndarray<I, nb::device::cpu, nb::c_contig> const& ptr,
-                 nb::ndarray<I, nb::device::cpu, nb::c_contig> const& col, AnyArray const& values) {
+Matrix from_rows(Layout const& rows, Layout const& cols, nb::ndarray<I const, nb::device::cpu, nb::c_contig> const& ptr,
+                 nb::ndarray<I const, nb::device::cpu, nb::c_contig> const& col, ReadArray const& values) {
   auto const d = dtype_of_array(values);
   nb::gil_scoped_release gil;
   return Matrix::from_rows<I>(rows, cols, d, {ptr.data(), ptr.size()}, {col.data(), col.size()}, values.data());
@@ -48,12 +54,12 @@ Matrix from_rows(Layout const& rows, Layout const& cols, nb::ndarray<I, nb::devi
 }  // namespace
 
 void bind_la(nb::module_& m) {
-  nb::class_<Matrix>(m, "Matrix")
+  nb::class_<Matrix, la::Operator>(m, "Matrix")
       .def_static("from_rows32", &from_rows<std::int32_t>)
       .def_static("from_rows64", &from_rows<std::int64_t>)
       .def_static("from_coo",
-                  [](Layout const& rows, Layout const& cols, nb::ndarray<std::int64_t, nb::device::cpu, nb::c_contig> const& i,
-                     nb::ndarray<std::int64_t, nb::device::cpu, nb::c_contig> const& j, AnyArray const& v) {
+                  [](Layout const& rows, Layout const& cols, nb::ndarray<std::int64_t const, nb::device::cpu, nb::c_contig> const& i,
+                     nb::ndarray<std::int64_t const, nb::device::cpu, nb::c_contig> const& j, ReadArray const& v) {
                     auto const d = dtype_of_array(v);
                     nb::gil_scoped_release gil;
                     return Matrix::from_coo(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
@@ -69,21 +75,21 @@ void bind_la(nb::module_& m) {
       .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)
       .def("describe", &Matrix::describe)
       .def("apply",
-           [](Matrix const& a, AnyArray const& x, AnyArray const& y) {
+           [](Matrix const& a, ReadArray const& x, AnyArray const& y) {
              auto const xv = as_vector(a.domain(), x, "A @ x");
              auto yv = as_vector(a.range(), y, "A @ x");
              nb::gil_scoped_release gil;
              a.apply(xv, yv);
            })
       .def("apply_repeatedly",
-           [](Matrix const& a, AnyArray const& x, AnyArray const& y, int times) {
+           [](Matrix const& a, ReadArray const& x, AnyArray const& y, int times) {
              auto const xv = as_vector(a.domain(), x, "A @ x");
              auto yv = as_vector(a.range(), y, "A @ x");
              nb::gil_scoped_release gil;
              for (int i = 0; i < times; ++i) a.apply(xv, yv);
            })
       .def("apply_transpose",
-           [](Matrix const& a, AnyArray const& x, AnyArray const& y, bool conjugate) {
+           [](Matrix const& a, ReadArray const& x, AnyArray const& y, bool conjugate) {
              auto const xv = as_vector(a.range(), x, "A.T @ x");
              auto yv = as_vector(a.domain(), y, "A.T @ x");
              nb::gil_scoped_release gil;
@@ -115,7 +121,7 @@ void bind_la(nb::module_& m) {
              return nb::make_tuple(ptr, col, val);
            })
       .def("set_near_null_space",
-           [](Matrix& a, AnyArray const& b) {
+           [](Matrix& a, ReadArray const& b) {
              auto const view = as_vector(a.range(), b, "near_null_space");
              Vector own(a.range(), a.dtype(), view.columns());
              copy(view, own);
@@ -130,7 +136,7 @@ void bind_la(nb::module_& m) {
              copy(b, v);
              return out;
            })
-      .def("residual_norms", [](Matrix const& a, AnyArray const& b, AnyArray const& x) {
+      .def("residual_norms", [](Matrix const& a, ReadArray const& b, ReadArray const& x) {
         auto const bv = as_vector(a.range(), b, "residual"), xv = as_vector(a.domain(), x, "residual");
         nb::gil_scoped_release gil;
         auto r = bv.like();
@@ -140,7 +146,7 @@ void bind_la(nb::module_& m) {
         return out;
       });
 
-  m.def("norms", [](Layout const& layout, AnyArray const& x) {
+  m.def("norms", [](Layout const& layout, ReadArray const& x) {
     auto const v = as_vector(layout, x, "norm");
     nb::gil_scoped_release gil;
     std::vector<double> out;
@@ -170,7 +176,7 @@ void bind_la(nb::module_& m) {
     copy(v, target);
     return out;
   });
-  m.def("write_matrix_market_vector", [](std::string const& path, Layout const& layout, AnyArray const& x) {
+  m.def("write_matrix_market_vector", [](std::string const& path, Layout const& layout, ReadArray const& x) {
     auto const v = as_vector(layout, x, "write_vector");
     nb::gil_scoped_release gil;
     la::io::write_matrix_market(path, v);

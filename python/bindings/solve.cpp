@@ -1,3 +1,5 @@
+#include <nanobind/stl/shared_ptr.h>
+
 #include "bindings.hpp"
 
 #include "asterism/solve/solver.hpp"
@@ -57,26 +59,43 @@ void bind_solve(nb::module_& m) {
 
   nb::class_<Solver>(m, "Solver")
       .def(nb::init<la::Matrix, Options, std::string>(), nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "__init__",
+          [](Solver* self, std::shared_ptr<la::Operator> const& A, std::optional<la::Matrix> const& P,
+             std::shared_ptr<la::Operator> const& M, Options const& options, std::string const& prefix) {
+            new (self) Solver(A, P.value_or(la::Matrix()), M, options, prefix);
+          },
+          nb::arg("A"), nb::arg("P").none(), nb::arg("M").none(), nb::arg("options"), nb::arg("prefix"),
+          nb::call_guard<nb::gil_scoped_release>())
       .def("solve",
-           [](Solver& s, AnyArray const& b, AnyArray const& x) {
-             auto const bv = as_vector(s.matrix().range(), b, "solve: b");
-             auto xv = as_vector(s.matrix().range(), x, "solve: x");
+           [](Solver& s, ReadArray const& b, AnyArray const& x) {
+             auto const bv = as_vector(s.op().range(), b, "solve: b");
+             auto xv = as_vector(s.op().range(), x, "solve: x");
              nb::gil_scoped_release gil;
              return s.solve(bv, xv);
            })
       .def(
           "set_watcher",
-          [](Solver& s, nb::object f) {
+          [](Solver& s, nb::object f, bool needs_iterate) {
             if (f.is_none()) {
               s.set_watcher({});
               return;
             }
-            s.set_watcher([f](std::int64_t it, std::vector<double> const& norms) {
-              nb::gil_scoped_acquire gil;
-              f(it, norms);
-            });
+            s.set_watcher(
+                [f](std::int64_t it, std::vector<double> const& norms) {
+                  nb::gil_scoped_acquire gil;
+                  f(it, norms);
+                },
+                needs_iterate);
           },
-          nb::arg("f").none())
+          nb::arg("f").none(), nb::arg("needs_iterate") = false)
+      .def("apply_preconditioner",
+           [](Solver const& s, ReadArray const& r, AnyArray const& z) {
+             auto const rv = as_vector(s.op().range(), r, "apply_preconditioner: r");
+             auto zv = as_vector(s.op().range(), z, "apply_preconditioner: z");
+             nb::gil_scoped_release gil;
+             s.apply_preconditioner(rv, zv);
+           })
       .def("explain",
            [](Solver const& s) {
              nb::list out;

@@ -30,15 +30,6 @@ struct Unlocked {
 using Queue = Unlocked<Context>;
 using QueueVector = Unlocked<Vector>;
 
-/// Keeps a Python object alive from threads that do not hold the lock.
-std::shared_ptr<void> keep(nb::object const& o) {
-  return {o.inc_ref().ptr(), [](void* p) {
-            if (!Py_IsInitialized()) return;
-            nb::gil_scoped_acquire const gil;
-            nb::handle(static_cast<PyObject*>(p)).dec_ref();
-          }};
-}
-
 Queue new_queue(std::string const& kind, std::uint64_t seed) { return Context::from_name(kind, seed); }
 
 void check_threads(Layout const& layout, Context const& ctx) {
@@ -83,28 +74,11 @@ nb::object settled(QueueVector const& v, bool flat) {
   return array_of(v.value, flat);
 }
 
-/// f(arrays...) as a task; it runs with Python's lock.
-void submit_function(Queue const& q, nb::object const& f, std::vector<std::tuple<QueueVector, std::string, bool>> const& vectors) {
-  nb::list arrays;
-  std::vector<device::Intent> intents;
-  for (auto const& [v, how, flat] : vectors) {
-    auto const access = how == "read" ? Access::read : how == "write" ? Access::write : Access::update;
-    v.value.data().intend(access, intents);
-    auto a = array_of(v.value, flat);
-    if (access == Access::read) a.attr("setflags")(nb::arg("write") = false);
-    arrays.append(a);
-  }
-  auto const call = keep(nb::make_tuple(f, nb::tuple(arrays)));
-  nb::gil_scoped_release const gil;
-  q.value.enqueue(
-      std::move(intents),
-      [call](device::Queue&) {
-        nb::gil_scoped_acquire const lock;
-        nb::tuple const t = nb::borrow<nb::tuple>(nb::handle(static_cast<PyObject*>(call.get())));
-        nb::object const function = t[0];
-        function(*nb::borrow<nb::tuple>(t[1]));
-      },
-      Context::Form::host);
+void submit_users_function(Queue const& q, nb::object const& f, std::vector<std::tuple<QueueVector, std::string, bool>> const& vectors) {
+  std::vector<FunctionArgument> arguments;
+  for (auto const& [v, how, flat] : vectors)
+    arguments.push_back({v.value, how == "read" ? Access::read : how == "write" ? Access::write : Access::update, flat});
+  submit_function(q.value, f, arguments);
 }
 
 /// A factor of y's entries. One that is not known yet cannot be looked at: its real part is taken.
@@ -124,6 +98,36 @@ std::vector<Scalar> dots_of(Pairs const& pairs) {
 }
 
 }  // namespace
+
+std::shared_ptr<void> keep(nb::object const& o) {
+  return {o.inc_ref().ptr(), [](void* p) {
+            if (!Py_IsInitialized()) return;
+            nb::gil_scoped_acquire const gil;
+            nb::handle(static_cast<PyObject*>(p)).dec_ref();
+          }};
+}
+
+void submit_function(Context const& queue, nb::object const& f, std::vector<FunctionArgument> const& arguments) {
+  nb::list arrays;
+  std::vector<device::Intent> intents;
+  for (auto const& [v, access, flat] : arguments) {
+    v.data().intend(access, intents);
+    auto a = array_of(v, flat);
+    if (access == Access::read) a.attr("setflags")(nb::arg("write") = false);
+    arrays.append(a);
+  }
+  auto const call = keep(nb::make_tuple(f, nb::tuple(arrays)));
+  nb::gil_scoped_release const gil;
+  queue.enqueue(
+      std::move(intents),
+      [call](device::Queue&) {
+        nb::gil_scoped_acquire const lock;
+        nb::tuple const t = nb::borrow<nb::tuple>(nb::handle(static_cast<PyObject*>(call.get())));
+        nb::object const function = t[0];
+        function(*nb::borrow<nb::tuple>(t[1]));
+      },
+      Context::Form::host);
+}
 
 void bind_vectors(nb::module_& m) {
   using Release = nb::call_guard<nb::gil_scoped_release>;
@@ -146,7 +150,7 @@ void bind_vectors(nb::module_& m) {
              for (auto const& w : q.value.waits()) out[w.reason] = w.count;
              return out;
            })
-      .def("submit", &submit_function);
+      .def("submit", &submit_users_function);
 
   nb::class_<Scalar>(m, "Scalar")
       .def_static("of", [](std::vector<Scalar::Value> v) { return Scalar(std::move(v)); })

@@ -14,7 +14,7 @@ class BiCGStab final : public Method {
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like(), r0 = b.like(), p = b.like(), v = b.like(), s_hat = b.like(), p_hat = b.like(), t = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     Scalar rr = real_part(dot(r, r));
     if (monitor.stop(0, sqrt(rr))) return;
     copy(r, r0);

@@ -14,7 +14,7 @@ class ConjugateGradients final : public Method {
   // Per iteration: 1 A, 1 M, 3 reductions (2 messages if M = I), and 11 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto r = b.like(), z = b.like(), p = b.like(), q = b.like();
-    A.residual(b, x, r);  // r = b - A x
+    monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
     Scalar rz = M.apply_and_dot(r, z).first;  // z = M r
     copy(z, p);

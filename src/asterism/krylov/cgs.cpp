@@ -14,7 +14,7 @@ class ConjugateGradientsSquared final : public Method {
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like(), r0 = b.like(), p = b.like(), q = b.like(), u = b.like(), v = b.like(), hat = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     Scalar rr = real_part(dot(r, r));
     if (monitor.stop(0, sqrt(rr))) return;
     for (auto* y : {&r0, &p, &u}) copy(r, *y);

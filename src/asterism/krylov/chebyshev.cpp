@@ -25,7 +25,7 @@ class Chebyshev final : public Method {
   // Per iteration: 1 A, 1 M, 1 message (the norm that the monitor wants), and 9 n values moved.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto r = b.like(), z = b.like(), d = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
     double const hi = hi_ > 0 ? hi_ : 1.1 * largest_eigenvalue(A, M, b);
     double const lo = lo_ > 0 ? lo_ : hi / 30;

@@ -16,7 +16,7 @@ class ConjugateResiduals final : public Method {
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like(), z = b.like(), p = b.like(), Az = b.like(), Ap = b.like(), MAp = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
     M.apply(r, z);
     A.apply(z, Az);

@@ -18,7 +18,7 @@ class GCR final : public Method {
     auto r = b.like();
     la::Basis const P(b, restart_), AP(b, restart_);
     std::vector<Scalar> squares;  // (A p_j, A p_j)
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
     for (std::int64_t k = 1;; ++k) {
       auto const j = std::int64_t(squares.size());

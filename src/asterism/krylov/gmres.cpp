@@ -31,7 +31,7 @@ class Gmres final : public Method {
     auto w = b.like(), r = b.like(), z = b.like();
     std::vector<std::vector<Value>> H(static_cast<std::size_t>(m));  // column j: R after rotation
     std::vector<Value> cs(static_cast<std::size_t>(m)), sn(static_cast<std::size_t>(m)), g(static_cast<std::size_t>(m) + 1);
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     double beta = norm(r).real();
     if (monitor.stop(0, beta)) return;
     for (std::int64_t k = 0;;) {
@@ -64,7 +64,8 @@ class Gmres final : public Method {
           monitor.stop(k + 1, std::nan(""));
           return;  // x stays the last finite iterate
         }
-        happy = h_next <= 1e-14 * h_scale || h_next == 0;  // the Krylov space is exhausted
+        double const rounding = 64 * epsilon_of(b.dtype()) * h_scale;
+        happy = h_next <= rounding;  // the Krylov space is exhausted
         if (!happy) {
           auto next = V[j + 1];
           axpby(1.0 / h_next, w, 0.0, next);
@@ -77,8 +78,8 @@ class Gmres final : public Method {
         }
         auto const a = h[std::size_t(j)];
         double const length = std::hypot(std::abs(a), h_next);
-        if (length == 0) {
-          monitor.break_down(Reason::diverged_breakdown, "A M v is zero: the matrix or the preconditioner is singular");
+        if (length <= rounding) {  // x is improved by the directions before this one
+          monitor.break_down(Reason::diverged_breakdown, "A M is singular on the Krylov space: the matrix or the preconditioner is singular");
           break;
         }
         cs[std::size_t(j)] = a / length;

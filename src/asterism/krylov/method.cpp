@@ -15,6 +15,7 @@ std::map<std::string, MethodEntry> const& methods() {
       {"chebyshev", chebyshev_entry()},
       {"preonly", preonly_entry()},
       {"richardson", richardson_entry()},
+      {"bicg", bicg_entry()},
       {"cgs", cgs_entry()},
       {"cr", cr_entry()},
       {"gcr", gcr_entry()},

@@ -47,6 +47,7 @@ MethodEntry cg_entry();
 std::shared_ptr<Method> single_reduction_cg();  // -ksp_cg_single_reduction
 MethodEntry pipecg_entry();
 MethodEntry tfqmr_entry();
+MethodEntry bicg_entry();
 MethodEntry cgs_entry();
 MethodEntry cr_entry();
 MethodEntry gcr_entry();

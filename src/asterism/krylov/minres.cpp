@@ -16,7 +16,7 @@ class Minres final : public Method {
     auto v_old = b.like(), v = b.like(), v_new = b.like(), z = b.like(), z_new = b.like();
     auto w_old = b.like(), w = b.like(), w_new = b.like(), r = b.like();
     for (auto* u : {&v_old, &w_old, &w}) fill(*u, 0.0);
-    A.residual(b, x, v);
+    monitor.initial_residual(A, b, x, v);
     copy(v, r);  // the true residual, by its own recurrence
     if (monitor.stop(0, norm(r))) return;
     M.apply(v, z);

@@ -53,6 +53,11 @@ Monitor::Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator 
   *finished_.as<Number>() = Number(0);
 }
 
+void Monitor::initial_residual(la::Operator const& A, Vector const& b, Vector const& x, Vector& r) const {
+  if (judgement_.zero_guess && !resumed_) copy(b, r);
+  else A.residual(b, x, r);
+}
+
 bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   it += offset_;
   auto const k = columns();

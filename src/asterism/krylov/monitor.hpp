@@ -11,7 +11,7 @@
 
 #include "asterism/device/condition.hpp"
 #include "asterism/krylov/verdict.kernels.hpp"
-#include "asterism/la/vector.hpp"
+#include "asterism/la/operator.hpp"
 
 namespace asterism::krylov {
 
@@ -35,6 +35,10 @@ struct Judgement {
   device::Context ctx;
   /// The host looks only every so many iterations, at what was known so many before; 0: after each.
   std::int64_t check_every = 0;
+  /// Who watches wants x: methods that carry it in another form bring it up to date before stop().
+  bool needs_iterate = false;
+  /// x is zero on all ranks.
+  bool zero_guess = false;
 };
 
 /// The checks are work of the queue. Where the host looks after each, a check waits for its result. Else, what is submitted
@@ -44,12 +48,15 @@ class Monitor {
   /// norms_b: ||b|| of each column.
   Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator comm, Judgement judgement, Watcher watcher = {});
 
+  /// r = b - A x, where a method starts: b itself if x is known to be zero.
+  void initial_residual(la::Operator const& A, Vector const& b, Vector const& x, Vector& r) const;
   /// With the residual norm(s) of iterate `it` (0 is the initial guess): is there anything left to do, as far as the host knows?
   /// NaN wins over every other verdict. The same answer on all ranks.
   bool stop(std::int64_t it, Scalar const& residual_norm);
   /// The method cannot go on with the columns whose value is `bad`; true if the host knows that none is left.
   bool break_down_if(Scalar const& value, Bad bad, Reason reason, std::string_view why);
   void break_down(Reason reason, std::string_view why);
+  bool needs_iterate() const { return judgement_.needs_iterate; }
   /// 1 for the columns that still iterate, 0 for the finished: a mask for select().
   Scalar active() const;
 

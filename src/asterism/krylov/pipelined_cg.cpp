@@ -17,7 +17,7 @@ class PipelinedCG final : public Method {
     auto const& ctx = b.context();
     auto r = b.like(), u = b.like(), w = b.like(), m = b.like(), n = b.like();
     auto z = b.like(), q = b.like(), s = b.like(), p = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     M.apply(r, u);
     A.apply(u, w);
     for (auto* v : {&z, &q, &s, &p}) fill(*v, 0.0);

@@ -15,7 +15,7 @@ class SingleReductionCG final : public Method {
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like(), u = b.like(), w = b.like(), p = b.like(), s = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     for (auto* v : {&p, &s}) fill(*v, 0.0);
     Scalar gamma_old = 1.0, alpha_old = 1.0;
     for (std::int64_t k = 0;; ++k) {

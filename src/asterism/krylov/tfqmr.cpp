@@ -18,7 +18,7 @@ class TFQMR final : public Method {
     auto const& ctx = b.context();
     auto r0 = b.like(), w = b.like(), u = b.like(), q = b.like(), v = b.like(), Au = b.like(), Aq = b.like(), d = b.like();
     auto y = b.like(), z = b.like();  // x = x_0 + M y
-    A.residual(b, x, r0);
+    monitor.initial_residual(A, b, x, r0);
     Scalar const rr = real_part(dot(r0, r0));
     if (monitor.stop(0, sqrt(rr))) return;
     for (auto* c : {&w, &u}) copy(r0, *c);
@@ -57,6 +57,11 @@ class TFQMR final : public Method {
       std::pair<Vector const*, Vector const*> const pairs[] = {{&w, &w}, {&r0, &w}};
       auto const s = dots(pairs);
       half(q, s[0]);
+      if (monitor.needs_iterate()) {
+        M.apply(y, z);
+        axpy(1.0, z, x);
+        fill(y, 0.0);
+      }
       if (monitor.stop(k, tau * std::sqrt(2.0 * double(k) + 1))) break;
       // w holds the rounding errors of its largest values: tau says nothing below. What x has reached is verified, and gone on from
       if (monitor.break_down_if(less(rounding * largest, tau), Bad::zero, Reason::converged_happy_breakdown, "")) break;

@@ -390,21 +390,21 @@ void fill_hashed(Vector& x, std::uint64_t seed) {
   });
 }
 
-std::int64_t count_not_finite(Vector const& x, std::int64_t* first) {
+Entries look_at_entries(Vector const& x) {
   auto const none = std::numeric_limits<std::int64_t>::max();
-  std::int64_t bad = 0, at = none;
+  std::int64_t at = none, counts[2] = {0, 0};  // not finite, not zero
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const v = x.host<T>();
-    for (std::size_t i = 0; i < v.size(); ++i)
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      counts[1] += v[i] != T(0);
       if (!std::isfinite(real(v[i])) || !std::isfinite(imag(v[i]))) {
-        if (bad++ == 0) at = x.layout().begin() + std::int64_t(i) / x.columns();
+        if (counts[0]++ == 0) at = x.layout().begin() + std::int64_t(i) / x.columns();
       }
+    }
   });
-  bad = x.comm().sum(bad);
-  at = x.comm().min(at);
-  if (first) *first = at;
-  return bad;
+  x.comm().sum(std::span<std::int64_t>(counts));
+  return {counts[0], counts[0] > 0 ? x.comm().min(at) : -1, counts[1] == 0};
 }
 
 }  // namespace asterism::la

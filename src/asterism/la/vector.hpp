@@ -111,8 +111,13 @@ class Basis {
 
 /// Values in (-1, 1) that depend on the global index and the seed alone, not on the ranks.
 void fill_hashed(Vector& x, std::uint64_t seed);
-/// The number of entries that are NaN or infinite, over all ranks; first: global row of the first.
-std::int64_t count_not_finite(Vector const& x, std::int64_t* first = nullptr);
+/// What a look at the entries of all ranks finds. Collective.
+struct Entries {
+  std::int64_t not_finite = 0;         ///< that are NaN or infinite
+  std::int64_t first_not_finite = -1;  ///< global row of the first
+  bool all_zero = false;
+};
+Entries look_at_entries(Vector const& x);
 
 /// Checks that x belongs with a layout: for O(1) checks at entries.
 void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what);

@@ -36,7 +36,19 @@ class Jacobi final : public Preconditioner {
     invert_entries(A, inverse_, "jacobi");
   }
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
-  void apply_transpose(Vector const& x, Vector& y, bool) const override { multiply(inverse_, x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
+    if (!conjugate || !is_complex(dtype_)) return multiply(inverse_, x, y);
+    if (conjugated_.local_size() != inverse_.local_size()) {
+      conjugated_ = inverse_.like();
+      with_dtype(dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        auto const from = inverse_.host<T>();
+        auto const to = conjugated_.host<T>();
+        for (std::size_t i = 0; i < from.size(); ++i) to[i] = conj(from[i]);
+      });
+    }
+    multiply(conjugated_, x, y);
+  }
   std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override { return multiply_and_dot(inverse_, x, y); }
   std::string describe() const override { return type_ == "diagonal" ? "jacobi" : "jacobi (" + type_ + ")"; }
   std::size_t memory_bytes() const override { return inverse_.data().bytes(); }
@@ -44,6 +56,7 @@ class Jacobi final : public Preconditioner {
  private:
   std::string type_;
   Vector inverse_;
+  mutable Vector conjugated_;  // made when asked for
 };
 
 class None final : public Preconditioner {
@@ -87,9 +100,11 @@ PreconditionerEntry jacobi_entry() {
           &jacobi_table(), "division by the diagonal"};
 }
 
+PreconditionerPtr none(Operator const& A) { return std::make_shared<None>(A); }
+
 PreconditionerEntry none_entry() {
-  static OptionTable const none;
-  return {[](Nest const&, Matrix const& A) -> PreconditionerPtr { return std::make_shared<None>(A); }, &none, "no preconditioner"};
+  static OptionTable const no_options;
+  return {[](Nest const&, Matrix const& A) -> PreconditionerPtr { return none(A); }, &no_options, "no preconditioner"};
 }
 
 }  // namespace asterism::precond

@@ -19,7 +19,7 @@ using la::Vector;
 
 class Preconditioner : public Operator {
  public:
-  explicit Preconditioner(Matrix const& A) : layout_(A.range()), dtype_(A.dtype()) {}
+  explicit Preconditioner(Operator const& A) : layout_(A.range()), dtype_(A.dtype()) {}
   Layout const& range() const override { return layout_; }
   Layout const& domain() const override { return layout_; }
   Dtype dtype() const override { return dtype_; }
@@ -67,6 +67,21 @@ class Cast final : public Preconditioner {
  private:
   PreconditionerPtr inner_;
 };
+
+/// A user's approximate inverse. Whether it is symmetric is the user's word.
+class Users final : public Preconditioner {
+ public:
+  explicit Users(std::shared_ptr<Operator const> M) : Preconditioner(*M), M_(std::move(M)) {}
+  void apply(Vector const& x, Vector& y) const override { M_->apply(x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override { M_->apply_transpose(x, y, conjugate); }
+  std::string describe() const override { return M_->describe(); }
+
+ private:
+  std::shared_ptr<Operator const> M_;
+};
+
+/// None at all: z = r.
+PreconditionerPtr none(Operator const& A);
 
 /// Vectors to work in, one set for each queue and number of columns that an operator is applied with.
 template <class Set>

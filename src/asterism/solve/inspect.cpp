@@ -6,10 +6,9 @@
 
 namespace asterism::solve {
 
-Inspection inspect(Matrix const& A) {
-  static int const event = profile::event("SolverInspect");
-  profile::Scope const scope(event);
-  Inspection found;
+namespace {
+
+void look_at_entries(Matrix const& A, Inspection& found) {
   auto const& comm = A.comm();
   auto const& D = A.diagonal_block();
   auto const& O = A.coupling_block();
@@ -58,6 +57,16 @@ Inspection inspect(Matrix const& A) {
   found.zero_diagonals = counts[0];
   found.positive_diagonal = counts[1] == 0;
 
+}
+
+}  // namespace
+
+Inspection inspect(Operator const& A) {
+  static int const event = profile::event("SolverInspect");
+  profile::Scope const scope(event);
+  Inspection found;
+  auto const* const matrix = A.matrix();
+  if (matrix) look_at_entries(*matrix, found);
   Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
   fill_hashed(x, 1);
   fill_hashed(y, 2);
@@ -70,7 +79,9 @@ Inspection inspect(Matrix const& A) {
   // rounding in the two products is far below; a single unsymmetric entry among millions is seen too
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
 
-  double const norm = A.scaled_row_sum_norm();
+  if (!matrix) return found;
+
+  double const norm = matrix->scaled_row_sum_norm();
   fill(x, 1.0);
   A.apply(x, u);
   double worst = 0;
@@ -78,8 +89,8 @@ Inspection inspect(Matrix const& A) {
     using T = typename decltype(tag)::type;
     for (auto const& e : u.host<T>()) worst = std::max(worst, double(magnitude(e)));
   });
-  worst = comm.max(worst);
-  found.constant_null_space = A.global_rows() > 1 && worst <= 100 * epsilon_of(A.dtype()) * norm;
+  worst = matrix->comm().max(worst);
+  found.constant_null_space = matrix->global_rows() > 1 && worst <= 100 * epsilon_of(A.dtype()) * norm;
   return found;
 }
 

@@ -155,13 +155,23 @@ void apply_process_options(Options const& options) {
   apply_process_options(r);
 }
 
-Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A)), options_(std::move(options)), prefix_(std::move(prefix)) {
+Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix)
+    : A_(std::move(A)), P_(std::move(P)), options_(std::move(options)), prefix_(std::move(prefix)) {
   double const start = profile::now();
   device::host::KeepFreed const keep_freed;
-  auto const& comm = A_.comm();
-  ASTERISM_REQUIRE(A_.global_rows() == A_.global_cols() && A_.range().fits(A_.domain()), shape,
-                   "solve: the matrix is {} x {}; a square one is needed. For least squares solve A^H A x = A^H b.", A_.global_rows(),
-                   A_.global_cols());
+  auto const& comm = A_->range().comm();
+  ASTERISM_REQUIRE(A_->range().fits(A_->domain()), shape,
+                   "solve: the matrix is {} x {}; a square one is needed. For least squares solve A^H A x = A^H b.",
+                   A_->range().global_size(), A_->domain().global_size());
+  auto const check = [&](Operator const& other, char const* name) {
+    ASTERISM_REQUIRE(other.range().fits(A_->range()) && other.domain().fits(A_->range()), shape,
+                     "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise.", name, other.range().global_size(),
+                     other.domain().global_size(), A_->range().global_size(), A_->range().global_size());
+    ASTERISM_REQUIRE(other.dtype() == A_->dtype(), dtype, "solve: {} has dtype {}, and A {}.", name, name_of(other.dtype()),
+                     name_of(A_->dtype()));
+  };
+  if (P_) check(P_, "P");
+  if (M) check(*M, "M");
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
   check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_", prefix_ + "mg_coarse_"});
@@ -186,16 +196,18 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
   apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
-  if (look) inspection_ = inspect(A_);
-  else inspection_.hermitian = inspection_.positive_diagonal = true;
+  if (look) inspection_ = inspect(*A_);
+  if (look && P_ && !A_->matrix()) inspection_.positive_diagonal = inspect(P_).positive_diagonal;
+  if (!look) inspection_.hermitian = inspection_.positive_diagonal = true;
   if (null_space != "auto") inspection_.constant_null_space = null_space == "constant";
 
   if (type == "auto") {
     type = inspection_.hermitian && inspection_.positive_diagonal ? "cg" : "gmres";
     notes_.push_back(format("ksp auto: {} ({})", type,
-                            inspection_.hermitian ? (inspection_.positive_diagonal ? "Hermitian, positive diagonal"
-                                                                                   : "Hermitian, but the diagonal is not positive")
-                                                  : "not Hermitian"));
+                            !inspection_.hermitian          ? "not Hermitian"
+                            : inspection_.positive_diagonal ? "Hermitian, positive diagonal"
+                            : P_                            ? "Hermitian, but the diagonal is not positive"
+                                                 : "Hermitian, but nothing is known of its sign; if it is positive, cg is better"));
   }
   method_name_ = type;
   auto const& entry = krylov::methods().at(type);
@@ -212,7 +224,19 @@ Solver::Solver(Matrix A, Options options, std::string prefix) : A_(std::move(A))
                      "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
                      "or bicgstab, or -ksp_check_input false if you know better.",
                      type, inspection_.asymmetry);
-  preconditioner_ = make_preconditioner(config, A_, "auto");
+  if (M) {
+    ASTERISM_REQUIRE(!config.reader(preconditioner_table()).given("pc_type"), option,
+                     "solve: M is an approximate inverse already; -{}pc_type cannot be given besides.", prefix_);
+    preconditioner_ = std::make_shared<precond::Users>(std::move(M));
+  } else if (P_) {
+    preconditioner_ = make_preconditioner(config, P_, "auto");
+  } else {
+    auto const type = config.reader(preconditioner_table()).text("pc_type");
+    ASTERISM_REQUIRE(type == "auto" || type == "none", option,
+                     "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse.", prefix_, type,
+                     A_->describe());
+    preconditioner_ = precond::none(*A_);
+  }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
     fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.",
          type, preconditioner_->describe());
@@ -244,14 +268,15 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 }
 
 SolveInfo Solver::solve(Vector const& b, Vector& x) {
-  la::require_layout(b, A_.range(), A_.dtype(), "solve: b");
-  la::require_layout(x, A_.range(), A_.dtype(), "solve: x");
+  la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
+  la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
-  std::int64_t first = 0;
-  if (auto const bad = count_not_finite(b, &first); bad > 0)
-    fail(ErrorKind::value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.", bad, first);
-  if (auto const bad = count_not_finite(x, &first); bad > 0)
-    fail(ErrorKind::value, "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", bad, first);
+  auto const guess = look_at_entries(x), rhs = look_at_entries(b);
+  ASTERISM_REQUIRE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.", rhs.not_finite,
+                   rhs.first_not_finite);
+  ASTERISM_REQUIRE(guess.not_finite == 0, value,
+                   "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", guess.not_finite,
+                   guess.first_not_finite);
 
   if (!ctx_.runs_inline() && b.context().runs_inline()) {  // the same memory, worked on through the queue
     auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
@@ -267,7 +292,7 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
   }
 
   bool const projects = inspection_.constant_null_space && inspection_.hermitian;
-  if (b.columns() == 1 || (method_->blocks_columns() && !projects)) return solve_columns(b, x);
+  if (b.columns() == 1 || (method_->blocks_columns() && !projects)) return solve_columns(b, x, guess.all_zero);
   // one column after the other: the method (or the projection) works on one
   SolveInfo all;
   all.converged = true;
@@ -280,7 +305,7 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
         xj.host<T>()[std::size_t(i)] = x.host<T>()[std::size_t(i * b.columns() + j)];
       }
     });
-    auto one = solve_columns(bj, xj);
+    auto one = solve_columns(bj, xj, guess.all_zero);
     with_dtype(b.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (std::int64_t i = 0; i < b.local_size(); ++i) x.host<T>()[std::size_t(i * b.columns() + j)] = xj.host<T>()[std::size_t(i)];
@@ -310,7 +335,7 @@ SolveInfo Solver::solve(Vector const& b, Vector& x) {
   return all;
 }
 
-SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
+SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_guess) {
   static int const event = profile::event("KSPSolve");
   profile::Scope const scope(event);
   double const start = profile::now();
@@ -346,12 +371,12 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
         for (std::size_t i = j; i < v.size(); i += info.rhs_norm.size()) v[i] = T(0);
       });
     }
-  Monitor monitor(rule_, info.rhs_norm, b.comm(), {x.context(), check_every_}, watcher_);
+  Monitor monitor(rule_, info.rhs_norm, b.comm(), {x.context(), check_every_, watcher_needs_iterate_, zero_guess}, watcher_);
   std::vector<double> previous;
   auto residual = b.like();
   for (;;) {
-    method_->solve(A_, M, b, x, monitor);
-    A_.residual(b, x, residual);
+    method_->solve(*A_, M, b, x, monitor);
+    A_->residual(b, x, residual);
     info.true_residual = column_norms(residual);
     if (!krylov::converged(monitor.reason())) break;
     bool missed = false, progress = previous.empty();
@@ -377,7 +402,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
                              ended_early ? "cannot go on" : "believed it had converged", info.true_residual[worst],
                              info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst],
                              ended_early ? "the numbers it divides by are lost in rounding, or, in cg and its kin, something is not positive definite"
-                                         : format("the attainable accuracy in {}", name_of(A_.dtype()))));
+                                         : format("the attainable accuracy in {}", name_of(A_->dtype()))));
       break;
     }
     previous = info.true_residual;
@@ -389,11 +414,17 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x) {
   info.why = info.converged ? "" : monitor.why();
   info.iterations = monitor.iterations();
   info.residual_norms = monitor.history();
-  info.memory_bytes = A_.memory_bytes() + preconditioner_->memory_bytes();
+  info.memory_bytes = (P_ ? P_.memory_bytes() : 0) + preconditioner_->memory_bytes();
   info.host_waits = host_waits(x.context()) - waits_before;
   if (!info.converged) explain_failure(info, monitor.reason());
   info.solve_seconds = profile::now() - start;
   return info;
+}
+
+void Solver::apply_preconditioner(Vector const& r, Vector& z) const {
+  la::require_layout(r, A_->range(), A_->dtype(), "apply_preconditioner: r");
+  la::require_layout(z, A_->range(), A_->dtype(), "apply_preconditioner: z");
+  preconditioner_->apply(r, z);
 }
 
 void Solver::explain_failure(SolveInfo& info, Reason reason) const {
@@ -411,7 +442,10 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
     case Reason::diverged_stagnated:
       hint = "Accept this accuracy with a larger -ksp_rtol, rescale the equations, or use a wider dtype.";
       break;
-    case Reason::diverged_breakdown: hint = "Use -ksp_type gmres; look whether the matrix is singular."; break;
+    case Reason::diverged_breakdown:
+      hint = method_name_ == "gmres" || method_name_ == "fgmres" ? "Look whether the matrix is singular."
+                                                                 : "Use -ksp_type gmres; look whether the matrix is singular.";
+      break;
     case Reason::diverged_dtol:
       hint =
           "Try a stronger preconditioner or -ksp_type gmres; residuals of bicgstab and cgs may grow for a while: a larger -ksp_divtol lets "
@@ -424,7 +458,7 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
 }
 
 std::string Solver::view() const {
-  std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_.describe(), method_name_,
+  std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_->describe(), method_name_,
                            krylov::methods().at(method_name_).about, preconditioner_->report());
   for (auto const& n : notes_) out += "note: " + n + "\n";
   return out;

@@ -11,7 +11,9 @@
 namespace asterism::solve {
 
 using la::Matrix;
+using la::Operator;
 using la::Vector;
+using OperatorPtr = std::shared_ptr<Operator const>;
 
 struct SolveInfo {
   bool converged = false;
@@ -34,19 +36,29 @@ struct Inspection {
   double asymmetry = 0;  ///< |x^H A y - (y^H A x)^*| / (||x|| ||A y||) for hashed x, y
   std::int64_t zero_diagonals = 0;
 };
-Inspection inspect(Matrix const& A);
+/// Of an operator without entries: only whether it is Hermitian. Collective.
+Inspection inspect(Operator const& A);
 
 class Solver {
  public:
   /// Checks the matrix and the options and sets up the preconditioner. Collective.
-  Solver(Matrix A, Options options, std::string prefix = "");
+  Solver(Matrix A, Options options, std::string prefix = "") : Solver(std::make_shared<Matrix>(A), A, nullptr, options, prefix) {}
+  /// A may be a user's operator. Preconditioners are set up on P; without P there is none, but for M, the user's approximate inverse.
+  Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix = "");
   /// x holds the initial guess. Collective. Does not throw for a solve that fails to converge.
   SolveInfo solve(Vector const& b, Vector& x);
   /// Every option in force and where it came from.
   std::vector<EffectiveOption> const& explain() const { return record_; }
   std::string view() const;
-  Matrix const& matrix() const { return A_; }
-  void set_watcher(krylov::Watcher watcher) { watcher_ = std::move(watcher); }
+  Operator const& op() const { return *A_; }
+  /// Called with each norm that the host learns. If it `needs_iterate`, x holds the iterate then (not of gmres: that of the last
+  /// restart; nor with ksp_asynchronous, which looks late).
+  void set_watcher(krylov::Watcher watcher, bool needs_iterate = false) {
+    watcher_ = std::move(watcher);
+    watcher_needs_iterate_ = needs_iterate;
+  }
+  /// z = M r: the preconditioner alone.
+  void apply_preconditioner(Vector const& r, Vector& z) const;
   Inspection const& inspection() const { return inspection_; }
   std::vector<std::string> const& notes() const { return notes_; }
   std::string const& method_name() const { return method_name_; }
@@ -55,10 +67,11 @@ class Solver {
 
  private:
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
-  SolveInfo solve_columns(Vector const& b, Vector& x);
+  SolveInfo solve_columns(Vector const& b, Vector& x, bool zero_guess);
   void explain_failure(SolveInfo& info, krylov::Reason reason) const;
 
-  Matrix A_;
+  OperatorPtr A_;
+  Matrix P_;
   Options options_;
   std::string prefix_;
   mutable std::vector<EffectiveOption> record_;
@@ -72,6 +85,7 @@ class Solver {
   device::Context ctx_;
   std::int64_t check_every_ = 0;  // 0: not asynchronous
   krylov::Watcher watcher_;
+  bool watcher_needs_iterate_ = false;
   double setup_seconds_ = 0;
 };
 

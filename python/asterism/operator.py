@@ -1,0 +1,171 @@
+"""Operators that are functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .comm import as_communicator
+from .errors import InputError, ShapeError
+from .la import Matrix, as_values
+
+__all__ = ["Operator"]
+
+
+class Operator:
+    """A linear operator that a function applies: for `Solver`, as A or as M.
+
+    Parameters
+    ----------
+    apply : callable(x) -> y
+        Maps my part of a vector to my part of the product; arrays (n), or (n, k) where there are several columns. x is read-only. On
+        several ranks it is called on all of them together, so it may communicate.
+    rows : int
+        My rows.
+    cols : int, optional
+        My entries of x; as ``rows`` by default.
+    dtype : optional
+        One of the four; float64 by default.
+    comm : None or mpi4py.MPI.Comm
+    adjoint : callable(y) -> x, optional
+        Applies A^H. Needed by bicg, lsmr and the like.
+    name : str
+        For messages.
+
+    Notes
+    -----
+    Collective. What a function raises on one rank is raised on all.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np
+    >>> def second_differences(x):
+    ...     y = 2 * x
+    ...     y[1:] -= x[:-1]
+    ...     y[:-1] -= x[1:]
+    ...     return y
+    >>> A = am.Operator(second_differences, 50)
+    >>> x, info = am.solve(A, np.ones(50), ksp="cg", rtol=1e-10)
+    >>> info.iterations
+    25
+    """
+
+    def __init__(
+        self,
+        apply: Callable[[NDArray[Any]], Any],
+        rows: int,
+        cols: int | None = None,
+        *,
+        dtype: Any = np.float64,
+        comm: Any = None,
+        adjoint: Callable[[NDArray[Any]], Any] | None = None,
+        name: str = "a function",
+    ) -> None:
+        c = as_communicator(comm)
+        row_layout = _core.Layout(c, int(rows))
+        col_layout = row_layout if cols is None else _core.Layout(c, int(cols))
+        self._h: _core.Operator = _core.FunctionOperator(
+            row_layout,
+            col_layout,
+            np.dtype(dtype).name,
+            _filled_by(apply, name),
+            None if adjoint is None else _filled_by(adjoint, name),
+            name,
+        )
+
+    @classmethod
+    def of(cls, A: Any, dtype: Any = None) -> Operator:
+        """Return what has ``shape`` and ``matvec``, as SciPy's LinearOperator, as an operator of one process.
+
+        Parameters
+        ----------
+        A : object
+            ``A.matvec(x)`` applies it to (n); ``A.matmat(X)`` to (n, k) and ``A.rmatvec(x)`` the adjoint, where they are there.
+        dtype : optional
+            That the solve works in; A's by default.
+        """
+        n, m = A.shape
+        how = dtype if dtype is not None else getattr(A, "dtype", None)
+        wide = getattr(A, "matmat", None)
+
+        def apply(x: NDArray[Any]) -> Any:
+            if x.ndim == 1:
+                return A.matvec(x)
+            return np.stack([A.matvec(c) for c in x.T], axis=1) if wide is None else wide(x)
+
+        def adjoint(x: NDArray[Any]) -> Any:
+            return A.rmatvec(x) if x.ndim == 1 else np.stack([A.rmatvec(c) for c in x.T], axis=1)
+
+        return cls(
+            apply,
+            n,
+            m,
+            dtype=np.float64 if how is None else how,
+            adjoint=adjoint if hasattr(A, "rmatvec") else None,
+            name=type(A).__name__,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Global shape."""
+        return int(self._h.rows.global_size), int(self._h.cols.global_size)
+
+    @property
+    def local_shape(self) -> tuple[int, int]:
+        """My rows, and my entries of x."""
+        return int(self._h.rows.local_size), int(self._h.cols.local_size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+        return np.dtype(str(self._h.dtype))
+
+    def __repr__(self) -> str:
+        return f"<asterism.Operator {self.shape} {self.dtype}: {self._h.describe()}>"
+
+    def __matmul__(self, x: Any) -> NDArray[Any]:
+        """Return A x. Collective."""
+        array = np.ascontiguousarray(as_values(x, "A @ x").astype(self.dtype, copy=False))
+        y = np.empty((self.local_shape[0], *array.shape[1:]), dtype=self.dtype)
+        self._h.apply(array, y)
+        return y
+
+    def rmatvec(self, x: Any) -> NDArray[Any]:
+        """Return A^H x. Collective."""
+        array = np.ascontiguousarray(as_values(x, "rmatvec").astype(self.dtype, copy=False))
+        y = np.empty((self.local_shape[1], *array.shape[1:]), dtype=self.dtype)
+        self._h.apply_adjoint(array, y)
+        return y
+
+
+def _filled_by(function: Callable[[NDArray[Any]], Any], name: str) -> Callable[[NDArray[Any], NDArray[Any]], None]:
+    def fill(x: NDArray[Any], y: NDArray[Any]) -> None:
+        result = np.asarray(function(x))
+        if result.shape != y.shape and result.size == y.size and y.ndim == 1:
+            result = result.reshape(y.shape)  # a column for a vector
+        if result.shape != y.shape:
+            raise ShapeError(f"{name} returned shape {result.shape} where {y.shape} is needed.")
+        if not np.can_cast(result.dtype, y.dtype, "same_kind"):
+            raise InputError(f"{name} returned {result.dtype} where {y.dtype} is needed.")
+        y[...] = result
+
+    return fill
+
+
+def as_operator(A: Any, what: str, dtype: Any = None) -> Matrix | Operator:
+    """Return a matrix, a function's operator, or what can be made one."""
+    if isinstance(A, (Matrix, Operator)):
+        return A
+    if hasattr(A, "tocsr") or isinstance(A, np.ndarray):
+        M = Matrix.from_scipy(A)
+        return M if dtype is None or M.dtype == dtype else M.astype(dtype)
+    if hasattr(A, "matvec") and hasattr(A, "shape"):
+        return Operator.of(A, dtype)
+    raise TypeError(
+        f"{what} is a {type(A).__name__}; an asterism.Matrix or Operator, a SciPy sparse matrix, a 2-D array, or an object "
+        "with shape and matvec is needed."
+    )

@@ -1,0 +1,327 @@
+"""SciPy's iterative solvers, with its signatures and return values.
+
+``from asterism.scipy import cg`` instead of ``from scipy.sparse.linalg import cg``: the same arguments, ``(x, info)`` back, info 0 on
+success. Stopping is as documented there: ``norm(b - A @ x) <= max(rtol * norm(b), atol)``, of the residual itself, also with a
+preconditioner, and computed from x at the end. A may be an `asterism.Matrix` too, which saves its conversion in each call; more than
+SciPy's arguments (preconditioners of this library, several right-hand sides, ranks, reasons) has `asterism.solve`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError, ShapeError
+from .la import Matrix, as_values
+from .operator import Operator, as_operator
+from .solve import Solver
+
+__all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "minres", "tfqmr"]
+
+Result = tuple[NDArray[Any], int]
+Callback = Callable[[NDArray[Any]], Any] | None
+
+
+class _System:
+    """A, M, b and x in one dtype."""
+
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any, name: str) -> None:
+        if M is None and hasattr(A, "psolve"):
+            M = _PreconditionerOf(A)
+        shape = getattr(A, "shape", None)
+        if shape is None or len(shape) != 2 or shape[0] != shape[1]:
+            raise ShapeError(f"{name}: A has shape {shape}; a square matrix is needed.")
+        n = shape[0]
+        rhs = np.asarray(b)
+        if rhs.shape not in ((n,), (n, 1)):
+            raise ShapeError(f"{name}: b has shape {rhs.shape} for A of {shape}; ({n},) or ({n}, 1) is needed.")
+        rhs = as_values(rhs.reshape(n), "b")
+        given = getattr(A, "dtype", None)
+        of_A = _one_of_four(np.float64 if given is None else given)
+        self.dtype = np.result_type(of_A, rhs.dtype)
+        self.b = rhs.astype(self.dtype, copy=False)
+        self.A = as_operator(A, "A", self.dtype)
+        if isinstance(self.A, Matrix) and self.A.dtype != self.dtype:
+            self.A = self.A.astype(self.dtype)
+        self.M = None if M is None else as_operator(M, "M", self.dtype)
+        if x0 is None:
+            self.x = np.zeros(n, self.dtype)
+        elif isinstance(x0, str):
+            if x0 != "Mb":
+                raise InputError(f"{name}: x0 is '{x0}'; an array, or 'Mb' for M @ b.")
+            self.x = np.array(self.b if self.M is None else self.M @ self.b, self.dtype)
+        else:
+            guess = np.asarray(x0)
+            if guess.shape not in ((n,), (n, 1)):
+                raise ShapeError(f"{name}: x0 has shape {guess.shape}, b {np.shape(b)}.")
+            self.x = np.array(guess.reshape(n), self.dtype, order="C")
+
+    def solver(self, method: str, rtol: float, atol: Any, max_it: int, **options: Any) -> Solver:
+        if not isinstance(atol, (int, float, np.number)) or not atol >= 0:
+            raise InputError(f"{method}: atol={atol!r}; a number that is not negative is needed.")
+        largest = 1e300  # infinity, for the options
+        return Solver(
+            self.A,
+            M=self.M,
+            ksp_type=method,
+            pc_type=None if self.M is not None else "none",
+            ksp_rtol=min(float(rtol), largest),
+            ksp_atol=min(float(atol), largest),
+            ksp_max_it=int(max_it),
+            ksp_divtol=largest,
+            **{"ksp_check_input": "false", **options},
+        )
+
+
+class _PreconditionerOf:
+    """The ``psolve`` and ``rpsolve`` of an operator, as SciPy takes them."""
+
+    def __init__(self, A: Any) -> None:
+        self.shape, self.dtype = A.shape, getattr(A, "dtype", None)
+        self.matvec = A.psolve
+        if hasattr(A, "rpsolve"):
+            self.rmatvec = A.rpsolve
+
+
+def _one_of_four(dtype: Any) -> np.dtype[Any]:
+    d = np.dtype(dtype)
+    return d if d.char in "fdFD" else np.dtype(np.float64)
+
+
+def _run(s: _System, solver: Solver, max_it: int, callback: Any) -> Result:
+    """Solve; callback(norm) after each iteration."""
+    h = solver._h
+    h.set_watcher(None if callback is None else lambda it, norms: callback(norms[0]) if it > 0 else None, True)
+    if not s.b.any():
+        s.x[:] = 0
+        return s.x, 0
+    r = h.solve(s.b, s.x)
+    h.set_watcher(None)
+    if r.reason == "DIVERGED_INTERRUPTED":
+        raise KeyboardInterrupt(r.why)
+    if r.converged:
+        return s.x, 0
+    # positive where the tolerance was not reached, negative where the method broke down
+    return s.x, max(r.iterations, 1) if r.reason in ("DIVERGED_ITS", "DIVERGED_STAGNATED") else -10
+
+
+def _solve(
+    method: str, A: Any, b: Any, x0: Any, rtol: float, atol: Any, maxiter: int | None, M: Any, callback: Callback
+) -> Result:
+    s = _System(A, b, x0, M, method)
+    max_it = 10 * len(s.b) if maxiter is None else int(maxiter)
+    watch = None if callback is None else lambda norm: callback(s.x)
+    return _run(s, s.solver(method, rtol, atol, max_it), max_it, watch)
+
+
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback = None,
+) -> Result:
+    """Solve A x = b by conjugate gradients, A Hermitian positive definite.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, ndarray, LinearOperator, Matrix or Operator, shape (n, n)
+    b : array, shape (n,) or (n, 1)
+    x0 : array, or 'Mb' for M @ b, optional
+    rtol, atol : float
+        Stop when ``norm(b - A @ x) <= max(rtol * norm(b), atol)``.
+    maxiter : int, optional
+        10 n by default.
+    M : as A, optional
+        Approximates the inverse of A.
+    callback : callable(x), optional
+        Called after each iteration with the iterate itself.
+
+    Returns
+    -------
+    x : array, shape (n,)
+    info : int
+        0: converged; positive: the tolerance was not reached after so many iterations; negative: the method broke down.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from asterism.scipy import cg
+    >>> A = sp.diags_array([-np.ones(99), 2 * np.ones(100), -np.ones(99)], offsets=[-1, 0, 1]).tocsr()
+    >>> x, info = cg(A, np.ones(100), rtol=1e-10)
+    >>> info
+    0
+    """
+    return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback)
+
+
+def bicg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback = None,
+) -> Result:
+    """Solve A x = b by biconjugate gradients; operators need ``rmatvec``. Arguments as `cg`."""
+    return _solve("bicg", A, b, x0, rtol, atol, maxiter, M, callback)
+
+
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback = None,
+) -> Result:
+    """Solve A x = b by stabilised biconjugate gradients. Arguments as `cg`."""
+    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback)
+
+
+def cgs(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback = None,
+) -> Result:
+    """Solve A x = b by conjugate gradients squared. Arguments as `cg`."""
+    return _solve("cgs", A, b, x0, rtol, atol, maxiter, M, callback)
+
+
+def tfqmr(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback = None,
+    show: bool = False,
+) -> Result:
+    """Solve A x = b by transpose-free quasi-minimal residuals. Arguments as `cg`; ``show`` prints how it ended.
+
+    An iteration has two products with A; SciPy counts each as one.
+    """
+    s = _System(A, b, x0, M, "tfqmr")
+    max_it = min(10000, 10 * len(s.b)) if maxiter is None else int(maxiter)
+    watch = None if callback is None else lambda norm: callback(s.x)
+    x, info = _run(s, s.solver("tfqmr", rtol, atol, max_it), max_it, watch)
+    if show:
+        how = "converged due to reach TOL" if info == 0 else "not converged due to reach MAXIT"
+        print(f"TFQMR: Linear solve {how} iterations")
+    return x, info
+
+
+def minres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    shift: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callback = None,
+    show: bool = False,
+    check: bool = False,
+) -> Result:
+    """Solve (A - shift I) x = b by minimal residuals, A Hermitian. Arguments as `cg`.
+
+    Stops by the residual as the other methods do; SciPy's by an estimate of it relative to norms of A and x. ``maxiter`` is 5 n by
+    default; ``check`` looks whether A is Hermitian; ``show`` prints how it ended.
+    """
+    s = _System(A, b, x0, M, "minres")
+    if shift != 0:
+        unshifted = s.A
+        s.A = Operator(
+            lambda x: unshifted @ x - shift * x, len(s.b), dtype=s.dtype, name=f"A - {shift} I"
+        )
+    max_it = 5 * len(s.b) if maxiter is None else int(maxiter)
+    watch = None if callback is None else lambda norm: callback(s.x)
+    solver = s.solver("minres", rtol, 0.0, max_it, ksp_check_input="true" if check else "false")
+    x, info = _run(s, solver, max_it, watch)
+    if show:
+        print(f"minres: {'converged' if info == 0 else 'not converged'}, info {info}")
+    return x, info
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int | None = None,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Any = None,
+    callback_type: str | None = None,
+) -> Result:
+    """Solve A x = b by restarted generalised minimal residuals. Arguments as `cg`, and:
+
+    Parameters
+    ----------
+    restart : int, optional
+        Iterations between restarts, 20 by default.
+    maxiter : int, optional
+        Most restarts (with ``callback_type='legacy'`` iterations); 10 n by default.
+    callback : callable, optional
+    callback_type : str
+        ``'pr_norm'``: called with ``norm(b - A @ x) / norm(b)`` in each iteration; ``'x'``: with x at each restart; ``'legacy'``, if
+        there is a callback and nothing is said: as pr_norm, and ``maxiter`` counts iterations.
+
+    Notes
+    -----
+    The preconditioner is applied on the right, SciPy's on the left: the norms here are those of the residual, there those of M times it.
+    """
+    if callback is not None and callback_type is None:
+        warnings.warn(
+            "gmres called without specifying `callback_type`: it is 'legacy', as in SciPy, where that will change. "
+            "Name 'pr_norm', 'x' or 'legacy'.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        callback_type = "legacy"
+    if callback_type not in (None, "x", "pr_norm", "legacy"):
+        raise InputError(f"gmres: callback_type={callback_type!r}; 'pr_norm', 'x' or 'legacy'.")
+    s = _System(A, b, x0, M, "gmres")
+    n = len(s.b)
+    most = 10 * n if maxiter is None else int(maxiter)
+    length = max(min(20 if restart is None else int(restart), n), 1)
+    size = float(np.linalg.norm(s.b)) or 1.0
+    if callback is not None and callback_type == "x":
+        cycle = s.solver("gmres", rtol, atol, length, ksp_gmres_restart=length)
+        info = most
+        for _ in range(most):
+            x, info = _run(s, cycle, length, None)
+            callback(x)
+            if info <= 0:
+                break
+        return s.x, most if info > 0 else info
+    max_it = most if callback is not None and callback_type == "legacy" else most * length
+    watch = None if callback is None else lambda norm: callback(np.float64(norm) / size)
+    x, info = _run(s, s.solver("gmres", rtol, atol, max_it, ksp_gmres_restart=length), max_it, watch)
+    return x, most if info > 0 else info

@@ -1,0 +1,102 @@
+// Operators that are functions written in Python.
+#include "asterism/comm/communicator.hpp"
+#include "bindings.hpp"
+
+namespace asterism::python {
+namespace {
+
+using comm::Layout;
+using la::Vector;
+
+/// y = f(x), f(x, y) being called with arrays of the local parts when the queue comes to it. What it raises on one rank is raised on all.
+class FunctionOperator final : public la::Operator {
+ public:
+  FunctionOperator(Layout range, Layout domain, std::string const& dtype, nb::object const& apply, nb::object const& adjoint,
+                   std::string name)
+      : range_(std::move(range)),
+        domain_(std::move(domain)),
+        dtype_(dtype_from_name(dtype)),
+        name_(std::move(name)),
+        apply_(keep(checked(apply))),
+        adjoint_(adjoint.is_none() ? nullptr : keep(checked(adjoint))) {}
+  Layout const& range() const override { return range_; }
+  Layout const& domain() const override { return domain_; }
+  Dtype dtype() const override { return dtype_; }
+  std::string describe() const override { return name_; }
+  void apply(Vector const& x, Vector& y) const override {
+    la::require_layout(x, domain_, dtype_, "apply: x");
+    la::require_layout(y, range_, dtype_, "apply: y");
+    call(*static_cast<PyObject*>(apply_.get()), x, y);
+  }
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
+    la::require_layout(x, range_, dtype_, "apply: x");
+    la::require_layout(y, domain_, dtype_, "apply: y");
+    ASTERISM_REQUIRE(adjoint_, unsupported, "{} has no adjoint, which this method needs. Give one, or use -ksp_type gmres.", name_);
+    ASTERISM_REQUIRE(conjugate || !is_complex(dtype_), unsupported, "{}: products with the plain transpose are not offered.", name_);
+    call(*static_cast<PyObject*>(adjoint_.get()), x, y);
+  }
+
+ private:
+  nb::object checked(nb::object const& f) const {
+    auto const comm = range_.comm();
+    if (comm.size() == 1) return f;
+    return nb::cpp_function([f, comm, name = name_](nb::object const& x, nb::object const& y) {
+      std::exception_ptr mine;
+      std::string text;
+      try {
+        f(x, y);
+      } catch (nb::python_error& e) {
+        mine = std::current_exception();
+        text = e.what();
+      }
+      std::int64_t first = 0;
+      {
+        nb::gil_scoped_release const gil;
+        auto const none = std::int64_t(comm.size());
+        first = comm.min(mine ? std::int64_t(comm.rank()) : none);
+        if (first < none) text = comm.bcast(text, int(first));
+        else return;
+      }
+      if (mine) std::rethrow_exception(mine);
+      fail(ErrorKind::value, "rank {}: the function of {} raised: {}", first, name, text);
+    });
+  }
+  void call(PyObject& f, Vector const& x, Vector& y) const {
+    nb::gil_scoped_acquire const gil;
+    bool const flat = x.columns() == 1;
+    submit_function(y.context(), nb::borrow(nb::handle(&f)), {{x, device::Access::read, flat}, {y, device::Access::write, flat}});
+  }
+
+  Layout range_, domain_;
+  Dtype dtype_;
+  std::string name_;
+  std::shared_ptr<void> apply_, adjoint_;
+};
+
+}  // namespace
+
+void bind_operators(nb::module_& m) {
+  nb::class_<la::Operator>(m, "Operator")
+      .def_prop_ro("rows", [](la::Operator const& A) { return A.range(); })
+      .def_prop_ro("cols", [](la::Operator const& A) { return A.domain(); })
+      .def_prop_ro("dtype", [](la::Operator const& A) { return std::string(name_of(A.dtype())); })
+      .def("describe", &la::Operator::describe)
+      .def("apply",
+           [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
+             auto const xv = as_vector(A.domain(), x, "x");
+             auto yv = as_vector(A.range(), y, "y");
+             nb::gil_scoped_release const gil;
+             A.apply(xv, yv);
+           })
+      .def("apply_adjoint", [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
+        auto const xv = as_vector(A.range(), x, "x");
+        auto yv = as_vector(A.domain(), y, "y");
+        nb::gil_scoped_release const gil;
+        A.apply_transpose(xv, yv, true);
+      });
+  nb::class_<FunctionOperator, la::Operator>(m, "FunctionOperator")
+      .def(nb::init<Layout, Layout, std::string, nb::object, nb::object, std::string>(), nb::arg("rows"), nb::arg("cols"), nb::arg("dtype"),
+           nb::arg("apply"), nb::arg("adjoint").none(), nb::arg("name"));
+}
+
+}  // namespace asterism::python
