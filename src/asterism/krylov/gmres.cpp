@@ -23,12 +23,12 @@ class Gmres final : public Method {
   std::string name() const override { return flexible_ ? "fgmres" : "gmres"; }
   bool flexible() const override { return flexible_; }
 
-  // Per iteration: 1 A, 1 M, 2 or 3 messages (Gram-Schmidt twice, norm), and about 4 (j + 2) n values
-  // for the j-th basis vector. Memory: m + 1 vectors, 2 m + 1 in the flexible form.
+  // Per iteration: 1 A, 1 M, 1 message, and (2 j + 6) n values for the j-th basis vector, from 0; 3 messages and (4 j + 11) n values
+  // where it is orthogonalised twice. Memory: m + 1 vectors, 2 m + 1 in the flexible form.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const m = std::min(restart_, std::max<std::int64_t>(b.global_size(), 1));
     la::Basis const V(b, m + 1), Z(b, flexible_ ? m : 1);
-    auto w = b.like(), r = b.like(), z = b.like();
+    auto r = b.like(), z = b.like();
     std::vector<std::vector<Value>> H(static_cast<std::size_t>(m));  // column j: R after rotation
     std::vector<Value> cs(static_cast<std::size_t>(m)), sn(static_cast<std::size_t>(m)), g(static_cast<std::size_t>(m) + 1);
     monitor.initial_residual(A, b, x, r);
@@ -44,32 +44,38 @@ class Gmres final : public Method {
       for (; j < m && !happy && !stopped; ++j) {
         auto const vj = V[j];
         auto zj = flexible_ ? Z[j] : z;
+        auto w = V[j + 1];
         M.apply(vj, zj);
         A.apply(zj, w);  // w = A M v_j
-        // classical Gram-Schmidt twice: as stable as modified, in two messages
+        // classical Gram-Schmidt; again if much was cancelled: as stable as modified, in one message or three
         std::vector<Value> h(static_cast<std::size_t>(j) + 2, Value(0));
-        for (int pass = 0; pass < 2; ++pass) {
-          auto const d = V.dots(j + 1, w);
+        auto const subtract = [&](std::vector<Scalar> const& d) {
           std::vector<Scalar> minus;
           for (std::int64_t i = 0; i <= j; ++i) {
             h[std::size_t(i)] += d[std::size_t(i)].value();
             minus.push_back(-d[std::size_t(i)]);
           }
           V.add(j + 1, minus, w);
+        };
+        auto const d = V.dots(j + 2, w);  // the last is (w, w)
+        double const ww = d.back().value().real();
+        subtract(d);
+        double rest = ww;
+        for (std::int64_t i = 0; i <= j; ++i) rest -= std::norm(h[std::size_t(i)]);
+        double h_next = std::sqrt(std::max(rest, 0.0));  // Pythagoras
+        if (!(rest > 0.01 * ww)) {
+          subtract(V.dots(j + 1, w));
+          h_next = norm(w).real();
         }
-        double const h_next = norm(w).real();
         double h_scale = h_next;
         for (auto const& e : h) h_scale = std::max(h_scale, std::abs(e));
-        if (!std::isfinite(h_scale)) {
+        if (!std::isfinite(h_scale) || !std::isfinite(ww)) {
           monitor.stop(k + 1, std::nan(""));
           return;  // x stays the last finite iterate
         }
         double const rounding = 64 * epsilon_of(b.dtype()) * h_scale;
         happy = h_next <= rounding;  // the Krylov space is exhausted
-        if (!happy) {
-          auto next = V[j + 1];
-          axpby(1.0 / h_next, w, 0.0, next);
-        }
+        if (!happy) scale(1.0 / h_next, w);
         // Givens rotations turn the Hessenberg column into one of R
         for (std::int64_t i = 0; i < j; ++i) {
           auto const a = h[std::size_t(i)], c = h[std::size_t(i) + 1];
@@ -105,9 +111,9 @@ class Gmres final : public Method {
         if (flexible_) {
           Z.add(j, y, x);
         } else {
-          fill(w, 0.0);
-          V.add(j, y, w);
-          M.apply(w, z);
+          fill(r, 0.0);
+          V.add(j, y, r);
+          M.apply(r, z);
           axpy(1.0, z, x);
         }
       }

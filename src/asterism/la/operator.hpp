@@ -26,6 +26,8 @@ class Operator {
   virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
   /// y = A x; returns (x^H y, x^H x). Those who can do it in one pass override it.
   virtual std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const;
+  /// y = x always: methods may leave it out.
+  virtual bool is_identity() const { return false; }
   /// The assembled matrix, where there is one.
   virtual Matrix const* matrix() const { return nullptr; }
   /// One line for people.

@@ -1,6 +1,7 @@
 #include "asterism/la/spmv.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "asterism/base/error.hpp"
@@ -242,16 +243,28 @@ struct ProductBuilder {
     auto const ptr = a.row_offsets();
     auto const col = a.column_indices();
     auto const val = a.entries<T>();
+    device::Queue q;
+    device::parallel_ranges(
+        q, std::int64_t(runs.size()),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (auto n = begin; n < end; ++n) {
+            auto& r = runs[std::size_t(n)];
+            auto const* const first = val.data() + ptr[std::size_t(r.first)];
+            auto i = 1;
+            while (i < r.end - r.first && std::memcmp(first, first + std::int64_t(i) * r.length, std::size_t(r.length) * sizeof(T)) == 0) ++i;
+            r.uniform = i == r.end - r.first;
+          }
+        },
+        32);
     std::int64_t offsets = 0, values = 0;
     for (auto& r : runs) {
       r.offset_at = offsets;
       r.value_at = values;
       offsets += r.length;
-      values += std::int64_t((r.end - r.first + W - 1) / W) * W * r.length;
+      values += r.uniform ? r.length : std::int64_t((r.end - r.first + W - 1) / W) * W * r.length;
     }
     p.run_columns_ = Array(std::size_t(offsets) * sizeof(std::int32_t));
     p.run_values_ = Array(std::size_t(values) * sizeof(T));
-    device::Queue q;
     device::parallel_ranges(
         q, std::int64_t(runs.size()),
         [&](std::int64_t begin, std::int64_t end) {
@@ -260,6 +273,10 @@ struct ProductBuilder {
             for (std::int32_t l = 0; l < r.length; ++l)
               p.run_columns_.as<std::int32_t>()[r.offset_at + l] = col[std::size_t(ptr[std::size_t(r.first)] + l)] - r.first;
             auto* out = p.run_values_.as<T>() + r.value_at;
+            if (r.uniform) {
+              std::copy_n(val.data() + ptr[std::size_t(r.first)], r.length, out);
+              continue;
+            }
             for (auto at = r.first; at < r.end; at += W, out += std::int64_t(W) * r.length) {
               auto const i0 = at + W <= r.end ? at : r.end - W;
               auto const* in = val.data() + ptr[std::size_t(i0)];

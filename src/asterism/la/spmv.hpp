@@ -5,7 +5,8 @@
 //                where it stands.
 //   row_pattern  where many consecutive rows have the same column offsets (grids), the offsets are
 //                stored once per run of rows and the values in groups of one SIMD vector of rows:
-//                8 bytes an entry in float64 instead of 12, and no gathers.
+//                8 bytes an entry in float64 instead of 12, and no gathers. Runs whose rows have the same values too (constant
+//                coefficients) have those once: nothing but x and y is moved.
 //   sell         where the lengths of rows change from one to the next, columns have no locality, or the matrix is
 //                small enough for the caches: in each window of 4096 rows those of equal length stand together, in
 //                groups of one SIMD vector of rows (SELL-C-sigma without padding). Where the columns of such a run of groups

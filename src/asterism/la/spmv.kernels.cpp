@@ -22,15 +22,16 @@ inline void finish(T s, i64 row, i64 k, i64 j, T const* x, T* y, T const* b, T c
 }
 
 /// Not inlined: the loops for one column lose a tenth when this shares their registers.
-/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes.
-template <Epilogue E, class T, class Row, class Source>
+/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Values of a
+/// uniform run: one an entry, not one a lane.
+template <Epilogue E, bool Uniform = false, class T, class Row, class Source>
 [[gnu::noinline]] void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, i64 k, T const* x, T* y,
                                      T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t l = 0; l < W; ++l)
     for (i64 j = 0; j < k; ++j) {
       T s(0);
-      for (std::int32_t p = 0; p < length; ++p) s += v[p * W + l] * x[i64(source(p, l)) * k + j];
+      for (std::int32_t p = 0; p < length; ++p) s += v[Uniform ? p : p * W + l] * x[i64(source(p, l)) * k + j];
       finish<E>(s, i64(row(l)), k, j, x, y, b, w);
     }
 }
@@ -335,35 +336,92 @@ void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int3
 }
 
 template <Epilogue E, class T>
+void pattern_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
+    // the last group ends with the run: its first rows are computed twice, with equal results
+    std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
+    if (k == 1) {
+      using V = typename Group<T>::type;
+      V s0 = {}, s1 = {};
+      std::int32_t p = 0;
+      for (; p + 1 < run.length; p += 2) {
+        s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
+        s1 += *reinterpret_cast<V const*>(v + (p + 1) * W) * *reinterpret_cast<V const*>(x + i0 + off[p + 1]);
+      }
+      if (p < run.length) s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
+      finish_group<E, T>(s0 + s1, i0, x, y, b, w);
+    } else {
+      auto const row = [=](std::int32_t l) { return i0 + l; };
+      auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
+      group_columns<E, false>(run.length, v, row, source, k, x, y, b, w);
+    }
+  }
+}
+
+/// The sums of N groups from row i0 on with the same values: in the order of pattern_run, so the bits are the same.
+/// L: entries of a row, known to the compiler; 0: any.
+template <Epilogue E, int L, int N, class T>
+inline void uniform_groups(std::int32_t length, i64 i0, std::int32_t const* off, T const* v, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  using V = typename Group<T>::type;
+  V even[N] = {}, odd[N] = {};
+  std::int32_t const n = L > 0 ? L : length;
+  auto const add = [&](V(&s)[N], std::int32_t p) {
+    auto const* const xp = x + i0 + off[p];
+    for (int g = 0; g < N; ++g) s[g] += v[p] * *reinterpret_cast<V const*>(xp + g * W);
+  };
+  std::int32_t p = 0;
+#pragma GCC unroll 16
+  for (; p + 1 < n; p += 2) {
+    add(even, p);
+    add(odd, p + 1);
+  }
+  if (p < n) add(even, p);
+  for (int g = 0; g < N; ++g) finish_group<E, T>(even[g] + odd[g], i0 + g * W, x, y, b, w);
+}
+
+template <Epilogue E, int L, class T>
+void uniform_rows(PatternRun const& run, std::int32_t const* off, T const* v, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  std::int32_t at = run.first;
+  for (; at + 2 * W <= run.end; at += 2 * W) uniform_groups<E, L, 2>(run.length, at, off, v, x, y, b, w);
+  if (at + W <= run.end) uniform_groups<E, L, 1>(run.length, at, off, v, x, y, b, w), at += W;
+  if (at < run.end) uniform_groups<E, L, 1>(run.length, run.end - W, off, v, x, y, b, w);
+}
+
+template <Epilogue E, class T>
+void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+  if (k == 1) {
+    switch (run.length) {
+      case 3: return uniform_rows<E, 3>(run, off, v, x, y, b, w);
+      case 5: return uniform_rows<E, 5>(run, off, v, x, y, b, w);
+      case 7: return uniform_rows<E, 7>(run, off, v, x, y, b, w);
+      case 9: return uniform_rows<E, 9>(run, off, v, x, y, b, w);
+      default: return uniform_rows<E, 0>(run, off, v, x, y, b, w);
+    }
+  }
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t at = run.first; at < run.end; at += W) {
+    std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
+    auto const row = [=](std::int32_t l) { return i0 + l; };
+    auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
+    group_columns<E, true>(run.length, v, row, source, k, x, y, b, w);
+  }
+}
+
+template <Epilogue E, class T>
 void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, i64 k, T const* x,
                   T* y, T const* b, T const* w) {
-  constexpr std::int32_t W = group_rows<T>;
   device::parallel_ranges(
       q, run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
-          auto const run = runs[r];
-          auto const* off = offsets + run.offset_at;
-          auto const* v = values + run.value_at;
-          for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
-            // the last group ends with the run: its first rows are computed twice, with equal results
-            std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
-            if (k == 1) {
-              using V = typename Group<T>::type;
-              V s0 = {}, s1 = {};
-              std::int32_t p = 0;
-              for (; p + 1 < run.length; p += 2) {
-                s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
-                s1 += *reinterpret_cast<V const*>(v + (p + 1) * W) * *reinterpret_cast<V const*>(x + i0 + off[p + 1]);
-              }
-              if (p < run.length) s0 += *reinterpret_cast<V const*>(v + p * W) * *reinterpret_cast<V const*>(x + i0 + off[p]);
-              finish_group<E, T>(s0 + s1, i0, x, y, b, w);
-            } else {
-              auto const row = [=](std::int32_t l) { return i0 + l; };
-              auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
-              group_columns<E>(run.length, v, row, source, k, x, y, b, w);
-            }
-          }
+          auto const& run = runs[r];
+          auto const* const off = offsets + run.offset_at;
+          auto const* const v = values + run.value_at;
+          if (run.uniform) uniform_run<E>(run, off, v, k, x, y, b, w);
+          else pattern_run<E>(run, off, v, k, x, y, b, w);
         }
       },
       32);

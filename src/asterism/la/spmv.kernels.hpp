@@ -15,7 +15,8 @@ struct LengthRun {
 
 /// Rows [first, end) whose columns are row + offset for the same `length` offsets.
 struct PatternRun {
-  std::int32_t first, end, length, unused;
+  std::int32_t first, end, length;
+  std::int32_t uniform;  ///< whether the rows have the same values too, which are there once then
   std::int64_t offset_at, value_at;
 };
 
