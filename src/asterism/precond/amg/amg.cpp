@@ -196,8 +196,8 @@ class Amg final : public Preconditioner {
         auto const coarse_rows = aggregates.coarse.global_size() * m;
         last = coarse_rows == 0 || double(coarse_rows) > 0.9 * double(n);
       }
-      level.A = A.converted(dtype_);
       if (last && n <= std::max<std::int64_t>(o.coarse_size, 4000)) {
+        level.A = A.converted(dtype_);
         level.solver = std::make_shared<DenseInverse>(A, dtype_);
         memory_ += level.solver->memory_bytes();
         sizes_.back().storage = "dense inverse";
@@ -224,6 +224,7 @@ class Amg final : public Preconditioner {
         if (reach > 1.9) scale(1.9 / reach, level.smoother.weights);
       }
       if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
+        level.A = A.converted(dtype_);
         sizes_.back().storage = std::string(level.A.storage_name());
         levels.push_back(std::move(level));
         break;
@@ -259,8 +260,9 @@ class Amg final : public Preconditioner {
         R = {};
         level.P.keep_product_only(true);
         level.R.keep_product_only();
+        level.A = A.converted(dtype_);  // this late: what was freed is used again
+        if (l > 0 || A.dtype() != dtype_) level.A.keep_product_only();
         sizes_.back().storage = std::string(level.A.storage_name());
-        if (l > 0) level.A.keep_product_only();
         memory_ += level.P.memory_bytes() + level.R.memory_bytes() + level.A.memory_bytes();
         A = amg::matrix_of(next, coarse, coarse);
       }
