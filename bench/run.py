@@ -175,6 +175,7 @@ def spmv(n: int, rounds: int) -> dict:
     cases = {}
     A = am.gallery.poisson((n, n, n))
     S = A.to_scipy().tocsr()
+    cases[f"poisson {n}^3, constant coefficients"] = S.copy()
     S.data = S.data * (1 + 0.1 * rng.random(S.nnz))
     cases[f"poisson {n}^3, perturbed values"] = S
     perm = rng.permutation(S.shape[0])
@@ -376,7 +377,9 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest", "scipy"])
+    p.add_argument(
+        "--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest", "scipy"]
+    )
     args = p.parse_args()
     _core.set_team_size(1)
     commit = subprocess.run(

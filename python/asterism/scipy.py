@@ -255,9 +255,7 @@ def minres(
     s = _System(A, b, x0, M, "minres")
     if shift != 0:
         unshifted = s.A
-        s.A = Operator(
-            lambda x: unshifted @ x - shift * x, len(s.b), dtype=s.dtype, name=f"A - {shift} I"
-        )
+        s.A = Operator(lambda x: unshifted @ x - shift * x, len(s.b), dtype=s.dtype, name=f"A - {shift} I")
     max_it = 5 * len(s.b) if maxiter is None else int(maxiter)
     watch = None if callback is None else lambda norm: callback(s.x)
     solver = s.solver("minres", rtol, 0.0, max_it, ksp_check_input="true" if check else "false")
@@ -280,7 +278,7 @@ def gmres(
     callback: Any = None,
     callback_type: str | None = None,
 ) -> Result:
-    """Solve A x = b by restarted generalised minimal residuals. Arguments as `cg`, and:
+    """Solve A x = b by restarted generalised minimal residuals. Arguments as `cg`, and more.
 
     Parameters
     ----------

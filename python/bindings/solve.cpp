@@ -62,9 +62,8 @@ void bind_solve(nb::module_& m) {
       .def(
           "__init__",
           [](Solver* self, std::shared_ptr<la::Operator> const& A, std::optional<la::Matrix> const& P,
-             std::shared_ptr<la::Operator> const& M, Options const& options, std::string const& prefix) {
-            new (self) Solver(A, P.value_or(la::Matrix()), M, options, prefix);
-          },
+             std::shared_ptr<la::Operator> const& M, Options const& options,
+             std::string const& prefix) { new (self) Solver(A, P.value_or(la::Matrix()), M, options, prefix); },
           nb::arg("A"), nb::arg("P").none(), nb::arg("M").none(), nb::arg("options"), nb::arg("prefix"),
           nb::call_guard<nb::gil_scoped_release>())
       .def("solve",

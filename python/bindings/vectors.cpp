@@ -202,7 +202,10 @@ void bind_vectors(nb::module_& m) {
       .def(
           "axpy", [](QueueVector& y, Scalar const& a, QueueVector const& x) { la::axpy(factor(a, y), x.value, y.value); }, Release())
       .def(
-          "axpby", [](QueueVector& y, Scalar const& a, QueueVector const& x, Scalar const& b) { la::axpby(factor(a, y), x.value, factor(b, y), y.value); },
+          "axpby",
+          [](QueueVector& y, Scalar const& a, QueueVector const& x, Scalar const& b) {
+            la::axpby(factor(a, y), x.value, factor(b, y), y.value);
+          },
           Release())
       .def(
           "multiply", [](QueueVector& y, QueueVector const& d, QueueVector const& x) { la::multiply(d.value, x.value, y.value); },

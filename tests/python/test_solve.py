@@ -6,7 +6,7 @@ import scipy.sparse.linalg as spla
 import asterism as am
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-METHODS = ["cg", "cr", "cgs", "gcr", "gmres", "fgmres", "bicgstab", "minres", "richardson", "chebyshev"]
+METHODS = ["cg", "cr", "bicg", "cgs", "gcr", "gmres", "fgmres", "bicgstab", "minres", "richardson", "chebyshev"]
 
 
 def hermitian(rng, n, dtype):
@@ -93,7 +93,7 @@ def test_unsymmetric_methods_agree_with_scipy(rng):
     A = am.gallery.convection_diffusion((25, 25), (30.0, 10.0))
     b = rng.standard_normal(625)
     exact = spla.spsolve(A.to_scipy().tocsc(), b)
-    for ksp in ("gmres", "fgmres", "gcr", "bicgstab", "cgs"):
+    for ksp in ("gmres", "fgmres", "gcr", "bicg", "bicgstab", "cgs"):
         x, info = am.solve(A, b, ksp=ksp, pc="ilu", rtol=1e-11)
         np.testing.assert_allclose(x, exact, rtol=1e-7, atol=1e-10)
     x, info = am.solve(A, b, rtol=1e-11)
@@ -238,3 +238,34 @@ def test_the_shuffle_queue_changes_no_bit(rng, seed):
     x, info = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-9, pc_amg_coarse_size=20)
     y, again = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-9, pc_amg_coarse_size=20, queue="shuffle", queue_seed=seed)
     assert (x == y).all() and again.iterations == info.iterations and again.host_waits > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "pc", ["none", "jacobi", "ilu", "sor", "sor -pc_sor_symmetric 0 -pc_sor_its 2 -pc_sor_omega 1.3", "bjacobi", "lu"]
+)
+def test_bicg_applies_adjoint_preconditioners(rng, dtype, pc):
+    """A preconditioner whose adjoint were wrong would ruin the convergence of bicg for a matrix that is not Hermitian."""
+    n = 150
+    S = sp.random_array((n, n), density=0.03, rng=rng) + sp.diags_array(np.linspace(2, 6, n))
+    if np.dtype(dtype).kind == "c":
+        S = S + 1j * sp.random_array((n, n), density=0.03, rng=rng) + sp.diags_array(1j * np.linspace(1, 3, n))
+    S = S.tocsr().astype(dtype)
+    b = rng.standard_normal(n).astype(dtype)
+    rtol = 1e-4 if np.finfo(dtype).eps > 1e-10 else 1e-9
+    x, info = am.solve(S, b, options=f"-ksp_type bicg -pc_type {pc} -ksp_rtol {rtol}")
+    assert np.linalg.norm(b - S @ x) <= 1.05 * rtol * np.linalg.norm(b)
+    most = {"lu": 2, "none": 120, "jacobi": 60}.get(pc, 35)
+    assert info.iterations <= most
+    # several columns at once
+    B = rng.standard_normal((n, 3)).astype(dtype)
+    X, _ = am.solve(S, B, options=f"-ksp_type bicg -pc_type {pc} -ksp_rtol {rtol}")
+    assert np.all(np.linalg.norm(B - S @ X, axis=0) <= 1.05 * rtol * np.linalg.norm(B, axis=0))
+
+
+def test_bicg_needs_an_adjoint():
+    A = am.gallery.convection_diffusion((12, 12), (20.0, -10.0), 1.0)
+    with pytest.raises(am.UnsupportedError, match="'amg.*has no transpose unless the matrix is Hermitian"):
+        am.solve(A, np.ones(144), ksp="bicg", pc="amg")
+    with pytest.raises(am.UnsupportedError, match="a function has no adjoint"):
+        am.solve(am.Operator(lambda x: A @ x, 144), np.ones(144), ksp="bicg")

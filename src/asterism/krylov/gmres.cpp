@@ -85,7 +85,8 @@ class Gmres final : public Method {
         auto const a = h[std::size_t(j)];
         double const length = std::hypot(std::abs(a), h_next);
         if (length <= rounding) {  // x is improved by the directions before this one
-          monitor.break_down(Reason::diverged_breakdown, "A M is singular on the Krylov space: the matrix or the preconditioner is singular");
+          monitor.break_down(Reason::diverged_breakdown,
+                             "A M is singular on the Krylov space: the matrix or the preconditioner is singular");
           break;
         }
         cs[std::size_t(j)] = a / length;

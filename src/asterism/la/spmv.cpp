@@ -251,7 +251,8 @@ struct ProductBuilder {
             auto& r = runs[std::size_t(n)];
             auto const* const first = val.data() + ptr[std::size_t(r.first)];
             auto i = 1;
-            while (i < r.end - r.first && std::memcmp(first, first + std::int64_t(i) * r.length, std::size_t(r.length) * sizeof(T)) == 0) ++i;
+            while (i < r.end - r.first && std::memcmp(first, first + std::int64_t(i) * r.length, std::size_t(r.length) * sizeof(T)) == 0)
+              ++i;
             r.uniform = i == r.end - r.first;
           }
         },

@@ -11,11 +11,31 @@ std::map<std::string, PreconditionerEntry> const& preconditioners() {
   return all;
 }
 
-void Cast::apply(Vector const& x, Vector& y) const {
-  Vector low_x(x.layout(), inner_->dtype(), x.columns(), x.context()), low_y(x.layout(), inner_->dtype(), x.columns(), x.context());
+void Preconditioner::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  ASTERISM_REQUIRE(self_adjoint_ && (conjugate || !is_complex(dtype_)), unsupported,
+                   "the preconditioner '{}' has no transpose unless the matrix is Hermitian. Use -pc_type ilu, jacobi or none.",
+                   describe());
+  apply(x, y);
+}
+
+namespace {
+/// y = f(x) in another precision.
+template <class F>
+void in_precision(Dtype dtype, Vector const& x, Vector& y, F const& f) {
+  Vector low_x(x.layout(), dtype, x.columns(), x.context()), low_y = low_x.like();
   copy(x, low_x);
-  inner_->apply(low_x, low_y);
+  f(low_x, low_y);
   copy(low_y, y);
+}
+}  // namespace
+
+void Cast::apply(Vector const& x, Vector& y) const {
+  in_precision(inner_->dtype(), x, y, [&](Vector const& u, Vector& v) { inner_->apply(u, v); });
+}
+
+void Cast::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  if (self_adjoint_) inner_->set_self_adjoint();
+  in_precision(inner_->dtype(), x, y, [&](Vector const& u, Vector& v) { inner_->apply_transpose(u, v, conjugate); });
 }
 
 std::string Cast::describe() const { return format("{} in {}", inner_->describe(), name_of(inner_->dtype())); }

@@ -28,10 +28,14 @@ class Preconditioner : public Operator {
   virtual std::size_t memory_bytes() const { return 0; }
   /// Hermitian as an operator when A is: what cg and minres need.
   virtual bool symmetric() const { return true; }
+  /// From now on M^H is M: A was found Hermitian.
+  void set_self_adjoint() { self_adjoint_ = true; }
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
 
  protected:
   Layout layout_;
   Dtype dtype_;
+  bool self_adjoint_ = false;
 };
 
 using PreconditionerPtr = std::shared_ptr<Preconditioner>;
@@ -59,6 +63,7 @@ class Cast final : public Preconditioner {
  public:
   Cast(Matrix const& A, PreconditionerPtr inner) : Preconditioner(A), inner_(std::move(inner)) {}
   void apply(Vector const& x, Vector& y) const override;
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   std::string describe() const override;
   std::string report() const override;
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }

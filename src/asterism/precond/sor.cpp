@@ -1,4 +1,6 @@
 // Successive over-relaxation on each rank's own block, symmetric by default: Saad (2003), sec. 4.1.
+#include <optional>
+
 #include "asterism/base/profile.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
@@ -48,24 +50,12 @@ class Sor final : public Preconditioner {
                        bad);
     });
   }
-  void apply(Vector const& x, Vector& y) const override {
-    static int const event = profile::event("PCApplySOR");
-    profile::Scope const scope(event, double(its_ * (symmetric_ ? 2 : 1)) * double(block_.nnz()) * (double(size_of(dtype_)) + 4));
-    with_dtype(dtype_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      device::submit_on_host(
-          y.context(),
-          [block = block_, omega = T(real_t<T>(omega_)), its = its_, both = symmetric_, k = x.columns()](device::Queue&, T const* b, T* z) {
-            auto const n = std::size_t(block.rows);
-            std::fill(z, z + std::int64_t(n) * k, T(0));
-            for (std::int64_t sweep = 0; sweep < its; ++sweep) {
-              for (std::size_t i = 0; i < n; ++i) relax_row<T>(block, i, omega, k, b, z);
-              if (both)
-                for (std::size_t i = n; i-- > 0;) relax_row<T>(block, i, omega, k, b, z);
-            }
-          },
-          device::read<T>(x.data()), device::write<T>(y.data()));
-    });
+  void apply(Vector const& x, Vector& y) const override { sweep(block_, true, symmetric_, x, y); }
+  // The sweeps on the transpose, in reverse: backward after forward is the transpose of the same.
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
+    auto& t = transposed_[conjugate && is_complex(dtype_)];
+    if (!t) t = la::transpose(block_, conjugate && is_complex(dtype_));
+    sweep(*t, symmetric_, true, x, y);
   }
   std::string describe() const override {
     return format("{}, omega {}, {} sweep(s), each rank its own block", symmetric_ ? "ssor" : "sor", omega_, its_);
@@ -73,7 +63,27 @@ class Sor final : public Preconditioner {
   bool symmetric() const override { return symmetric_; }
 
  private:
+  void sweep(la::Csr const& a, bool forward, bool backward, Vector const& x, Vector& y) const {
+    static int const event = profile::event("PCApplySOR");
+    profile::Scope const scope(event, double(its_ * (forward + backward)) * double(a.nnz()) * (double(size_of(dtype_)) + 4));
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      device::submit_on_host(
+          y.context(),
+          [a, omega = T(real_t<T>(omega_)), its = its_, forward, backward, k = x.columns()](device::Queue&, T const* b, T* z) {
+            auto const n = std::size_t(a.rows);
+            std::fill(z, z + std::int64_t(n) * k, T(0));
+            for (std::int64_t sweep = 0; sweep < its; ++sweep) {
+              for (std::size_t i = 0; forward && i < n; ++i) relax_row<T>(a, i, omega, k, b, z);
+              for (std::size_t i = n; backward && i-- > 0;) relax_row<T>(a, i, omega, k, b, z);
+            }
+          },
+          device::read<T>(x.data()), device::write<T>(y.data()));
+    });
+  }
+
   la::Csr block_;
+  mutable std::optional<la::Csr> transposed_[2];  // plain, conjugated; made when asked for
   double omega_;
   std::int64_t its_;
   bool symmetric_;

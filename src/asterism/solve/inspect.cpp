@@ -56,7 +56,6 @@ void look_at_entries(Matrix const& A, Inspection& found) {
   comm.sum(std::span<std::int64_t>(counts));
   found.zero_diagonals = counts[0];
   found.positive_diagonal = counts[1] == 0;
-
 }
 
 }  // namespace

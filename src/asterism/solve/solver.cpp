@@ -206,8 +206,8 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
     notes_.push_back(format("ksp auto: {} ({})", type,
                             !inspection_.hermitian          ? "not Hermitian"
                             : inspection_.positive_diagonal ? "Hermitian, positive diagonal"
-                            : P_                            ? "Hermitian, but the diagonal is not positive"
-                                                 : "Hermitian, but nothing is known of its sign; if it is positive, cg is better"));
+                            : P_ ? "Hermitian, but the diagonal is not positive"
+                                 : "Hermitian, but nothing is known of its sign; if it is positive, cg is better"));
   }
   method_name_ = type;
   auto const& entry = krylov::methods().at(type);
@@ -227,19 +227,20 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   if (M) {
     ASTERISM_REQUIRE(!config.reader(preconditioner_table()).given("pc_type"), option,
                      "solve: M is an approximate inverse already; -{}pc_type cannot be given besides.", prefix_);
-    preconditioner_ = std::make_shared<precond::Users>(std::move(M));
+    preconditioner_ = std::make_shared<precond::Users>(M);
   } else if (P_) {
     preconditioner_ = make_preconditioner(config, P_, "auto");
   } else {
     auto const type = config.reader(preconditioner_table()).text("pc_type");
     ASTERISM_REQUIRE(type == "auto" || type == "none", option,
-                     "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse.", prefix_, type,
-                     A_->describe());
+                     "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse.", prefix_,
+                     type, A_->describe());
     preconditioner_ = precond::none(*A_);
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
     fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.",
          type, preconditioner_->describe());
+  if (look && inspection_.hermitian && !M && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
   for (auto const& name : options_.names()) {
@@ -397,12 +398,13 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_gues
             info.true_residual[worst] / std::max(monitor.targets()[worst], 1e-300))
           worst = j;
       bool const ended_early = monitor.reason() == Reason::converged_happy_breakdown;
-      monitor.set_all(ended_early ? Reason::diverged_breakdown : Reason::diverged_stagnated,
-                      format("the method {}, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: {}",
-                             ended_early ? "cannot go on" : "believed it had converged", info.true_residual[worst],
-                             info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst],
-                             ended_early ? "the numbers it divides by are lost in rounding, or, in cg and its kin, something is not positive definite"
-                                         : format("the attainable accuracy in {}", name_of(A_->dtype()))));
+      monitor.set_all(
+          ended_early ? Reason::diverged_breakdown : Reason::diverged_stagnated,
+          format("the method {}, but ||b - A x|| stays at {} ({} of ||b||) above the target {}: {}",
+                 ended_early ? "cannot go on" : "believed it had converged", info.true_residual[worst],
+                 info.true_residual[worst] / std::max(info.rhs_norm[worst], 1e-300), monitor.targets()[worst],
+                 ended_early ? "the numbers it divides by are lost in rounding, or, in cg and its kin, something is not positive definite"
+                             : format("the attainable accuracy in {}", name_of(A_->dtype()))));
       break;
     }
     previous = info.true_residual;

@@ -48,8 +48,8 @@ TEST(Solver, EveryQueueGivesTheSameBits) {
        {"-ksp_type cg -pc_type amg -pc_amg_coarse_size 10", "-ksp_type gmres -pc_type ilu", "-ksp_type bicgstab -pc_type jacobi",
         "-ksp_type minres -pc_type sor", "-ksp_type chebyshev -pc_type amg -mg_levels_ksp_type chebyshev",
         "-ksp_type pipecg -pc_type jacobi", "-ksp_type tfqmr -pc_type bjacobi", "-ksp_type cg -ksp_cg_single_reduction -pc_type amg",
-        "-ksp_type cg -pc_type chebyshev", "-ksp_type cr -pc_type sor", "-ksp_type cgs -pc_type ilu",
-        "-ksp_type gcr -ksp_gcr_restart 5 -pc_type amg"}) {
+        "-ksp_type cg -pc_type chebyshev", "-ksp_type bicg -pc_type ilu", "-ksp_type bicg -pc_type amg", "-ksp_type cr -pc_type sor",
+        "-ksp_type cgs -pc_type ilu", "-ksp_type gcr -ksp_gcr_restart 5 -pc_type amg"}) {
     auto const want = run(A, options, device::Context::host());
     EXPECT_EQ(want.host_waits, 0) << options;
     for (std::uint64_t seed = 0; seed < 5; ++seed) {

@@ -296,74 +296,74 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
     return P;
   }
   append_in_shares<T>(g.count, g.ptr.data(), P, [&](i32 first, i32 last, Piece<T>& piece) {
-          piece.reserve((last - first) * bs * m * 4);
-          std::vector<i32> groups;
-          std::vector<T> sums;
-          std::vector<std::pair<i32, i32>> order;
-          for (i64 v = first; v < last; ++v)
-            for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
-              // filtered diagonal: weak couplings are lumped
-              T diagonal(0);
-              auto strong = g.ptr[v];
-              auto const strong_end = g.ptr[v + 1];
-              bool any_weak = false;
-              for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
-                i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
-                if (w == v + below) {
-                  if (component(l) == r - v * bs) diagonal += A.val[p];
-                  continue;
-                }
-                while (strong < strong_end && g.col[strong] < w) ++strong;
-                if (strong == strong_end || g.col[strong] != w) {
-                  any_weak = true;
-                  // only the same component is lumped: the null space of translations is kept
-                  if (component(l) == r - v * bs) diagonal += A.val[p];
-                }
-              }
-              if (any_weak && !(double(magnitude(diagonal)) > 0)) {
-                for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
-                  if (A.map.global(A.col[p]) == A.map.begin + r) diagonal = A.val[p];
-              }
-              groups.clear();
-              sums.clear();
-              auto const add = [&](i32 w, i64 comp, T factor) {
-                i32 const c = aggregate_of[w];
-                if (c < 0) return;
-                std::size_t at = 0;
-                while (at < groups.size() && groups[at] != c) ++at;
-                if (at == groups.size()) {
-                  groups.push_back(c);
-                  sums.resize(sums.size() + std::size_t(m), T(0));
-                }
-                T const* row = P0.values.data() + (i64(w) * bs + comp) * m;
-                for (i64 j = 0; j < m; ++j) sums[at * std::size_t(m) + std::size_t(j)] += factor * row[j];
-              };
-              T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
-              strong = g.ptr[v];
-              for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
-                i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
-                if (w == v + below) {
-                  if (component(l) == r - v * bs) add(w, component(l), T(1) + scale * diagonal);
-                  else add(w, component(l), scale * A.val[p]);
-                  continue;
-                }
-                while (strong < strong_end && g.col[strong] < w) ++strong;
-                if (strong < strong_end && g.col[strong] == w) add(w, component(l), scale * A.val[p]);
-              }
-              // insertion sort of a handful of aggregates
-              order.clear();
-              for (i32 e = 0; e < i32(groups.size()); ++e) {
-                order.emplace_back(groups[std::size_t(e)], e);
-                for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
-              }
-              P.ptr[r + 1] = i64(order.size()) * m;
-              piece.make_room(P.ptr[r + 1]);
-              for (auto const& [c, e] : order)
-                for (i64 j = 0; j < m; ++j, ++piece.size) {
-                  piece.col[piece.size] = c * i32(m) + i32(j);
-                  piece.val[piece.size] = sums[std::size_t(e) * std::size_t(m) + std::size_t(j)];
-                }
-            }
+    piece.reserve((last - first) * bs * m * 4);
+    std::vector<i32> groups;
+    std::vector<T> sums;
+    std::vector<std::pair<i32, i32>> order;
+    for (i64 v = first; v < last; ++v)
+      for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
+        // filtered diagonal: weak couplings are lumped
+        T diagonal(0);
+        auto strong = g.ptr[v];
+        auto const strong_end = g.ptr[v + 1];
+        bool any_weak = false;
+        for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+          i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
+          if (w == v + below) {
+            if (component(l) == r - v * bs) diagonal += A.val[p];
+            continue;
+          }
+          while (strong < strong_end && g.col[strong] < w) ++strong;
+          if (strong == strong_end || g.col[strong] != w) {
+            any_weak = true;
+            // only the same component is lumped: the null space of translations is kept
+            if (component(l) == r - v * bs) diagonal += A.val[p];
+          }
+        }
+        if (any_weak && !(double(magnitude(diagonal)) > 0)) {
+          for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
+            if (A.map.global(A.col[p]) == A.map.begin + r) diagonal = A.val[p];
+        }
+        groups.clear();
+        sums.clear();
+        auto const add = [&](i32 w, i64 comp, T factor) {
+          i32 const c = aggregate_of[w];
+          if (c < 0) return;
+          std::size_t at = 0;
+          while (at < groups.size() && groups[at] != c) ++at;
+          if (at == groups.size()) {
+            groups.push_back(c);
+            sums.resize(sums.size() + std::size_t(m), T(0));
+          }
+          T const* row = P0.values.data() + (i64(w) * bs + comp) * m;
+          for (i64 j = 0; j < m; ++j) sums[at * std::size_t(m) + std::size_t(j)] += factor * row[j];
+        };
+        T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
+        strong = g.ptr[v];
+        for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+          i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
+          if (w == v + below) {
+            if (component(l) == r - v * bs) add(w, component(l), T(1) + scale * diagonal);
+            else add(w, component(l), scale * A.val[p]);
+            continue;
+          }
+          while (strong < strong_end && g.col[strong] < w) ++strong;
+          if (strong < strong_end && g.col[strong] == w) add(w, component(l), scale * A.val[p]);
+        }
+        // insertion sort of a handful of aggregates
+        order.clear();
+        for (i32 e = 0; e < i32(groups.size()); ++e) {
+          order.emplace_back(groups[std::size_t(e)], e);
+          for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
+        }
+        P.ptr[r + 1] = i64(order.size()) * m;
+        piece.make_room(P.ptr[r + 1]);
+        for (auto const& [c, e] : order)
+          for (i64 j = 0; j < m; ++j, ++piece.size) {
+            piece.col[piece.size] = c * i32(m) + i32(j);
+            piece.val[piece.size] = sums[std::size_t(e) * std::size_t(m) + std::size_t(j)];
+          }
+      }
   });
   return P;
 }

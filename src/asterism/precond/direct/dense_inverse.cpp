@@ -121,6 +121,34 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
   });
 }
 
+void DenseInverse::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  with_dtype(dtype_, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit_on_host(
+        y.context(),
+        [rows = rows_, layout = layout_, k = x.columns(), conjugate](device::Queue&, std::byte*, T const* b, T* z) {
+          auto const n = layout.global_size(), m = layout.local_size();
+          std::vector<double> sums(std::size_t(2 * n * k), 0.0);  // what my rows give to each, real and imaginary parts
+          auto const* a = rows.template as<T>();
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t c = 0; c < n; ++c) {
+              T const v = conjugate ? conj(a[i * n + c]) : a[i * n + c];
+              for (std::int64_t j = 0; j < k; ++j) {
+                T const t = v * b[i * k + j];
+                sums[std::size_t(2 * (c * k + j))] += double(real(t));
+                sums[std::size_t(2 * (c * k + j)) + 1] += double(imag(t));
+              }
+            }
+          layout.comm().sum(std::span<double>(sums));
+          for (std::int64_t i = 0; i < m * k; ++i) {
+            auto const at = std::size_t(2 * (layout.begin() * k + i));
+            z[i] = from_complex<T>({sums[at], sums[at + 1]});
+          }
+        },
+        device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(y.data()));
+  });
+}
+
 std::string DenseInverse::describe() const { return format("lu (dense inverse of {} rows)", layout_.global_size()); }
 
 PreconditionerEntry lu_entry() {

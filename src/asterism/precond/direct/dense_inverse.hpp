@@ -12,6 +12,7 @@ class DenseInverse final : public Preconditioner {
   /// target: the dtype that apply() works in.
   DenseInverse(Matrix const& A, Dtype target);
   void apply(Vector const& x, Vector& y) const override;
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   std::string describe() const override;
   std::size_t memory_bytes() const override { return rows_.bytes(); }
   double reciprocal_condition() const { return rcond_; }

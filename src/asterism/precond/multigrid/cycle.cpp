@@ -14,7 +14,9 @@ std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
   return levels;
 }
 
-void Cycle::apply(Vector const& b, Vector& x) const { run(0, work_.of(b, [&] { return new_work(b); }), b, x); }
+void Cycle::apply(Vector const& b, Vector& x) const {
+  run(0, work_.of(b, [&] { return new_work(b); }), b, x);
+}
 
 void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector& x) const {
   auto const& level = levels_[l];
