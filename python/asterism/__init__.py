@@ -18,7 +18,8 @@ from .comm_report import CommReport, comm_report  # noqa: E402
 from .errors import *  # noqa: E402, F403
 from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest, shared_zeros  # noqa: E402
-from .la import Matrix, read_matrix, read_vector, write_matrix, write_vector  # noqa: E402
+from .formats import load, read_matrix, read_vector, save, write_matrix, write_vector  # noqa: E402
+from .la import Matrix  # noqa: E402
 from .operator import Operator  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .queue import Event, Queue  # noqa: E402
@@ -49,8 +50,10 @@ __all__ = [
     "dots",
     "gallery",
     "grid",
+    "load",
     "read_matrix",
     "read_vector",
+    "save",
     "select",
     "shared_zeros",
     "solve",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ from numpy.typing import NDArray
 
 from . import _core
 from .comm import as_communicator
-from .errors import DtypeError, FileError, InputError, ShapeError
+from .errors import DtypeError, ShapeError
 from .forest import as_indices
 
-__all__ = ["Matrix", "as_values", "read_matrix", "read_vector", "write_matrix", "write_vector"]
+__all__ = ["Matrix", "as_values"]
 
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -96,7 +95,7 @@ class Matrix:
                 )
             rows = _core.Layout(c, n)
         elif c.size > 1:
-            rows = _blocked_layout(c, n, block_size)
+            rows = _core.Layout.even(c, n, block_size)
             part = slice(rows.begin, rows.end)
             csr = csr[part]
             values = as_values(csr.data, "the matrix")
@@ -323,67 +322,3 @@ def _as_csr(S: Any) -> Any:
     if csr.indices.dtype not in (np.int32, np.int64):
         raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
     return csr
-
-
-def _blocked_layout(c: _core.Communicator, n: int, bs: int) -> _core.Layout:
-    if bs < 1 or n % bs:
-        raise ShapeError(f"block size {bs} does not divide {n} rows.")
-    nodes = _core.Layout.even(c, n // bs)
-    return _core.Layout(c, nodes.local_size * bs)
-
-
-def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1) -> Matrix:
-    """Read a Matrix Market file (.mtx, .mtx.gz), all ranks together.
-
-    Parameters
-    ----------
-    path : str or Path
-    comm : None or mpi4py.MPI.Comm
-    block_size : int
-        Rows of a node stay on one rank.
-
-    Raises
-    ------
-    FileError, FormatError
-        On all ranks, with the line number.
-    """
-    p = str(path)
-    if not p.endswith((".mtx", ".mtx.gz", ".mm", ".mm.gz")):
-        raise FileError(f"'{p}': only Matrix Market files (.mtx, .mtx.gz) are read so far.")
-    A = Matrix(_core.read_matrix_market(p, as_communicator(comm), block_size))
-    if block_size != 1:
-        A.block_size = block_size
-    return A
-
-
-def read_vector(path: str | Path, A: Matrix | None = None, comm: Any = None) -> NDArray[Any]:
-    """Read my part of a vector, (n) or (n, k), from a Matrix Market file.
-
-    Parameters
-    ----------
-    path : str or Path
-    A : Matrix, optional
-        The vector is laid out as its rows; else rows are dealt evenly over ``comm``.
-    """
-    p = str(path)
-    if A is not None:
-        layout = A._h.rows
-    else:
-        rows, cols, *_ = _core.matrix_market_header(p)
-        layout = _core.Layout.even(as_communicator(comm), cols if rows == 1 else rows)
-    x: NDArray[Any] = _core.read_matrix_market_vector(p, layout)
-    return x
-
-
-def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
-    """Write a vector as a Matrix Market array file: beside, then renamed. Collective over A's ranks."""
-    array = as_values(x, "x")
-    layout = A._h.rows if A is not None else _core.Layout(as_communicator(None), array.shape[0])
-    _core.write_matrix_market_vector(str(path), layout, array)
-
-
-def write_matrix(path: str | Path, A: Matrix) -> None:
-    """Write a matrix as a Matrix Market coordinate file: beside, then renamed. Collective."""
-    if str(path).endswith(".gz"):
-        raise InputError("writing .gz is not offered; write .mtx and compress it.")
-    _core.write_matrix_market(str(path), A._h)

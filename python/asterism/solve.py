@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import ConvergenceError, DtypeError, ShapeError
+from .errors import ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
 from .la import Matrix, as_values
 from .operator import as_operator
 from .options import add_options, process_options
@@ -136,6 +137,8 @@ class Solver:
         *,
         monitor: Callable[[int, Any], None] | None = None,
         raise_on_failure: bool | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 200,
     ) -> NDArray[Any]:
         """Solve for my part of b.
 
@@ -148,6 +151,9 @@ class Solver:
         monitor : callable(iteration, residual norm)
         raise_on_failure : bool, optional
             Overrides ``-ksp_error_if_not_converged``.
+        checkpoint : path, optional
+            The iterate is kept there as ``x`` (`load`) every ``checkpoint_every`` iterations and at the end, also of a solve that is stopped or
+            fails: ``x0=load(path, comm)["x"]`` goes on from it, on any number of ranks. Of gmres it is that of the last restart.
 
         Returns
         -------
@@ -173,6 +179,10 @@ class Solver:
                 g = np.atleast_2d(np.asarray(x0).T)
                 guess = np.concatenate([g.real.T, g.imag.T], axis=1)
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
+            if checkpoint is not None:
+                raise UnsupportedError(
+                    "a checkpoint of a real matrix with a complex b is not offered; use A.astype('complex128')."
+                )
             xr = self.solve(both, guess, monitor=monitor, raise_on_failure=raise_on_failure)
             k = xr.shape[1] // 2
             joined = xr[:, :k] + 1j * xr[:, k:]
@@ -193,16 +203,27 @@ class Solver:
                 raise ShapeError(f"x0 has shape {x.shape}, b {rhs.shape}; they must be the same.")
         single = rhs.ndim == 1
         rank0 = A._h.rows.comm.rank == 0
-        watchers: list[Callable[[int, Any], None]] = []
+        watchers: list[Callable[[int, Any], Any]] = []
         if monitor is not None:
             watchers.append(monitor)
         if self._flag("ksp_monitor") and rank0:
             watchers.append(_print_norm)
+        if checkpoint is not None:
+            if checkpoint_every < 1:
+                raise InputError(f"checkpoint_every is {checkpoint_every}; at least 1.")
+            if self._flags.get("ksp_asynchronous") == "true":
+                raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
+            watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
         if watchers:
-            self._h.set_watcher(lambda it, norms: [w(it, norms[0] if single else norms) for w in watchers] and None)
+            self._h.set_watcher(
+                lambda it, norms: [w(it, norms[0] if single else norms) for w in watchers] and None,
+                checkpoint is not None,
+            )
         else:
             self._h.set_watcher(None)
         r = self._h.solve(rhs, x)
+        if checkpoint is not None:
+            self._keep(checkpoint, x)
         norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)
         info = SolveInfo(
             r.converged,
@@ -236,6 +257,9 @@ class Solver:
         if not info.converged and fails:
             raise ConvergenceError(f"{info.reason}: {info.why}", x, info)
         return x
+
+    def _keep(self, path: str | Path, x: NDArray[Any]) -> None:
+        _core.write_archive(str(path), self.A._h.rows.comm, {}, {"x": (self.A._h.rows, x)}, {})
 
     def explain(self) -> str:
         """Every option in force and where its value came from, as a table."""

@@ -34,8 +34,10 @@ void bind_solve(nb::module_& m);
 void bind_queues(nb::module_& m);
 void bind_vectors(nb::module_& m);
 void bind_operators(nb::module_& m);
+void bind_files(nb::module_& m);
 
 Dtype dtype_of_array(ReadArray const& a);
+nb::object new_array(Dtype d, std::vector<std::size_t> const& shape);
 /// The array's memory as a vector of the layout: (n) or (n, k). Shapes are checked.
 la::Vector as_vector(comm::Layout const& layout, AnyArray const& a, char const* what);
 la::Vector const as_vector(comm::Layout const& layout, ReadArray const& a, char const* what);

@@ -67,7 +67,7 @@ void bind_comm(nb::module_& m) {
   m.def("node_shares_memory", [](Communicator const& c) { return c.node() && c.node()->shares_memory(); });
   nb::class_<comm::Layout>(m, "Layout")
       .def(nb::init<Communicator const&, std::int64_t>(), nb::call_guard<nb::gil_scoped_release>())
-      .def_static("even", &comm::Layout::even)
+      .def_static("even", &comm::Layout::even, nb::arg("comm"), nb::arg("global_size"), nb::arg("block") = 1)
       .def_prop_ro("comm", [](comm::Layout const& l) { return l.comm(); })
       .def_prop_ro("local_size", &comm::Layout::local_size)
       .def_prop_ro("global_size", &comm::Layout::global_size)

@@ -85,6 +85,7 @@ NB_MODULE(_core, m) {
   bind_comm(m);
   bind_operators(m);
   bind_la(m);
+  bind_files(m);
   bind_solve(m);
   bind_queues(m);
   bind_vectors(m);

@@ -1,7 +1,6 @@
 #include "bindings.hpp"
 
 #include "asterism/apps/gallery.hpp"
-#include "asterism/la/io/matrix_market.hpp"
 
 namespace asterism::python {
 
@@ -34,14 +33,14 @@ Vector wrapped(Layout const& layout, A const& a, char const* what) {
 Vector as_vector(Layout const& layout, AnyArray const& a, char const* what) { return wrapped(layout, a, what); }
 Vector const as_vector(Layout const& layout, ReadArray const& a, char const* what) { return wrapped(layout, a, what); }
 
-namespace {
-
 nb::object new_array(Dtype d, std::vector<std::size_t> const& shape) {
   nb::object np = nb::module_::import_("numpy");
   nb::list s;
   for (auto const n : shape) s.append(n);
   return np.attr("empty")(nb::tuple(s), std::string(name_of(d)));
 }
+
+namespace {
 
 template <class I>
 Matrix from_rows(Layout const& rows, Layout const& cols, nb::ndarray<I const, nb::device::cpu, nb::c_contig> const& ptr,
@@ -157,33 +156,6 @@ void bind_la(nb::module_& m) {
     auto v = as_vector(layout, x, "fill_hashed");
     fill_hashed(v, seed);
   });
-
-  m.def("read_matrix_market", &la::io::read_matrix_market, nb::arg("path"), nb::arg("comm"), nb::arg("block_size"),
-        nb::call_guard<nb::gil_scoped_release>());
-  m.def("matrix_market_header", [](std::string const& path) {
-    auto const h = la::io::read_matrix_market_header(path);
-    return nb::make_tuple(h.rows, h.cols, h.entries, h.coordinate, std::string(name_of(h.dtype())));
-  });
-  m.def("read_matrix_market_vector", [](std::string const& path, Layout const& layout) {
-    Vector v;
-    {
-      nb::gil_scoped_release gil;
-      v = la::io::read_matrix_market_vector(path, layout);
-    }
-    auto const n = std::size_t(v.local_size()), k = std::size_t(v.columns());
-    auto out = new_array(v.dtype(), k == 1 ? std::vector<std::size_t>{n} : std::vector<std::size_t>{n, k});
-    auto target = as_vector(layout, nb::cast<AnyArray>(out), "read_vector");
-    copy(v, target);
-    return out;
-  });
-  m.def("write_matrix_market_vector", [](std::string const& path, Layout const& layout, ReadArray const& x) {
-    auto const v = as_vector(layout, x, "write_vector");
-    nb::gil_scoped_release gil;
-    la::io::write_matrix_market(path, v);
-  });
-  m.def(
-      "write_matrix_market", [](std::string const& path, Matrix const& a) { la::io::write_matrix_market(path, a); },
-      nb::call_guard<nb::gil_scoped_release>());
 
   m.def(
       "poisson",

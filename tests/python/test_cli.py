@@ -118,3 +118,36 @@ def test_bench_between_two_ranks():
     )
     assert "131072 bytes: contiguous" in run("bench", "sfsetup", "--repeats", 1)
     assert "two ranks" in run("bench", "pingpong", "--ranks", 1, expect=1)
+
+
+def test_convert_and_inspect(data, tmp_path):
+    for target, ranks in (("K.ast", 2), ("K.petsc", 2), ("K.mtx", 1), ("K.npz", 1)):
+        out = run("convert", data / "bcsstk16.mtx.gz", tmp_path / target, "--ranks", ranks)
+        assert "4884 x 4884, 290378 entries, float64" in out
+        S = am.read_matrix(data / "bcsstk16.mtx.gz").to_scipy()
+        assert abs(am.read_matrix(tmp_path / target).to_scipy() - S).max() == 0
+    assert "17758 x 1" in run("convert", data / "memplus_rhs1.mtx.gz", tmp_path / "b.petsc", "--vector")
+    out = run("convert", tmp_path / "K.ast", tmp_path / "L.npz", "--ranks", 2, expect=1)
+    assert "written by one process" in out
+    out = run("inspect", data / "west0479.mtx.gz", "--spy", tmp_path / "spy.png")
+    assert "zeros on the diagonal      471" in out and "+----" in out
+    assert (tmp_path / "spy.png").read_bytes()[1:4] == b"PNG" and not list(tmp_path.glob(".part*"))
+    found = json.loads(run("inspect", "elasticity3d", "--n", 4, "--json"))
+    assert found["Hermitian"] and found["positive_diagonal"] and "--ksp cg --pc amg" in found["to_try"]
+    assert json.loads(run("inspect", "neumann2d", "--n", 5, "--json"))["constants_in_null_space"]
+    assert "223 x 472" in run("inspect", data / "lp_e226.mtx.gz")
+    assert "neither a file nor a built-in problem" in run("inspect", tmp_path / "none.mtx", expect=1)
+
+
+def test_a_stopped_solve_goes_on_from_its_checkpoint(data, tmp_path):
+    K, kept = data / "bcsstk16.mtx.gz", tmp_path / "x.ast"
+    options = ("--ksp", "cg", "--pc", "jacobi", "--rtol", "1e-8")
+    run("solve", K, *options, "--max-it", 60, "--checkpoint", kept, "--checkpoint-every", 25, expect=3)
+    part = run("solve", K, *options, "--x0", kept, "--ranks", 2)
+    whole = run("solve", K, *options)
+    its = [int(out.split("CONVERGED_RTOL after ")[1].split()[0]) for out in (part, whole)]
+    assert its[0] < its[1], its
+    assert "does not exist" in run("solve", K, *options, "--checkpoint", tmp_path / "no" / "x.ast", expect=1)
+    # told before the solve
+    out = run("solve", K, *options, "--save", tmp_path / "x.npz", expect=1)
+    assert "is written as" in out and "iteration" not in out

@@ -14,8 +14,9 @@ from .. import _core, gallery
 from ..comm import as_communicator
 from ..errors import OptionError
 from ..forest import StarForest
+from ..formats import read_matrix
 from ..grid import Grid
-from ..la import Matrix, read_matrix
+from ..la import Matrix
 from ..solve import Solver
 from . import bench_queues, launch
 

@@ -9,7 +9,7 @@ import sys
 
 from .. import _core
 from ..errors import AsterismError, ConvergenceError
-from . import bench, launch, problems, solve
+from . import bench, files, launch, problems, solve
 
 __all__ = ["main"]
 
@@ -43,14 +43,17 @@ def _parser() -> argparse.ArgumentParser:
         "  asterism solve K.mtx.gz --ksp cg --pc amg --rtol 1e-8 --ranks 2 --report out.html\n"
         "  asterism solve poisson3d --n 128\n"
         "  asterism solve A.mtx --rhs b.mtx --save x.mtx -ksp_gmres_restart 100 -ksp_monitor\n"
+        "  asterism inspect K.mtx.gz\n"
+        "  asterism convert K.mtx.gz K.ast\n"
         "  asterism info\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--version", action="version", version=f"asterism {_core.version()}")
-    sub = p.add_subparsers(dest="command", metavar="solve | info | bench")
+    sub = p.add_subparsers(dest="command", metavar="solve | inspect | convert | info | bench")
     solve.add_arguments(sub)
     info = sub.add_parser("info", help="what this build and machine can do")
     info.add_argument("--json", action="store_true", help="as JSON")
+    files.add_arguments(sub)
     bench.add_arguments(sub)
     return p
 
@@ -73,6 +76,10 @@ def main(argv: list[str] | None = None) -> int:
             return _info(args)
         if args.command == "bench":
             return bench.run(args)
+        if args.command == "convert":
+            return files.convert(args)
+        if args.command == "inspect":
+            return files.inspect(args)
         if args.help_options:
             return problems.print_options()
         return solve.run(args, theirs)

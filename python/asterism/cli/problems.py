@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import _core, gallery
 from ..errors import FileError, InputError
-from ..la import Matrix, read_matrix
+from ..formats import read_matrix
+from ..la import Matrix
 
 __all__ = ["BUILT_IN", "load", "print_options"]
 

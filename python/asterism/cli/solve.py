@@ -16,7 +16,8 @@ import numpy as np
 from .. import _core
 from ..comm_report import comm_report
 from ..errors import ConvergenceError, FileError, InputError, ShapeError
-from ..la import as_values, read_vector, write_vector
+from ..formats import check_vector_name, format_of, read_vector, write_vector
+from ..la import as_values
 from ..options import use_argv
 from ..solve import Solver
 from ..trace import Trace
@@ -42,11 +43,18 @@ def add_arguments(sub: Any) -> None:
         "exit code: 0 converged, 1 an error, 2 wrong usage, 3 not converged",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("problem", nargs="?", help="a Matrix Market file (.mtx, .mtx.gz) or a built-in problem")
+    p.add_argument(
+        "problem",
+        nargs="?",
+        help="a file (.mtx, .mtx.gz, PETSc, .npz, .mat, .rb, .tar.gz, .ast, ...) or a built-in problem",
+    )
     p.add_argument("--n", type=int, help="size of a built-in problem")
     p.add_argument(
         "--rhs", metavar="FILE", help="right-hand side; default: A x* with a known x*, and the error is reported"
     )
+    p.add_argument("--x0", metavar="FILE", help="initial guess, e.g. a checkpoint or what --save wrote")
+    p.add_argument("--checkpoint", metavar="FILE.ast", help="keep the iterate there, also of a solve that is stopped")
+    p.add_argument("--checkpoint-every", type=int, default=200, metavar="K", help="iterations (200)")
     p.add_argument("--ksp", metavar="NAME", help="method: auto, " + ", ".join(methods))
     p.add_argument("--pc", metavar="NAME", help="preconditioner: auto, " + ", ".join(preconditioners))
     p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
@@ -62,7 +70,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
     p.add_argument("--comm-report", action="store_true", help="say what the ranks sent each other, and how")
     p.add_argument("--trace", metavar="FILE.json", help="write what each thread did when, for https://ui.perfetto.dev")
-    p.add_argument("--save", metavar="FILE.mtx", help="write the solution")
+    p.add_argument("--save", metavar="FILE", help="write the solution: .mtx, .petsc, .npy or .ast")
     p.add_argument("--quiet", action="store_true", help="only the exit code, errors and what was asked for by options")
     p.add_argument("--help-options", action="store_true", help="list every solver option and stop")
 
@@ -105,9 +113,16 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     rank = 0 if comm is None else comm.Get_rank()
     talk = rank == 0 and not args.quiet
     logging.basicConfig(level=logging.WARNING, format="asterism: %(message)s")
-    for path, what in ((args.report, "--report"), (args.save, "--save"), (args.trace, "--trace")):
+    for path, what in (
+        (args.report, "--report"),
+        (args.save, "--save"),
+        (args.trace, "--trace"),
+        (args.checkpoint, "--checkpoint"),
+    ):
         if path:
             _check_writable(path, what)
+    if args.save:
+        check_vector_name(args.save)
     if args.report:
         import importlib.util
 
@@ -149,9 +164,12 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     progress = _Progress() if talk and not monitors else None
     failure: ConvergenceError | None = None
     trace = Trace(comm) if args.trace else None
+    x0 = None if args.x0 is None else read_vector(args.x0, A, name="x" if format_of(args.x0) == "archive" else None)
     try:
         with trace or contextlib.nullcontext():
-            x = solver.solve(b, monitor=progress)
+            x = solver.solve(
+                b, x0, monitor=progress, checkpoint=args.checkpoint, checkpoint_every=args.checkpoint_every
+            )
     except ConvergenceError as error:
         failure, x = error, error.x
     finally:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "asterism/base/error.hpp"
+
 namespace asterism::comm {
 
 Layout::Layout(Communicator const& comm, std::int64_t local) : comm_(comm) {
@@ -12,9 +14,11 @@ Layout::Layout(Communicator const& comm, std::int64_t local) : comm_(comm) {
   offsets_ = std::move(offsets);
 }
 
-Layout Layout::even(Communicator const& comm, std::int64_t global) {
+Layout Layout::even(Communicator const& comm, std::int64_t global, std::int64_t block) {
+  ASTERISM_REQUIRE(block >= 1 && global % block == 0, shape, "block size {} does not divide {} rows.", block, global);
+  auto const n = global / block;
   std::vector<std::int64_t> offsets(std::size_t(comm.size()) + 1);
-  for (std::int64_t r = 0; r <= comm.size(); ++r) offsets[std::size_t(r)] = global / comm.size() * r + std::min(r, global % comm.size());
+  for (std::int64_t r = 0; r <= comm.size(); ++r) offsets[std::size_t(r)] = (n / comm.size() * r + std::min(r, n % comm.size())) * block;
   return from_offsets(comm, std::move(offsets));
 }
 

@@ -13,8 +13,8 @@ class Layout {
   Layout() : Layout(Communicator(), 0) {}
   /// This rank owns `local` indices; offsets follow by rank. Collective.
   Layout(Communicator const& comm, std::int64_t local);
-  /// `global` indices dealt evenly: the first ranks own one more. Collective.
-  static Layout even(Communicator const& comm, std::int64_t global);
+  /// `global` indices dealt evenly in whole blocks: the first ranks own one block more. Not collective.
+  static Layout even(Communicator const& comm, std::int64_t global, std::int64_t block = 1);
   /// From all ranks' first indices (size + 1 entries, the same everywhere). Not collective.
   static Layout from_offsets(Communicator const& comm, std::vector<std::int64_t> offsets);
 

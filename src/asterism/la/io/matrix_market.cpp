@@ -254,14 +254,6 @@ void each_of_array(MatrixMarketHeader const& h, std::vector<Complex<double>> con
     }
 }
 
-Layout blocked_layout(comm::Communicator const& comm, std::int64_t n, std::int64_t bs) {
-  ASTERISM_REQUIRE(bs >= 1 && n % bs == 0, shape, "block size {} does not divide {} rows.", bs, n);
-  auto const nodes = Layout::even(comm, n / bs);
-  auto offsets = nodes.offsets();
-  for (auto& o : offsets) o *= bs;
-  return Layout::from_offsets(comm, std::move(offsets));
-}
-
 }  // namespace
 
 MatrixMarketHeader read_matrix_market_header(std::string const& path) {
@@ -274,7 +266,7 @@ Matrix read_matrix_market(std::string const& path, comm::Communicator const& com
   profile::Scope const scope(event);
   MatrixMarketHeader h;
   comm::agree(comm, [&] { h = read_matrix_market_header(path); });
-  auto const rows = blocked_layout(comm, h.rows, block_size);
+  auto const rows = Layout::even(comm, h.rows, block_size);
   auto const cols = h.rows == h.cols ? rows : Layout::even(comm, h.cols);
   if (!h.coordinate) {
     auto const values = read_array(path, comm, h);

@@ -1,6 +1,5 @@
 #include "asterism/la/io/text_source.hpp"
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -8,38 +7,12 @@
 #include <cstring>
 
 #include "asterism/base/error.hpp"
+#include "asterism/la/io/zlib.hpp"
 
 namespace asterism::la::io {
 namespace {
 
 constexpr std::size_t piece = std::size_t(4) << 20;
-
-// zlib's gz* interface, from the libz.so.1 that every Linux has: no headers needed to build.
-struct Zlib {
-  void* (*open)(char const*, char const*);
-  int (*read)(void*, void*, unsigned);
-  int (*close)(void*);
-  char const* (*error)(void*, int*);
-  int (*buffer)(void*, unsigned);
-};
-
-Zlib const& zlib() {
-  static Zlib const z = [] {
-    void* lib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!lib) lib = dlopen("libz.so", RTLD_NOW | RTLD_LOCAL);
-    ASTERISM_REQUIRE(lib, unsupported,
-                     "reading .gz needs zlib (libz.so.1), which is not on this machine. Install zlib1g, or gunzip the file.");
-    Zlib t;
-    t.open = reinterpret_cast<decltype(t.open)>(dlsym(lib, "gzopen"));
-    t.read = reinterpret_cast<decltype(t.read)>(dlsym(lib, "gzread"));
-    t.close = reinterpret_cast<decltype(t.close)>(dlsym(lib, "gzclose"));
-    t.error = reinterpret_cast<decltype(t.error)>(dlsym(lib, "gzerror"));
-    t.buffer = reinterpret_cast<decltype(t.buffer)>(dlsym(lib, "gzbuffer"));
-    ASTERISM_REQUIRE(t.open && t.read && t.close && t.error && t.buffer, unsupported, "this machine's zlib lacks the gz interface.");
-    return t;
-  }();
-  return z;
-}
 
 }  // namespace
 

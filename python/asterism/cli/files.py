@@ -1,0 +1,227 @@
+"""``asterism convert`` and ``asterism inspect``: files to other formats, and what a matrix looks like."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, UnsupportedError
+from ..formats import format_of, read_matrix, read_vector, write_matrix, write_vector
+from ..la import Matrix
+from . import launch, problems
+
+__all__ = ["add_arguments", "convert", "inspect", "spy"]
+
+
+def add_arguments(sub: Any) -> None:
+    """Declare the arguments."""
+    p = sub.add_parser(
+        "convert",
+        help="write a matrix or vector in another format",
+        description="Read a matrix (or, with --vector, a vector) and write it in the format that the new name says.",
+        epilog="read: .mtx, .mtx.gz, PETSc binary, .rua/.rb/..., .npz, .npy, .mat, HDF5, SuiteSparse .tar.gz, .ast\n"
+        "written: .mtx, .petsc (.bin, .dat), .npz and .npy (one process), .ast\n\n"
+        "examples:\n"
+        "  asterism convert K.mtx.gz K.ast\n"
+        "  asterism convert HB.tar.gz K.petsc --ranks 2 --block-size 3\n"
+        "  asterism convert b.mtx b.petsc --vector",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("source", help="a file, or a built-in problem")
+    p.add_argument("target", help="the file to write; replaced when the new one is whole")
+    p.add_argument("--vector", action="store_true", help="it is a vector, (n) or (n, k)")
+    p.add_argument("--name", help="which one, in files that hold several")
+    p.add_argument("--block-size", type=int, default=1, help="unknowns per node, kept where the format can")
+    p.add_argument("--n", type=int, help="size of a built-in problem")
+    p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
+
+    p = sub.add_parser(
+        "inspect",
+        help="what a matrix looks like: statistics and a picture of its pattern",
+        description="Say what can be seen of a matrix, and what that means for a solve.",
+        epilog="examples:\n  asterism inspect K.mtx.gz\n  asterism inspect K.mtx.gz --spy pattern.png\n  asterism inspect poisson3d --json",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("source", help="a file, or a built-in problem")
+    p.add_argument("--name", help="which one, in files that hold several")
+    p.add_argument("--n", type=int, help="size of a built-in problem")
+    p.add_argument("--spy", metavar="FILE", help="write the picture as .png, .svg or .pdf (needs matplotlib)")
+    p.add_argument("--json", action="store_true", help="as JSON, without the picture")
+
+
+def _read(args: argparse.Namespace, comm: Any, block_size: int) -> Matrix:
+    if args.source in problems.BUILT_IN:
+        return problems.load(args.source, args.n, comm, block_size)[0]
+    if args.name is None:
+        return problems.load(args.source, args.n, comm, block_size)[0]
+    return read_matrix(args.source, comm, block_size=block_size, name=args.name)
+
+
+def convert(args: argparse.Namespace) -> int:
+    """Read and write."""
+    comm = launch.communicator()
+    if args.vector:
+        c = None
+        x = read_vector(args.source, comm=c, name=args.name)
+        if comm is None or comm.Get_rank() == 0:
+            write_vector(args.target, x)
+            print(f"{args.target}: {x.shape[0]} x {1 if x.ndim == 1 else x.shape[1]}, {x.dtype}")
+        return 0
+    A = _read(args, comm, args.block_size)
+    write_matrix(args.target, A)
+    if comm is None or comm.Get_rank() == 0:
+        print(f"{args.target}: {A.shape[0]} x {A.shape[1]}, {A.nnz} entries, {A.dtype}, {format_of(args.target)}")
+    return 0
+
+
+def inspect(args: argparse.Namespace) -> int:
+    """Print the statistics, and the pattern."""
+    A = _read(args, None, 1)
+    found = statistics(A)
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    width = max(map(len, found))
+    for key, value in found.items():
+        shown = (
+            f"{value:.6g}"
+            if isinstance(value, float)
+            else "yes"
+            if value is True
+            else "no"
+            if value is False
+            else value
+        )
+        print(f"{key.replace('_', ' '):<{width}}  {shown}")
+    print()
+    print(spy(A))
+    if args.spy:
+        _picture(A, args.spy)
+        print(f"picture: {args.spy}")
+    return 0
+
+
+def statistics(A: Matrix) -> dict[str, Any]:
+    """Return what can be seen of a matrix in a few passes over its entries, and what to try."""
+    S = A.to_scipy()
+    n, m = S.shape
+    lengths = np.diff(S.indptr)
+    rows = np.repeat(np.arange(n), lengths)
+    size = np.abs(S.data)
+    nonzero = size[size > 0]
+    out: dict[str, Any] = {
+        "size": f"{n} x {m}",
+        "dtype": str(A.dtype),
+        "entries": int(A.nnz),
+        "of_them_zero": int((S.data == 0).sum()),
+        "entries_in_a_row": f"{lengths.min(initial=n and lengths[0])} to {lengths.max(initial=0)}, mean {lengths.mean() if n else 0:.1f}",
+        "empty_rows": int((lengths == 0).sum()),
+        "empty_columns": int(m - np.count_nonzero(np.bincount(S.indices, minlength=m))),
+        "bandwidth": int(np.abs(S.indices - rows).max(initial=0)),
+        "smallest_entry": float(nonzero.min(initial=nonzero[0] if len(nonzero) else 0.0)),
+        "largest_entry": float(size.max(initial=0.0)),
+        "storage_for_products": A.storage,
+    }
+    if n != m or n == 0:
+        return out
+    d = A.diagonal()
+    row_sum = np.bincount(rows, weights=size, minlength=n)
+    pattern = S.copy()
+    pattern.data = np.ones(len(S.data))
+    difference = pattern - pattern.T
+    out |= {
+        "symmetric_pattern": bool(difference.nnz == 0 or abs(difference).max() == 0),
+        "Hermitian": bool(_largest(S - S.conj().T) <= 1e-14 * size.max(initial=0.0)),
+        "zeros_on_the_diagonal": int((d == 0).sum()),
+        "positive_diagonal": bool(np.all(d.real > 0) and np.all(d.imag == 0)),
+        "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
+        "constants_in_null_space": bool(n > 1 and np.abs(S @ np.ones(n)).max() <= 1e-13 * row_sum.max()),
+        "block_size_of_the_pattern": _block_size(S, lengths),
+    }
+    if out["empty_rows"]:
+        hint = "rows are empty: the matrix is singular"
+    elif out["Hermitian"] and out["positive_diagonal"]:
+        hint = "--ksp cg --pc amg"
+        if out["block_size_of_the_pattern"] > 1:
+            hint += f" --block-size {out['block_size_of_the_pattern']}"
+    elif out["Hermitian"]:
+        hint = "--ksp minres --pc jacobi -pc_jacobi_type rowl1 (indefinite)"
+    elif out["zeros_on_the_diagonal"]:
+        hint = "--ksp gmres --pc ilu -pc_factor_shift_type nonzero"
+    else:
+        hint = "--ksp gmres --pc ilu"
+    out["to_try"] = hint
+    return out
+
+
+def _largest(S: Any) -> float:
+    return float(abs(S).max()) if S.nnz else 0.0
+
+
+def _block_size(S: Any, lengths: NDArray[Any]) -> int:
+    """Return the largest of 6 ... 2 for which all rows of a block have the same columns, in whole blocks."""
+    n = len(lengths)
+    for b in (6, 5, 4, 3, 2):
+        if n % b or n < 2 * b or not np.all(lengths.reshape(-1, b) == lengths[::b, None]) or np.any(lengths % b):
+            continue
+        starts = S.indptr[:-1].reshape(-1, b)
+        if all(
+            np.array_equal(S.indices[s[0] : s[0] + k], S.indices[s[i] : s[i] + k])
+            for s, k in zip(starts, lengths[::b], strict=True)
+            for i in range(1, b)
+        ) and np.all(S.indices.reshape(-1, b) // b == S.indices[::b, None] // b):
+            return b
+    return 1
+
+
+def spy(A: Matrix, width: int = 60) -> str:
+    """Return the pattern as text: each character stands for the entries of a rectangle, more the darker."""
+    S = A.to_scipy().tocoo()
+    n, m = S.shape
+    if n == 0 or m == 0:
+        return "(empty)"
+    wide = min(width, m)
+    high = max(1, min(n, round(wide * n / m / 2)))  # characters are twice as high as wide
+    counts = np.zeros((high, wide))
+    i, j = S.coords
+    np.add.at(counts, (i * high // n, j * wide // m), 1)
+    area = (n / high) * (m / wide)
+    levels = " .:-=+*#%@"
+    fullest = max(counts.max(), 1.0)
+    share = np.where(counts > 0, 1 + np.minimum(np.sqrt(counts / min(fullest, area)), 1) * (len(levels) - 2), 0)
+    lines = ["".join(levels[int(v)] for v in row) for row in share]
+    return "\n".join(["+" + "-" * wide + "+", *("|" + line + "|" for line in lines), "+" + "-" * wide + "+"])
+
+
+def _picture(A: Matrix, path: str) -> None:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise UnsupportedError("--spy needs matplotlib: pip install 'asterism[report]'") from error
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    S = A.to_scipy().tocoo()
+    n, m = S.shape
+    if n == 0 or m == 0:
+        raise InputError(f"--spy: a {n} x {m} matrix has no picture.")
+    high, wide = min(n, 800), min(m, 800)
+    i, j = S.coords
+    counts = np.zeros((high, wide))
+    np.add.at(counts, (i * high // n, j * wide // m), 1)
+    figure = Figure(figsize=(6, 6 * min(max(n / m, 0.2), 3)), layout="constrained")
+    axes = figure.add_subplot()
+    shown = np.ma.masked_equal(counts, 0)
+    image = axes.imshow(shown, cmap="viridis_r", extent=(0, m, n, 0), interpolation="nearest", aspect="auto")
+    figure.colorbar(image, label=f"entries of {n / high:.3g} x {m / wide:.3g}", shrink=0.7)
+    axes.set_title(f"{n} x {m}, {A.nnz} entries")
+    axes.set_xlabel("column")
+    axes.set_ylabel("row")
+    part = str(Path(path).with_name(".part-" + Path(path).name))
+    figure.savefig(part, dpi=150)
+    Path(part).replace(path)

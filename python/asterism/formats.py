@@ -1,0 +1,440 @@
+"""Matrices and vectors in files of many formats."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .comm import as_communicator
+from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
+from .la import Matrix, as_values
+
+__all__ = [
+    "check_vector_name",
+    "format_of",
+    "load",
+    "read_matrix",
+    "read_vector",
+    "save",
+    "write_matrix",
+    "write_vector",
+]
+
+T = TypeVar("T")
+
+_HARWELL_BOEING = (
+    ".rb",
+    ".hb",
+    ".rua",
+    ".rsa",
+    ".rza",
+    ".rra",
+    ".cua",
+    ".csa",
+    ".cha",
+    ".pua",
+    ".psa",
+    ".pra",
+    ".iua",
+    ".isa",
+)
+_PETSC = (".petsc", ".petscbin", ".bin", ".dat")
+
+
+def _agreed(comm: _core.Communicator, f: Callable[[], T]) -> T:
+    """Return f(), which does not communicate; if it fails on any rank, raise on all."""
+    out: T | None = None
+    mine: Exception | None = None
+    try:
+        out = f()
+    except Exception as error:
+        mine = error
+    if comm.size > 1 and comm.max(float(mine is not None)) > 0 and mine is None:
+        raise FileError("another rank could not read the file.")
+    if mine is not None:
+        raise mine
+    return out  # type: ignore[return-value]
+
+
+def format_of(path: str | Path) -> str:
+    """Return the name of a file's format, by its first bytes and else its name.
+
+    ``matrix_market``, ``petsc``, ``archive`` (asterism's own), ``harwell_boeing``, ``npz``, ``npy``, ``matlab``, ``hdf5`` or ``tar``.
+    """
+    p = Path(path)
+    try:
+        with p.open("rb") as f:
+            head = f.read(16)
+    except OSError as error:
+        raise FileError(f"'{p}' cannot be opened: {error.strerror}.") from error
+    name = p.name.lower()
+    if name.endswith((".tar.gz", ".tgz", ".tar")):
+        return "tar"
+    if head.startswith(b"ASTERISM"):
+        return "archive"
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        return "hdf5"
+    if head.startswith(b"MATLAB"):
+        with p.open("rb") as f:  # MATLAB 7.3 files are HDF5 behind 512 bytes of text
+            f.seek(512)
+            return "hdf5" if f.read(8) == b"\x89HDF\r\n\x1a\n" else "matlab"
+    if head.startswith(b"PK"):
+        return "npz"
+    if head.startswith(b"\x93NUMPY"):
+        return "npy"
+    if head.lower().startswith(b"%%matrixmarket") or name.endswith((".mtx", ".mtx.gz", ".mm", ".mm.gz")):
+        return "matrix_market"
+    if name.removesuffix(".gz").endswith(_HARWELL_BOEING):
+        return "harwell_boeing"
+    if len(head) >= 8 and _core.is_petsc_binary(str(p)):
+        return "petsc"
+    raise FormatError(
+        f"'{p}' is of no format that is known: Matrix Market (.mtx, .mtx.gz), PETSc binary, Harwell-Boeing and Rutherford-Boeing "
+        "(.rua, .rb, ...), SciPy (.npz), MATLAB (.mat), HDF5, SuiteSparse (.tar.gz), asterism's own (.ast)."
+    )
+
+
+def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name: str | None = None) -> Matrix:
+    """Read a matrix, all ranks together.
+
+    Parameters
+    ----------
+    path : str or Path
+        Matrix Market (.mtx, .mtx.gz), PETSc binary, Harwell-Boeing and Rutherford-Boeing, SciPy's .npz, MATLAB's .mat (5 and 7.3), a CSR or
+        CSC group in HDF5 (``data``, ``indices``, ``indptr``), SuiteSparse's .tar.gz, asterism's own (`save`).
+    comm : None or mpi4py.MPI.Comm
+    block_size : int
+        Rows of a node stay on one rank.
+    name : str, optional
+        Which matrix, in files that hold several by name (MATLAB, HDF5, asterism's own).
+
+    Raises
+    ------
+    FileError, FormatError
+        On all ranks, with the place.
+
+    Notes
+    -----
+    Each rank reads its rows of Matrix Market (uncompressed), PETSc and asterism's files; of others all, and keeps its rows.
+    """
+    p, c = str(path), as_communicator(comm)
+    kind = _agreed(c, lambda: format_of(p))
+    if kind == "archive":
+        wanted = _agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
+        return Matrix(_core.read_archive_matrix(p, wanted, c))
+    if kind == "matrix_market":
+        A = Matrix(_core.read_matrix_market(p, c, block_size))
+    elif kind == "petsc":
+        return Matrix(_core.read_petsc_matrix(p, c, 0 if block_size == 1 else block_size))
+    elif kind == "harwell_boeing":
+        A = Matrix(_core.read_harwell_boeing(p, c, block_size))
+    elif kind == "tar":
+        with tempfile.TemporaryDirectory() as folder:
+            member = _agreed(c, lambda: _extracted(p, folder, ""))
+            A = Matrix(_core.read_matrix_market(member, c, block_size))
+    elif kind == "npy":
+        raise FormatError(f"'{p}' is a dense array. read_vector reads it.")
+    else:
+        read = {"npz": _npz, "matlab": _matlab, "hdf5": _hdf5}[kind]
+        S = _agreed(c, lambda: _checked(read(p, name), p))
+        return Matrix.from_scipy(S, comm, distribute=True, block_size=block_size)
+    if block_size != 1:
+        A.block_size = block_size
+    return A
+
+
+def read_vector(
+    path: str | Path, A: Matrix | None = None, comm: Any = None, *, name: str | None = None
+) -> NDArray[Any]:
+    """Read my part of a vector, (n) or (n, k).
+
+    Parameters
+    ----------
+    path : str or Path
+        Matrix Market, PETSc binary, NumPy's .npy, right-hand sides of Harwell-Boeing files, of SuiteSparse's .tar.gz (``NAME_b.mtx``),
+        asterism's own.
+    A : Matrix, optional
+        The vector is laid out as its rows; else rows are dealt evenly over ``comm``.
+    name : str, optional
+        Which vector, in asterism's own files.
+    """
+    p = str(path)
+    c = A._h.comm if A is not None else as_communicator(comm)
+
+    def layout(rows: int) -> _core.Layout:
+        return A._h.rows if A is not None else _core.Layout.even(c, rows)
+
+    kind = _agreed(c, lambda: format_of(p))
+    if kind == "tar":
+        with tempfile.TemporaryDirectory() as folder:
+            return read_vector(_agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)
+    if kind == "petsc":
+        out = _core.read_petsc_vector(p, layout(_agreed(c, lambda: int(_core.petsc_vector_size(p)))))
+    elif kind == "harwell_boeing":
+        out = _core.read_harwell_boeing_rhs(p, layout(_agreed(c, lambda: int(_core.harwell_boeing_rows(p)))))
+    elif kind == "matrix_market":
+        rows, cols, *_ = _agreed(c, lambda: _core.matrix_market_header(p))
+        out = _core.read_matrix_market_vector(p, layout(cols if rows == 1 else rows))
+    elif kind == "npy":
+        whole = _agreed(c, lambda: np.load(p, allow_pickle=False, mmap_mode="r"))
+        mine = layout(whole.shape[0])
+        if mine.global_size != whole.shape[0]:
+            raise ShapeError(f"'{p}' holds {whole.shape[0]} rows where {mine.global_size} are needed.")
+        out = as_values(np.array(whole[mine.begin : mine.end]), p)
+    elif kind == "archive":
+        rows = _agreed(c, lambda: _core.archive_names(p)[1])
+        wanted = _the_one(p, list(rows), name)
+        out = _core.read_archive_vector(p, wanted, layout(rows[wanted]))
+    else:
+        raise FormatError(f"'{p}': vectors are not read from files of format {kind}.")
+    found: NDArray[Any] = out
+    return found
+
+
+def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
+    """Write a vector, in the format that the name says: .mtx, .petsc (.bin, .dat), .npy (one process) or .ast.
+
+    Written beside, then renamed. Collective over A's ranks.
+    """
+    p, array = str(path), as_values(x, "x")
+    layout = A._h.rows if A is not None else _core.Layout(as_communicator(None), array.shape[0])
+    if p.endswith(_PETSC):
+        _core.write_petsc_vector(p, layout, array)
+    elif p.endswith(".ast"):
+        _core.write_archive(p, layout.comm, {}, {"x": (layout, array)}, {})
+    elif p.endswith(".npy"):
+        _alone(layout.comm, p)
+        _written_beside(p, lambda part: np.save(part, array))
+    elif p.endswith((".mtx", ".mm")):
+        _core.write_matrix_market_vector(p, layout, array)
+    else:
+        check_vector_name(p)
+
+
+def check_vector_name(path: str | Path) -> None:
+    """Raise unless `write_vector` knows the ending."""
+    if not str(path).endswith((*_PETSC, ".ast", ".npy", ".mtx", ".mm")):
+        raise InputError(f"'{path}': a vector is written as .mtx, .petsc, .npy or .ast.")
+
+
+def write_matrix(path: str | Path, A: Matrix) -> None:
+    """Write a matrix, in the format that the name says: .mtx, .petsc (.bin, .dat), .npz (one process) or .ast.
+
+    Written beside, then renamed. Collective.
+    """
+    p = str(path)
+    if p.endswith(_PETSC):
+        _core.write_petsc_matrix(p, A._h)
+    elif p.endswith(".ast"):
+        _core.write_archive(p, A._h.comm, {"A": A._h}, {}, {})
+    elif p.endswith(".npz"):
+        _alone(A._h.comm, p)
+        import scipy.sparse as sparse
+
+        _written_beside(p, lambda part: sparse.save_npz(part, A.to_scipy()))
+    elif p.endswith((".mtx", ".mm")):
+        _core.write_matrix_market(p, A._h)
+    else:
+        raise InputError(f"'{p}': a matrix is written as .mtx, .petsc, .npz or .ast; compressed files are not written.")
+
+
+def save(path: str | Path, comm: Any = None, **things: Any) -> None:
+    """Write matrices, vectors and text to one file of asterism's own, which any number of ranks can read.
+
+    Parameters
+    ----------
+    path : str or Path
+        Written beside and renamed: an older file is there until the new one is whole.
+    comm : None or mpi4py.MPI.Comm
+    **things : Matrix, array of my rows, (n) or (n, k), or str
+        Under the names that `load` returns them by.
+
+    Notes
+    -----
+    Collective. All of it has checksums, which are checked when it is read. A checkpoint of a solve is ``save(path, comm, x=x)``;
+    ``solve(A, b, x0=load(path, comm)["x"])`` goes on from there.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.ast")
+    >>> am.save(path, A=am.gallery.poisson((4, 4)), b=np.ones(16), note="a start")
+    >>> sorted(am.load(path))
+    ['A', 'b', 'note']
+    """
+    c = as_communicator(comm)
+    matrices: dict[str, Any] = {}
+    vectors: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for name, thing in things.items():
+        if isinstance(thing, Matrix):
+            if thing._h.comm.size != c.size:
+                raise InputError(f"save: matrix {name} is on {thing.comm_size} ranks, the communicator has {c.size}.")
+            matrices[name] = thing._h
+        elif isinstance(thing, str):
+            texts[name] = thing
+        else:
+            array = as_values(thing, f"save: {name}")
+            if array.ndim not in (1, 2):
+                raise ShapeError(f"save: {name} has shape {array.shape}; (n) or (n, k) is needed.")
+            vectors[name] = (_core.Layout(c, array.shape[0]), array)
+    _core.write_archive(str(path), c, matrices, vectors, texts)
+
+
+def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
+    """Read all that `save` wrote, by name: matrices, arrays of my rows, text.
+
+    Rows are dealt evenly to the ranks of ``comm``, vectors as a matrix of as many rows. Collective. A damaged file is a FormatError.
+    """
+    matrices, vectors, texts = _core.read_archive(str(path), as_communicator(comm))
+    return {**{k: Matrix(h) for k, h in matrices.items()}, **vectors, **texts}
+
+
+def _alone(comm: _core.Communicator, path: str) -> None:
+    if comm.size > 1:
+        raise UnsupportedError(
+            f"'{path}': this format is written by one process. On several write .ast, .petsc or .mtx."
+        )
+
+
+def _written_beside(path: str, write: Callable[[str], None]) -> None:
+    target = Path(path)
+    part = str(target.with_name(".part-" + target.name))  # NumPy wants its ending
+    try:
+        write(part)
+        os.replace(part, target)
+    except OSError as error:
+        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+
+
+def _the_one(path: str, names: list[str], wanted: str | None) -> str:
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted in names:
+        return str(wanted)
+    raise FormatError(
+        f"'{path}' holds no such thing." if not names else f"'{path}' holds {', '.join(names)}: say which with name=."
+    )
+
+
+def _extracted(path: str, folder: str, ending: str) -> str:
+    """Extract ``NAME/NAME<ending>.mtx`` of a SuiteSparse archive; return where it lies."""
+    try:
+        with tarfile.open(path) as tar:
+            files = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".mtx")]
+            main = [m for m in files if Path(m.name).stem == Path(m.name).parent.name]
+            base = Path(main[0].name).stem if main else Path(files[0].name).stem if len(files) == 1 else None
+            found = next((m for m in files if base is not None and Path(m.name).stem == base + ending), None)
+            if found is None:
+                names = ", ".join(m.name for m in files) or "no .mtx file"
+                raise FormatError(f"'{path}' holds {names}, but not NAME/NAME{ending}.mtx.")
+            source = tar.extractfile(found)
+            assert source is not None
+            target = Path(folder) / "matrix.mtx"
+            with target.open("wb") as out:
+                while piece := source.read(1 << 22):
+                    out.write(piece)
+            rest = tar.fileobj
+            while rest is not None and rest.read(1 << 22):  # gzip's checksum stands at the end
+                pass
+            return str(target)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        if isinstance(error, AsterismError):
+            raise
+        raise FormatError(f"'{path}' is no archive that can be read: {error}.") from error
+
+
+def _checked(S: Any, path: str) -> Any:
+    # SciPy converts between formats without a look at the indices: a damaged file would be a crash
+    try:
+        if hasattr(S, "check_format"):
+            S.check_format(full_check=True)
+        return S.tocsr()
+    except (ValueError, TypeError, IndexError) as error:
+        raise FormatError(f"'{path}' holds a sparse matrix that is damaged: {error}") from error
+
+
+def _npz(path: str, name: str | None) -> Any:
+    try:
+        import scipy.sparse as sparse
+
+        return sparse.load_npz(path)
+    except ImportError as error:
+        raise UnsupportedError("reading .npz needs SciPy: pip install scipy") from error
+    except Exception as error:  # zipfile and NumPy have many ways to say it
+        raise FormatError(f"'{path}' is no sparse matrix that SciPy can read: {error}") from error
+
+
+def _matlab(path: str, name: str | None) -> Any:
+    try:
+        import scipy.io
+        import scipy.sparse as sparse
+
+        found = scipy.io.loadmat(path)
+    except ImportError as error:
+        raise UnsupportedError("reading .mat needs SciPy: pip install scipy") from error
+    except Exception as error:
+        raise FormatError(f"'{path}' is no MATLAB file that SciPy can read: {error}") from error
+    if "Problem" in found and "A" in (found["Problem"].dtype.names or ()):  # SuiteSparse
+        found = {"A": found["Problem"]["A"][0, 0]}
+    matrices = {k: v for k, v in found.items() if sparse.issparse(v)}
+    return matrices[_the_one(path, list(matrices), name)]
+
+
+def _hdf5(path: str, name: str | None) -> Any:
+    """Return a sparse group: of MATLAB 7.3 (data, ir, jc: columns), or of data, indices, indptr (rows, unless it says csc)."""
+    try:
+        import h5py
+        import scipy.sparse as sparse
+    except ImportError as error:
+        raise UnsupportedError("reading HDF5 and MATLAB 7.3 needs h5py and SciPy: pip install h5py scipy") from error
+
+    def values(d: Any) -> NDArray[Any]:
+        a = np.asarray(d)
+        if a.dtype.names == ("real", "imag"):  # MATLAB's complex numbers
+            a = a["real"] + 1j * a["imag"]
+        return a
+
+    try:
+        with h5py.File(path, "r") as f:
+            found: dict[str, Any] = {}
+
+            def look(key: str, node: Any) -> None:
+                if isinstance(node, h5py.Group) and (
+                    {"data", "ir", "jc"} <= set(node) or {"data", "indices", "indptr"} <= set(node)
+                ):
+                    found[key] = node
+
+            look("/", f)
+            f.visititems(look)
+            g = found[_the_one(path, list(found), name)]
+            if "jc" in g:
+                jc = np.asarray(g["jc"]).astype(np.int64)
+                size = (int(g.attrs["MATLAB_sparse"]), len(jc) - 1)
+                return sparse.csc_array((values(g["data"]), np.asarray(g["ir"]).astype(np.int64), jc), shape=size)
+            ptr, index = np.asarray(g["indptr"]), np.asarray(g["indices"])
+            kind = g.attrs.get("encoding-type", g.attrs.get("format", g.attrs.get("h5sparse_format", "csr")))
+            by_columns = "csc" in (kind.decode() if isinstance(kind, bytes) else str(kind))
+            shape = g.attrs.get("shape", g.attrs.get("h5sparse_shape"))
+            if shape is None and "shape" in g:
+                shape = np.asarray(g["shape"])
+            if shape is None:
+                most = int(index.max()) + 1 if len(index) else 0
+                shape = (most, len(ptr) - 1) if by_columns else (len(ptr) - 1, most)
+            make = sparse.csc_array if by_columns else sparse.csr_array
+            return make((values(g["data"]), index, ptr), shape=tuple(int(v) for v in shape))
+    except AsterismError:
+        raise
+    except Exception as error:
+        raise FormatError(f"'{path}' holds no sparse matrix that can be read: {error}") from error
