@@ -347,6 +347,55 @@ def dropin(n: int, rounds: int) -> dict:
     return {"bench": "scipy", "n": n, "calls": out}
 
 
+READ_ON_RANKS = """
+import json, sys, time, asterism as am
+from mpi4py import MPI
+c = MPI.COMM_WORLD
+times = []
+for _ in range(int(sys.argv[2])):
+    c.Barrier()
+    t = time.perf_counter()
+    A = am.read_matrix(sys.argv[1], c)
+    c.Barrier()
+    times.append(time.perf_counter() - t)
+if c.rank == 0: print(json.dumps({"seconds": times, "entries": A.nnz}))
+"""
+
+
+def read(rounds: int) -> dict:
+    """A Matrix Market file of about 50 MB, to a matrix that can be multiplied with: beside SciPy (to CSR) and fast_matrix_market."""
+    import scipy.io
+
+    try:
+        import fast_matrix_market as fmm
+    except ImportError:
+        fmm = None
+    A = am.gallery.poisson((60, 60, 60)).to_scipy()
+    A.data = A.data * (1 + 0.1 * np.random.default_rng(0).random(A.nnz))
+    out: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        files = {k: str(Path(folder) / f"A.{k}") for k in ("mtx", "petsc", "ast")}
+        for f in files.values():
+            am.write_matrix(f, am.Matrix.from_scipy(A))
+        size = os.path.getsize(files["mtx"])
+
+        def timed(name: str, f: Callable[[], object]) -> None:
+            t0 = time.perf_counter()
+            f()
+            out.setdefault(name, []).append(time.perf_counter() - t0)
+
+        for _ in range(max(5, rounds)):
+            for kind, f in files.items():
+                for ranks in (1, 2) if kind == "mtx" else (2,):
+                    line = json_line([*mpiexec(ranks), sys.executable, "-c", READ_ON_RANKS, f, "2"])
+                    out.setdefault(f"asterism .{kind}, {ranks} rank(s)", []).append(line["seconds"][1])
+            for threads in (1, 2):
+                if fmm:
+                    timed(f"fast_matrix_market, {threads} thread(s)", lambda t=threads: fmm.read_scipy(files["mtx"], parallelism=t).tocsr())
+            timed("scipy.io.mmread", lambda: scipy.io.mmread(files["mtx"]).tocsr())
+    return {"bench": "read", "bytes": size, "entries": int(A.nnz), "seconds": out}
+
+
 def switched(name: str, switch: Callable[[bool], None], usual: bool, rounds: int) -> dict:
     """On against off: time of 20 CG + AMG iterations."""
     out = {}
@@ -378,7 +427,7 @@ def main() -> int:
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument(
-        "--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest", "scipy"]
+        "--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest", "scipy", "read"]
     )
     args = p.parse_args()
     _core.set_team_size(1)
@@ -399,6 +448,7 @@ def main() -> int:
         ("spmv", lambda: spmv(args.n, args.rounds)),
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
         ("scipy", lambda: dropin(args.n, args.rounds)),
+        ("read", lambda: read(args.rounds)),
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
         ("queues", lambda: queues(args.rounds)),
@@ -427,6 +477,14 @@ def show(r: dict) -> None:
         print(
             f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
         )
+    elif r["bench"] == "read":
+        best = statistics.median(r["seconds"]["asterism .mtx, 2 rank(s)"])
+        for name, v in r["seconds"].items():
+            t = statistics.median(v)
+            print(
+                f"read {r['bytes'] / 1e6:.0f} MB of .mtx ({r['entries']} entries)  {name:32s} {t:.3f} s = {r['bytes'] / t / 1e6:.0f} MB/s; "
+                f"ours (.mtx, 2 ranks) takes {best / t:.2f} of it"
+            )
     elif r["bench"] == "scipy":
         for name, c in r["calls"].items():
             t = {k: statistics.median(c[k]) for k in ("asterism", "scipy")}

@@ -78,6 +78,12 @@ class Operator:
         )
 
     @classmethod
+    def _of(cls, handle: _core.Operator) -> Operator:
+        A = cls.__new__(cls)
+        A._h = handle
+        return A
+
+    @classmethod
     def of(cls, A: Any, dtype: Any = None) -> Operator:
         """Return what has ``shape`` and ``matvec``, as SciPy's LinearOperator, as an operator of one process.
 

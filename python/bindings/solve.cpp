@@ -88,13 +88,8 @@ void bind_solve(nb::module_& m) {
                 needs_iterate);
           },
           nb::arg("f").none(), nb::arg("needs_iterate") = false)
-      .def("apply_preconditioner",
-           [](Solver const& s, ReadArray const& r, AnyArray const& z) {
-             auto const rv = as_vector(s.op().range(), r, "apply_preconditioner: r");
-             auto zv = as_vector(s.op().range(), z, "apply_preconditioner: z");
-             nb::gil_scoped_release gil;
-             s.apply_preconditioner(rv, zv);
-           })
+      .def("preconditioner_operator", [](Solver const& s) { return std::static_pointer_cast<la::Operator>(s.preconditioner()); })
+      .def("levels", [](Solver const& s) { return s.preconditioner()->levels(); })
       .def("explain",
            [](Solver const& s) {
              nb::list out;

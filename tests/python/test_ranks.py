@@ -87,7 +87,7 @@ def test_every_solver_on_ranks(on_ranks, n):
         """
 A = am.gallery.convection_diffusion((18, 17), (20.0, -10.0), 1.0, comm)
 P = am.gallery.poisson((17, 18), comm)
-for M, ksps in ((A, ("gmres", "fgmres", "gcr", "bicg", "bicgstab", "cgs")), (P, ("cg", "cr", "minres", "chebyshev", "richardson", "gmres"))):
+for M, ksps in ((A, ("gmres", "fgmres", "gcr", "bicg", "idr", "bicgstab", "cgs")), (P, ("cg", "cr", "minres", "chebyshev", "richardson", "gmres"))):
     lo, hi = M.row_range
     xs = np.cos(np.arange(M.shape[0]))[lo:hi]
     for ksp in ksps:

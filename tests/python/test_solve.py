@@ -6,7 +6,7 @@ import scipy.sparse.linalg as spla
 import asterism as am
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-METHODS = ["cg", "cr", "bicg", "cgs", "gcr", "gmres", "fgmres", "bicgstab", "minres", "richardson", "chebyshev"]
+METHODS = ["cg", "cr", "bicg", "idr", "cgs", "gcr", "gmres", "fgmres", "bicgstab", "minres", "richardson", "chebyshev"]
 
 
 def hermitian(rng, n, dtype):
@@ -93,7 +93,7 @@ def test_unsymmetric_methods_agree_with_scipy(rng):
     A = am.gallery.convection_diffusion((25, 25), (30.0, 10.0))
     b = rng.standard_normal(625)
     exact = spla.spsolve(A.to_scipy().tocsc(), b)
-    for ksp in ("gmres", "fgmres", "gcr", "bicg", "bicgstab", "cgs"):
+    for ksp in ("gmres", "fgmres", "gcr", "bicg", "idr", "bicgstab", "cgs"):
         x, info = am.solve(A, b, ksp=ksp, pc="ilu", rtol=1e-11)
         np.testing.assert_allclose(x, exact, rtol=1e-7, atol=1e-10)
     x, info = am.solve(A, b, rtol=1e-11)

@@ -16,6 +16,7 @@ std::map<std::string, MethodEntry> const& methods() {
       {"preonly", preonly_entry()},
       {"richardson", richardson_entry()},
       {"bicg", bicg_entry()},
+      {"idr", idr_entry()},
       {"cgs", cgs_entry()},
       {"cr", cr_entry()},
       {"gcr", gcr_entry()},

@@ -50,6 +50,7 @@ MethodEntry tfqmr_entry();
 MethodEntry bicg_entry();
 MethodEntry cgs_entry();
 MethodEntry cr_entry();
+MethodEntry idr_entry();
 MethodEntry gcr_entry();
 MethodEntry gmres_entry();
 MethodEntry fgmres_entry();

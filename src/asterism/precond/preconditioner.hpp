@@ -26,6 +26,8 @@ class Preconditioner : public Operator {
   /// Several lines for people: what the set-up made.
   virtual std::string report() const { return describe(); }
   virtual std::size_t memory_bytes() const { return 0; }
+  /// Rows and entries of each level of a multigrid method.
+  virtual std::vector<std::pair<std::int64_t, std::int64_t>> levels() const { return {}; }
   /// Hermitian as an operator when A is: what cg and minres need.
   virtual bool symmetric() const { return true; }
   /// From now on M^H is M: A was found Hermitian.
@@ -67,6 +69,7 @@ class Cast final : public Preconditioner {
   std::string describe() const override;
   std::string report() const override;
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
+  std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
 
  private:

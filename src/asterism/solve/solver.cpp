@@ -423,12 +423,6 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_gues
   return info;
 }
 
-void Solver::apply_preconditioner(Vector const& r, Vector& z) const {
-  la::require_layout(r, A_->range(), A_->dtype(), "apply_preconditioner: r");
-  la::require_layout(z, A_->range(), A_->dtype(), "apply_preconditioner: z");
-  preconditioner_->apply(r, z);
-}
-
 void Solver::explain_failure(SolveInfo& info, Reason reason) const {
   std::string hint;
   switch (reason) {

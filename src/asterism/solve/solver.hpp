@@ -57,8 +57,8 @@ class Solver {
     watcher_ = std::move(watcher);
     watcher_needs_iterate_ = needs_iterate;
   }
-  /// z = M r: the preconditioner alone.
-  void apply_preconditioner(Vector const& r, Vector& z) const;
+  /// To be the M of other solvers, which then share its set-up.
+  precond::PreconditionerPtr const& preconditioner() const { return preconditioner_; }
   Inspection const& inspection() const { return inspection_; }
   std::vector<std::string> const& notes() const { return notes_; }
   std::string const& method_name() const { return method_name_; }

@@ -112,6 +112,11 @@ class Amg final : public Preconditioner {
     return out;
   }
   std::size_t memory_bytes() const override { return memory_; }
+  std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override {
+    std::vector<std::pair<std::int64_t, std::int64_t>> out;
+    for (auto const& z : sizes_) out.emplace_back(z.rows, z.nnz);
+    return out;
+  }
 
  private:
   struct Size {
