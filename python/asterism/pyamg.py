@@ -121,7 +121,9 @@ class MultilevelSolver:
         if rhs.shape not in ((n,), (n, 1)):
             raise ShapeError(f"b has shape {rhs.shape}; ({n},) or ({n}, 1) is needed.")
         if np.result_type(rhs.dtype, self.A.dtype) != self.A.dtype:
-            raise InputError(f"b is {rhs.dtype}, the matrix {self.A.dtype}; make the solver from A.astype({rhs.dtype}).")
+            raise InputError(
+                f"b is {rhs.dtype}, the matrix {self.A.dtype}; make the solver from A.astype({rhs.dtype})."
+            )
         x = np.zeros(n, self.A.dtype) if x0 is None else np.array(np.asarray(x0).reshape(n), self.A.dtype, order="C")
         h = solver._h
         if callback is not None:

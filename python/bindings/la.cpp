@@ -61,7 +61,7 @@ void bind_la(nb::module_& m) {
                      nb::ndarray<std::int64_t const, nb::device::cpu, nb::c_contig> const& j, ReadArray const& v) {
                     auto const d = dtype_of_array(v);
                     nb::gil_scoped_release gil;
-                    return Matrix::from_coo(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
+                    return Matrix::from_coo<std::int64_t>(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
                   })
       .def_prop_ro("rows", [](Matrix const& a) { return a.range(); })
       .def_prop_ro("cols", [](Matrix const& a) { return a.domain(); })

@@ -114,3 +114,57 @@ def test_missing_and_damaged_files(tmp_path):
 def test_fortran_exponents_and_windows_lines(tmp_path):
     A = read_text(tmp_path, HEAD + "2 2 2\r\n1 1 1.5D+01\r\n2 2 +2.0e0\r\n")
     np.testing.assert_array_equal(A.to_scipy().toarray(), [[15, 0], [0, 2]])
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path):
+    """Every form of a number, against Python's own float()."""
+    rng = np.random.default_rng(5)
+    bits = rng.integers(0, 2**63, 4000).view(np.float64)
+    values = [repr(float(v)) for v in bits if np.isfinite(v)]
+    values += (
+        [repr(float(v)) for v in rng.random(4000)]
+        + [f"{v:.17e}" for v in rng.random(2000)]
+        + [f"{v:.20f}" for v in rng.random(500)]
+    )
+    values += [
+        f"{int(m)}e{int(e)}" for m, e in zip(rng.integers(1, 2**62, 3000), rng.integers(-30, 30, 3000), strict=True)
+    ]
+    values += [
+        "1",
+        "+1.5",
+        "-0.0",
+        "1.",
+        ".5",
+        "-.5e1",
+        "1e0",
+        "1E+22",
+        "1e-22",
+        "9007199254740993",
+        "9007199254740992.5",
+        "1e400",
+        "1e-400",
+    ]
+    values += [
+        "0.1234567890123456789",
+        "12345678.12345678",
+        "1234567890123456789012",
+        "4.35",
+        "0.3e-5",
+        "2.2250738585072014e-308",
+    ]
+    values += ["9007199254740991e22", "4503599627370497.5", "1e23", "8.5e22", "00000000000000000000001.5"]
+    values = [v for v in values if np.isfinite(float(v))]
+    n = len(values)
+    for separator, end in ((" ", "\n"), ("\t ", " \r\n")):
+        lines = [f"{i + 1}{separator}{i + 1}{separator}{v}" for i, v in enumerate(values)]
+        f = tmp_path / "n.mtx"
+        f.write_text(
+            f"%%MatrixMarket matrix coordinate real general\n{n} {n} {n}\n"
+            + end.join(lines)
+            + ("" if end == "\n" else end),
+            newline="",
+        )
+        got = am.read_matrix(f).to_scipy().data
+        want = np.array([float(v) for v in values])
+        wrong = np.flatnonzero(got.view(np.int64) != want.view(np.int64))
+        assert len(wrong) == 0, [(values[i], got[i], want[i]) for i in wrong[:5]]

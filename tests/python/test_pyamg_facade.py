@@ -20,7 +20,12 @@ def test_solve(rng, dtype, accel):
     residuals, seen = [], []
     tol = 1e-5 if dtype == "float32" else 1e-9
     x, info = ml.solve(
-        b[:, None], tol=tol, accel=accel, residuals=residuals, return_info=True, callback=lambda x: seen.append(x.copy())
+        b[:, None],
+        tol=tol,
+        accel=accel,
+        residuals=residuals,
+        return_info=True,
+        callback=lambda x: seen.append(x.copy()),
     )
     assert info == 0 and x.shape == (1600, 1) and x.dtype == dtype
     assert np.linalg.norm(b - A @ x[:, 0]) <= 1.05 * tol * np.linalg.norm(b)
@@ -39,10 +44,14 @@ def test_near_null_space_options_and_preconditioner():
         "modes": smoothed_aggregation_solver(bsr, B=B),
         "translations": smoothed_aggregation_solver(bsr, B=np.tile(np.eye(3), (K.shape[0] // 3, 1))),
         "chebyshev": smoothed_aggregation_solver(bsr, B=B, presmoother=("chebyshev", {"degree": 3})),
-        "theta": smoothed_aggregation_solver(K, B=B, strength=("symmetric", {"theta": 0.02}), smooth=("jacobi", {"omega": 1.2})),
+        "theta": smoothed_aggregation_solver(
+            K, B=B, strength=("symmetric", {"theta": 0.02}), smooth=("jacobi", {"omega": 1.2})
+        ),
     }.items():
         residuals = []
-        x, info = ml.solve(b, tol=1e-8, accel="cg", cycle="W" if name == "theta" else "V", residuals=residuals, return_info=True)
+        x, info = ml.solve(
+            b, tol=1e-8, accel="cg", cycle="W" if name == "theta" else "V", residuals=residuals, return_info=True
+        )
         assert info == 0 and np.linalg.norm(b - S @ x) <= 1e-8 * np.linalg.norm(b)
         its[name] = len(residuals) - 1
     assert its["modes"] < 40 and its["chebyshev"] < its["modes"]

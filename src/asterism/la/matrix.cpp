@@ -1,6 +1,7 @@
 #include "asterism/la/matrix.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "asterism/base/profile.hpp"
@@ -228,16 +229,26 @@ template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span
 template Matrix Matrix::from_rows(Layout const&, Layout const&, Dtype, std::span<std::int64_t const>, std::span<std::int64_t const>,
                                   void const*);
 
-Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<std::int64_t const> i,
-                        std::span<std::int64_t const> j, void const* values) {
+template <class I>
+Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<I const> i, std::span<I const> j,
+                        void const* values) {
+  static int const event = profile::event("MatSetValuesCOO");
+  profile::Scope const scope(event);
   auto const& comm = rows.comm();
+  auto const first = rows.begin(), last = rows.end();
+  auto const entries = i.size();
+  std::vector<std::int64_t> ptr(std::size_t(last - first) + 1, 0);
+  std::int64_t away = 0;  // of other ranks
   comm::agree(comm, [&] {
     checked_local_index(rows.local_size(), "rows of one rank");
-    ASTERISM_REQUIRE(i.size() == j.size(), shape, "coo: {} row indices but {} column indices.", i.size(), j.size());
-    for (std::size_t e = 0; e < i.size(); ++e)
-      ASTERISM_REQUIRE(i[e] < rows.global_size() && j[e] < columns.global_size(), value,
-                       "coo: entry {} is at ({}, {}), outside the {} x {} matrix.", e, i[e], j[e], rows.global_size(),
-                       columns.global_size());
+    ASTERISM_REQUIRE(entries == j.size(), shape, "coo: {} row indices but {} column indices.", entries, j.size());
+    auto const n = rows.global_size(), m = columns.global_size();
+    for (std::size_t e = 0; e < entries; ++e) {
+      ASTERISM_REQUIRE(i[e] < n && j[e] < m, value, "coo: entry {} is at ({}, {}), outside the {} x {} matrix.", e, i[e], j[e], n, m);
+      if (i[e] < 0 || j[e] < 0) continue;
+      if (i[e] >= first && i[e] < last) ++ptr[std::size_t(i[e] - first) + 1];
+      else ++away;
+    }
   });
   return with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -249,8 +260,9 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
     std::vector<comm::Parcel> parcels;
     if (comm.size() > 1) {
       std::vector<std::vector<Entry>> to(static_cast<std::size_t>(comm.size()));
-      for (std::size_t e = 0; e < i.size(); ++e)
-        if (i[e] >= 0 && j[e] >= 0) to[std::size_t(rows.owner(i[e]))].push_back({i[e], j[e], v[e]});
+      for (std::size_t e = 0; away > 0 && e < entries; ++e)
+        if (i[e] >= 0 && j[e] >= 0 && (i[e] < first || i[e] >= last))
+          to[std::size_t(rows.owner(i[e]))].push_back({std::int64_t(i[e]), std::int64_t(j[e]), v[e]});
       for (int r = 0; r < comm.size(); ++r)
         if (!to[std::size_t(r)].empty()) {
           comm::Parcel p{r, {}};
@@ -259,34 +271,48 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
         }
       parcels = comm::exchange(comm, std::move(parcels));
     }
-    // counting sort by row keeps the order (rank, position)
-    std::vector<std::int64_t> ptr(std::size_t(rows.local_size()) + 1, 0);
-    auto const each = [&](auto const& f) {
-      if (comm.size() == 1) {
-        for (std::size_t e = 0; e < i.size(); ++e)
-          if (i[e] >= 0 && j[e] >= 0) f(i[e], j[e], v[e]);
-      } else {
-        for (auto const& p : parcels)
-          for (std::size_t e = 0; e < p.data.size() / sizeof(Entry); ++e) {
+    // f(row, column, value) in the order (rank, position); my own do not travel
+    auto const each = [&](bool own, auto const& f) {
+      auto const of_mine = [&] {
+        for (std::size_t e = 0; own && e < entries; ++e)
+          if (i[e] >= first && i[e] < last && j[e] >= 0) f(i[e], j[e], v[e]);
+      };
+      auto p = parcels.begin();
+      auto const of_others = [&](int until) {
+        for (; p != parcels.end() && p->rank < until; ++p)
+          for (std::size_t e = 0; e < p->data.size() / sizeof(Entry); ++e) {
             Entry entry;
-            std::memcpy(&entry, p.data.data() + e * sizeof(Entry), sizeof(Entry));
+            std::memcpy(&entry, p->data.data() + e * sizeof(Entry), sizeof(Entry));
             f(entry.i, entry.j, entry.v);
           }
-      }
+      };
+      of_others(comm.rank());
+      of_mine();
+      of_others(comm.size());
     };
-    each([&](std::int64_t r, std::int64_t, T) { ++ptr[std::size_t(r - rows.begin()) + 1]; });
+    // counting sort by row
+    each(false, [&](std::int64_t r, std::int64_t, T) { ++ptr[std::size_t(r - first) + 1]; });
     std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
-    std::vector<std::int64_t> col(static_cast<std::size_t>(ptr.back())), next(ptr.begin(), ptr.end() - 1);
-    std::vector<T> val(static_cast<std::size_t>(ptr.back()));
-    each([&](std::int64_t r, std::int64_t c, T x) {
-      auto const at = std::size_t(next[std::size_t(r - rows.begin())]++);
-      col[at] = c;
-      val[at] = x;
-    });
-    parcels.clear();
-    return from_rows<std::int64_t>(rows, columns, dtype, ptr, col, val.data());
+    auto const sorted = [&]<class J>(J) {  // memory that is touched first is what this costs
+      std::vector<J> const offsets(ptr.begin(), ptr.end());
+      std::vector<J> col(static_cast<std::size_t>(ptr.back()));
+      std::vector<T> val(static_cast<std::size_t>(ptr.back()));
+      each(true, [&](std::int64_t r, std::int64_t c, T x) {
+        auto const at = std::size_t(ptr[std::size_t(r - first)]++);
+        col[at] = J(c);
+        val[at] = x;
+      });
+      parcels.clear();
+      return from_rows<J>(rows, columns, dtype, offsets, col, val.data());
+    };
+    auto const most = std::max(ptr.back(), columns.global_size());
+    return most <= std::numeric_limits<std::int32_t>::max() ? sorted(std::int32_t()) : sorted(std::int64_t());
   });
 }
+template Matrix Matrix::from_coo<std::int32_t>(Layout const&, Layout const&, Dtype, std::span<std::int32_t const>,
+                                               std::span<std::int32_t const>, void const*);
+template Matrix Matrix::from_coo<std::int64_t>(Layout const&, Layout const&, Dtype, std::span<std::int64_t const>,
+                                               std::span<std::int64_t const>, void const*);
 
 Layout const& Matrix::range() const { return data_->rows; }
 Layout const& Matrix::domain() const { return data_->columns; }
@@ -514,7 +540,7 @@ Matrix Matrix::transposed(bool conjugate) const {
     std::vector<T> v(rows.values.as<T>(), rows.values.as<T>() + i.size());
     if (conjugate)
       for (auto& x : v) x = conj(x);
-    return from_coo(domain(), range(), dtype(), i, j, v.data());
+    return from_coo<std::int64_t>(domain(), range(), dtype(), i, j, v.data());
   });
 }
 

@@ -32,8 +32,10 @@ class Matrix final : public Operator {
                           std::span<I const> column_indices, void const* values);
   /// Entries (i, j, v) anywhere: rows of other ranks are sent there, repeats are summed in the order
   /// (rank, position); negative i or j are ignored. Collective.
-  static Matrix from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<std::int64_t const> i,
-                         std::span<std::int64_t const> j, void const* values);
+  /// I is int32 or int64.
+  template <class I>
+  static Matrix from_coo(Layout const& rows, Layout const& columns, Dtype dtype, std::span<I const> i, std::span<I const> j,
+                         void const* values);
   /// From blocks as they are stored: columns of `coupling` index `ghosts` (ascending global columns of others).
   static Matrix from_blocks(Layout const& rows, Layout const& columns, Csr diagonal, Csr coupling, std::vector<std::int64_t> ghosts);
 

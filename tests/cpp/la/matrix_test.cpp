@@ -53,7 +53,7 @@ Matrix random_matrix(comm::Communicator const& c, std::int64_t rows, std::int64_
       if (r == c.rank()) i.push_back(ignored ? -1 : a), j.push_back(b), v.push_back(x);
     }
   }
-  return Matrix::from_coo(Layout::even(c, rows), Layout::even(c, cols), dtype_v<T>, i, j, v.data());
+  return Matrix::from_coo<std::int64_t>(Layout::even(c, rows), Layout::even(c, cols), dtype_v<T>, i, j, v.data());
 }
 
 template <class T>
@@ -327,7 +327,7 @@ TEST(Matrix, BadInputNamesTheRow) {
 
 TEST(Matrix, EmptyMatricesAndRanks) {
   auto const& c = world();
-  auto const none = Matrix::from_coo(Layout::even(c, 0), Layout::even(c, 0), Dtype::float64, {}, {}, nullptr);
+  auto const none = Matrix::from_coo<std::int64_t>(Layout::even(c, 0), Layout::even(c, 0), Dtype::float64, {}, {}, nullptr);
   Vector x(none.domain(), Dtype::float64), y(none.range(), Dtype::float64);
   none.apply(x, y);
   EXPECT_EQ(norm(y).real(), 0);
@@ -336,7 +336,7 @@ TEST(Matrix, EmptyMatricesAndRanks) {
   std::vector<double> v;
   if (c.rank() == 0)
     for (std::int64_t r = 0; r < 5; ++r) i.push_back(r), j.push_back(r), v.push_back(double(r + 1));
-  auto const D = Matrix::from_coo(last, last, Dtype::float64, i, j, v.data());
+  auto const D = Matrix::from_coo<std::int64_t>(last, last, Dtype::float64, i, j, v.data());
   Vector a(last, Dtype::float64), b(last, Dtype::float64);
   fill(a, 1.0);
   D.apply(a, b);

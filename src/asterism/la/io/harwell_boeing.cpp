@@ -235,7 +235,7 @@ Matrix read_harwell_boeing(std::string const& path, comm::Communicator const& co
         else if (h.symmetry == 'z') put(c, r, e, -1, -1);
       }
   });
-  return Matrix::from_coo(rows, cols, h.complex() ? Dtype::complex128 : Dtype::float64, i, j, v.data());
+  return Matrix::from_coo<i64>(rows, cols, h.complex() ? Dtype::complex128 : Dtype::float64, i, j, v.data());
 }
 
 Vector read_harwell_boeing_rhs(std::string const& path, Layout const& layout) {

@@ -1,11 +1,13 @@
 #include "asterism/la/io/matrix_market.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/la/io/text_source.hpp"
@@ -107,25 +109,138 @@ MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
   return h;
 }
 
-/// Calls f(line, line number) for my share of the data lines; returns the data lines of all ranks.
-/// Blank lines and comments do not count. Collective through `comm` only for plain files.
-template <class F>
+/// Numbers in their usual form, read at once; what is not so is left to the careful reader, which also words the error.
+class FastLine {
+ public:
+  explicit FastLine(char const* at) : p_(at) {}
+  bool integer(std::int64_t& v, bool may_end = false) {
+    blanks();
+    auto const* const start = p_;
+    std::uint64_t n = 0;
+    while (is_digit(*p_)) n = 10 * n + std::uint64_t(*p_++ - '0');
+    v = std::int64_t(n);
+    return p_ != start && p_ - start <= 18 && (is_blank(*p_) || (may_end && *p_ == '\n'));
+  }
+  bool real(double& v) {
+    static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    blanks();
+    auto const* const start = p_;
+    bool const minus = *p_ == '-';
+    if (minus || *p_ == '+') ++p_;
+    std::uint64_t mantissa = 0;
+    auto count = digits(mantissa);
+    int exponent = 0;
+    if (*p_ == '.') {
+      ++p_;
+      auto const places = digits(mantissa);
+      exponent = -int(std::min<std::ptrdiff_t>(places, 1000));
+      count += places;
+    }
+    if (count == 0) return false;
+    if (*p_ == 'e' || *p_ == 'E') {
+      ++p_;
+      bool const down = *p_ == '-';
+      if (down || *p_ == '+') ++p_;
+      auto const* const e = p_;
+      int n = 0;
+      while (is_digit(*p_) && p_ - e < 6) n = 10 * n + (*p_++ - '0');
+      if (p_ == e) return false;
+      exponent += down ? -n : n;
+    }
+    if (!is_blank(*p_) && *p_ != '\n') return false;
+    if (count <= 19 && exponent >= -22 && exponent <= 22) {
+      // both exact: one rounding, as it should be (Clinger 1990)
+      if (mantissa <= (std::uint64_t(1) << 53)) {
+        v = exponent < 0 ? double(mantissa) / powers[-exponent] : double(mantissa) * powers[exponent];
+        if (minus) v = -v;
+        return true;
+      }
+#if __LDBL_MANT_DIG__ == 64
+      // the same in 64 bits, rounded once more to 53: right unless the 11 bits that go are a half, or next to it
+      using Long = long double;
+      Long const q = exponent < 0 ? Long(mantissa) / Long(powers[-exponent]) : Long(mantissa) * Long(powers[exponent]);
+      std::uint64_t significand;
+      std::memcpy(&significand, &q, 8);
+      if (auto const low = significand & 0x7ff; low < 0x3ff || low > 0x401) {
+        v = minus ? -double(q) : double(q);
+        return true;
+      }
+#endif
+    }
+    auto const r = std::from_chars(*start == '+' ? start + 1 : start, p_, v);
+    return r.ec == std::errc() && r.ptr == p_;
+  }
+  /// The line ends here; where the next one begins.
+  char const* end() {
+    blanks();
+    return *p_ == '\n' ? p_ + 1 : nullptr;
+  }
+
+ private:
+  static bool is_digit(char c) { return unsigned(c) - '0' < 10; }
+  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+  void blanks() {
+    while (is_blank(*p_)) ++p_;
+  }
+  /// Appends the digits here to n; returns how many. Eight at once where there are.
+  std::ptrdiff_t digits(std::uint64_t& n) {
+    auto const* const start = p_;
+    if constexpr (std::endian::native == std::endian::little)
+      for (std::uint64_t word;; p_ += 8) {
+        std::memcpy(&word, p_, 8);
+        if (((word & 0xf0f0f0f0f0f0f0f0) | (((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4)) != 0x3333333333333333) break;
+        word -= 0x3030303030303030;  // pairs, fours, eight
+        word = word * 10 + (word >> 8);
+        word = (((word & 0x000000ff000000ff) * 0x000f424000000064) + (((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001)) >> 32;
+        n = n * 100000000 + word;
+      }
+    while (is_digit(*p_)) n = 10 * n + std::uint64_t(*p_++ - '0');
+    return p_ - start;
+  }
+  char const* p_;
+};
+
+/// My share of the data lines: fast(p) reads the line at p and returns where the next one begins, or nothing, and then f(line, line
+/// number) is called. Returns the data lines of all ranks; blank lines and comments do not count. Collective through `comm` only for
+/// plain files.
+template <class Fast, class F>
 std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeader const& h, comm::Communicator const& comm,
-                      std::optional<Error>& error, F const& f) {
+                      std::optional<Error>& error, Fast const& fast, F const& f) {
   auto const header_lines = in.line_number();
   auto const is_data = [](std::string_view s) { return !s.empty() && s[0] != '%'; };
-  std::string_view line;
-  std::int64_t seen = 0;
+  std::string_view text;
+  std::int64_t seen = 0, lines = 0;
+  // the line at p, of text; p goes on to the next
+  auto const line_at = [&](char const*& p) {
+    auto const* const stop = text.data() + text.size();
+    auto const* const nl = static_cast<char const*>(std::memchr(p, '\n', std::size_t(stop - p)));
+    std::string_view line(p, std::size_t((nl ? nl : stop) - p));
+    p = nl ? nl + 1 : stop;
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    return trimmed(line);
+  };
   if (in.compressed() || comm.size() == 1) {
     auto const first = h.entries / comm.size() * comm.rank() + std::min<std::int64_t>(comm.rank(), h.entries % comm.size());
     auto const last = h.entries / comm.size() * (comm.rank() + 1) + std::min<std::int64_t>(comm.rank() + 1, h.entries % comm.size());
     try {
       // every rank reads to the end, so that a cut-off file is seen by all
-      while (in.next(line)) {
-        line = trimmed(line);
-        if (!is_data(line)) continue;
-        if (seen >= first && seen < last) f(line, in.line_number());
-        ++seen;
+      while (in.lines(text)) {
+        auto const* p = text.data();
+        auto const* const stop = p + text.size();
+        for (lines = 0; p < stop; ++lines) {
+          bool const mine = seen >= first && seen < last;
+          if (auto const* const next = mine ? fast(p) : nullptr) {
+            p = next;
+            ++seen;
+            continue;
+          }
+          auto const line = line_at(p);
+          if (!is_data(line)) continue;
+          if (mine) f(line, in.line_number() + lines + 1);
+          ++seen;
+        }
+        in.advance(text.size(), lines);
       }
     } catch (Error const& e) {
       error = e;
@@ -137,20 +252,29 @@ std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeade
   auto const begin = comm.rank() == 0 ? data : cut(comm.rank());
   auto const end = comm.rank() + 1 == comm.size() ? size : cut(comm.rank() + 1);
   std::vector<std::pair<std::int64_t, std::string>> wrong;  // lines that failed, by their place in my share
-  std::int64_t lines = 0;
   in.seek(begin);
-  while (in.position() < end && in.next(line)) {
-    ++lines;
-    line = trimmed(line);
-    if (!is_data(line)) continue;
-    ++seen;
-    if (wrong.empty()) {
-      try {
-        f(line, -1);
-      } catch (Error const& e) {
-        wrong.emplace_back(lines, std::string(line));
+  while (in.position() < end && in.lines(text)) {
+    auto const* p = text.data();
+    auto const* const stop = p + std::min(std::int64_t(text.size()), end - in.position());
+    while (p < stop) {
+      ++lines;
+      if (auto const* const next = wrong.empty() ? fast(p) : nullptr) {
+        p = next;
+        ++seen;
+        continue;
+      }
+      auto const line = line_at(p);
+      if (!is_data(line)) continue;
+      ++seen;
+      if (wrong.empty()) {
+        try {
+          f(line, -1);
+        } catch (Error const& e) {
+          wrong.emplace_back(lines, std::string(line));
+        }
       }
     }
+    in.advance(std::size_t(p - text.data()), 0);
   }
   auto const before = comm.exclusive_sum(lines);
   if (!wrong.empty()) {
@@ -163,14 +287,16 @@ std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeade
   return comm.sum(seen);
 }
 
+template <class I>
 struct Coordinates {
-  std::vector<std::int64_t> i, j;
+  std::vector<I> i, j;
   std::vector<double> values;  // real
   std::vector<Complex<double>> complex_values;
 };
 
-Coordinates read_coordinates(std::string const& path, comm::Communicator const& comm, MatrixMarketHeader& h) {
-  Coordinates out;
+template <class I>
+Coordinates<I> read_coordinates(std::string const& path, comm::Communicator const& comm, MatrixMarketHeader& h) {
+  Coordinates<I> out;
   std::optional<Error> error;
   std::unique_ptr<TextSource> in;
   comm::agree(comm, [&] {
@@ -182,12 +308,31 @@ Coordinates read_coordinates(std::string const& path, comm::Communicator const& 
   auto const reserve = std::min<std::int64_t>(expected, 1 << 26) * (h.symmetry == Symmetry::general ? 1 : 2);
   out.i.reserve(std::size_t(reserve));
   out.j.reserve(std::size_t(reserve));
-  bool const is_complex_field = h.field == Field::complex;
+  bool const is_complex_field = h.field == Field::complex, is_pattern = h.field == Field::pattern;
+  if (is_complex_field) out.complex_values.reserve(std::size_t(reserve));
+  else out.values.reserve(std::size_t(reserve));
   auto const put = [&](std::int64_t i, std::int64_t j, double re, double im) {
-    out.i.push_back(i);
-    out.j.push_back(j);
+    out.i.push_back(I(i));
+    out.j.push_back(I(j));
     if (is_complex_field) out.complex_values.push_back({re, im});
     else out.values.push_back(re);
+  };
+  // entry (i, j), counted from 1, and what symmetry makes of it
+  auto const put_all = [&](std::int64_t i, std::int64_t j, double re, double im) {
+    put(i - 1, j - 1, re, im);
+    if (h.symmetry != Symmetry::general && i != j)
+      put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re,
+          h.symmetry == Symmetry::hermitian || h.symmetry == Symmetry::skew ? -im : im);
+  };
+  auto const fast = [&](char const* p) -> char const* {
+    FastLine line(p);
+    std::int64_t i = 0, j = 0;
+    double re = 1, im = 0;
+    bool const ok = line.integer(i) && line.integer(j, is_pattern) && (is_pattern || line.real(re)) && (!is_complex_field || line.real(im));
+    if (!ok || i < 1 || i > h.rows || j < 1 || j > h.cols) return nullptr;
+    auto const* const next = line.end();
+    if (next) put_all(i, j, re, im);
+    return next;
   };
   auto const parse = [&](std::string_view line, std::int64_t number) {
     auto rest = line;
@@ -203,14 +348,9 @@ Coordinates read_coordinates(std::string const& path, comm::Communicator const& 
     ASTERISM_REQUIRE(i >= 1 && i <= h.rows && j >= 1 && j <= h.cols, format,
                      "'{}', line {}: entry ({}, {}) is outside the {} x {} matrix (indices start at 1).", path, number, i, j, h.rows,
                      h.cols);
-    put(i - 1, j - 1, re, im);
-    if (h.symmetry != Symmetry::general && i != j)
-      put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re,
-          h.symmetry == Symmetry::hermitian ? -im
-          : h.symmetry == Symmetry::skew    ? -im
-                                            : im);
+    put_all(i, j, re, im);
   };
-  auto const lines = my_lines(*in, path, h, comm, error, parse);
+  auto const lines = my_lines(*in, path, h, comm, error, fast, parse);
   if (!error && lines != h.entries)
     error = Error(ErrorKind::format, format("'{}' announces {} entries but holds {}: the file is {}.", path, h.entries, lines,
                                             lines < h.entries ? "truncated" : "longer than its header says"));
@@ -274,15 +414,18 @@ Matrix read_matrix_market(std::string const& path, comm::Communicator const& com
     std::vector<Complex<double>> v;
     if (comm.rank() == 0)
       each_of_array(h, values, [&](std::int64_t r, std::int64_t c, Complex<double> x) { i.push_back(r), j.push_back(c), v.push_back(x); });
-    if (h.dtype() == Dtype::complex128) return Matrix::from_coo(rows, cols, h.dtype(), i, j, v.data());
+    if (h.dtype() == Dtype::complex128) return Matrix::from_coo<std::int64_t>(rows, cols, h.dtype(), i, j, v.data());
     std::vector<double> re;
     for (auto const& x : v) re.push_back(x.re);
-    return Matrix::from_coo(rows, cols, h.dtype(), i, j, re.data());
+    return Matrix::from_coo<std::int64_t>(rows, cols, h.dtype(), i, j, re.data());
   }
-  auto const c = read_coordinates(path, comm, h);
-  void const* v = c.values.data();
-  if (h.field == Field::complex) v = c.complex_values.data();
-  return Matrix::from_coo(rows, cols, h.dtype(), c.i, c.j, v);
+  auto const assembled = [&](auto const& c) {
+    void const* v = c.values.data();
+    if (h.field == Field::complex) v = c.complex_values.data();
+    return Matrix::from_coo<typename decltype(c.i)::value_type>(rows, cols, h.dtype(), c.i, c.j, v);
+  };
+  bool const narrow = std::max(h.rows, h.cols) <= std::numeric_limits<std::int32_t>::max();  // less memory to be filled
+  return narrow ? assembled(read_coordinates<std::int32_t>(path, comm, h)) : assembled(read_coordinates<std::int64_t>(path, comm, h));
 }
 
 Vector read_matrix_market_vector(std::string const& path, Layout const& layout) {
@@ -296,7 +439,7 @@ Vector read_matrix_market_vector(std::string const& path, Layout const& layout) 
                    layout.global_size());
   ASTERISM_REQUIRE(k >= 1, shape, "'{}' holds no columns.", path);
   if (h.coordinate) {
-    auto const c = read_coordinates(path, comm::Communicator(), h);
+    auto const c = read_coordinates<std::int64_t>(path, comm::Communicator(), h);
     i = c.i, j = c.j;
     for (std::size_t e = 0; e < i.size(); ++e) v.push_back(h.field == Field::complex ? c.complex_values[e] : Complex<double>(c.values[e]));
   } else {

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,7 +13,8 @@
 namespace asterism::la::io {
 namespace {
 
-constexpr std::size_t piece = std::size_t(4) << 20;
+constexpr std::size_t spare = 16;                      // can be read behind the last line: a newline, and words of characters
+constexpr std::size_t piece = std::size_t(512) << 10;  // parsed while it is in the second cache
 
 }  // namespace
 
@@ -23,7 +25,7 @@ std::int64_t TextSource::file_size(std::string const& path) {
   return s.st_size;
 }
 
-TextSource::TextSource(std::string const& path) : path_(path), buffer_(piece) {
+TextSource::TextSource(std::string const& path) : path_(path), buffer_(piece + spare) {
   file_size(path);
   std::FILE* f = std::fopen(path.c_str(), "rb");
   ASTERISM_REQUIRE(f, file, "'{}' cannot be opened: {}.", path, std::strerror(errno));
@@ -51,8 +53,8 @@ bool TextSource::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
   filled_ -= begin_;
   begin_ = 0;
-  if (filled_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
-  std::size_t const room = buffer_.size() - filled_;
+  if (filled_ + spare == buffer_.size()) buffer_.resize(2 * buffer_.size());
+  std::size_t const room = buffer_.size() - spare - filled_;
   std::int64_t got;
   if (gzip_) {
     got = zlib().read(file_, buffer_.data() + filled_, unsigned(std::min<std::size_t>(room, piece)));
@@ -88,6 +90,28 @@ bool TextSource::next(std::string_view& line) {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     return true;
   }
+}
+
+bool TextSource::lines(std::string_view& text) {
+  for (;;) {
+    auto const* const start = buffer_.data() + begin_;
+    auto const n = filled_ - begin_;
+    if (auto const* const last = n ? static_cast<char const*>(memrchr(start, '\n', n)) : nullptr) {
+      text = {start, std::size_t(last - start) + 1};
+      return true;
+    }
+    if (fill()) continue;
+    buffer_[filled_] = '\n';
+    text = {buffer_.data() + begin_, filled_ - begin_};
+    return filled_ > begin_;
+  }
+}
+
+void TextSource::advance(std::size_t characters, std::int64_t lines) {
+  characters = std::min(characters, filled_ - begin_);
+  begin_ += characters;
+  consumed_ += std::int64_t(characters);
+  line_ += lines;
 }
 
 std::int64_t TextSource::skip(std::int64_t n) {

@@ -20,6 +20,11 @@ class TextSource {
   /// The next line without its end; false at the end of the file. Throws FormatError for a damaged or
   /// cut-off gzip stream.
   bool next(std::string_view& line);
+  /// The lines at hand: at least one, each with its newline, but for the last one of the file, which one stands behind. So many more
+  /// characters can be read that a word of 8 may begin anywhere in them. False at the end.
+  bool lines(std::string_view& text);
+  /// So many characters, with so many lines, of what lines() gave were read.
+  void advance(std::size_t characters, std::int64_t lines);
   /// Skips n lines faster than next() reads them; returns how many there were.
   std::int64_t skip(std::int64_t n);
   std::int64_t line_number() const { return line_; }  ///< of the last line returned, from 1
