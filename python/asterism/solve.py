@@ -211,7 +211,7 @@ class Solver:
         if checkpoint is not None:
             if checkpoint_every < 1:
                 raise InputError(f"checkpoint_every is {checkpoint_every}; at least 1.")
-            if self._flags.get("ksp_asynchronous") == "true":
+            if self._flags.get(self._prefix + "ksp_asynchronous") == "true":
                 raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
             watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
         if watchers:
