@@ -1,6 +1,9 @@
-// Incomplete LU without fill, on each rank's own block: Meijerink and van der Vorst (1977); Saad (2003), alg. 10.4.
+// Incomplete LU on each rank's own block: without fill or with fill up to a level, Meijerink and van der Vorst (1977), Saad (2003),
+// alg. 10.4 and 10.5; or with fill by size, ILUT, Saad (1994; 2003, alg. 10.6).
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
@@ -9,15 +12,38 @@
 namespace asterism::precond {
 namespace {
 
-OptionTable const& ilu_table() {
-  static OptionTable const t = {
+std::vector<OptionSpec> pivot_options() {
+  return {
       choice_option("pc_factor_shift_type", "none", {"none", "nonzero", "positive_definite"},
                     "what is done about a pivot that is (nearly) zero, or not positive"),
       real_option("pc_factor_shift_amount", 1e-10, "shift, relative to the largest entry of the row", 0),
       real_option("pc_factor_zeropivot", 2.3e-14, "a pivot below this times the largest entry of its row counts as zero", 0),
   };
+}
+
+OptionTable const& ilu_table() {
+  static OptionTable const t = [] {
+    auto all = pivot_options();
+    all.push_back(integer_option("pc_factor_levels", 0, "fill of this level is kept: entries that so many eliminations make", 0, 100));
+    return all;
+  }();
   return t;
 }
+
+OptionTable const& ilut_table() {
+  static OptionTable const t = [] {
+    auto all = pivot_options();
+    all.push_back(real_option("pc_ilut_drop", 1e-3, "entries below this times the row's 2-norm are dropped", 0));
+    all.push_back(real_option("pc_ilut_fill", 3, "most entries of a row of L, and of U, relative to half of A's row", 0.1, 1e6));
+    return all;
+  }();
+  return t;
+}
+
+struct Pivots {
+  std::string shift;
+  double amount, zero;
+};
 
 /// The pattern of A's diagonal block with the diagonal added where it is missing.
 template <class T>
@@ -48,19 +74,78 @@ la::Csr with_full_diagonal(la::Csr const& a) {
   return f;
 }
 
+/// f with room for the entries that eliminations up to a level of `most` make: those have level 1 + the levels of the two they come from.
+template <class T>
+la::Csr with_fill(la::Csr const& f, std::int64_t most) {
+  auto const ptr = f.row_offsets();
+  auto const col = f.column_indices();
+  auto const val = f.entries<T>();
+  auto const n = std::size_t(f.rows);
+  constexpr std::int32_t none = -1, end = -2;
+  std::vector<std::int32_t> columns, levels, next(n, none), level(n);
+  std::vector<T> values, value(n, T(0));
+  std::vector<std::int64_t> offsets{0}, diagonal(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    // the row as a list of ascending columns
+    std::int32_t head = end, last = end;
+    for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
+      auto const c = col[p];
+      (last == end ? head : next[std::size_t(last)]) = c;
+      last = c;
+      level[std::size_t(c)] = 0;
+      value[std::size_t(c)] = val[p];
+      next[std::size_t(c)] = end;
+    }
+    for (auto k = head; k != end && std::size_t(k) < i; k = next[std::size_t(k)]) {
+      auto before = k;
+      for (auto p = diagonal[std::size_t(k)] + 1; p < offsets[std::size_t(k) + 1]; ++p) {
+        auto const c = columns[std::size_t(p)];
+        auto const l = level[std::size_t(k)] + levels[std::size_t(p)] + 1;
+        if (next[std::size_t(c)] != none) {
+          level[std::size_t(c)] = std::min(level[std::size_t(c)], l);
+        } else if (l <= most) {
+          while (next[std::size_t(before)] != end && next[std::size_t(before)] < c) before = next[std::size_t(before)];
+          next[std::size_t(c)] = next[std::size_t(before)];
+          next[std::size_t(before)] = c;
+          level[std::size_t(c)] = l;
+          value[std::size_t(c)] = T(0);
+        }
+      }
+    }
+    for (auto c = head; c != end;) {
+      if (std::size_t(c) == i) diagonal[i] = std::int64_t(columns.size());
+      columns.push_back(c);
+      levels.push_back(level[std::size_t(c)]);
+      values.push_back(value[std::size_t(c)]);
+      c = std::exchange(next[std::size_t(c)], none);
+    }
+    offsets.push_back(std::int64_t(columns.size()));
+  }
+  la::Csr out(f.dtype, f.rows, f.cols, std::int64_t(columns.size()));
+  std::copy(offsets.begin(), offsets.end(), out.row_offsets().begin());
+  std::copy(columns.begin(), columns.end(), out.column_indices().begin());
+  std::copy(values.begin(), values.end(), out.entries<T>().begin());
+  return out;
+}
+
 class Ilu final : public Preconditioner {
  public:
-  Ilu(Matrix const& A, std::string const& shift, double amount, double zero_pivot) : Preconditioner(A) {
-    static int const event = profile::event("PCSetUpILU");
-    profile::Scope const scope(event);
-    with_dtype(dtype_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      factors_ = with_full_diagonal<T>(A.diagonal_block());
-      comm::agree(A.comm(), [&] { factor<T>(shift, amount, zero_pivot, A.range().begin()); });
-    });
-    if (auto const all = A.comm().sum(shifted_); all > 0 && A.comm().rank() == 0)
-      log::info("ilu: {} pivot(s) were shifted (-pc_factor_shift_type {}).", all, shift);
-  }
+  /// With fill up to a level.
+  Ilu(Matrix const& A, Pivots const& pivots, std::int64_t levels)
+      : Ilu(A, pivots, levels ? format("ilu({})", levels) : "ilu(0)", true, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          factors_ = with_full_diagonal<T>(A.diagonal_block());
+          if (levels > 0) factors_ = with_fill<T>(factors_, levels);
+          factor<T>();
+        }) {}
+  /// With fill by size.
+  Ilu(Matrix const& A, Pivots const& pivots, double drop, double fill)
+      : Ilu(A, pivots, format("ilut (drop {}, fill {})", drop, fill), false, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          factor_by_size<T>(with_full_diagonal<T>(A.diagonal_block()), drop, fill);
+        }) {}
+
+  bool symmetric() const override { return symmetric_; }
 
   // One pass over the factors: nnz (8 + 4) bytes and 3 n values.
   void apply(Vector const& x, Vector& y) const override {
@@ -121,12 +206,45 @@ class Ilu final : public Preconditioner {
           device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
-  std::string describe() const override { return format("ilu(0), each rank its own block{}", shifted_ ? ", shifted" : ""); }
+  std::string describe() const override { return format("{}, each rank its own block{}", name_, shifted_ ? ", shifted" : ""); }
   std::size_t memory_bytes() const override { return factors_.values.bytes() + factors_.columns.bytes() + factors_.offsets.bytes(); }
 
  private:
+  template <class Factor>
+  Ilu(Matrix const& A, Pivots pivots, std::string name, bool symmetric, Factor const& factor)
+      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), symmetric_(symmetric), first_row_(A.range().begin()) {
+    static int const event = profile::event("PCSetUpILU");
+    profile::Scope const scope(event);
+    comm::agree(A.comm(), [&] { with_dtype(dtype_, factor); });
+    if (auto const all = A.comm().sum(shifted_); all > 0 && A.comm().rank() == 0)
+      log::info("{}: {} pivot(s) were shifted (-pc_factor_shift_type {}).", name_, all, pivots_.shift);
+  }
+
+  /// What becomes of the pivot of row i, beside entries up to `largest`: its inverse, after a shift if it needs one.
   template <class T>
-  void factor(std::string const& shift, double amount, double zero_pivot, std::int64_t first_row) {
+  T inverse_pivot(T pivot, double largest, std::size_t i) {
+    bool const zero = !(double(magnitude(pivot)) > pivots_.zero * largest);
+    if (pivots_.shift == "positive_definite" && !(double(real(pivot)) > pivots_.zero * largest)) {
+      pivot = T(real_t<T>(std::max(pivots_.amount * largest, double(magnitude(pivot)))));
+      ++shifted_;
+    } else if (zero && pivots_.shift == "nonzero") {
+      double const s = pivots_.amount * (largest > 0 ? largest : 1);
+      pivot = T(real_t<T>(double(real(pivot)) < 0 ? -s : s));
+      ++shifted_;
+    } else {
+      ASTERISM_REQUIRE(!zero, value,
+                       "ilu: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_shift_type nonzero, or reorder "
+                       "the equations.",
+                       first_row_ + std::int64_t(i), double(magnitude(pivot)), largest);
+    }
+    auto const inverse = T(1) / pivot;
+    ASTERISM_REQUIRE(std::isfinite(double(magnitude(inverse))), value, "ilu: the inverse pivot of row {} is not finite.",
+                     first_row_ + std::int64_t(i));
+    return inverse;
+  }
+
+  template <class T>
+  void factor() {
     auto const ptr = factors_.row_offsets();
     auto const col = factors_.column_indices();
     auto const val = factors_.entries<T>();
@@ -149,27 +267,114 @@ class Ilu final : public Preconditioner {
           if (auto const at = where[std::size_t(col[q])]; at >= 0) val[std::size_t(at)] -= val[p] * val[q];
       }
       auto& pivot = val[std::size_t((*diagonal)[i])];
-      bool const zero = !(double(magnitude(pivot)) > zero_pivot * largest);
-      if (shift == "positive_definite" && !(double(real(pivot)) > zero_pivot * largest)) {
-        pivot = T(real_t<T>(std::max(amount * largest, double(magnitude(pivot)))));
-        ++shifted_;
-      } else if (zero && shift == "nonzero") {
-        double const s = amount * (largest > 0 ? largest : 1);
-        pivot = T(real_t<T>(double(real(pivot)) < 0 ? -s : s));
-        ++shifted_;
-      } else {
-        ASTERISM_REQUIRE(!zero, value,
-                         "ilu: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_shift_type nonzero, or reorder "
-                         "the equations.",
-                         first_row + std::int64_t(i), double(magnitude(pivot)), largest);
-      }
-      pivot = T(1) / pivot;
-      ASTERISM_REQUIRE(std::isfinite(double(magnitude(pivot))), value, "ilu: the inverse pivot of row {} is not finite.",
-                       first_row + std::int64_t(i));
+      pivot = inverse_pivot(pivot, largest, i);
       for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) where[std::size_t(col[p])] = -1;
     }
   }
 
+  template <class T>
+  void factor_by_size(la::Csr const& a, double drop, double fill) {
+    auto const ptr = a.row_offsets();
+    auto const col = a.column_indices();
+    auto const val = a.entries<T>();
+    auto const n = std::size_t(a.rows);
+    auto diagonal = std::make_shared<std::vector<std::int64_t>>(n);
+    std::vector<std::int64_t> offsets{0};
+    std::vector<std::int32_t> columns, lower, upper;
+    std::vector<T> values, row(n, T(0));
+    std::vector<char> here(n, 0);  // whether the row at hand has the column
+    auto const by_size = [&](std::int32_t x, std::int32_t y) {
+      auto const u = magnitude(row[std::size_t(x)]), v = magnitude(row[std::size_t(y)]);
+      return u > v || (u == v && x < y);
+    };
+    for (std::size_t i = 0; i < n; ++i) {
+      lower.clear();
+      upper.clear();
+      double norm2 = 0, largest = 0;
+      for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
+        auto const c = col[p];
+        row[std::size_t(c)] = val[p];
+        here[std::size_t(c)] = 1;
+        if (std::size_t(c) < i) lower.push_back(c);
+        else if (std::size_t(c) > i) upper.push_back(c);
+        norm2 += double(magnitude(val[p])) * double(magnitude(val[p]));
+        largest = std::max(largest, double(magnitude(val[p])));
+      }
+      double const small = drop * std::sqrt(norm2);
+      // the columns left of the diagonal in ascending order; eliminations add some, further right
+      std::make_heap(lower.begin(), lower.end(), std::greater<>());
+      std::vector<std::int32_t> kept;
+      while (!lower.empty()) {
+        std::pop_heap(lower.begin(), lower.end(), std::greater<>());
+        auto const k = std::size_t(lower.back());
+        lower.pop_back();
+        row[k] *= values[std::size_t((*diagonal)[k])];  // l_ik = w_k / u_kk
+        if (double(magnitude(row[k])) * largest_of(*diagonal, values, k) < small) {
+          row[k] = T(0);
+          here[k] = 0;
+          continue;
+        }
+        kept.push_back(std::int32_t(k));
+        for (auto q = std::size_t((*diagonal)[k]) + 1; q < std::size_t(offsets[k + 1]); ++q) {
+          auto const c = std::size_t(columns[q]);
+          row[c] -= row[k] * values[q];
+          if (here[c]) continue;
+          here[c] = 1;
+          if (c < i) {
+            lower.push_back(std::int32_t(c));
+            std::push_heap(lower.begin(), lower.end(), std::greater<>());
+          } else if (c > i) {
+            upper.push_back(std::int32_t(c));
+          }
+        }
+      }
+      // the largest of each part, but no small ones
+      auto const most = std::size_t(std::ceil(fill * double(ptr[i + 1] - ptr[i]) / 2));
+      auto const shorten = [&](std::vector<std::int32_t>& part, double least) {
+        auto const clear = [&](std::int32_t c) { row[std::size_t(c)] = T(0), here[std::size_t(c)] = 0; };
+        auto const end = std::remove_if(part.begin(), part.end(), [&](std::int32_t c) {
+          bool const out = double(magnitude(row[std::size_t(c)])) < least;
+          if (out) clear(c);
+          return out;
+        });
+        part.erase(end, part.end());
+        if (part.size() > most) {
+          std::nth_element(part.begin(), part.begin() + std::int64_t(most), part.end(), by_size);
+          std::for_each(part.begin() + std::int64_t(most), part.end(), clear);
+          part.resize(most);
+        }
+        std::sort(part.begin(), part.end());
+      };
+      shorten(kept, 0);
+      shorten(upper, small);
+      auto const put = [&](std::int32_t c, T v) {
+        columns.push_back(c);
+        values.push_back(v);
+        row[std::size_t(c)] = T(0);
+        here[std::size_t(c)] = 0;
+      };
+      for (auto const c : kept) put(c, row[std::size_t(c)]);
+      (*diagonal)[i] = std::int64_t(columns.size());
+      put(std::int32_t(i), inverse_pivot(row[i], largest, i));
+      for (auto const c : upper) put(c, row[std::size_t(c)]);
+      offsets.push_back(std::int64_t(columns.size()));
+    }
+    diagonal_ = diagonal;
+    factors_ = la::Csr(a.dtype, a.rows, a.cols, std::int64_t(columns.size()));
+    std::copy(offsets.begin(), offsets.end(), factors_.row_offsets().begin());
+    std::copy(columns.begin(), columns.end(), factors_.column_indices().begin());
+    std::copy(values.begin(), values.end(), factors_.entries<T>().begin());
+  }
+  /// |u_kk|: what a multiplier of row k is worth.
+  template <class T>
+  static double largest_of(std::vector<std::int64_t> const& diagonal, std::vector<T> const& values, std::size_t k) {
+    return 1 / double(magnitude(values[std::size_t(diagonal[k])]));
+  }
+
+  Pivots pivots_;
+  std::string name_;
+  bool symmetric_;
+  std::int64_t first_row_;
   la::Csr factors_;  // L below, U above, inverse pivots on the diagonal
   std::shared_ptr<std::vector<std::int64_t> const> diagonal_;
   std::int64_t shifted_ = 0;
@@ -180,11 +385,19 @@ class Ilu final : public Preconditioner {
 PreconditionerEntry ilu_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilu_table());
-            auto const shift = r.text("pc_factor_shift_type");
-            auto const amount = r.real("pc_factor_shift_amount");
-            return std::make_shared<Ilu>(A, shift, amount, r.real("pc_factor_zeropivot"));
+            Pivots const pivots{r.text("pc_factor_shift_type"), r.real("pc_factor_shift_amount"), r.real("pc_factor_zeropivot")};
+            return std::make_shared<Ilu>(A, pivots, r.integer("pc_factor_levels"));
           },
-          &ilu_table(), "incomplete LU without fill, each rank on its own block"};
+          &ilu_table(), "incomplete LU, each rank on its own block; -pc_factor_levels for fill"};
+}
+
+PreconditionerEntry ilut_entry() {
+  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
+            auto r = nest.config.reader(ilut_table());
+            Pivots const pivots{r.text("pc_factor_shift_type"), r.real("pc_factor_shift_amount"), r.real("pc_factor_zeropivot")};
+            return std::make_shared<Ilu>(A, pivots, r.real("pc_ilut_drop"), r.real("pc_ilut_fill"));
+          },
+          &ilut_table(), "incomplete LU that keeps the largest entries, each rank on its own block"};
 }
 
 }  // namespace asterism::precond

@@ -4,9 +4,9 @@ namespace asterism::precond {
 
 std::map<std::string, PreconditionerEntry> const& preconditioners() {
   static std::map<std::string, PreconditionerEntry> const all = {
-      {"none", none_entry()}, {"jacobi", jacobi_entry()}, {"chebyshev", chebyshev_entry()},
-      {"sor", sor_entry()},   {"ilu", ilu_entry()},       {"bjacobi", block_jacobi_entry()},
-      {"lu", lu_entry()},     {"amg", amg_entry()},       {"gamg", amg_entry()},
+      {"none", none_entry()}, {"jacobi", jacobi_entry()}, {"chebyshev", chebyshev_entry()},  {"sor", sor_entry()},
+      {"ilu", ilu_entry()},   {"ilut", ilut_entry()},     {"bjacobi", block_jacobi_entry()}, {"lu", lu_entry()},
+      {"amg", amg_entry()},   {"gamg", amg_entry()},
   };
   return all;
 }

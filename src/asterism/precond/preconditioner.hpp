@@ -121,6 +121,7 @@ PreconditionerEntry jacobi_entry();
 PreconditionerEntry chebyshev_entry();
 PreconditionerEntry sor_entry();
 PreconditionerEntry ilu_entry();
+PreconditionerEntry ilut_entry();
 PreconditionerEntry block_jacobi_entry();
 PreconditionerEntry lu_entry();
 PreconditionerEntry amg_entry();
