@@ -20,6 +20,7 @@ from .errors import AsterismError, ConvergenceError  # noqa: E402
 from .forest import StarForest, shared_zeros  # noqa: E402
 from .formats import load, read_matrix, read_vector, save, write_matrix, write_vector  # noqa: E402
 from .la import Matrix  # noqa: E402
+from .least_squares import LeastSquaresInfo, least_squares  # noqa: E402
 from .operator import Operator  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .queue import Event, Queue  # noqa: E402
@@ -35,6 +36,7 @@ __all__ = [
     "CommReport",
     "ConvergenceError",
     "Event",
+    "LeastSquaresInfo",
     "Matrix",
     "Operator",
     "Queue",
@@ -50,6 +52,7 @@ __all__ = [
     "dots",
     "gallery",
     "grid",
+    "least_squares",
     "load",
     "read_matrix",
     "read_vector",

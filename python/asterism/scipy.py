@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from .errors import InputError, ShapeError
 from .la import Matrix, as_values
+from .least_squares import least_squares
 from .operator import Operator, as_operator
 from .solve import Solver
 
-__all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "minres", "tfqmr"]
+__all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "minres", "tfqmr"]
 
 Result = tuple[NDArray[Any], int]
 Callback = Callable[[NDArray[Any]], Any] | None
@@ -263,6 +264,44 @@ def minres(
     if show:
         print(f"minres: {'converged' if info == 0 else 'not converged'}, info {info}")
     return x, info
+
+
+def lsmr(
+    A: Any,
+    b: Any,
+    damp: float = 0.0,
+    atol: float = 1e-6,
+    btol: float = 1e-6,
+    conlim: float | None = 1e8,
+    maxiter: int | None = None,
+    show: bool = False,
+    x0: Any = None,
+) -> tuple[NDArray[Any], int, int, float, float, float, float, float]:
+    """Minimise norm(b - A x)^2 + damp^2 norm(x)^2; see `asterism.least_squares`.
+
+    Returns
+    -------
+    x, istop, itn, normr, normar, norma, conda, normx
+        As SciPy's: the solution, why it stopped (1 and 2: converged), iterations, and norms.
+    """
+    rhs = np.asarray(b)
+    if rhs.ndim == 2 and 1 in rhs.shape:
+        rhs = rhs.ravel()
+    x, i = least_squares(
+        A,
+        rhs,
+        x0,
+        damp=damp,
+        atol=atol or 0.0,
+        btol=btol or 0.0,
+        conlim=conlim or 0.0,
+        maxiter=maxiter or max(min(A.shape), 1),
+    )
+    if show:
+        print(
+            f"lsmr: {i.reason}; {i.iterations} iterations, ||r|| {i.residual_norm:.3e}, ||A^H r|| {i.normal_norm:.3e}"
+        )
+    return x, i.stop, i.iterations, i.residual_norm, i.normal_norm, i.norm_A, i.cond_A, i.norm_x
 
 
 def gmres(

@@ -86,7 +86,8 @@ def test_exit_codes_and_messages(tmp_path):
     assert "does not exist" in run("solve", "poisson2d", "--report", tmp_path / "no" / "r.html", expect=1)
     assert "which problem?" in run("solve", expect=1)
     assert "usage" in run(expect=2)
-    assert "least squares" in run("solve", make_rectangular(tmp_path), expect=1)
+    assert "least squares by lsmr" in run("solve", make_rectangular(tmp_path))
+    assert "--ksp lsmr" in run("solve", make_rectangular(tmp_path), "--ksp", "cg", expect=1)
 
 
 def make_rectangular(tmp_path):

@@ -22,7 +22,7 @@ def hermitian(rng, n, dtype):
 @pytest.mark.parametrize("pc", ["jacobi", "chebyshev", "ilu", "ilut", "sor", "amg", "bjacobi", "lu"])
 def test_the_contract_of_every_method(rng, dtype, ksp, pc):
     """Stopping, history from step 0, verified residual, reason: the same for all."""
-    if pc == "ilut" and ksp in ("cg", "cr", "minres"):
+    if pc == "ilut" and ksp in ("cg", "cr", "minres", "chebyshev"):
         pytest.skip("it is not symmetric")
     S = hermitian(rng, 120, dtype)
     b = rng.standard_normal(120).astype(dtype)

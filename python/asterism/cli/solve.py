@@ -18,6 +18,7 @@ from ..comm_report import comm_report
 from ..errors import ConvergenceError, FileError, InputError, ShapeError
 from ..formats import check_vector_name, format_of, read_vector, write_vector
 from ..la import as_values
+from ..least_squares import least_squares
 from ..options import use_argv
 from ..solve import Solver
 from ..trace import Trace
@@ -133,7 +134,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     started = time.perf_counter()
     A, described = problems.load(args.problem, args.n, comm, args.block_size)
     if A.shape[0] != A.shape[1]:
-        raise ShapeError(f"{described}: a square matrix is needed. For least squares solve A^H A x = A^H b.")
+        return _least_squares(A, described, args, talk)
     if args.dtype:
         A = A.astype(args.dtype)
     if args.near_null_space:
@@ -206,6 +207,46 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if failure is not None:
         raise failure
     return 0
+
+
+def _least_squares(A: Any, described: str, args: argparse.Namespace, talk: bool) -> int:
+    """Solve with a matrix that is not square."""
+    if args.ksp not in (None, "auto", "lsmr") or args.pc not in (None, "auto", "none"):
+        raise InputError(
+            f"{described}: not square; --ksp lsmr, without a preconditioner, is what solves least squares."
+        )
+    if args.rhs:
+        b = read_vector(args.rhs, A).astype(A.dtype)
+    else:
+        known = np.empty(A.local_shape[1], dtype=A.dtype)
+        _core.fill_hashed(A._h.cols, known, 3)
+        b = A @ known
+    if talk:
+        print(f"{described}: least squares by lsmr", flush=True)
+    progress = _Progress() if talk else None
+    rtol = args.rtol or 1e-6
+    try:
+        x, info = least_squares(
+            A,
+            b,
+            atol=rtol,
+            btol=rtol,
+            maxiter=args.max_it,
+            monitor=None if progress is None else lambda it, r, _: progress(it, r),
+        )
+    finally:
+        if progress:
+            progress.finish()
+    if args.save:
+        if A.comm_size > 1:
+            raise InputError("--save of a least-squares solution is offered on one rank.")
+        write_vector(args.save, x)
+    if talk:
+        print(f"\nresult          {info.reason}, after {info.iterations} iterations")
+        print(f"||b - A x||     {info.residual_norm:.3e}")
+        print(f"||A^H (b - Ax)|| {info.normal_norm:.3e}")
+        print(f"cond(A)         {info.cond_A:.1e}, estimated")
+    return 0 if info.converged else 3
 
 
 def _attach_modes(A: Any, nodes: Any) -> None:

@@ -161,8 +161,8 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   device::host::KeepFreed const keep_freed;
   auto const& comm = A_->range().comm();
   ASTERISM_REQUIRE(A_->range().fits(A_->domain()), shape,
-                   "solve: the matrix is {} x {}; a square one is needed. For least squares solve A^H A x = A^H b.",
-                   A_->range().global_size(), A_->domain().global_size());
+                   "solve: the matrix is {} x {}; a square one is needed. am.least_squares takes any shape.", A_->range().global_size(),
+                   A_->domain().global_size());
   auto const check = [&](Operator const& other, char const* name) {
     ASTERISM_REQUIRE(other.range().fits(A_->range()) && other.domain().fits(A_->range()), shape,
                      "solve: {} is {} x {}, and A {} x {}, or their rows are dealt otherwise.", name, other.range().global_size(),
