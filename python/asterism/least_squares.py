@@ -80,6 +80,7 @@ def least_squares(
     b : array, shape (my rows,)
     x0 : array, optional
     damp : float
+        Weighs the norm of x; of x - x0 if an x0 is given.
     atol, btol : float
         Relative errors of A and b that the solution may answer to.
     conlim : float

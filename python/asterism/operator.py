@@ -38,7 +38,7 @@ class Operator:
 
     Notes
     -----
-    Collective. What a function raises on one rank is raised on all.
+    Collective. What a function raises on one rank is raised on all; one that communicates must raise before it does so, or on all.
 
     Examples
     --------

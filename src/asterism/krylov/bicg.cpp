@@ -10,7 +10,7 @@ class BiconjugateGradients final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: A, A^H, M, M^H, 3 messages, and 24 n values moved besides A and M.
+  // Per iteration: A, A^H, M, M^H, 3 messages, and 19 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like(), z = b.like(), p = b.like(), q = b.like();

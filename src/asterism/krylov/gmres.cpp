@@ -23,7 +23,7 @@ class Gmres final : public Method {
   std::string name() const override { return flexible_ ? "fgmres" : "gmres"; }
   bool flexible() const override { return flexible_; }
 
-  // Per iteration: 1 A, 1 M, 1 message, and (2 j + 6) n values for the j-th basis vector, from 0; 3 messages and (4 j + 11) n values
+  // Per iteration: 1 A, 1 M, 1 message, and (2 j + 7) n values for the j-th basis vector, from 0; 3 messages and (4 j + 13) n values
   // where it is orthogonalised twice. Memory: m + 1 vectors, 2 m + 1 in the flexible form.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const m = std::min(restart_, std::max<std::int64_t>(b.global_size(), 1));

@@ -14,7 +14,7 @@ class IDR final : public Method {
   explicit IDR(std::int64_t s) : s_(s) {}
   std::string name() const override { return "idr"; }
 
-  // Per iteration, of which a cycle has s + 1: 1 A, 1 M, 2 messages, and (5 s / 2 + 10) n values moved besides A and M. 3 s + 3 vectors.
+  // Per iteration, of which a cycle has s + 1: 1 A, 1 M, 2 messages, and (4 s + 22) n values moved besides A and M. 3 s + 3 vectors.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const s = std::min(s_, std::max<std::int64_t>(b.global_size(), 1));
     auto const count = std::size_t(s);

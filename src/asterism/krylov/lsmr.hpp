@@ -25,8 +25,8 @@ struct LeastSquaresInfo {
 };
 
 /// LSMR: Fong and Saunders (2011). MINRES on the normal equations, without forming them: both norms fall in every step. From x. Per
-/// iteration: A, A^H, 3 messages, 3 (rows + 2 columns) values moved besides. Collective. `watch` gets (iteration, residual norm, normal
-/// norm).
+/// iteration: A, A^H, 3 messages, 6 rows + 16 columns values moved besides. With damp it is x's distance from where it began that is kept
+/// small. Collective. `watch` gets (iteration, residual norm, normal norm).
 LeastSquaresInfo lsmr(la::Operator const& A, la::Vector const& b, la::Vector& x, LeastSquaresRule const& rule,
                       std::function<void(std::int64_t, double, double)> const& watch = {});
 

@@ -197,7 +197,12 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(*A_);
-  if (look && P_ && !A_->matrix()) inspection_.positive_diagonal = inspect(P_).positive_diagonal;
+  bool P_is_hermitian = inspection_.hermitian;
+  if (look && P_ && !(A_->matrix() && &A_->matrix()->diagonal_block() == &P_.diagonal_block())) {  // another matrix
+    auto const of_P = inspect(P_);
+    P_is_hermitian = of_P.hermitian;
+    if (!A_->matrix()) inspection_.positive_diagonal = of_P.positive_diagonal;
+  }
   if (!look) inspection_.hermitian = inspection_.positive_diagonal = true;
   if (null_space != "auto") inspection_.constant_null_space = null_space == "constant";
 
@@ -240,7 +245,7 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
     fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.",
          type, preconditioner_->describe());
-  if (look && inspection_.hermitian && !M && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
+  if (look && P_is_hermitian && !M && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
   for (auto const& name : options_.names()) {
