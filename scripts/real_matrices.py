@@ -35,12 +35,12 @@ CHOICES = {
     "cavity14": (
         "other",
         1e-8,
-        "-ksp_type gmres -ksp_gmres_restart 200 -pc_type ilu -pc_factor_shift_type nonzero",
+        "-ksp_type gmres -pc_type ilut -pc_ilut_drop 1e-4 -pc_ilut_fill 10 -pc_factor_shift_type nonzero",
         {},
     ),
     "west0479": ("other", 1e-8, "-ksp_type preonly -pc_type lu", {}),
     "bayer10": ("other", 1e-8, "-ksp_type gmres -pc_type ilu -pc_factor_shift_type nonzero", {}),
-    "memplus": ("other", 1e-8, "-ksp_type gmres -pc_type ilu", {}),
+    "memplus": ("other", 1e-8, "-ksp_type gmres -pc_type ilut", {}),
     "adder_dcop_05": (
         "other",
         1e-8,
@@ -48,8 +48,18 @@ CHOICES = {
         {},
     ),
     "cage10": ("other", 1e-8, "-ksp_type gmres -pc_type jacobi", {}),
-    "c-41": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 300 -pc_type ilu -pc_factor_shift_type nonzero", {}),
-    "ACTIVSg200_kkt": ("other", 1e-8, "-ksp_type preonly -pc_type lu", {}),
+    "c-41": (
+        "other",
+        1e-8,
+        "-ksp_type gmres -ksp_gmres_restart 200 -pc_type ilut -pc_ilut_drop 1e-6 -pc_ilut_fill 50 -pc_factor_shift_type nonzero -pc_factor_shift_amount 1e-4",
+        {},
+    ),
+    "ACTIVSg200_kkt": (
+        "other",
+        1e-8,
+        "-ksp_type gmres -pc_type ilut -pc_ilut_drop 1e-4 -pc_ilut_fill 10 -pc_factor_shift_type nonzero",
+        {},
+    ),
     "e20r0000": (
         "other",
         1e-8,
@@ -59,7 +69,7 @@ CHOICES = {
     "elsi_H_real": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 300 -pc_type none", {}),
     "qc324": ("other", 1e-8, "-ksp_type gmres -pc_type ilu", {}),
     "young1c": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 100 -pc_type ilu", {}),
-    "dwg961b": ("other", 1e-8, "-ksp_type gmres -ksp_gmres_restart 400 -pc_type ilu", {}),
+    "dwg961b": ("other", 1e-8, "-ksp_type gmres -pc_type ilut -pc_ilut_drop 1e-4 -pc_ilut_fill 10", {}),
 }
 DIRECT = "-pc_type lu"
 
