@@ -282,7 +282,7 @@ int graph_comm(Comm c, int from_count, int const* from, int to_count, int const*
 constexpr bool has_persistent_collectives = true;
 #else
 constexpr bool has_persistent_collectives = false;
-#define MPI_Neighbor_alltoallw_init(a, b, c, d, e, f, g, h, comm, info, request) (void)(info), MPI_ERR_UNSUPPORTED_OPERATION
+#define MPI_Neighbor_alltoallw_init(a, b, c, d, e, f, g, h, comm, info, request) ((void)(info), MPI_ERR_UNSUPPORTED_OPERATION)
 #endif
 
 struct Neighbor {
