@@ -89,6 +89,9 @@ def main(argv: list[str] | None = None) -> int:
     except AsterismError as error:
         _say(f"{type(error).__name__}: {error}")
         return 1
+    except ImportError as error:  # of SciPy, matplotlib: what is needed for this command alone
+        _say(str(error))
+        return 1
     except KeyboardInterrupt as error:
         _say(f"interrupted. {error}")
         return 130
