@@ -7,20 +7,28 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+from .errors import FileError
 
 __all__ = ["replacing"]
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[str]]:
-    """Open a text file beside `path` that takes its place when the block ends, and is dropped if the block fails."""
+def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
+    """Open a file beside `path` that takes its place when the block ends, and is dropped if the block fails."""
     target = Path(path).resolve()
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, suffix=".part", delete=False, encoding="utf-8") as out:
-        try:
-            yield out.file
-        except BaseException:
-            os.unlink(out.name)
-            raise
-    os.chmod(out.name, 0o644)
-    os.replace(out.name, target)
+    try:
+        mode, encoding = ("wb", None) if binary else ("w", "utf-8")
+        with tempfile.NamedTemporaryFile(
+            mode, dir=target.parent, suffix=".part", delete=False, encoding=encoding
+        ) as out:
+            try:
+                yield out.file
+            except BaseException:
+                os.unlink(out.name)
+                raise
+        os.chmod(out.name, 0o644)
+        os.replace(out.name, target)
+    except OSError as error:
+        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -15,7 +14,9 @@ from numpy.typing import NDArray
 from . import _core
 from .comm import as_communicator
 from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
-from .la import Matrix, as_values
+from .files import replacing
+from .la import Matrix
+from .operator import as_values
 
 __all__ = [
     "check_vector_name",
@@ -51,17 +52,23 @@ _PETSC = (".petsc", ".petscbin", ".bin", ".dat")
 
 def _agreed(comm: _core.Communicator, f: Callable[[], T]) -> T:
     """Return f(), which does not communicate; if it fails on any rank, raise on all."""
-    out: T | None = None
-    mine: Exception | None = None
     try:
         out = f()
     except Exception as error:
-        mine = error
-    if comm.size > 1 and comm.max(float(mine is not None)) > 0 and mine is None:
-        raise FileError("another rank could not read the file.")
-    if mine is not None:
-        raise mine
-    return out  # type: ignore[return-value]
+        try:
+            kind = (
+                type(error)
+                if isinstance(error, AsterismError)
+                else FileError
+                if isinstance(error, OSError)
+                else InputError
+            )
+            comm.agree(str(error), kind.__name__)
+        except AsterismError:
+            raise error from None
+        raise
+    comm.agree(None)
+    return out
 
 
 def format_of(path: str | Path) -> str:
@@ -212,7 +219,8 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
         _core.write_archive(p, layout.comm, {}, {"x": (layout, array)}, {})
     elif p.endswith(".npy"):
         _alone(layout.comm, p)
-        _written_beside(p, lambda part: np.save(part, array))
+        with replacing(p, binary=True) as out:
+            np.save(out, array)
     elif p.endswith((".mtx", ".mm")):
         _core.write_matrix_market_vector(p, layout, array)
     else:
@@ -239,7 +247,8 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
         _alone(A._h.comm, p)
         import scipy.sparse as sparse
 
-        _written_beside(p, lambda part: sparse.save_npz(part, A.to_scipy()))
+        with replacing(p, binary=True) as out:
+            sparse.save_npz(out, A.to_scipy())
     elif p.endswith((".mtx", ".mm")):
         _core.write_matrix_market(p, A._h)
     else:
@@ -271,6 +280,12 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     ['A', 'b', 'note']
     """
     c = as_communicator(comm)
+    mine = ", ".join(
+        f"{name} ({'matrix' if isinstance(t, Matrix) else 'text' if isinstance(t, str) else 'vector'})"
+        for name, t in things.items()
+    )
+    first = c.bcast(mine, 0)
+    _agreed(c, lambda: _same(mine, first))
     matrices: dict[str, Any] = {}
     vectors: dict[str, Any] = {}
     texts: dict[str, str] = {}
@@ -298,24 +313,18 @@ def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
     return {**{k: Matrix(h) for k, h in matrices.items()}, **vectors, **texts}
 
 
+def _same(mine: str, first: str) -> None:
+    if mine != first:
+        raise InputError(
+            f"save: this rank gives {mine or 'nothing'}, rank 0 {first or 'nothing'}; all must give the same."
+        )
+
+
 def _alone(comm: _core.Communicator, path: str) -> None:
     if comm.size > 1:
         raise UnsupportedError(
             f"'{path}': this format is written by one process. On several write .ast, .petsc or .mtx."
         )
-
-
-def _written_beside(path: str, write: Callable[[str], None]) -> None:
-    target = Path(path)
-    part = str(target.with_name(".part-" + target.name))  # NumPy wants its ending
-    try:
-        write(part)
-        os.replace(part, target)
-    except OSError as error:
-        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
-    finally:
-        if os.path.exists(part):
-            os.unlink(part)
 
 
 def _the_one(path: str, names: list[str], wanted: str | None) -> str:

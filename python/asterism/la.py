@@ -11,25 +11,12 @@ from . import _core
 from .comm import as_communicator
 from .errors import DtypeError, ShapeError
 from .forest import as_indices
+from .operator import Operator, as_values
 
-__all__ = ["Matrix", "as_values"]
-
-_DTYPES = ("float32", "float64", "complex64", "complex128")
-
-
-def as_values(values: Any, what: str) -> NDArray[Any]:
-    """Return a C-contiguous array of one of the four dtypes; integers and bools become float64."""
-    array = np.asarray(values)
-    if array.dtype.kind in "iub":
-        array = array.astype(np.float64)
-    if array.dtype.name not in _DTYPES:
-        raise DtypeError(f"{what} has dtype {array.dtype}; float32, float64, complex64 or complex128 is needed.")
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    return np.ascontiguousarray(array)
+__all__ = ["Matrix", "as_operator"]
 
 
-class Matrix:
+class Matrix(Operator):
     """A sparse matrix, distributed by rows.
 
     Make one with :meth:`from_scipy`, :meth:`coo`, :func:`read_matrix` or the gallery.
@@ -159,24 +146,9 @@ class Matrix:
         return cls(_core.Matrix.from_coo(rows, cols, ii, jj, vv))
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Global shape."""
-        return int(self._h.rows.global_size), int(self._h.cols.global_size)
-
-    @property
-    def local_shape(self) -> tuple[int, int]:
-        """My rows, and the columns that go with my part of x."""
-        return int(self._h.rows.local_size), int(self._h.cols.local_size)
-
-    @property
     def row_range(self) -> tuple[int, int]:
         """First of my global rows, and one past the last."""
         return int(self._h.rows.begin), int(self._h.rows.end)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the entries."""
-        return np.dtype(str(self._h.dtype))
 
     @property
     def nnz(self) -> int:
@@ -224,29 +196,6 @@ class Matrix:
         """Return an array of my rows, (n) or (n, columns)."""
         n = self.local_shape[0]
         return np.full(n if columns == 1 else (n, columns), fill, dtype=self.dtype)
-
-    def _operand(self, x: Any, what: str) -> NDArray[Any]:
-        array = as_values(x, what)
-        if array.dtype != self.dtype:
-            if np.promote_types(array.dtype, self.dtype) != self.dtype:
-                raise DtypeError(
-                    f"{what}: x is {array.dtype}, the matrix {self.dtype}. Convert with A.astype('{array.dtype}')."
-                )
-            array = array.astype(self.dtype)
-        return array
-
-    def __matmul__(self, x: Any) -> NDArray[Any]:
-        """Product with my part of a vector, (n) or (n, k): an array, or a `Vector`, whose queue then does it. Collective."""
-        if getattr(type(x), "__array_ufunc__", x) is None:
-            return NotImplemented  # it knows how
-        array = self._operand(x, "A @ x")
-        y = np.empty((self.local_shape[0], *array.shape[1:]), dtype=self.dtype)
-        self._h.apply(array, y)
-        return y
-
-    def rmatvec(self, x: Any) -> NDArray[Any]:
-        """Return A^H x. Collective."""
-        return self._transposed_product(x, True)
 
     def _transposed_product(self, x: Any, conjugate: bool) -> NDArray[Any]:
         array = self._operand(x, "A.T @ x")
@@ -322,3 +271,18 @@ def _as_csr(S: Any) -> Any:
     if csr.indices.dtype not in (np.int32, np.int64):
         raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
     return csr
+
+
+def as_operator(A: Any, what: str, dtype: Any = None) -> Operator:
+    """Return a matrix, a function's operator, or what can be made one."""
+    if isinstance(A, Operator):
+        return A
+    if hasattr(A, "tocsr") or isinstance(A, np.ndarray):
+        M = Matrix.from_scipy(A)
+        return M if dtype is None or M.dtype == dtype else M.astype(dtype)
+    if hasattr(A, "matvec") and hasattr(A, "shape"):
+        return Operator.of(A, dtype)
+    raise TypeError(
+        f"{what} is a {type(A).__name__}; an asterism.Matrix or Operator, a SciPy sparse matrix, a 2-D array, or an object "
+        "with shape and matvec is needed."
+    )

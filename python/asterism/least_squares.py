@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import DtypeError, InputError, ShapeError
-from .la import as_values
-from .operator import as_operator
+from .la import Matrix, as_operator
+from .operator import as_values
 
 __all__ = ["LeastSquaresInfo", "least_squares"]
 
@@ -111,14 +111,14 @@ def least_squares(
     m, n = op.local_shape
     if rhs.shape not in ((m,), (m, 1)):
         raise ShapeError(f"b has shape {rhs.shape}; ({m},) is needed here.")
-    both = np.result_type(op.dtype, rhs.dtype)
+    guess = None if x0 is None else as_values(x0, "x0")
+    both = np.result_type(op.dtype, rhs.dtype, *(() if guess is None else (guess.dtype,)))
     if both != op.dtype:
-        if not hasattr(op, "astype"):
-            raise DtypeError(f"b is {rhs.dtype}, the operator {op.dtype}.")
+        if not isinstance(op, Matrix):
+            raise DtypeError(f"b and x0 are {both}, the operator {op.dtype}.")
         op = op.astype(both)
     x = np.zeros(n, both)
-    if x0 is not None:
-        guess = np.asarray(x0)
+    if guess is not None:
         if guess.shape not in ((n,), (n, 1)):
             raise ShapeError(f"x0 has shape {guess.shape}; ({n},) is needed here.")
         x[:] = guess.reshape(n)

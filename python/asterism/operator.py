@@ -10,14 +10,27 @@ from numpy.typing import NDArray
 
 from . import _core
 from .comm import as_communicator
-from .errors import InputError, ShapeError
-from .la import Matrix, as_values
+from .errors import DtypeError, InputError, ShapeError
 
-__all__ = ["Operator"]
+__all__ = ["Operator", "as_values"]
+
+_DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def as_values(values: Any, what: str) -> NDArray[Any]:
+    """Return a C-contiguous array of one of the four dtypes; integers and bools become float64."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iub":
+        array = array.astype(np.float64)
+    if array.dtype.name not in _DTYPES:
+        raise DtypeError(f"{what} has dtype {array.dtype}; float32, float64, complex64 or complex128 is needed.")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(array)
 
 
 class Operator:
-    """A linear operator that a function applies: for `Solver`, as A or as M.
+    """A linear operator that a function applies: for `Solver`, as A or as M. A `Matrix` is one too.
 
     Parameters
     ----------
@@ -133,16 +146,28 @@ class Operator:
     def __repr__(self) -> str:
         return f"<asterism.Operator {self.shape} {self.dtype}: {self._h.describe()}>"
 
+    def _operand(self, x: Any, what: str) -> NDArray[Any]:
+        array = as_values(x, what)
+        if array.dtype != self.dtype:
+            if np.promote_types(array.dtype, self.dtype) != self.dtype:
+                raise DtypeError(
+                    f"{what}: x is {array.dtype}, the matrix {self.dtype}. Convert with A.astype('{array.dtype}')."
+                )
+            array = array.astype(self.dtype)
+        return array
+
     def __matmul__(self, x: Any) -> NDArray[Any]:
-        """Return A x. Collective."""
-        array = np.ascontiguousarray(as_values(x, "A @ x").astype(self.dtype, copy=False))
+        """Product with my part of a vector, (n) or (n, k): an array, or a `Vector`, whose queue then does it. Collective."""
+        if getattr(type(x), "__array_ufunc__", x) is None:
+            return NotImplemented  # it knows how
+        array = self._operand(x, "A @ x")
         y = np.empty((self.local_shape[0], *array.shape[1:]), dtype=self.dtype)
         self._h.apply(array, y)
         return y
 
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """Return A^H x. Collective."""
-        array = np.ascontiguousarray(as_values(x, "rmatvec").astype(self.dtype, copy=False))
+        array = self._operand(x, "A.H @ x")
         y = np.empty((self.local_shape[1], *array.shape[1:]), dtype=self.dtype)
         self._h.apply_adjoint(array, y)
         return y
@@ -160,18 +185,3 @@ def _filled_by(function: Callable[[NDArray[Any]], Any], name: str) -> Callable[[
         y[...] = result
 
     return fill
-
-
-def as_operator(A: Any, what: str, dtype: Any = None) -> Matrix | Operator:
-    """Return a matrix, a function's operator, or what can be made one."""
-    if isinstance(A, (Matrix, Operator)):
-        return A
-    if hasattr(A, "tocsr") or isinstance(A, np.ndarray):
-        M = Matrix.from_scipy(A)
-        return M if dtype is None or M.dtype == dtype else M.astype(dtype)
-    if hasattr(A, "matvec") and hasattr(A, "shape"):
-        return Operator.of(A, dtype)
-    raise TypeError(
-        f"{what} is a {type(A).__name__}; an asterism.Matrix or Operator, a SciPy sparse matrix, a 2-D array, or an object "
-        "with shape and matvec is needed."
-    )

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, ShapeError, UnsupportedError
-from .la import Matrix, as_values
-from .operator import Operator
+from .la import Matrix
+from .operator import Operator, as_values
 from .solve import Solver
 
 __all__ = ["MultilevelSolver", "smoothed_aggregation_solver"]
@@ -28,20 +28,17 @@ class MultilevelSolver:
     def __init__(self, A: Matrix, options: dict[str, Any]) -> None:
         self.A = A
         self._options = options
-        self._cycles: dict[str, Operator] = {}
-        self._setup: Solver | None = None
-        self._cycle("V")
-        assert self._setup is not None
+        self._setups: dict[str, Solver] = {}
         self.levels: list[dict[str, int]] = [
-            {"rows": rows, "entries": entries} for rows, entries in self._setup._h.levels()
+            {"rows": rows, "entries": entries} for rows, entries in self._setup("V")._h.levels()
         ]
 
-    def _cycle(self, kind: str) -> Operator:
-        """One cycle as an operator; each kind is set up once."""
+    def _setup(self, kind: str) -> Solver:
+        """Return the hierarchy with a kind of cycle; each is set up once."""
         if kind not in ("V", "W"):
             raise UnsupportedError(f"cycle={kind!r} is not offered; 'V' or 'W'.")
-        if kind not in self._cycles:
-            self._setup = Solver(
+        if kind not in self._setups:
+            self._setups[kind] = Solver(
                 self.A,
                 ksp_type="preonly",
                 pc_type="amg",
@@ -49,8 +46,10 @@ class MultilevelSolver:
                 ksp_check_input="false",
                 **self._options,
             )
-            self._cycles[kind] = Operator._of(self._setup._h.preconditioner_operator())
-        return self._cycles[kind]
+        return self._setups[kind]
+
+    def _cycle(self, kind: str) -> Operator:
+        return Operator._of(self._setup(kind)._h.preconditioner_operator())
 
     def operator_complexity(self) -> float:
         """Entries of all levels over those of the finest."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, ShapeError
-from .la import Matrix, as_values
+from .la import Matrix, as_operator
 from .least_squares import least_squares
-from .operator import Operator, as_operator
+from .operator import Operator, as_values
 from .solve import Solver
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "minres", "tfqmr"]
@@ -93,7 +93,7 @@ def _one_of_four(dtype: Any) -> np.dtype[Any]:
     return d if d.char in "fdFD" else np.dtype(np.float64)
 
 
-def _run(s: _System, solver: Solver, max_it: int, callback: Any) -> Result:
+def _run(s: _System, solver: Solver, callback: Any) -> Result:
     """Solve; callback(norm) after each iteration."""
     h = solver._h
     h.set_watcher(None if callback is None else lambda it, norms: callback(norms[0]) if it > 0 else None, True)
@@ -110,27 +110,7 @@ def _run(s: _System, solver: Solver, max_it: int, callback: Any) -> Result:
     return s.x, max(r.iterations, 1) if r.reason in ("DIVERGED_ITS", "DIVERGED_STAGNATED") else -10
 
 
-def _solve(
-    method: str, A: Any, b: Any, x0: Any, rtol: float, atol: Any, maxiter: int | None, M: Any, callback: Callback
-) -> Result:
-    s = _System(A, b, x0, M, method)
-    max_it = 10 * len(s.b) if maxiter is None else int(maxiter)
-    watch = None if callback is None else lambda norm: callback(s.x)
-    return _run(s, s.solver(method, rtol, atol, max_it), max_it, watch)
-
-
-def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Callback = None,
-) -> Result:
-    """Solve A x = b by conjugate gradients, A Hermitian positive definite.
+_ARGUMENTS = """
 
     Parameters
     ----------
@@ -155,58 +135,57 @@ def cg(
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
-    >>> from asterism.scipy import cg
+    >>> from asterism.scipy import NAME
     >>> A = sp.diags_array([-np.ones(99), 2 * np.ones(100), -np.ones(99)], offsets=[-1, 0, 1]).tocsr()
-    >>> x, info = cg(A, np.ones(100), rtol=1e-10)
+    >>> x, info = NAME(A, np.ones(100), rtol=1e-10)
     >>> info
     0
     """
-    return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback)
 
 
-def bicg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Callback = None,
-) -> Result:
-    """Solve A x = b by biconjugate gradients; operators need ``rmatvec``. Arguments as `cg`."""
-    return _solve("bicg", A, b, x0, rtol, atol, maxiter, M, callback)
+class _Method(Protocol):
+    __name__: str
+
+    def __call__(
+        self,
+        A: Any,
+        b: Any,
+        x0: Any = None,
+        *,
+        rtol: float = 1e-5,
+        atol: float = 0.0,
+        maxiter: int | None = None,
+        M: Any = None,
+        callback: Callback = None,
+    ) -> Result: ...
 
 
-def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Callback = None,
-) -> Result:
-    """Solve A x = b by stabilised biconjugate gradients. Arguments as `cg`."""
-    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback)
+def _method(name: str, summary: str) -> _Method:
+    def solve(
+        A: Any,
+        b: Any,
+        x0: Any = None,
+        *,
+        rtol: float = 1e-5,
+        atol: float = 0.0,
+        maxiter: int | None = None,
+        M: Any = None,
+        callback: Callback = None,
+    ) -> Result:
+        s = _System(A, b, x0, M, name)
+        max_it = 10 * len(s.b) if maxiter is None else int(maxiter)
+        watch = None if callback is None else lambda norm: callback(s.x)
+        return _run(s, s.solver(name, rtol, atol, max_it), watch)
+
+    solve.__name__ = solve.__qualname__ = name
+    solve.__doc__ = summary + _ARGUMENTS.replace("NAME", name)
+    return solve
 
 
-def cgs(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Callback = None,
-) -> Result:
-    """Solve A x = b by conjugate gradients squared. Arguments as `cg`."""
-    return _solve("cgs", A, b, x0, rtol, atol, maxiter, M, callback)
+cg = _method("cg", "Solve A x = b by conjugate gradients, A Hermitian positive definite.")
+bicg = _method("bicg", "Solve A x = b by biconjugate gradients; operators need ``rmatvec``.")
+bicgstab = _method("bicgstab", "Solve A x = b by stabilised biconjugate gradients.")
+cgs = _method("cgs", "Solve A x = b by conjugate gradients squared.")
 
 
 def tfqmr(
@@ -228,7 +207,7 @@ def tfqmr(
     s = _System(A, b, x0, M, "tfqmr")
     max_it = min(10000, 10 * len(s.b)) if maxiter is None else int(maxiter)
     watch = None if callback is None else lambda norm: callback(s.x)
-    x, info = _run(s, s.solver("tfqmr", rtol, atol, max_it), max_it, watch)
+    x, info = _run(s, s.solver("tfqmr", rtol, atol, max_it), watch)
     if show:
         how = "converged due to reach TOL" if info == 0 else "not converged due to reach MAXIT"
         print(f"TFQMR: Linear solve {how} iterations")
@@ -260,7 +239,7 @@ def minres(
     max_it = 5 * len(s.b) if maxiter is None else int(maxiter)
     watch = None if callback is None else lambda norm: callback(s.x)
     solver = s.solver("minres", rtol, 0.0, max_it, ksp_check_input="true" if check else "false")
-    x, info = _run(s, solver, max_it, watch)
+    x, info = _run(s, solver, watch)
     if show:
         print(f"minres: {'converged' if info == 0 else 'not converged'}, info {info}")
     return x, info
@@ -353,12 +332,12 @@ def gmres(
         cycle = s.solver("gmres", rtol, atol, length, ksp_gmres_restart=length)
         info = most
         for _ in range(most):
-            x, info = _run(s, cycle, length, None)
+            x, info = _run(s, cycle, None)
             callback(x)
             if info <= 0:
                 break
         return s.x, most if info > 0 else info
     max_it = most if callback is not None and callback_type == "legacy" else most * length
     watch = None if callback is None else lambda norm: callback(np.float64(norm) / size)
-    x, info = _run(s, s.solver("gmres", rtol, atol, max_it, ksp_gmres_restart=length), max_it, watch)
+    x, info = _run(s, s.solver("gmres", rtol, atol, max_it, ksp_gmres_restart=length), watch)
     return x, most if info > 0 else info

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
-from .la import Matrix, as_values
-from .operator import as_operator
+from .la import Matrix, as_operator
+from .operator import as_values
 from .options import add_options, process_options
 
 __all__ = ["SolveInfo", "Solver", "solve"]
@@ -123,7 +123,6 @@ class Solver:
             self._h = _core.Solver(
                 self.A._h, None if near is None else near._h, None if inverse is None else inverse._h, o, prefix
             )
-        self._flags = {name: value for name, value, _, _ in self._h.explain()}
         self.info: SolveInfo | None = None
 
     def _flag(self, name: str, default: bool = False) -> bool:
@@ -153,7 +152,8 @@ class Solver:
             Overrides ``-ksp_error_if_not_converged``.
         checkpoint : path, optional
             The iterate is kept there as ``x`` (`load`) every ``checkpoint_every`` iterations and at the end, also of a solve that is stopped or
-            fails: ``x0=load(path, comm)["x"]`` goes on from it, on any number of ranks. Of gmres it is that of the last restart.
+            fails: ``x0=load(path, comm)["x"]`` goes on from it, on any number of ranks. Of gmres it is that of the last restart; where columns
+            are solved one after the other, those that are not done are as they were at the start.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class Solver:
         if checkpoint is not None:
             if checkpoint_every < 1:
                 raise InputError(f"checkpoint_every is {checkpoint_every}; at least 1.")
-            if self._flags.get(self._prefix + "ksp_asynchronous") == "true":
+            if self._flag("ksp_asynchronous"):
                 raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
             watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
         if watchers:

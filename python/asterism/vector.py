@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import InputError, ShapeError
-from .la import Matrix, as_values
+from .la import Matrix
+from .operator import Operator, as_values
 from .queue import Queue
 
 __all__ = ["Scalar", "Vector", "dots", "select"]
@@ -347,15 +348,15 @@ class Vector:
         """Set y = d x, entry by entry."""
         self._h.multiply(_vector(d, "multiply"), _vector(x, "multiply"))
 
-    def product(self, A: Matrix, x: Vector) -> None:
+    def product(self, A: Operator, x: Vector) -> None:
         """Set y = A x."""
-        if not isinstance(A, Matrix):
-            raise TypeError(f"product: a {type(A).__name__} where an asterism.Matrix is needed.")
+        if not isinstance(A, Operator):
+            raise TypeError(f"product: a {type(A).__name__} where an asterism.Matrix or Operator is needed.")
         _core.apply_queued(A._h, _vector(x, "product"), self._h)
 
     def __rmatmul__(self, A: Any) -> Vector:
         """Return A x, on x's queue."""
-        if not isinstance(A, Matrix):
+        if not isinstance(A, Operator):
             return NotImplemented
         h = _core.QueueVector.make(A._h.rows, str(self._h.dtype), self._h.columns, self.queue._h)
         y = Vector._of(h, self.queue, self._flat)

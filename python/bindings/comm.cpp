@@ -41,11 +41,13 @@ void bind_comm(nb::module_& m) {
            })
       .def(
           "agree",
-          [](Communicator const& c, std::optional<std::string> const& text) {
-            nb::gil_scoped_release gil;
-            comm::agree_on(c, text ? std::optional<Error>(Error(ErrorKind::value, *text)) : std::nullopt);
+          [](Communicator const& c, std::optional<std::string> const& text, std::string const& kind) {
+            auto number = ErrorKind{};
+            while (number != ErrorKind::internal && name_of(number) != kind) number = ErrorKind(std::uint8_t(number) + 1);
+            nb::gil_scoped_release const gil;
+            comm::agree_on(c, text ? std::optional<Error>(Error(number, *text)) : std::nullopt);
           },
-          nb::arg("error").none());
+          nb::arg("error").none(), nb::arg("kind") = "InputError");
   // bytes that the ranks of this machine can read; None if the system has no such memory
   m.def("shared_bytes", [](std::int64_t bytes) -> nb::object {
     auto* const arena = comm::node::Arena::mine();

@@ -65,7 +65,6 @@ void bind_files(nb::module_& m) {
   m.def("harwell_boeing_rows", &la::io::harwell_boeing_rows);
   m.def("read_harwell_boeing_rhs", &read_vector<&la::io::read_harwell_boeing_rhs>);
 
-  m.def("is_archive", &la::io::is_archive);
   m.def("write_archive", [](std::string const& path, Communicator const& comm, std::map<std::string, Matrix> matrices,
                             std::map<std::string, std::pair<Layout, ReadArray>> const& vectors, std::map<std::string, std::string> texts) {
     la::io::Archive things{std::move(matrices), {}, std::move(texts)};

@@ -63,23 +63,12 @@ void bind_la(nb::module_& m) {
                     nb::gil_scoped_release gil;
                     return Matrix::from_coo<std::int64_t>(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
                   })
-      .def_prop_ro("rows", [](Matrix const& a) { return a.range(); })
-      .def_prop_ro("cols", [](Matrix const& a) { return a.domain(); })
       .def_prop_ro("comm", [](Matrix const& a) { return a.comm(); })
-      .def_prop_ro("dtype", [](Matrix const& a) { return std::string(name_of(a.dtype())); })
       .def_prop_ro("nnz", &Matrix::nnz)
       .def_prop_ro("local_nnz", &Matrix::local_nnz)
       .def_prop_ro("storage", [](Matrix const& a) { return std::string(a.storage_name()); })
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
       .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)
-      .def("describe", &Matrix::describe)
-      .def("apply",
-           [](Matrix const& a, ReadArray const& x, AnyArray const& y) {
-             auto const xv = as_vector(a.domain(), x, "A @ x");
-             auto yv = as_vector(a.range(), y, "A @ x");
-             nb::gil_scoped_release gil;
-             a.apply(xv, yv);
-           })
       .def("apply_repeatedly",
            [](Matrix const& a, ReadArray const& x, AnyArray const& y, int times) {
              auto const xv = as_vector(a.domain(), x, "A @ x");

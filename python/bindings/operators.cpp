@@ -49,16 +49,14 @@ class FunctionOperator final : public la::Operator {
         mine = std::current_exception();
         text = e.what();
       }
-      std::int64_t first = 0;
-      {
+      try {
         nb::gil_scoped_release const gil;
-        auto const none = std::int64_t(comm.size());
-        first = comm.min(mine ? std::int64_t(comm.rank()) : none);
-        if (first < none) text = comm.bcast(text, int(first));
-        else return;
+        comm::agree_on(comm,
+                       mine ? std::optional(Error(ErrorKind::value, format("the function of {} raised: {}", name, text))) : std::nullopt);
+      } catch (Error const&) {
+        if (!mine) throw;
       }
       if (mine) std::rethrow_exception(mine);
-      fail(ErrorKind::value, "rank {}: the function of {} raised: {}", first, name, text);
     });
   }
   void call(PyObject& f, Vector const& x, Vector& y) const {
@@ -83,14 +81,14 @@ void bind_operators(nb::module_& m) {
       .def("describe", &la::Operator::describe)
       .def("apply",
            [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
-             auto const xv = as_vector(A.domain(), x, "x");
-             auto yv = as_vector(A.range(), y, "y");
+             auto const xv = as_vector(A.domain(), x, "A @ x");
+             auto yv = as_vector(A.range(), y, "A @ x");
              nb::gil_scoped_release const gil;
              A.apply(xv, yv);
            })
       .def("apply_adjoint", [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
-        auto const xv = as_vector(A.range(), x, "x");
-        auto yv = as_vector(A.domain(), y, "y");
+        auto const xv = as_vector(A.range(), x, "A.H @ x");
+        auto yv = as_vector(A.domain(), y, "A.H @ x");
         nb::gil_scoped_release const gil;
         A.apply_transpose(xv, yv, true);
       });

@@ -220,7 +220,7 @@ void bind_vectors(nb::module_& m) {
           "dot", [](QueueVector const& x, QueueVector const& y) { return la::dot(x.value, y.value); }, Release())
       .def("norm", [](QueueVector const& x) { return la::norm(x.value); }, Release());
   m.def("dots", &dots_of, Release());
-  m.def("apply_queued", [](la::Matrix const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
+  m.def("apply_queued", [](la::Operator const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
 }
 
 }  // namespace asterism::python

@@ -167,7 +167,7 @@ def test_every_kind_of_harwell_boeing(rng, tmp_path, kind):
     rhs = np.arange(2.0 * n) if kind == "RUA" else None
     f = tmp_path / f"m.{kind.lower()}"
     f.write_text(hb(kind, n, m, low.indptr + 1, low.indices + 1, () if kind[0] == "P" else values, rhs))
-    A = am.read_matrix(f) if kind != "isa" else am.read_matrix(f)
+    A = am.read_matrix(f)
     assert same(A, sp.csr_array(whole)), kind
     (tmp_path / "m.hb.gz").write_bytes(gzip.compress(f.read_bytes()))
     assert same(am.read_matrix(tmp_path / "m.hb.gz"), sp.csr_array(whole))
@@ -242,6 +242,9 @@ def test_save_and_load_keep_everything(rng, tmp_path):
     assert sorted(got) == ["K", "b", "empty", "nothing", "options", "x"]
     assert same(got["K"], K.to_scipy()) and got["K"].dtype == "float32" and got["K"].block_size == 3
     assert np.array_equal(got["K"].near_null_space, K.near_null_space)
+    am.save(f, K=K.astype("complex128"))
+    assert np.array_equal(am.load(f)["K"].near_null_space, K.near_null_space)
+    am.save(f, K=K, b=b, x=np.ones(5, "complex64"), options="-ksp_type cg", empty="", nothing=np.zeros(0))
     assert np.array_equal(got["b"], b) and got["x"].dtype == np.complex64 and got["nothing"].shape == (0,)
     assert got["options"] == "-ksp_type cg" and got["empty"] == ""
     assert np.array_equal(am.read_vector(f, name="b"), b) and same(am.read_matrix(f), K.to_scipy())
@@ -372,6 +375,20 @@ try:
     am.read_matrix(here / "only0.ast", comm)
 except am.FormatError as e:
     assert "bytes" in str(e)
+# what is wrong on one rank is told on all
+def refused(call, error, *texts):
+    try:
+        call()
+    except error as e:
+        assert all(t in str(e) for t in texts), e
+    else:
+        raise AssertionError(texts)
+refused(lambda: am.read_matrix(here / ("none.mtx" if rank == size - 1 else "A.mtx"), comm), am.FileError, "none.mtx")
+if size > 1:
+    refused(lambda: am.save(here / "x.ast", comm, **{{"v%d" % rank: b}}), am.InputError, "(vector), rank 0 v0 (vector)")
+    refused(lambda: am.save(here / "x.ast", comm, v=b if rank else "text"), am.InputError, "v (vector)", "v (text)")
+    refused(lambda: am.save(here / "x.ast", comm, v=b if rank else b.astype("complex64")), am.InputError, "this rank writes")
+    assert not (here / "x.ast").exists()
 """,
     )
     # on another number of ranks

@@ -33,9 +33,13 @@ def test_preconditioners_of_a_function():
     assert "amg" in near.preconditioner and near.method == "cg"
     assert near.iterations < alone.iterations / 3 and np.allclose(x, plain, rtol=1e-5)
     lu = spla.splu(A.to_scipy().tocsc())
-    for M in (spla.LinearOperator(A.shape, lu.solve), am.Operator(lu.solve, 1600), np.eye(1600) / 4):
+    for M, most in (
+        (spla.LinearOperator(A.shape, lu.solve), 2),
+        (am.Operator(lu.solve, 1600), 2),
+        (np.eye(1600) / 4, alone.iterations),
+    ):
         x, info = am.solve(A, b, M=M, rtol=1e-8, ksp="cg")
-        assert np.allclose(x, plain, rtol=1e-5) and info.iterations <= alone.iterations
+        assert np.allclose(x, plain, rtol=1e-5) and info.iterations <= most
     for bad, text in (
         (lambda: am.Solver(L, pc="amg"), "-pc_type amg needs a matrix, and A is .*LinearOperator. Give P"),
         (lambda: am.Solver(A, M=L, pc="amg"), "M is an approximate inverse already"),
@@ -60,6 +64,15 @@ def test_a_function_takes_its_turn_in_the_queue(queue):
     y, same = am.solve(A, np.ones(144), ksp="cg", pc="none", rtol=1e-9)
     assert np.array_equal(x, y) and info.iterations == same.iterations
     assert len(calls) >= info.iterations and not any(calls)
+
+
+@pytest.mark.parametrize("queue", ["inline", "thread", "strict", "shuffle"])
+def test_operators_apply_to_vectors_of_queues(queue):
+    A = am.gallery.poisson((12, 12))
+    x = am.Vector(A, am.Queue(queue), fill=2.0)
+    f = am.Operator(lambda v: A @ v, 144)
+    assert np.array_equal((f @ x).numpy(), A @ np.full(144, 2.0))
+    assert np.array_equal((A @ (f @ x)).numpy(), A @ (A @ np.full(144, 2.0)))
 
 
 def test_what_a_function_gets_wrong():

@@ -98,6 +98,10 @@ def test_unsymmetric_methods_agree_with_scipy(rng):
     for ksp in ("gmres", "fgmres", "gcr", "bicg", "idr", "bicgstab", "cgs"):
         x, info = am.solve(A, b, ksp=ksp, pc="ilu", rtol=1e-11)
         np.testing.assert_allclose(x, exact, rtol=1e-7, atol=1e-10)
+    iterations = {s: am.solve(A, b, ksp="idr", pc="none", rtol=1e-8, ksp_idr_s=s)[1].iterations for s in (1, 4, 8)}
+    assert iterations[8] < iterations[4] < iterations[1]
+    with pytest.raises(am.OptionError, match="-ksp_idr_s"):
+        am.solve(A, b, ksp="idr", ksp_idr_s=0)
     x, info = am.solve(A, b, rtol=1e-11)
     assert info.method == "gmres"
 

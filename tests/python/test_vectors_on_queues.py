@@ -270,7 +270,7 @@ def test_wrong_operands_are_told():
     ):
         with pytest.raises(TypeError, match=r"a ndarray where an asterism\.Vector is needed"):
             call()
-    with pytest.raises(TypeError, match=r"a ndarray where an asterism\.Matrix is needed"):
+    with pytest.raises(TypeError, match=r"a ndarray where an asterism\.Matrix or Operator is needed"):
         y.product(np.eye(20), x)
     for call in (lambda: y.scale(1j), lambda: y.axpy(am.Scalar(2 + 1j), x), lambda: y.fill(1j)):
         with pytest.raises(am.DtypeError, match=r"i of a vector of float64"):

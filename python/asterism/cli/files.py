@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, UnsupportedError
+from ..files import replacing
 from ..formats import format_of, read_matrix, read_vector, write_matrix, write_vector
 from ..la import Matrix
 from . import launch, problems
@@ -55,9 +56,7 @@ def add_arguments(sub: Any) -> None:
 
 
 def _read(args: argparse.Namespace, comm: Any, block_size: int) -> Matrix:
-    if args.source in problems.BUILT_IN:
-        return problems.load(args.source, args.n, comm, block_size)[0]
-    if args.name is None:
+    if args.name is None or args.source in problems.BUILT_IN:
         return problems.load(args.source, args.n, comm, block_size)[0]
     return read_matrix(args.source, comm, block_size=block_size, name=args.name)
 
@@ -66,8 +65,7 @@ def convert(args: argparse.Namespace) -> int:
     """Read and write."""
     comm = launch.communicator()
     if args.vector:
-        c = None
-        x = read_vector(args.source, comm=c, name=args.name)
+        x = read_vector(args.source, name=args.name)
         if comm is None or comm.Get_rank() == 0:
             write_vector(args.target, x)
             print(f"{args.target}: {x.shape[0]} x {1 if x.ndim == 1 else x.shape[1]}, {x.dtype}")
@@ -210,11 +208,14 @@ def _picture(A: Matrix, path: str) -> None:
     n, m = S.shape
     if n == 0 or m == 0:
         raise InputError(f"--spy: a {n} x {m} matrix has no picture.")
+    figure = Figure(figsize=(6, 6 * min(max(n / m, 0.2), 3)), layout="constrained")
+    kind, known = Path(path).suffix.lstrip(".") or "png", figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(f"--spy: '{path}' is no picture; {', '.join(known)}.")
     high, wide = min(n, 800), min(m, 800)
     i, j = S.coords
     counts = np.zeros((high, wide))
     np.add.at(counts, (i * high // n, j * wide // m), 1)
-    figure = Figure(figsize=(6, 6 * min(max(n / m, 0.2), 3)), layout="constrained")
     axes = figure.add_subplot()
     shown = np.ma.masked_equal(counts, 0)
     image = axes.imshow(shown, cmap="viridis_r", extent=(0, m, n, 0), interpolation="nearest", aspect="auto")
@@ -222,6 +223,5 @@ def _picture(A: Matrix, path: str) -> None:
     axes.set_title(f"{n} x {m}, {A.nnz} entries")
     axes.set_xlabel("column")
     axes.set_ylabel("row")
-    part = str(Path(path).with_name(".part-" + Path(path).name))
-    figure.savefig(part, dpi=150)
-    Path(part).replace(path)
+    with replacing(path, binary=True) as out:
+        figure.savefig(out, dpi=150, format=kind)

@@ -17,8 +17,8 @@ from .. import _core
 from ..comm_report import comm_report
 from ..errors import ConvergenceError, FileError, InputError, ShapeError
 from ..formats import check_vector_name, format_of, read_vector, write_vector
-from ..la import as_values
 from ..least_squares import least_squares
+from ..operator import as_values
 from ..options import use_argv
 from ..solve import Solver
 from ..trace import Trace

@@ -80,7 +80,7 @@ class IDR final : public Method {
       std::pair<Vector const*, Vector const*> const pairs[] = {{&t, &t}, {&t, &r}, {&r, &r}};
       auto const d = values(dots(pairs));
       double const tt = d[0].real(), rr = d[2].real(), cosine = std::abs(d[1]) / std::sqrt(tt * rr);
-      if (monitor.break_down_if(tt * cosine, Bad::zero, Reason::diverged_breakdown, "(A M r, r) is zero; try gmres")) return;
+      if (monitor.break_down_if(std::abs(d[1]), Bad::zero, Reason::diverged_breakdown, "(A M r, r) is zero; try gmres")) return;
       omega = d[1] / tt;
       if (cosine < 0.7) omega *= 0.7 / cosine;  // Sleijpen and van der Vorst (1995): the residual's step stays useful
       Scalar const norm2 = update_and_norm2(omega, v, t, x, r);

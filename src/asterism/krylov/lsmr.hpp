@@ -1,8 +1,6 @@
 // Least squares: min ||b - A x||^2 + damp^2 ||x||^2 for A of any shape.
 #pragma once
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "asterism/la/operator.hpp"
 

@@ -18,11 +18,11 @@ class Richardson final : public Method {
   // Per iteration: 1 A, 1 M, 1 message, and 6 n values moved.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto r = b.like(), z = b.like();
-    for (std::int64_t k = 0;; ++k) {
-      A.residual(b, x, r);
-      if (monitor.stop(k, norm(r))) return;
+    monitor.initial_residual(A, b, x, r);
+    for (std::int64_t k = 0; !monitor.stop(k, norm(r)); ++k) {
       M.apply(r, z);
       axpy(select(monitor.active(), scale_, 0.0), z, x);
+      A.residual(b, x, r);
     }
   }
 
@@ -35,10 +35,10 @@ class PreconditionerOnly final : public Method {
   std::string name() const override { return "preonly"; }
   bool blocks_columns() const override { return true; }
 
-  // 1 M and, to report what was reached, 2 A. One step; a resumed solve makes it iterative refinement.
+  // 1 M and, to report what was reached, 2 A (1 from a zero guess). One step; a resumed solve makes it iterative refinement.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto r = b.like(), z = b.like();
-    A.residual(b, x, r);
+    monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
     M.apply(r, z);
     axpy(select(monitor.active(), 1.0, 0.0), z, x);

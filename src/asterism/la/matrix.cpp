@@ -237,10 +237,11 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
   auto const& comm = rows.comm();
   auto const first = rows.begin(), last = rows.end();
   auto const entries = i.size();
-  std::vector<std::int64_t> ptr(std::size_t(last - first) + 1, 0);
+  std::vector<std::int64_t> ptr;
   std::int64_t away = 0;  // of other ranks
   comm::agree(comm, [&] {
     checked_local_index(rows.local_size(), "rows of one rank");
+    ptr.assign(std::size_t(last - first) + 1, 0);
     ASTERISM_REQUIRE(entries == j.size(), shape, "coo: {} row indices but {} column indices.", entries, j.size());
     auto const n = rows.global_size(), m = columns.global_size();
     for (std::size_t e = 0; e < entries; ++e) {

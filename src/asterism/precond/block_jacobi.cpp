@@ -23,13 +23,13 @@ class BlockJacobi final : public Preconditioner {
     inner_->apply(own(x), mine);
   }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
-    if (self_adjoint_) inner_->set_self_adjoint();
     auto mine = own(y);
     inner_->apply_transpose(own(x), mine, conjugate);
   }
   std::string describe() const override { return format("block jacobi, one block a rank, sub: {}", inner_->describe()); }
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   bool symmetric() const override { return inner_->symmetric(); }
+  void set_self_adjoint() override { inner_->set_self_adjoint(); }
 
  private:
   Vector own(Vector const& v) const { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.context()); }

@@ -280,7 +280,7 @@ class Ilu final : public Preconditioner {
     auto const n = std::size_t(a.rows);
     auto diagonal = std::make_shared<std::vector<std::int64_t>>(n);
     std::vector<std::int64_t> offsets{0};
-    std::vector<std::int32_t> columns, lower, upper;
+    std::vector<std::int32_t> columns, lower, kept, upper;  // lower: to be eliminated; kept: of those, in L
     std::vector<T> values, row(n, T(0));
     std::vector<char> here(n, 0);  // whether the row at hand has the column
     auto const by_size = [&](std::int32_t x, std::int32_t y) {
@@ -289,6 +289,7 @@ class Ilu final : public Preconditioner {
     };
     for (std::size_t i = 0; i < n; ++i) {
       lower.clear();
+      kept.clear();
       upper.clear();
       double norm2 = 0, largest = 0;
       for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
@@ -303,17 +304,16 @@ class Ilu final : public Preconditioner {
       double const small = drop * std::sqrt(norm2);
       // the columns left of the diagonal in ascending order; eliminations add some, further right
       std::make_heap(lower.begin(), lower.end(), std::greater<>());
-      std::vector<std::int32_t> kept;
       while (!lower.empty()) {
         std::pop_heap(lower.begin(), lower.end(), std::greater<>());
         auto const k = std::size_t(lower.back());
         lower.pop_back();
-        row[k] *= values[std::size_t((*diagonal)[k])];  // l_ik = w_k / u_kk
-        if (double(magnitude(row[k])) * largest_of(*diagonal, values, k) < small) {
+        if (double(magnitude(row[k])) < small) {
           row[k] = T(0);
           here[k] = 0;
           continue;
         }
+        row[k] *= values[std::size_t((*diagonal)[k])];  // l_ik = w_k / u_kk
         kept.push_back(std::int32_t(k));
         for (auto q = std::size_t((*diagonal)[k]) + 1; q < std::size_t(offsets[k + 1]); ++q) {
           auto const c = std::size_t(columns[q]);
@@ -364,11 +364,6 @@ class Ilu final : public Preconditioner {
     std::copy(offsets.begin(), offsets.end(), factors_.row_offsets().begin());
     std::copy(columns.begin(), columns.end(), factors_.column_indices().begin());
     std::copy(values.begin(), values.end(), factors_.entries<T>().begin());
-  }
-  /// |u_kk|: what a multiplier of row k is worth.
-  template <class T>
-  static double largest_of(std::vector<std::int64_t> const& diagonal, std::vector<T> const& values, std::size_t k) {
-    return 1 / double(magnitude(values[std::size_t(diagonal[k])]));
   }
 
   Pivots pivots_;

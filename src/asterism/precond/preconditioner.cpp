@@ -34,7 +34,6 @@ void Cast::apply(Vector const& x, Vector& y) const {
 }
 
 void Cast::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
-  if (self_adjoint_) inner_->set_self_adjoint();
   in_precision(inner_->dtype(), x, y, [&](Vector const& u, Vector& v) { inner_->apply_transpose(u, v, conjugate); });
 }
 

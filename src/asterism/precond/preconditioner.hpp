@@ -31,7 +31,7 @@ class Preconditioner : public Operator {
   /// Hermitian as an operator when A is: what cg and minres need.
   virtual bool symmetric() const { return true; }
   /// From now on M^H is M: A was found Hermitian.
-  void set_self_adjoint() { self_adjoint_ = true; }
+  virtual void set_self_adjoint() { self_adjoint_ = true; }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
 
  protected:
@@ -71,6 +71,7 @@ class Cast final : public Preconditioner {
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
+  void set_self_adjoint() override { inner_->set_self_adjoint(); }
 
  private:
   PreconditionerPtr inner_;

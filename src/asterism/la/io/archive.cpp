@@ -141,6 +141,7 @@ class Contents {
                            r.checksums >= r.offset + r.bytes() && r.checksums + r.blocks() * 4 <= file_.size(),
                        format, "'{}': an array in the table of contents lies outside the file.", path);
   }
+  std::string const& path() const { return file_.path(); }
   Record const* find(std::string const& name, Part part) const {
     for (auto const& r : table)
       if (r.part == part && r.name == name) return &r;
@@ -196,7 +197,7 @@ Matrix read_matrix(Contents const& in, std::string const& name, comm::Communicat
     auto const* const v = in.find(name, Part::matrix_values);
     ASTERISM_REQUIRE(
         v && u32(v->type) <= u32(Type::complex128) && sizes[0] >= 0 && sizes[1] >= 0 && sizes[3] >= 1 && sizes[0] % sizes[3] == 0, format,
-        "matrix '{}' has sizes {} x {} in blocks of {}, or no values.", name, sizes[0], sizes[1], sizes[3]);
+        "'{}': matrix '{}' has sizes {} x {} in blocks of {}, or no values.", in.path(), name, sizes[0], sizes[1], sizes[3]);
   });
   auto const& values = *in.find(name, Part::matrix_values);
   auto const rows = Layout::even(comm, sizes[0], sizes[3]), cols = sizes[0] == sizes[1] ? rows : Layout::even(comm, sizes[1]);
@@ -206,29 +207,22 @@ Matrix read_matrix(Contents const& in, std::string const& name, comm::Communicat
     offsets = in.read<i64>(in.get(name, Part::matrix_offsets, Type::int64, sizes[0] + 1), rows.begin(), rows.local_size() + 1);
     auto const first = offsets.front(), n = offsets.back() - first;
     ASTERISM_REQUIRE(std::is_sorted(offsets.begin(), offsets.end()) && first >= 0 && offsets.back() <= sizes[2], format,
-                     "the row offsets of matrix '{}' do not ascend from 0 to {}.", name, sizes[2]);
+                     "'{}': the row offsets of matrix '{}' do not ascend from 0 to {}.", in.path(), name, sizes[2]);
     for (auto& o : offsets) o -= first;
     columns = in.read<i64>(in.get(name, Part::matrix_columns, Type::int64, sizes[2]), first, n);
-    ASTERISM_REQUIRE(values.rows == sizes[2] && values.columns == 1, format, "matrix '{}' has {} values for {} entries.", name, values.rows,
-                     sizes[2]);
+    ASTERISM_REQUIRE(values.rows == sizes[2] && values.columns == 1, format, "'{}': matrix '{}' has {} values for {} entries.", in.path(),
+                     name, values.rows, sizes[2]);
     entries.resize(std::size_t(n * size_of(values.type)));
     in.read_rows(values, first, n, entries.data());
   });
   auto A = Matrix::from_rows<i64>(rows, cols, Dtype(values.type), offsets, columns, entries.data());
   if (sizes[3] > 1) A.set_block_size(sizes[3]);
-  if (auto const* const B = in.find(name, Part::matrix_near_null_space); B && B->rows == sizes[0] && B->type == values.type)
+  if (auto const* const B = in.find(name, Part::matrix_near_null_space); B && B->rows == sizes[0] && u32(B->type) <= u32(Type::complex128))
     A.set_near_null_space(read_vector(in, *B, rows));
   return A;
 }
 
 }  // namespace
-
-bool is_archive(std::string const& path) {
-  InputFile const file(path);
-  char head[8] = {};
-  if (file.size() >= 8) file.read_at(0, std::span<char>(head));
-  return std::equal(head, head + 8, magic);
-}
 
 void write_archive(std::string const& path, comm::Communicator const& comm, Archive const& things) {
   static int const event = profile::event("WriteArchive");
@@ -243,14 +237,18 @@ void write_archive(std::string const& path, comm::Communicator const& comm, Arch
   for (auto const& [name, A] : things.matrices) add_matrix(sources, name, A);
   std::vector<Record> table;
   for (auto const& s : sources) table.push_back(s.record);
+  // what the ranks give must be the same things, or they would write over each other
+  std::string mine;
+  for (auto const& r : table) mine += format("{} ({} x {}, part {}, type {}) ", r.name, r.rows, r.columns, u32(r.part), u32(r.type));
+  auto const first = comm.bcast(mine, 0);
+  comm::agree(comm, [&] { ASTERISM_REQUIRE(mine == first, value, "this rank writes '{}', and rank 0 '{}'.", mine, first); });
   auto const end = place(table);
-  OutputFile file(path, comm);
+  OutputFile file(path, comm, end);
   comm::agree(comm, [&] {
     for (std::size_t a = 0; a < sources.size(); ++a) {
       auto const& s = sources[a];
       file.write_at(table[a].offset + s.first_row * table[a].columns * size_of(table[a].type), s.copy.empty() ? s.bytes : s.copy);
     }
-    if (comm.rank() == 0 && table.empty()) file.write_at(end - 1, std::as_bytes(std::span<char const>("", 1)));
   });
   comm.barrier();
   comm::agree(comm, [&] {  // each rank sums its share of the blocks, as they are in the file
@@ -268,10 +266,6 @@ void write_archive(std::string const& path, comm::Communicator const& comm, Arch
       h.crc = crc_of(h, table);
       file.write_at(0, std::as_bytes(std::span<Header const>(&h, 1)));
       file.write_at(i64(sizeof h), std::as_bytes(std::span<Record const>(table)));
-      if (!table.empty() && table.back().blocks() == 0) {  // the file is as long as it says
-        char const zero = 0;
-        file.write_at(end - 1, std::as_bytes(std::span<char const>(&zero, 1)));
-      }
     }
   });
   file.finish();

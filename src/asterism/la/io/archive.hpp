@@ -16,7 +16,6 @@ struct Archive {
   std::map<std::string, std::string> texts;
 };
 
-bool is_archive(std::string const& path);
 /// Everything has the ranks of `comm`. Written beside and renamed. Collective; an error on any rank is thrown on all.
 void write_archive(std::string const& path, comm::Communicator const& comm, Archive const& things);
 /// Rows are dealt evenly, a matrix's in whole blocks; vectors as the rows of a matrix of as many, if there is one. Collective; a damaged

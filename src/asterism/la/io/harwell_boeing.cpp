@@ -1,5 +1,6 @@
 #include "asterism/la/io/harwell_boeing.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -10,12 +11,6 @@ namespace asterism::la::io {
 namespace {
 
 using i64 = std::int64_t;
-
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
-  return s;
-}
 
 /// (1P,5E15.8), (16I5), (4(D20.12)): so many fields of so many characters a line.
 struct Format {
@@ -31,6 +26,7 @@ class Reader {
     ASTERISM_REQUIRE(in_.next(line_), format, "'{}' ends in line {}, before {}.", path_, in_.line_number(), what);
     return line_;
   }
+  std::string const& path() const { return path_; }
   template <class... A>
   [[noreturn]] void bad(std::string_view text, A const&... a) const {
     fail(ErrorKind::format, "'{}', line {}: {}", path_, in_.line_number(), asterism::format(text, a...));
@@ -114,7 +110,6 @@ class Reader {
       for (i64 j = 0; j < f.per_line && i < n; ++j, ++i) take(part(l, std::size_t(j * f.width), std::size_t(f.width)));
     }
   }
-  i64 line_number() const { return in_.line_number(); }
 
  private:
   std::string path_;
@@ -144,7 +139,8 @@ Header read_header(Reader& in) {
   auto const one_of = [&](std::size_t at, std::string_view letters) { return letters.find(type[at]) != std::string_view::npos; };
   if (type.size() != 3 || !one_of(0, "rcpiq") || !one_of(1, "suhzr") || !one_of(2, "ae"))
     in.bad("'{}' is not the type of a Harwell-Boeing or Rutherford-Boeing matrix, as RUA.", in.part(sizes, 0, 3));
-  if (type[2] == 'e') fail(ErrorKind::unsupported, "the matrix is given by elements ({}); only assembled ones are read.", type);
+  if (type[2] == 'e')
+    fail(ErrorKind::unsupported, "'{}': the matrix is given by elements ({}); only assembled ones are read.", in.path(), type);
   h.values = type[0] == 'q' || value_lines == 0 ? 'p' : type[0];
   h.symmetry = type[1];
   h.rows = in.integer(in.part(sizes, 14, 14), "the number of rows");
@@ -205,7 +201,7 @@ Matrix read_harwell_boeing(std::string const& path, comm::Communicator const& co
   comm::agree(comm, [&] {
     auto const pointers = read_pointers(*in, h);
     std::vector<i64> all;
-    all.reserve(std::size_t(h.entries));
+    all.reserve(std::size_t(std::min<i64>(h.entries, 1 << 24)));  // a header is somebody's claim
     in->fields(h.entries, h.indices, "the row indices", [&](std::string_view s) {
       auto const r = in->integer(s, "a row index") - 1;
       if (r < 0 || r >= h.rows) in->bad("row {} is outside the {} x {} matrix (indices start at 1).", r + 1, h.rows, h.cols);

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/la/io/parallel_file.hpp"
 #include "asterism/la/io/text_source.hpp"
 
 namespace asterism::la::io {
@@ -17,12 +16,6 @@ namespace {
 
 using Field = MatrixMarketHeader::Field;
 using Symmetry = MatrixMarketHeader::Symmetry;
-
-std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
-  return s;
-}
 
 bool take_integer(std::string_view& s, std::int64_t& v) {
   s = trimmed(s);
@@ -217,7 +210,6 @@ std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeade
     auto const* const nl = static_cast<char const*>(std::memchr(p, '\n', std::size_t(stop - p)));
     std::string_view line(p, std::size_t((nl ? nl : stop) - p));
     p = nl ? nl + 1 : stop;
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     return trimmed(line);
   };
   if (in.compressed() || comm.size() == 1) {
@@ -458,23 +450,21 @@ Vector read_matrix_market_vector(std::string const& path, Layout const& layout) 
 }
 
 namespace {
-/// All lines of all ranks through rank 0, into a file beside, renamed when it is whole.
-void write_lines(std::string const& path, comm::Communicator const& comm, std::string const& header, std::string const& mine) {
-  std::optional<Error> error;
-  auto const all = comm.all_gather_bytes(std::as_bytes(std::span<char const>(mine.data(), mine.size())));
-  if (comm.rank() == 0) {
-    auto const beside = path + ".part";
-    std::FILE* f = std::fopen(beside.c_str(), "wb");
-    bool ok =
-        f && std::fwrite(header.data(), 1, header.size(), f) == header.size() && std::fwrite(all.data(), 1, all.size(), f) == all.size();
-    ok = f && std::fclose(f) == 0 && ok;
-    ok = ok && std::rename(beside.c_str(), path.c_str()) == 0;
-    if (!ok) {
-      error = Error(ErrorKind::file, format("'{}' cannot be written: {}.", path, std::strerror(errno)));
-      std::remove(beside.c_str());
-    }
+/// The header, then one text of all ranks, in their order, after the other.
+void write_texts(std::string const& path, comm::Communicator const& comm, std::string const& header, std::vector<std::string> const& mine) {
+  auto end = std::int64_t(header.size());
+  std::vector<std::int64_t> places;
+  for (auto const& text : mine) {
+    auto const n = std::int64_t(text.size());
+    places.push_back(end + comm.exclusive_sum(n));
+    end += comm.sum(n);
   }
-  comm::agree_on(comm, error);
+  OutputFile file(path, comm, end);
+  comm::agree(comm, [&] {
+    if (comm.rank() == 0) file.write_at(0, std::span<char const>(header));
+    for (std::size_t t = 0; t < mine.size(); ++t) file.write_at(places[t], std::span<char const>(mine[t]));
+  });
+  file.finish();
 }
 
 void put_number(std::string& out, double v) {
@@ -495,22 +485,17 @@ void put_value(std::string& out, T v) {
 void write_matrix_market(std::string const& path, Vector const& x) {
   auto const k = x.columns();
   std::string const field = is_complex(x.dtype()) ? "complex" : "real";
-  // the array format goes column by column, so the columns of all ranks are written one after the other
-  std::string all;
-  for (std::int64_t j = 0; j < k; ++j) {
-    std::string mine;
-    with_dtype(x.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      auto const v = x.host<T>();
+  std::vector<std::string> columns(static_cast<std::size_t>(k));  // the array format goes column by column
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const v = x.host<T>();
+    for (std::int64_t j = 0; j < k; ++j)
       for (std::int64_t i = 0; i < x.local_size(); ++i) {
-        put_value(mine, v[std::size_t(i * k + j)]);
-        mine += '\n';
+        put_value(columns[std::size_t(j)], v[std::size_t(i * k + j)]);
+        columns[std::size_t(j)] += '\n';
       }
-    });
-    auto const column = x.comm().all_gather_bytes(std::as_bytes(std::span<char const>(mine.data(), mine.size())));
-    if (x.comm().rank() == 0) all.append(reinterpret_cast<char const*>(column.data()), column.size());
-  }
-  write_lines(path, x.comm(), format("%%MatrixMarket matrix array {} general\n{} {}\n", field, x.global_size(), k), all);
+  });
+  write_texts(path, x.comm(), format("%%MatrixMarket matrix array {} general\n{} {}\n", field, x.global_size(), k), columns);
 }
 
 void write_matrix_market(std::string const& path, Matrix const& A) {
@@ -525,10 +510,10 @@ void write_matrix_market(std::string const& path, Matrix const& A) {
         mine += '\n';
       }
   });
-  write_lines(path, A.comm(),
+  write_texts(path, A.comm(),
               format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n", is_complex(A.dtype()) ? "complex" : "real", A.global_rows(),
                      A.global_cols(), A.nnz()),
-              mine);
+              {mine});
 }
 
 }  // namespace asterism::la::io

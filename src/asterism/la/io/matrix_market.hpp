@@ -31,7 +31,7 @@ Matrix read_matrix_market(std::string const& path, comm::Communicator const& com
 /// which row; its global size must be the file's.
 Vector read_matrix_market_vector(std::string const& path, Layout const& layout);
 
-/// Writes beside the file and renames. .gz is not written. Collective; rank 0 writes.
+/// Written beside the file by all ranks, and renamed. .gz is not written. Collective.
 void write_matrix_market(std::string const& path, Vector const& x);
 void write_matrix_market(std::string const& path, Matrix const& A);
 

@@ -41,7 +41,7 @@ InputFile::~InputFile() {
 }
 void InputFile::read_at(std::int64_t offset, std::span<std::byte> to) const { read_all(descriptor_, path_, offset, to); }
 
-OutputFile::OutputFile(std::string path, comm::Communicator comm)
+OutputFile::OutputFile(std::string path, comm::Communicator comm, std::int64_t bytes)
     : path_(std::move(path)), beside_(path_ + ".part"), comm_(std::move(comm)) {
   auto const open_with = [&](int flags) {
     descriptor_ = open(beside_.c_str(), O_RDWR | O_CLOEXEC | flags, 0644);
@@ -49,7 +49,10 @@ OutputFile::OutputFile(std::string path, comm::Communicator comm)
   };
   try {
     comm::agree(comm_, [&] {
-      if (comm_.rank() == 0) open_with(O_CREAT | O_TRUNC);
+      if (comm_.rank() != 0) return;
+      open_with(O_CREAT | O_TRUNC);
+      ASTERISM_REQUIRE(ftruncate(descriptor_, off_t(bytes)) == 0, file, "'{}' cannot be written: {} bytes: {}.", path_, bytes,
+                       std::strerror(errno));
     });
     comm::agree(comm_, [&] {
       if (comm_.rank() != 0) open_with(0);

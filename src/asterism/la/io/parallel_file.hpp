@@ -34,8 +34,8 @@ class InputFile {
 /// Written beside `path` by all ranks; takes its place in finish(), or is removed. The ranks must see the same file system.
 class OutputFile {
  public:
-  /// Collective; an error on any rank is thrown on all.
-  OutputFile(std::string path, comm::Communicator comm);
+  /// Of so many bytes, zeros until they are written. Collective; an error on any rank is thrown on all.
+  OutputFile(std::string path, comm::Communicator comm, std::int64_t bytes);
   ~OutputFile();
   OutputFile(OutputFile const&) = delete;
   OutputFile& operator=(OutputFile const&) = delete;

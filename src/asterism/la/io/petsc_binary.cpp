@@ -55,7 +55,7 @@ struct Contents {
   int real() const { return is_complex() ? 8 : scalar; }
 };
 
-/// Where the objects end if values have so many bytes; nothing where that does not fit the file.
+/// Whether the file is a row of whole objects if indices and values have so many bytes; which.
 bool walk(InputFile const& file, int index, int scalar, std::vector<Object>& objects) {
   objects.clear();
   for (i64 at = 0; at < file.size();) {
@@ -173,15 +173,14 @@ Matrix read_petsc_matrix(std::string const& path, comm::Communicator const& comm
   std::vector<i64> offsets(std::size_t(n) + 1, 0), columns;
   std::vector<double> values;  // pairs where complex
   int const parts = c.is_complex() ? 2 : 1;
-  i64 bad = -1;
   if (o.entries != dense) {
     comm::agree(comm, [&] {
       auto const lengths = read_integers(*file, o.at + rows.begin() * c.index, n, c.index);
       for (std::size_t i = 0; i < std::size_t(n); ++i) {
-        if (lengths[i] < 0 && bad < 0) bad = i64(i);
+        ASTERISM_REQUIRE(lengths[i] >= 0 && lengths[i] <= o.entries, format, "'{}': row {} has {} of the {} entries.", path,
+                         rows.begin() + i64(i), lengths[i], o.entries);
         offsets[i + 1] = offsets[i] + lengths[i];
       }
-      ASTERISM_REQUIRE(bad < 0, format, "'{}': row {} has {} entries.", path, rows.begin() + bad, lengths[std::size_t(bad)]);
     });
     auto const mine = offsets.back(), first = comm.exclusive_sum(mine), all = comm.sum(mine);
     ASTERISM_REQUIRE(all == o.entries, format, "'{}': the rows have {} entries, but the header says {}.", path, all, o.entries);
@@ -228,7 +227,10 @@ Vector read_petsc_vector(std::string const& path, Layout const& layout) {
         for (int p = 0; p < parts; ++p) out[(i * k + j) * parts + p] = column[std::size_t(i * parts + p)];
     }
   });
-  return x;
+  if (c.scalar != 4) return x;
+  Vector low(layout, Dtype::float32, k);
+  copy(x, low);
+  return low;
 }
 
 void write_petsc_binary(std::string const& path, Matrix const& A) {
@@ -236,7 +238,7 @@ void write_petsc_binary(std::string const& path, Matrix const& A) {
   auto const n = A.global_rows(), m = A.global_cols(), nnz = A.nnz();
   int const index = std::max({n, m, nnz}) > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
   int const scalar = is_complex(A.dtype()) ? 16 : 8;
-  OutputFile file(path, A.comm());
+  OutputFile file(path, A.comm(), (4 + n + nnz) * index + nnz * scalar);
   auto const mine = rows.offsets.back(), first = A.comm().exclusive_sum(mine);
   comm::agree(A.comm(), [&] {
     Bytes head, lengths, columns, values;
@@ -252,10 +254,10 @@ void write_petsc_binary(std::string const& path, Matrix const& A) {
     file.write_at((4 + n + first) * index, columns.all());
     file.write_at((4 + n + nnz) * index + first * scalar, values.all());
   });
-  if (A.block_size() > 1 || block_size_beside(path) > 1) {  // also in place of an older one
-    OutputFile info(path + ".info", A.comm());
+  if (A.comm().max(std::max(A.block_size(), block_size_beside(path))) > 1) {  // also in place of an older one
+    auto const text = format("-matload_block_size {}\n", A.block_size());
+    OutputFile info(path + ".info", A.comm(), i64(text.size()));
     comm::agree(A.comm(), [&] {
-      auto const text = format("-matload_block_size {}\n", A.block_size());
       if (A.comm().rank() == 0) info.write_at(0, std::as_bytes(std::span<char const>(text.data(), text.size())));
     });
     info.finish();
@@ -267,7 +269,7 @@ void write_petsc_binary(std::string const& path, Vector const& x) {
   auto const n = x.global_size(), k = x.columns();
   int const index = n > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
   i64 const scalar = is_complex(x.dtype()) ? 16 : 8;
-  OutputFile file(path, x.comm());
+  OutputFile file(path, x.comm(), k * (2 * index + n * scalar));
   comm::agree(x.comm(), [&] {
     for (i64 j = 0; j < k; ++j) {
       auto const at = j * (2 * index + n * scalar);

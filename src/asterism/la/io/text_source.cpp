@@ -18,6 +18,12 @@ constexpr std::size_t piece = std::size_t(512) << 10;  // parsed while it is in 
 
 }  // namespace
 
+std::string_view trimmed(std::string_view s) {
+  constexpr char const* blank = " \t\r";
+  auto const first = s.find_first_not_of(blank);
+  return first == s.npos ? std::string_view() : s.substr(first, s.find_last_not_of(blank) - first + 1);
+}
+
 std::int64_t TextSource::file_size(std::string const& path) {
   struct stat s;
   ASTERISM_REQUIRE(::stat(path.c_str(), &s) == 0, file, "'{}' cannot be opened: {}.", path, std::strerror(errno));
@@ -112,13 +118,6 @@ void TextSource::advance(std::size_t characters, std::int64_t lines) {
   begin_ += characters;
   consumed_ += std::int64_t(characters);
   line_ += lines;
-}
-
-std::int64_t TextSource::skip(std::int64_t n) {
-  std::string_view line;
-  std::int64_t done = 0;
-  while (done < n && next(line)) ++done;
-  return done;
 }
 
 void TextSource::seek(std::int64_t offset) {

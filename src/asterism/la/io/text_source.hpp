@@ -8,6 +8,9 @@
 
 namespace asterism::la::io {
 
+/// Without blanks, tabs and carriage returns around it.
+std::string_view trimmed(std::string_view s);
+
 /// Streams a file in large pieces; lines are views into the piece at hand.
 class TextSource {
  public:
@@ -25,8 +28,6 @@ class TextSource {
   bool lines(std::string_view& text);
   /// So many characters, with so many lines, of what lines() gave were read.
   void advance(std::size_t characters, std::int64_t lines);
-  /// Skips n lines faster than next() reads them; returns how many there were.
-  std::int64_t skip(std::int64_t n);
   std::int64_t line_number() const { return line_; }  ///< of the last line returned, from 1
   bool compressed() const { return gzip_; }
   /// Plain files: goes to the first line that starts at or after the byte offset. Line numbers then count from there.
