@@ -218,6 +218,20 @@ class Matrix(Operator):
         d: NDArray[Any] = self._h.diagonal()
         return d
 
+    def with_values(self, values: Any) -> Matrix:
+        """Return a matrix with entries at the same places and other values.
+
+        Parameters
+        ----------
+        values : array, shape (my entries,)
+            In the order of ``to_scipy().data``: my rows one after the other, columns ascending.
+
+        Notes
+        -----
+        Not collective. One pass over the values; pattern and messages are shared with this matrix. `Solver.update` takes it.
+        """
+        return Matrix(self._h.with_values(as_values(values, "with_values")))
+
     def astype(self, dtype: Any) -> Matrix:
         """Return the matrix in another precision, or a real one as complex."""
         return Matrix(self._h.converted(np.dtype(dtype).name))

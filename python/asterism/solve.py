@@ -125,6 +125,43 @@ class Solver:
             )
         self.info: SolveInfo | None = None
 
+    def update(self, A: Any) -> None:
+        """Solve with another matrix from now on.
+
+        Parameters
+        ----------
+        A : Matrix, SciPy sparse matrix or array
+            Of the same size and dtype, its rows dealt as before. With entries at the same places (`Matrix.with_values` makes sure of it) the
+            preconditioner keeps what depends on them alone: amg its aggregates and prolongation (from the second update on; the first keeps
+            them; ``-pc_amg_reuse_interpolation false``: nothing), ilu its fill. ``setup_seconds`` of the next `info` says what it took.
+
+        Notes
+        -----
+        Collective. Options stay; what was chosen by a look at the matrix is chosen again. After an error the solver solves nothing until an
+        update succeeds. A solver of which another one uses the preconditioner changes that too.
+
+        Examples
+        --------
+        >>> import asterism as am, numpy as np
+        >>> A = am.gallery.poisson((30, 30))
+        >>> solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
+        >>> for step in range(3):
+        ...     solver.update(A.with_values((1.0 + step) * A.to_scipy().data))
+        ...     x = solver.solve(np.ones(900))
+        >>> solver.reused
+        True
+        """
+        B = as_operator(A, "A")
+        if not isinstance(B, Matrix):
+            raise InputError(f"update: A is {B!r}; a matrix is needed.")
+        self._h.update(B._h)
+        self.A = B
+
+    @property
+    def reused(self) -> bool:
+        """Whether the last `update` kept something of the set-up before."""
+        return bool(self._h.reused)
+
     def _flag(self, name: str, default: bool = False) -> bool:
         value = self._options.get(self._prefix + name)
         return default if value is None else value.lower() in ("true", "1", "yes", "on")

@@ -63,6 +63,14 @@ void bind_la(nb::module_& m) {
                     nb::gil_scoped_release gil;
                     return Matrix::from_coo<std::int64_t>(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
                   })
+      .def("with_values",
+           [](Matrix const& a, ReadArray const& values) {
+             auto const dtype = dtype_of_array(values);
+             ASTERISM_REQUIRE(values.ndim() == 1 && std::int64_t(values.shape(0)) == a.local_nnz(), shape,
+                              "with_values: {} values for {} entries of my rows.", values.size(), a.local_nnz());
+             nb::gil_scoped_release const gil;
+             return a.with_values(dtype, values.data());
+           })
       .def_prop_ro("comm", [](Matrix const& a) { return a.comm(); })
       .def_prop_ro("nnz", &Matrix::nnz)
       .def_prop_ro("local_nnz", &Matrix::local_nnz)

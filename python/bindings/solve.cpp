@@ -95,6 +95,8 @@ void bind_solve(nb::module_& m) {
              nb::gil_scoped_release gil;
              return s.solve(bv, xv);
            })
+      .def("update", &Solver::update, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("reused", &Solver::reused)
       .def(
           "set_watcher",
           [](Solver& s, nb::object f, bool needs_iterate) {

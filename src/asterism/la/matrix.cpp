@@ -556,6 +556,48 @@ Matrix Matrix::converted(Dtype dtype) const {
   return m;
 }
 
+Matrix Matrix::with_values(Dtype dtype, void const* values) const {
+  auto const& d = *data_;
+  ASTERISM_ASSERT(!d.product_only);
+  Matrix m;
+  m.data_ = std::make_shared<Data>(d);
+  static_cast<Products&>(*m.data_) = {};
+  m.data_->dtype = m.data_->diagonal.dtype = m.data_->coupling.dtype = dtype;
+  with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Array const diagonal(std::size_t(d.diagonal.nnz()) * sizeof(T)), coupling(std::size_t(d.coupling.nnz()) * sizeof(T));
+    auto const* from = static_cast<T const*>(values);
+    auto *dv = diagonal.as<T>(), *ov = coupling.as<T>();
+    auto const dp = d.diagonal.row_offsets(), op = d.coupling.row_offsets();
+    auto const oc = d.coupling.column_indices();
+    auto const below = std::int32_t(ghosts_below(d.columns, d.ghosts));
+    for (std::size_t r = 0; r < std::size_t(d.diagonal.rows); ++r) {
+      auto q = op[r];
+      for (; q < op[r + 1] && oc[std::size_t(q)] < below; ++q) *ov++ = *from++;
+      dv = std::copy_n(from, dp[r + 1] - dp[r], dv);
+      from += dp[r + 1] - dp[r];
+      ov = std::copy_n(from, op[r + 1] - q, ov);
+      from += op[r + 1] - q;
+    }
+    m.data_->diagonal.values = diagonal;
+    m.data_->coupling.values = coupling;
+  });
+  return m;
+}
+
+bool Matrix::has_pattern_of(Matrix const& other) const {
+  auto const &a = *data_, &b = *other.data_;
+  auto const same = [](auto const& x, auto const& y) {
+    return x.size() == y.size() && (x.data() == y.data() || std::equal(x.begin(), x.end(), y.begin()));
+  };
+  auto const same_block = [&](Csr const& x, Csr const& y) {
+    return x.rows == y.rows && x.cols == y.cols && same(x.row_offsets(), y.row_offsets()) && same(x.column_indices(), y.column_indices());
+  };
+  bool const mine = a.product_only == b.product_only && !a.product_only && a.rows.fits(b.rows) && a.columns.fits(b.columns) &&
+                    a.ghosts == b.ghosts && same_block(a.diagonal, b.diagonal) && same_block(a.coupling, b.coupling);
+  return comm().min(std::int64_t(mine)) == 1;
+}
+
 void Matrix::keep_product_only(bool adds) {
   if (reproducible()) {
     data_->ordered_for(adds ? Epilogue::add : Epilogue::assign);

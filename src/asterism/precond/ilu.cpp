@@ -128,6 +128,19 @@ la::Csr with_fill(la::Csr const& f, std::int64_t most) {
   return out;
 }
 
+/// a's values into f, which has its places and more.
+template <class T>
+void spread(la::Csr const& a, la::Csr const& f) {
+  auto const ap = a.row_offsets(), fp = f.row_offsets();
+  auto const ac = a.column_indices(), fc = f.column_indices();
+  auto const av = a.entries<T>(), fv = f.entries<T>();
+  for (std::size_t i = 0; i < std::size_t(f.rows); ++i) {
+    auto p = std::size_t(ap[i]);
+    for (auto q = std::size_t(fp[i]); q < std::size_t(fp[i + 1]); ++q)
+      fv[q] = p < std::size_t(ap[i + 1]) && ac[p] == fc[q] ? av[p++] : T(0);
+  }
+}
+
 class Ilu final : public Preconditioner {
  public:
   /// With fill up to a level.
@@ -145,7 +158,19 @@ class Ilu final : public Preconditioner {
           factor_by_size<T>(with_full_diagonal<T>(A.diagonal_block()), drop, fill);
         }) {}
 
-  bool symmetric() const override { return symmetric_; }
+  bool symmetric() const override { return by_level_; }
+
+  /// With fill up to a level: entries go where they went.
+  bool update(Matrix const& A) override {
+    if (!by_level_) return false;
+    set_up(A, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      factors_.values = la::Array(factors_.values.bytes());
+      spread<T>(A.diagonal_block(), factors_);
+      factor<T>();
+    });
+    return true;
+  }
 
   // One pass over the factors: nnz (8 + 4) bytes and 3 n values.
   void apply(Vector const& x, Vector& y) const override {
@@ -211,10 +236,15 @@ class Ilu final : public Preconditioner {
 
  private:
   template <class Factor>
-  Ilu(Matrix const& A, Pivots pivots, std::string name, bool symmetric, Factor const& factor)
-      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), symmetric_(symmetric), first_row_(A.range().begin()) {
+  Ilu(Matrix const& A, Pivots pivots, std::string name, bool by_level, Factor const& factor)
+      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), by_level_(by_level), first_row_(A.range().begin()) {
+    set_up(A, factor);
+  }
+  template <class Factor>
+  void set_up(Matrix const& A, Factor const& factor) {
     static int const event = profile::event("PCSetUpILU");
     profile::Scope const scope(event);
+    shifted_ = 0;
     comm::agree(A.comm(), [&] { with_dtype(dtype_, factor); });
     if (auto const all = A.comm().sum(shifted_); all > 0 && A.comm().rank() == 0)
       log::info("{}: {} pivot(s) were shifted (-pc_factor_shift_type {}).", name_, all, pivots_.shift);
@@ -368,7 +398,7 @@ class Ilu final : public Preconditioner {
 
   Pivots pivots_;
   std::string name_;
-  bool symmetric_;
+  bool by_level_;
   std::int64_t first_row_;
   la::Csr factors_;  // L below, U above, inverse pivots on the diagonal
   std::shared_ptr<std::vector<std::int64_t> const> diagonal_;

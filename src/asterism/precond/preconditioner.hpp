@@ -30,6 +30,9 @@ class Preconditioner : public Operator {
   virtual std::vector<std::pair<std::int64_t, std::int64_t>> levels() const { return {}; }
   /// Hermitian as an operator when A is: what cg and minres need.
   virtual bool symmetric() const { return true; }
+  /// For a matrix with the pattern of the one that this was made from, and other values: true if what depends on the pattern alone was
+  /// kept and the rest made anew. False, with nothing changed: to be made from scratch. Collective.
+  virtual bool update(Matrix const&) { return false; }
   /// From now on M^H is M: A was found Hermitian.
   virtual void set_self_adjoint() { self_adjoint_ = true; }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
@@ -72,6 +75,7 @@ class Cast final : public Preconditioner {
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
   void set_self_adjoint() override { inner_->set_self_adjoint(); }
+  bool update(Matrix const& A) override { return inner_->update(A.converted(inner_->dtype())); }
 
  private:
   PreconditionerPtr inner_;

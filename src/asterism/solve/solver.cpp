@@ -156,9 +156,7 @@ void apply_process_options(Options const& options) {
 }
 
 Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix)
-    : A_(std::move(A)), P_(std::move(P)), options_(std::move(options)), prefix_(std::move(prefix)) {
-  double const start = profile::now();
-  device::host::KeepFreed const keep_freed;
+    : A_(std::move(A)), P_(std::move(P)), M_(std::move(M)), options_(std::move(options)), prefix_(std::move(prefix)) {
   auto const& comm = A_->range().comm();
   ASTERISM_REQUIRE(A_->range().fits(A_->domain()), shape,
                    "solve: the matrix is {} x {}; a square one is needed. am.least_squares takes any shape.", A_->range().global_size(),
@@ -171,7 +169,7 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
                      name_of(A_->dtype()));
   };
   if (P_) check(P_, "P");
-  if (M) check(*M, "M");
+  if (M_) check(*M_, "M");
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
   check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_", prefix_ + "mg_coarse_"});
@@ -179,7 +177,28 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
     if (value.layer == OptionLayer::command_line && comm.rank() == 0)
       log::warning("-{} {} ({}) is overridden by {} ({}).", name, value.value, value.origin, options_.find(name)->value,
                    options_.find(name)->origin);
+  set_up(false);
+}
 
+void Solver::update(Matrix A) {
+  auto const* const old = A_->matrix();
+  ASTERISM_REQUIRE(old && (!P_ || &old->diagonal_block() == &P_.diagonal_block()), unsupported,
+                   "update: the solver was made for {}{}. Make a new one.", A_->describe(), old ? " with another P" : "");
+  ASTERISM_REQUIRE(A.range().fits(old->range()) && A.domain().fits(old->domain()) && A.dtype() == old->dtype(), shape,
+                   "update: {} instead of {}: size, dtype and the rows of each rank must be the same.", A.describe(), old->describe());
+  bool const same = A.has_pattern_of(*old);
+  A_ = std::make_shared<Matrix>(A);
+  if (P_) P_ = std::move(A);
+  set_up(same);
+}
+
+void Solver::set_up(bool same_pattern) {
+  double const start = profile::now();
+  device::host::KeepFreed const keep_freed;
+  auto const& comm = A_->range().comm();
+  auto const record_before = std::exchange(record_, {});
+  notes_.clear();
+  inspection_ = {};
   Configuration const config{&options_, prefix_, &record_};
   auto r = config.reader(method_table());
   auto type = r.text("ksp_type");
@@ -192,7 +211,8 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   if (asynchronous) check_every_ = r.integer("ksp_check_every");
   if (comm.size() > 1 && (queue == "thread" || queue == "strict"))
     comm::require_thread_multiple("-queue thread or strict on several ranks");
-  ctx_ = device::Context::from_name(queue, queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1);
+  std::uint64_t const seed = queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1;
+  if (!method_) ctx_ = device::Context::from_name(queue, seed);
   apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
@@ -229,12 +249,25 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
                      "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
                      "or bicgstab, or -ksp_check_input false if you know better.",
                      type, inspection_.asymmetry);
-  if (M) {
+  reused_ = false;
+  if (M_) {
     ASTERISM_REQUIRE(!config.reader(preconditioner_table()).given("pc_type"), option,
                      "solve: M is an approximate inverse already; -{}pc_type cannot be given besides.", prefix_);
-    preconditioner_ = std::make_shared<precond::Users>(M);
+    preconditioner_ = std::make_shared<precond::Users>(M_);
   } else if (P_) {
-    preconditioner_ = make_preconditioner(config, P_, "auto");
+    std::vector<EffectiveOption> not_again;
+    auto const type = chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
+    auto old = std::exchange(preconditioner_, nullptr);  // if this fails there is none
+    reused_ = same_pattern && old && type == preconditioner_type_ && old->update(P_);
+    if (reused_) {
+      preconditioner_ = std::move(old);
+      for (auto const& e : record_before)  // what it was made with
+        if (std::none_of(record_.begin(), record_.end(), [&](auto const& now) { return now.name == e.name; })) record_.push_back(e);
+    } else {
+      old = nullptr;
+      preconditioner_ = make_preconditioner(config, P_, "auto");
+    }
+    preconditioner_type_ = type;
   } else {
     auto const type = config.reader(preconditioner_table()).text("pc_type");
     ASTERISM_REQUIRE(type == "auto" || type == "none", option,
@@ -245,7 +278,7 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
     fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.",
          type, preconditioner_->describe());
-  if (look && P_is_hermitian && !M && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
+  if (look && P_is_hermitian && !M_ && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
   for (auto const& name : options_.names()) {
@@ -257,11 +290,15 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   setup_seconds_ = profile::now() - start;
 }
 
-PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const {
+std::string Solver::chosen_preconditioner(Configuration const& config, std::string const& fallback) const {
   auto r = config.reader(preconditioner_table());
   auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
-  auto precision = r.text("pc_dtype");
-  if (type == "auto") type = inspection_.hermitian && inspection_.positive_diagonal ? "amg" : "ilu";
+  return type != "auto" ? type : inspection_.hermitian && inspection_.positive_diagonal ? "amg" : "ilu";
+}
+
+PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const {
+  auto const type = chosen_preconditioner(config, fallback);
+  auto precision = config.reader(preconditioner_table()).text("pc_dtype");
   // AMG casts its levels itself, after a set-up in full precision
   bool const casts_itself = type == "amg" || type == "gamg";
   auto const low = precision == "float32" && real_of(A.dtype()) == Dtype::float64 && !casts_itself;
@@ -274,6 +311,8 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 }
 
 SolveInfo Solver::solve(Vector const& b, Vector& x) {
+  ASTERISM_REQUIRE(preconditioner_, value,
+                   "solve: the last update() failed. Update with a matrix that can be set up, or make a new solver.");
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
   la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());

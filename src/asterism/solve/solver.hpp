@@ -45,6 +45,9 @@ class Solver {
   Solver(Matrix A, Options options, std::string prefix = "") : Solver(std::make_shared<Matrix>(A), A, nullptr, options, prefix) {}
   /// A may be a user's operator. Preconditioners are set up on P; without P there is none, but for M, the user's approximate inverse.
   Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix = "");
+  /// From now on for another matrix of the same size and dtype. Where it has the pattern of the last one, preconditioners keep what
+  /// depends on that alone. For a solver made for a matrix, with no other P. Collective.
+  void update(Matrix A);
   /// x holds the initial guess. Collective. Does not throw for a solve that fails to converge.
   SolveInfo solve(Vector const& b, Vector& x);
   /// Every option in force and where it came from.
@@ -64,21 +67,26 @@ class Solver {
   std::string const& method_name() const { return method_name_; }
   std::string preconditioner_name() const { return preconditioner_->describe(); }
   double setup_seconds() const { return setup_seconds_; }
+  /// Whether the last update() kept anything.
+  bool reused() const { return reused_; }
 
  private:
+  void set_up(bool same_pattern);
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
+  std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
   SolveInfo solve_columns(Vector const& b, Vector& x, bool zero_guess);
   void explain_failure(SolveInfo& info, krylov::Reason reason) const;
 
   OperatorPtr A_;
   Matrix P_;
+  OperatorPtr M_;
   Options options_;
   std::string prefix_;
   mutable std::vector<EffectiveOption> record_;
   Inspection inspection_;
   std::vector<std::string> notes_;
   std::shared_ptr<krylov::Method> method_;
-  std::string method_name_;
+  std::string method_name_, preconditioner_type_;
   precond::PreconditionerPtr preconditioner_;
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;
@@ -87,6 +95,7 @@ class Solver {
   krylov::Watcher watcher_;
   bool watcher_needs_iterate_ = false;
   double setup_seconds_ = 0;
+  bool reused_ = false;
 };
 
 /// Lets those options that hold for the whole process (reproducible, shared_vectors, memory_cap, forbid_copies,

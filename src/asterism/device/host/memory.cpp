@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -18,6 +20,8 @@ namespace {
 // 2 MiB pages: sparse products read the source vector at random, and 4 KiB pages miss the TLB
 constexpr std::size_t huge = std::size_t(2) << 20;
 constexpr std::size_t large = 4 * huge;
+constexpr std::size_t small = 4096;
+constexpr std::size_t small_after_slow = std::size_t(256) << 20;
 
 struct Kept {
   std::mutex mutex;
@@ -32,6 +36,33 @@ Kept& kept() {
 void give_back(Kept& k) {
   for (auto const& [capacity, data] : k.blocks) std::free(data);
   k.blocks.clear();
+}
+
+double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
+  auto const start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < bytes; i += step) static_cast<std::byte volatile*>(data)[i] = std::byte(0);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
+/// first as well, unless a virtual machine's host took
+/// back what lay free, or the system must move others' pages to make one: then several times slower. Seen from the block's first page;
+/// after one that took longer than as many small ones, the next blocks have small ones.
+void advise(std::byte* data, std::size_t bytes) {
+  static double const by_small = [=] {
+    madvise(data, huge, MADV_NOHUGEPAGE);
+    return seconds_to_touch(data, huge, small);
+  }();
+  static std::atomic<std::size_t> left{0};  // bytes to have small pages without a look
+  auto now = left.load();
+  while (now > 0 && !left.compare_exchange_weak(now, now - std::min(now, bytes))) {
+  }
+  auto* const page = data + huge;
+  if (now == 0) {
+    madvise(page, huge, MADV_HUGEPAGE);
+    if (seconds_to_touch(page, huge, small) > by_small) now = left = small_after_slow;
+  }
+  madvise(data, bytes, now == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 std::atomic<Allocator const*> allocator{nullptr};
@@ -88,6 +119,7 @@ Block allocate(std::size_t bytes) {
     counted.kept = true;
     return {data, capacity, users};
   }
+  bool in_set_up = false;
   if (is_large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
@@ -102,10 +134,12 @@ Block allocate(std::size_t bytes) {
       return b;
     }
     give_back(k);
+    in_set_up = k.scopes > 0;
   }
   void* const data = std::aligned_alloc(align, capacity);
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
-  if (is_large) madvise(data, capacity, MADV_HUGEPAGE);
+  if (in_set_up) advise(static_cast<std::byte*>(data), capacity);
+  else if (is_large) madvise(data, capacity, MADV_HUGEPAGE);
   counted.kept = true;
   return {data, capacity};
 }

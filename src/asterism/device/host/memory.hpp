@@ -27,7 +27,8 @@ struct Block {
   Allocator const* from = nullptr;  ///< nothing: the system
 };
 
-/// At least `bytes` bytes, aligned to 64, on 2 MiB pages from 8 MiB on. Throws a memory error.
+/// At least `bytes` bytes, aligned to 64; from 8 MiB on, on 2 MiB pages, in a set-up (KeepFreed) where the system has them ready. Throws a
+/// memory error.
 Block allocate(std::size_t bytes);
 void release(Block block) noexcept;
 

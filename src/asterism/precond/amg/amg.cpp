@@ -2,6 +2,7 @@
 // number of ranks changes: see architecture.md.
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/precond/amg/galerkin.hpp"
@@ -23,6 +24,7 @@ OptionTable const& table() {
       integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
       integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found from its pattern", 0, 100),
       choice_option("pc_amg_cycle_type", "v", {"v", "w"}, "cycle"),
+      flag_option("pc_amg_reuse_interpolation", true, "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
       real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
   };
   return t;
@@ -44,7 +46,8 @@ struct AmgOptions {
   SmootherKind smoother;
   std::string weights;
   std::int64_t steps;
-  Dtype dtype;
+  std::string precision;  // "auto": as fits the values
+  bool reuse;
 };
 
 /// The largest block size whose blocks are at least three quarters full, judged by the nodes whose global number is a
@@ -77,15 +80,38 @@ std::int64_t detected_block_size(Matrix const& A) {
   return 1;
 }
 
+/// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
+bool fits_float32(Matrix const& A) {
+  double most = 0, least = 1e300;
+  auto const d = A.diagonal();
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (auto const& v : d.host<T>()) {
+      double const x = double(magnitude(v));
+      most = std::max(most, x);
+      if (x > 0) least = std::min(least, x);
+    }
+  });
+  double both[2] = {most, -least};
+  A.comm().max(std::span<double>(both));
+  return both[0] < 1e15 && -both[1] > 1e-15;
+}
+
 class Amg final : public Preconditioner {
  public:
-  Amg(Matrix const& A, AmgOptions const& options) : Preconditioner(A) {
-    static int const event = profile::event("PCSetUpAMG");
-    profile::Scope const scope(event);
-    dtype_ = with_precision_of(A.dtype(), options.dtype);
-    auto const wide = with_precision_of(A.dtype(), Dtype::float64);
-    if (is_complex(wide)) build<Complex<double>>(A.converted(wide), A, options);
-    else build<double>(A.converted(wide), A, options);
+  Amg(Matrix const& A, AmgOptions options) : Preconditioner(A), options_(std::move(options)) {
+    dtype_ = dtype_for(A);
+    set_up(A, false);
+  }
+
+  /// The first one keeps the prolongations in the form that set-ups need, which those who never update are spared; from the second
+  /// on they are used.
+  bool update(Matrix const& A) override {
+    if (!options_.reuse || dtype_for(A) != dtype_) return false;
+    sizes_.clear();
+    memory_ = 0;
+    set_up(A, true);
+    return true;
   }
 
   void apply(Vector const& x, Vector& y) const override {
@@ -123,6 +149,31 @@ class Amg final : public Preconditioner {
     std::int64_t rows, nnz;
     std::string storage;
   };
+  /// What a level is made of that values do not change.
+  template <class T>
+  struct Interpolation {
+    Layout coarse;
+    Rows<T> P, R;
+    Matrix P_product, R_product;
+  };
+  template <class T>
+  using Interpolations = std::vector<Interpolation<T>>;
+
+  Dtype dtype_for(Matrix const& A) const {
+    auto const real = real_of(A.dtype()) == Dtype::float32 ? Dtype::float32
+                      : options_.precision == "auto"       ? (fits_float32(A) ? Dtype::float32 : Dtype::float64)
+                                                           : dtype_from_name(options_.precision);
+    return with_precision_of(A.dtype(), real);
+  }
+
+  void set_up(Matrix const& A, bool keep) {
+    static int const event = profile::event("PCSetUpAMG");
+    profile::Scope const scope(event);
+    auto const wide = with_precision_of(A.dtype(), Dtype::float64);
+    if (is_complex(wide)) build<Complex<double>>(A.converted(wide), A, keep);
+    else build<double>(A.converted(wide), A, keep);
+  }
+
   static double rounded(double x) { return std::round(x * 100) / 100; }
   double operator_complexity() const {
     double s = 0;
@@ -158,9 +209,13 @@ class Amg final : public Preconditioner {
   }
 
   template <class T>
-  void build(Matrix A, Matrix const& given, AmgOptions const& o) {
+  void build(Matrix A, Matrix const& given, bool keep) {
+    auto const& o = options_;
     auto const comm = A.comm();  // A becomes the next level
     std::vector<GridLevel> levels;
+    if (!std::holds_alternative<Interpolations<T>>(kept_)) kept_ = Interpolations<T>();
+    auto& kept = std::get<Interpolations<T>>(kept_);
+    bool const again = !kept.empty();
     auto bs = o.block_size > 0 ? o.block_size : given.block_size();
     if (bs == 1 && o.block_size == 0) bs = detected_block_size(given);
     comm::agree(comm, [&] {
@@ -194,7 +249,9 @@ class Amg final : public Preconditioner {
       bool last = n <= o.coarse_size || l + 1 >= o.max_levels;
       amg::Aggregates aggregates;
       amg::NodeGraph graph;
-      if (!last) {
+      if (again) {
+        last = std::size_t(l) == kept.size();
+      } else if (!last) {
         graph = amg::strong_couplings(rows, layout, bs, threshold);
         aggregates = amg::aggregate(graph);
         // no progress: all couplings are weak, or every node stands alone
@@ -234,23 +291,28 @@ class Amg final : public Preconditioner {
         levels.push_back(std::move(level));
         break;
       }
-      auto const P0 = amg::tentative_prolongation(graph, aggregates, bs, m, B.data());
-      auto offsets = aggregates.coarse.offsets();
-      for (auto& x : offsets) x *= m;
-      auto const coarse = Layout::from_offsets(comm, std::move(offsets));
-      auto P = amg::smoothed_prolongation(rows, graph, aggregates, P0, bs, o.damping / radius, coarse);
-      graph = {};
-      aggregates = {};
-
-      static int const transposing = profile::event("AMGTranspose"), rap = profile::event("AMGProductRAP");
-      Rows<T> R, next;
-      {
+      Interpolation<T> made;
+      auto& between = again ? kept[std::size_t(l)] : made;
+      if (!again) {
+        auto P0 = amg::tentative_prolongation(graph, aggregates, bs, m, B.data());
+        auto offsets = aggregates.coarse.offsets();
+        for (auto& x : offsets) x *= m;
+        between.coarse = Layout::from_offsets(comm, std::move(offsets));
+        between.P = amg::smoothed_prolongation(rows, graph, aggregates, P0, bs, o.damping / radius, between.coarse);
+        graph = {};
+        aggregates = {};
+        B = std::move(P0.coarse);
+        static int const transposing = profile::event("AMGTranspose");
         profile::Scope const transpose_scope(transposing);
-        R = amg::transpose(P, layout, coarse);
+        between.R = amg::transpose(between.P, layout, between.coarse);
       }
+      auto const coarse = between.coarse;
+
+      static int const rap = profile::event("AMGProductRAP");
+      Rows<T> next;
       {
         profile::Scope const product_scope(rap);
-        next = amg::galerkin_product(R, rows, amg::with_ghost_rows(P, layout, coarse, rows.map), layout, coarse);
+        next = amg::galerkin_product(between.R, rows, amg::with_ghost_rows(between.P, layout, coarse, rows.map), layout, coarse);
         // a column of P that was dropped (dependent near-null vectors) leaves an empty row: decouple it
         for (std::int32_t i = 0; i < next.count; ++i)
           for (auto p = next.ptr[i]; p < next.ptr[i + 1]; ++p)
@@ -259,12 +321,20 @@ class Amg final : public Preconditioner {
       static int const store = profile::event("AMGStore");
       {
         profile::Scope const store_scope(store);
-        level.P = amg::matrix_of(P, layout, coarse).converted(dtype_);
-        level.R = amg::matrix_of(R, coarse, layout).converted(dtype_);
-        P = {};
-        R = {};
-        level.P.keep_product_only(true);
-        level.R.keep_product_only();
+        if (!again) {
+          between.P_product = amg::matrix_of(between.P, layout, coarse).converted(dtype_);
+          between.R_product = amg::matrix_of(between.R, coarse, layout).converted(dtype_);
+          if (keep) {  // where nothing was converted the products' storage is the rows themselves
+            kept.push_back(between);
+          } else {
+            between.P = {};
+            between.R = {};
+          }
+          between.P_product.keep_product_only(true);
+          between.R_product.keep_product_only();
+        }
+        level.P = between.P_product;
+        level.R = between.R_product;
         level.A = A.converted(dtype_);  // this late: what was freed is used again
         if (l > 0 || A.dtype() != dtype_) level.A.keep_product_only();
         sizes_.back().storage = std::string(level.A.storage_name());
@@ -272,37 +342,22 @@ class Amg final : public Preconditioner {
         A = amg::matrix_of(next, coarse, coarse);
       }
       rows = comm.size() == 1 ? std::move(next) : amg::rows_of<T>(A);
-      B = P0.coarse;
       bs = m;
       threshold *= o.threshold_scale;
       levels.push_back(std::move(level));
     }
+    for (auto const& k : kept) memory_ += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
     cycle_ = Cycle(std::move(levels), o.visits);
   }
 
+  AmgOptions options_;
   Cycle cycle_;
+  std::variant<Interpolations<double>, Interpolations<Complex<double>>> kept_;
   std::vector<Size> sizes_;
   std::int64_t block_size_ = 1, modes_ = 1;
   std::size_t memory_ = 0;
   std::string cycle_name_, smoother_name_;
 };
-
-/// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
-bool fits_float32(Matrix const& A) {
-  double most = 0, least = 1e300;
-  auto const d = A.diagonal();
-  with_dtype(A.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (auto const& v : d.host<T>()) {
-      double const x = double(magnitude(v));
-      most = std::max(most, x);
-      if (x > 0) least = std::min(least, x);
-    }
-  });
-  double both[2] = {most, -least};
-  A.comm().max(std::span<double>(both));
-  return both[0] < 1e15 && -both[1] > 1e-15;
-}
 
 }  // namespace
 
@@ -323,10 +378,9 @@ PreconditionerEntry amg_entry() {
             if (!s.given("ksp_max_it") && o.smoother == SmootherKind::chebyshev) o.steps = 2;
             o.weights = s.text("pc_type");
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
-            auto const wanted = precision ? precision->value : "auto";
-            o.dtype = wanted == "auto" ? (fits_float32(A) ? Dtype::float32 : Dtype::float64) : dtype_from_name(wanted);
-            if (real_of(A.dtype()) == Dtype::float32) o.dtype = Dtype::float32;
-            return std::make_shared<Amg>(A, o);
+            o.precision = precision ? precision->value : "auto";
+            o.reuse = r.flag("pc_amg_reuse_interpolation");
+            return std::make_shared<Amg>(A, std::move(o));
           },
           &table(), "smoothed-aggregation multigrid"};
 }

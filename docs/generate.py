@@ -1,0 +1,168 @@
+"""Pages that are written from the library itself: methods, options, commands, Python names, measurements."""
+
+import contextlib
+import io
+import json
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import asterism as am
+from asterism import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+
+MODULES = {
+    "Solving": ["asterism.solve", "asterism.least_squares", "asterism.la", "asterism.operator", "asterism.errors"],
+    "Files and problems": ["asterism.formats", "asterism.gallery", "asterism.grid"],
+    "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
+    "Communication": [
+        "asterism.forest",
+        "asterism.submatrix",
+        "asterism.channels",
+        "asterism.derived_types",
+        "asterism.comm_report",
+    ],
+    "Queues": ["asterism.queue", "asterism.vector", "asterism.trace"],
+}
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in line) + " |" for line in lines)
+
+
+def sources(folder: str) -> dict[str, str]:
+    """Return the text of the file that registers each name of the command line."""
+    texts = [p.read_text() for p in sorted((ROOT / "src/asterism" / folder).rglob("*.cpp"))]
+    return {text.split("\n", 1)[0]: text for text in texts}
+
+
+def first_comment(text: str) -> str:
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line.removeprefix("//").strip())
+    return " ".join(lines)
+
+
+def cost(text: str) -> str:
+    found = re.search(r"// ((?:Per iteration|One pass|1 M)[^\n]*(?:\n\s*//[^\n]*)*)", text)
+    return re.sub(r"\s*\n\s*//\s*", " ", found.group(1)) if found else ""
+
+
+def methods() -> str:
+    """One row for each method and preconditioner: what it is, the papers, what an iteration costs; out of the sources' own comments."""
+    ours, theirs = _core.component_names()
+    out = ["# Methods and preconditioners", ""]
+    for title, folder, names, listing in (
+        ("Methods", "krylov", ours, "krylov/method.cpp"),
+        ("Preconditioners", "precond", theirs, "precond/preconditioner.cpp"),
+    ):
+        entry = dict(re.findall(r'\{"(\w+)", (\w+_entry)\(\)\}', (ROOT / "src/asterism" / listing).read_text()))
+        rows = []
+        for name, about in sorted(names.items()):
+            text = next((t for t in sources(folder).values() if f"Entry {entry.get(name)}() {{" in t), "")
+            rows.append([f"`{name}`", about, first_comment(text), cost(text)])
+        out += [f"## {title}", "", table(["name", "what it is", "source", "cost"], rows), ""]
+    return "\n".join(out)
+
+
+def options() -> str:
+    out = ["# Options", "", "Every option of the library; `asterism solve --help-options` prints the same.", ""]
+    groups: dict[str, list[list[str]]] = {}
+    for group, name, fallback, text, choices in _core.option_tables():
+        allowed = f" ({', '.join(choices)})" if choices else ""
+        groups.setdefault(group, []).append([f"`-{name}`", f"`{fallback}`" if fallback else "", text + allowed])
+    for group, rows in groups.items():
+        out += [f"## {group}", "", table(["option", "default", "meaning"], rows), ""]
+    return "\n".join(out)
+
+
+def commands() -> str:
+    out = ["# Command line", ""]
+    names = ["", "solve", "inspect", "convert", "info", "bench"]
+    for name in names:
+        command = ["asterism", *([name] if name else []), "--help"]
+        text = subprocess.run(
+            [sys.executable, "-m", "asterism.cli", *command[1:]], capture_output=True, text=True, check=True
+        ).stdout
+        out += [f"## {' '.join(command[:-1])}", "", f"```console\n$ {' '.join(command)}\n{text}```", ""]
+    return "\n".join(out)
+
+
+def reference() -> str:
+    out = ["# Python", "", "What `import asterism as am` gives, by what it is for.", ""]
+    for title, modules in MODULES.items():
+        out += [f"## {title}", ""]
+        for m in modules:
+            out += [f"### {m}", "", f"```{{eval-rst}}\n.. automodule:: {m}\n   :members:\n```", ""]
+    return "\n".join(out)
+
+
+def bars(name: str, labels: list[str], values: list[list[float]], series: list[str], unit: str, folder: Path) -> str:
+    """Draw stacked bars, return the line that shows them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 0.5 + 0.4 * len(labels)), layout="constrained")
+    axes = figure.add_subplot()
+    left = [0.0] * len(labels)
+    for text, row in zip(series, values, strict=True):
+        axes.barh(labels, row, left=left, label=text)
+        left = [a + b for a, b in zip(left, row, strict=True)]
+    axes.invert_yaxis()
+    axes.set_xlabel(unit)
+    if len(series) > 1:
+        axes.legend()
+    figure.savefig(folder / f"{name}.svg")
+    return f"![{name}]({name}.svg)\n"
+
+
+def picture(r: dict, folder: Path) -> str:
+    if r["bench"] == "amg":
+        names = list(r["runs"])
+        both = [[statistics.median(x[k][0] for x in r["runs"][n]) for n in names] for k in ("setup", "solve")]
+        return bars("amg", names, both, ["set-up", "solve"], f"seconds, Poisson {r['n']}^3, fresh process", folder)
+    if r["bench"] == "spmv":
+        names = list(r["cases"])
+        values = [r["cases"][n]["fraction_of_triad"] for n in names]
+        return bars("spmv", names, [values], ["product"], "plain CSR's bytes / time / triad", folder)
+    return ""
+
+
+def measurements(folder: Path) -> str:
+    import run  # bench/run.py: the same words as its own
+
+    out = ["# Measurements", "", "Drawn from the raw runs under `bench/results/`, medians; `make bench` repeats them.", ""]
+    for file in sorted((ROOT / "bench/results").glob("*.json")):
+        r = json.loads(file.read_text())
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            run.show(r)
+        out += [
+            f"## {r['bench']}",
+            "",
+            f"{r['date'][:10]}, commit {r['commit']}, {r['cpu']}, {r['cores']} cores, g++ {r['compiler']}",
+            "",
+            picture(r, folder),
+            f"```text\n{text.getvalue()}```",
+            "",
+        ]
+    return "\n".join(out)
+
+
+def pages(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    assert am.__version__
+    for name, text in (
+        ("methods", methods()),
+        ("options", options()),
+        ("commands", commands()),
+        ("reference", reference()),
+        ("measurements", measurements(folder)),
+    ):
+        (folder / f"{name}.md").write_text(text)
