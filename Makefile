@@ -89,7 +89,12 @@ bench: build  ## compare with STREAM and the peers found; raw JSON under bench/r
 table: build  ## the table of real matrices in docs/real-matrices.md
 	$(BIN)/python scripts/real_matrices.py
 
+docs: build  ## the site of the documentation, in build/docs
+	$(PIP) install -r scripts/requirements-docs.txt
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
+
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan dialect install-test bench table clean
+.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan dialect install-test bench table docs clean

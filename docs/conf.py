@@ -23,7 +23,8 @@ exclude_patterns = ["**/__pycache__"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
-nitpicky = False
+default_role = "py:obj"
+suppress_warnings = ["ref.python"]  # "shape" in types is the word, not one of the attributes of that name
 
 
 def setup(app):

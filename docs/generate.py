@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -35,10 +36,13 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in line) + " |" for line in lines)
 
 
-def sources(folder: str) -> dict[str, str]:
-    """Return the text of the file that registers each name of the command line."""
-    texts = [p.read_text() for p in sorted((ROOT / "src/asterism" / folder).rglob("*.cpp"))]
-    return {text.split("\n", 1)[0]: text for text in texts}
+def sources(folder: str) -> list[str]:
+    """Return the texts of a folder's files, each with what it is about at its head."""
+    texts = []
+    for p in sorted((ROOT / "src/asterism" / folder).rglob("*.cpp")):
+        text, header = p.read_text(), p.with_suffix(".hpp")
+        texts.append(text if text.startswith("//") or not header.exists() else header.read_text() + text)
+    return texts
 
 
 def first_comment(text: str) -> str:
@@ -50,7 +54,9 @@ def first_comment(text: str) -> str:
     return " ".join(lines)
 
 
-def cost(text: str) -> str:
+def cost(text: str, name: str) -> str:
+    _, found_name, rest = text.partition(f'return "{name}"')  # of several in one file
+    text = rest if found_name else text
     found = re.search(r"// ((?:Per iteration|One pass|1 M)[^\n]*(?:\n\s*//[^\n]*)*)", text)
     return re.sub(r"\s*\n\s*//\s*", " ", found.group(1)) if found else ""
 
@@ -66,8 +72,8 @@ def methods() -> str:
         entry = dict(re.findall(r'\{"(\w+)", (\w+_entry)\(\)\}', (ROOT / "src/asterism" / listing).read_text()))
         rows = []
         for name, about in sorted(names.items()):
-            text = next((t for t in sources(folder).values() if f"Entry {entry.get(name)}() {{" in t), "")
-            rows.append([f"`{name}`", about, first_comment(text), cost(text)])
+            text = next((t for t in sources(folder) if f"Entry {entry.get(name)}() {{" in t), "")
+            rows.append([f"`{name}`", about, first_comment(text), cost(text, name)])
         out += [f"## {title}", "", table(["name", "what it is", "source", "cost"], rows), ""]
     return "\n".join(out)
 
@@ -166,3 +172,24 @@ def pages(folder: Path) -> None:
         ("measurements", measurements(folder)),
     ):
         (folder / f"{name}.md").write_text(text)
+
+
+BLOCK = re.compile(r"^```console\n(\$ asterism [^\n]*)\n(.*?)^```", re.M | re.S)
+
+
+def output_of(command: str, folder: str) -> str:
+    """Return what a command of the tutorial prints, run among the real matrices."""
+    words = [sys.executable, "-u", "-m", "asterism.cli", *command.split()[2:]]
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout
+
+
+def rewrite_tutorial(folder: str) -> None:
+    page = ROOT / "docs/tutorial.md"
+    page.write_text(
+        BLOCK.sub(lambda m: f"```console\n{m[1]}\n{output_of(m[1], folder)}```", page.read_text())
+    )
+
+
+if __name__ == "__main__":
+    rewrite_tutorial(os.environ["ASTERISM_DATA"])

@@ -106,7 +106,7 @@ class IDR final : public Method {
 MethodEntry idr_entry() {
   static OptionTable const t = {integer_option("ksp_idr_s", 4, "dimensions of the shadow space", 1, 64)};
   return {[](Configuration const& c) { return std::make_shared<IDR>(c.reader(t).integer("ksp_idr_s")); }, &t,
-          "induced dimension reduction; any matrix, short recurrences, nearly the iterations of gmres"};
+          "induced dimension reduction; any matrix, short recurrences; the larger s, the fewer products"};
 }
 
 }  // namespace asterism::krylov

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/exchange.hpp"
+#include "asterism/device/host/team.hpp"
 #include "asterism/precond/direct/lapack.hpp"
 
 namespace asterism::precond {
@@ -58,6 +60,8 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target) : Preconditioner(A) {
       for (int j = 0; j < n; ++j) s += double(magnitude(a[std::size_t(i) * std::size_t(n) + std::size_t(j)]));
       norm = std::max(norm, s);
     }
+    // the bits depend on the number of threads
+    lapack::Threads const threads(n <= 1000 || reproducible() ? 1 : device::host::team_size());
     std::vector<int> pivots(std::size_t(std::max(n, 1)));
     if (n > 0) lapack::getrf(n, a.data(), pivots.data());
     double smallest = norm;

@@ -17,9 +17,30 @@ ASTERISM_DECLARE(d, double)
 ASTERISM_DECLARE(c, asterism::Complex<float>)
 ASTERISM_DECLARE(z, asterism::Complex<double>)
 #undef ASTERISM_DECLARE
+#if defined(ASTERISM_BLAS_PREFIX_SCIPY)
+int scipy_openblas_get_num_threads();
+void scipy_openblas_set_num_threads(int n);
+#endif
 }
 
 namespace asterism::lapack {
+
+/// While it lives the library's calls have so many threads. OpenBLAS has as many as there are cores otherwise, on each rank, and they
+/// go on turning for some 30 ms after a call, beside whatever comes next. Of a system's BLAS the user says.
+class Threads {
+ public:
+#if defined(ASTERISM_BLAS_PREFIX_SCIPY)
+  explicit Threads(int n) : before_(scipy_openblas_get_num_threads()) { scipy_openblas_set_num_threads(n); }
+  ~Threads() { scipy_openblas_set_num_threads(before_); }
+  Threads(Threads const&) = delete;
+  Threads& operator=(Threads const&) = delete;
+
+ private:
+  int before_;
+#else
+  explicit Threads(int) {}
+#endif
+};
 
 #define ASTERISM_DEFINE(letter, T)                                        \
   inline int getrf(int n, T* a, int* pivots) {                            \
