@@ -77,6 +77,15 @@ tsan: $(STAMP)  ## C++ tests that use threads, under the thread sanitizer
 	cmake --build build/tsan
 	ASTERISM_NUM_THREADS=3 ctest --test-dir build/tsan --output-on-failure -L serial
 
+FUZZ_SECONDS ?= 60
+fuzz: build  ## the readers under libFuzzer (clang) for FUZZ_SECONDS; a planted bug must be found first
+	@command -v clang++ > /dev/null || { echo "clang++ is missing: apt-get install clang"; exit 1; }
+	cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DASTERISM_PYTHON=OFF \
+	  -DASTERISM_SANITIZE=fuzzer-no-link,address,undefined -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python > /dev/null
+	cmake --build build/fuzz --target fuzz_readers fuzz_readers_planted
+	$(BIN)/python tests/fuzz/seeds.py build/fuzz/seeds
+	scripts/fuzz.sh build/fuzz $(FUZZ_SECONDS)
+
 dialect:  ## compile the kernel dialect with nvcc and hipcc where they are found
 	scripts/check_dialect.sh
 
@@ -97,4 +106,4 @@ docs: build  ## the site of the documentation, in build/docs
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan dialect install-test bench table docs clean
+.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz dialect install-test bench table docs clean

@@ -99,7 +99,8 @@ void Monitor::look_back(std::int64_t it) {
         std::copy_n(numbers, kernel::firsts + 2 * k, copied);
       },
       read<std::int64_t>(integers_), read<double>(numbers_), write<std::int64_t>(now.integers), write<double>(now.numbers));
-  std::swap(now, snapshot_ ? *snapshot_ : snapshot_.emplace());
+  if (!snapshot_) snapshot_ = Snapshot{};
+  std::swap(now, *snapshot_);
   // the one before: work for as many iterations is queued behind it
   auto const& known = it >= rule_.max_it ? *snapshot_ : now;
   if (known.integers) {

@@ -6,17 +6,11 @@ namespace {
 
 class BlockJacobi final : public Preconditioner {
  public:
-  BlockJacobi(Nest const& nest, Matrix const& A) : Preconditioner(A) {
-    auto const& block = A.diagonal_block();
-    Layout const alone(comm::Communicator(), block.rows);
-    auto const local = Matrix::from_blocks(alone, alone, block, la::Csr(block.dtype, block.rows, 0, 0), {});
-    std::optional<Error> error;
-    try {
-      inner_ = nest.make_inner(nest.config.nested("sub_"), local, "ilu");
-    } catch (Error const& e) {
-      error = e;
-    }
-    comm::agree_on(A.comm(), error);
+  BlockJacobi(Nest const& nest, Matrix const& A) : Preconditioner(A) { inner_ = made_by_each_rank(nest, A.diagonal_block(), A.comm()); }
+  bool update(Matrix const& A) override {
+    bool kept = false;
+    comm::agree(A.comm(), [&] { kept = inner_->update(on_one_rank(A.diagonal_block())); });
+    return A.comm().min(std::int64_t(kept)) == 1;
   }
   void apply(Vector const& x, Vector& y) const override {
     auto mine = own(y);

@@ -1,29 +1,19 @@
 // Incomplete LU on each rank's own block: without fill or with fill up to a level, Meijerink and van der Vorst (1977), Saad (2003),
 // alg. 10.4 and 10.5; or with fill by size, ILUT, Saad (1994; 2003, alg. 10.6).
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
-#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
 namespace {
 
-std::vector<OptionSpec> pivot_options() {
-  return {
-      choice_option("pc_factor_shift_type", "none", {"none", "nonzero", "positive_definite"},
-                    "what is done about a pivot that is (nearly) zero, or not positive"),
-      real_option("pc_factor_shift_amount", 1e-10, "shift, relative to the largest entry of the row", 0),
-      real_option("pc_factor_zeropivot", 2.3e-14, "a pivot below this times the largest entry of its row counts as zero", 0),
-  };
-}
-
 OptionTable const& ilu_table() {
   static OptionTable const t = [] {
-    auto all = pivot_options();
+    auto all = Pivots::options();
     all.push_back(integer_option("pc_factor_levels", 0, "fill of this level is kept: entries that so many eliminations make", 0, 100));
     return all;
   }();
@@ -32,18 +22,13 @@ OptionTable const& ilu_table() {
 
 OptionTable const& ilut_table() {
   static OptionTable const t = [] {
-    auto all = pivot_options();
+    auto all = Pivots::options();
     all.push_back(real_option("pc_ilut_drop", 1e-3, "entries below this times the row's 2-norm are dropped", 0));
     all.push_back(real_option("pc_ilut_fill", 3, "most entries of a row of L, and of U, relative to half of A's row", 0.1, 1e6));
     return all;
   }();
   return t;
 }
-
-struct Pivots {
-  std::string shift;
-  double amount, zero;
-};
 
 /// The pattern of A's diagonal block with the diagonal added where it is missing.
 template <class T>
@@ -145,17 +130,17 @@ class Ilu final : public Preconditioner {
  public:
   /// With fill up to a level.
   Ilu(Matrix const& A, Pivots const& pivots, std::int64_t levels)
-      : Ilu(A, pivots, levels ? format("ilu({})", levels) : "ilu(0)", true, [&](auto tag) {
+      : Ilu(A, pivots, levels ? format("ilu({})", levels) : "ilu(0)", true, [&](auto tag, la::Csr const& a) {
           using T = typename decltype(tag)::type;
-          factors_ = with_full_diagonal<T>(A.diagonal_block());
+          factors_ = with_full_diagonal<T>(a);
           if (levels > 0) factors_ = with_fill<T>(factors_, levels);
           factor<T>();
         }) {}
   /// With fill by size.
   Ilu(Matrix const& A, Pivots const& pivots, double drop, double fill)
-      : Ilu(A, pivots, format("ilut (drop {}, fill {})", drop, fill), false, [&](auto tag) {
+      : Ilu(A, pivots, format("ilut (drop {}, fill {})", drop, fill), false, [&](auto tag, la::Csr const& a) {
           using T = typename decltype(tag)::type;
-          factor_by_size<T>(with_full_diagonal<T>(A.diagonal_block()), drop, fill);
+          factor_by_size<T>(with_full_diagonal<T>(a), drop, fill);
         }) {}
 
   bool symmetric() const override { return by_level_; }
@@ -163,10 +148,10 @@ class Ilu final : public Preconditioner {
   /// With fill up to a level: entries go where they went.
   bool update(Matrix const& A) override {
     if (!by_level_) return false;
-    set_up(A, [&](auto tag) {
+    set_up(A, [&](auto tag, la::Csr const& a) {
       using T = typename decltype(tag)::type;
       factors_.values = la::Array(factors_.values.bytes());
-      spread<T>(A.diagonal_block(), factors_);
+      spread<T>(a, factors_);
       factor<T>();
     });
     return true;
@@ -231,46 +216,25 @@ class Ilu final : public Preconditioner {
           device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
-  std::string describe() const override { return format("{}, each rank its own block{}", name_, shifted_ ? ", shifted" : ""); }
+  std::string describe() const override { return format("{}, each rank its own block{}", name_, pivots_.shifted() ? ", shifted" : ""); }
   std::size_t memory_bytes() const override { return factors_.values.bytes() + factors_.columns.bytes() + factors_.offsets.bytes(); }
 
  private:
   template <class Factor>
   Ilu(Matrix const& A, Pivots pivots, std::string name, bool by_level, Factor const& factor)
-      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), by_level_(by_level), first_row_(A.range().begin()) {
+      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), by_level_(by_level) {
     set_up(A, factor);
   }
   template <class Factor>
   void set_up(Matrix const& A, Factor const& factor) {
     static int const event = profile::event("PCSetUpILU");
     profile::Scope const scope(event);
-    shifted_ = 0;
-    comm::agree(A.comm(), [&] { with_dtype(dtype_, factor); });
-    if (auto const all = A.comm().sum(shifted_); all > 0 && A.comm().rank() == 0)
-      log::info("{}: {} pivot(s) were shifted (-pc_factor_shift_type {}).", name_, all, pivots_.shift);
-  }
-
-  /// What becomes of the pivot of row i, beside entries up to `largest`: its inverse, after a shift if it needs one.
-  template <class T>
-  T inverse_pivot(T pivot, double largest, std::size_t i) {
-    bool const zero = !(double(magnitude(pivot)) > pivots_.zero * largest);
-    if (pivots_.shift == "positive_definite" && !(double(real(pivot)) > pivots_.zero * largest)) {
-      pivot = T(real_t<T>(std::max(pivots_.amount * largest, double(magnitude(pivot)))));
-      ++shifted_;
-    } else if (zero && pivots_.shift == "nonzero") {
-      double const s = pivots_.amount * (largest > 0 ? largest : 1);
-      pivot = T(real_t<T>(double(real(pivot)) < 0 ? -s : s));
-      ++shifted_;
-    } else {
-      ASTERISM_REQUIRE(!zero, value,
-                       "ilu: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_shift_type nonzero, or reorder "
-                       "the equations.",
-                       first_row_ + std::int64_t(i), double(magnitude(pivot)), largest);
-    }
-    auto const inverse = T(1) / pivot;
-    ASTERISM_REQUIRE(std::isfinite(double(magnitude(inverse))), value, "ilu: the inverse pivot of row {} is not finite.",
-                     first_row_ + std::int64_t(i));
-    return inverse;
+    comm::agree(A.comm(), [&] {
+      with_dtype(dtype_, [&](auto tag) {
+        pivots_.factor<typename decltype(tag)::type>(A.diagonal_block(), [&](la::Csr const& a) { factor(tag, a); });
+      });
+    });
+    pivots_.tell(A.comm());
   }
 
   template <class T>
@@ -297,7 +261,7 @@ class Ilu final : public Preconditioner {
           if (auto const at = where[std::size_t(col[q])]; at >= 0) val[std::size_t(at)] -= val[p] * val[q];
       }
       auto& pivot = val[std::size_t((*diagonal)[i])];
-      pivot = inverse_pivot(pivot, largest, i);
+      pivot = pivots_.inverse(pivot, largest, i);
       for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) where[std::size_t(col[p])] = -1;
     }
   }
@@ -385,7 +349,7 @@ class Ilu final : public Preconditioner {
       };
       for (auto const c : kept) put(c, row[std::size_t(c)]);
       (*diagonal)[i] = std::int64_t(columns.size());
-      put(std::int32_t(i), inverse_pivot(row[i], largest, i));
+      put(std::int32_t(i), pivots_.inverse(row[i], largest, i));
       for (auto const c : upper) put(c, row[std::size_t(c)]);
       offsets.push_back(std::int64_t(columns.size()));
     }
@@ -399,10 +363,8 @@ class Ilu final : public Preconditioner {
   Pivots pivots_;
   std::string name_;
   bool by_level_;
-  std::int64_t first_row_;
   la::Csr factors_;  // L below, U above, inverse pivots on the diagonal
   std::shared_ptr<std::vector<std::int64_t> const> diagonal_;
-  std::int64_t shifted_ = 0;
 };
 
 }  // namespace
@@ -410,7 +372,7 @@ class Ilu final : public Preconditioner {
 PreconditionerEntry ilu_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilu_table());
-            Pivots const pivots{r.text("pc_factor_shift_type"), r.real("pc_factor_shift_amount"), r.real("pc_factor_zeropivot")};
+            Pivots const pivots(r, "ilu", A.range().begin());
             return std::make_shared<Ilu>(A, pivots, r.integer("pc_factor_levels"));
           },
           &ilu_table(), "incomplete LU, each rank on its own block; -pc_factor_levels for fill"};
@@ -419,7 +381,7 @@ PreconditionerEntry ilu_entry() {
 PreconditionerEntry ilut_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilut_table());
-            Pivots const pivots{r.text("pc_factor_shift_type"), r.real("pc_factor_shift_amount"), r.real("pc_factor_zeropivot")};
+            Pivots const pivots(r, "ilu", A.range().begin());
             return std::make_shared<Ilu>(A, pivots, r.real("pc_ilut_drop"), r.real("pc_ilut_fill"));
           },
           &ilut_table(), "incomplete LU that keeps the largest entries, each rank on its own block"};

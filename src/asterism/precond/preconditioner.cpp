@@ -4,8 +4,8 @@ namespace asterism::precond {
 
 std::map<std::string, PreconditionerEntry> const& preconditioners() {
   static std::map<std::string, PreconditionerEntry> const all = {
-      {"none", none_entry()}, {"jacobi", jacobi_entry()}, {"chebyshev", chebyshev_entry()},  {"sor", sor_entry()},
-      {"ilu", ilu_entry()},   {"ilut", ilut_entry()},     {"bjacobi", block_jacobi_entry()}, {"lu", lu_entry()},
+      {"none", none_entry()}, {"jacobi", jacobi_entry()}, {"chebyshev", chebyshev_entry()},  {"sor", sor_entry()}, {"ilu", ilu_entry()},
+      {"ilut", ilut_entry()}, {"icc", icc_entry()},       {"bjacobi", block_jacobi_entry()}, {"asm", asm_entry()}, {"lu", lu_entry()},
       {"amg", amg_entry()},   {"gamg", amg_entry()},
   };
   return all;
@@ -16,6 +16,17 @@ void Preconditioner::apply_transpose(Vector const& x, Vector& y, bool conjugate)
                    "the preconditioner '{}' has no transpose unless the matrix is Hermitian. Use -pc_type ilu, jacobi or none.",
                    describe());
   apply(x, y);
+}
+
+Matrix on_one_rank(la::Csr const& block) {
+  Layout const alone(comm::Communicator(), block.rows);
+  return Matrix::from_blocks(alone, alone, block, la::Csr(block.dtype, block.rows, 0, 0), {});
+}
+
+PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm) {
+  PreconditionerPtr out;
+  comm::agree(comm, [&] { out = nest.make_inner(nest.config.nested("sub_"), on_one_rank(block), "ilu"); });
+  return out;
 }
 
 namespace {

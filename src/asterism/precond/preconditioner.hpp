@@ -117,6 +117,11 @@ class Scratch {
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 
+/// A block of mine as a matrix of this process alone.
+Matrix on_one_rank(la::Csr const& block);
+/// One preconditioner a rank, on a block of its own, under the prefix sub_; what fails on one fails on all. Collective.
+PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm);
+
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
 void invert_entries(Matrix const& A, Vector& d, char const* name);
 
@@ -128,6 +133,8 @@ PreconditionerEntry sor_entry();
 PreconditionerEntry ilu_entry();
 PreconditionerEntry ilut_entry();
 PreconditionerEntry block_jacobi_entry();
+PreconditionerEntry asm_entry();
+PreconditionerEntry icc_entry();
 PreconditionerEntry lu_entry();
 PreconditionerEntry amg_entry();
 

@@ -478,7 +478,11 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
     case Reason::diverged_indefinite_mat:
       hint = "Use -ksp_type minres (Hermitian) or gmres; if the matrix should be definite, look for a wrong sign.";
       break;
-    case Reason::diverged_indefinite_pc: hint = "Use another -pc_type (jacobi with a positive diagonal, amg), or -ksp_type gmres."; break;
+    case Reason::diverged_indefinite_pc:
+      hint = preconditioner_type_ == "icc" || preconditioner_type_ == "ilu"
+                 ? "Use -pc_type icc -pc_factor_shift_type positive_definite, or amg, or -ksp_type gmres."
+                 : "Use another -pc_type (jacobi with a positive diagonal, amg), or -ksp_type gmres.";
+      break;
     case Reason::diverged_stagnated:
       hint = "Accept this accuracy with a larger -ksp_rtol, rescale the equations, or use a wider dtype.";
       break;

@@ -31,12 +31,13 @@ std::int64_t TextSource::file_size(std::string const& path) {
   return s.st_size;
 }
 
-TextSource::TextSource(std::string const& path) : path_(path), buffer_(piece + spare) {
-  file_size(path);
+TextSource::TextSource(std::string const& path) : path_(path) {
+  auto const size = std::size_t(file_size(path));
   std::FILE* f = std::fopen(path.c_str(), "rb");
   ASTERISM_REQUIRE(f, file, "'{}' cannot be opened: {}.", path, std::strerror(errno));
   unsigned char magic[2] = {0, 0};
   gzip_ = std::fread(magic, 1, 2, f) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  buffer_.resize((gzip_ ? piece : std::min(piece, size + 1)) + spare);  // small files need little
   if (!gzip_) {
     std::rewind(f);
     file_ = f;

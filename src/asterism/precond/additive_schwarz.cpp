@@ -1,0 +1,163 @@
+// Additive Schwarz on each rank's own rows and some around them: Dryja and Widlund (1987); restricted, Cai and Sarkis (1999).
+#include <algorithm>
+#include <optional>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/la/submatrix.hpp"
+#include "asterism/precond/preconditioner.hpp"
+
+namespace asterism::precond {
+namespace {
+
+OptionTable const& asm_table() {
+  static OptionTable const t = {
+      integer_option("pc_asm_overlap", 1, "how far a rank's rows reach into its neighbours', in steps along the entries", 0, 100),
+      choice_option("pc_asm_type", "restrict", {"restrict", "basic"},
+                    "restrict: a rank's corrections of its own rows only, fewer iterations; basic: all are summed, symmetric if A is"),
+  };
+  return t;
+}
+
+std::vector<std::int64_t> own_indices(Layout const& layout) {
+  std::vector<std::int64_t> out(std::size_t(layout.local_size()));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = layout.begin() + std::int64_t(i);
+  return out;
+}
+
+/// Ascending: mine and those within so many steps.
+std::vector<std::int64_t> with_overlap(Matrix const& A, std::int64_t steps) {
+  auto const own = own_indices(A.range());
+  auto reached = own;
+  for (std::int64_t s = 0; s < steps; ++s) {
+    auto more = s == 0 ? A.ghosts() : la::Submatrix(A, reached, own).matrix().to_rows().columns;
+    more.insert(more.end(), reached.begin(), reached.end());
+    std::sort(more.begin(), more.end());
+    more.erase(std::unique(more.begin(), more.end()), more.end());
+    reached = std::move(more);
+  }
+  return reached;
+}
+
+class AdditiveSchwarz final : public Preconditioner {
+ public:
+  AdditiveSchwarz(Nest const& nest, Matrix const& A, std::int64_t overlap, bool restricted)
+      : Preconditioner(A),
+        overlap_(overlap),
+        restricted_(restricted),
+        indices_(with_overlap(A, overlap)),
+        first_own_(std::lower_bound(indices_.begin(), indices_.end(), A.range().begin()) - indices_.begin()),
+        rows_(A, indices_, own_indices(A.range())),
+        forest_(comm::StarForest::from_layout(A.range(), indices_)) {
+    forest_.set_name("overlap of a preconditioner");
+    inner_ = made_by_each_rank(nest, local_block(), A.comm());
+  }
+
+  bool update(Matrix const& A) override {
+    rows_.update(A);
+    auto const local = on_one_rank(local_block());
+    bool kept = false;
+    comm::agree(A.comm(), [&] { kept = inner_->update(local); });
+    return A.comm().min(std::int64_t(kept)) == 1;
+  }
+
+  // The inner one, and a message from and, for `basic`, one to every neighbour.
+  void apply(Vector const& x, Vector& y) const override {
+    run(x, y, true, !restricted_, [&](Vector const& b, Vector& z) { inner_->apply(b, z); });
+  }
+  // What restricts the corrections of M restricts the residuals of its transpose.
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
+    run(x, y, !restricted_, true, [&](Vector const& b, Vector& z) { inner_->apply_transpose(b, z, conjugate); });
+  }
+  std::string describe() const override {
+    return format("{}additive schwarz, overlap {}, sub: {}", restricted_ ? "restricted " : "", overlap_, inner_->describe());
+  }
+  std::size_t memory_bytes() const override { return inner_->memory_bytes() + rows_.matrix().memory_bytes(); }
+  bool symmetric() const override { return !restricted_ && inner_->symmetric(); }
+  void set_self_adjoint() override { inner_->set_self_adjoint(); }
+
+ private:
+  /// My rows with overlap, and of these the columns among them.
+  la::Csr local_block() const {
+    auto const rows = rows_.matrix().to_rows();
+    auto const n = std::int32_t(indices_.size());
+    std::vector<std::int32_t> place(rows.columns.size());
+    std::int64_t inside = 0;
+    for (std::size_t e = 0; e < place.size(); ++e) {
+      auto const at = std::lower_bound(indices_.begin(), indices_.end(), rows.columns[e]);
+      bool const in = at != indices_.end() && *at == rows.columns[e];
+      place[e] = in ? std::int32_t(at - indices_.begin()) : -1;
+      inside += in;
+    }
+    la::Csr out(rows.dtype, n, n, inside);
+    with_dtype(rows.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const ptr = out.row_offsets();
+      auto* col = out.columns.as<std::int32_t>();
+      auto* val = out.values.as<T>();
+      auto const* from = rows.values.as<T>();
+      ptr[0] = 0;
+      std::int64_t at = 0;
+      for (std::size_t i = 0; i < std::size_t(n); ++i) {
+        for (auto p = std::size_t(rows.offsets[i]); p < std::size_t(rows.offsets[i + 1]); ++p)
+          if (place[p] >= 0) col[at] = place[p], val[at++] = from[p];
+        ptr[i + 1] = at;
+      }
+    });
+    return out;
+  }
+
+  /// gathers: the neighbours' residuals too, else zeros there; sums: the corrections of their rows go to them.
+  template <class Inner>
+  void run(Vector const& x, Vector& y, bool gathers, bool sums, Inner const& inner) const {
+    static int const event = profile::event("PCApplyASM");
+    profile::Scope const scope(event);
+    auto const k = x.columns();
+    auto const& ctx = y.context();
+    Vector b(inner_->range(), dtype_, k, ctx), z = b.like();
+    auto const own = std::size_t(x.local_size() * k), before = std::size_t(first_own_ * k), all = std::size_t(b.local_size() * k);
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      device::submit_on_host(
+          ctx,
+          [forest = forest_, k, own, before, all, gathers](device::Queue&, std::byte*, T const* from, T* to) {
+            if (gathers) return forest.bcast(from, to, k);
+            std::fill_n(to, all, T(0));
+            std::copy_n(from, own, to + before);
+          },
+          device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(b.data()));
+      inner(b, z);
+      device::submit_on_host(
+          ctx,
+          [forest = forest_, k, own, before, sums](device::Queue&, std::byte*, T const* from, T* to) {
+            if (!sums) {
+              std::copy_n(from + before, own, to);
+              return;
+            }
+            std::fill_n(to, own, T(0));
+            forest.reduce(from, to, comm::ReduceOp::sum, k);
+          },
+          device::update<std::byte>(layout_.comm().lane()), device::read<T>(z.data()), device::write<T>(y.data()));
+    });
+  }
+
+  std::int64_t overlap_;
+  bool restricted_;
+  std::vector<std::int64_t> indices_;
+  std::int64_t first_own_;
+  la::Submatrix rows_;
+  comm::StarForest forest_;
+  PreconditionerPtr inner_;
+};
+
+}  // namespace
+
+PreconditionerEntry asm_entry() {
+  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
+            auto r = nest.config.reader(asm_table());
+            auto const overlap = r.integer("pc_asm_overlap");
+            return std::make_shared<AdditiveSchwarz>(nest, A, overlap, r.text("pc_asm_type") == "restrict");
+          },
+          &asm_table(), "additive Schwarz: each rank's rows and some around them, solved by -sub_pc_type (default ilu)"};
+}
+
+}  // namespace asterism::precond

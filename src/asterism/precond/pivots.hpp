@@ -1,0 +1,107 @@
+// What incomplete factorisations do about pivots that cannot be divided by.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "asterism/base/complex.hpp"
+#include "asterism/base/error.hpp"
+#include "asterism/base/log.hpp"
+#include "asterism/base/options.hpp"
+#include "asterism/comm/communicator.hpp"
+#include "asterism/la/csr.hpp"
+
+namespace asterism::precond {
+
+class Pivots {
+ public:
+  static std::vector<OptionSpec> options() {
+    return {
+        choice_option("pc_factor_shift_type", "none", {"none", "nonzero", "positive_definite"},
+                      "nonzero: a pivot that is nearly zero is shifted; positive_definite: the diagonal is enlarged until all pivots are "
+                      "positive"),
+        real_option("pc_factor_shift_amount", 1e-10, "of nonzero: relative to the largest entry of the row", 0),
+        real_option("pc_factor_zeropivot", 2.3e-14, "a pivot below this times the largest entry of its row counts as zero", 0),
+    };
+  }
+  /// method: for errors. first_row: the global number of row 0.
+  Pivots(OptionReader& r, std::string method, std::int64_t first_row)
+      : shift_(r.text("pc_factor_shift_type")),
+        amount_(r.real("pc_factor_shift_amount")),
+        zero_(r.real("pc_factor_zeropivot")),
+        method_(std::move(method)),
+        first_row_(first_row) {}
+
+  /// f(a), which divides by inverse(); where pivots are to be positive, f(a + alpha diag(a)) with the first of 0, 0.001, 0.002, 0.004, ...
+  /// that makes them so (Manteuffel 1980).
+  template <class T, class F>
+  void factor(la::Csr const& a, F const& f) {
+    shifted_ = 0;
+    for (alpha_ = 0;; alpha_ = std::max(2 * alpha_, 1e-3)) {
+      try {
+        return f(alpha_ == 0 ? a : with_larger_diagonal<T>(a, alpha_));
+      } catch (NotPositive const& e) {
+        ASTERISM_REQUIRE(alpha_ < 1000, value,
+                         "{}: the pivot of row {} is {} even with a diagonal that is {} times as large. The matrix is not positive "
+                         "definite, nor near one that is.",
+                         method_, first_row_ + std::int64_t(e.row), e.pivot, 1 + alpha_);
+      }
+    }
+  }
+  /// What becomes of the pivot of row i, beside entries up to `largest`: its inverse, after a shift if it needs one.
+  template <class T>
+  T inverse(T pivot, double largest, std::size_t i) {
+    bool const zero = !(double(magnitude(pivot)) > zero_ * largest);
+    if (shift_ == "positive_definite" && !(double(real(pivot)) > zero_ * largest)) throw NotPositive{i, double(real(pivot))};
+    if (zero && shift_ == "nonzero") {
+      double const s = amount_ * (largest > 0 ? largest : 1);
+      pivot = T(real_t<T>(double(real(pivot)) < 0 ? -s : s));
+      ++shifted_;
+    } else {
+      ASTERISM_REQUIRE(!zero, value,
+                       "{}: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_shift_type nonzero, or reorder "
+                       "the equations.",
+                       method_, first_row_ + std::int64_t(i), double(magnitude(pivot)), largest);
+    }
+    auto const out = T(1) / pivot;
+    ASTERISM_REQUIRE(std::isfinite(double(magnitude(out))), value, "{}: the inverse pivot of row {} is not finite.", method_,
+                     first_row_ + std::int64_t(i));
+    return out;
+  }
+
+  bool shifted() const { return shifted_ > 0 || alpha_ > 0; }
+  /// Collective.
+  void tell(comm::Communicator const& comm) const {
+    if (auto const all = comm.sum(shifted_); all > 0 && comm.rank() == 0)
+      log::info("{}: {} pivot(s) were shifted (-pc_factor_shift_type {}).", method_, all, shift_);
+    if (auto const most = comm.max(alpha_); most > 0 && comm.rank() == 0)
+      log::info("{}: the diagonal was enlarged by up to {} of itself (-pc_factor_shift_type {}).", method_, most, shift_);
+  }
+
+ private:
+  struct NotPositive {
+    std::size_t row;
+    double pivot;
+  };
+  template <class T>
+  static la::Csr with_larger_diagonal(la::Csr const& a, double alpha) {
+    auto out = a;
+    out.values = device::Array(a.values.bytes());
+    auto const from = a.entries<T>(), to = out.entries<T>();
+    std::copy(from.begin(), from.end(), to.begin());
+    auto const ptr = a.row_offsets();
+    auto const col = a.column_indices();
+    for (std::size_t i = 0; i < std::size_t(a.rows); ++i)
+      for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p)
+        if (std::size_t(col[p]) == i) to[p] *= T(real_t<T>(1 + alpha));
+    return out;
+  }
+
+  std::string shift_;
+  double amount_, zero_, alpha_ = 0;
+  std::string method_;
+  std::int64_t first_row_, shifted_ = 0;
+};
+
+}  // namespace asterism::precond
