@@ -56,6 +56,7 @@ lint: $(STAMP)  ## format, lint, types, floors
 	$(BIN)/ruff check python tests examples bench scripts _build
 	$(BIN)/clang-format --dry-run -Werror $$(git ls-files '*.cpp' '*.hpp')
 	$(BIN)/mypy
+	$(BIN)/pyright
 	$(BIN)/python scripts/check_floors.py
 
 format: $(STAMP)  ## rewrite all sources in the project's format
@@ -63,9 +64,9 @@ format: $(STAMP)  ## rewrite all sources in the project's format
 	$(BIN)/ruff check --fix -q python tests examples bench scripts _build
 	$(BIN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
 
-sanitize: $(STAMP)  ## C++ tests under the address sanitizer
+sanitize: $(STAMP)  ## C++ tests under the address and undefined-behaviour sanitizers
 	@scripts/ensure_gtest.sh $(VENV)
-	cmake -S . -B build/asan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=address \
+	cmake -S . -B build/asan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=address,undefined \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/asan
 	ctest --test-dir build/asan --output-on-failure -L serial
@@ -89,8 +90,16 @@ fuzz: build  ## the readers under libFuzzer (clang) for FUZZ_SECONDS; a planted 
 dialect:  ## compile the kernel dialect with nvcc and hipcc where they are found
 	scripts/check_dialect.sh
 
+cuda-check: $(STAMP)  ## the same with a compiler from PyPI where nvcc is absent (105 MB, once)
+	@command -v nvcc > /dev/null || test -x build/cuda/nvidia/cu13/bin/nvcc || \
+	  $(PIP) install --target build/cuda 'cuda-toolkit[nvcc,cccl]==13.0.*'
+	PATH="$$PATH:$(CURDIR)/build/cuda/nvidia/cu13/bin" scripts/check_dialect.sh
+
 install-test: build  ## a C++ project finds the installed package; a fresh environment installs it by pip
 	scripts/install_test.sh
+
+wheel: $(STAMP)  ## the wheel for release, tried with Open MPI, MPICH and neither
+	scripts/build_wheel.sh
 
 bench: build  ## compare with STREAM and the peers found; raw JSON under bench/results
 	$(BIN)/python bench/run.py
@@ -106,4 +115,4 @@ docs: build  ## the site of the documentation, in build/docs
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz dialect install-test bench table docs clean
+.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz dialect cuda-check install-test wheel bench table docs clean

@@ -64,8 +64,8 @@ class Matrix(Operator):
         csr = _as_csr(S)
         values = as_values(csr.data, "the matrix")
         n, m = csr.shape
+        xyz = np.zeros((0, 0)) if coordinates is None else np.asarray(coordinates, dtype=np.float64)
         if coordinates is not None:
-            xyz = np.asarray(coordinates, dtype=np.float64)
             if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
                 raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
             block_size = xyz.shape[1]

@@ -45,7 +45,7 @@ def memory_bandwidth(comm: Any = None, *, refresh: bool = False) -> float:
     if comm is not None:
         comm.Barrier()
     mine = 24.0 * n / statistics.median(_core.stream_triad(n, 9))
-    value = mine if comm is None else float(comm.allreduce(mine))
+    total = mine if comm is None else float(comm.allreduce(mine))
     if rank == 0:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,12 +53,12 @@ def memory_bandwidth(comm: Any = None, *, refresh: bool = False) -> float:
                 known = json.loads(path.read_text())
             except (OSError, ValueError):
                 known = {}
-            known[key] = value
+            known[key] = total
             with replacing(path) as f:
                 json.dump(known, f, indent=1)
         except OSError:
             pass  # a read-only home: measured again next time
-    return value
+    return total
 
 
 def _cpu_name() -> str:

@@ -144,7 +144,8 @@ class MultilevelSolver:
         def apply(r: NDArray[Any]) -> NDArray[Any]:
             return M @ r.ravel()
 
-        return linalg.LinearOperator(self.A.shape, matvec=apply, rmatvec=apply, dtype=self.A.dtype)
+        make: Any = linalg.LinearOperator  # a function of SciPy that looks like a class
+        return make(self.A.shape, matvec=apply, rmatvec=apply, dtype=self.A.dtype)
 
 
 def smoothed_aggregation_solver(

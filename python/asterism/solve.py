@@ -208,13 +208,12 @@ class Solver:
                 f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here."
             )
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
-            both = np.ascontiguousarray(
-                np.concatenate([np.atleast_2d(rhs.T).real.T, np.atleast_2d(rhs.T).imag.T], axis=1)
-            )
+            columns = np.atleast_2d(rhs.T).T
+            both = np.ascontiguousarray(np.concatenate([np.real(columns), np.imag(columns)], axis=1))
             guess = None
             if x0 is not None:
-                g = np.atleast_2d(np.asarray(x0).T)
-                guess = np.concatenate([g.real.T, g.imag.T], axis=1)
+                g = np.atleast_2d(np.asarray(x0).T).T
+                guess = np.concatenate([np.real(g), np.imag(g)], axis=1)
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
             if checkpoint is not None:
                 raise UnsupportedError(

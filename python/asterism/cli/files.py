@@ -136,7 +136,7 @@ def statistics(A: Matrix) -> dict[str, Any]:
         "symmetric_pattern": bool(difference.nnz == 0 or abs(difference).max() == 0),
         "Hermitian": bool(_largest(S - S.conj().T) <= 1e-14 * size.max(initial=0.0)),
         "zeros_on_the_diagonal": int((d == 0).sum()),
-        "positive_diagonal": bool(np.all(d.real > 0) and np.all(d.imag == 0)),
+        "positive_diagonal": bool(np.all(np.real(d) > 0) and np.all(np.imag(d) == 0)),
         "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
         "constants_in_null_space": bool(n > 1 and np.abs(S @ np.ones(n)).max() <= 1e-13 * row_sum.max()),
         "block_size_of_the_pattern": _block_size(S, lengths),

@@ -276,8 +276,11 @@ void Solver::set_up(bool same_pattern) {
     preconditioner_ = precond::none(*A_);
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
-    fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use -pc_sor_symmetric true, or -ksp_type gmres.",
-         type, preconditioner_->describe());
+    fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}, or -ksp_type gmres.", type,
+         preconditioner_->describe(),
+         preconditioner_type_ == "sor"   ? "-pc_sor_symmetric true"
+         : preconditioner_type_ == "asm" ? "-pc_asm_type basic"
+                                         : "-pc_type icc, amg or jacobi");
   if (look && P_is_hermitian && !M_ && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
