@@ -45,9 +45,9 @@ double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
 }
 
 /// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
-/// first as well, unless a virtual machine's host took
-/// back what lay free, or the system must move others' pages to make one: then several times slower. Seen from the block's first page;
-/// after one that took longer than as many small ones, the next blocks have small ones.
+/// first as well, unless a virtual machine's host took back what lay free, or the system must move others' pages to make one: then
+/// several times slower. Seen from one page of the block; after one that took longer than as many small ones, the next blocks have small
+/// ones.
 void advise(std::byte* data, std::size_t bytes) {
   static double const by_small = [=] {
     madvise(data, huge, MADV_NOHUGEPAGE);
