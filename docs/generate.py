@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import asterism as am
 from asterism import _core
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -163,7 +162,6 @@ def measurements(folder: Path) -> str:
 
 def pages(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    assert am.__version__
     for name, text in (
         ("methods", methods()),
         ("options", options()),

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh BUILD SECONDS: a planted bug is found, then the readers are fed for so long. What is found stays in tests/fuzz/corpus.
+# scripts/fuzz.sh BUILD SECONDS: a planted bug is found, then the readers are fed for so long, from what earlier runs reached on. Inputs that
+# broke a reader are kept in tests/fuzz/corpus once it is mended.
 set -euo pipefail
 build=$1 seconds=$2
 here=$(cd "$(dirname "$0")/.." && pwd)
 corpus=$here/tests/fuzz/corpus
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 common=(-close_fd_mask=0 -rss_limit_mb=3000 -malloc_limit_mb=2500 -timeout=20 -max_len=4096 -print_final_stats=0)
+rm -rf "$build/planted"  # with the input that found it last time
 mkdir -p "$build/new" "$build/planted"
 if "$build/tests/fuzz/fuzz_readers_planted" "${common[@]}" -max_total_time=120 -artifact_prefix="$build/planted/" \
   "$build/planted" "$build/seeds" > "$build/planted.log" 2>&1; then

@@ -31,4 +31,4 @@ def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
         os.chmod(out.name, 0o644)
         os.replace(out.name, target)
     except OSError as error:
-        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
+        raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error

@@ -228,7 +228,7 @@ class Matrix(Operator):
 
         Notes
         -----
-        Not collective. One pass over the values; pattern and messages are shared with this matrix. `Solver.update` takes it.
+        Collective. One pass over the values; pattern and messages are shared with this matrix. `Solver.update` takes it.
         """
         return Matrix(self._h.with_values(as_values(values, "with_values")))
 

@@ -87,6 +87,8 @@ def test_exit_codes_and_messages(tmp_path):
     assert "which problem?" in run("solve", expect=1)
     assert "usage" in run(expect=2)
     assert "least squares by lsmr" in run("solve", make_rectangular(tmp_path))
+    refused = run("solve", make_rectangular(tmp_path), "--x0", "x.mtx", "-ksp_gmres_restart", "5", expect=1)
+    assert "--x0, -ksp_gmres_restart is not offered for least squares" in refused
     assert "--ksp lsmr" in run("solve", make_rectangular(tmp_path), "--ksp", "cg", expect=1)
 
 

@@ -1,9 +1,6 @@
 """Every Python block of a page runs, one after the other."""
 
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,17 +17,15 @@ def test_code_blocks_run(page, capsys):
         exec(compile(block, page, "exec"), names)
 
 
-def test_the_tutorial_ends_as_it_says(data):
-    found = re.findall(r"^```console\n\$ asterism ([^\n]*)\n(.*?)^```", (DOCS / "tutorial.md").read_text(), re.M | re.S)
+def test_the_tutorial_ends_as_it_says(data, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import generate
+
+    found = generate.BLOCK.findall((DOCS / "tutorial.md").read_text())
     assert len(found) == 10
+    ends = re.compile(r"^result +(.*?)(\d+) iterations$", re.M)
     for command, shown in found:
-        again = subprocess.run(
-            [sys.executable, "-m", "asterism.cli", *shlex.split(command)], cwd=data, capture_output=True, text=True
-        ).stdout
-        for line in shown.splitlines():
-            if line.startswith("result"):
-                now = next(x for x in again.splitlines() if x.startswith("result"))
-                (then, it), (words, iterations) = (
-                    re.fullmatch(r"(.*?)(\d+) iterations", x).groups() for x in (line, now)
-                )
-                assert then == words and abs(int(it) - int(iterations)) <= 0.03 * int(it) + 1, (command, line, now)
+        then, now = ends.findall(shown), ends.findall(generate.output_of(command, str(data)))
+        assert len(then) == len(now) == (0 if "inspect" in command else 1), command
+        for (words, iterations), (same, again) in zip(then, now, strict=True):
+            assert words == same and abs(int(iterations) - int(again)) <= 0.03 * int(iterations) + 1, command

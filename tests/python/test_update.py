@@ -78,6 +78,35 @@ def test_amg_keeps_its_prolongation(dtype, smoother):
     assert len(solver.view().splitlines()) == len(levels)
 
 
+def test_amg_is_made_of_the_values_themselves(rng):
+    """Not of those in the float32 that its cycle has."""
+    A = changed(am.gallery.poisson((30, 31)), 0.3)
+    options = "-pc_amg_coarse_size 50"
+    x = rng.standard_normal(930)
+    fresh = am.Solver(A, options, ksp="cg", pc="amg")
+    again = am.Solver(A, options, ksp="cg", pc="amg")
+    for _ in range(3):
+        again.update(A)
+        assert again.reused
+        a, b = (am.Operator._of(s._h.preconditioner_operator()) @ x for s in (fresh, again))
+        assert np.array_equal(a, b)
+
+
+def test_an_adjoint_goes_with_the_symmetry():
+    A = am.gallery.poisson((12, 12))
+    solver = am.Solver(A, ksp="bicg", pc="amg", rtol=1e-8)
+    solver.solve(np.ones(144))
+    S = A.to_scipy()
+    S.data[S.indices > np.repeat(np.arange(144), np.diff(S.indptr))] *= 0.5
+    solver.update(A.with_values(S.data))
+    assert solver.reused
+    with pytest.raises(am.UnsupportedError, match="has no transpose unless the matrix is Hermitian"):
+        solver.solve(np.ones(144))
+    solver.update(A)
+    solver.solve(np.ones(144))
+    assert solver.info.converged
+
+
 def test_another_pattern_is_set_up_from_scratch():
     A = am.gallery.poisson((20, 20))
     S = A.to_scipy().tolil()
@@ -129,17 +158,23 @@ def test_what_an_update_refuses():
     singular.data[:] = 1.0
     with pytest.raises(am.InputError, match="pivot of row"):
         solver.update(A.with_values(singular.data))
-    with pytest.raises(am.InputError, match="the last update.. failed"):
+    with pytest.raises(am.InputError, match="the last update.. of this solver failed"):
         solver.solve(np.ones(25))
+    with pytest.raises(am.InputError, match="the last update.. of this solver failed"):
+        solver.view()
     solver.update(A)
     solver.solve(np.ones(25))
-    assert solver.info.converged
+    assert solver.info.converged and "ilu" in solver.view()
     with pytest.raises(am.ShapeError, match="3 values for 105 entries"):
         A.with_values(np.ones(3))
     nan = A.to_scipy().data
     nan[7] = np.nan
     with pytest.raises(am.InputError, match="NaN"):
         solver.update(A.with_values(nan))
+    with pytest.raises(
+        am.InputError, match="the last update.. of this solver failed"
+    ):  # not with the old preconditioner
+        solver.solve(np.ones(25))
     for other in (
         am.Solver(am.Operator(lambda x: x, 25), ksp="cg"),
         am.Solver(A, P=A.with_values(A.to_scipy().data), ksp="cg"),
@@ -159,6 +194,10 @@ values = np.where(i == j, 1.0, 1 - 0.5 * np.modf(np.sin(pair * 12.9898) * 43758.
 Q = P.with_values(values)
 x = np.sin(np.arange(lo, hi))
 T = sp.csr_array((values, P.to_scipy().indices, P.to_scipy().indptr), shape=(hi - lo, 576))
+last = rank == size - 1
+for bad, text in ((values[:-1] if last else values, "values for"), (values.astype("float32") if last else values, "float64")):
+    if size > 1 or text == "values for":
+        assert text in message(lambda: P.with_values(bad)), text
 assert np.array_equal(Q @ x, am.Matrix.from_scipy(T, comm) @ x) and abs(Q.to_scipy() - T).max() == 0
 solver = am.Solver(P, "-pc_amg_coarse_size 20", ksp="cg", pc="amg", rtol=1e-9)
 found = []

@@ -90,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         _say(f"{type(error).__name__}: {error}")
         return 1
     except ImportError as error:  # of SciPy, matplotlib: what is needed for this command alone
-        _say(str(error))
+        _say(f"{error}" + (f": pip install {error.name.partition('.')[0]}" if error.name else ""))
         return 1
     except KeyboardInterrupt as error:
         _say(f"interrupted. {error}")

@@ -134,7 +134,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     started = time.perf_counter()
     A, described = problems.load(args.problem, args.n, comm, args.block_size)
     if A.shape[0] != A.shape[1]:
-        return _least_squares(A, described, args, talk)
+        return _least_squares(A, described, args, petsc_options, talk)
     if args.dtype:
         A = A.astype(args.dtype)
     if args.near_null_space:
@@ -209,8 +209,17 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     return 0
 
 
-def _least_squares(A: Any, described: str, args: argparse.Namespace, talk: bool) -> int:
+def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_options: list[str], talk: bool) -> int:
     """Solve with a matrix that is not square."""
+    taken = ("atol", "checkpoint", "coordinates", "near_null_space", "report", "comm_report", "trace", "x0")
+    refused = [f"--{name.replace('_', '-')}" for name in taken if getattr(args, name)]
+    refused += [o for o in petsc_options if o.startswith("-")]
+    if refused:
+        raise InputError(f"{described}: not square; {', '.join(refused)} is not offered for least squares.")
+    if args.save and A.comm_size > 1:
+        raise InputError("--save of a least-squares solution is offered on one rank.")
+    if args.dtype:
+        A = A.astype(args.dtype)
     if args.ksp not in (None, "auto", "lsmr") or args.pc not in (None, "auto", "none"):
         raise InputError(
             f"{described}: not square; --ksp lsmr, without a preconditioner, is what solves least squares."
@@ -224,7 +233,7 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, talk: bool)
     if talk:
         print(f"{described}: least squares by lsmr", flush=True)
     progress = _Progress() if talk else None
-    rtol = args.rtol or 1e-6
+    rtol = 1e-6 if args.rtol is None else args.rtol
     try:
         x, info = least_squares(
             A,
@@ -238,8 +247,6 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, talk: bool)
         if progress:
             progress.finish()
     if args.save:
-        if A.comm_size > 1:
-            raise InputError("--save of a least-squares solution is offered on one rank.")
         write_vector(args.save, x)
     if talk:
         print(f"\nresult          {info.reason}, after {info.iterations} iterations")

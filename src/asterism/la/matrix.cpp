@@ -556,9 +556,15 @@ Matrix Matrix::converted(Dtype dtype) const {
   return m;
 }
 
-Matrix Matrix::with_values(Dtype dtype, void const* values) const {
+Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) const {
   auto const& d = *data_;
   ASTERISM_ASSERT(!d.product_only);
+  std::int64_t const type = std::int64_t(dtype), of_first = comm().min(type);
+  comm::agree(comm(), [&] {
+    ASTERISM_REQUIRE(count == d.local_nnz, shape, "with_values: {} values for {} entries of my rows.", count, d.local_nnz);
+    ASTERISM_REQUIRE(type == of_first, dtype, "with_values: the values of this rank are {}, and {} on another.", name_of(dtype),
+                     name_of(Dtype(of_first)));
+  });
   Matrix m;
   m.data_ = std::make_shared<Data>(d);
   static_cast<Products&>(*m.data_) = {};
@@ -593,8 +599,8 @@ bool Matrix::has_pattern_of(Matrix const& other) const {
   auto const same_block = [&](Csr const& x, Csr const& y) {
     return x.rows == y.rows && x.cols == y.cols && same(x.row_offsets(), y.row_offsets()) && same(x.column_indices(), y.column_indices());
   };
-  bool const mine = a.product_only == b.product_only && !a.product_only && a.rows.fits(b.rows) && a.columns.fits(b.columns) &&
-                    a.ghosts == b.ghosts && same_block(a.diagonal, b.diagonal) && same_block(a.coupling, b.coupling);
+  bool const mine = !a.product_only && !b.product_only && a.rows.fits(b.rows) && a.columns.fits(b.columns) && a.ghosts == b.ghosts &&
+                    same_block(a.diagonal, b.diagonal) && same_block(a.coupling, b.coupling);
   return comm().min(std::int64_t(mine)) == 1;
 }
 

@@ -71,8 +71,8 @@ class Matrix final : public Operator {
   GlobalRows to_rows() const;
   Matrix transposed(bool conjugate = false) const;
   Matrix converted(Dtype dtype) const;
-  /// The same pattern with other values, in the order of to_rows(); pattern and messages are shared.
-  Matrix with_values(Dtype dtype, void const* values) const;
+  /// The same pattern with other values, as many as my entries, in the order of to_rows(); pattern and messages are shared. Collective.
+  Matrix with_values(Dtype dtype, std::int64_t count, void const* values) const;
   /// Whether both have entries at the same places and the same ranks their rows. Collective.
   bool has_pattern_of(Matrix const& other) const;
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.

@@ -54,10 +54,7 @@ class AdditiveSchwarz final : public Preconditioner {
 
   bool update(Matrix const& A) override {
     rows_.update(A);
-    auto const local = on_one_rank(local_block());
-    bool kept = false;
-    comm::agree(A.comm(), [&] { kept = inner_->update(local); });
-    return A.comm().min(std::int64_t(kept)) == 1;
+    return updated_by_each_rank(*inner_, local_block(), A.comm());
   }
 
   // The inner one, and a message from and, for `basic`, one to every neighbour.
@@ -73,7 +70,7 @@ class AdditiveSchwarz final : public Preconditioner {
   }
   std::size_t memory_bytes() const override { return inner_->memory_bytes() + rows_.matrix().memory_bytes(); }
   bool symmetric() const override { return !restricted_ && inner_->symmetric(); }
-  void set_self_adjoint() override { inner_->set_self_adjoint(); }
+  void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
 
  private:
   /// My rows with overlap, and of these the columns among them.

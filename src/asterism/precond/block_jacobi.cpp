@@ -7,11 +7,7 @@ namespace {
 class BlockJacobi final : public Preconditioner {
  public:
   BlockJacobi(Nest const& nest, Matrix const& A) : Preconditioner(A) { inner_ = made_by_each_rank(nest, A.diagonal_block(), A.comm()); }
-  bool update(Matrix const& A) override {
-    bool kept = false;
-    comm::agree(A.comm(), [&] { kept = inner_->update(on_one_rank(A.diagonal_block())); });
-    return A.comm().min(std::int64_t(kept)) == 1;
-  }
+  bool update(Matrix const& A) override { return updated_by_each_rank(*inner_, A.diagonal_block(), A.comm()); }
   void apply(Vector const& x, Vector& y) const override {
     auto mine = own(y);
     inner_->apply(own(x), mine);
@@ -23,7 +19,7 @@ class BlockJacobi final : public Preconditioner {
   std::string describe() const override { return format("block jacobi, one block a rank, sub: {}", inner_->describe()); }
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   bool symmetric() const override { return inner_->symmetric(); }
-  void set_self_adjoint() override { inner_->set_self_adjoint(); }
+  void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
 
  private:
   Vector own(Vector const& v) const { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.context()); }

@@ -15,9 +15,20 @@ OptionTable const& icc_table() {
 
 class Icc final : public Preconditioner {
  public:
-  Icc(Matrix const& A, Pivots pivots) : Preconditioner(A), pivots_(std::move(pivots)) { set_up(A); }
+  Icc(Matrix const& A, Pivots pivots) : Preconditioner(A), pivots_(std::move(pivots)) {
+    comm::agree(A.comm(), [&] { lower_ = places_below(A.diagonal_block()); });
+    update(A);
+  }
   bool update(Matrix const& A) override {
-    set_up(A);
+    static int const event = profile::event("PCSetUpICC");
+    profile::Scope const scope(event);
+    comm::agree(A.comm(), [&] {
+      with_dtype(dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        pivots_.factor<T>(A.diagonal_block(), [&](la::Csr const& a) { factor<T>(a); });
+      });
+    });
+    pivots_.tell(A.comm());
     return true;
   }
 
@@ -31,57 +42,52 @@ class Icc final : public Preconditioner {
   }
 
  private:
-  void set_up(Matrix const& A) {
-    static int const event = profile::event("PCSetUpICC");
-    profile::Scope const scope(event);
-    comm::agree(A.comm(), [&] {
-      with_dtype(dtype_, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        pivots_.factor<T>(A.diagonal_block(), [&](la::Csr const& a) { factor<T>(a); });
-      });
-    });
-    pivots_.tell(A.comm());
+  /// Those of a below the diagonal; values are not set.
+  static la::Csr places_below(la::Csr const& a) {
+    auto const ptr = a.row_offsets();
+    auto const col = a.column_indices();
+    auto const before_diagonal = [&](std::size_t i) {
+      return std::lower_bound(col.begin() + ptr[i], col.begin() + ptr[i + 1], std::int32_t(i));
+    };
+    std::vector<std::int64_t> offsets{0};
+    for (std::size_t i = 0; i < std::size_t(a.rows); ++i) offsets.push_back(offsets.back() + (before_diagonal(i) - (col.begin() + ptr[i])));
+    la::Csr out(a.dtype, a.rows, a.rows, offsets.back());
+    std::copy(offsets.begin(), offsets.end(), out.row_offsets().begin());
+    for (std::size_t i = 0; i < std::size_t(a.rows); ++i)
+      std::copy(col.begin() + ptr[i], before_diagonal(i), out.column_indices().begin() + offsets[i]);
+    return out;
   }
 
   template <class T>
   void factor(la::Csr const& a) {
-    auto const ap = a.row_offsets();
-    auto const ac = a.column_indices();
-    auto const av = a.entries<T>();
     auto const n = std::size_t(a.rows);
-    std::int64_t below = 0;
-    for (std::size_t i = 0; i < n; ++i)
-      for (auto p = std::size_t(ap[i]); p < std::size_t(ap[i + 1]); ++p) below += std::size_t(ac[p]) < i;
-    lower_ = la::Csr(dtype_, a.rows, a.rows, below);
+    lower_.values = device::Array(lower_.values.bytes());  // a queue may still read the old ones
     inverse_ = device::Array(n * sizeof(T));
-    auto* const ptr = lower_.offsets.as<std::int64_t>();
-    auto* const col = lower_.columns.as<std::int32_t>();
-    auto* const val = lower_.values.as<T>();
+    auto const ap = a.row_offsets(), ptr = lower_.row_offsets();
+    auto const ac = a.column_indices(), col = lower_.column_indices();
+    auto const av = a.entries<T>(), val = lower_.entries<T>();
     auto* const inverse = inverse_.as<T>();
     std::vector<T> row(n, T(0));  // l_ik d_k of the row at hand
-    std::int64_t at = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      auto const begin = ptr[i] = at;
       T pivot(0);
       double largest = 0;
+      auto at = std::size_t(ptr[i]);
       for (auto p = std::size_t(ap[i]); p < std::size_t(ap[i + 1]); ++p) {
         auto const k = std::size_t(ac[p]);
         largest = std::max(largest, double(magnitude(av[p])));
         if (k == i) pivot = T(real(av[p]));
         if (k >= i) continue;
         T s = av[p];  // a_ik - sum over j < k of l_ij d_j conj(l_kj)
-        for (auto q = ptr[k]; q < ptr[k + 1]; ++q) s -= row[std::size_t(col[q])] * conj(val[q]);
+        for (auto q = std::size_t(ptr[k]); q < std::size_t(ptr[k + 1]); ++q) s -= row[std::size_t(col[q])] * conj(val[q]);
         row[k] = s;
-        col[at] = ac[p];
         val[at++] = s * inverse[k];
       }
-      for (auto q = begin; q < at; ++q) {
+      for (auto q = std::size_t(ptr[i]); q < at; ++q) {
         pivot -= T(real(row[std::size_t(col[q])] * conj(val[q])));
         row[std::size_t(col[q])] = T(0);
       }
       inverse[i] = pivots_.inverse(pivot, largest, i);
     }
-    ptr[n] = at;
   }
 
   void run(Vector const& x, Vector& y, bool conjugated) const {

@@ -30,12 +30,10 @@ OptionTable const& ilut_table() {
   return t;
 }
 
-/// The pattern of A's diagonal block with the diagonal added where it is missing.
-template <class T>
+/// The places of a, and the diagonal's; values are not set.
 la::Csr with_full_diagonal(la::Csr const& a) {
   auto const ptr = a.row_offsets();
   auto const col = a.column_indices();
-  auto const val = a.entries<T>();
   std::int64_t missing = 0;
   auto const has = [&](std::int32_t r) {
     return std::binary_search(col.begin() + ptr[std::size_t(r)], col.begin() + ptr[std::size_t(r) + 1], r);
@@ -44,31 +42,27 @@ la::Csr with_full_diagonal(la::Csr const& a) {
   la::Csr f(a.dtype, a.rows, a.cols, a.nnz() + missing);
   auto* fp = f.offsets.as<std::int64_t>();
   auto* fc = f.columns.as<std::int32_t>();
-  auto* fv = f.values.as<T>();
   std::int64_t at = 0;
   for (std::int32_t r = 0; r < a.rows; ++r) {
     fp[r] = at;
     bool placed = has(r);
     for (auto p = std::size_t(ptr[std::size_t(r)]); p < std::size_t(ptr[std::size_t(r) + 1]); ++p) {
-      if (!placed && col[p] > r) fc[at] = r, fv[at++] = T(0), placed = true;
-      fc[at] = col[p];
-      fv[at++] = val[p];
+      if (!placed && col[p] > r) fc[at++] = r, placed = true;
+      fc[at++] = col[p];
     }
-    if (!placed) fc[at] = r, fv[at++] = T(0);
+    if (!placed) fc[at++] = r;
   }
   return f;
 }
 
-/// f with room for the entries that eliminations up to a level of `most` make: those have level 1 + the levels of the two they come from.
-template <class T>
+/// The places of f, and of the entries that eliminations up to a level of `most` make: those have level 1 + the levels of the two they come
+/// from. Values are not set.
 la::Csr with_fill(la::Csr const& f, std::int64_t most) {
   auto const ptr = f.row_offsets();
   auto const col = f.column_indices();
-  auto const val = f.entries<T>();
   auto const n = std::size_t(f.rows);
   constexpr std::int32_t none = -1, end = -2;
   std::vector<std::int32_t> columns, levels, next(n, none), level(n);
-  std::vector<T> values, value(n, T(0));
   std::vector<std::int64_t> offsets{0}, diagonal(n);
   for (std::size_t i = 0; i < n; ++i) {
     // the row as a list of ascending columns
@@ -78,7 +72,6 @@ la::Csr with_fill(la::Csr const& f, std::int64_t most) {
       (last == end ? head : next[std::size_t(last)]) = c;
       last = c;
       level[std::size_t(c)] = 0;
-      value[std::size_t(c)] = val[p];
       next[std::size_t(c)] = end;
     }
     for (auto k = head; k != end && std::size_t(k) < i; k = next[std::size_t(k)]) {
@@ -93,7 +86,6 @@ la::Csr with_fill(la::Csr const& f, std::int64_t most) {
           next[std::size_t(c)] = next[std::size_t(before)];
           next[std::size_t(before)] = c;
           level[std::size_t(c)] = l;
-          value[std::size_t(c)] = T(0);
         }
       }
     }
@@ -101,7 +93,6 @@ la::Csr with_fill(la::Csr const& f, std::int64_t most) {
       if (std::size_t(c) == i) diagonal[i] = std::int64_t(columns.size());
       columns.push_back(c);
       levels.push_back(level[std::size_t(c)]);
-      values.push_back(value[std::size_t(c)]);
       c = std::exchange(next[std::size_t(c)], none);
     }
     offsets.push_back(std::int64_t(columns.size()));
@@ -109,7 +100,6 @@ la::Csr with_fill(la::Csr const& f, std::int64_t most) {
   la::Csr out(f.dtype, f.rows, f.cols, std::int64_t(columns.size()));
   std::copy(offsets.begin(), offsets.end(), out.row_offsets().begin());
   std::copy(columns.begin(), columns.end(), out.column_indices().begin());
-  std::copy(values.begin(), values.end(), out.entries<T>().begin());
   return out;
 }
 
@@ -129,19 +119,23 @@ void spread(la::Csr const& a, la::Csr const& f) {
 class Ilu final : public Preconditioner {
  public:
   /// With fill up to a level.
-  Ilu(Matrix const& A, Pivots const& pivots, std::int64_t levels)
-      : Ilu(A, pivots, levels ? format("ilu({})", levels) : "ilu(0)", true, [&](auto tag, la::Csr const& a) {
-          using T = typename decltype(tag)::type;
-          factors_ = with_full_diagonal<T>(a);
-          if (levels > 0) factors_ = with_fill<T>(factors_, levels);
-          factor<T>();
-        }) {}
+  Ilu(Matrix const& A, Pivots const& pivots, std::int64_t levels) : Ilu(A, pivots, levels ? format("ilu({})", levels) : "ilu(0)", true) {
+    comm::agree(A.comm(), [&] {
+      factors_ = with_full_diagonal(A.diagonal_block());
+      if (levels > 0) factors_ = with_fill(factors_, levels);
+    });
+    update(A);
+  }
   /// With fill by size.
   Ilu(Matrix const& A, Pivots const& pivots, double drop, double fill)
-      : Ilu(A, pivots, format("ilut (drop {}, fill {})", drop, fill), false, [&](auto tag, la::Csr const& a) {
-          using T = typename decltype(tag)::type;
-          factor_by_size<T>(with_full_diagonal<T>(a), drop, fill);
-        }) {}
+      : Ilu(A, pivots, format("ilut (drop {}, fill {})", drop, fill), false) {
+    set_up(A, [&](auto tag, la::Csr const& a) {
+      using T = typename decltype(tag)::type;
+      auto const whole = with_full_diagonal(a);
+      spread<T>(a, whole);
+      factor_by_size<T>(whole, drop, fill);
+    });
+  }
 
   bool symmetric() const override { return by_level_; }
 
@@ -150,7 +144,7 @@ class Ilu final : public Preconditioner {
     if (!by_level_) return false;
     set_up(A, [&](auto tag, la::Csr const& a) {
       using T = typename decltype(tag)::type;
-      factors_.values = la::Array(factors_.values.bytes());
+      factors_.values = la::Array(factors_.values.bytes());  // a queue may still read the old ones
       spread<T>(a, factors_);
       factor<T>();
     });
@@ -220,11 +214,8 @@ class Ilu final : public Preconditioner {
   std::size_t memory_bytes() const override { return factors_.values.bytes() + factors_.columns.bytes() + factors_.offsets.bytes(); }
 
  private:
-  template <class Factor>
-  Ilu(Matrix const& A, Pivots pivots, std::string name, bool by_level, Factor const& factor)
-      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), by_level_(by_level) {
-    set_up(A, factor);
-  }
+  Ilu(Matrix const& A, Pivots pivots, std::string name, bool by_level)
+      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), by_level_(by_level) {}
   template <class Factor>
   void set_up(Matrix const& A, Factor const& factor) {
     static int const event = profile::event("PCSetUpILU");

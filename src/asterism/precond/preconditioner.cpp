@@ -18,15 +18,24 @@ void Preconditioner::apply_transpose(Vector const& x, Vector& y, bool conjugate)
   apply(x, y);
 }
 
+namespace {
+/// A block of mine as a matrix of this process alone.
 Matrix on_one_rank(la::Csr const& block) {
   Layout const alone(comm::Communicator(), block.rows);
   return Matrix::from_blocks(alone, alone, block, la::Csr(block.dtype, block.rows, 0, 0), {});
 }
+}  // namespace
 
 PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm) {
   PreconditionerPtr out;
   comm::agree(comm, [&] { out = nest.make_inner(nest.config.nested("sub_"), on_one_rank(block), "ilu"); });
   return out;
+}
+
+bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Communicator const& comm) {
+  bool kept = false;
+  comm::agree(comm, [&] { kept = inner.update(on_one_rank(block)); });
+  return comm.min(std::int64_t(kept)) == 1;
 }
 
 namespace {

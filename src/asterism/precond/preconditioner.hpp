@@ -31,10 +31,10 @@ class Preconditioner : public Operator {
   /// Hermitian as an operator when A is: what cg and minres need.
   virtual bool symmetric() const { return true; }
   /// For a matrix with the pattern of the one that this was made from, and other values: true if what depends on the pattern alone was
-  /// kept and the rest made anew. False, with nothing changed: to be made from scratch. Collective.
+  /// kept and the rest made anew. False: to be made from scratch. Collective.
   virtual bool update(Matrix const&) { return false; }
-  /// From now on M^H is M: A was found Hermitian.
-  virtual void set_self_adjoint() { self_adjoint_ = true; }
+  /// Whether M^H is M, because A was found Hermitian.
+  virtual void set_self_adjoint(bool yes) { self_adjoint_ = yes; }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
 
  protected:
@@ -66,7 +66,8 @@ std::map<std::string, PreconditionerEntry> const& preconditioners();
 /// Runs an inner preconditioner of lower precision for a solver of higher.
 class Cast final : public Preconditioner {
  public:
-  Cast(Matrix const& A, PreconditionerPtr inner) : Preconditioner(A), inner_(std::move(inner)) {}
+  /// made_from: the dtype of the matrix that `inner` was made from.
+  Cast(Matrix const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
   void apply(Vector const& x, Vector& y) const override;
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   std::string describe() const override;
@@ -74,11 +75,12 @@ class Cast final : public Preconditioner {
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
-  void set_self_adjoint() override { inner_->set_self_adjoint(); }
-  bool update(Matrix const& A) override { return inner_->update(A.converted(inner_->dtype())); }
+  void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
+  bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
 
  private:
   PreconditionerPtr inner_;
+  Dtype made_from_;
 };
 
 /// A user's approximate inverse. Whether it is symmetric is the user's word.
@@ -117,10 +119,10 @@ class Scratch {
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 
-/// A block of mine as a matrix of this process alone.
-Matrix on_one_rank(la::Csr const& block);
 /// One preconditioner a rank, on a block of its own, under the prefix sub_; what fails on one fails on all. Collective.
 PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm);
+/// Each rank updates its own; whether all could. Collective.
+bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Communicator const& comm);
 
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
 void invert_entries(Matrix const& A, Vector& d, char const* name);

@@ -182,14 +182,27 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
 
 void Solver::update(Matrix A) {
   auto const* const old = A_->matrix();
-  ASTERISM_REQUIRE(old && (!P_ || &old->diagonal_block() == &P_.diagonal_block()), unsupported,
-                   "update: the solver was made for {}{}. Make a new one.", A_->describe(), old ? " with another P" : "");
-  ASTERISM_REQUIRE(A.range().fits(old->range()) && A.domain().fits(old->domain()) && A.dtype() == old->dtype(), shape,
-                   "update: {} instead of {}: size, dtype and the rows of each rank must be the same.", A.describe(), old->describe());
+  ASTERISM_REQUIRE(old && (!P_ || P_is_A()), unsupported, "update: the solver was made for {}{}. Make a new one.", A_->describe(),
+                   old ? " with another P" : "");
+  comm::agree(old->comm(), [&] {
+    ASTERISM_REQUIRE(A.range().fits(old->range()) && A.domain().fits(old->domain()) && A.dtype() == old->dtype(), shape,
+                     "update: {} instead of {}: size, dtype and the rows of each rank must be the same.", A.describe(), old->describe());
+  });
   bool const same = A.has_pattern_of(*old);
   A_ = std::make_shared<Matrix>(A);
   if (P_) P_ = std::move(A);
-  set_up(same);
+  try {
+    set_up(same);
+  } catch (...) {
+    preconditioner_ = nullptr;  // neither the old matrix nor the new one can be solved with
+    throw;
+  }
+}
+
+precond::PreconditionerPtr const& Solver::preconditioner() const {
+  ASTERISM_REQUIRE(preconditioner_, value,
+                   "the last update() of this solver failed. Update with a matrix that can be set up, or make a new solver.");
+  return preconditioner_;
 }
 
 void Solver::set_up(bool same_pattern) {
@@ -212,13 +225,14 @@ void Solver::set_up(bool same_pattern) {
   if (comm.size() > 1 && (queue == "thread" || queue == "strict"))
     comm::require_thread_multiple("-queue thread or strict on several ranks");
   std::uint64_t const seed = queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1;
-  if (!method_) ctx_ = device::Context::from_name(queue, seed);
+  if (!method_)  // an update keeps the queue
+    ctx_ = device::Context::from_name(queue, seed);
   apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(*A_);
   bool P_is_hermitian = inspection_.hermitian;
-  if (look && P_ && !(A_->matrix() && &A_->matrix()->diagonal_block() == &P_.diagonal_block())) {  // another matrix
+  if (look && P_ && !P_is_A()) {
     auto const of_P = inspect(P_);
     P_is_hermitian = of_P.hermitian;
     if (!A_->matrix()) inspection_.positive_diagonal = of_P.positive_diagonal;
@@ -257,7 +271,7 @@ void Solver::set_up(bool same_pattern) {
   } else if (P_) {
     std::vector<EffectiveOption> not_again;
     auto const type = chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
-    auto old = std::exchange(preconditioner_, nullptr);  // if this fails there is none
+    auto old = std::exchange(preconditioner_, nullptr);  // freed before another one is made
     reused_ = same_pattern && old && type == preconditioner_type_ && old->update(P_);
     if (reused_) {
       preconditioner_ = std::move(old);
@@ -281,7 +295,7 @@ void Solver::set_up(bool same_pattern) {
          preconditioner_type_ == "sor"   ? "-pc_sor_symmetric true"
          : preconditioner_type_ == "asm" ? "-pc_asm_type basic"
                                          : "-pc_type icc, amg or jacobi");
-  if (look && P_is_hermitian && !M_ && preconditioner_->symmetric()) preconditioner_->set_self_adjoint();
+  if (!M_) preconditioner_->set_self_adjoint(look && P_is_hermitian && preconditioner_->symmetric());
   if (inspection_.constant_null_space && inspection_.hermitian)
     notes_.push_back("the constant vector is in the null space (a pure Neumann problem?): it is projected out");
   for (auto const& name : options_.names()) {
@@ -309,13 +323,12 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
   precond::Nest const nest{config,
                            [this](Configuration const& c, Matrix const& M, std::string const& f) { return make_preconditioner(c, M, f); }};
   auto p = precond::preconditioners().at(type).make(nest, B);
-  if (p->dtype() != A.dtype()) p = std::make_shared<precond::Cast>(A, p);
+  if (p->dtype() != A.dtype()) p = std::make_shared<precond::Cast>(A, p, B.dtype());
   return p;
 }
 
 SolveInfo Solver::solve(Vector const& b, Vector& x) {
-  ASTERISM_REQUIRE(preconditioner_, value,
-                   "solve: the last update() failed. Update with a matrix that can be set up, or make a new solver.");
+  preconditioner();  // an error if there is none
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
   la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
@@ -506,7 +519,7 @@ void Solver::explain_failure(SolveInfo& info, Reason reason) const {
 
 std::string Solver::view() const {
   std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_->describe(), method_name_,
-                           krylov::methods().at(method_name_).about, preconditioner_->report());
+                           krylov::methods().at(method_name_).about, preconditioner()->report());
   for (auto const& n : notes_) out += "note: " + n + "\n";
   return out;
 }

@@ -61,17 +61,18 @@ class Solver {
     watcher_needs_iterate_ = needs_iterate;
   }
   /// To be the M of other solvers, which then share its set-up.
-  precond::PreconditionerPtr const& preconditioner() const { return preconditioner_; }
+  precond::PreconditionerPtr const& preconditioner() const;
   Inspection const& inspection() const { return inspection_; }
   std::vector<std::string> const& notes() const { return notes_; }
   std::string const& method_name() const { return method_name_; }
-  std::string preconditioner_name() const { return preconditioner_->describe(); }
+  std::string preconditioner_name() const { return preconditioner()->describe(); }
   double setup_seconds() const { return setup_seconds_; }
   /// Whether the last update() kept anything.
   bool reused() const { return reused_; }
 
  private:
   void set_up(bool same_pattern);
+  bool P_is_A() const { return P_ && A_->matrix() && &A_->matrix()->diagonal_block() == &P_.diagonal_block(); }
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
   std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
   SolveInfo solve_columns(Vector const& b, Vector& x, bool zero_guess);

@@ -46,21 +46,24 @@ double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
 
 /// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
 /// first as well, unless a virtual machine's host took back what lay free, or the system must move others' pages to make one: then
-/// several times slower. Seen from one page of the block; after one that took longer than as many small ones, the next blocks have small
-/// ones.
+/// several times slower. Seen from the first page of the block; after one that took longer than as many small ones, the next blocks have
+/// small ones.
 void advise(std::byte* data, std::size_t bytes) {
-  static double const by_small = [=] {
-    madvise(data, huge, MADV_NOHUGEPAGE);
-    return seconds_to_touch(data, huge, small);
+  static double const by_small = [] {
+    void* const fresh = mmap(nullptr, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return 1.0;
+    madvise(fresh, huge, MADV_NOHUGEPAGE);
+    auto const seconds = seconds_to_touch(static_cast<std::byte*>(fresh), huge, small);
+    munmap(fresh, huge);
+    return seconds;
   }();
   static std::atomic<std::size_t> left{0};  // bytes to have small pages without a look
   auto now = left.load();
   while (now > 0 && !left.compare_exchange_weak(now, now - std::min(now, bytes))) {
   }
-  auto* const page = data + huge;
   if (now == 0) {
-    madvise(page, huge, MADV_HUGEPAGE);
-    if (seconds_to_touch(page, huge, small) > by_small) now = left = small_after_slow;
+    madvise(data, huge, MADV_HUGEPAGE);
+    if (seconds_to_touch(data, huge, small) > by_small) now = left = small_after_slow;
   }
   madvise(data, bytes, now == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
