@@ -335,7 +335,10 @@ class StarForest:
 
     def bcast(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> None:
         """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
-        self.bcast_begin(rootdata, leafdata, op).end()
+        if isinstance(rootdata, tuple):
+            return self.bcast_begin(rootdata, leafdata, op).end()
+        at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
+        self._sf.bcast(*at, *items, _operation(op, rootdata))
 
     def reduce_begin(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> Flight:
         """Begin `reduce`; neither array may be touched before ``end()``."""
@@ -346,7 +349,10 @@ class StarForest:
 
     def reduce(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> None:
         """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
-        self.reduce_begin(leafdata, rootdata, op).end()
+        if isinstance(rootdata, tuple):
+            return self.reduce_begin(leafdata, rootdata, op).end()
+        at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
+        self._sf.reduce(*at, *items, _operation(op, rootdata))
 
     def fetch_and_op_begin(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> Flight:
         """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
@@ -362,7 +368,14 @@ class StarForest:
 
     def fetch_and_op(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> None:
         """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
-        self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
+        if isinstance(rootdata, tuple):
+            return self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
+        at, items = self._items(
+            rootdata=(rootdata, self.nroots, True),
+            leafdata=(leafdata, self.nleafspace, False),
+            leafupdate=(leafupdate, self.nleafspace, True),
+        )
+        self._sf.fetch_and_op(*at, *items, _operation(op, rootdata))
 
     def multi(self) -> StarForest:
         """Make the forest with one root for each edge: grouped by root, then by (rank, leaf). Made once."""

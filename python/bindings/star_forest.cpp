@@ -172,6 +172,25 @@ void bind_star_forest(nb::module_& m) {
              nb::gil_scoped_release gil;
              return sf.fetch_and_op_begin(at<void>(root), at<void const>(leaf), at<void>(update), items(type, bytes, k), o);
            })
+      .def("bcast",
+           [](StarForest const& sf, Address root, Address leaf, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
+             auto const o = operation(op);
+             nb::gil_scoped_release gil;
+             sf.bcast(at<void const>(root), at<void>(leaf), items(type, bytes, k), o);
+           })
+      .def("reduce",
+           [](StarForest const& sf, Address leaf, Address root, int type, std::int64_t bytes, std::int64_t k, nb::object const& op) {
+             auto const o = operation(op);
+             nb::gil_scoped_release gil;
+             sf.reduce(at<void const>(leaf), at<void>(root), items(type, bytes, k), o);
+           })
+      .def("fetch_and_op",
+           [](StarForest const& sf, Address root, Address leaf, Address update, int type, std::int64_t bytes, std::int64_t k,
+              nb::object const& op) {
+             auto const o = operation(op);
+             nb::gil_scoped_release gil;
+             sf.fetch_and_op(at<void>(root), at<void const>(leaf), at<void>(update), items(type, bytes, k), o);
+           })
       .def("compose", &comm::compose, nb::call_guard<nb::gil_scoped_release>())
       .def("compose_inverse", &comm::compose_inverse, nb::call_guard<nb::gil_scoped_release>())
       .def("inverse", &comm::inverse, nb::call_guard<nb::gil_scoped_release>())
@@ -214,9 +233,9 @@ void bind_star_forest(nb::module_& m) {
     nb::gil_scoped_release gil;
     return apps::forest_pingpong(sf, k, comm::ReduceOp(op), shared, repeats);
   });
-  m.def("time_forest_exchange", [](StarForest const& sf, std::int64_t k, int op, int repeats) {
+  m.def("time_forest_exchange", [](StarForest const& sf, std::int64_t k, int op, bool renew, int repeats) {
     nb::gil_scoped_release gil;
-    return apps::forest_exchange(sf, k, comm::ReduceOp(op), repeats);
+    return apps::forest_exchange(sf, k, comm::ReduceOp(op), renew, repeats);
   });
   m.def("transport_names", &comm::transport_names);
   m.def("time_raw_pingpong", &apps::raw_pingpong, nb::call_guard<nb::gil_scoped_release>());

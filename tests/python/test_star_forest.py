@@ -545,6 +545,62 @@ print("done", flush=True)
     assert on_ranks(2, script, limit=60).count("done") == 2
 
 
+@pytest.mark.parametrize("transport", ["p2p", "shm", "neighbor"])
+@pytest.mark.parametrize("nranks", [2, 3])
+def test_long_sums_in_one_call_and_split_are_the_same(on_ranks, transport, nranks):
+    # by MPI these go in pieces, of which few are posted at a time if the operation is one call; ranks may mix both forms
+    script = f"""
+n = 150_001
+other = [r for r in range(size) if r != rank]
+remote = np.concatenate([np.column_stack([np.full(n, r), np.arange(n)]) for r in [*other, rank]])
+sf = am.StarForest(comm, n, None, remote, transport="{transport}")
+leaf = np.arange(len(remote)) % 1000 + 1000.0 * rank
+want = sum(np.arange(n) * 0.0 + (np.arange(len(remote)) % 1000 + 1000.0 * r)[i * n : (i + 1) * n]
+           for r in range(size) for i, to in enumerate([*[q for q in range(size) if q != r], r]) if to == rank)
+for turn in range(8):
+    root = np.full(n, 5.0)
+    if (turn >> rank) % 2 == 0: sf.reduce(leaf, root)
+    else:
+        flight = sf.reduce_begin(leaf, root)
+        flight.end()
+    assert (root == want + 5.0).all(), (turn, root[:3], want[:3])
+    back = np.zeros((len(remote), 2), np.float32)
+    k2 = np.column_stack([np.arange(n), -np.arange(n)]).astype(np.float32)
+    sf.bcast(k2, back, "max")
+    assert (back[-n:] == np.maximum(k2, 0)).all() and (back[:n] == np.maximum(k2, 0)).all()
+print("done", flush=True)
+"""
+    assert on_ranks(nranks, script, limit=120).count("done") == nranks
+
+
+def test_an_operation_that_throws_amid_a_long_message(on_ranks):
+    script = """
+n = 400_000
+sf = am.StarForest(comm, n, None, np.column_stack([np.full(n, 1 - rank), np.arange(n)]), transport="p2p")
+calls = []
+def bad(a, b):
+    calls.append(len(a))
+    if len(calls) == 3: raise RuntimeError("no")
+    return a + b
+for split in (False, True):
+    calls.clear()
+    root, leaf = np.zeros(n), np.arange(n) + 1.0
+    op = bad if rank == 0 else (lambda a, b: a + b)
+    try:
+        if split: sf.reduce_begin(leaf, root, op).end()
+        else: sf.reduce(leaf, root, op)
+        assert rank == 1 and (root == leaf).all()
+    except RuntimeError as e:
+        assert rank == 0 and "no" in str(e)
+    comm.barrier()
+    root[:] = 0
+    sf.reduce(leaf, root)
+    assert (root == leaf).all()
+print("done", flush=True)
+"""
+    assert on_ranks(2, script, limit=60).count("done") == 2
+
+
 @pytest.mark.parametrize("transport", ["p2p", "shm"])
 def test_an_operation_that_throws_leaves_nobody_waiting(on_ranks, transport):
     # rank 0's own operation raises while what it sends lies in memory that the other reads late, or never

@@ -222,13 +222,14 @@ def call_seconds(repeats: int = 2000) -> float:
     for _ in range(repeats):
         sf.bcast(root, leaf)
     called = (time.perf_counter() - start) / repeats
-    return called - float(_core.time_forest_exchange(sf._sf, 1, _core.reduce_op("replace"), repeats))
+    return called - float(_core.time_forest_exchange(sf._sf, 1, _core.reduce_op("replace"), False, repeats))
 
 
 def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     """Seconds of a broadcast by every transport and by auto, interleaved, for patterns and sizes.
 
-    One way (rank 0 to 1 and back), around (to both neighbours in a ring, all at once) in blocks or at random, an all-gather.
+    One way (rank 0 to 1 and back), around (to both neighbours in a ring, all at once) in blocks or at random, an all-gather;
+    these three of values that were just written, which is in the time. Ratios are of the same round.
     """
     core = as_communicator(comm)
     rank, size = comm.rank, comm.size
@@ -257,15 +258,22 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
                     seconds = (
                         _core.time_forest_pingpong(forest._sf, 1, _core.reduce_op("replace"), False, repeats)
                         if one_way
-                        else _core.time_forest_exchange(forest._sf, 1, _core.reduce_op("replace"), repeats)
+                        else _core.time_forest_exchange(forest._sf, 1, _core.reduce_op("replace"), True, repeats)
                     )
                     times[t].append(comm.allreduce(seconds) / size)
             kept = {k: v[1:] for k, v in times.items()}
-            middle = {k: statistics.median(v) for k, v in kept.items()}
+            least = [min(kept[t][i] for t in names) for i in range(rounds)]
+            middle = {t: statistics.median(x / y for x, y in zip(kept[t], least, strict=True)) for t in names}
             best = min((t for t in names if t != "auto"), key=lambda t: middle[t])
             case = f"{pattern}, {size} ranks, "
             out.append(
-                {"case": case, "bytes": bytes_, "best": best, "auto_over_best": middle["auto"] / middle[best], **kept}
+                {
+                    "case": case,
+                    "bytes": bytes_,
+                    "best": best,
+                    "auto_over_best": statistics.median(x / y for x, y in zip(kept["auto"], kept[best], strict=True)),
+                    **kept,
+                }
             )
     return out
 
@@ -290,10 +298,10 @@ def unpack_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
                 times: dict[str, list[float]] = {}
                 for _ in range(rounds + 1):
                     for op in ("replace", "sum", "max"):
-                        seconds = _core.time_forest_exchange(forest._sf, 1, _core.reduce_op(op), repeats)
+                        seconds = _core.time_forest_exchange(forest._sf, 1, _core.reduce_op(op), False, repeats)
                         times.setdefault(op, []).append(comm.bcast(seconds, root=1))
                 kept = {k: v[1:] for k, v in times.items()}
-                ratio = statistics.median(kept["sum"]) / statistics.median(kept["replace"])
+                ratio = statistics.median(s / r for s, r in zip(kept["sum"], kept["replace"], strict=True))
                 out.append({"case": f"{t}, {pattern}, ", "bytes": bytes_, "sum_over_replace": ratio, **kept})
     return out
 
@@ -322,14 +330,14 @@ def halo_cases(comm: Any, rounds: int, n: int) -> list[dict[str, Any]]:
             overlap = {t: _overlap(g, rounds, False) for t, g in grids.items()}
             overlap["p2p, progress thread"] = _overlap(grids["p2p"], rounds, True)
             kept = {k: v[1:] for k, v in times.items()}
-            middle = {k: statistics.median(v) for k, v in kept.items()}
-            raw = min(v for k, v in middle.items() if k.startswith("raw"))
-            ours = min(v for k, v in middle.items() if not k.startswith("raw"))
+            ratio = statistics.median(
+                min(kept[k][i] for k in kept if k.startswith("raw"))
+                / min(kept[k][i] for k in kept if not k.startswith("raw"))
+                for i in range(rounds)
+            )
             points = 7 if stencil == "star" else 27
             name = f"{points}-point, {width} deep, {n}^3 cut {'x'.join(map(str, cut))}, "
-            out.append(
-                {"case": name, "bytes": 8 * width * n * n, "raw_over_best": raw / ours, "overlap": overlap, **kept}
-            )
+            out.append({"case": name, "bytes": 8 * width * n * n, "raw_over_best": ratio, "overlap": overlap, **kept})
     return out
 
 

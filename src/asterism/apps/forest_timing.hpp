@@ -12,8 +12,9 @@ namespace asterism::apps {
 /// Seconds of one way: a broadcast of k float64 per root and a reduction back, `repeats` times, on all ranks together. Collective.
 /// shared: the arrays lie in memory that neighbours read in place.
 double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, bool shared, int repeats);
-/// Seconds of a broadcast of k float64 per root, of `repeats` behind each other. Collective.
-double forest_exchange(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats);
+/// Seconds of a broadcast of k float64 per root, of `repeats` behind each other. renew: the roots are written before each, in that
+/// time. Collective.
+double forest_exchange(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, bool renew, int repeats);
 /// A ping-pong by MPI_Send and MPI_Recv between ranks 0 and 1.
 double raw_pingpong(comm::Communicator const& comm, std::int64_t bytes, int repeats);
 /// Seconds of one construction. Collective.
@@ -21,7 +22,7 @@ double forest_setup(comm::Communicator const& comm, std::int64_t roots, std::opt
                     std::vector<comm::RemoteRoot> const& remote, int repeats);
 
 /// Seconds of one ghost exchange of float64 on a grid that is not periodic and whose boxes are at least as wide as its ghost
-/// points. shared: as above. Collective.
+/// points; the points that neighbours get are written between the exchanges. shared: as above. Collective.
 double grid_halo(grid::Grid const& grid, bool shared, int repeats);
 /// Seconds of the slowest rank for a ghost exchange, for about as long a computation, and for the exchange begun before and ended
 /// after the computation. Collective.

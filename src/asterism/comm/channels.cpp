@@ -150,7 +150,7 @@ void Channels::put(int rank, std::span<std::byte const> data) {
   if (t->box) {
     auto const sent = t->box->reserve();
     auto* const room = t->box->room(sent, bytes);
-    if (bytes > 0) std::memcpy(room, data.data(), data.size());
+    t->box->write(room, data.data(), bytes);
     t->box->publish(sent, bytes);
     return;
   }

@@ -47,8 +47,7 @@ void require_thread_multiple(char const* what) {
                    what);
 }
 
-void check_mpi(int code, char const* call) {
-  if (code == 0) return;
+void detail::mpi_failed(int code, char const* call) {
   char text[512] = "?";
   if (table) table->error_text(code, text, sizeof text);
   fail(ErrorKind::comm, "MPI failed in {}: {} (code {}).", call, text, code);

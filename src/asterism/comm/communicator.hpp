@@ -72,8 +72,14 @@ class Communicator {
 /// What several threads that communicate need of a loaded MPI: an error that names `what` where it was not initialised so.
 void require_thread_multiple(char const* what);
 
+namespace detail {
+[[noreturn]] void mpi_failed(int code, char const* call);
+}
 /// Turns a non-zero code of the table into a CommError.
-void check_mpi(int code, char const* call);
+inline void check_mpi(int code, char const* call) {
+  if (code != 0) [[unlikely]]
+    detail::mpi_failed(code, call);
+}
 
 /// Collective: runs f on every rank; if any rank throws an Error, the lowest failing rank's error is
 /// thrown on all (with "rank r: " before it where there are several). f must not communicate.

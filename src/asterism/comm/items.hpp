@@ -124,8 +124,13 @@ class Operation {
 class Combine {
  public:
   Combine() = default;
+  Combine(Operation const& op, Items const& items) { set(op, items); }
   /// Throws a DtypeError if the operation has no meaning for the items.
-  Combine(Operation op, Items items);
+  void set(Operation const& op, Items const& items);
+  /// Lets the user's operation go.
+  void forget() {
+    if (op_.user()) op_ = Operation(ReduceOp::replace);
+  }
   void operator()(void* target, void const* data, std::int64_t const* index, std::int64_t n) const;
   /// target[apart i] = op(target[apart i], data[i]); false, and nothing is done, for operations that only know indices.
   bool strided(void* target, void const* data, std::int64_t apart, std::int64_t n) const;

@@ -218,7 +218,11 @@ ReduceOp reduce_op_from_name(std::string_view name) {
   fail(ErrorKind::option, "op '{}' is not one of {}.", name, all);
 }
 
-Combine::Combine(Operation op, Items items) : op_(std::move(op)), items_(items) {
+void Combine::set(Operation const& op, Items const& items) {
+  if (op_.user() || op.user()) op_ = op;
+  else op_ = op.op();
+  items_.type = items.type, items_.bytes = items.bytes, items_.k = items.k;
+  built_in_ = nullptr;
   if (op_.user() || op_.replaces()) return;
   built_in_ = built_in(items.type, op_.op());
   ASTERISM_REQUIRE(

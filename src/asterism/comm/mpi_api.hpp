@@ -50,6 +50,7 @@ struct MpiApi {
   /// A receive with a place of its own in the batch, posted again and again; test_at frees the place when it is done.
   int (*irecv_at)(Batch, int place, Comm, void* data, std::int64_t bytes, int from, int tag);
   int (*test_at)(Batch, int place, int* done, std::int64_t* bytes);
+  int (*wait_at)(Batch, int place);  ///< the same
   int (*cancel_all)(Batch);
   int (*iallgather)(Batch, Comm, void const* in, void* out, std::int64_t bytes);
   int (*iallreduce)(Batch, Comm, void const* in, void* out, std::int64_t count, Type, Op);
@@ -93,11 +94,12 @@ struct MpiApi {
   /// For benchmarks: rank 0 sends to rank 1 and back, `repeats` times, by MPI_Send and MPI_Recv.
   int (*pingpong)(Comm, void* data, std::int64_t bytes, int repeats);
   /// For benchmarks: a halo exchange of float64 as one writes it by hand, `repeats` times: MPI_Isend and MPI_Irecv of subarray
-  /// types, or of buffers that loops pack and unpack.
+  /// types, or of buffers that loops pack and unpack. before(context) is called before each and takes no part in the seconds.
   struct HaloPart {
     int rank, send_low[3], receive_low[3], sizes[3];
   };
-  int (*halo)(Comm, double* data, int const* sizes, HaloPart const* parts, int count, int packed, int repeats, double* seconds);
+  int (*halo)(Comm, double* data, int const* sizes, HaloPart const* parts, int count, int packed, int repeats, void (*before)(void*),
+              void* context, double* seconds);
 };
 
 /// The one symbol that a plug-in exports.

@@ -24,14 +24,16 @@ using Uses = std::array<bool, ways>;
 /// One operation's messages in one direction, over the transports that the forest's neighbours need.
 class Route {
  public:
-  void open(Traffic traffic, Uses const& uses, Fabrics const& fabrics) {
+  /// The messages, to be filled in before open().
+  Traffic traffic;
+
+  void open(Uses const& uses, Fabrics const& fabrics) {
     uses_ = uses;
     for (std::size_t w = 0; w < uses.size(); ++w) {
       if (!uses[w] || Way(w) == Way::self) continue;
       auto& t = by_way_[w];
       if (!t) t = fabrics[w] ? fabrics[w]->transport() : Way(w) == Way::shared_memory ? shared_memory() : point_to_point();
-      traffic.way = Way(w);
-      t->open(traffic);
+      t->open(traffic, Way(w));
     }
   }
   void send(std::byte const* source) {
@@ -109,7 +111,7 @@ struct StarForest::Impl {
   }
 
   Flight start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to, void const* source,
-               void* target, Items items, Operation const& op, void* update);
+               void* target, Items const& items, Operation const& op, void* update, bool at_once);
   void end(Flight::State& state);
   void end_fetch(Flight::State& state);
 };
@@ -351,18 +353,19 @@ void StarForest::Impl::weave() {
 }
 
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
-                                           void const* source, void* target, Items items, Operation const& op, void* update) {
-  Combine combine(op, items);  // throws before anything is under way
+                                           void const* source, void* target, Items const& items, Operation const& op, void* update,
+                                           bool at_once) {
+  auto state = take_idle();
+  state->combine.set(op, items);  // throws before anything is under way
   if (call_checks())
     require_same_call(comm, record->name, update ? "fetch_and_op" : &from == &root_sides ? "a broadcast" : "a reduction", items, op);
-  auto state = take_idle();
-  state->forest = self;
+  // in one call the caller's forest lives long enough: nothing is to be counted
+  state->forest = at_once ? std::shared_ptr<Impl>(std::shared_ptr<Impl>(), this) : self;
   state->from = &from;
   state->to = &to;
   state->source = static_cast<std::byte const*>(source);
   state->target = static_cast<std::byte*>(target);
   state->unit = items.unit();
-  state->combine = std::move(combine);
   state->update = static_cast<std::byte*>(update);
   if (call_checks()) state->before.emplace(from, state->source, state->unit);
   state->distinct = !(&to == &root_sides ? shared_roots : shared_leaves);
@@ -370,16 +373,18 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   // every rank draws the tags, whether it has neighbours by MPI or not
   auto const tag = [&] { return comm.size() > 1 ? comm.new_tag() : 0; };
   bool const down = &from == &root_sides;
-  state->forth.open({.comm = &comm,
-                     .out = &from,
-                     .in = &to,
-                     .target = state->target,
-                     .unit = state->unit,
-                     .in_place = state->in_place,
-                     .tag = tag(),
-                     .down = down,
-                     .roots = down ? &remote : nullptr},
-                    uses, fabrics);
+  state->forth.traffic = {.comm = &comm,
+                          .out = &from,
+                          .in = &to,
+                          .target = state->target,
+                          .unit = state->unit,
+                          .in_place = state->in_place,
+                          .combines = !op.replaces(),
+                          .at_once = at_once,
+                          .tag = tag(),
+                          .down = down,
+                          .roots = down ? &remote : nullptr};
+  state->forth.open(uses, fabrics);
   if (update) {
     if (dense_roots.empty()) {
       std::int64_t at = 0;
@@ -389,14 +394,14 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
       }
     }
     // the answers are sent when the operation ends, where ranks have no common order: not by what takes all ranks
-    state->back.open({.comm = &comm,
-                      .out = &dense_roots,
-                      .in = &from,
-                      .target = state->update,
-                      .unit = state->unit,
-                      .in_place = !shared_leaves,
-                      .tag = tag()},
-                     uses, {});
+    state->back.traffic = {.comm = &comm,
+                           .out = &dense_roots,
+                           .in = &from,
+                           .target = state->update,
+                           .unit = state->unit,
+                           .in_place = !shared_leaves,
+                           .tag = tag()};
+    state->back.open(uses, {});
   }
   record->count(state->unit, down);
   if (update) record->count(state->unit, true);
@@ -501,24 +506,40 @@ void StarForest::Flight::end() {
   else forest->end(*state);
   if (auto const before = std::exchange(state->before, {}); before)
     before->require_unchanged(*state->from, state->source, state->unit, forest->record->name);
-  state->combine = {};  // lets the user's operation go
+  state->combine.forget();
   forest->idle.push_back(std::move(state));
 }
 
 std::string const& StarForest::name() const { return impl_->record->name; }
 void StarForest::set_name(std::string name) { impl_->record->name = std::move(name); }
 
-StarForest::Flight StarForest::bcast_begin(void const* root, void* leaf, Items items, Operation const& op) const {
-  return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr);
+StarForest::Flight StarForest::bcast_begin(void const* root, void* leaf, Items const& items, Operation const& op) const {
+  return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr, false);
 }
 
-StarForest::Flight StarForest::reduce_begin(void const* leaf, void* root, Items items, Operation const& op) const {
-  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr);
+StarForest::Flight StarForest::reduce_begin(void const* leaf, void* root, Items const& items, Operation const& op) const {
+  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr, false);
 }
 
-StarForest::Flight StarForest::fetch_and_op_begin(void* root, void const* leaf, void* update, Items items, Operation const& op) const {
-  static std::byte nothing;  // an empty leaf array may have no address
-  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing);
+namespace {
+std::byte nothing;  // an empty leaf array may have no address
+}
+
+StarForest::Flight StarForest::fetch_and_op_begin(void* root, void const* leaf, void* update, Items const& items,
+                                                  Operation const& op) const {
+  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing, false);
+}
+
+void StarForest::bcast(void const* root, void* leaf, Items const& items, Operation const& op) const {
+  impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr, true).end();
+}
+
+void StarForest::reduce(void const* leaf, void* root, Items const& items, Operation const& op) const {
+  impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr, true).end();
+}
+
+void StarForest::fetch_and_op(void* root, void const* leaf, void* update, Items const& items, Operation const& op) const {
+  impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing, true).end();
 }
 
 }  // namespace asterism::comm

@@ -89,11 +89,16 @@ class StarForest {
   // All of the following are collective. Nothing may be touched between begin and end; several flights may be under way.
 
   /// leaf[l] = op(leaf[l], root[r]) for every edge.
-  Flight bcast_begin(void const* root, void* leaf, Items items, Operation const& op = ReduceOp::replace) const;
+  Flight bcast_begin(void const* root, void* leaf, Items const& items, Operation const& op = ReduceOp::replace) const;
   /// root[r] = op(root[r], leaf[l]) for every edge, in (rank, leaf) order, so the highest wins a replace.
-  Flight reduce_begin(void const* leaf, void* root, Items items, Operation const& op) const;
+  Flight reduce_begin(void const* leaf, void* root, Items const& items, Operation const& op) const;
   /// The same, and update[l] = the value of root[r] before leaf l was taken.
-  Flight fetch_and_op_begin(void* root, void const* leaf, void* update, Items items, Operation const& op) const;
+  Flight fetch_and_op_begin(void* root, void const* leaf, void* update, Items const& items, Operation const& op) const;
+
+  // The same in one call. Ranks may mix these with begin and end; sums of long messages are faster so.
+  void bcast(void const* root, void* leaf, Items const& items, Operation const& op = ReduceOp::replace) const;
+  void reduce(void const* leaf, void* root, Items const& items, Operation const& op) const;
+  void fetch_and_op(void* root, void const* leaf, void* update, Items const& items, Operation const& op) const;
 
   /// The forest with a root for each of my roots' leaves: grouped by root, then by (rank, leaf). Made once.
   StarForest multi() const;
@@ -104,15 +109,15 @@ class StarForest {
   }
   template <class T>
   void bcast(T const* root, T* leaf, std::int64_t k = 1, Operation const& op = ReduceOp::replace) const {
-    bcast_begin(root, leaf, Items::of<T>(k), op).end();
+    bcast(static_cast<void const*>(root), static_cast<void*>(leaf), Items::of<T>(k), op);
   }
   template <class T>
   void reduce(T const* leaf, T* root, Operation const& op, std::int64_t k = 1) const {
-    reduce_begin(leaf, root, Items::of<T>(k), op).end();
+    reduce(static_cast<void const*>(leaf), static_cast<void*>(root), Items::of<T>(k), op);
   }
   template <class T>
   void fetch_and_op(T* root, T const* leaf, T* update, Operation const& op, std::int64_t k = 1) const {
-    fetch_and_op_begin(root, leaf, update, Items::of<T>(k), op).end();
+    fetch_and_op(static_cast<void*>(root), static_cast<void const*>(leaf), static_cast<void*>(update), Items::of<T>(k), op);
   }
   /// All leaf values in the roots of multi().
   template <class T>

@@ -88,7 +88,7 @@ std::uint64_t Arena::allocate(std::int64_t bytes) {
     list.pop_back();
     return offset;
   }
-  auto const length = std::uint64_t(1) << c, align = length < 4096 ? 64 : std::uint64_t(4096);
+  auto const length = std::uint64_t(1) << c, align = length < 4096 ? 128 : std::uint64_t(4096);
   auto const offset = (free_->next + align - 1) / align * align;
   ASTERISM_REQUIRE(c < 36 && offset + length <= size, memory,
                    "the {} GiB that a process shares with its node are full: {} more bytes are needed.", size >> 30, bytes);

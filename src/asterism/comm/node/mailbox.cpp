@@ -9,7 +9,7 @@
 
 namespace asterism::comm::node {
 
-Outbox::Outbox(Arena& arena) : arena_(arena), protocol_(memory_, 7) { head_ = protocol_.tail()->offset; }
+Outbox::Outbox(Arena& arena) : arena_(arena), protocol_(memory_, 15) { head_ = protocol_.tail()->offset; }
 
 Outbox::~Outbox() {
   collect();

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "asterism/comm/node/arena.hpp"
+#include "asterism/comm/node/block_writer.hpp"
 #include "asterism/comm/node/protocol.hpp"
 
 namespace asterism::comm::node {
@@ -28,18 +30,18 @@ enum class Hold : std::uint8_t { lent, reading, revoked };
 
 struct Message {
   static constexpr std::int64_t small_size = 24;
-  alignas(64) std::atomic<std::uint64_t> ready;  ///< bytes that can be read
-  std::atomic<std::uint64_t> next;               ///< offset / 64 of the next message's place
-  std::uint64_t bytes;                           ///< of the whole message
-  std::uint64_t data;                            ///< offset of the block they are in, 0: in `small`
+  alignas(128) std::atomic<std::uint64_t> ready;  ///< bytes that can be read
+  std::atomic<std::uint64_t> next;                ///< offset / 64 of the next message's place
+  std::uint64_t bytes;                            ///< of the whole message
+  std::uint64_t data;                             ///< offset of the block they are in, 0: in `small`
   Place place;
   std::atomic<Hold> hold;  ///< of values that are lent
   alignas(8) std::byte small[small_size];
-  alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver
-  std::uint64_t copy;                            ///< of what was revoked: offset of its block
+  alignas(128) std::atomic<std::uint64_t> taken;  ///< by the receiver
+  std::uint64_t copy;                             ///< of what was revoked: offset of its block
 };
 
-static_assert(sizeof(Message) == 128);
+static_assert(sizeof(Message) == 256);
 
 namespace detail {
 inline std::uint64_t load(Message const& m, Word w) {
@@ -83,6 +85,13 @@ class Outbox {
   }
   /// Where its data goes; publish() them afterwards.
   std::byte* room(Sent const& sent, std::int64_t bytes);
+  /// Copies into that room.
+  void write(std::byte* to, std::byte const* from, std::int64_t bytes) {
+    if (bytes >= BlockWriter::from) return writer_.copy(to, from, bytes);
+    if (bytes > 0) std::memcpy(to, from, std::size_t(bytes));
+  }
+  BlockWriter& writer() { return writer_; }
+  BlockWriter const& writer() const { return writer_; }
   /// The first `bytes` bytes may be read.
   void publish(Sent const& sent, std::int64_t bytes) { protocol_.publish(sent, std::uint64_t(bytes)); }
   /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken(), or until it is revoked.
@@ -126,6 +135,7 @@ class Outbox {
   std::vector<Block> blocks_;  // free ones; the one that came back last is used first, it is in the cache
   Memory memory_{*this};
   SendProtocol<Memory> protocol_;
+  BlockWriter writer_;
   std::uint64_t head_ = 0;
   std::int64_t bytes_under_way_ = 0;
 };

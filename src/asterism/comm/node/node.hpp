@@ -28,6 +28,11 @@ class Node {
   Inbox& from(int index);
   std::shared_ptr<Mapping const> const& mapping(int index);
   Patience patience() const;
+  /// What was measured of the way to that rank, for people; empty before.
+  std::string describe(int index) const {
+    auto const& box = peers_[std::size_t(index)].out;
+    return box ? box->writer().describe() : std::string();
+  }
 
   std::size_t under_way = 0;  ///< operations that have begun and not ended
 

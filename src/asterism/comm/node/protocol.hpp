@@ -6,7 +6,7 @@
 // place that the receiver has marked as taken (the credit) is used again. Words carry the number of their message, so what
 // the place's last use left there says nothing.
 //
-//   sender:   reserve n: tail = n's place, n.next = new tail  ->  fill  ->  n.ready (the arrival flag; once or in parts)
+//   sender:   reserve n: tail = n's place, new tail  ->  fill  ->  n.next  ->  n.ready (the arrival flag; once or in parts)
 //   receiver: n.ready -> read -> n.next -> n.taken
 //
 // Memory has: Place (a handle, {} is none), place(id) and id(place), make_place(), load(place, Word) that later reads of the
@@ -53,11 +53,19 @@ class SendProtocol {
     if (spare_.empty()) spare_.push_back(memory_.make_place());
     Sent const sent{std::exchange(tail_, spare_.back()), count_++};
     spare_.pop_back();
-    memory_.store(sent.place, Word::next, numbered(sent.number, memory_.id(tail_)));
     under_way_.push_back(sent);
     return sent;
   }
-  void publish(Sent const& sent, std::uint64_t value) { memory_.store(sent.place, Word::ready, numbered(sent.number, value)); }
+  void publish(Sent const& sent, std::uint64_t value) {
+    // Links are written only now, with the flag: the receiver polls this line, and would take it away in between. Also those of
+    // messages reserved before this one that are published later.
+    for (; linked_ <= sent.number; ++linked_) {
+      auto const i = under_way_.size() - std::size_t(count_ - linked_);  // what is not linked is not taken
+      memory_.store(under_way_[i].place, Word::next,
+                    numbered(linked_, memory_.id(i + 1 < under_way_.size() ? under_way_[i + 1].place : tail_)));
+    }
+    memory_.store(sent.place, Word::ready, numbered(sent.number, value));
+  }
   /// Takes back places that the receiver is done with: returned(sent) for each.
   template <class F>
   void collect(F const& returned) {
@@ -83,9 +91,9 @@ class SendProtocol {
  private:
   Memory& memory_;
   std::vector<Place> spare_;
-  std::vector<Sent> under_way_;
+  std::vector<Sent> under_way_;  // ascending
   Place tail_;
-  std::uint64_t count_ = 0;
+  std::uint64_t count_ = 0, linked_ = 0;
 };
 
 template <class Memory>

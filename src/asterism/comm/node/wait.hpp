@@ -12,7 +12,8 @@ class Patience {
  public:
   Patience(MpiApi const* api, MpiApi::Comm comm, bool crowded) : api_(api), comm_(comm), spins_(crowded ? 100 : 20000) {}
   void operator()() {
-    if (++count_ % spins_ == 0) {
+    if (++count_ == spins_) {
+      count_ = 0;
       if (api_) api_->progress(comm_);
       sched_yield();
       return;

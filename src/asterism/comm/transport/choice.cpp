@@ -49,9 +49,12 @@ Way reach(Communicator const& comm, TransportChoice choice, int rank) {
 
 std::string why(Communicator const& comm, TransportChoice choice, int rank) {
   if (rank == comm.rank()) return "this rank itself";
-  if (choice != TransportChoice::automatic) return format("{} was asked for", name_of(choice));
   auto const& node = *comm.node();
-  if (node.index_of(rank) >= 0) return "on this machine";
+  auto const here = node.index_of(rank) >= 0 ? node.describe(node.index_of(rank)) : std::string();
+  auto const measured = here.empty() ? here : "; " + here;
+  if (choice == TransportChoice::shm) return "shm was asked for" + measured;
+  if (choice != TransportChoice::automatic) return format("{} was asked for", name_of(choice));
+  if (node.index_of(rank) >= 0) return "on this machine" + measured;
   return node.shares_memory() || node.size() == 1 ? "on another machine" : node.why_not();
 }
 

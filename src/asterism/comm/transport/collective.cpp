@@ -74,10 +74,10 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
       mpi()->batch_free(batch_);
     }
 
-    void open(Traffic const& t) override { traffic_ = t; }
+    void open(Traffic const& t, Way) override { traffic_ = &t; }
 
     void send(std::byte const* source) override {
-      auto const& t = traffic_;
+      auto const& t = *traffic_;
       auto& s = *shared_;
       auto const& out = t.down ? s.roots_ : s.leaves_;
       auto const& in = t.down ? s.leaves_ : s.roots_;
@@ -109,8 +109,8 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
 
     void receive(Side const& side, Taker& taker) override {
       close();
-      auto const& in = traffic_.down ? shared_->leaves_ : shared_->roots_;
-      taker.take(side, 0, side.at.count(), received_.data() + in.places[std::size_t(side.rank)] * traffic_.unit);
+      auto const& in = traffic_->down ? shared_->leaves_ : shared_->roots_;
+      taker.take(side, 0, side.at.count(), received_.data() + in.places[std::size_t(side.rank)] * traffic_->unit);
     }
 
     void close() override {
@@ -122,7 +122,7 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
    private:
     /// The values in the order of the ranks, my own part with them; where they lie if one block is for all or there is one part only.
     std::byte const* pack(std::byte const* source, bool same_for_all) {
-      auto const& t = traffic_;
+      auto const& t = *traffic_;
       auto const& sides = *t.out;
       if (!sides.empty() && sides[0].at.contiguous() && (same_for_all || sides.size() == 1)) return source + sides[0].at.first() * t.unit;
       std::int64_t bytes = 0;
@@ -137,7 +137,7 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
     }
 
     std::shared_ptr<Collectives> shared_;
-    Traffic traffic_;
+    Traffic const* traffic_ = nullptr;
     MpiApi::Batch batch_;
     bool waited_ = true;
     std::vector<std::byte> sent_, received_;

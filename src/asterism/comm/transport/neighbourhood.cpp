@@ -58,21 +58,21 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
       if (plan_) mpi()->neighbor_wait(plan_->plan), plan_->user = nullptr;  // an error ended the operation
     }
 
-    void open(Traffic const& t) override {
-      traffic_ = t;
+    void open(Traffic const& t, Way) override {
+      traffic_ = &t;
       waited_ = false;
       aside_.clear();
     }
 
     void send(std::byte const* source) override {
-      auto const& t = traffic_;
+      auto const& t = *traffic_;
       auto& d = t.down ? shared_->down_ : shared_->up_;
       auto& plan = d.plans[d.next++ % plans_in_turn];
       if (plan.user) plan.user->put_aside();
       if (plan.unit != t.unit) prepare(plan, d.graph);
       auto* at = plan.sent.data();
       for (auto const& s : *t.out) {
-        if (s.way != t.way) continue;
+        if (s.way != Way::neighbourhood) continue;
         s.at.pack(source, at, t.unit);
         at += s.at.count() * t.unit;
         profile::count_message(1, double(s.at.count() * t.unit));
@@ -86,7 +86,7 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
     void receive(Side const& side, Taker& taker) override {
       wait();
       taker.take(side, 0, side.at.count(), next_);  // sides are received in their order
-      next_ += side.at.count() * traffic_.unit;
+      next_ += side.at.count() * traffic_->unit;
     }
 
     void close() override {
@@ -97,18 +97,18 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
 
    private:
     void prepare(Plan& plan, MpiApi::Comm graph) {
-      auto const& t = traffic_;
+      auto const& t = *traffic_;
       if (plan.plan) mpi()->neighbor_free(plan.plan);
       plan.plan = nullptr;
       plan.unit = t.unit;
       auto const parts = [&](std::vector<Side> const& sides, std::vector<std::byte>& buffer) {
         std::int64_t bytes = 0;
-        for (auto const& s : sides) bytes += s.way == t.way ? s.at.count() * t.unit : 0;
+        for (auto const& s : sides) bytes += s.way == Way::neighbourhood ? s.at.count() * t.unit : 0;
         buffer.resize(std::size_t(bytes));
         std::vector<MpiApi::Part> out;
         auto* at = buffer.data();
         for (auto const& s : sides)
-          if (s.way == t.way) out.push_back({at, s.at.count() * t.unit}), at += out.back().bytes;
+          if (s.way == Way::neighbourhood) out.push_back({at, s.at.count() * t.unit}), at += out.back().bytes;
         return out;
       };
       auto const to = parts(*t.out, plan.sent), from = parts(*t.in, plan.received);
@@ -130,7 +130,7 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
     }
 
     std::shared_ptr<Neighbourhood> shared_;
-    Traffic traffic_;
+    Traffic const* traffic_ = nullptr;
     Plan* plan_ = nullptr;
     bool waited_ = true;
     std::byte const* next_ = nullptr;

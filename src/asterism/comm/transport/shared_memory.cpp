@@ -3,8 +3,9 @@
 // The sender gathers straight into memory that both map, the receiver puts it from there where it belongs. Long messages are
 // published in pieces, so that both copy at once. An array that itself lies in shared memory is lent instead, where a block of
 // it is sent or it is broadcast: the receiver reads it in place, one pass, and the sender's end
-// waits for that, but not for a reader that does not begin. So is a long block of other memory where both send at once and would
-// have no time to help each other with copies: the receiver lets the system copy it.
+// waits for that, but not for a reader that does not begin. A long block of other memory is lent too: the receiver lets the
+// system copy it. Both only where two ranks send to each other at once and have no time to help each other with copies, and
+// between cores that share a cache (node/block_writer.hpp).
 #include <algorithm>
 #include <array>
 
@@ -15,8 +16,9 @@
 namespace asterism::comm {
 namespace {
 
-constexpr std::int64_t piece_bytes = 4 << 10;  // measured: 2-8 KiB are best from 16 KiB to 1 MiB
-constexpr std::int64_t lend_from = 4 << 10;    // below, a copy costs less than the sender's wait
+constexpr std::int64_t piece_bytes = 4 << 10;    // measured: 2-8 KiB are best from 16 KiB to 1 MiB
+constexpr std::int64_t piece_around = 16 << 10;  // where they go around the caches
+constexpr std::int64_t lend_from = 4 << 10;      // below, a copy costs less than the sender's wait
 // Shorter rows are packed: a neighbour would read lines in which this rank writes its ghost points.
 constexpr std::int64_t lend_row = 512;
 constexpr std::int64_t lend_private_from = 64 << 10;
@@ -34,8 +36,8 @@ class SharedMemory final : public Transport {
     wait_for_readers();
   }
 
-  void open(Traffic const& t) override {
-    traffic_ = t;
+  void open(Traffic const& t, Way) override {
+    traffic_ = &t;
     auto& node = *t.comm->node();
     ++node.under_way;
     open_ = true;
@@ -49,7 +51,7 @@ class SharedMemory final : public Transport {
   }
 
   void send(std::byte const* source) override {
-    auto const& t = traffic_;
+    auto const& t = *traffic_;
     source_ = source;
     bool const shared = node::Arena::mine()->contains(source);
     auto next = sent_.begin();
@@ -64,23 +66,29 @@ class SharedMemory final : public Transport {
         out.lend(sent.message, place, from, bytes);
       };
       auto const* const first = source + s.at.first() * t.unit;
-      if (shared && bytes >= lend_from && s.at.contiguous()) {
-        lend(node::Place::block, first);
-        continue;
-      }
-      if (shared && t.roots && bytes >= lend_from && s.at.row_length() * t.unit >= lend_row) {
-        lend(node::Place::array, source);
-        continue;
-      }
-      if (bytes >= lend_private_from && s.at.contiguous() && t.comm->node()->reads_private() && receives_from(s.rank)) {
-        lend(node::Place::process, first);
+      bool const block = s.at.contiguous(), rows = t.roots && s.at.row_length() * t.unit >= lend_row;
+      bool const lendable =
+          shared ? bytes >= lend_from && (block || rows) : bytes >= lend_private_from && block && t.comm->node()->reads_private();
+      // one way only, both ends copy at the same time, which is faster than one that reads while the other waits for it
+      if (lendable && receives_from(s.rank) && out.writer().better_lent()) {
+        lend(!block ? node::Place::array : shared ? node::Place::block : node::Place::process, block ? first : source);
         continue;
       }
       auto* const data = out.room(sent.message, bytes);
-      auto const step = bytes <= 2 * piece_bytes ? count : std::max<std::int64_t>(1, piece_bytes / t.unit);
+      auto const piece = out.writer().around() ? piece_around : piece_bytes;
+      auto const step = bytes <= 2 * piece ? count : std::max<std::int64_t>(1, piece / t.unit);
       for (std::int64_t first = 0;;) {
         auto const n = std::min(step, count - first);
-        s.at.pack(source, data + first * t.unit, t.unit, first, n);
+        auto* const to = data + first * t.unit;
+        if (s.at.contiguous()) {
+          out.write(to, source + (s.at.first() + first) * t.unit, n * t.unit);
+        } else if (n * t.unit >= node::BlockWriter::from && !out.writer().leaves_to_caller()) {
+          if (std::int64_t(packed_.size()) < n * t.unit) packed_.resize(std::size_t(n * t.unit));
+          s.at.pack(source, packed_.data(), t.unit, first, n);
+          out.write(to, packed_.data(), n * t.unit);
+        } else {
+          s.at.pack(source, to, t.unit, first, n);
+        }
         first += n;
         out.publish(sent.message, first * t.unit);
         if (first >= count) break;
@@ -89,7 +97,7 @@ class SharedMemory final : public Transport {
   }
 
   void receive(Side const& side, Taker& taker) override {
-    auto const& t = traffic_;
+    auto const& t = *traffic_;
     auto const& e = expected_[next_++];  // sides are received in their order
     auto const count = side.at.count();
     auto& in = t.comm->node()->from(side.node_index);
@@ -128,11 +136,11 @@ class SharedMemory final : public Transport {
   }
 
   void close() override {
-    auto& node = *traffic_.comm->node();
+    auto& node = *traffic_->comm->node();
     forget();
     wait_for_readers();
     auto const own = node.under_way;
-    for (auto const& s : *traffic_.out) {
+    for (auto const& s : *traffic_->out) {
       if (s.way != Way::shared_memory) continue;
       auto& out = node.to(s.node_index);
       auto const ahead = [&] {
@@ -154,16 +162,16 @@ class SharedMemory final : public Transport {
     std::uint64_t number;
   };
   void forget() {
-    --traffic_.comm->node()->under_way;
+    --traffic_->comm->node()->under_way;
     open_ = false;
   }
 
   /// Until nobody reads this rank's arrays any more. A receiver may be busy with something else, even waiting for this rank: then it
   /// gets a copy.
   void wait_for_readers() {
-    auto& node = *traffic_.comm->node();
+    auto& node = *traffic_->comm->node();
     auto next = sent_.begin();
-    for (auto const& s : *traffic_.out) {
+    for (auto const& s : *traffic_->out) {
       if (s.way != Way::shared_memory) continue;
       auto const& sent = *next++;
       if (!sent.lent) continue;
@@ -174,20 +182,20 @@ class SharedMemory final : public Transport {
       for (int waited = 1; !out.taken(sent.message); ++waited) {
         if (waited % 256 == 0 && revocable && profile::now() - start > revoke_after) {
           revocable = false;
-          if (out.revoke(sent.message, [&](std::byte* to) { s.at.pack(source_, to, traffic_.unit); })) break;
+          if (out.revoke(sent.message, [&](std::byte* to) { s.at.pack(source_, to, traffic_->unit); })) break;
         }
         wait();
       }
     }
   }
-  Side const& roots_of(Side const& side) const { return (*traffic_.roots)[std::size_t(&side - traffic_.in->data())]; }
+  Side const& roots_of(Side const& side) const { return (*traffic_->roots)[std::size_t(&side - traffic_->in->data())]; }
 
   bool receives_from(int rank) const {
     return std::any_of(expected_.begin(), expected_.end(), [rank](Expected const& e) { return e.side->rank == rank; });
   }
 
   void read_private(Side const& side, node::Inbox& in, node::Message const& m, Taker& taker) {
-    auto const& t = traffic_;
+    auto const& t = *traffic_;
     auto const count = side.at.count();
     if (t.in_place && side.at.contiguous()) return in.read(m, 0, count * t.unit, t.target + side.at.first() * t.unit);
     auto const step = std::max<std::int64_t>(1, private_piece / t.unit);
@@ -200,7 +208,7 @@ class SharedMemory final : public Transport {
   }
 
   void read_lent(Side const& side, std::byte const* array, Taker& taker) {
-    auto const& t = traffic_;
+    auto const& t = *traffic_;
     auto const& roots = roots_of(side).at;
     auto const count = side.at.count();
     if (t.in_place && side.at.contiguous()) {
@@ -221,13 +229,14 @@ class SharedMemory final : public Transport {
     }
   }
 
-  Traffic traffic_;
+  Traffic const* traffic_ = nullptr;
   bool open_ = false;
   std::byte const* source_ = nullptr;
   std::vector<Sent> sent_;
   std::vector<Expected> expected_;
   std::size_t next_ = 0;
-  std::vector<std::byte> piece_;  // of a message in the sender's process
+  std::vector<std::byte> piece_;   // of a message in the sender's process
+  std::vector<std::byte> packed_;  // a piece of mine
 };
 
 }  // namespace

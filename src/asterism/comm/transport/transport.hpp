@@ -20,16 +20,17 @@ struct Side {
   int node_index = -1;  ///< for shared memory: its number in the communicator's node
 };
 
-/// The messages of one operation: to and from the same lists of sides on every use of them, by ascending rank.
+/// The messages of one operation: to and from the same lists of sides on every use of them, by ascending rank. Outlives it.
 struct Traffic {
   Communicator const* comm = nullptr;
   std::vector<Side> const *out = nullptr, *in = nullptr;
   std::byte* target = nullptr;
   std::int64_t unit = 0;  ///< bytes of the items of one edge
   bool in_place = false;  ///< a contiguous side may be received where it belongs
+  bool combines = false;  ///< values are combined with those that are there; the same on all ranks
+  bool at_once = false;   ///< the operation ends in the call that begins it
   int tag = 0;            ///< for MPI
   bool down = true;       ///< from roots to leaves
-  Way way = Way::self;    ///< the sides of this way are the transport's
   /// For broadcasts: where the values of `in` lie with their senders, so that they can be read there.
   std::vector<Side> const* roots = nullptr;
 };
@@ -47,7 +48,7 @@ class Transport {
  public:
   virtual ~Transport() = default;
   /// Called on all ranks in the same order of operations. The sides of other ways are not its.
-  virtual void open(Traffic const& traffic) = 0;
+  virtual void open(Traffic const& traffic, Way way) = 0;
   /// Never waits for another rank, but by way of a window; `source` may be changed after close().
   virtual void send(std::byte const* source) = 0;
   /// Waits for the data of one side and hands them on, in pieces and in order; nothing is handed on if they lie in place already.

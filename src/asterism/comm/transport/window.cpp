@@ -51,20 +51,20 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
     explicit Put(std::shared_ptr<Windows> shared) : shared_(std::move(shared)) {}
     ~Put() override { close(); }
 
-    void open(Traffic const& t) override {
-      traffic_ = t;
+    void open(Traffic const& t, Way) override {
+      traffic_ = &t;
       aside_.clear();
       next_ = 0;
     }
 
     void send(std::byte const* source) override {
-      auto const& t = traffic_;
+      auto const& t = *traffic_;
       auto& d = t.down ? shared_->down_ : shared_->up_;
       if (d.user) d.user->put_aside();
       if (t.unit > d.unit || !d.window) grow(d);
       check_mpi(mpi()->window_open(d.window), "opening an epoch of a window");
       auto place = d.places.begin();
-      each_outgoing(t, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
+      each_outgoing(t, Way::window, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
         check_mpi(mpi()->put(d.window, from, length, s.rank, *place++ * t.unit), "MPI_Put");
       });
       check_mpi(mpi()->window_close(d.window), "closing an epoch of a window");
@@ -75,7 +75,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
     void receive(Side const& side, Taker& taker) override {
       auto const* const data = direction_ ? direction_->base : aside_.data();
       taker.take(side, 0, side.at.count(), data + next_);  // sides are received in their order
-      next_ += side.at.count() * traffic_.unit;
+      next_ += side.at.count() * traffic_->unit;
     }
 
     void close() override {
@@ -86,7 +86,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
    private:
     void grow(Direction& d) {
       d.kept.reset();
-      d.unit = traffic_.unit;
+      d.unit = traffic_->unit;
       void* base = nullptr;
       check_mpi(mpi()->window_new(shared_->comm_.handle(), d.edges * d.unit, shared_->epoch_, int(d.from.size()), d.from.data(),
                                   int(d.to.size()), d.to.data(), &base, &d.window),
@@ -96,13 +96,13 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
     }
     /// Another operation needs the window.
     void put_aside() {
-      aside_.assign(direction_->base, direction_->base + direction_->edges * traffic_.unit);
+      aside_.assign(direction_->base, direction_->base + direction_->edges * traffic_->unit);
       direction_->user = nullptr;
       direction_ = nullptr;
     }
 
     std::shared_ptr<Windows> shared_;
-    Traffic traffic_;
+    Traffic const* traffic_ = nullptr;
     Direction* direction_ = nullptr;
     std::int64_t next_ = 0;
     std::vector<std::byte> packed_, aside_;
