@@ -35,6 +35,16 @@ class Channels:
         self._h = _core.Channels(as_communicator(comm), [int(r) for r in to], int(max_bytes), transport)
 
     @property
+    def name(self) -> str:
+        """For `comm_report`."""
+        name: str = self._h.name
+        return name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._h.name = name
+
+    @property
     def sources(self) -> list[int]:
         """Ranks that may send to this one, ascending."""
         return list(self._h.sources)

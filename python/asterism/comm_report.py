@@ -1,4 +1,4 @@
-"""What star forests have sent: between whom, how much, in messages of which sizes, by which way and why."""
+"""What star forests and channels have sent: between whom, how much, in messages of which sizes, by which way and why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class CommReport:
     sizes : dict of str to array of int64
         For each way the number of messages of 2^i to 2^(i+1) - 1 bytes.
     forests : list of dict
-        For each name: how many forests, operations, messages and bytes of all ranks, ways, patterns.
+        For each name: kind ("forest" or "channels"), how many members have it, operations, messages and bytes of all ranks,
+        ways, patterns. An operation of channels is a message.
     under_way : list of (int, str)
         Rank and forest of each operation that was begun and not ended.
     """
@@ -48,12 +49,14 @@ class CommReport:
             f"communication of {self.ranks} rank(s): {total} messages, {_size(int(self.bytes.sum()))} between ranks"
         ]
         for f in self.forests:
-            many = f"{f['forests']} forests" if f["forests"] > 1 else "1 forest"
+            plural = "" if f["members"] == 1 or f["kind"] == "channels" else "s"
+            many = f"{f['members']} {f['kind']}{plural}"
             lines.append(
                 f"  '{f['name']}': {many}, {f['operations']} operations, {f['messages']} messages, {_size(f['bytes'])}"
             )
             for way in f["ways"]:
-                lines.append(f"    by {way['way']}: {way['messages']} messages; positions {', '.join(way['patterns'])}")
+                positions = f"; positions {', '.join(way['patterns'])}" if way["patterns"] else ""
+                lines.append(f"    by {way['way']}: {way['messages']} messages{positions}")
         if total:
             lines.append("message sizes:")
             widest = max(int(s.max()) for s in self.sizes.values())
@@ -118,7 +121,7 @@ class CommReport:
 
 
 def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
-    """Gather what star forests have sent on a communicator since the start or the last reset.
+    """Gather what star forests and channels have sent on a communicator since the start or the last reset.
 
     Parameters
     ----------
@@ -129,7 +132,7 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
     Notes
     -----
     Collective. Counting costs an operation one comparison; everything else is worked out here. Forests are told apart by
-    ``StarForest.name``.
+    their name, channels too.
 
     Examples
     --------
@@ -152,10 +155,12 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
             under_way += [(rank, f["name"])] * f["under_way"]
             if not f["operations"]:
                 continue
-            empty = {"name": f["name"], "forests": 0, "operations": 0, "messages": 0, "bytes": 0}
+            empty = {"name": f["name"], "kind": f["kind"], "members": 0, "operations": 0, "messages": 0, "bytes": 0}
             sums = forests.setdefault(f["name"], empty)
-            for key in ("forests", "operations"):
-                sums[key] = max(sums[key], f[key])
+            sums["members"] = max(sums["members"], f["members"])
+            # an operation of a forest is one on all ranks, a message of channels is one of its own
+            both = max if f["kind"] == "forest" else sum
+            sums["operations"] = both((sums["operations"], f["operations"]))
             for p in f["sent"]:
                 messages[rank, p["rank"]] += p["messages"]
                 volume[rank, p["rank"]] += p["bytes"]
@@ -166,7 +171,7 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
                 start: dict[str, Any] = {"way": p["way"], "messages": 0, "patterns": []}
                 way = ways.setdefault(f["name"], {}).setdefault(p["way"], start)
                 way["messages"] += p["messages"]
-                if p["pattern"] not in way["patterns"] and len(way["patterns"]) < 6:
+                if p["pattern"] and p["pattern"] not in way["patterns"] and len(way["patterns"]) < 6:
                     way["patterns"].append(p["pattern"])
     for name, sums in forests.items():
         sums["ways"] = list(ways.get(name, {}).values())

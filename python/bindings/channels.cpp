@@ -24,6 +24,7 @@ void bind_channels(nb::module_& m) {
             new (self) Channels(c, to, max_bytes, t);
           },
           nb::arg("comm"), nb::arg("to"), nb::arg("max_bytes"), nb::arg("transport").none())
+      .def_prop_rw("name", &Channels::name, &Channels::set_name)
       .def_prop_ro("sources",
                    [](Channels const& c) {
                      auto const s = c.sources();

@@ -266,7 +266,8 @@ void bind_star_forest(nb::module_& m) {
       }
       nb::dict d;
       d["name"] = t.name;
-      d["forests"] = t.forests;
+      d["kind"] = t.kind;
+      d["members"] = t.members;
       d["living"] = t.living;
       d["operations"] = t.operations;
       d["under_way"] = t.under_way;

@@ -43,6 +43,15 @@ r = am.comm_report(comm, reset=True)
 assert "halo of a matrix" in {f["name"] for f in r.forests}
 assert r.under_way == [(i, "ring by MPI") for i in range(size)] and "rank 1: an operation on 'ring by MPI' was begun" in str(r)
 flight.end()
+channels = am.Channels(comm, [(rank + 1) % size], 5000)
+for length in (3, 100, 5000): channels.put((rank + 1) % size, bytes(length))
+for _ in range(3): channels.wait()
+r = am.comm_report(comm)
+assert r.messages.sum() == 3 * size and r.bytes[rank, (rank + 1) % size] == 5103, r.bytes
+assert r.forests == [{"name": "channels", "kind": "channels", "members": 1, "operations": 3 * size, "messages": 3 * size,
+                      "bytes": 5103 * size, "ways": [{"way": "shared memory", "messages": 3 * size, "patterns": []}]}], r.forests
+assert "'channels': 1 channels, " in str(r) and r.sizes["shared memory"][12] == size, str(r)
+channels.name = "work"; assert am.comm_report(comm, reset=True).forests[0]["name"] == "work"
 r = am.comm_report(comm); assert r.messages.sum() == 0 and not r.under_way and not r.forests
 print("done", flush=True)
 """

@@ -9,6 +9,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/comm/traffic_record.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -43,6 +44,7 @@ struct Channels::Impl {
   std::vector<Target> targets;
   std::vector<Source> sources;
   std::vector<int> source_ranks;
+  std::optional<MessageRecord> record;
   std::size_t turn = 0;
   // by MPI
   MpiApi::Batch receives = nullptr, sends = nullptr;
@@ -92,6 +94,7 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
                    "Channels: the ranks give different sizes or transports ({} bytes, {} here).", max_bytes, name_of(transport));
   im.comm = comm;
   im.max_bytes = max_bytes;
+  im.record.emplace(comm);
   if (comm.size() == 1) return;
   im.tag = comm.new_tag();
   // a sender's first place goes to the receiver with its name; 0 says that MPI carries this one
@@ -110,6 +113,7 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
       im.targets.push_back(std::move(t));
     }
     std::sort(im.targets.begin(), im.targets.end(), [](auto const& x, auto const& y) { return x.rank < y.rank; });
+    for (auto const& t : im.targets) im.record->add_target(t.rank, t.box ? Way::shared_memory : Way::point_to_point);
   });
   int by_mpi = 0;
   auto const heads = exchange(comm, std::move(parcels));
@@ -138,6 +142,9 @@ Channels::Channels(Channels&&) noexcept = default;
 Channels& Channels::operator=(Channels&&) noexcept = default;
 Channels::~Channels() = default;
 
+std::string const& Channels::name() const { return impl_->record->name; }
+void Channels::set_name(std::string name) { impl_->record->name = std::move(name); }
+
 std::span<int const> Channels::sources() const { return impl_->source_ranks; }
 
 void Channels::put(int rank, std::span<std::byte const> data) {
@@ -147,6 +154,7 @@ void Channels::put(int rank, std::span<std::byte const> data) {
   ASTERISM_REQUIRE(t, value, "Channels: rank {} is not one that I said I would send to.", rank);
   ASTERISM_REQUIRE(bytes <= im.max_bytes, shape, "Channels: a message of {} bytes; at most {} were announced.", bytes, im.max_bytes);
   profile::count_message(1, double(bytes));
+  im.record->count(std::size_t(t - im.targets.data()), bytes);
   if (t->box) {
     auto const sent = t->box->reserve();
     auto* const room = t->box->room(sent, bytes);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "asterism/comm/communicator.hpp"
 #include "asterism/comm/transport/choice.hpp"
@@ -24,6 +25,9 @@ class Channels {
   /// Everything that was put has been taken by then. Not collective; waits, and says so, for what MPI has not sent yet.
   ~Channels();
 
+  /// For reports.
+  std::string const& name() const;
+  void set_name(std::string name);
   /// Ranks that may send to me, ascending.
   std::span<int const> sources() const;
   /// Copies the data and signals. Never waits. Cost: one cache line between ranks of one machine (up to 24 bytes).

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "asterism/base/unset.hpp"
 #include "asterism/comm/items.hpp"
 
 namespace asterism::comm {
@@ -51,7 +52,7 @@ class IndexSet {
   /// Neighbouring positions that follow each other: all, a row's, or 1.
   std::int64_t row_length() const { return kind_ == Kind::contiguous ? count_ : kind_ == Kind::strided ? dx_ : 1; }
   /// The largest position, -1 if there is none.
-  std::int64_t largest() const;
+  std::int64_t largest() const { return kind_ == Kind::list ? largest_ : count_ == 0 ? -1 : (*this)[count_ - 1]; }  // strides are positive
   /// Whether a strided set may come to a position twice.
   bool overlaps() const { return kind_ == Kind::strided && (X_ < dx_ || (dz_ > 1 && X_ * Y_ < X_ * (dy_ - 1) + dx_)); }
   /// To bytes, appended, and back: a regular set takes 64 bytes whatever its size.
@@ -83,9 +84,10 @@ class IndexSet {
   Kind kind_ = Kind::contiguous;
   std::int64_t first_ = 0, count_ = 0;
   std::int64_t dx_ = 0, dy_ = 0, dz_ = 0, X_ = 0, Y_ = 0;
+  std::int64_t largest_ = -1;  // of a list
   // a list, in the shorter type that holds it
-  std::vector<std::int32_t> narrow_;
-  std::vector<std::int64_t> wide_;
+  UnsetVector<std::int32_t> narrow_;
+  UnsetVector<std::int64_t> wide_;
 };
 
 template <class F>
@@ -102,12 +104,17 @@ IndexSet IndexSet::of(std::int64_t n, F const& f) {
     return s;
   }
   s.kind_ = Kind::list;
-  std::int64_t bits = 0;
-  for (std::int64_t i = 0; i < n; ++i) bits |= f(i);
-  if (bits <= INT32_MAX) {
-    s.narrow_.resize(std::size_t(n));
-    for (std::int64_t i = 0; i < n; ++i) s.narrow_[std::size_t(i)] = std::int32_t(f(i));
-  } else {
+  s.narrow_.resize(std::size_t(n));
+  std::int64_t high = 0;
+  auto* const narrow = s.narrow_.data();
+  for (std::int64_t i = 0; i < n; ++i) {
+    auto const p = f(i);
+    high = p > high ? p : high;
+    narrow[i] = std::int32_t(p);
+  }
+  s.largest_ = high;
+  if (high > INT32_MAX) {
+    s.narrow_ = {};
     s.wide_.resize(std::size_t(n));
     for (std::int64_t i = 0; i < n; ++i) s.wide_[std::size_t(i)] = f(i);
   }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/index_set.hpp"
@@ -48,14 +49,8 @@ bool with_item(i64 unit, F const& f) {
 
 }  // namespace
 
-i64 IndexSet::largest() const {
-  if (count_ == 0) return -1;
-  if (kind_ != Kind::list) return (*this)[count_ - 1];  // strides are positive
-  return wide_.empty() ? *std::max_element(narrow_.begin(), narrow_.end()) : *std::max_element(wide_.begin(), wide_.end());
-}
-
 void IndexSet::write(std::vector<std::byte>& out) const {
-  i64 const head[8] = {i64(kind_) | i64(wide_.empty()) << 8, first_, count_, dx_, dy_, dz_, X_, Y_};
+  i64 const head[8] = {i64(kind_) | i64(wide_.empty()) << 8, kind_ == Kind::list ? largest_ : first_, count_, dx_, dy_, dz_, X_, Y_};
   auto const put = [&](void const* from, std::size_t bytes) {
     auto const* const b = static_cast<std::byte const*>(from);
     out.insert(out.end(), b, b + bytes);
@@ -74,6 +69,7 @@ IndexSet IndexSet::read(std::vector<std::byte> const& bytes) {
   s.kind_ = Kind(head[0] & 255);
   s.first_ = head[1], s.count_ = head[2], s.dx_ = head[3], s.dy_ = head[4], s.dz_ = head[5], s.X_ = head[6], s.Y_ = head[7];
   if (s.kind_ != Kind::list) return s;
+  s.largest_ = std::exchange(s.first_, 0);
   auto const* const from = bytes.data() + sizeof head;
   auto const n = std::size_t(s.count_);
   bool const narrow = head[0] >> 8;

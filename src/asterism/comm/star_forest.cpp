@@ -127,21 +127,25 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
   int const ranks = comm.size();
   std::int64_t leaf_high = -1, signs = 0;
   bool sorted = true, repeats = false, ranks_fit = true;
+  constexpr int leaf_bits = 40;  // of the one number by which edges are compared; longer leaves are sorted by the rank and them
   auto const look = [&](auto const& leaf_of) {
-    std::int64_t high = -1, bits = 0, rank_before = -1, leaf_before = -1;
-    unsigned ordered = 1, again = 0, fit = 1;
+    std::int64_t high = -1, before = -1;
+    std::uint64_t offset_bits = 0, leaf_signs = 0, high_rank = 0;
+    unsigned ordered = 1, again = 0;
     for (std::size_t e = 0; e < std::min(listed_leaves, remote.size()); ++e) {
       auto const leaf = leaf_of(e);
-      auto const [rank, offset] = remote[e];
+      auto const rank = std::uint64_t(remote[e].rank);
       high = leaf > high ? leaf : high;
-      bits |= leaf | offset;
-      fit &= unsigned(std::uint64_t(rank) < std::uint64_t(ranks));
-      unsigned const same = rank == rank_before;
-      ordered &= unsigned(rank > rank_before) | (same & unsigned(leaf >= leaf_before));
-      again |= same & unsigned(leaf == leaf_before);
-      rank_before = rank, leaf_before = leaf;
+      leaf_signs |= std::uint64_t(leaf);
+      offset_bits |= std::uint64_t(remote[e].offset);
+      high_rank = rank > high_rank ? rank : high_rank;
+      auto const key = std::int64_t((rank << leaf_bits) + std::uint64_t(leaf));
+      ordered &= unsigned(key >= before);
+      again |= unsigned(key == before);
+      before = key;
     }
-    leaf_high = high, signs = bits, sorted = ordered, repeats = again, ranks_fit = fit;
+    leaf_high = high, signs = std::int64_t(leaf_signs | offset_bits), repeats = again, ranks_fit = high_rank < std::uint64_t(ranks);
+    sorted = ordered && ranks_fit && high < std::int64_t(1) << leaf_bits && ranks < 1 << (62 - leaf_bits);
   };
   if (given) look([given](std::size_t e) { return given[e]; });
   else look([](std::size_t e) { return std::int64_t(e); });
@@ -177,22 +181,30 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
       return a.rank != b.rank ? a.rank < b.rank : a.leaf != b.leaf ? a.leaf < b.leaf : a.place < b.place;
     });
   }
-  auto const edge = [&](std::int64_t i) { return std::size_t(sorted ? i : order[std::size_t(i)].place); };
   std::vector<Parcel> parcels;
-  for (std::int64_t i = 0; i < n;) {
-    int const rank = int(remote[edge(i)].rank);
-    auto end = i;
-    while (end < n && remote[edge(end)].rank == rank) ++end;
-    auto there = IndexSet::of(end - i, [&](std::int64_t l) { return remote[edge(i + l)].offset; });
-    if (given || !sorted) impl_->leaf_sides.push_back({rank, IndexSet::of(end - i, [&](std::int64_t l) { return local(edge(i + l)); })});
-    else impl_->leaf_sides.push_back({rank, IndexSet::range(i, end - i)});
-    i = end;
-    Parcel p{rank, {}};
-    there.write(p.data);
-    p.data.push_back(std::byte(transport));
-    parcels.push_back(std::move(p));
-    impl_->remote.push_back({rank, std::move(there)});
-  }
+  auto const divide = [&](auto const& edge) {
+    for (std::int64_t i = 0; i < n;) {
+      int const rank = int(remote[edge(i)].rank);
+      // the end of the rank's edges by bisection, which are sorted by ranks
+      std::int64_t end = i, beyond = n;
+      for (end = i + 1; end < beyond;) {
+        auto const middle = end + (beyond - end) / 2;
+        if (remote[edge(middle)].rank == rank) end = middle + 1;
+        else beyond = middle;
+      }
+      auto there = IndexSet::of(end - i, [&](std::int64_t l) { return remote[edge(i + l)].offset; });
+      if (given || !sorted) impl_->leaf_sides.push_back({rank, IndexSet::of(end - i, [&](std::int64_t l) { return local(edge(i + l)); })});
+      else impl_->leaf_sides.push_back({rank, IndexSet::range(i, end - i)});
+      i = end;
+      Parcel p{rank, {}};
+      there.write(p.data);
+      p.data.push_back(std::byte(transport));
+      parcels.push_back(std::move(p));
+      impl_->remote.push_back({rank, std::move(there)});
+    }
+  };
+  if (sorted) divide([](std::int64_t i) { return std::size_t(i); });
+  else divide([&](std::int64_t i) { return std::size_t(order[std::size_t(i)].place); });
   if (!sorted || repeats || impl_->leaf_sides.size() > 1) {
     std::vector<bool> listed(static_cast<std::size_t>(leaf_space), false);
     for (std::size_t e = 0; e < remote.size(); ++e) {
@@ -217,14 +229,16 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
   impl_->weave();
   auto const& sides = impl_->root_sides;
   if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
-    std::vector<std::uint8_t> taken(static_cast<std::size_t>(roots), 0);
-    std::uint8_t twice = 0;
+    std::vector<std::uint64_t> taken(static_cast<std::size_t>(roots / 64 + 1), 0);
+    std::uint64_t twice = 0;
     for (auto const& s : sides)
-      s.at.each([&](std::int64_t o) {
-        twice |= taken[std::size_t(o)];
-        taken[std::size_t(o)] = 1;
+      s.at.each([&, words = taken.data()](std::int64_t o) {
+        auto& word = words[std::uint64_t(o) / 64];
+        auto const bit = std::uint64_t(1) << (std::uint64_t(o) % 64);
+        twice |= word & bit;
+        word |= bit;
       });
-    impl_->shared_roots = twice;
+    impl_->shared_roots = twice != 0;
   } else if (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::strided) {
     impl_->shared_roots = sides[0].at.overlaps();
   }

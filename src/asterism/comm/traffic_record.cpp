@@ -11,7 +11,7 @@ namespace {
 
 struct Records {
   std::mutex mutex;
-  std::set<TrafficRecord*> living;
+  std::set<TrafficSource*> living;
   std::map<std::pair<std::uint64_t, std::string>, TrafficSums> ended;  // by communicator and name
 };
 
@@ -22,40 +22,74 @@ Records& records() {
 
 }  // namespace
 
-TrafficRecord::TrafficRecord(Communicator const& comm, std::vector<Side> const& roots, std::vector<Side> const& leaves)
-    : comm_(comm), roots_(roots), leaves_(leaves) {
+TrafficSource::TrafficSource(Communicator const& comm) : comm_(comm) {
   auto& r = records();
   std::lock_guard const lock(r.mutex);
   r.living.insert(this);
 }
 
-TrafficRecord::~TrafficRecord() {
+TrafficSource::~TrafficSource() {
   auto& r = records();
   std::lock_guard const lock(r.mutex);
   r.living.erase(this);
-  if (uses_.empty()) return;
-  auto& sums = r.ended[{comm_.handle(), name}];
-  sums.name = name;
-  sums.add(*this);
 }
 
-void TrafficSums::add(TrafficRecord const& record) {
-  ++forests;
-  under_way += record.under_way;
-  for (auto const& u : record.uses_) {
-    operations += u.count;
-    for (auto const& s : u.down ? record.roots_ : record.leaves_) {
+void TrafficSource::retire() {
+  auto& r = records();
+  std::lock_guard const lock(r.mutex);
+  r.living.erase(this);
+  TrafficSums mine;
+  add_to(mine);
+  if (mine.operations == 0) return;
+  auto& sums = r.ended[{comm_.handle(), name}];
+  sums.name = name;
+  add_to(sums);
+}
+
+void TrafficSums::Peer::add(std::int64_t count, std::int64_t bytes_each) {
+  messages += count;
+  bytes += bytes_each * count;
+  auto const width = std::size_t(std::bit_width(std::uint64_t(std::max<std::int64_t>(bytes_each, 1))));
+  sizes[std::min(sizes.size(), width) - 1] += count;
+}
+
+TrafficSums::Peer& TrafficSums::to(int rank, Way way) {
+  auto const at = std::find_if(sent.begin(), sent.end(), [&](Peer const& p) { return p.rank == rank && p.way == way; });
+  return at != sent.end() ? *at : *sent.insert(sent.end(), {rank, way, 0, 0, {}, {}});
+}
+
+TrafficRecord::TrafficRecord(Communicator const& comm, std::vector<Side> const& roots, std::vector<Side> const& leaves)
+    : TrafficSource(comm), roots_(roots), leaves_(leaves) {}
+
+void TrafficRecord::add_to(TrafficSums& sums) const {
+  ++sums.members;
+  sums.under_way += under_way;
+  for (auto const& u : uses_) {
+    sums.operations += u.count;
+    for (auto const& s : u.down ? roots_ : leaves_) {
       if (s.way == Way::self) continue;
-      auto at = std::find_if(sent.begin(), sent.end(), [&](Peer const& p) { return p.rank == s.rank && p.way == s.way; });
-      if (at == sent.end()) at = sent.insert(sent.end(), {s.rank, s.way, 0, 0, {}, {}});
-      auto const bytes = s.at.count() * u.unit;
-      at->messages += u.count;
-      at->bytes += bytes * u.count;
-      at->sizes[std::min<std::size_t>(at->sizes.size(), std::size_t(std::bit_width(std::uint64_t(std::max<std::int64_t>(bytes, 1))))) -
-                1] += u.count;
-      at->pattern = s.at.describe();
+      auto& peer = sums.to(s.rank, s.way);
+      peer.add(u.count, s.at.count() * u.unit);
+      peer.pattern = s.at.describe();
     }
   }
+}
+
+void MessageRecord::add_to(TrafficSums& sums) const {
+  ++sums.members;
+  sums.kind = "channels";
+  for (auto const& s : sent_) {
+    if (s.messages == 0) continue;
+    sums.operations += s.messages;
+    auto& peer = sums.to(s.rank, s.way);
+    peer.messages += s.messages;
+    peer.bytes += s.bytes;
+    for (std::size_t i = 0; i < s.sizes.size(); ++i) peer.sizes[i] += s.sizes[i];
+  }
+}
+
+void MessageRecord::reset() {
+  for (auto& s : sent_) s = {s.rank, s.way, 0, 0, {}, {}};
 }
 
 std::vector<TrafficSums> traffic(Communicator const& comm) {
@@ -69,7 +103,7 @@ std::vector<TrafficSums> traffic(Communicator const& comm) {
     auto& sums = all[record->name];
     sums.name = record->name;
     ++sums.living;
-    sums.add(*record);
+    record->add_to(sums);
   }
   std::vector<TrafficSums> out;
   for (auto& [name, sums] : all) {
@@ -83,7 +117,7 @@ void reset_traffic() {
   auto& r = records();
   std::lock_guard const lock(r.mutex);
   r.ended.clear();
-  for (auto* record : r.living) record->uses_.clear();
+  for (auto* record : r.living) record->reset();
 }
 
 std::vector<std::string> operations_under_way() {
