@@ -247,45 +247,61 @@ def scipy_cg(rounds: int) -> list[dict]:
 
 
 def forest(rounds: int) -> dict:
-    """Star forests between two ranks, beside raw MPI (the same run) and PETSc's (its own MPI)."""
+    """Star forests between two ranks, beside raw MPI (the same run) and PETSc's (its own MPI, runs in turn with ours).
+
+    In turns, since two cores of a virtual machine are near each other at one time and far at another.
+    """
     peer = petsc("petsc_sf.c")
     launcher = shutil.which("mpiexec.openmpi")
-    out: dict = {"bench": "forest", "ranks": 2}
-    for name in ("pingpong", "unpack", "transports", "sfsetup", "halo"):
-        done = subprocess.run(
-            [
-                *mpiexec(2),
-                sys.executable,
-                "-m",
-                "asterism.cli",
-                "bench",
-                name,
-                "--json",
-                "--repeats",
-                str(2 * rounds + 1),
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        out[name] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[")))
-    out["petsc"] = []
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_MCA", "OPAL_", "PRTE_MCA"))}
-    for row in out["pingpong"] if peer and launcher else ():
-        n, repeats = row["bytes"] // 8, row["repeats"]
-        done = subprocess.run(
-            [launcher, "-n", "2", str(peer), "-n", str(n), "-repeats", str(repeats), "-rounds", str(2 * rounds + 1)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=clean,
-        )
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if len(lines) == 2:
-            out["petsc"].append({"bytes": row["bytes"], "contiguous": lines[0], "permuted": lines[1]})
-        else:
-            print(f"(petsc_sf: {done.stderr[-200:]})", file=sys.stderr)
+
+    def measure(name: str, repeats: int) -> list[dict]:
+        command = [
+            *mpiexec(2),
+            sys.executable,
+            "-m",
+            "asterism.cli",
+            "bench",
+            name,
+            "--json",
+            "--repeats",
+            str(repeats),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[")))
+
+    def extend(rows: list[dict], more: list[dict]) -> list[dict]:
+        for row, new in zip(rows, more, strict=True):
+            for k, v in new.items():
+                if isinstance(v, list):
+                    row[k] += v
+                elif isinstance(v, dict):
+                    extend([row[k]], [v])
+        return rows or more
+
+    out: dict = {"bench": "forest", "ranks": 2, "petsc": []}
+    for name in ("unpack", "transports", "halo"):
+        out[name] = measure(name, 2 * rounds + 1)
+    for turn in range(rounds):
+        for name in ("pingpong", "sfsetup"):
+            out[name] = extend(out[name], measure(name, 3)) if turn else measure(name, 3)
+        theirs = [petsc_forest(peer, launcher, row, 3) for row in out["pingpong"]] if peer and launcher else []
+        if all(theirs):
+            out["petsc"] = extend(out["petsc"], theirs) if turn else theirs
     return out
+
+
+def petsc_forest(peer: Path, launcher: str, row: dict, rounds: int) -> dict | None:
+    """PETSc's forest on messages of the row's length, contiguous and permuted."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_MCA", "OPAL_", "PRTE_MCA"))}
+    sizes = ["-n", str(row["bytes"] // 8), "-repeats", str(row["repeats"]), "-rounds", str(rounds)]
+    done = subprocess.run(
+        [launcher, "-n", "2", str(peer), *sizes], capture_output=True, text=True, check=False, env=clean
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if len(lines) != 2:
+        print(f"(petsc_sf: {done.stderr[-200:]})", file=sys.stderr)
+        return None
+    return {"bytes": row["bytes"], "contiguous": lines[0], "permuted": lines[1]}
 
 
 def cg_jacobi(n: int, rounds: int) -> dict:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <iterator>
 #include <memory>
 
@@ -74,14 +75,17 @@ Discovery discovery_from_name(std::string_view name) {
 
 void set_discovery(Discovery discovery) { chosen_discovery = discovery; }
 
-std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgoing) {
+std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgoing, std::function<void()> const& meanwhile) {
   static int const event = profile::event("SparseExchange");
   profile::Scope const scope(event);
   std::vector<Parcel> incoming;
   for (auto& p : outgoing)
     if (p.rank == comm.rank()) incoming.push_back(std::move(p)), p.rank = -1;
   std::erase_if(outgoing, [](Parcel const& p) { return p.rank < 0; });
-  if (comm.size() == 1) return incoming;
+  if (comm.size() == 1) {
+    meanwhile();
+    return incoming;
+  }
 
   auto const* api = mpi();
   int const tag = comm.new_tag();
@@ -94,13 +98,24 @@ std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgo
     check_mpi(send(sends.get(), comm.handle(), p.data.data(), std::int64_t(p.data.size()), p.rank, tag), "MPI_Isend");
     profile::count_message(1, double(p.data.size()));
   }
+  std::exception_ptr error;  // of this rank alone: what is on its way arrives all the same
+  auto const do_meanwhile = [&] {
+    try {
+      meanwhile();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  };
   if (discovery == Discovery::nbx) {
+    do_meanwhile();
     by_consensus(comm, tag, sends.get(), incoming);
   } else {
     auto const all = std::ssize(incoming) + count_incoming(comm, outgoing, discovery);
+    do_meanwhile();
     while (std::ssize(incoming) < all) receive_one(comm, tag, incoming);
     check_mpi(api->waitall(sends.get()), "MPI_Waitall");
   }
+  if (error) std::rethrow_exception(error);
   std::sort(incoming.begin(), incoming.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
   return incoming;
 }

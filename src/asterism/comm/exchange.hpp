@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,8 @@ void set_discovery(Discovery discovery);
 /// Delivers each parcel; returns what others sent here, sorted by rank. At most one parcel per
 /// destination; a parcel to oneself does not pass through MPI. Collective. By NBX, the non-blocking
 /// consensus of Hoefler, Siebert and Lumsdaine (PPoPP 2010), memory and messages are of the order of the own edges.
-std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgoing);
+/// meanwhile(): called once what goes out is on its way.
+std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgoing, std::function<void()> const& meanwhile = [] {});
 
 /// Bytes of a span of trivially copyable items, appended.
 template <class T>

@@ -182,7 +182,7 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
     });
   }
   std::vector<Parcel> parcels;
-  auto const divide = [&](auto const& edge) {
+  auto const by_rank = [&](auto const& edge, auto const& f) {  // f(rank, first edge, end)
     for (std::int64_t i = 0; i < n;) {
       int const rank = int(remote[edge(i)].rank);
       // the end of the rank's edges by bisection, which are sorted by ranks
@@ -192,28 +192,41 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
         if (remote[edge(middle)].rank == rank) end = middle + 1;
         else beyond = middle;
       }
-      auto there = IndexSet::of(end - i, [&](std::int64_t l) { return remote[edge(i + l)].offset; });
-      if (given || !sorted) impl_->leaf_sides.push_back({rank, IndexSet::of(end - i, [&](std::int64_t l) { return local(edge(i + l)); })});
-      else impl_->leaf_sides.push_back({rank, IndexSet::range(i, end - i)});
+      f(rank, i, end);
       i = end;
+    }
+  };
+  auto const in_order = [&](auto const& f) {  // f(edge)
+    if (sorted) f([](std::int64_t i) { return std::size_t(i); });
+    else f([&](std::int64_t i) { return std::size_t(order[std::size_t(i)].place); });
+  };
+  in_order([&](auto const& edge) {
+    by_rank(edge, [&](int rank, std::int64_t first, std::int64_t end) {
+      auto there = IndexSet::of(end - first, [&](std::int64_t l) { return remote[edge(first + l)].offset; });
       Parcel p{rank, {}};
       there.write(p.data);
       p.data.push_back(std::byte(transport));
       parcels.push_back(std::move(p));
       impl_->remote.push_back({rank, std::move(there)});
-    }
-  };
-  if (sorted) divide([](std::int64_t i) { return std::size_t(i); });
-  else divide([&](std::int64_t i) { return std::size_t(order[std::size_t(i)].place); });
-  if (!sorted || repeats || impl_->leaf_sides.size() > 1) {
+    });
+  });
+  // while others receive theirs
+  auto const look_at_leaves = [&] {
+    in_order([&](auto const& edge) {
+      by_rank(edge, [&](int rank, std::int64_t first, std::int64_t end) {
+        if (!given && sorted) impl_->leaf_sides.push_back({rank, IndexSet::range(first, end - first)});
+        else impl_->leaf_sides.push_back({rank, IndexSet::of(end - first, [&](std::int64_t l) { return local(edge(first + l)); })});
+      });
+    });
+    if (sorted && !repeats && impl_->leaf_sides.size() <= 1) return;
     std::vector<bool> listed(static_cast<std::size_t>(leaf_space), false);
     for (std::size_t e = 0; e < remote.size(); ++e) {
       auto const l = local(e);
       if (listed[std::size_t(l)]) impl_->shared_leaves = true, impl_->repeated_leaf = l;
       listed[std::size_t(l)] = true;
     }
-  }
-  auto const received = exchange(comm, std::move(parcels));
+  };
+  auto const received = exchange(comm, std::move(parcels), look_at_leaves);
   agree(comm, [&] {  // owners know how many roots they have: nobody else needs to
     for (auto const& p : received) {
       auto const theirs = TransportChoice(p.data.back());

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "asterism/base/format.hpp"
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -69,6 +70,7 @@ void BlockWriter::copy(std::byte* to, std::byte const* from, std::int64_t bytes)
   auto const start = profile::ticks_now();
   write();
   (go_around ? around_ : through_).measured(double(profile::ticks_now() - start) / double(bytes));
+  if (n == 4 * try_other_every) log::info("between ranks of this machine {}", describe());
 }
 
 }  // namespace asterism::comm::node
