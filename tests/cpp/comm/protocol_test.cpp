@@ -21,6 +21,7 @@ struct Blocked {};
 struct State {
   static constexpr int places = 6;
   std::vector<std::uint64_t> words = std::vector<std::uint64_t>(places * 4, 0);  // ready, next, taken, data of each place
+  std::vector<std::uint64_t> credits = std::vector<std::uint64_t>(places + 1, 0);  // by the first place of the chain
   struct Rank {
     std::size_t accesses = 0;
     std::vector<std::uint64_t> reads;
@@ -32,6 +33,7 @@ struct State {
     std::string k;
     auto const add = [&](std::uint64_t v) { k.append(reinterpret_cast<char const*>(&v), sizeof v); };
     for (auto const w : words) add(w);
+    for (auto const c : credits) add(c);
     for (auto const& r : ranks) {
       add(r.accesses);
       add(r.done);
@@ -51,6 +53,7 @@ struct Memory {
   std::size_t access = 0, read = 0;
   std::size_t mark_access = 0, mark_read = 0;
   int made = 0;
+  int taken_from = 0;  // first place of the chain whose credit it writes as a receiver
 
   State::Rank& me() { return state.ranks[std::size_t(rank)]; }
   std::uint64_t& word(Place p, int w) { return state.words[std::size_t((p - 1) * 4 + w)]; }
@@ -60,18 +63,22 @@ struct Memory {
     if (made == limit) block();
     return first_place + made++;
   }
-  std::uint64_t load_word(Place p, int w) {
+  std::uint64_t load_shared(std::uint64_t const& from) {
     if (access++ < me().accesses) return me().reads[read++];
-    me().reads.push_back(word(p, w));
+    me().reads.push_back(from);
     ++me().accesses;
     throw Stepped{};
   }
-  void store_word(Place p, int w, std::uint64_t value) {
+  void store_shared(std::uint64_t& to, std::uint64_t value) {
     if (access++ < me().accesses) return;
-    word(p, w) = value;
+    to = value;
     ++me().accesses;
     throw Stepped{};
   }
+  std::uint64_t load_word(Place p, int w) { return load_shared(word(p, w)); }
+  void store_word(Place p, int w, std::uint64_t value) { store_shared(word(p, w), value); }
+  std::uint64_t load_credit() { return load_shared(state.credits[std::size_t(first_place)]); }
+  void store_credit(std::uint64_t value) { store_shared(state.credits[std::size_t(taken_from)], value); }
   std::uint64_t load(Place p, Word w) { return load_word(p, int(w)); }
   void store(Place p, Word w, std::uint64_t value) {
     store_word(p, int(w), forgets_numbers && w != Word::taken ? numbered(0, value & value_mask) : value);
@@ -157,7 +164,10 @@ struct Receiver {
   Memory memory;
   ReceiveProtocol<Memory> protocol{memory};
   Planted planted;
-  Receiver(State& s, int rank, int first_place, Planted p) : memory{s, rank}, planted(p) { protocol.connect(first_place); }
+  Receiver(State& s, int rank, int first_place, Planted p) : memory{s, rank}, planted(p) {
+    memory.taken_from = first_place;
+    protocol.connect(first_place);
+  }
   std::uint64_t receive(std::uint64_t number) {
     memory.mark();
     auto const place = protocol.find(number);

@@ -9,7 +9,13 @@
 
 namespace asterism::comm::node {
 
-Outbox::Outbox(Arena& arena) : arena_(arena), protocol_(memory_, 15) { head_ = protocol_.tail()->offset; }
+Outbox::Outbox(Arena& arena)
+    : arena_(arena),
+      credit_at_(arena.allocate(128)),
+      credit_(new(arena.at(credit_at_)) std::atomic<std::uint64_t>(0)),
+      protocol_(memory_, 15) {
+  head_ = protocol_.tail()->offset;
+}
 
 Outbox::~Outbox() {
   collect();
@@ -20,6 +26,7 @@ Outbox::Slot* Outbox::make_slot() {
   auto s = std::make_unique<Slot>();
   s->offset = arena_.allocate(sizeof(Message));
   s->message = new (arena_.at(s->offset)) Message{};
+  s->message->credit = credit_at_;
   slots_.push_back(std::move(s));
   return slots_.back().get();
 }

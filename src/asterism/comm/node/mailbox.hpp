@@ -37,11 +37,13 @@ struct Message {
   Place place;
   std::atomic<Hold> hold;  ///< of values that are lent
   alignas(8) std::byte small[small_size];
-  alignas(128) std::atomic<std::uint64_t> taken;  ///< by the receiver
-  std::uint64_t copy;                             ///< of what was revoked: offset of its block
+  // the second line hardly changes
+  alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver, out of order
+  std::uint64_t copy;                            ///< of what was revoked: offset of its block
+  std::uint64_t credit;                          ///< offset of the chain's
 };
 
-static_assert(sizeof(Message) == 256);
+static_assert(sizeof(Message) == 128);
 
 namespace detail {
 inline std::uint64_t load(Message const& m, Word w) {
@@ -76,6 +78,7 @@ class Outbox {
     static std::uint64_t id(Place p) { return p->offset / 64; }
     static std::uint64_t load(Place p, Word w) { return detail::load(*p->message, w); }
     static void store(Place p, Word w, std::uint64_t value) { detail::store(*p->message, w, value); }
+    std::uint64_t load_credit() const { return box.credit_->load(std::memory_order_acquire); }
   };
   using Sent = SendProtocol<Memory>::Sent;
 
@@ -131,6 +134,8 @@ class Outbox {
   Block make_block(std::int64_t bytes);
   void returned(Sent const& sent);
   Arena& arena_;
+  std::uint64_t credit_at_;
+  std::atomic<std::uint64_t> const* credit_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Block> blocks_;  // free ones; the one that came back last is used first, it is in the cache
   Memory memory_{*this};
@@ -147,9 +152,7 @@ class Inbox {
   Inbox(std::shared_ptr<Mapping const> sender, std::atomic<std::uint64_t> const* head)
       : sender_(std::move(sender)), head_(head), memory_{*sender_}, protocol_(memory_) {}
   /// The sender's head() is known.
-  Inbox(std::shared_ptr<Mapping const> sender, std::uint64_t head) : Inbox(std::move(sender), nullptr) {
-    protocol_.connect(memory_.place(head / 64));
-  }
+  Inbox(std::shared_ptr<Mapping const> sender, std::uint64_t head) : Inbox(std::move(sender), nullptr) { connect(head); }
   Inbox(Inbox const&) = delete;
   /// The number of the next message. To be called in the order in which the sender reserves.
   std::uint64_t expect() { return expected_++; }
@@ -158,7 +161,7 @@ class Inbox {
     if (!protocol_.connected()) {
       auto const at = head_->load(std::memory_order_acquire);
       if (at == 0) return nullptr;
-      protocol_.connect(memory_.place(at / 64));
+      connect(at);
     }
     return protocol_.find(number);
   }
@@ -178,10 +181,17 @@ class Inbox {
   struct Memory {
     using Place = Message*;
     Mapping const& sender;
+    std::atomic<std::uint64_t>* credit = nullptr;
     Place place(std::uint64_t id) const { return reinterpret_cast<Message*>(sender.at(id * 64)); }
     static std::uint64_t load(Place p, Word w) { return detail::load(*p, w); }
     static void store(Place p, Word w, std::uint64_t value) { detail::store(*p, w, value); }
+    void store_credit(std::uint64_t value) const { credit->store(value, std::memory_order_release); }
   };
+  void connect(std::uint64_t head) {
+    auto* const first = memory_.place(head / 64);
+    memory_.credit = reinterpret_cast<std::atomic<std::uint64_t>*>(sender_->at(first->credit));
+    protocol_.connect(first);
+  }
   std::shared_ptr<Mapping const> sender_;
   std::atomic<std::uint64_t> const* head_;
   Memory memory_;

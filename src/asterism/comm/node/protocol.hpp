@@ -3,15 +3,18 @@
 // A chain of places, one for each message. A place has three words: `ready` and `next` are the sender's, `taken` the
 // receiver's. The sender names the place of message n + 1 in the place of message n before n is published, so the receiver
 // always polls the very place in which the next message will appear, and there is no limit to the messages under way. A
-// place that the receiver has marked as taken (the credit) is used again. Words carry the number of their message, so what
-// the place's last use left there says nothing.
+// place whose message was taken is used again: the receiver counts in the one word `credit` up to where it has taken all, and
+// marks what it takes in another order in the place. (The sender looks at the credit rarely, so the receiver mostly owns its
+// line. Marking every place cost a far receiver a fetch of that line for each message, for which its own next store waited.)
+// Words of a place carry the number of their message, so what the place's last use left there says nothing.
 //
 //   sender:   reserve n: tail = n's place, new tail  ->  fill  ->  n.next  ->  n.ready (the arrival flag; once or in parts)
-//   receiver: n.ready -> read -> n.next -> n.taken
+//   receiver: n.ready -> read -> n.next -> credit or n.taken
 //
-// Memory has: Place (a handle, {} is none), place(id) and id(place), make_place(), load(place, Word) that later reads of the
-// caller cannot overtake (acquire), store(place, Word, value) that cannot overtake what the caller did before (release). The
-// mailbox runs on shared memory (mailbox.hpp), the model check in tests/cpp/comm/protocol_test.cpp on one that it enumerates.
+// Memory has: Place (a handle, {} is none), place(id) and id(place), make_place(), load(place, Word) and load_credit() that
+// later reads of the caller cannot overtake (acquire), store(place, Word, value) and store_credit(value) that cannot overtake
+// what the caller did before (release). The mailbox runs on shared memory (mailbox.hpp), the model check in
+// tests/cpp/comm/protocol_test.cpp on one that it enumerates.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -69,26 +72,27 @@ class SendProtocol {
   /// Takes back places that the receiver is done with: returned(sent) for each.
   template <class F>
   void collect(F const& returned) {
-    // mostly the oldest are taken first; a receiver that takes them in another order is served too
-    std::size_t const looked = std::min<std::size_t>(under_way_.size(), 16);
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < looked; ++i) {
+    auto const credit = memory_.load_credit();
+    std::size_t i = 0, kept = 0;
+    // of those taken in another order the oldest are looked for
+    for (std::size_t others = 16; i < under_way_.size() && (under_way_[i].number < credit || others-- > 0); ++i) {
       auto const sent = under_way_[i];
-      if (taken(sent)) {
+      if (sent.number < credit || marked(sent)) {
         spare_.push_back(sent.place);
         returned(sent);
       } else {
         under_way_[kept++] = sent;
       }
     }
-    under_way_.erase(under_way_.begin() + std::ptrdiff_t(kept), under_way_.begin() + std::ptrdiff_t(looked));
+    under_way_.erase(under_way_.begin() + std::ptrdiff_t(kept), under_way_.begin() + std::ptrdiff_t(i));
   }
   /// Whether the receiver is done with a message whose place was not taken back yet.
-  bool taken(Sent const& sent) const { return memory_.load(sent.place, Word::taken) == numbered(sent.number, 0); }
+  bool taken(Sent const& sent) const { return sent.number < memory_.load_credit() || marked(sent); }
   /// Messages reserved and not known to be taken.
   std::size_t under_way() const { return under_way_.size(); }
 
  private:
+  bool marked(Sent const& sent) const { return memory_.load(sent.place, Word::taken) == numbered(sent.number, 0); }
   Memory& memory_;
   std::vector<Place> spare_;
   std::vector<Sent> under_way_;  // ascending
@@ -131,7 +135,9 @@ class ReceiveProtocol {
       place = at->second;
       passed_.erase(at);
     }
-    memory_.store(place, Word::taken, numbered(number, 0));
+    auto const open = passed_.empty() ? next_number_ : passed_.front().first;  // the first that was not taken
+    if (open > number) memory_.store_credit(open);
+    else memory_.store(place, Word::taken, numbered(number, 0));
   }
 
  private:
@@ -151,7 +157,7 @@ class ReceiveProtocol {
   Memory& memory_;
   Place next_{};  // of message next_number_
   std::uint64_t next_number_ = 0;
-  std::vector<std::pair<std::uint64_t, Place>> passed_;  // earlier ones, not taken yet
+  std::vector<std::pair<std::uint64_t, Place>> passed_;  // earlier ones, not taken yet, ascending
 };
 
 }  // namespace asterism::comm::node

@@ -41,12 +41,19 @@ class SharedMemory final : public Transport {
     auto& node = *t.comm->node();
     ++node.under_way;
     open_ = true;
+    lent_ = false;
     sent_.clear();
-    for (auto const& s : *t.out)
-      if (s.way == Way::shared_memory) sent_.push_back({node.to(s.node_index).reserve(), false});
+    for (auto const& s : *t.out) {
+      if (s.way != Way::shared_memory) continue;
+      auto& box = node.to(s.node_index);
+      sent_.push_back({&s, &box, box.reserve(), false});
+    }
     expected_.clear();
-    for (auto const& s : *t.in)
-      if (s.way == Way::shared_memory) expected_.push_back({&s, node.from(s.node_index).expect()});
+    for (auto const& s : *t.in) {
+      if (s.way != Way::shared_memory) continue;
+      auto& box = node.from(s.node_index);
+      expected_.push_back({&s, &box, box.expect()});
+    }
     next_ = 0;
   }
 
@@ -54,15 +61,13 @@ class SharedMemory final : public Transport {
     auto const& t = *traffic_;
     source_ = source;
     bool const shared = node::Arena::mine()->contains(source);
-    auto next = sent_.begin();
-    for (auto const& s : *t.out) {
-      if (s.way != Way::shared_memory) continue;
-      auto& out = t.comm->node()->to(s.node_index);
-      auto& sent = *next++;
+    for (auto& sent : sent_) {
+      auto const& s = *sent.side;
+      auto& out = *sent.box;
       auto const count = s.at.count(), bytes = count * t.unit;
       profile::count_message(1, double(bytes));
       auto const lend = [&](node::Place place, std::byte const* from) {
-        sent.lent = true;
+        sent.lent = lent_ = true;
         out.lend(sent.message, place, from, bytes);
       };
       auto const* const first = source + s.at.first() * t.unit;
@@ -100,7 +105,7 @@ class SharedMemory final : public Transport {
     auto const& t = *traffic_;
     auto const& e = expected_[next_++];  // sides are received in their order
     auto const count = side.at.count();
-    auto& in = t.comm->node()->from(side.node_index);
+    auto& in = *e.box;
     auto wait = t.comm->node()->patience();
     node::Message* m;
     while (!(m = in.find(e.number))) wait();
@@ -140,25 +145,27 @@ class SharedMemory final : public Transport {
     forget();
     wait_for_readers();
     auto const own = node.under_way;
-    for (auto const& s : *traffic_->out) {
-      if (s.way != Way::shared_memory) continue;
-      auto& out = node.to(s.node_index);
+    for (auto const& sent : sent_) {
+      auto& out = *sent.box;
       auto const ahead = [&] {
         return out.under_way() > own + far_ahead || (out.bytes_under_way() > far_ahead_bytes && out.under_way() > own + 2);
       };
-      auto wait = node.patience();
       if (!ahead()) continue;
+      auto wait = node.patience();
       for (out.collect(); ahead(); out.collect()) wait();
     }
   }
 
  private:
   struct Sent {
+    Side const* side;
+    node::Outbox* box;
     node::Outbox::Sent message;
     bool lent;
   };
   struct Expected {
     Side const* side;
+    node::Inbox* box;
     std::uint64_t number;
   };
   void forget() {
@@ -169,14 +176,12 @@ class SharedMemory final : public Transport {
   /// Until nobody reads this rank's arrays any more. A receiver may be busy with something else, even waiting for this rank: then it
   /// gets a copy.
   void wait_for_readers() {
-    auto& node = *traffic_->comm->node();
-    auto next = sent_.begin();
-    for (auto const& s : *traffic_->out) {
-      if (s.way != Way::shared_memory) continue;
-      auto const& sent = *next++;
+    if (!lent_) return;
+    for (auto const& sent : sent_) {
       if (!sent.lent) continue;
-      auto& out = node.to(s.node_index);
-      auto wait = node.patience();
+      auto const& s = *sent.side;
+      auto& out = *sent.box;
+      auto wait = traffic_->comm->node()->patience();
       double const start = profile::now();
       bool revocable = true;
       for (int waited = 1; !out.taken(sent.message); ++waited) {
@@ -230,7 +235,7 @@ class SharedMemory final : public Transport {
   }
 
   Traffic const* traffic_ = nullptr;
-  bool open_ = false;
+  bool open_ = false, lent_ = false;
   std::byte const* source_ = nullptr;
   std::vector<Sent> sent_;
   std::vector<Expected> expected_;
