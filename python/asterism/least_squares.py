@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import DtypeError, InputError, ShapeError
+from .errors import DtypeError, InputError, OptionError, ShapeError
 from .la import Matrix, as_operator
 from .operator import as_values
 
@@ -64,6 +64,7 @@ def least_squares(
     b: Any,
     x0: Any = None,
     *,
+    method: str = "lsmr",
     damp: float = 0.0,
     atol: float = 1e-6,
     btol: float = 1e-6,
@@ -71,7 +72,7 @@ def least_squares(
     maxiter: int | None = None,
     monitor: Callable[[int, float, float], Any] | None = None,
 ) -> tuple[NDArray[Any], LeastSquaresInfo]:
-    """Minimise ``norm(b - A x)^2 + damp^2 norm(x)^2`` by LSMR (Fong and Saunders 2011).
+    """Minimise ``norm(b - A x)^2 + damp^2 norm(x)^2`` by LSMR or LSQR.
 
     Parameters
     ----------
@@ -79,6 +80,9 @@ def least_squares(
         Of any shape and rank; of several solutions the shortest (from x0 = 0) is found.
     b : array, shape (my rows,)
     x0 : array, optional
+    method : {"lsmr", "lsqr"}
+        LSMR (Fong and Saunders 2011) lets the norm of the normal equations' residual fall in every step and often stops
+        earlier; LSQR (Paige and Saunders 1982) has the least possible ``norm(b - A x)`` in every step.
     damp : float
         Weighs the norm of x; of x - x0 if an x0 is given.
     atol, btol : float
@@ -96,7 +100,7 @@ def least_squares(
 
     Notes
     -----
-    Collective. An iteration costs a product with A and one with A^H, and three messages.
+    Collective. An iteration costs a product with A and one with A^H, and three messages (lsqr: four).
 
     Examples
     --------
@@ -106,6 +110,8 @@ def least_squares(
     >>> bool(np.allclose(x, [0, 1])), info.converged
     (True, True)
     """
+    if method not in ("lsmr", "lsqr"):
+        raise OptionError(f"method '{method}' is not one of lsmr, lsqr.")
     op = as_operator(A, "A")
     rhs = as_values(b, "b")
     m, n = op.local_shape
@@ -127,7 +133,8 @@ def least_squares(
             raise InputError(f"{name}={value}; a number that is not negative is needed.")
     if maxiter is not None and maxiter < 1:
         raise InputError(f"maxiter={maxiter}; at least 1.")
-    r = _core.lsmr(
+    r = _core.least_squares(
+        method,
         op._h,
         np.ascontiguousarray(rhs.reshape(m).astype(both, copy=False)),
         x,

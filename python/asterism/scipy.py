@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, ShapeError
+from .errors import InputError, ShapeError, UnsupportedError
 from .la import Matrix, as_operator
 from .least_squares import least_squares
 from .operator import Operator, as_values
 from .solve import Solver
 
-__all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "minres", "tfqmr"]
+__all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "lsqr", "minres", "tfqmr"]
 
 Result = tuple[NDArray[Any], int]
 Callback = Callable[[NDArray[Any]], Any] | None
@@ -281,6 +281,53 @@ def lsmr(
             f"lsmr: {i.reason}; {i.iterations} iterations, ||r|| {i.residual_norm:.3e}, ||A^H r|| {i.normal_norm:.3e}"
         )
     return x, i.stop, i.iterations, i.residual_norm, i.normal_norm, i.norm_A, i.cond_A, i.norm_x
+
+
+def lsqr(
+    A: Any,
+    b: Any,
+    damp: float = 0.0,
+    atol: float = 1e-6,
+    btol: float = 1e-6,
+    conlim: float = 1e8,
+    iter_lim: int | None = None,
+    show: bool = False,
+    calc_var: bool = False,
+    x0: Any = None,
+) -> tuple[NDArray[Any], int, int, float, float, float, float, float, float, NDArray[Any]]:
+    """Minimise norm(b - A x)^2 + damp^2 norm(x - x0)^2; see `asterism.least_squares`.
+
+    Returns
+    -------
+    x, istop, itn, r1norm, r2norm, anorm, acond, arnorm, xnorm, var
+        As SciPy's: the solution, why it stopped (1 and 2: converged), iterations, norms of b - A x without and with damp, and
+        others; var, an estimate of the diagonal of inv(A^H A), is not offered: ``calc_var`` raises, var is zeros.
+    """
+    if calc_var:
+        raise UnsupportedError("calc_var=True is not offered; use scipy.sparse.linalg.lsqr for the variances.")
+    rhs = np.atleast_1d(np.asarray(b))
+    if rhs.ndim == 2 and 1 in rhs.shape:
+        rhs = rhs.ravel()
+    n = A.shape[1]
+    x, i = least_squares(
+        A,
+        rhs,
+        x0,
+        method="lsqr",
+        damp=damp,
+        atol=atol,
+        btol=btol,
+        conlim=conlim,
+        maxiter=2 * n if iter_lim is None else iter_lim,
+    )
+    start = np.zeros_like(x) if x0 is None else np.asarray(x0).reshape(n)
+    undamped = float(np.sqrt(max(i.residual_norm**2 - damp**2 * float(np.linalg.norm(x - start)) ** 2, 0.0)))
+    if show:
+        print(
+            f"lsqr: {i.reason}; {i.iterations} iterations, ||r|| {i.residual_norm:.3e}, ||A^H r|| {i.normal_norm:.3e}"
+        )
+    norms = (undamped, i.residual_norm, i.norm_A, i.cond_A, i.normal_norm, i.norm_x)
+    return (x, i.stop, i.iterations, *norms, np.zeros(n))
 
 
 def gmres(

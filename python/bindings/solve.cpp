@@ -2,7 +2,7 @@
 
 #include "bindings.hpp"
 
-#include "asterism/krylov/lsmr.hpp"
+#include "asterism/krylov/least_squares.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::python {
@@ -44,11 +44,11 @@ void bind_solve(nb::module_& m) {
   });
 
   m.def(
-      "lsmr",
-      [](la::Operator const& A, ReadArray const& b, AnyArray const& x, std::array<double, 4> const& rule, std::int64_t max_it,
+      "least_squares",
+      [](std::string const& method, la::Operator const& A, ReadArray const& b, AnyArray const& x, std::array<double, 4> const& rule, std::int64_t max_it,
          nb::object const& watch) {
-        auto const bv = as_vector(A.range(), b, "lsmr: b");
-        auto xv = as_vector(A.domain(), x, "lsmr: x");
+        auto const bv = as_vector(A.range(), b, "least squares: b");
+        auto xv = as_vector(A.domain(), x, "least squares: x");
         std::function<void(std::int64_t, double, double)> f;
         if (!watch.is_none())
           f = [&watch](std::int64_t it, double r, double n) {
@@ -58,11 +58,12 @@ void bind_solve(nb::module_& m) {
         krylov::LeastSquaresInfo i;
         {
           nb::gil_scoped_release const gil;
-          i = krylov::lsmr(A, bv, xv, {rule[0], rule[1], rule[2], rule[3], max_it}, f);
+          auto const solve = method == "lsqr" ? krylov::lsqr : krylov::lsmr;
+          i = solve(A, bv, xv, {rule[0], rule[1], rule[2], rule[3], max_it}, f);
         }
         return nb::make_tuple(i.stop, i.iterations, i.residual_norm, i.normal_norm, i.norm_A, i.cond_A, i.norm_x);
       },
-      nb::arg("A"), nb::arg("b"), nb::arg("x"), nb::arg("rule"), nb::arg("max_it"), nb::arg("watch").none());
+      nb::arg("method"), nb::arg("A"), nb::arg("b"), nb::arg("x"), nb::arg("rule"), nb::arg("max_it"), nb::arg("watch").none());
 
   nb::class_<SolveInfo>(m, "SolveInfo")
       .def_ro("converged", &SolveInfo::converged)

@@ -90,6 +90,7 @@ def test_exit_codes_and_messages(tmp_path):
     refused = run("solve", make_rectangular(tmp_path), "--x0", "x.mtx", "-ksp_gmres_restart", "5", expect=1)
     assert "--x0, -ksp_gmres_restart is not offered for least squares" in refused
     assert "--ksp lsmr" in run("solve", make_rectangular(tmp_path), "--ksp", "cg", expect=1)
+    assert "least squares by lsqr" in run("solve", make_rectangular(tmp_path), "--ksp", "lsqr")
 
 
 def make_rectangular(tmp_path):

@@ -1,6 +1,7 @@
 """SciPy's own tests of its iterative solvers, run on ours, and what they leave out."""
 
 import importlib
+import itertools
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ sparse = pytest.importorskip("scipy.sparse")
 linalg = pytest.importorskip("scipy.sparse.linalg")
 theirs = pytest.importorskip("scipy.sparse.linalg._isolve")
 
-METHODS = [m for m in ours.__all__ if m != "lsmr"]
+METHODS = [m for m in ours.__all__ if m not in ("lsmr", "lsqr")]
 _originals = {name: getattr(theirs, name) for name in ours.__all__}
 for _name in ours.__all__:
     setattr(theirs, _name, getattr(ours, _name))
@@ -26,6 +27,9 @@ finally:
 
 lsmr_suite = importlib.import_module("scipy.sparse.linalg._isolve.tests.test_lsmr")
 lsmr_suite.lsmr = ours.lsmr
+lsqr_suite = importlib.import_module("scipy.sparse.linalg._isolve.tests.test_lsqr")
+lsqr_suite.lsqr = ours.lsqr
+globals().update({k: v for k, v in vars(lsqr_suite).items() if k.startswith(("test_", "Test"))})
 globals().update({k: v for k, v in vars(lsmr_suite).items() if k.startswith(("test_", "Test"))})
 globals().update({k: v for k, v in vars(suite).items() if k.startswith(("test_", "Test")) or k in ("solver", "case")})
 
@@ -131,35 +135,43 @@ def test_arrays_may_be_read_only():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("shape", [(40, 25), (25, 40), (30, 30)])
-def test_least_squares_against_numpy(rng, dtype, shape):
+@pytest.mark.parametrize("method", ["lsmr", "lsqr"])
+def test_least_squares_against_numpy(rng, dtype, shape, method):
     A = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else 0)
     A[:, 3] = A[:, 4]  # rank deficient
     A, b = A.astype(dtype), rng.standard_normal(shape[0]).astype(dtype)
     single = np.finfo(dtype).eps > 1e-10
     tol = 1e-5 if single else 1e-12
     seen = []
-    x, info = am.least_squares(A, b, atol=tol, btol=tol, conlim=0, maxiter=200, monitor=lambda *a: seen.append(a))
+    x, info = am.least_squares(
+        A, b, method=method, atol=tol, btol=tol, conlim=0, maxiter=200, monitor=lambda *a: seen.append(a)
+    )
     want = np.linalg.lstsq(A, b, rcond=1e-4 if single else 1e-10)[0]
     assert info.converged and np.allclose(x, want, atol=(5e-2 if single else 1e-6) * abs(want).max())
     assert x.dtype == dtype and seen[0][0] == 0 and len(seen) == info.iterations + 1
     assert np.isclose(info.residual_norm, np.linalg.norm(b - A @ x), rtol=1e-3, atol=1e-3)
-    for damp in (0.5,):
-        x, info = am.least_squares(linalg.aslinearoperator(A), b, damp=damp, atol=tol, btol=tol)
-        n = shape[1]
-        exact = np.linalg.solve(A.conj().T @ A + damp**2 * np.eye(n), A.conj().T @ b)
-        assert info.converged and np.allclose(x, exact, atol=(1e-2 if single else 1e-8) * abs(exact).max())
+    assert np.isclose(info.normal_norm, np.linalg.norm(A.conj().T @ (b - A @ x)), atol=1e-2 if single else 1e-8)
+    assert np.isclose(info.norm_x, np.linalg.norm(x), rtol=1e-4)
+    if method == "lsqr":  # the least residual in every step: it never grows
+        assert all(later <= before * (1 + 1e-6) for (_, before, _), (_, later, _) in itertools.pairwise(seen))
+    damp, n = 0.5, shape[1]
+    x, info = am.least_squares(linalg.aslinearoperator(A), b, method=method, damp=damp, atol=tol, btol=tol)
+    exact = np.linalg.solve(A.conj().T @ A + damp**2 * np.eye(n), A.conj().T @ b)
+    assert info.converged and np.allclose(x, exact, atol=(1e-2 if single else 1e-8) * abs(exact).max())
+    assert np.isclose(info.residual_norm, np.hypot(np.linalg.norm(b - A @ x), damp * np.linalg.norm(x)), rtol=1e-4)
 
 
-def test_least_squares_on_real_matrices_and_ranks(data, on_ranks):
+@pytest.mark.parametrize("method", ["lsmr", "lsqr"])
+def test_least_squares_on_real_matrices_and_ranks(data, on_ranks, method):
     import scipy.io
 
     S = scipy.io.mmread(data / "well1850.mtx.gz").tocsr()
     b = np.asarray(scipy.io.mmread(data / "well1850_rhs1.mtx.gz")).ravel()
-    x, info = am.least_squares(S, b, atol=1e-12, btol=1e-12, maxiter=2000)
+    x, info = am.least_squares(S, b, method=method, atol=1e-12, btol=1e-12, maxiter=2000)
     want = np.linalg.lstsq(S.toarray(), b, rcond=None)[0]
     assert info.converged and np.linalg.norm(x - want) <= 1e-6 * np.linalg.norm(want)
     lp = scipy.io.mmread(data / "lp_e226.mtx.gz").tocsr()
-    x, info = am.least_squares(lp, lp @ np.ones(472), atol=1e-13, btol=1e-13, maxiter=5000, conlim=0)
+    x, info = am.least_squares(lp, lp @ np.ones(472), method=method, atol=1e-13, btol=1e-13, maxiter=5000, conlim=0)
     shortest = np.linalg.lstsq(lp.toarray(), lp @ np.ones(472), rcond=None)[0]
     assert info.converged and np.linalg.norm(x - shortest) <= 1e-5 * np.linalg.norm(shortest)
     on_ranks(
@@ -167,9 +179,9 @@ def test_least_squares_on_real_matrices_and_ranks(data, on_ranks):
         f"""
 A = am.read_matrix("{data}/well1850.mtx.gz", comm)
 b = am.read_vector("{data}/well1850_rhs1.mtx.gz", A)
-x, info = am.least_squares(A, b, atol=1e-12, btol=1e-12, maxiter=2000)
+x, info = am.least_squares(A, b, method="{method}", atol=1e-12, btol=1e-12, maxiter=2000)
 whole = np.concatenate(comm.allgather(x))
-one, same = am.least_squares(am.read_matrix("{data}/well1850.mtx.gz"), am.read_vector("{data}/well1850_rhs1.mtx.gz"), atol=1e-12, btol=1e-12, maxiter=2000)
+one, same = am.least_squares(am.read_matrix("{data}/well1850.mtx.gz"), am.read_vector("{data}/well1850_rhs1.mtx.gz"), method="{method}", atol=1e-12, btol=1e-12, maxiter=2000)
 assert info.converged and np.linalg.norm(whole - one) <= 1e-7 * np.linalg.norm(one)
 """,
     )
@@ -181,11 +193,15 @@ def test_least_squares_bad_input():
         (lambda: am.least_squares(A, np.ones(3)), r"b has shape \(3,\)"),
         (lambda: am.least_squares(A, np.ones(4), x0=np.ones(4)), "x0 has shape"),
         (lambda: am.least_squares(A, np.ones(4), damp=-1), "damp=-1"),
+        (lambda: am.least_squares(A, np.ones(4), method="qr"), "method 'qr' is not one of lsmr, lsqr"),
+        (lambda: ours.lsqr(A, np.ones(4), calc_var=True), "calc_var=True is not offered"),
         (lambda: am.least_squares(A, np.array([1, np.nan, 0, 0])), "b has 1 entries that are NaN"),
         (lambda: am.least_squares(am.Operator(lambda x: A @ x, 4, 3), np.ones(4)), "has no adjoint"),
     ):
         with pytest.raises(am.AsterismError, match=text):
             call()
+    want, got = (f(np.eye(4)[:, :3], np.arange(4.0), damp=0.3) for f in (theirs.lsqr, ours.lsqr))
+    assert all(np.allclose(a, b, rtol=1e-6) for a, b in zip(want, got, strict=True)), (want, got)
     x, info = am.least_squares(A, np.zeros(4))
     assert info.stop == 0 and not x.any()
     assert am.least_squares(A, np.arange(4.0), maxiter=1, atol=0, btol=0)[1].iterations == 1

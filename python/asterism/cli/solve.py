@@ -220,10 +220,11 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         raise InputError("--save of a least-squares solution is offered on one rank.")
     if args.dtype:
         A = A.astype(args.dtype)
-    if args.ksp not in (None, "auto", "lsmr") or args.pc not in (None, "auto", "none"):
+    if args.ksp not in (None, "auto", "lsmr", "lsqr") or args.pc not in (None, "auto", "none"):
         raise InputError(
-            f"{described}: not square; --ksp lsmr, without a preconditioner, is what solves least squares."
+            f"{described}: not square; --ksp lsmr or lsqr, without a preconditioner, is what solves least squares."
         )
+    method = "lsqr" if args.ksp == "lsqr" else "lsmr"
     if args.rhs:
         b = read_vector(args.rhs, A).astype(A.dtype)
     else:
@@ -231,13 +232,14 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         _core.fill_hashed(A._h.cols, known, 3)
         b = A @ known
     if talk:
-        print(f"{described}: least squares by lsmr", flush=True)
+        print(f"{described}: least squares by {method}", flush=True)
     progress = _Progress() if talk else None
     rtol = 1e-6 if args.rtol is None else args.rtol
     try:
         x, info = least_squares(
             A,
             b,
+            method=method,
             atol=rtol,
             btol=rtol,
             maxiter=args.max_it,

@@ -20,7 +20,7 @@ struct Blocked {};
 /// its next step is found by running it again on what it read before.
 struct State {
   static constexpr int places = 6;
-  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(places * 4, 0);  // ready, next, taken, data of each place
+  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(places * 4, 0);    // ready, next, taken, data of each place
   std::vector<std::uint64_t> credits = std::vector<std::uint64_t>(places + 1, 0);  // by the first place of the chain
   struct Rank {
     std::size_t accesses = 0;

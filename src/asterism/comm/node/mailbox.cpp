@@ -12,7 +12,7 @@ namespace asterism::comm::node {
 Outbox::Outbox(Arena& arena)
     : arena_(arena),
       credit_at_(arena.allocate(128)),
-      credit_(new(arena.at(credit_at_)) std::atomic<std::uint64_t>(0)),
+      credit_(new (arena.at(credit_at_)) std::atomic<std::uint64_t>(0)),
       protocol_(memory_, 15) {
   head_ = protocol_.tail()->offset;
 }

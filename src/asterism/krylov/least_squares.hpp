@@ -28,4 +28,9 @@ struct LeastSquaresInfo {
 LeastSquaresInfo lsmr(la::Operator const& A, la::Vector const& b, la::Vector& x, LeastSquaresRule const& rule,
                       std::function<void(std::int64_t, double, double)> const& watch = {});
 
+/// LSQR: Paige and Saunders (1982). CG on the normal equations, without forming them: the residual's norm is the least possible in
+/// every step, the normal equations' one goes up and down, so that LSMR often stops earlier. As lsmr, but 4 messages.
+LeastSquaresInfo lsqr(la::Operator const& A, la::Vector const& b, la::Vector& x, LeastSquaresRule const& rule,
+                      std::function<void(std::int64_t, double, double)> const& watch = {});
+
 }  // namespace asterism::krylov
