@@ -45,8 +45,8 @@ void bind_solve(nb::module_& m) {
 
   m.def(
       "least_squares",
-      [](std::string const& method, la::Operator const& A, ReadArray const& b, AnyArray const& x, std::array<double, 4> const& rule, std::int64_t max_it,
-         nb::object const& watch) {
+      [](std::string const& method, la::Operator const& A, ReadArray const& b, AnyArray const& x, std::array<double, 4> const& rule,
+         std::int64_t max_it, nb::object const& watch) {
         auto const bv = as_vector(A.range(), b, "least squares: b");
         auto xv = as_vector(A.domain(), x, "least squares: x");
         std::function<void(std::int64_t, double, double)> f;

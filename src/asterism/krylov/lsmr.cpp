@@ -12,7 +12,7 @@ LeastSquaresInfo lsmr(la::Operator const& A, la::Vector const& b, la::Vector& x,
   static int const event = profile::event("LeastSquares");
   profile::Scope const scope(event);
   GolubKahan g(A, b, x, "lsmr");
-  auto const &v = g.v;
+  auto const& v = g.v;
   double const &alpha = g.alpha, &beta = g.beta;  // of the step that was last
   LeastSquaresInfo info;
   auto const max_it = rule.max_it > 0 ? rule.max_it : std::min(A.range().global_size(), A.domain().global_size());
