@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -47,6 +50,7 @@ _HARWELL_BOEING = (
     ".iua",
     ".isa",
 )
+_MATRIX_MARKET, _COMPRESSED = (".mtx", ".mm"), (".mtx.gz", ".mm.gz")
 _PETSC = (".petsc", ".petscbin", ".bin", ".dat")
 
 
@@ -207,7 +211,7 @@ def read_vector(
 
 
 def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
-    """Write a vector, in the format that the name says: .mtx, .petsc (.bin, .dat), .npy (one process) or .ast.
+    """Write a vector, in the format that the name says: .mtx, .mtx.gz, .petsc (.bin, .dat), .npy (one process) or .ast.
 
     Written beside, then renamed. Collective over A's ranks.
     """
@@ -221,22 +225,25 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
         _alone(layout.comm, p)
         with replacing(p, binary=True) as out:
             np.save(out, array)
-    elif p.endswith((".mtx", ".mm")):
+    elif p.endswith(_MATRIX_MARKET):
         _core.write_matrix_market_vector(p, layout, array)
+    elif p.endswith(_COMPRESSED):
+        _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
     else:
         check_vector_name(p)
 
 
 def check_vector_name(path: str | Path) -> None:
     """Raise unless `write_vector` knows the ending."""
-    if not str(path).endswith((*_PETSC, ".ast", ".npy", ".mtx", ".mm")):
-        raise InputError(f"'{path}': a vector is written as .mtx, .petsc, .npy or .ast.")
+    if not str(path).endswith((*_PETSC, ".ast", ".npy", *_MATRIX_MARKET, *_COMPRESSED)):
+        raise InputError(f"'{path}': a vector is written as .mtx, .mtx.gz, .petsc, .npy or .ast.")
 
 
 def write_matrix(path: str | Path, A: Matrix) -> None:
-    """Write a matrix, in the format that the name says: .mtx, .petsc (.bin, .dat), .npz (one process) or .ast.
+    """Write a matrix, in the format that the name says.
 
-    Written beside, then renamed. Collective.
+    .mtx, .mtx.gz, .petsc (.bin, .dat) or .ast; by one process also .npz (SciPy), .mat (MATLAB 5: the variable A) and .h5 or .hdf5
+    (the group A, as AnnData and h5sparse have them). Written beside, then renamed. Collective.
     """
     p = str(path)
     if p.endswith(_PETSC):
@@ -249,10 +256,55 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
 
         with replacing(p, binary=True) as out:
             sparse.save_npz(out, A.to_scipy())
-    elif p.endswith((".mtx", ".mm")):
+    elif p.endswith(".mat"):
+        _alone(A._h.comm, p)
+        import scipy.io
+
+        S = A.to_scipy()
+        wide = S.astype(np.result_type(S.dtype, np.float64))  # MATLAB's sparse matrices are double
+        with replacing(p, binary=True) as out:
+            scipy.io.savemat(out, {"A": wide}, do_compression=True)
+    elif p.endswith((".h5", ".hdf5")):
+        _alone(A._h.comm, p)
+        _write_hdf5(p, A)
+    elif p.endswith(_MATRIX_MARKET):
         _core.write_matrix_market(p, A._h)
+    elif p.endswith(_COMPRESSED):
+        _compressed(A._h.comm, p, lambda plain: _core.write_matrix_market(plain, A._h))
     else:
-        raise InputError(f"'{p}': a matrix is written as .mtx, .petsc, .npz or .ast; compressed files are not written.")
+        raise InputError(f"'{p}': a matrix is written as .mtx, .mtx.gz, .petsc, .npz, .mat, .h5 or .ast.")
+
+
+def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None]) -> None:
+    """Let all ranks write a plain file beside, which rank 0 then compresses to `path`."""
+    plain = f"{path}.plain"
+    write(plain)
+
+    def compress() -> None:
+        if comm.rank > 0:
+            return
+        try:
+            with replacing(path, binary=True) as out, open(plain, "rb") as text:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed:
+                    shutil.copyfileobj(text, packed, 1 << 20)
+        finally:
+            os.unlink(plain)
+
+    _agreed(comm, compress)
+
+
+def _write_hdf5(path: str, A: Matrix) -> None:
+    try:
+        import h5py
+    except ImportError as error:
+        raise UnsupportedError("writing HDF5 needs h5py: pip install h5py") from error
+    S = A.to_scipy().tocsr()
+    with replacing(path, binary=True) as out, h5py.File(out, "w") as f:
+        g = f.create_group("A")
+        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", S.shape
+        for name in ("data", "indices", "indptr"):
+            values = getattr(S, name)
+            g.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if values.size else {}))
 
 
 def save(path: str | Path, comm: Any = None, **things: Any) -> None:
