@@ -159,3 +159,49 @@ text = message(lambda: am.Solver(am.gallery.poisson((4, 4), comm), "-pc_type asm
 assert "pc_asm_overlap" in text
 """,
     )
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(
+    "options", ["ilu", "ilu -pc_factor_levels 2", "ilut -pc_ilut_drop 0.01", "sor", "sor -pc_sor_symmetric 0 -pc_sor_its 2"]
+)
+def test_levels_of_rows_give_the_same_bits(rng, dtype, columns, options):
+    # patterns that are not symmetric, rows that need nothing, and matrices whose every row needs the one before
+    chain = sp.diags_array([np.full(49, -1.0), np.full(50, 4.0)], offsets=[-1, 0])
+    scattered = sp.random_array((300, 300), density=0.02, rng=rng) + 5 * sp.eye_array(300)
+    for S in (chain, scattered, am.gallery.convection_diffusion((15, 16), (8.0, -3.0)).to_scipy(), sp.eye_array(7), sp.csr_array((0, 0))):
+        A = S.tocsr().astype(dtype)
+        if np.dtype(dtype).kind == "c":
+            A.data *= np.exp(1j * rng.uniform(0, 0.3, A.nnz)).astype(dtype)
+        M = am.Matrix.from_scipy(A)
+        b = rng.standard_normal((A.shape[0], columns)).astype(dtype)
+        name = "pc_sor_order" if options.startswith("sor") else "pc_factor_order"
+        natural, levels = (operator(M, f"-pc_type {options} -{name} {order}") for order in ("natural", "levels"))
+        assert np.array_equal(natural @ b, levels @ b), (S.shape, options)
+        assert np.allclose(natural.rmatvec(b), levels.rmatvec(b))
+        told = am.Solver(M, f"-pc_type {options} -{name} levels", ksp="gmres").view()
+        assert A.shape[0] == 0 or ", by " in told, told
+
+
+def test_levels_on_ranks_and_after_an_update(on_ranks):
+    on_ranks(
+        3,
+        """
+import os
+from asterism import _core
+_core.set_team_size(2)
+A = am.gallery.elasticity((6, 7, 8), comm)
+for pc, name in (("ilu", "factor"), ("ilu -pc_factor_levels 1", "factor"), ("sor", "sor")):
+    found = []
+    for order in ("natural", "levels"):
+        s = am.Solver(A, ksp="cg", rtol=1e-8, options=f"-pc_type {pc} -pc_{name}_order {order}")
+        x = s.solve(np.ones(A.local_shape[0]))
+        first = s.info.residual_norms
+        B = A.with_values(2.5 * A.to_scipy().data)
+        s.update(B)
+        y = s.solve(np.ones(A.local_shape[0]))
+        found.append((x, y, first, s.info.residual_norms))
+    assert all(np.array_equal(p, q) for p, q in zip(*found)), pc
+    assert np.allclose(found[0][0], 2.5 * found[0][1], rtol=1e-5)
+""",
+    )

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/precond/levels.hpp"
 #include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 OptionTable const& ilu_table() {
   static OptionTable const t = [] {
     auto all = Pivots::options();
+    all.push_back(order_option("pc_factor_order", "solves"));
     all.push_back(integer_option("pc_factor_levels", 0, "fill of this level is kept: entries that so many eliminations make", 0, 100));
     return all;
   }();
@@ -23,6 +25,7 @@ OptionTable const& ilu_table() {
 OptionTable const& ilut_table() {
   static OptionTable const t = [] {
     auto all = Pivots::options();
+    all.push_back(order_option("pc_factor_order", "solves"));
     all.push_back(real_option("pc_ilut_drop", 1e-3, "entries below this times the row's 2-norm are dropped", 0));
     all.push_back(real_option("pc_ilut_fill", 3, "most entries of a row of L, and of U, relative to half of A's row", 0.1, 1e6));
     return all;
@@ -116,25 +119,113 @@ void spread(la::Csr const& a, la::Csr const& f) {
   }
 }
 
+/// L below, U above, inverse pivots on the diagonal; and, if rows are taken by levels, L and U once more in their order.
+struct Factors {
+  la::Csr rows;
+  std::shared_ptr<std::vector<std::int64_t> const> diagonal;  // place of each row's
+  struct Schedule {
+    RowsByLevel down, up;  // up: with the inverse pivot first
+  };
+  std::shared_ptr<Schedule const> schedule;
+
+  std::shared_ptr<Schedule> find_levels() const {
+    auto const ptr = rows.row_offsets();
+    auto const col = rows.column_indices();
+    auto s = std::make_shared<Schedule>();
+    s->down.levels = Levels(rows.rows, false, [&](std::int64_t i, auto const& f) {
+      for (auto p = ptr[std::size_t(i)]; p < (*diagonal)[std::size_t(i)]; ++p) f(col[std::size_t(p)]);
+    });
+    s->up.levels = Levels(rows.rows, true, [&](std::int64_t i, auto const& f) {
+      for (auto p = (*diagonal)[std::size_t(i)] + 1; p < ptr[std::size_t(i) + 1]; ++p) f(col[std::size_t(p)]);
+    });
+    return s;
+  }
+  /// Into a schedule whose levels are known.
+  void copy_values(Schedule& s) const {
+    auto const ptr = rows.row_offsets();
+    auto const start = [&](std::int32_t i) { return ptr[std::size_t(i)]; };
+    auto const middle = [&](std::int32_t i) { return (*diagonal)[std::size_t(i)]; };
+    auto const end = [&](std::int32_t i) { return ptr[std::size_t(i) + 1]; };
+    with_dtype(rows.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      s.down.copy<T>(rows, start, middle);
+      s.up.copy<T>(rows, middle, end);
+    });
+  }
+
+  /// z = inv(L U) b, k columns.
+  template <class T>
+  void solve(device::Queue& q, T const* b, T* z, std::int64_t k) const {
+    if (schedule) return solve_by_levels<T>(q, b, z, k);
+    auto const ptr = rows.row_offsets();
+    auto const col = rows.column_indices();
+    auto const val = rows.entries<T>();
+    auto const down = [&](std::int64_t i) {
+      for (std::int64_t j = 0; j < k; ++j) {
+        T s = b[i * k + j];
+        for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t((*diagonal)[std::size_t(i)]); ++p)
+          s -= val[p] * z[std::int64_t(col[p]) * k + j];
+        z[i * k + j] = s;
+      }
+    };
+    auto const up = [&](std::int64_t i) {
+      for (std::int64_t j = 0; j < k; ++j) {
+        T s = z[i * k + j];
+        auto const d = std::size_t((*diagonal)[std::size_t(i)]);
+        for (auto p = d + 1; p < std::size_t(ptr[std::size_t(i) + 1]); ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
+        z[i * k + j] = s * val[d];  // the inverse pivot is stored
+      }
+    };
+    for (std::int64_t i = 0; i < rows.rows; ++i) down(i);
+    for (std::int64_t i = rows.rows; i-- > 0;) up(i);
+  }
+
+ private:
+  template <class T>
+  void solve_by_levels(device::Queue& q, T const* b, T* z, std::int64_t k) const {
+    auto const sweep = [&](RowsByLevel const& t, auto const& row) {
+      auto const* const ptr = t.offsets.data();
+      auto const* const col = t.columns.data();
+      auto const* const val = t.values.as<T>();
+      t.levels.each(q, [=](std::int64_t at, std::int64_t i) {
+        for (std::int64_t j = 0; j < k; ++j) row(i * k + j, val + ptr[at], col + ptr[at], ptr[at + 1] - ptr[at], j);
+      });
+    };
+    sweep(schedule->down, [b, z, k](std::int64_t i, T const* val, std::int32_t const* col, std::int64_t n, std::int64_t j) {
+      T s = b[i];
+      for (std::int64_t p = 0; p < n; ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
+      z[i] = s;
+    });
+    sweep(schedule->up, [z, k](std::int64_t i, T const* val, std::int32_t const* col, std::int64_t n, std::int64_t j) {
+      T s = z[i];
+      for (std::int64_t p = 1; p < n; ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
+      z[i] = s * val[0];
+    });
+  }
+};
+
 class Ilu final : public Preconditioner {
  public:
   /// With fill up to a level.
-  Ilu(Matrix const& A, Pivots const& pivots, std::int64_t levels) : Ilu(A, pivots, levels ? format("ilu({})", levels) : "ilu(0)", true) {
+  Ilu(Matrix const& A, Pivots const& pivots, std::string const& order, std::int64_t levels)
+      : Ilu(A, pivots, order, levels ? format("ilu({})", levels) : "ilu(0)", true) {
     comm::agree(A.comm(), [&] {
-      factors_ = with_full_diagonal(A.diagonal_block());
-      if (levels > 0) factors_ = with_fill(factors_, levels);
+      f_.rows = with_full_diagonal(A.diagonal_block());
+      if (levels > 0) f_.rows = with_fill(f_.rows, levels);
     });
     update(A);
+    choose_order(A.comm());
   }
   /// With fill by size.
-  Ilu(Matrix const& A, Pivots const& pivots, double drop, double fill)
-      : Ilu(A, pivots, format("ilut (drop {}, fill {})", drop, fill), false) {
+  Ilu(Matrix const& A, Pivots const& pivots, std::string const& order, double drop, double fill)
+      : Ilu(A, pivots, order, format("ilut (drop {}, fill {})", drop, fill), false) {
     set_up(A, [&](auto tag, la::Csr const& a) {
       using T = typename decltype(tag)::type;
       auto const whole = with_full_diagonal(a);
       spread<T>(a, whole);
       factor_by_size<T>(whole, drop, fill);
     });
+    choose_order(A.comm());
   }
 
   bool symmetric() const override { return by_level_; }
@@ -144,52 +235,38 @@ class Ilu final : public Preconditioner {
     if (!by_level_) return false;
     set_up(A, [&](auto tag, la::Csr const& a) {
       using T = typename decltype(tag)::type;
-      factors_.values = la::Array(factors_.values.bytes());  // a queue may still read the old ones
-      spread<T>(a, factors_);
+      f_.rows.values = la::Array(f_.rows.values.bytes());  // a queue may still read the old ones
+      spread<T>(a, f_.rows);
       factor<T>();
     });
+    if (f_.schedule) {  // a queue may still read the old one
+      auto schedule = std::make_shared<Factors::Schedule>(*f_.schedule);
+      f_.copy_values(*schedule);
+      f_.schedule = std::move(schedule);
+    }
     return true;
   }
 
   // One pass over the factors: nnz (8 + 4) bytes and 3 n values.
   void apply(Vector const& x, Vector& y) const override {
     static int const event = profile::event("PCApplyILU");
-    profile::Scope const scope(event, double(factors_.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(factors_.nnz()));
+    profile::Scope const scope(event, double(f_.rows.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(f_.rows.nnz()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_on_host(
-          y.context(),
-          [f = factors_, diagonal = diagonal_, k = x.columns()](device::Queue&, T const* b, T* z) {
-            auto const ptr = f.row_offsets();
-            auto const col = f.column_indices();
-            auto const val = f.template entries<T>();
-            auto const n = std::size_t(f.rows);
-            for (std::size_t i = 0; i < n; ++i)
-              for (std::int64_t j = 0; j < k; ++j) {
-                T s = b[std::int64_t(i) * k + j];
-                for (auto p = std::size_t(ptr[i]); p < std::size_t((*diagonal)[i]); ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
-                z[std::int64_t(i) * k + j] = s;
-              }
-            for (std::size_t i = n; i-- > 0;)
-              for (std::int64_t j = 0; j < k; ++j) {
-                T s = z[std::int64_t(i) * k + j];
-                auto const d = std::size_t((*diagonal)[i]);
-                for (auto p = d + 1; p < std::size_t(ptr[i + 1]); ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
-                z[std::int64_t(i) * k + j] = s * val[d];  // the inverse pivot is stored
-              }
-          },
-          device::read<T>(x.data()), device::write<T>(y.data()));
+          y.context(), [f = f_, k = x.columns()](device::Queue& q, T const* b, T* z) { f.solve<T>(q, b, z, k); }, device::read<T>(x.data()),
+          device::write<T>(y.data()));
     });
   }
-  // U^T by columns, then L^T: the rows of the factors are scattered instead of gathered.
+  // U^T by columns, then L^T: the rows of the factors are scattered instead of gathered, by one thread.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     static int const event = profile::event("PCApplyTransposeILU");
-    profile::Scope const scope(event, double(factors_.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(factors_.nnz()));
+    profile::Scope const scope(event, double(f_.rows.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(f_.rows.nnz()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_on_host(
           y.context(),
-          [f = factors_, diagonal = diagonal_, k = x.columns(), conjugate](device::Queue&, T const* b, T* z) {
+          [f = f_.rows, diagonal = f_.diagonal, k = x.columns(), conjugate](device::Queue&, T const* b, T* z) {
             auto const ptr = f.row_offsets();
             auto const col = f.column_indices();
             auto const val = f.template entries<T>();
@@ -210,12 +287,43 @@ class Ilu final : public Preconditioner {
           device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
-  std::string describe() const override { return format("{}, each rank its own block{}", name_, pivots_.shifted() ? ", shifted" : ""); }
-  std::size_t memory_bytes() const override { return factors_.values.bytes() + factors_.columns.bytes() + factors_.offsets.bytes(); }
+  std::string describe() const override {
+    auto const order = f_.schedule ? format(", by {} levels", f_.schedule->down.levels.count()) : std::string();
+    return format("{}, each rank its own block{}{}", name_, pivots_.shifted() ? ", shifted" : "", order);
+  }
+  std::size_t memory_bytes() const override {
+    auto const one = f_.rows.values.bytes() + f_.rows.columns.bytes() + f_.rows.offsets.bytes();
+    return f_.schedule ? 2 * one : one;
+  }
 
  private:
-  Ilu(Matrix const& A, Pivots pivots, std::string name, bool by_level)
-      : Preconditioner(A), pivots_(std::move(pivots)), name_(std::move(name)), by_level_(by_level) {}
+  Ilu(Matrix const& A, Pivots pivots, std::string order, std::string name, bool by_level)
+      : Preconditioner(A), pivots_(std::move(pivots)), order_(std::move(order)), name_(std::move(name)), by_level_(by_level) {}
+
+  /// By levels if asked for, or if two solves each way say so, which takes some four solves' time. Also one thread gains: in the rows' own
+  /// order each waits for the one before, rows of a level do not wait for each other.
+  void choose_order(comm::Communicator const& comm) {
+    comm::agree(comm, [&] {
+      if (order_ == "natural" || (order_ == "auto" && !may_pay(f_.rows.rows))) return;
+      auto const schedule = f_.find_levels();
+      if (order_ == "auto" && !(may_pay(schedule->down.levels) && may_pay(schedule->up.levels))) return;
+      f_.copy_values(*schedule);
+      auto with = f_;
+      with.schedule = schedule;
+      if (order_ == "auto" && seconds_of_solve(with) > 0.9 * seconds_of_solve(f_)) return;
+      f_.schedule = schedule;
+    });
+  }
+  double seconds_of_solve(Factors const& f) const {
+    double seconds = 0;
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> b(static_cast<std::size_t>(f.rows.rows), T(1)), z(b.size());
+      device::Queue q;
+      seconds = seconds_of([&] { f.solve<T>(q, b.data(), z.data(), 1); });
+    });
+    return seconds;
+  }
   template <class Factor>
   void set_up(Matrix const& A, Factor const& factor) {
     static int const event = profile::event("PCSetUpILU");
@@ -230,14 +338,14 @@ class Ilu final : public Preconditioner {
 
   template <class T>
   void factor() {
-    auto const ptr = factors_.row_offsets();
-    auto const col = factors_.column_indices();
-    auto const val = factors_.entries<T>();
-    auto const n = std::size_t(factors_.rows);
+    auto const ptr = f_.rows.row_offsets();
+    auto const col = f_.rows.column_indices();
+    auto const val = f_.rows.entries<T>();
+    auto const n = std::size_t(f_.rows.rows);
     auto diagonal = std::make_shared<std::vector<std::int64_t>>(n);
     for (std::size_t i = 0; i < n; ++i)
       (*diagonal)[i] = std::lower_bound(col.begin() + ptr[i], col.begin() + ptr[i + 1], std::int32_t(i)) - col.begin();
-    diagonal_ = diagonal;
+    f_.diagonal = diagonal;
     std::vector<std::int64_t> where(n, -1);  // position of a column in the row at hand
     for (std::size_t i = 0; i < n; ++i) {
       double largest = 0;
@@ -344,18 +452,17 @@ class Ilu final : public Preconditioner {
       for (auto const c : upper) put(c, row[std::size_t(c)]);
       offsets.push_back(std::int64_t(columns.size()));
     }
-    diagonal_ = diagonal;
-    factors_ = la::Csr(a.dtype, a.rows, a.cols, std::int64_t(columns.size()));
-    std::copy(offsets.begin(), offsets.end(), factors_.row_offsets().begin());
-    std::copy(columns.begin(), columns.end(), factors_.column_indices().begin());
-    std::copy(values.begin(), values.end(), factors_.entries<T>().begin());
+    f_.diagonal = diagonal;
+    f_.rows = la::Csr(a.dtype, a.rows, a.cols, std::int64_t(columns.size()));
+    std::copy(offsets.begin(), offsets.end(), f_.rows.row_offsets().begin());
+    std::copy(columns.begin(), columns.end(), f_.rows.column_indices().begin());
+    std::copy(values.begin(), values.end(), f_.rows.entries<T>().begin());
   }
 
   Pivots pivots_;
-  std::string name_;
-  bool by_level_;
-  la::Csr factors_;  // L below, U above, inverse pivots on the diagonal
-  std::shared_ptr<std::vector<std::int64_t> const> diagonal_;
+  std::string order_, name_;
+  bool by_level_;  // of fill
+  Factors f_;
 };
 
 }  // namespace
@@ -364,7 +471,7 @@ PreconditionerEntry ilu_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilu_table());
             Pivots const pivots(r, "ilu", A.range().begin());
-            return std::make_shared<Ilu>(A, pivots, r.integer("pc_factor_levels"));
+            return std::make_shared<Ilu>(A, pivots, r.text("pc_factor_order"), r.integer("pc_factor_levels"));
           },
           &ilu_table(), "incomplete LU, each rank on its own block; -pc_factor_levels for fill"};
 }
@@ -373,7 +480,7 @@ PreconditionerEntry ilut_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilut_table());
             Pivots const pivots(r, "ilu", A.range().begin());
-            return std::make_shared<Ilu>(A, pivots, r.real("pc_ilut_drop"), r.real("pc_ilut_fill"));
+            return std::make_shared<Ilu>(A, pivots, r.text("pc_factor_order"), r.real("pc_ilut_drop"), r.real("pc_ilut_fill"));
           },
           &ilut_table(), "incomplete LU that keeps the largest entries, each rank on its own block"};
 }
