@@ -1,6 +1,7 @@
 """Queues and asynchronous solves: the same bits, hardly a wait, and clear words where it cannot be."""
 
 import _thread
+import signal
 import json
 import threading
 
@@ -139,6 +140,15 @@ print("SPANS", len(t.spans) > 100 if rank == 0 else not t.spans)
     assert all(a + d <= b + 1e-2 for (a, d), (b, _) in zip(busy, busy[1:], strict=False))  # one after the other
 
 
+@pytest.fixture
+def heeds_ctrl_c():
+    """A shell's background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_reaches_the_queue():
     A = am.gallery.poisson((700, 700))
     timer = threading.Timer(0.5, _thread.interrupt_main)

@@ -160,16 +160,24 @@ assert "pc_asm_overlap" in text
 """,
     )
 
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize(
-    "options", ["ilu", "ilu -pc_factor_levels 2", "ilut -pc_ilut_drop 0.01", "sor", "sor -pc_sor_symmetric 0 -pc_sor_its 2"]
+    "options",
+    ["ilu", "ilu -pc_factor_levels 2", "ilut -pc_ilut_drop 0.01", "sor", "sor -pc_sor_symmetric 0 -pc_sor_its 2"],
 )
 def test_levels_of_rows_give_the_same_bits(rng, dtype, columns, options):
     # patterns that are not symmetric, rows that need nothing, and matrices whose every row needs the one before
     chain = sp.diags_array([np.full(49, -1.0), np.full(50, 4.0)], offsets=[-1, 0])
     scattered = sp.random_array((300, 300), density=0.02, rng=rng) + 5 * sp.eye_array(300)
-    for S in (chain, scattered, am.gallery.convection_diffusion((15, 16), (8.0, -3.0)).to_scipy(), sp.eye_array(7), sp.csr_array((0, 0))):
+    for S in (
+        chain,
+        scattered,
+        am.gallery.convection_diffusion((15, 16), (8.0, -3.0)).to_scipy(),
+        sp.eye_array(7),
+        sp.csr_array((0, 0)),
+    ):
         A = S.tocsr().astype(dtype)
         if np.dtype(dtype).kind == "c":
             A.data *= np.exp(1j * rng.uniform(0, 0.3, A.nnz)).astype(dtype)
