@@ -67,3 +67,11 @@ def on_ranks(tmp_path):
 def rng():
     """A generator that every test starts afresh."""
     return np.random.default_rng(1)
+
+
+@pytest.fixture
+def heeds_ctrl_c():
+    """SIGINT is KeyboardInterrupt also where a shell started this in the background, with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

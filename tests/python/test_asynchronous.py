@@ -1,7 +1,6 @@
 """Queues and asynchronous solves: the same bits, hardly a wait, and clear words where it cannot be."""
 
 import _thread
-import signal
 import json
 import threading
 
@@ -138,14 +137,6 @@ print("SPANS", len(t.spans) > 100 if rank == 0 else not t.spans)
     busy = sorted((s["ts"], s["dur"]) for s in spans if s["ph"] == "X" and (s["pid"], s["tid"]) == min(worker))
     assert len(busy) > 50
     assert all(a + d <= b + 1e-2 for (a, d), (b, _) in zip(busy, busy[1:], strict=False))  # one after the other
-
-
-@pytest.fixture
-def heeds_ctrl_c():
-    """A shell's background jobs ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")

@@ -153,6 +153,7 @@ def test_impossible_sizes():
         am.Matrix.coo((2**33, 2**33), [0], [0], [1.0])
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_ends_a_long_solve():
     A = am.gallery.poisson((200, 200))
     timer = threading.Timer(0.5, _thread.interrupt_main)
