@@ -104,8 +104,9 @@ def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray
 
     Notes
     -----
-    A broadcast from such an array is one pass over shared memory: a neighbour reads the values where they lie, or a copy
-    if it does not begin to within 0.2 ms of the end here. Otherwise an array as any other. Where the system has no such
+    A broadcast from such an array to a rank that broadcasts here too is one pass over shared memory: that rank reads the values
+    where they lie, or a copy if it does not begin to within 0.2 ms of the end here, or if its core is so far that a copy
+    around the caches is measured to be faster. Otherwise an array as any other. Where the system has no such
     memory it is one. Not collective.
     """
     kind = np.dtype(dtype)
@@ -325,57 +326,60 @@ class StarForest:
         addresses = [_address(t.raw) for t in typed.values()]
         return Flight(begin(*addresses, int(_TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))
 
+    # what the extension's functions take
+
+    def _down(self, rootdata: Any, leafdata: Any, op: Op) -> tuple[Any, ...]:
+        at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
+        return (*at, *items, _operation(op, rootdata))
+
+    def _up(self, leafdata: Any, rootdata: Any, op: Op) -> tuple[Any, ...]:
+        at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
+        return (*at, *items, _operation(op, rootdata))
+
+    def _up_and_down(self, rootdata: Any, leafdata: Any, leafupdate: Any, op: Op) -> tuple[Any, ...]:
+        at, items = self._items(
+            rootdata=(rootdata, self.nroots, True),
+            leafdata=(leafdata, self.nleafspace, False),
+            leafupdate=(leafupdate, self.nleafspace, True),
+        )
+        return (*at, *items, _operation(op, rootdata))
+
     def bcast_begin(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> Flight:
         """Begin `bcast`; neither array may be touched before ``end()``."""
         if isinstance(rootdata, tuple):
             return self._derived("bcast", op, rootdata=rootdata, leafdata=leafdata)
-        at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
-        o = _operation(op, rootdata)
-        return Flight(self._sf.bcast_begin(*at, *items, o), (rootdata, leafdata))
+        return Flight(self._sf.bcast_begin(*self._down(rootdata, leafdata, op)), (rootdata, leafdata))
 
     def bcast(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> None:
         """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
         if isinstance(rootdata, tuple):
             return self.bcast_begin(rootdata, leafdata, op).end()
-        at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
-        self._sf.bcast(*at, *items, _operation(op, rootdata))
+        self._sf.bcast(*self._down(rootdata, leafdata, op))
 
     def reduce_begin(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> Flight:
         """Begin `reduce`; neither array may be touched before ``end()``."""
         if isinstance(rootdata, tuple):
             return self._derived("reduce", op, leafdata=leafdata, rootdata=rootdata)
-        at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
-        return Flight(self._sf.reduce_begin(*at, *items, _operation(op, rootdata)), (rootdata, leafdata))
+        return Flight(self._sf.reduce_begin(*self._up(leafdata, rootdata, op)), (rootdata, leafdata))
 
     def reduce(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> None:
         """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
         if isinstance(rootdata, tuple):
             return self.reduce_begin(leafdata, rootdata, op).end()
-        at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
-        self._sf.reduce(*at, *items, _operation(op, rootdata))
+        self._sf.reduce(*self._up(leafdata, rootdata, op))
 
     def fetch_and_op_begin(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> Flight:
         """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
         if isinstance(rootdata, tuple):
             return self._derived("fetch_and_op", op, rootdata=rootdata, leafdata=leafdata, leafupdate=leafupdate)
-        at, items = self._items(
-            rootdata=(rootdata, self.nroots, True),
-            leafdata=(leafdata, self.nleafspace, False),
-            leafupdate=(leafupdate, self.nleafspace, True),
-        )
-        o = _operation(op, rootdata)
-        return Flight(self._sf.fetch_and_op_begin(*at, *items, o), (rootdata, leafdata, leafupdate))
+        arguments = self._up_and_down(rootdata, leafdata, leafupdate, op)
+        return Flight(self._sf.fetch_and_op_begin(*arguments), (rootdata, leafdata, leafupdate))
 
     def fetch_and_op(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> None:
         """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
         if isinstance(rootdata, tuple):
             return self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
-        at, items = self._items(
-            rootdata=(rootdata, self.nroots, True),
-            leafdata=(leafdata, self.nleafspace, False),
-            leafupdate=(leafupdate, self.nleafspace, True),
-        )
-        self._sf.fetch_and_op(*at, *items, _operation(op, rootdata))
+        self._sf.fetch_and_op(*self._up_and_down(rootdata, leafdata, leafupdate, op))
 
     def multi(self) -> StarForest:
         """Make the forest with one root for each edge: grouped by root, then by (rank, leaf). Made once."""

@@ -276,8 +276,8 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
 
 
 def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None]) -> None:
-    """Let all ranks write a plain file beside, which rank 0 then compresses to `path`."""
-    plain = f"{path}.plain"
+    """Let all ranks write a plain file beside, of a name that is nobody's, which rank 0 then compresses to `path`."""
+    plain = f"{path}.{comm.all_gather_text(str(os.getpid()))[0]}.plain"
     write(plain)
 
     def compress() -> None:

@@ -245,6 +245,11 @@ def minres(
     return x, info
 
 
+def _one_column(b: Any) -> NDArray[Any]:
+    rhs = np.atleast_1d(np.asarray(b))
+    return rhs.ravel() if rhs.ndim == 2 and 1 in rhs.shape else rhs
+
+
 def lsmr(
     A: Any,
     b: Any,
@@ -263,12 +268,9 @@ def lsmr(
     x, istop, itn, normr, normar, norma, conda, normx
         As SciPy's: the solution, why it stopped (1 and 2: converged), iterations, and norms.
     """
-    rhs = np.asarray(b)
-    if rhs.ndim == 2 and 1 in rhs.shape:
-        rhs = rhs.ravel()
     x, i = least_squares(
         A,
-        rhs,
+        _one_column(b),
         x0,
         damp=damp,
         atol=atol or 0.0,
@@ -305,13 +307,10 @@ def lsqr(
     """
     if calc_var:
         raise UnsupportedError("calc_var=True is not offered; use scipy.sparse.linalg.lsqr for the variances.")
-    rhs = np.atleast_1d(np.asarray(b))
-    if rhs.ndim == 2 and 1 in rhs.shape:
-        rhs = rhs.ravel()
     n = A.shape[1]
     x, i = least_squares(
         A,
-        rhs,
+        _one_column(b),
         x0,
         method="lsqr",
         damp=damp,

@@ -321,6 +321,15 @@ def test_truncated_and_damaged_files_are_errors(rng, tmp_path, name):
             pass
 
 
+def test_compressing_leaves_what_lies_beside(tmp_path):
+    beside = tmp_path / "A.mtx.gz.plain"
+    beside.write_text("mine")
+    am.write_matrix(tmp_path / "A.mtx.gz", am.gallery.poisson((4, 4)))
+    assert beside.read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(am.FileError, match="nowhere"):
+        am.write_vector(tmp_path / "nowhere" / "x.mtx.gz", np.ones(3))
+
+
 def test_files_that_are_none(tmp_path):
     (tmp_path / "x.txt").write_text("nothing that we know")
     with pytest.raises(am.FormatError, match="of no format that is known: Matrix Market"):

@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 7;
+inline constexpr int mpi_api_version = 8;
 
 struct MpiApi {
   int version;      ///< mpi_api_version

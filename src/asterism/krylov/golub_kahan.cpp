@@ -1,5 +1,7 @@
 #include "asterism/krylov/golub_kahan.hpp"
 
+#include <algorithm>
+
 #include "asterism/base/error.hpp"
 #include "asterism/base/interrupt.hpp"
 
@@ -15,8 +17,9 @@ double normalise(la::Vector& v) {
 
 }  // namespace
 
-GolubKahan::GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector const& x, char const* method)
-    : u(b.like()), v(x.like()), A_(A), Av_(b.like()), Au_(x.like()) {
+GolubKahan::GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector const& x, LeastSquaresRule const& rule, Watch const& watch,
+                       char const* method)
+    : u(b.like()), v(x.like()), A_(A), rule_(rule), watch_(watch), method_(method), Av_(b.like()), Au_(x.like()) {
   la::require_layout(b, A.range(), A.dtype(), "least squares: b");
   la::require_layout(x, A.domain(), A.dtype(), "least squares: x");
   ASTERISM_REQUIRE(b.columns() == 1 && x.columns() == 1, unsupported, "{}: one column at a time; b has {}, x has {}.", method, b.columns(),
@@ -35,9 +38,15 @@ GolubKahan::GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector co
   } else {
     fill(v, 0.0);
   }
+  max_it_ = rule.max_it > 0 ? rule.max_it : std::min(A.range().global_size(), A.domain().global_size());
+  norm_b_ = norm(b).real();
+  info.residual_norm = beta;
+  info.normal_norm = alpha * beta;
+  info.norm_A = alpha;
 }
 
 void GolubKahan::step() {
+  ++info.iterations;
   A_.apply(v, Av_);
   axpby(1.0, Av_, -alpha, u);
   beta = normalise(u);
@@ -47,27 +56,40 @@ void GolubKahan::step() {
   alpha = normalise(v);
 }
 
-int stop_now(LeastSquaresInfo const& info, LeastSquaresRule const& rule, std::int64_t max_it, double norm_b, la::Vector const& b,
-             char const* method) {
-  if (info.iterations % 16 == 0 && b.comm().max(std::int64_t(interrupt_requested())) > 0)
+bool GolubKahan::ended(la::Vector& x) {
+  info.norm_x = norm(x).real();
+  if (watch_) watch_(info.iterations, info.residual_norm, info.normal_norm);
+  if (info.iterations == 0) {
+    if (info.normal_norm == 0) return true;  // x is a solution
+    if (norm_b_ > 0) return false;
+    fill(x, 0.0);
+    info.residual_norm = info.normal_norm = info.norm_x = 0;
+    return true;
+  }
+  if (info.iterations % 16 == 0 && x.comm().max(std::int64_t(interrupt_requested())) > 0)
     fail(ErrorKind::interrupted, "interrupted at iteration {}", info.iterations);
   if (!std::isfinite(info.residual_norm + info.normal_norm))
-    fail(ErrorKind::value, "{}: the norms became {} and {} at iteration {}: the matrix has entries that are not finite.", method,
+    fail(ErrorKind::value, "{}: the norms became {} and {} at iteration {}: the matrix has entries that are not finite.", method_,
          info.residual_norm, info.normal_norm, info.iterations);
+  info.stop = rule_that_holds();
+  return info.stop > 0;
+}
+
+int GolubKahan::rule_that_holds() const {
   // the rules of Paige and Saunders; those with 1 + are those of the last bit
-  double const scaled = info.norm_A * info.norm_x / norm_b;
-  double const test1 = info.residual_norm / norm_b;
+  double const scaled = info.norm_A * info.norm_x / norm_b_;
+  double const test1 = info.residual_norm / norm_b_;
   double const test2 = info.residual_norm > 0 ? info.normal_norm / (info.norm_A * info.residual_norm) : 0;
   double const test3 = 1 / info.cond_A, t1 = test1 / (1 + scaled);
-  double const eps = epsilon_of(b.dtype()) / 2;
+  double const eps = epsilon_of(u.dtype()) / 2;
   int stop = 0;
-  if (info.iterations >= max_it) stop = 7;
+  if (info.iterations >= max_it_) stop = 7;
   if (test3 <= eps) stop = 6;
   if (test2 <= eps) stop = 5;
   if (t1 <= eps) stop = 4;
-  if (rule.conlim > 0 && test3 <= 1 / rule.conlim) stop = 3;
-  if (test2 <= rule.atol) stop = 2;
-  if (test1 <= rule.btol + rule.atol * scaled) stop = 1;
+  if (rule_.conlim > 0 && test3 <= 1 / rule_.conlim) stop = 3;
+  if (test2 <= rule_.atol) stop = 2;
+  if (test1 <= rule_.btol + rule_.atol * scaled) stop = 1;
   return stop;
 }
 

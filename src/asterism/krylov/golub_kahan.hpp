@@ -1,7 +1,7 @@
 // What LSMR and LSQR have in common: the bidiagonalisation of Golub and Kahan (1965), and the rules by which they stop.
 #pragma once
 #include <cmath>
-#include <string>
+#include <functional>
 
 #include "asterism/krylov/least_squares.hpp"
 
@@ -14,23 +14,31 @@ struct Rotation {  // (c s; s -c) (a; b) = (r; 0)
   }
 };
 
-/// A V = U B with orthonormal columns and a lower bidiagonal B, from beta u = b - A x on. Checks b and x first.
+/// A V = U B with orthonormal columns and a lower bidiagonal B, from beta u = b - A x on; and when to stop. Checks b and x first.
 class GolubKahan {
  public:
-  GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector const& x, char const* method);
+  using Watch = std::function<void(std::int64_t, double, double)>;
+  /// All but x are kept by reference.
+  GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector const& x, LeastSquaresRule const& rule, Watch const& watch,
+             char const* method);
   /// beta u = A v - alpha u, alpha v = A^H u - beta v: two products, two messages.
   void step();
+  /// Whether to stop, by what info says of x, and why (info.stop). Tells the watcher. Throws where norms are not finite and, every 16
+  /// iterations, on an interrupt. Collective.
+  bool ended(la::Vector& x);
   la::Vector u, v;
   double alpha = 0, beta = 0;
+  LeastSquaresInfo info;
 
  private:
+  int rule_that_holds() const;
   la::Operator const& A_;
+  LeastSquaresRule const& rule_;
+  Watch const& watch_;
+  char const* method_;
   la::Vector Av_, Au_;
+  std::int64_t max_it_;
+  double norm_b_;
 };
-
-/// Whether and why to stop now, by Paige and Saunders' numbers (0: not), of what info says; throws where norms are not finite and,
-/// every 16 iterations, on an interrupt. Collective.
-int stop_now(LeastSquaresInfo const& info, LeastSquaresRule const& rule, std::int64_t max_it, double norm_b, la::Vector const& b,
-             char const* method);
 
 }  // namespace asterism::krylov

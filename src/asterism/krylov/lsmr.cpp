@@ -11,12 +11,11 @@ LeastSquaresInfo lsmr(la::Operator const& A, la::Vector const& b, la::Vector& x,
                       std::function<void(std::int64_t, double, double)> const& watch) {
   static int const event = profile::event("LeastSquares");
   profile::Scope const scope(event);
-  GolubKahan g(A, b, x, "lsmr");
+  GolubKahan g(A, b, x, rule, watch, "lsmr");
+  auto& info = g.info;
   auto const& v = g.v;
   double const &alpha = g.alpha, &beta = g.beta;  // of the step that was last
-  LeastSquaresInfo info;
-  auto const max_it = rule.max_it > 0 ? rule.max_it : std::min(A.range().global_size(), A.domain().global_size());
-  double const norm_b = norm(b).real(), damp = rule.damp;
+  double const damp = rule.damp;
   auto h = x.like(), hbar = x.like();
   copy(v, h);
   fill(hbar, 0.0);
@@ -24,19 +23,7 @@ LeastSquaresInfo lsmr(la::Operator const& A, la::Vector const& b, la::Vector& x,
   // of the estimate of the residual's norm
   double betadd = beta, betad = 0, rhodold = 1, tautildeold = 0, thetatilde = 0, zeta = 0, d = 0;
   double norm_A2 = alpha * alpha, largest = 0, smallest = 1e300;
-  info.residual_norm = beta;
-  info.normal_norm = alpha * beta;
-  info.norm_A = alpha;
-  info.norm_x = norm(x).real();
-  if (watch) watch(0, info.residual_norm, info.normal_norm);
-  if (info.normal_norm == 0) return info;  // x is a solution
-  if (norm_b == 0) {
-    fill(x, 0.0);
-    info.residual_norm = info.normal_norm = info.norm_x = 0;
-    return info;
-  }
-  while (info.iterations < max_it) {
-    ++info.iterations;
+  while (!g.ended(x)) {
     g.step();
     Rotation const hat(alphabar, damp);
     double const rho_old = rho;
@@ -71,12 +58,7 @@ LeastSquaresInfo lsmr(la::Operator const& A, la::Vector const& b, la::Vector& x,
     if (info.iterations > 1) smallest = std::min(smallest, rhobar_old);
     info.cond_A = std::max(largest, rho_temp) / std::min(smallest, rho_temp);
     info.normal_norm = std::abs(zetabar);
-    info.norm_x = norm(x).real();
-    if (watch) watch(info.iterations, info.residual_norm, info.normal_norm);
-    info.stop = stop_now(info, rule, max_it, norm_b, b, "lsmr");
-    if (info.stop > 0) return info;
   }
-  info.stop = 7;
   return info;
 }
 

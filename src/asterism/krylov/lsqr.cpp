@@ -11,28 +11,15 @@ LeastSquaresInfo lsqr(la::Operator const& A, la::Vector const& b, la::Vector& x,
                       std::function<void(std::int64_t, double, double)> const& watch) {
   static int const event = profile::event("LeastSquares");
   profile::Scope const scope(event);
-  GolubKahan g(A, b, x, "lsqr");
-  LeastSquaresInfo info;
-  auto const max_it = rule.max_it > 0 ? rule.max_it : std::min(A.range().global_size(), A.domain().global_size());
-  double const norm_b = norm(b).real(), damp = rule.damp;
+  GolubKahan g(A, b, x, rule, watch, "lsqr");
+  auto& info = g.info;
+  double const damp = rule.damp;
   auto w = x.like();
   copy(g.v, w);
   double rhobar = g.alpha, phibar = g.beta;
   double norm_A2 = 0, norm_D2 = 0;  // Frobenius norms of (A; damp I) and of the matrix of the directions w / rho
   double damped2 = 0;               // what damping adds to the square of the residual's norm
-  info.residual_norm = g.beta;
-  info.normal_norm = g.alpha * g.beta;
-  info.norm_A = g.alpha;
-  info.norm_x = norm(x).real();
-  if (watch) watch(0, info.residual_norm, info.normal_norm);
-  if (info.normal_norm == 0) return info;  // x is a solution
-  if (norm_b == 0) {
-    fill(x, 0.0);
-    info.residual_norm = info.normal_norm = info.norm_x = 0;
-    return info;
-  }
-  while (info.iterations < max_it) {
-    ++info.iterations;
+  while (!g.ended(x)) {
     norm_A2 += g.alpha * g.alpha + damp * damp;
     g.step();
     norm_A2 += g.beta * g.beta;
@@ -53,12 +40,7 @@ LeastSquaresInfo lsqr(la::Operator const& A, la::Vector const& b, la::Vector& x,
     info.normal_norm = g.alpha * std::abs(q.s * phi);
     info.norm_A = std::sqrt(norm_A2);
     info.cond_A = info.norm_A * std::sqrt(norm_D2);
-    info.norm_x = norm(x).real();
-    if (watch) watch(info.iterations, info.residual_norm, info.normal_norm);
-    info.stop = stop_now(info, rule, max_it, norm_b, b, "lsqr");
-    if (info.stop > 0) return info;
   }
-  info.stop = 7;
   return info;
 }
 

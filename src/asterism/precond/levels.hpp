@@ -1,7 +1,7 @@
 // Rows that are to be done one after the other, in an order in which many need not wait: Saad (2003), sec. 11.6, level scheduling.
 //
 // In the rows' own order each mostly needs the one before and waits for its last addition; the rows of a level need none of each
-// other, so that one core does several at a time (2 to 3.4 times as fast with 24 entries a row and more), and threads share them.
+// other, so that one core does several at a time (1.6 to 2.7 times as fast for ilu of an elasticity problem), and threads share them.
 #pragma once
 #include <algorithm>
 #include <cstdint>
