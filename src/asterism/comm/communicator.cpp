@@ -91,7 +91,7 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
     impl->size = size;
     impl->handle = mine;
     impl->node = node::Node::join(*table, mine, rank);
-    if (impl->node->size() > device::host::ranks_on_node()) device::host::set_ranks_on_node(impl->node->size());
+    if (impl->node->size() > device::host::ranks_on_node()) device::host::set_ranks_on_node(impl->node->size(), impl->node->index_of(rank));
   }
   Communicator c;
   if (size > 1) c.impl_ = impl;

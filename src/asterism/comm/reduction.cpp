@@ -23,6 +23,7 @@ struct Reduction::Flight {
 
 Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::int64_t n)
     : comm_(comm), ctx_(ctx), n_(n), partial_(std::size_t(n) * sizeof(Value)) {
+  if (!ctx.runs_inline()) partial_.discard();
   if (comm.size() == 1) {
     total_ = partial_;
     return;

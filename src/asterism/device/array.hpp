@@ -3,16 +3,19 @@
 //   submit(ctx, kernel, read<T>(a), update<T>(b), write<T>(c), value<T>(s), plain...)
 //
 // From the declared intents a queue derives the order that must be kept (context.hpp). `write` means all of the array. A view
-// of a part leaves the rest as it is. submit_on_host() is for work without a form for devices: it finds its data on the host.
+// of a part leaves the rest as it is. submit_on_host() is for work that has no form for devices: it finds its data on the host.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "asterism/device/context.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/ledger.hpp"
 #include "asterism/device/parallel.hpp"
 
@@ -42,6 +45,10 @@ class Array {
   template <class T>
   T* as(Memory m = Memory::host) const {
     return static_cast<T*>(raw(m));
+  }
+  /// Nobody needs what it holds: tasks that fill it part by part copy nothing. For fresh arrays, before their first use.
+  void discard() const {
+    if (buffer_) Ledger::discard(*buffer_);
   }
   /// Before the host's own access to raw(): waits for work in its way (counted under `reason`) and brings the newest values back.
   /// `access` update or write: what a queue has apart is not the newest any more.
@@ -78,21 +85,22 @@ template <class A>
 struct Argument {  // plain values pass through
   static bool ready(A const&) { return true; }
   static void settle(A const&) {}
+  static A hold(A const& a, Context const&, Memory) { return a; }
   static void collect(A const&, std::vector<Intent>&) {}
-  static A hold(A const& a) { return a; }
   static A const& resolve(A const& a, Memory) { return a; }
 };
 
 template <class T>
 struct HeldArray {
   Array array;
+  Access access;
 };
 template <class T>
 struct Argument<ArrayArgument<T>> {
   static bool ready(ArrayArgument<T> const&) { return true; }
   static void settle(ArrayArgument<T> const& a) { a.array.settle(a.access, "work at once on what a queue uses"); }
-  static void collect(ArrayArgument<T> const& a, std::vector<Intent>& v) { a.array.intend(a.access, v); }
-  static HeldArray<T> hold(ArrayArgument<T> const& a) { return {a.array}; }
+  static HeldArray<T> hold(ArrayArgument<T> const& a, Context const&, Memory) { return {a.array, a.access}; }
+  static void collect(HeldArray<T> const& a, std::vector<Intent>& v) { a.array.intend(a.access, v); }
   template <class A>  // the argument, or what is held of it
   static T* resolve(A const& a, Memory m) {
     return static_cast<T*>(a.array.raw(m));
@@ -107,25 +115,45 @@ void submit(Context const& ctx, Context::Form form, K kernel, A const&... args) 
     kernel(q, Argument<A>::resolve(args, Memory::host)...);
     return;
   }
+  if (form == Context::Form::any && ctx.memory() == Memory::gpu) {
+    void* found = nullptr;
+    if constexpr (std::is_pointer_v<K>) {
+      found = gpu::form_of(reinterpret_cast<void*>(kernel));
+      if (found) kernel = reinterpret_cast<K>(found);
+    }
+    if (!found) form = Context::Form::host, gpu::count_without_form();
+  }
+  auto const memory = form == Context::Form::host ? Memory::host : ctx.memory();
+  std::tuple<decltype(Argument<A>::hold(args, ctx, memory))...> held{Argument<A>::hold(args, ctx, memory)...};
   std::vector<Intent> intents;
   intents.reserve(8);
-  (Argument<A>::collect(args, intents), ...);
-  auto const memory = form == Context::Form::host ? Memory::host : ctx.memory();
+  std::apply([&](auto const&... h) { (Argument<A>::collect(h, intents), ...); }, held);
   ctx.enqueue(
       std::move(intents),
-      [kernel, memory, ... held = Argument<A>::hold(args)](Queue& q) { kernel(q, Argument<A>::resolve(held, memory)...); }, form);
+      [kernel, memory, held = std::move(held)](Queue& q) {
+        std::apply([&](auto const&... h) { kernel(q, Argument<A>::resolve(h, memory)...); }, held);
+      },
+      form);
 }
 }  // namespace detail
 
-/// Runs or enqueues kernel(queue, resolved arguments...).
+/// Runs or enqueues kernel(queue, resolved arguments...). On a GPU's queue, a kernel that is a function runs there if the plug-in
+/// has its form; anything else runs on the host with the newest data, which is counted (gpu::without_form()).
 template <class K, class... A>
 void submit(Context const& ctx, K kernel, A const&... args) {
   detail::submit(ctx, Context::Form::any, std::move(kernel), args...);
 }
 
-/// The same for work that needs its data on the host: MPI, LAPACK, what has no device form yet.
+/// The same for work that needs its data on the host, as MPI does.
 template <class K, class... A>
 void submit_on_host(Context const& ctx, K kernel, A const&... args) {
+  detail::submit(ctx, Context::Form::host, std::move(kernel), args...);
+}
+
+/// The same for work that has no form for a GPU, which is counted.
+template <class K, class... A>
+void submit_without_form(Context const& ctx, K kernel, A const&... args) {
+  if (ctx.memory() == Memory::gpu) gpu::count_without_form();
   detail::submit(ctx, Context::Form::host, std::move(kernel), args...);
 }
 

@@ -13,11 +13,12 @@ namespace asterism::device {
 
 enum class Access : std::uint8_t { read, update, write };
 
-/// Where the kernels of a queue find their data. `apart` is the strict queue's: as a device's memory, nothing else sees it.
-enum class Memory : std::uint8_t { host, apart };
-inline constexpr int memories = 2;
+/// Where the kernels of a queue find their data. `apart` is the strict queue's: as a device's memory, nothing else sees it. `gpu` is that
+/// of this process's one GPU.
+enum class Memory : std::uint8_t { host, apart, gpu };
+inline constexpr int memories = 3;
 
-/// Enqueued work holds a count, so a buffer outlives its last user.
+/// Enqueued work holds a count until it has ended, on a GPU too, so a buffer outlives its last user.
 class Buffer {
  public:
   explicit Buffer(std::size_t bytes);
@@ -35,7 +36,7 @@ class Buffer {
 
  private:
   friend class Ledger;
-  host::Block blocks_[memories];
+  host::Block blocks_[2];  // of the host and apart
   void* data_[memories] = {};
   std::size_t bytes_ = 0;
   std::shared_ptr<void> owner_;
@@ -43,7 +44,7 @@ class Buffer {
   host::Ticket writer_, made_[memories];
   std::vector<host::Ticket> readers_;
   std::size_t readers_kept_ = 16;  // looked through beyond that
-  bool valid_[memories] = {true, false};
+  bool valid_[memories] = {true, false, false};
   std::atomic<bool> involved_{false};
 };
 

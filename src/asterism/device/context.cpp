@@ -7,6 +7,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/condition.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/ledger.hpp"
 #include "asterism/device/race_check.hpp"
 
@@ -48,6 +49,21 @@ struct Context::Impl {
     bool passes(Memory m) const { return (*flag.as<Scalar::Value>(m) != Scalar::Value(0)) == wanted; }
   };
   std::vector<Guard> guards;
+
+  /// Kernels look at the guards themselves.
+  static std::function<void(Queue&)> on_gpu(Ledger::Preparation const& prepared, std::vector<Guard> const& guards,
+                                            std::function<void(Queue&)> work) {
+    if (guards.empty() && prepared.copies.empty()) return work;
+    ASTERISM_REQUIRE(guards.size() <= std::size_t(Queue::most_guards), unsupported, "{} conditions within each other on a GPU; at most {}.",
+                     guards.size(), Queue::most_guards);
+    return [prepared, guards, held = std::move(work)](Queue& q) {
+      prepared.run(q.stream);
+      q.guard_count = 0;
+      for (auto const& g : guards) q.guards[q.guard_count++] = {g.flag.as<Number>(Memory::gpu), g.wanted};
+      held(q);
+      q.guard_count = 0;
+    };
+  }
 };
 
 bool Event::done() const { return !ticket_.line || ticket_.line->reached(ticket_.number); }
@@ -57,6 +73,15 @@ void Event::wait(char const* reason) const {
 
 Context const& Context::host() {
   static Context const c;
+  return c;
+}
+
+Context Context::on_line(std::string_view kind, Memory memory, host::Line* line) {
+  Context c;
+  c.impl_ = std::make_shared<Impl>();
+  c.impl_->kind = kind;
+  c.impl_->memory = memory;
+  c.impl_->line = shared(line);
   return c;
 }
 
@@ -81,19 +106,29 @@ Context Context::strict() {
   return c;
 }
 
-Context Context::shuffle(std::uint64_t seed) {
-  Context c;
-  c.impl_ = std::make_shared<Impl>();
-  c.impl_->kind = "shuffle";
-  c.impl_->line = shared(host::shuffle_line(seed));
-  return c;
+Context Context::shuffle(std::uint64_t seed) { return on_line("shuffle", Memory::host, host::shuffle_line(seed)); }
+
+Context Context::gpu(std::string_view name) {
+  gpu::open(name);
+  return on_line(gpu::name(), Memory::gpu, gpu::line());
+}
+
+Context Context::gpu_on(void* stream, std::string_view name) {
+  gpu::open(name, true);
+  return on_line(gpu::name(), Memory::gpu, gpu::line_on(stream));
+}
+
+void* Context::stream() const {
+  if (memory() != Memory::gpu) return nullptr;
+  return gpu::launched_stream(*impl_->line);
 }
 
 Context Context::from_name(std::string_view name, std::uint64_t seed) {
   if (name == "inline") return host();
   if (name == "thread") return thread();
   if (name == "strict") return strict();
-  ASTERISM_REQUIRE(name == "shuffle", option, "there is no queue '{}'. Queues: inline, thread, strict, shuffle.", name);
+  if (name == "cuda" || name == "hip") return gpu(name);
+  ASTERISM_REQUIRE(name == "shuffle", option, "there is no queue '{}'. Queues: inline, thread, strict, shuffle, cuda, hip.", name);
   return shuffle(seed);
 }
 
@@ -107,7 +142,7 @@ Context Context::fork() const {
   c.impl_->kind = impl_->kind;
   c.impl_->memory = impl_->memory;
   c.impl_->barrier = impl_->barrier;
-  c.impl_->line = impl_->line->in_order() ? shared(host::thread_line()) : impl_->line;
+  c.impl_->line = impl_->line->in_order() ? shared(impl_->memory == Memory::gpu ? gpu::line() : host::thread_line()) : impl_->line;
   c.wait_for(record());
   return c;
 }
@@ -115,7 +150,7 @@ Context Context::fork() const {
 Event Context::record() const {
   Event e;
   if (!impl_) return e;
-  std::lock_guard const lock(Ledger::mutex());
+  std::unique_lock lock(Ledger::mutex());
   auto& impl = *impl_;
   auto* const line = impl.line.get();
   if (line->in_order() && impl.gates.empty()) {
@@ -131,6 +166,8 @@ Event Context::record() const {
     if (line->in_order()) impl.gates.clear();
   }
   race_check::recorded(impl.queue, e.ticket_);
+  lock.unlock();
+  line->submitted();
   return e;
 }
 
@@ -156,12 +193,13 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
   {
     std::lock_guard const lock(Ledger::mutex());
     auto const memory = form == Form::host ? Memory::host : impl.memory;
+    auto* const stream = impl.memory == Memory::gpu ? gpu::stream_of(*line) : nullptr;
     bool const conditional = !impl.guards.empty();
     for (auto const& g : impl.guards) intents.push_back({g.flag.buffer().get(), Access::read});
     host::Task task;
     task.event = profile::current();
     auto after = impl.gates;
-    auto prepared = Ledger::prepare(intents, memory, conditional, task.event, after);
+    auto prepared = Ledger::prepare(intents, memory, conditional, task.event, stream, after);
     if (line->in_order()) impl.gates.clear();
     else std::erase_if(impl.gates, [](auto const& t) { return t.line->reached(t.number); });
     for (auto const& t : after) {
@@ -170,9 +208,12 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
     }
     run_lots(task.elsewhere);
     if (race_check::enabled()) race_check::submitted(impl.queue, {line, line->last() + 1}, task.event, intents, after);
-    if (conditional || !prepared.copies.empty() || !prepared.spoils.empty())
+    if (memory == Memory::gpu) {
+      task.work = Impl::on_gpu(prepared, impl.guards, std::move(work));
+    } else if (conditional || stream || !prepared.copies.empty() || !prepared.spoils.empty())
       task.work = [prepared, guards = impl.guards, memory, held = std::move(work)](Queue& q) {
-        prepared.run();
+        if (q.stream) gpu::wait(q.stream);  // copies out of what is written here may be under way
+        prepared.run(q.stream);
         for (auto const& g : guards)
           if (!g.passes(memory)) return;
         held(q);
@@ -185,6 +226,7 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
       impl.pending.push_back(ticket.number);
     }
   }
+  line->submitted();
   if (impl.barrier) device::wait_for(ticket, "barrier");
 }
 

@@ -4,6 +4,7 @@
 //   inline    runs work at once on the caller's thread and team; the default
 //   thread    a worker thread runs it in order
 //   strict    as thread, but its data lie apart as a device's do, and what must not be read there or here is NaN: for tests
+//   cuda, hip a GPU's stream, launched into by a worker thread; what has no form for it runs on the host with its data copied (array.hpp)
 //   shuffle   runs it when somebody waits, in a random order that the intents allow: a missing intent shows as a wrong
 //             answer. For tests
 #pragma once
@@ -52,12 +53,19 @@ class Context {
   static Context strict();
   /// Repeatable for a seed. Those forked from it share its lot of tasks.
   static Context shuffle(std::uint64_t seed);
-  /// inline, thread, strict or shuffle; an OptionError lists them otherwise.
+  /// On this process's GPU; `name` is cuda, hip or auto. An error that says what is missing where there is none.
+  static Context gpu(std::string_view name = "auto");
+  /// Into a stream of the caller's (a cudaStream_t), from the submitting thread at once, so that the caller's own work there keeps its
+  /// order. Work that must run on the host makes the caller wait then, which is counted.
+  static Context gpu_on(void* stream, std::string_view name = "auto");
+  /// inline, thread, strict, shuffle, cuda or hip; an OptionError lists them otherwise.
   static Context from_name(std::string_view name, std::uint64_t seed = 1);
 
   std::string_view kind() const;
   bool runs_inline() const { return impl_ == nullptr; }
   Memory memory() const;
+  /// Of a GPU, for libraries and kernels of the user's own; what was submitted before is launched when this returns. Else nullptr.
+  void* stream() const;
 
   /// Another queue of this kind, after all that this one was given so far.
   Context fork() const;
@@ -82,6 +90,7 @@ class Context {
  private:
   friend class Condition;
   friend class Event;
+  static Context on_line(std::string_view kind, Memory memory, host::Line* line);
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

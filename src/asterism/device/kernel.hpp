@@ -1,13 +1,15 @@
 // The dialect of *.kernels.cpp: what g++, nvcc and hipcc all accept.
 //
-// Kernels are named function templates over the scalar type, called as k(Queue&, sizes, pointers).
-// Inside, parallel_for / parallel_sum take a lambda marked ASTERISM_KERNEL. Not allowed: a lambda
+// Kernels are named function templates over the scalar type, called as k(Queue&, sizes, pointers). Compiled for a GPU they have
+// the same names, by which a plug-in's are found (gpu/gpu.hpp); coefficients are Numbers (tape.hpp).
+// Inside, parallel_for / parallel_sum_blocks take a lambda marked ASTERISM_KERNEL. Not allowed: a lambda
 // inside a generic lambda, a constructor, a private member or a function with deduced return type;
 // a first capture inside `if constexpr`; captured structured bindings.
 #pragma once
 #include "asterism/base/complex.hpp"
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
+#define ASTERISM_ON_GPU
 #define ASTERISM_KERNEL __host__ __device__
 #else
 #define ASTERISM_KERNEL

@@ -6,6 +6,7 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
 
 namespace asterism::device {
@@ -24,7 +25,8 @@ Counts& counts() {
 }
 
 constexpr auto index(Memory m) { return std::size_t(m); }
-constexpr Memory other(Memory m) { return m == Memory::host ? Memory::apart : Memory::host; }
+/// Values of the strict queue that must not be read any more are spoiled there and on the host.
+constexpr Memory strict_other(Memory m) { return m == Memory::host ? Memory::apart : Memory::host; }
 
 void count_copy(int event, Memory to, std::size_t bytes, bool by_host) {
   auto const name = event >= 0 ? profile::name_of(event) : std::string(by_host ? "host access" : "outside of events");
@@ -76,6 +78,7 @@ Buffer::Buffer(void* data, std::size_t bytes, std::shared_ptr<void> owner) : byt
 Buffer::~Buffer() {
   race_check::forget(data_[0], bytes_);
   for (auto const& b : blocks_) host::release(b);
+  if (data_[index(Memory::gpu)]) gpu::release(data_[index(Memory::gpu)], bytes_);
 }
 
 std::mutex& Ledger::mutex() {
@@ -103,15 +106,22 @@ void set_forbid_copies(bool on) {
   c.forbidden = on;
 }
 
-void Ledger::Preparation::run() const {
-  for (auto const& c : copies) std::memcpy(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes());
+void Ledger::Preparation::run(void* stream) const {
+  for (auto const& c : copies) {
+    if (c.from != Memory::gpu && c.to != Memory::gpu) {
+      std::memcpy(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes());
+    } else {
+      gpu::copy(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes(), stream);
+      if (c.to == Memory::host) gpu::wait(stream);
+    }
+  }
   for (auto const& [buffer, memory] : spoils) std::memset(buffer->data(memory), spoiled, buffer->bytes());
 }
 
-Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event,
+Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event, void* stream,
                                     std::vector<Ticket>& after) {
   Preparation out;
-  auto const m = index(memory), o = index(other(memory));
+  auto const m = index(memory);
   for (auto const& i : intents) {
     auto& b = *i.buffer;
     if (b.writer_.line) after.push_back(b.writer_);
@@ -120,33 +130,41 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
     if (memory == Memory::apart && !b.data_[m]) {
       b.blocks_[m] = host::allocate(b.bytes_);
       b.data_[m] = b.blocks_[m].data;
+    } else if (memory == Memory::gpu && !b.data_[m] && b.bytes_ > 0) {
+      b.data_[m] = gpu::allocate(b.bytes_, stream);
     }
     // a part leaves the rest as it is, and so does what may not run
     bool const needs = i.access != Access::write || !i.whole || conditional;
     bool const copied = std::any_of(out.copies.begin(), out.copies.end(), [&](auto const& c) { return c.buffer == i.buffer; });
-    if (needs && !b.valid_[m] && b.bytes_ > 0 && !copied) {
-      ASTERISM_ASSERT(b.valid_[o]);
-      count_copy(event, memory, b.bytes_, false);
-      out.copies.push_back({i.buffer, other(memory), memory});
-      if (b.made_[o].line) after.push_back(b.made_[o]);
+    bool const filled = b.valid_[0] || b.valid_[1] || b.valid_[2];
+    if (needs && filled && !b.valid_[m] && b.bytes_ > 0 && !copied) {
+      auto const copy = [&](Memory from, Memory to) {
+        count_copy(event, to, b.bytes_, false);
+        out.copies.push_back({i.buffer, from, to});
+        if (b.made_[index(from)].line) after.push_back(b.made_[index(from)]);
+      };
+      if (!b.valid_[index(Memory::host)]) copy(b.valid_[index(Memory::apart)] ? Memory::apart : Memory::gpu, Memory::host);
+      if (memory != Memory::host) copy(Memory::host, memory);
     }
   }
+  if (memory == Memory::gpu) return out;
+  auto const o = index(strict_other(memory));
   if (memory == Memory::apart || std::any_of(intents.begin(), intents.end(), [](auto const& i) { return i.buffer->data_[1]; }))
     for (auto const& i : intents) {
       if (i.access == Access::read) continue;
       auto const used = [&](auto const& j) { return j.buffer == i.buffer && (j.access != Access::write || !j.whole); };
       if (memory == Memory::apart && !conditional && std::none_of(intents.begin(), intents.end(), used))
         out.spoils.emplace_back(i.buffer, memory);
-      if (i.buffer->data_[o]) out.spoils.emplace_back(i.buffer, other(memory));  // the old values there
+      if (i.buffer->data_[o]) out.spoils.emplace_back(i.buffer, strict_other(memory));  // the old values there
     }
   return out;
 }
 
 void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparation const& prepared, Ticket const& ticket) {
-  auto const m = index(memory), o = index(other(memory));
+  auto const m = index(memory);
   for (auto const& c : prepared.copies) {
-    c.buffer->valid_[m] = true;
-    c.buffer->made_[m] = ticket;
+    c.buffer->valid_[index(c.to)] = true;
+    c.buffer->made_[index(c.to)] = ticket;
   }
   for (auto const& i : intents) {
     auto& b = *i.buffer;
@@ -156,10 +174,16 @@ void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparati
     } else {
       b.writer_ = ticket;
       b.readers_.clear();
+      std::fill(std::begin(b.valid_), std::end(b.valid_), false);
       b.valid_[m] = true;
-      b.valid_[o] = false;
     }
   }
+}
+
+void Ledger::discard(Buffer& b) {
+  std::lock_guard const lock(mutex());
+  std::fill(std::begin(b.valid_), std::end(b.valid_), false);
+  b.involved_.store(true, std::memory_order_relaxed);
 }
 
 void Ledger::settle(Buffer& b, Access access, char const* reason) {
@@ -175,16 +199,17 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
     else if (auto const error = t.line->take_error()) std::rethrow_exception(error);  // it may not have been run
   }
   std::lock_guard const lock(mutex());
-  if (!b.valid_[0]) {
+  if (!b.valid_[0] && (b.valid_[1] || b.valid_[2])) {
     count_copy(profile::current(), Memory::host, b.bytes_, true);
-    std::memcpy(b.data_[0], b.data_[1], b.bytes_);
-    b.valid_[0] = true;
+    if (b.valid_[1]) std::memcpy(b.data_[0], b.data_[1], b.bytes_);
+    else gpu::copy_now(b.data_[0], b.data_[2], b.bytes_);
   }
-  if (access != Access::read) b.valid_[1] = false;
+  b.valid_[0] = true;
+  if (access != Access::read) b.valid_[1] = b.valid_[2] = false;
   std::erase_if(b.readers_, seen_done);
-  for (auto* t : {&b.writer_, &b.made_[0], &b.made_[1]})
+  for (auto* t : {&b.writer_, &b.made_[0], &b.made_[1], &b.made_[2]})
     if (t->line && seen_done(*t)) *t = {};
-  if (b.readers_.empty() && !b.writer_.line && !b.data_[1]) b.involved_.store(false, std::memory_order_relaxed);
+  if (b.readers_.empty() && !b.writer_.line && !b.data_[1] && !b.data_[2]) b.involved_.store(false, std::memory_order_relaxed);
 }
 
 void wait_for(Ticket const& ticket, char const* reason) {

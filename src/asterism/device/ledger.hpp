@@ -7,7 +7,8 @@
 
 namespace asterism::device {
 
-/// Copies between memories since the start or the last reset, by the profiling event (or the task's name) that needed them.
+/// Copies between memories since the start or the last reset, by the profiling event (or the task's name) that needed them. `apart`: to
+/// a GPU as well.
 struct CopyCount {
   std::string event;
   std::int64_t to_apart = 0, to_host = 0;
@@ -31,14 +32,17 @@ class Ledger {
     };
     std::vector<Copy> copies;
     std::vector<std::pair<Buffer*, Memory>> spoils;  ///< filled with NaN: what must not be read any more
-    void run() const;
+    /// What goes to the host is there when this returns.
+    void run(void* stream) const;
   };
 
-  /// With the mutex held. `conditional`: the task may turn out to do nothing.
-  static Preparation prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event,
+  /// With the mutex held. `conditional`: the task may turn out to do nothing. `stream`: where it will be launched, on a GPU.
+  static Preparation prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event, void* stream,
                              std::vector<host::Ticket>& after);
   /// With the mutex held, after the task got its ticket.
   static void record(std::vector<Intent> const& intents, Memory memory, Preparation const& prepared, host::Ticket const& ticket);
+
+  static void discard(Buffer& buffer);
 
   /// For work at once on the host's memory: waits for the tasks in its way (counted under `reason`) and brings the newest
   /// values back.

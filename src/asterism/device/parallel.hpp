@@ -7,17 +7,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "asterism/device/kernel.hpp"
+#include "asterism/device/queue.hpp"
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(ASTERISM_ON_GPU)
 #include "asterism/device/gpu/parallel_gpu.hpp"
 #else
 #include "asterism/device/host/team.hpp"
 
 namespace asterism::device {
-
-/// Where a kernel runs; on the host nothing more than the process's team.
-struct Queue {};
 
 inline constexpr std::int64_t serial_below = 4096;
 inline constexpr std::int64_t sum_block = 4096;
@@ -34,6 +31,13 @@ void parallel_ranges(Queue&, std::int64_t n, F const& f, std::int64_t serial = s
       &f);
 }
 
+/// f(begin, end, step) over all of [0, n): what a loop needs once it has before it. The step is 1 on the host; neighbouring threads of a
+/// GPU take neighbouring indices.
+template <class F>
+void parallel_strides(Queue& q, std::int64_t n, F const& f) {
+  parallel_ranges(q, n, [&](std::int64_t b, std::int64_t e) { f(b, e, std::int64_t(1)); });
+}
+
 /// f(i) for i in [0, n).
 template <class F>
 void parallel_for(Queue& q, std::int64_t n, F const& f) {
@@ -42,9 +46,9 @@ void parallel_for(Queue& q, std::int64_t n, F const& f) {
   });
 }
 
-/// Sums of k quantities: f(begin, end, acc) adds the contribution of a block to acc[0..k).
-/// The blocks are the same for any number of threads, so the bits of the result are too.
-template <class T, class F>
+/// Sums of k quantities: f(begin, end, step, acc) adds the contribution of a block to acc[0..k), with steps as above.
+/// The blocks are the same for any number of threads, so the bits of the result are too. K: k where it is known, for a GPU's registers.
+template <int K = 0, class T, class F>
 void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
   for (std::int64_t j = 0; j < k; ++j) result[j] = T(0);
   auto const blocks = (n + sum_block - 1) / sum_block;
@@ -52,7 +56,7 @@ void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F 
   parallel_ranges(
       q, blocks,
       [f, n, k, blocks, sums = blocks > 1 ? partial.data() : result](std::int64_t b, std::int64_t e) {
-        for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, sums + i * k);
+        for (auto i = b; i < e; ++i) f(i * sum_block, i + 1 == blocks ? n : (i + 1) * sum_block, std::int64_t(1), sums + i * k);
       },
       1);
   if (blocks > 1)

@@ -3,57 +3,21 @@
 #include <algorithm>
 
 #include "asterism/base/error.hpp"
+#include "asterism/device/scalar.kernels.hpp"
 
 namespace asterism::device {
 namespace {
-enum Op {
-  add,
-  subtract,
-  multiply,
-  divide,
-  negate,
-  square_root,
-  absolute,
-  conjugate,
-  real_only,
-  smaller,
-  larger,
-  is_less,
-  is_less_equal,
-  is_equal,
-  any_column,
-  choose
-};
-
 using Value = Scalar::Value;
-Value compute(int op, Value a, Value b, Value c) {
-  switch (op) {
-    case add: return a + b;
-    case subtract: return a - b;
-    // real operands stay exactly real, and 0 * inf is not spread into the imaginary part
-    case multiply: return a.imag() == 0 && b.imag() == 0 ? Value(a.real() * b.real()) : a * b;
-    case divide: return a.imag() == 0 && b.imag() == 0 ? Value(a.real() / b.real()) : a / b;
-    // a real number has no negative zero as its imaginary part: roots would change sides
-    case negate: return a.imag() == 0 ? Value(-a.real()) : -a;
-    case square_root: return a.imag() == 0 && a.real() >= 0 ? Value(std::sqrt(a.real())) : std::sqrt(a);
-    case absolute: return a.imag() == 0 ? std::abs(a.real()) : std::abs(a);
-    case conjugate: return a.imag() == 0 ? a.real() : std::conj(a);
-    case real_only: return a.real();
-    case smaller: return b.real() < a.real() ? b : a;
-    case larger: return a.real() < b.real() ? b : a;
-    case is_less: return a.real() < b.real() ? 1.0 : 0.0;
-    case is_less_equal: return a.real() <= b.real() ? 1.0 : 0.0;
-    case is_equal: return a == b ? 1.0 : 0.0;
-    default: return a != Value(0) ? b : c;
-  }
-}
+Number number(Value v) { return {v.real(), v.imag()}; }
+Value compute(Op op, Value a, Value b, Value c) { return to_complex(compute(op, number(a), number(b), number(c))); }
+constexpr Op no_op = Op::load;
 }  // namespace
 
 struct Scalar::Node {
   std::vector<Value> values;  // known values (width > 1)
   Array results;              // of a pending result
   std::int64_t offset = 0;
-  int op = -1;  // of an expression
+  Op op = no_op;  // of an expression
   Scalar a, b, c;
 };
 
@@ -88,15 +52,15 @@ Scalar Scalar::pending(Context const& ctx, Array results, std::int64_t offset, s
 
 bool Scalar::known() const {
   if (!node_ || !node_->values.empty()) return true;
-  return node_->op >= 0 && node_->a.known() && node_->b.known() && node_->c.known();
+  return node_->op != no_op && node_->a.known() && node_->b.known() && node_->c.known();
 }
 
 Scalar::Value Scalar::evaluate(std::int64_t j, Memory m) const {
   if (!node_) return first_;
   if (!node_->values.empty()) return node_->values[std::size_t(j)];
-  if (node_->op < 0) return node_->results.as<Value>(m)[node_->offset + j];
+  if (node_->op == no_op) return node_->results.as<Value>(m)[node_->offset + j];
   auto const at = [&](Scalar const& s) { return s.evaluate(s.width_ == 1 ? 0 : j, m); };
-  if (node_->op == any_column) {
+  if (node_->op == Op::any_column) {
     for (std::int64_t i = 0; i < node_->a.width_; ++i)
       if (node_->a.evaluate(i, m) != Value(0)) return 1.0;
     return 0.0;
@@ -104,9 +68,71 @@ Scalar::Value Scalar::evaluate(std::int64_t j, Memory m) const {
   return compute(node_->op, at(node_->a), at(node_->b), at(node_->c));
 }
 
+struct Scalar::Size {
+  int steps = 0, places = 0, constants = 0, depth = 0;
+  bool fits = true;
+};
+
+void Scalar::measure(Size& size, int depth) const {
+  ++size.steps;
+  size.depth = std::max(size.depth, depth + 1);
+  if (!node_) ++size.constants;
+  else if (!node_->values.empty()) size.fits = false;
+  else if (node_->op == no_op) ++size.places;
+  else if (node_->op == Op::any_column) {
+    ++size.places;
+    size.fits = size.fits && node_->a.node_ && node_->a.node_->op == no_op && node_->a.node_->values.empty();
+  } else {
+    Scalar const* const of[] = {&node_->a, &node_->b, &node_->c};
+    for (int i = 0; i < operands(node_->op); ++i) of[i]->measure(size, depth + i);
+  }
+  size.fits = size.fits && size.steps <= Tape::most_steps && size.places <= Tape::most_places && size.constants <= Tape::most_constants &&
+              size.depth <= Tape::most_depth;
+}
+
+Scalar Scalar::for_tape(Context const& ctx) const {
+  Size size;
+  measure(size, 0);
+  if (size.fits) return *this;
+  if (!node_->values.empty()) {
+    std::vector<Number> values;
+    for (auto const v : node_->values) values.push_back(number(v));
+    return pending(ctx, Array::of(std::span<Number const>(values)), 0, width_);
+  }
+  auto n = std::make_shared<Node>(*node_);
+  for (auto* const s : {&n->a, &n->b, &n->c})
+    if (s->node_) *s = s->for_tape(ctx).stored(ctx);
+  Scalar out = *this;
+  out.node_ = std::move(n);
+  return out;
+}
+
+void Scalar::write_to(Tape& tape, Memory m) const {
+  auto const step = [&](Op op, int at = 0) { tape.steps[tape.count++] = {op, std::uint8_t(at)}; };
+  auto const place = [&](Node const& n, std::int64_t width) {
+    auto const* const at = n.results.as<Number>(m) + n.offset;
+    int i = 0;
+    while (i < tape.places && tape.place[i] != at) ++i;
+    if (i == tape.places) ++tape.places;
+    tape.place[i] = at;
+    tape.columns[i] = width;
+    tape.wide[i] = width > 1;
+    return i;
+  };
+  if (!node_) {
+    tape.constant[tape.constants] = number(first_);
+    return step(Op::constant, tape.constants++);
+  }
+  if (node_->op == no_op) return step(Op::load, place(*node_, width_));
+  if (node_->op == Op::any_column) return step(Op::any_column, place(*node_->a.node_, node_->a.width_));
+  Scalar const* const of[] = {&node_->a, &node_->b, &node_->c};
+  for (int i = 0; i < operands(node_->op); ++i) of[i]->write_to(tape, m);
+  step(node_->op);
+}
+
 void Scalar::collect(std::vector<Intent>& intents) const {
   if (!node_ || !node_->values.empty()) return;
-  if (node_->op < 0) {
+  if (node_->op == no_op) {
     intents.push_back({node_->results.buffer().get(), Access::read});
     return;
   }
@@ -123,26 +149,21 @@ Scalar::Value Scalar::value(std::int64_t j) const {
 
 void Scalar::settle() const {
   if (!node_ || !node_->values.empty()) return;
-  if (node_->op < 0) return node_->results.settle(Access::read, "scalar");
+  if (node_->op == no_op) return node_->results.settle(Access::read, "scalar");
   node_->a.settle();
   node_->b.settle();
   node_->c.settle();
 }
 
 Scalar Scalar::stored(Context const& ctx) const {
-  if (known() || (node_->op < 0 && node_->offset == 0)) return *this;
+  if (known() || (node_->op == no_op && node_->offset == 0)) return *this;
   Array place(std::size_t(width_) * sizeof(Value));
-  submit(
-      ctx,
-      [k = width_](Queue&, Complex<double> const* in, Complex<double>* out) {
-        for (std::int64_t j = 0; j < k; ++j) out[j] = in[j];
-      },
-      device::value<Complex<double>>(*this, width_), write<Complex<double>>(place));
+  submit(ctx, kernel::store, width_, device::value<Number>(*this, width_), write<Number>(place));
   return pending(ctx, place, 0, width_);
 }
 
 Array Scalar::results() const {
-  ASTERISM_ASSERT(node_ && node_->values.empty() && node_->op < 0);
+  ASTERISM_ASSERT(node_ && node_->values.empty() && node_->op == no_op);
   return node_->results;
 }
 
@@ -152,7 +173,7 @@ std::vector<Scalar::Value> Scalar::values() const {
   return v;
 }
 
-Scalar Scalar::combine(int op, Scalar const& a, Scalar const& b, Scalar const& c) {
+Scalar Scalar::combine(Op op, Scalar const& a, Scalar const& b, Scalar const& c) {
   if (!a.node_ && !b.node_ && !c.node_) return Scalar(compute(op, a.first_, b.first_, c.first_));
   auto const k = std::max({a.width_, b.width_, c.width_});
   for (auto const* s : {&a, &b, &c})
@@ -179,20 +200,20 @@ Scalar Scalar::combine(int op, Scalar const& a, Scalar const& b, Scalar const& c
   return s;
 }
 
-Scalar operator+(Scalar const& a, Scalar const& b) { return Scalar::combine(add, a, b, {}); }
-Scalar operator-(Scalar const& a, Scalar const& b) { return Scalar::combine(subtract, a, b, {}); }
-Scalar operator*(Scalar const& a, Scalar const& b) { return Scalar::combine(multiply, a, b, {}); }
-Scalar operator/(Scalar const& a, Scalar const& b) { return Scalar::combine(divide, a, b, {}); }
-Scalar operator-(Scalar const& a) { return Scalar::combine(negate, a, {}, {}); }
-Scalar sqrt(Scalar const& a) { return Scalar::combine(square_root, a, {}, {}); }
-Scalar abs(Scalar const& a) { return Scalar::combine(absolute, a, {}, {}); }
-Scalar conj(Scalar const& a) { return Scalar::combine(conjugate, a, {}, {}); }
-Scalar real_part(Scalar const& a) { return Scalar::combine(real_only, a, {}, {}); }
-Scalar min(Scalar const& a, Scalar const& b) { return Scalar::combine(smaller, a, b, {}); }
-Scalar max(Scalar const& a, Scalar const& b) { return Scalar::combine(larger, a, b, {}); }
-Scalar less(Scalar const& a, Scalar const& b) { return Scalar::combine(is_less, a, b, {}); }
-Scalar less_equal(Scalar const& a, Scalar const& b) { return Scalar::combine(is_less_equal, a, b, {}); }
-Scalar equal(Scalar const& a, Scalar const& b) { return Scalar::combine(is_equal, a, b, {}); }
+Scalar operator+(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::add, a, b, {}); }
+Scalar operator-(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::subtract, a, b, {}); }
+Scalar operator*(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::multiply, a, b, {}); }
+Scalar operator/(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::divide, a, b, {}); }
+Scalar operator-(Scalar const& a) { return Scalar::combine(Op::negate, a, {}, {}); }
+Scalar sqrt(Scalar const& a) { return Scalar::combine(Op::square_root, a, {}, {}); }
+Scalar abs(Scalar const& a) { return Scalar::combine(Op::absolute, a, {}, {}); }
+Scalar conj(Scalar const& a) { return Scalar::combine(Op::conjugate, a, {}, {}); }
+Scalar real_part(Scalar const& a) { return Scalar::combine(Op::real_only, a, {}, {}); }
+Scalar min(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::smaller, a, b, {}); }
+Scalar max(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::larger, a, b, {}); }
+Scalar less(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::is_less, a, b, {}); }
+Scalar less_equal(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::is_less_equal, a, b, {}); }
+Scalar equal(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::is_equal, a, b, {}); }
 
 Scalar any(Scalar const& a) {
   if (a.known()) {
@@ -200,11 +221,11 @@ Scalar any(Scalar const& a) {
       if (a.evaluate(j) != Scalar::Value(0)) return 1.0;
     return 0.0;
   }
-  auto s = Scalar::combine(any_column, a, {}, {});
+  auto s = Scalar::combine(Op::any_column, a, {}, {});
   s.width_ = 1;
   return s;
 }
 
-Scalar select(Scalar const& mask, Scalar const& a, Scalar const& b) { return Scalar::combine(choose, mask, a, b); }
+Scalar select(Scalar const& mask, Scalar const& a, Scalar const& b) { return Scalar::combine(Op::choose, mask, a, b); }
 
 }  // namespace asterism::device

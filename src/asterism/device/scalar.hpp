@@ -10,6 +10,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/array.hpp"
+#include "asterism/device/tape.hpp"
 
 namespace asterism::device {
 
@@ -60,12 +61,18 @@ class Scalar {
   /// For kernels: the value of column j, when the work it depends on is done.
   Value evaluate(std::int64_t j, Memory m = Memory::host) const;
   void collect(std::vector<Intent>& intents) const;
+  /// The same with what does not fit on a tape computed by the queue before.
+  Scalar for_tape(Context const& ctx) const;
+  /// At the tape's end; what it loads from that memory has been asked for.
+  void write_to(Tape& tape, Memory m) const;
 
   struct Node;
 
  private:
   void settle() const;  ///< waits for what is not known yet (counted, reason "scalar")
-  static Scalar combine(int op, Scalar const& a, Scalar const& b, Scalar const& c);
+  struct Size;
+  void measure(Size& size, int depth) const;
+  static Scalar combine(Op op, Scalar const& a, Scalar const& b, Scalar const& c);
   Value first_ = 0;
   std::int64_t width_ = 1;
   std::shared_ptr<Node const> node_;  // nothing for a known single value
@@ -75,7 +82,7 @@ namespace detail {
 [[noreturn]] void width_error(std::int64_t width, std::int64_t k);
 }
 
-/// A scalar argument of submit(): resolves to T const*, k values (a single value is repeated). Lives no longer than the call.
+/// A scalar argument of submit(): resolves to Numbers<T>, k values (a single value is repeated). Lives no longer than the call.
 template <class T>
 struct ScalarArgument {
   Scalar const& scalar;
@@ -92,16 +99,22 @@ namespace detail {
 template <class T>
 class ScalarValues {
  public:
-  ScalarValues(Scalar const& s, std::int64_t k, Memory m) {
+  ScalarValues(Scalar const& s, std::int64_t k, Memory m) : on_tape_(m == Memory::gpu) {
+    if (on_tape_) {
+      s.write_to(tape_, m);
+      return;
+    }
     auto* out = few_;
     if (k > 4) many_.resize(std::size_t(k)), out = many_.data();
     for (std::int64_t j = 0; j < k; ++j) out[j] = from_complex<T>(s.evaluate(s.width() == 1 ? 0 : j, m));
   }
-  operator T const*() const { return many_.empty() ? few_ : many_.data(); }
+  operator Numbers<T>() const { return {many_.empty() ? few_ : many_.data(), on_tape_ ? &tape_ : nullptr}; }
 
  private:
   T few_[4];
   std::vector<T> many_;
+  bool on_tape_;
+  Tape tape_;  // not touched on the host
 };
 template <class T>
 struct HeldScalar {
@@ -112,8 +125,10 @@ template <class T>
 struct Argument<ScalarArgument<T>> {
   static bool ready(ScalarArgument<T> const& a) { return a.scalar.known(); }
   static void settle(ScalarArgument<T> const&) {}
-  static void collect(ScalarArgument<T> const& a, std::vector<Intent>& v) { a.scalar.collect(v); }
-  static HeldScalar<T> hold(ScalarArgument<T> const& a) { return {a.scalar, a.k}; }
+  static HeldScalar<T> hold(ScalarArgument<T> const& a, Context const& ctx, Memory m) {
+    return {m == Memory::gpu ? a.scalar.for_tape(ctx) : a.scalar, a.k};
+  }
+  static void collect(HeldScalar<T> const& a, std::vector<Intent>& v) { a.scalar.collect(v); }
   template <class A>
   static ScalarValues<T> resolve(A const& a, Memory m) {
     return {a.scalar, a.k, m};

@@ -68,14 +68,9 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   auto& norms = pages_[page];
   if (!norms) norms = device::Array(std::size_t(every * k) * sizeof(double));
   device::Array const mask(std::size_t(k) * sizeof(Number));
-  submit(
-      judgement_.ctx,
-      [k, it, rule = kernel::Rule{rule_.atol, rule_.divtol, rule_.max_it}](device::Queue& q, Number const* v, std::int64_t* integers,
-                                                                           double* numbers, Number* finished, double* history, Number* m) {
-        kernel::check_norms(q, k, it, rule, v, {integers, numbers, finished}, history, m);
-      },
-      value<Number>(residual_norm, k), update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_),
-      write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(mask));
+  submit(judgement_.ctx, kernel::check_norms, k, it, kernel::Rule{rule_.atol, rule_.divtol, rule_.max_it}, value<Number>(residual_norm, k),
+         update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_),
+         write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(mask));
   mask_ = Scalar::pending(judgement_.ctx, mask, 0, k);
   if (!asynchronous()) {
     look(integers_, numbers_);
@@ -92,13 +87,8 @@ void Monitor::look_back(std::int64_t it) {
   // a copy of the state as it is after this iteration, also where nothing else is done any more
   unfinished_.reset();
   Snapshot now{it, device::Array(integers_.bytes()), device::Array(numbers_.bytes())};
-  submit(
-      judgement_.ctx,
-      [k = columns()](device::Queue&, std::int64_t const* from, double const* numbers, std::int64_t* to, double* copied) {
-        std::copy_n(from, kernel::reasons + k, to);
-        std::copy_n(numbers, kernel::firsts + 2 * k, copied);
-      },
-      read<std::int64_t>(integers_), read<double>(numbers_), write<std::int64_t>(now.integers), write<double>(now.numbers));
+  submit(judgement_.ctx, kernel::copy_verdict, columns(), read<std::int64_t>(integers_), read<double>(numbers_),
+         write<std::int64_t>(now.integers), write<double>(now.numbers));
   if (!snapshot_) snapshot_ = Snapshot{};
   std::swap(now, *snapshot_);
   // the one before: work for as many iterations is queued behind it
@@ -183,12 +173,8 @@ bool Monitor::break_down_if(Scalar const& v, Bad bad, Reason reason, std::string
   auto site = std::find(sites_.begin(), sites_.end(), why) - sites_.begin();
   if (site == std::ssize(sites_)) sites_.emplace_back(why);
   device::Array const mask(std::size_t(k) * sizeof(Number));
-  submit(
-      judgement_.ctx,
-      [k, bad, reason, site](device::Queue& q, Number const* values, std::int64_t* integers, double* numbers, Number* finished, Number* m) {
-        kernel::check_scalar(q, k, bad, reason, site, values, {integers, numbers, finished}, m);
-      },
-      value<Number>(v, k), update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_), write<Number>(mask));
+  submit(judgement_.ctx, kernel::check_scalar, k, bad, reason, std::int64_t(site), value<Number>(v, k), update<std::int64_t>(integers_),
+         update<double>(numbers_), update<Number>(finished_), write<Number>(mask));
   mask_ = Scalar::pending(judgement_.ctx, mask, 0, k);
   if (!asynchronous()) look(integers_, numbers_);
   return done();

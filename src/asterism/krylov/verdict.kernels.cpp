@@ -30,7 +30,10 @@ ASTERISM_FN bool is_bad(Bad what, Number x) { return what == Bad::zero ? x.re ==
 
 }  // namespace
 
-void check_norms(Queue& q, i64 k, i64 it, Rule rule, Number const* norms, Verdict v, double* history, Number* mask) {
+void check_norms(Queue& q, i64 k, i64 it, Rule rule, Numbers<Number> values, i64* integers, double* numbers, Number* finished,
+                 double* history, Number* mask) {
+  Verdict const v{integers, numbers, finished};
+  auto const norms = values.here();
   device::parallel_for(q, 1, [=] ASTERISM_KERNEL(i64) {
     v.integers[iteration] = it;
     for (i64 j = 0; j < k; ++j) {
@@ -57,17 +60,28 @@ void check_norms(Queue& q, i64 k, i64 it, Rule rule, Number const* norms, Verdic
   });
 }
 
-void check_scalar(Queue& q, i64 k, Bad what, Reason why, i64 site, Number const* values, Verdict v, Number* mask) {
+void check_scalar(Queue& q, i64 k, Bad what, Reason why, i64 site, Numbers<Number> scalars, i64* integers, double* numbers,
+                  Number* finished, Number* mask) {
+  Verdict const v{integers, numbers, finished};
+  auto const values = scalars.here();
   device::parallel_for(q, 1, [=] ASTERISM_KERNEL(i64) {
     for (i64 j = 0; j < k; ++j) {
       auto& reason = v.integers[reasons + j];
       if (reason != 0) continue;
-      bool const nan = values[j].re != values[j].re || values[j].im != values[j].im;
-      if (!nan && !is_bad(what, values[j])) continue;
+      Number const value = values[j];
+      bool const nan = value.re != value.re || value.im != value.im;
+      if (!nan && !is_bad(what, value)) continue;
       reason = i64(nan ? Reason::diverged_nanorinf : why);
-      if (reason < 0) note(v, nan ? i64(scalar_nan) : site, values[j].re, 0);
+      if (reason < 0) note(v, nan ? i64(scalar_nan) : site, value.re, 0);
     }
     conclude(k, v, mask);
+  });
+}
+
+void copy_verdict(Queue& q, i64 k, i64 const* integers, double const* numbers, i64* to_integers, double* to_numbers) {
+  device::parallel_for(q, firsts + 2 * k, [=] ASTERISM_KERNEL(i64 i) {
+    to_numbers[i] = numbers[i];
+    if (i < reasons + k) to_integers[i] = integers[i];
   });
 }
 

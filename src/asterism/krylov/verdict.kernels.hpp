@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/device/tape.hpp"
 
 namespace asterism::krylov {
 
@@ -29,8 +30,9 @@ enum class Bad : std::uint8_t { not_positive, zero };
 
 namespace kernel {
 
+using device::Number;
+using device::Numbers;
 using device::Queue;
-using Number = Complex<double>;
 
 /// The state of a solve of k columns, on its queue.
 struct Verdict {
@@ -48,10 +50,16 @@ struct Rule {
   std::int64_t max_it;
 };
 
-/// With the norms of iterate `it`: ends columns, writes the norms into history (a row), and the mask of those that go on.
-void check_norms(Queue&, std::int64_t k, std::int64_t it, Rule rule, Number const* norms, Verdict v, double* history, Number* mask);
+/// With the norms of iterate `it`: ends columns, writes the norms into history (a row), and the mask of those that go on. The
+/// verdict's arrays come one by one, as a queue resolves them.
+void check_norms(Queue&, std::int64_t k, std::int64_t it, Rule rule, Numbers<Number> norms, std::int64_t* integers, double* numbers,
+                 Number* finished, double* history, Number* mask);
 /// Ends the columns whose value is bad: `site` tells the host what to say.
-void check_scalar(Queue&, std::int64_t k, Bad what, Reason reason, std::int64_t site, Number const* values, Verdict v, Number* mask);
+void check_scalar(Queue&, std::int64_t k, Bad what, Reason reason, std::int64_t site, Numbers<Number> values, std::int64_t* integers,
+                  double* numbers, Number* finished, Number* mask);
+/// A copy of what the host looks at.
+void copy_verdict(Queue&, std::int64_t k, std::int64_t const* integers, double const* numbers, std::int64_t* to_integers,
+                  double* to_numbers);
 
 }  // namespace kernel
 }  // namespace asterism::krylov

@@ -367,37 +367,100 @@ std::size_t Product::memory_bytes() const {
          run_values_.bytes() + runs_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() + row_ids_.bytes() + lengths_.bytes();
 }
 
+namespace {
+
+/// Where a GPU's thread finds its row's run: the run of every tile_rows-th row.
+template <class Run, class End>
+Array run_at_tiles(Array const& runs, std::int32_t count, std::int32_t rows, End const& end) {
+  auto const* const r = runs.as<Run>();
+  std::vector<std::int32_t> at(std::size_t((rows + kernel::tile_rows - 1) / kernel::tile_rows));
+  std::int32_t run = 0;
+  for (std::size_t t = 0; t < at.size(); ++t) {
+    while (run < count && end(r[run]) <= std::int32_t(t) * kernel::tile_rows) ++run;
+    at[t] = run;
+  }
+  return Array::of(std::span<std::int32_t const>(at));
+}
+
+}  // namespace
+
+void Product::prepare_for_gpu() const {
+  if (run_count_ > 0 && !run_tiles_)
+    run_tiles_ = run_at_tiles<PatternRun>(runs_, run_count_, rows_, [](PatternRun const& r) { return r.end; });
+  auto const lanes = std::int32_t(64 / size_of(dtype_));
+  if (slice_runs_ > 0 && !slice_tiles_)
+    slice_tiles_ = run_at_tiles<SliceRun>(slices_, slice_runs_, std::int32_t(slice_rows_.bytes() / sizeof(std::int32_t)),
+                                          [=](SliceRun const& r) { return r.first + r.groups * lanes; });
+}
+
+template <class T>
+kernel::ProductRows<T> Product::rows(device::Memory m) const {
+  kernel::ProductRows<T> out{};
+  if (storage_ == Storage::row_pattern)
+    out.pattern = {runs_.as<PatternRun>(m), run_count_, run_columns_.as<std::int32_t>(m),
+                   run_values_.as<T>(m),    rows_,      run_tiles_.as<std::int32_t>(m)};
+  if (slice_runs_ > 0)
+    out.sell = {slices_.as<SliceRun>(m),
+                slice_runs_,
+                slice_rows_.as<std::int32_t>(m),
+                slice_columns_.as<std::byte>(m),
+                slice_values_.as<T>(m),
+                scattered_,
+                std::int32_t(slice_rows_.bytes() / sizeof(std::int32_t)),
+                slice_tiles_.as<std::int32_t>(m)};
+  out.csr = {offsets_.as<std::int64_t>(m),
+             columns_.as<std::int32_t>(m),
+             values_.as<T>(m),
+             row_ids_.bytes() ? row_ids_.as<std::int32_t>(m) : nullptr,
+             lengths_.as<LengthRun>(m),
+             length_runs_,
+             listed_rows_,
+             std::int64_t(columns_.bytes() / sizeof(std::int32_t))};
+  return out;
+}
+
+}  // namespace asterism::la
+
+namespace asterism::device::detail {
+template <class T>
+struct ProductArgument {
+  asterism::la::Product const& product;
+};
+/// Resolves to ProductRows<T>.
+template <class T>
+struct Argument<ProductArgument<T>> {
+  // queued work holds its own handle; at once, the caller's is enough
+  struct Held {
+    std::shared_ptr<asterism::la::Product const> product;
+    Memory memory;
+  };
+  static bool ready(ProductArgument<T> const&) { return true; }
+  static void settle(ProductArgument<T> const&) {}  // nobody writes to these arrays, and they are on the host
+  static Held hold(ProductArgument<T> const& a, Context const&, Memory m) {
+    if (m == Memory::gpu) a.product.prepare_for_gpu();
+    return {std::make_shared<asterism::la::Product>(a.product), m};
+  }
+  static void collect(Held const& h, std::vector<Intent>& v) {
+    if (h.memory == Memory::host) return;
+    for (auto const* const a : h.product->arrays())
+      if (a->bytes() > 0) a->intend(Access::read, v);
+  }
+  static asterism::la::kernel::ProductRows<T> resolve(ProductArgument<T> const& a, Memory m) { return a.product.template rows<T>(m); }
+  static asterism::la::kernel::ProductRows<T> resolve(Held const& h, Memory m) { return h.product->template rows<T>(m); }
+};
+}  // namespace asterism::device::detail
+
+namespace asterism::la {
+
 void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
                   Array const& w) const {
   bool const updates = e == Epilogue::add || e == Epilogue::subtract || e == Epilogue::subtract_scaled;
   ASTERISM_ASSERT(updates == coupling_);
-  // queued work holds its own handle; at once, the caller's is enough
-  auto const held = ctx.runs_inline() ? nullptr : std::make_shared<Product>(*this);
-  auto const* self = held ? held.get() : this;
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit(
-        ctx,
-        [held, self, e, k](device::Queue& q, T const* xv, T* yv, T const* bv, T const* wv) {
-          auto const& p = *self;
-          if constexpr (!is_complex_v<T>)
-            if (p.storage_ == Storage::row_pattern)
-              kernel::pattern_product<T>(q, p.runs_.as<PatternRun>(), p.run_count_, p.run_columns_.as<std::int32_t>(),
-                                         p.run_values_.as<T>(), e, k, xv, yv, bv, wv);
-          if constexpr (!is_complex_v<T>)
-            if (p.slice_runs_ > 0)
-              kernel::sell_product<T>(q, p.slices_.as<SliceRun>(), p.slice_runs_, p.slice_rows_.as<std::int32_t>(),
-                                      p.slice_columns_.as<std::byte>(), p.slice_values_.as<T>(), p.scattered_, e, k, xv, yv, bv, wv);
-          kernel::CsrRows<T> const rows{p.offsets_.as<std::int64_t>(),
-                                        p.columns_.as<std::int32_t>(),
-                                        p.values_.as<T>(),
-                                        p.row_ids_.bytes() ? p.row_ids_.as<std::int32_t>() : nullptr,
-                                        p.lengths_.as<LengthRun>(),
-                                        p.length_runs_};
-          kernel::csr_product<T>(q, rows, e, k, xv, yv, bv, wv);
-        },
-        device::read<T>(x), device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),
-        device::read<T>(w));
+    device::submit(ctx, kernel::product<T>, device::detail::ProductArgument<T>{*this}, e, k, device::read<T>(x),
+                   device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),
+                   device::read<T>(w));
   });
 }
 

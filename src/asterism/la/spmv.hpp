@@ -12,12 +12,17 @@
 //                groups of one SIMD vector of rows (SELL-C-sigma without padding). Where the columns of such a run of groups
 //                are within 65536 of each other they are stored in 16 bits. What is left of a length is csr.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string_view>
 
 #include "asterism/la/csr.hpp"
 
 namespace asterism::la {
+namespace kernel {
+template <class T>
+struct ProductRows;
+}
 
 /// What is done with s = (A x)_i.
 enum class Epilogue : std::uint8_t {
@@ -51,6 +56,26 @@ class Product {
   void run(device::Context const& ctx, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b = {},
            Array const& w = {}) const;
 
+  // for the argument that resolves to what a kernel reads (spmv.cpp)
+  void prepare_for_gpu() const;
+  template <class T>
+  kernel::ProductRows<T> rows(device::Memory m) const;
+  std::array<Array const*, 13> arrays() const {
+    return {&offsets_,
+            &columns_,
+            &values_,
+            &row_ids_,
+            &lengths_,
+            &slices_,
+            &slice_rows_,
+            &slice_columns_,
+            &slice_values_,
+            &runs_,
+            &run_columns_,
+            &run_values_,
+            run_tiles_ ? &run_tiles_ : &slice_tiles_};
+  }
+
  private:
   friend struct ProductBuilder;
   Storage storage_ = Storage::csr;
@@ -72,6 +97,7 @@ class Product {
   Array runs_;  // PatternRun
   std::int32_t run_count_ = 0;
   Array run_columns_, run_values_;
+  mutable Array run_tiles_, slice_tiles_;  // made for a GPU; a product has one of them
 };
 
 }  // namespace asterism::la

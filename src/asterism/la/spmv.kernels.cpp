@@ -9,18 +9,6 @@ namespace {
 
 using i64 = std::int64_t;
 
-/// Column j of k of one row.
-template <Epilogue E, class T>
-inline void finish(T s, i64 row, i64 k, i64 j, T const* x, T* y, T const* b, T const* w) {
-  i64 const at = row * k + j;
-  if constexpr (E == Epilogue::assign) y[at] = s;
-  else if constexpr (E == Epilogue::residual) y[at] = b[at] - s;
-  else if constexpr (E == Epilogue::smooth) y[at] = x[at] + w[row] * (b[at] - s);
-  else if constexpr (E == Epilogue::add) y[at] += s;
-  else if constexpr (E == Epilogue::subtract) y[at] -= s;
-  else y[at] -= w[row] * s;
-}
-
 /// Not inlined: the loops for one column lose a tenth when this shares their registers.
 /// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Values of a
 /// uniform run: one an entry, not one a lane.
@@ -318,17 +306,16 @@ void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I con
 }
 
 template <Epilogue E, class T>
-void sell_with(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* ids, std::byte const* columns, T const* values,
-               bool scattered, i64 k, T const* x, T* y, T const* b, T const* w) {
+void sell_with(Queue& q, SellRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
-      q, run_count,
+      q, a.run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
-          auto const& run = runs[r];
-          auto const* const id = ids + run.first;
-          auto const* const c = columns + run.column_at;
-          auto const* const v = values + run.entry_at;
-          if (run.base == SliceRun::wide) sell_run<E>(run, scattered, id, reinterpret_cast<std::uint32_t const*>(c), v, k, x, y, b, w);
+          auto const& run = a.runs[r];
+          auto const* const id = a.row_ids + run.first;
+          auto const* const c = a.columns + run.column_at;
+          auto const* const v = a.values + run.entry_at;
+          if (run.base == SliceRun::wide) sell_run<E>(run, a.scattered, id, reinterpret_cast<std::uint32_t const*>(c), v, k, x, y, b, w);
           else sell_run<E>(run, false, id, reinterpret_cast<std::uint16_t const*>(c), v, k, x, y, b, w);
         }
       },
@@ -411,15 +398,14 @@ void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64
 }
 
 template <Epilogue E, class T>
-void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, i64 k, T const* x,
-                  T* y, T const* b, T const* w) {
+void pattern_with(Queue& q, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
-      q, run_count,
+      q, a.run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
-          auto const& run = runs[r];
-          auto const* const off = offsets + run.offset_at;
-          auto const* const v = values + run.value_at;
+          auto const& run = a.runs[r];
+          auto const* const off = a.offsets + run.offset_at;
+          auto const* const v = a.values + run.value_at;
           if (run.uniform) uniform_run<E>(run, off, v, k, x, y, b, w);
           else pattern_run<E>(run, off, v, k, x, y, b, w);
         }
@@ -427,54 +413,32 @@ void pattern_with(Queue& q, PatternRun const* runs, std::int32_t run_count, std:
       32);
 }
 
+template <Epilogue E, class T>
+void product_with(Queue& q, ProductRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+  if constexpr (!is_complex_v<T>) {
+    if constexpr (E == Epilogue::assign || E == Epilogue::residual || E == Epilogue::smooth)
+      if (a.pattern.run_count > 0) pattern_with<E>(q, a.pattern, k, x, y, b, w);
+    if (a.sell.run_count > 0) sell_with<E>(q, a.sell, k, x, y, b, w);
+  }
+  csr_with<E>(q, a.csr, k, x, y, b, w);
+}
+
 }  // namespace
 
 template <class T>
-void csr_product(Queue& q, CsrRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+void product(Queue& q, ProductRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   switch (e) {
-    case Epilogue::assign: return csr_with<Epilogue::assign>(q, a, k, x, y, b, w);
-    case Epilogue::residual: return csr_with<Epilogue::residual>(q, a, k, x, y, b, w);
-    case Epilogue::smooth: return csr_with<Epilogue::smooth>(q, a, k, x, y, b, w);
-    case Epilogue::add: return csr_with<Epilogue::add>(q, a, k, x, y, b, w);
-    case Epilogue::subtract: return csr_with<Epilogue::subtract>(q, a, k, x, y, b, w);
-    default: return csr_with<Epilogue::subtract_scaled>(q, a, k, x, y, b, w);
+    case Epilogue::assign: return product_with<Epilogue::assign>(q, a, k, x, y, b, w);
+    case Epilogue::residual: return product_with<Epilogue::residual>(q, a, k, x, y, b, w);
+    case Epilogue::smooth: return product_with<Epilogue::smooth>(q, a, k, x, y, b, w);
+    case Epilogue::add: return product_with<Epilogue::add>(q, a, k, x, y, b, w);
+    case Epilogue::subtract: return product_with<Epilogue::subtract>(q, a, k, x, y, b, w);
+    default: return product_with<Epilogue::subtract_scaled>(q, a, k, x, y, b, w);
   }
 }
 
-template <class T>
-void sell_product(Queue& q, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::byte const* columns,
-                  T const* values, bool scattered, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  auto const with = [&]<Epilogue E>() { sell_with<E>(q, runs, run_count, row_ids, columns, values, scattered, k, x, y, b, w); };
-  switch (e) {
-    case Epilogue::assign: return with.template operator()<Epilogue::assign>();
-    case Epilogue::residual: return with.template operator()<Epilogue::residual>();
-    case Epilogue::smooth: return with.template operator()<Epilogue::smooth>();
-    case Epilogue::add: return with.template operator()<Epilogue::add>();
-    case Epilogue::subtract: return with.template operator()<Epilogue::subtract>();
-    default: return with.template operator()<Epilogue::subtract_scaled>();
-  }
-}
-
-template <class T>
-void pattern_product(Queue& q, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, Epilogue e,
-                     i64 k, T const* x, T* y, T const* b, T const* w) {
-  switch (e) {
-    case Epilogue::assign: return pattern_with<Epilogue::assign>(q, runs, run_count, offsets, values, k, x, y, b, w);
-    case Epilogue::residual: return pattern_with<Epilogue::residual>(q, runs, run_count, offsets, values, k, x, y, b, w);
-    default: return pattern_with<Epilogue::smooth>(q, runs, run_count, offsets, values, k, x, y, b, w);
-  }
-}
-
-#define INSTANTIATE(T) template void csr_product(Queue&, CsrRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
+#define INSTANTIATE(T) template void product(Queue&, ProductRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
-template void sell_product(Queue&, SliceRun const*, std::int32_t, std::int32_t const*, std::byte const*, float const*, bool, Epilogue, i64,
-                           float const*, float*, float const*, float const*);
-template void sell_product(Queue&, SliceRun const*, std::int32_t, std::int32_t const*, std::byte const*, double const*, bool, Epilogue, i64,
-                           double const*, double*, double const*, double const*);
-template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, float const*, Epilogue, i64, float const*,
-                              float*, float const*, float const*);
-template void pattern_product(Queue&, PatternRun const*, std::int32_t, std::int32_t const*, double const*, Epilogue, i64, double const*,
-                              double*, double const*, double const*);
 
 }  // namespace asterism::la::kernel

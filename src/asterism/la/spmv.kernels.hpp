@@ -32,6 +32,8 @@ struct CsrRows {
   std::int32_t const* row_ids;  // nullptr: i
   LengthRun const* runs;
   std::int32_t run_count;
+  std::int32_t row_count;
+  std::int64_t entries;
 };
 
 /// Groups of group_rows<T> rows with `length` entries each, the entries of a group by place in the row: SELL-C-sigma
@@ -50,12 +52,49 @@ struct SliceRun {
 inline constexpr std::int32_t ahead = 64;
 
 template <class T>
-void csr_product(Queue&, CsrRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+struct SellRows {
+  SliceRun const* runs;
+  std::int32_t run_count;
+  std::int32_t const* row_ids;
+  std::byte const* columns;
+  T const* values;
+  bool scattered;
+  std::int32_t row_count;
+  std::int32_t const* run_at;  ///< on a GPU: the run of every tile_rows-th place in row_ids
+};
+
 template <class T>
-void sell_product(Queue&, SliceRun const* runs, std::int32_t run_count, std::int32_t const* row_ids, std::byte const* columns,
-                  T const* values, bool scattered, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+struct PatternRows {
+  PatternRun const* runs;
+  std::int32_t run_count;
+  std::int32_t const* offsets;
+  T const* values;
+  std::int32_t row_count;      ///< of the whole block: rows that are in no run are left out
+  std::int32_t const* run_at;  ///< on a GPU: the first run that ends after every tile_rows-th row
+};
+inline constexpr std::int32_t tile_rows = 32;
+
+/// What a Product holds: each row is in one of three.
 template <class T>
-void pattern_product(Queue&, PatternRun const* runs, std::int32_t run_count, std::int32_t const* offsets, T const* values, Epilogue e,
-                     std::int64_t k, T const* x, T* y, T const* b, T const* w);
+struct ProductRows {
+  PatternRows<T> pattern;
+  SellRows<T> sell;
+  CsrRows<T> csr;
+};
+
+template <class T>
+void product(Queue&, ProductRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+
+/// Column j of k of one row, whose sum is s.
+template <Epilogue E, class T>
+ASTERISM_FN void finish(T s, std::int64_t row, std::int64_t k, std::int64_t j, T const* x, T* y, T const* b, T const* w) {
+  std::int64_t const at = row * k + j;
+  if constexpr (E == Epilogue::assign) y[at] = s;
+  else if constexpr (E == Epilogue::residual) y[at] = b[at] - s;
+  else if constexpr (E == Epilogue::smooth) y[at] = x[at] + w[row] * (b[at] - s);
+  else if constexpr (E == Epilogue::add) y[at] += s;
+  else if constexpr (E == Epilogue::subtract) y[at] -= s;
+  else y[at] -= w[row] * s;
+}
 
 }  // namespace asterism::la::kernel

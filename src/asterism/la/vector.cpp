@@ -355,16 +355,30 @@ struct Argument<asterism::la::Coefficients<T>> {
     return true;
   }
   static void settle(C const&) {}
-  static void collect(C const& c, std::vector<Intent>& v) {
-    for (auto const& s : c.scalars) s.collect(v);
-  }
+  struct Held {
+    std::vector<Scalar> scalars;
+    Array array;  // on a GPU, where the values are computed before
+  };
   struct Values {
     std::vector<T> v;
-    operator T const*() const { return v.data(); }
+    T const* array;
+    operator T const*() const { return array ? array : v.data(); }
   };
-  static C hold(C const& c) { return c; }
-  static Values resolve(C const& c, Memory m) {
-    Values out;
+  static Held hold(C const& c, Context const& ctx, Memory m) {
+    if (m != Memory::gpu) return {c.scalars, {}};
+    Array const values(c.scalars.size() * sizeof(T));
+    for (std::size_t j = 0; j < c.scalars.size(); ++j)
+      submit(ctx, asterism::la::kernel::fill<T>, std::int64_t(1), std::int64_t(1), value<T>(c.scalars[j], 1),
+             write<T>(values.view(j * sizeof(T), sizeof(T))));
+    return {{}, values};
+  }
+  static void collect(Held const& c, std::vector<Intent>& v) {
+    c.array.intend(Access::read, v);
+    for (auto const& s : c.scalars) s.collect(v);
+  }
+  static Values resolve(C const& c, Memory) { return resolve(Held{c.scalars, {}}, Memory::host); }
+  static Values resolve(Held const& c, Memory m) {
+    Values out{{}, static_cast<T const*>(c.array.raw(m))};
     for (auto const& s : c.scalars) out.v.push_back(from_complex<T>(s.evaluate(0, m)));
     return out;
   }

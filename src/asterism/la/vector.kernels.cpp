@@ -5,144 +5,167 @@
 namespace asterism::la::kernel {
 
 using device::parallel_ranges;
+using device::parallel_strides;
 using device::parallel_sum_blocks;
 using i64 = std::int64_t;
 
 // One loop for k = 1 that vectorises (operands are the same vector or do not overlap: nothing to look at first), one for columns.
-#define ASTERISM_ELEMENTWISE(n, k, ONE, MANY)                        \
-  if (k == 1) {                                                      \
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {  \
-      _Pragma("omp simd") for (i64 i = begin; i < end; ++i) { ONE; } \
-    });                                                              \
-  } else {                                                           \
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {  \
-      for (i64 row = begin; row < end; ++row)                        \
-        for (i64 j = 0; j < k; ++j) {                                \
-          i64 const i = row * k + j;                                 \
-          MANY;                                                      \
-        }                                                            \
-    });                                                              \
+// FIRST is what a loop has before it.
+#define ASTERISM_ELEMENTWISE(n, k, FIRST, ONE, MANY)                           \
+  if (k == 1) {                                                                \
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
+      FIRST;                                                                   \
+      _Pragma("omp simd") for (i64 i = begin; i < end; i += step) { ONE; }     \
+    });                                                                        \
+  } else {                                                                     \
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
+      for (i64 row = begin; row < end; row += step)                            \
+        for (i64 j = 0; j < k; ++j) {                                          \
+          i64 const i = row * k + j;                                           \
+          MANY;                                                                \
+        }                                                                      \
+    });                                                                        \
   }
 
 template <class T>
-void fill(Queue& q, i64 n, i64 k, T const* a, T* y) {
-  T const a0 = a[0];
-  ASTERISM_ELEMENTWISE(n, k, y[i] = a0, y[i] = a[j])
+void fill(Queue& q, i64 n, i64 k, Numbers<T> a, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0, y[i] = an[j])
 }
 
 template <class T>
-void scale(Queue& q, i64 n, i64 k, T const* a, T* y) {
-  T const a0 = a[0];
-  ASTERISM_ELEMENTWISE(n, k, y[i] = a0 * y[i], y[i] = a[j] * y[i])
+void scale(Queue& q, i64 n, i64 k, Numbers<T> a, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0 * y[i], y[i] = an[j] * y[i])
 }
 
 template <class T>
-void axpy(Queue& q, i64 n, i64 k, T const* a, T const* x, T* y) {
-  T const a0 = a[0];
-  ASTERISM_ELEMENTWISE(n, k, y[i] += a0 * x[i], y[i] += a[j] * x[i])
+void axpy(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * x[i], y[i] += an[j] * x[i])
 }
 
+// b = 0 must not spread a NaN of the old y: it overwrites
 template <class T>
-void axpby(Queue& q, i64 n, i64 k, T const* a, T const* x, T const* b, T* y) {
-  T const a0 = a[0], b0 = b[0];
-  // b = 0 must not spread a NaN of the old y: it overwrites
-  if (k == 1 && b0 == T(0)) {
-    parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
-      for (i64 i = begin; i < end; ++i) y[i] = a0 * x[i];
+void axpby(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T> b, T* y) {
+  auto const an = a.here();
+  auto const bn = b.here();
+  if (k == 1) {
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+      T const a0 = an[0], b0 = bn[0];
+      if (b0 == T(0)) {
+        for (i64 i = begin; i < end; i += step) y[i] = a0 * x[i];
+      } else {
+#pragma omp simd
+        for (i64 i = begin; i < end; i += step) y[i] = a0 * x[i] + b0 * y[i];
+      }
     });
-    return;
+  } else {
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+      for (i64 row = begin; row < end; row += step)
+        for (i64 j = 0; j < k; ++j) {
+          i64 const i = row * k + j;
+          y[i] = bn[j] == T(0) ? an[j] * x[i] : an[j] * x[i] + bn[j] * y[i];
+        }
+    });
   }
-  ASTERISM_ELEMENTWISE(n, k, y[i] = a0 * x[i] + b0 * y[i], y[i] = b[j] == T(0) ? a[j] * x[i] : a[j] * x[i] + b[j] * y[i])
 }
 
 template <class T>
 void multiply(Queue& q, i64 n, i64 k, T const* d, T const* x, T* y) {
-  ASTERISM_ELEMENTWISE(n, k, y[i] = d[i] * x[i], y[i] = d[row] * x[i])
+  ASTERISM_ELEMENTWISE(n, k, , y[i] = d[i] * x[i], y[i] = d[row] * x[i])
 }
 
 template <class T>
-void multiply_add(Queue& q, i64 n, i64 k, T const* a, T const* d, T const* x, T* y) {
-  T const a0 = a[0];
-  ASTERISM_ELEMENTWISE(n, k, y[i] += a0 * d[i] * x[i], y[i] += a[j] * d[row] * x[i])
+void multiply_add(Queue& q, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
 }
 
 namespace {
 
 // conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise.
 template <class T>
-ASTERISM_FN Sum dot_range(i64 begin, i64 end, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
+ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
   double re = 0, im = 0;
   if constexpr (is_complex_v<T>) {
 #pragma omp simd reduction(+ : re, im)
-    for (i64 i = begin; i < end; ++i) {
+    for (i64 i = begin; i < end; i += step) {
       re += double(x[i].re) * double(y[i].re) + double(x[i].im) * double(y[i].im);
       im += double(x[i].re) * double(y[i].im) - double(x[i].im) * double(y[i].re);
     }
   } else {
 #pragma omp simd reduction(+ : re)
-    for (i64 i = begin; i < end; ++i) re += double(x[i]) * double(y[i]);
+    for (i64 i = begin; i < end; i += step) re += double(x[i]) * double(y[i]);
   }
   return {re, im};
 }
 
 template <class T>
-ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 k, T const* x, T const* y, Sum* acc) {
-  for (i64 row = begin; row < end; ++row)
+ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, T const* y, Sum* acc) {
+  for (i64 row = begin; row < end; row += step)
     for (i64 j = 0; j < k; ++j) acc[j] += Sum(conj(x[row * k + j]) * y[row * k + j]);
 }
 
 }  // namespace
 
+// One column apart: its sum is in a register then.
 template <class T>
 void dot(Queue& q, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
-  parallel_sum_blocks(q, n, k, out + offset, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
-    if (k == 1) acc[0] += dot_range(begin, end, x, y);
-    else dot_columns(begin, end, k, x, y, acc);
-  });
+  if (k == 1)
+    parallel_sum_blocks<1>(q, n, k, out + offset,
+                           [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
+  else
+    parallel_sum_blocks(q, n, k, out + offset,
+                        [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
 }
 
 template <class T>
-void update_and_norm2(Queue& q, i64 n, i64 k, T const* alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
+void update_and_norm2(Queue& q, i64 n, i64 k, Numbers<T> alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
                       T* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT r, Sum* out) {
-  T const a0 = alpha[0];
-  parallel_sum_blocks(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
-    if (k == 1) {
-      for (i64 i = begin; i < end; ++i) {
+  auto const a = alpha.here();
+  if (k == 1)
+    parallel_sum_blocks<1>(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      T const a0 = a[0];
+      for (i64 i = begin; i < end; i += step) {
         x[i] += a0 * p[i];
         r[i] -= a0 * qv[i];
       }
-      acc[0] += dot_range(begin, end, r, r);  // the block is in cache
-    } else {
-      for (i64 row = begin; row < end; ++row)
+      acc[0] += dot_range(begin, end, step, r, r);  // the block is in cache
+    });
+  else
+    parallel_sum_blocks(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 row = begin; row < end; row += step)
         for (i64 j = 0; j < k; ++j) {
           i64 const i = row * k + j;
-          x[i] += alpha[j] * p[i];
-          r[i] -= alpha[j] * qv[i];
+          x[i] += a[j] * p[i];
+          r[i] -= a[j] * qv[i];
         }
-      dot_columns(begin, end, k, r, r, acc);
-    }
-  });
+      dot_columns(begin, end, step, k, r, r, acc);
+    });
 }
 
 template <class T>
 void multiply_and_dot(Queue& q, i64 n, i64 k, T const* d, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT z, Sum* out) {
-  parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
-    for (i64 row = begin; row < end; ++row)
-      for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
-    if (k == 1) {
-      acc[0] += dot_range(begin, end, r, z);
-      acc[1] += dot_range(begin, end, r, r);
-    } else {
-      dot_columns(begin, end, k, r, z, acc);
-      dot_columns(begin, end, k, r, r, acc + k);
-    }
-  });
+  if (k == 1)
+    parallel_sum_blocks<2>(q, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 i = begin; i < end; i += step) z[i] = d[i] * r[i];
+      acc[0] += dot_range(begin, end, step, r, z);
+      acc[1] += dot_range(begin, end, step, r, r);
+    });
+  else
+    parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 row = begin; row < end; row += step)
+        for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
+      dot_columns(begin, end, step, k, r, z, acc);
+      dot_columns(begin, end, step, k, r, r, acc + k);
+    });
 }
 
 template <class T>
 void multi_dot(Queue& q, i64 n, i64 m, i64 stride, T const* v, T const* w, Sum* out) {
-  parallel_sum_blocks(q, n, m, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, Sum* acc) {
-    for (i64 j = 0; j < m; ++j) acc[j] += dot_range(begin, end, v + j * stride, w);
+  parallel_sum_blocks(q, n, m, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    for (i64 j = 0; j < m; ++j) acc[j] += dot_range(begin, end, step, v + j * stride, w);
   });
 }
 
@@ -166,9 +189,9 @@ void chebyshev_step(Queue& q, i64 n, i64 k, double a, double b, T const* ASTERIS
   using R = real_t<T>;
   T const ta = T(R(a)), tb = T(R(b));
   if (a == 0) {
-    ASTERISM_ELEMENTWISE(n, k, d[i] = tb * w[i] * r[i]; x[i] += d[i], d[i] = tb * w[row] * r[i]; x[i] += d[i])
+    ASTERISM_ELEMENTWISE(n, k, , d[i] = tb * w[i] * r[i]; x[i] += d[i], d[i] = tb * w[row] * r[i]; x[i] += d[i])
   } else {
-    ASTERISM_ELEMENTWISE(n, k, d[i] = ta * d[i] + tb * w[i] * r[i]; x[i] += d[i], d[i] = ta * d[i] + tb * w[row] * r[i]; x[i] += d[i])
+    ASTERISM_ELEMENTWISE(n, k, , d[i] = ta * d[i] + tb * w[i] * r[i]; x[i] += d[i], d[i] = ta * d[i] + tb * w[row] * r[i]; x[i] += d[i])
   }
 }
 
@@ -206,19 +229,19 @@ void convert(Queue& q, i64 n, S const* x, T* y) {
   });
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template void fill(Queue&, i64, i64, T const*, T*);                                           \
-  template void scale(Queue&, i64, i64, T const*, T*);                                          \
-  template void axpy(Queue&, i64, i64, T const*, T const*, T*);                                 \
-  template void axpby(Queue&, i64, i64, T const*, T const*, T const*, T*);                      \
-  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                             \
-  template void multiply_add(Queue&, i64, i64, T const*, T const*, T const*, T*);               \
-  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                           \
-  template void update_and_norm2(Queue&, i64, i64, T const*, T const*, T const*, T*, T*, Sum*); \
-  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);               \
-  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                     \
-  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                      \
-  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*);   \
+#define INSTANTIATE(T)                                                                            \
+  template void fill(Queue&, i64, i64, Numbers<T>, T*);                                           \
+  template void scale(Queue&, i64, i64, Numbers<T>, T*);                                          \
+  template void axpy(Queue&, i64, i64, Numbers<T>, T const*, T*);                                 \
+  template void axpby(Queue&, i64, i64, Numbers<T>, T const*, Numbers<T>, T*);                    \
+  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                               \
+  template void multiply_add(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*);               \
+  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                             \
+  template void update_and_norm2(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, Sum*); \
+  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);                 \
+  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                       \
+  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                        \
+  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*);     \
   template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE

@@ -3,29 +3,31 @@
 #include <cstdint>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/device/tape.hpp"
 
 // Kernels of vector.hpp. n rows, k columns, row-major; coefficients have k values.
 namespace asterism::la::kernel {
 
+using device::Numbers;
 using device::Queue;
 using Sum = Complex<double>;  // local sums are formed in double precision
 
 template <class T>
-void fill(Queue&, std::int64_t n, std::int64_t k, T const* a, T* y);
+void fill(Queue&, std::int64_t n, std::int64_t k, Numbers<T> a, T* y);
 template <class T>
-void scale(Queue&, std::int64_t n, std::int64_t k, T const* a, T* y);
+void scale(Queue&, std::int64_t n, std::int64_t k, Numbers<T> a, T* y);
 template <class T>
-void axpy(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* x, T* y);
+void axpy(Queue&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* x, T* y);
 template <class T>
-void axpby(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* x, T const* b, T* y);
+void axpby(Queue&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* x, Numbers<T> b, T* y);
 template <class T>
 void multiply(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* x, T* y);
 template <class T>
-void multiply_add(Queue&, std::int64_t n, std::int64_t k, T const* a, T const* d, T const* x, T* y);
+void multiply_add(Queue&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* d, T const* x, T* y);
 template <class T>
 void dot(Queue&, std::int64_t n, std::int64_t k, T const* x, T const* y, Sum* out, std::int64_t offset);
 template <class T>
-void update_and_norm2(Queue&, std::int64_t n, std::int64_t k, T const* alpha, T const* p, T const* q, T* x, T* r, Sum* out);
+void update_and_norm2(Queue&, std::int64_t n, std::int64_t k, Numbers<T> alpha, T const* p, T const* q, T* x, T* r, Sum* out);
 template <class T>
 void multiply_and_dot(Queue&, std::int64_t n, std::int64_t k, T const* d, T const* r, T* z, Sum* out);
 template <class T>

@@ -95,7 +95,7 @@ class Icc final : public Preconditioner {
     profile::Scope const scope(event, 2 * double(lower_.nnz()) * (double(size_of(dtype_)) + 4), 4 * double(lower_.nnz()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_on_host(
+      device::submit_without_form(
           y.context(),
           [l = lower_, inverse = inverse_, k = x.columns(), conjugated](device::Queue&, T const* b, T* z) {
             auto const ptr = l.row_offsets();

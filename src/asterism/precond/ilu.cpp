@@ -253,7 +253,7 @@ class Ilu final : public Preconditioner {
     profile::Scope const scope(event, double(f_.rows.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(f_.rows.nnz()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_on_host(
+      device::submit_without_form(
           y.context(), [f = f_, k = x.columns()](device::Queue& q, T const* b, T* z) { f.solve<T>(q, b, z, k); }, device::read<T>(x.data()),
           device::write<T>(y.data()));
     });
@@ -264,7 +264,7 @@ class Ilu final : public Preconditioner {
     profile::Scope const scope(event, double(f_.rows.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(f_.rows.nnz()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_on_host(
+      device::submit_without_form(
           y.context(),
           [f = f_.rows, diagonal = f_.diagonal, k = x.columns(), conjugate](device::Queue&, T const* b, T* z) {
             auto const ptr = f.row_offsets();

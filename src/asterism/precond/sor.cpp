@@ -134,7 +134,7 @@ class Sor final : public Preconditioner {
     profile::Scope const scope(event, double(its_ * (forward + backward)) * double(a.rows.nnz()) * (double(size_of(dtype_)) + 4));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_on_host(
+      device::submit_without_form(
           y.context(),
           [a, omega = T(real_t<T>(omega_)), its = its_, forward, backward, k = x.columns()](device::Queue& q, T const* b, T* z) {
             std::fill(z, z + a.rows.rows * k, T(0));

@@ -10,6 +10,7 @@
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/progress.hpp"
 #include "asterism/comm/shared_array.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
 
 namespace asterism::solve {
@@ -42,6 +43,8 @@ OptionTable const& method_table() {
       choice_option(
           "queue", "inline", {"inline", "thread", "strict", "shuffle"},
           "host queue that runs the work: at once, by a worker thread; strict (data apart, as on a device) and shuffle are for tests"),
+      choice_option("device", "host", {"host", "auto", "cuda", "hip"},
+                    "where the iterations run; cuda and hip are an error where they cannot, auto takes the host then and says so"),
       flag_option("ksp_asynchronous", false,
                   "the host does not wait for each iteration's norm: it looks every ksp_check_every iterations, late; on -queue thread if "
                   "nothing else is said"),
@@ -61,6 +64,7 @@ OptionTable const& method_table() {
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
       integer_option("memory_cap", 0,
                      "from now on arrays of this process take at most so many bytes together, or it is an error; 0: no cap", 0),
+      integer_option("gpu_memory_cap", 0, "the same for this process's arrays on its GPU", 0),
       flag_option("forbid_copies", false,
                   "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
       flag_option("queue_debug", false, "from now on each submission to a queue is checked for conflicts that nothing orders"),
@@ -82,10 +86,33 @@ void apply_process_options(OptionReader& r) {
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
   if (auto const most = r.integer("memory_cap"); r.given("memory_cap")) device::host::set_memory_cap(std::size_t(most));
+  if (auto const most = r.integer("gpu_memory_cap"); r.given("gpu_memory_cap")) device::gpu::set_memory_cap(std::size_t(most));
   if (auto const forbid = r.flag("forbid_copies"); r.given("forbid_copies")) device::set_forbid_copies(forbid);
   if (auto const races = r.flag("queue_debug"); r.given("queue_debug")) device::race_check::enable(races);
   if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);
   if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
+}
+
+/// The same on all ranks: what is missing, or nothing.
+std::string why_no_gpu(comm::Communicator const& comm, std::string const& device) {
+  std::string why;
+  bool const here = device::gpu::available(device, why);
+  if (comm.size() == 1) return why;
+  int const first = int(comm.min(here ? std::int64_t(comm.size()) : std::int64_t(comm.rank())));
+  if (first == comm.size()) return {};
+  return format("rank {}: {}", first, comm.bcast(why, first));
+}
+
+/// What ran on the host because it has no form for a GPU, since `before`.
+std::string told_without_form(std::vector<device::gpu::WithoutForm> const& before) {
+  std::string out;
+  for (auto const& now : device::gpu::without_form()) {
+    auto count = now.count;
+    for (auto const& b : before)
+      if (b.event == now.event) count -= b.count;
+    if (count > 0) out += format("{}{} ({} times)", out.empty() ? "" : ", ", now.event, count);
+  }
+  return out;
 }
 
 OptionTable const& preconditioner_table() {
@@ -220,10 +247,23 @@ void Solver::set_up(bool same_pattern) {
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
   bool const asynchronous = r.flag("ksp_asynchronous");
-  auto const queue = asynchronous && !r.given("queue") ? "thread" : r.text("queue");
+  auto queue = asynchronous && !r.given("queue") ? "thread" : r.text("queue");
+  if (auto const device = r.text("device"); device != "host") {
+    ASTERISM_REQUIRE(!r.given("queue"), option, "-device {} and -queue {} were both given: the iterations run on one of the two.", device,
+                     queue);
+    if (auto const why = why_no_gpu(comm, device); why.empty()) {
+      comm::agree(comm, [&] { device::gpu::open(device); });
+      queue = device::gpu::name();
+      notes_.push_back(format("device: {}", device::gpu::describe()));
+    } else {
+      ASTERISM_REQUIRE(device == "auto", unsupported, "-device {}: {}.", device, why);
+      notes_.push_back(format("device auto: the host, since {}", why));
+    }
+  }
   if (asynchronous) check_every_ = r.integer("ksp_check_every");
-  if (comm.size() > 1 && (queue == "thread" || queue == "strict"))
-    comm::require_thread_multiple("-queue thread or strict on several ranks");
+  if (comm.size() > 1 && queue != "inline" && queue != "shuffle")
+    comm::require_thread_multiple(queue == "thread" || queue == "strict" ? "-queue thread or strict on several ranks"
+                                                                         : "a GPU on several ranks");
   std::uint64_t const seed = queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1;
   if (!method_)  // an update keeps the queue
     ctx_ = device::Context::from_name(queue, seed);
@@ -401,6 +441,8 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_gues
   profile::Scope const scope(event);
   double const start = profile::now();
   auto const waits_before = host_waits(x.context());
+  auto const on_gpu = x.context().memory() == device::Memory::gpu;
+  auto const without_form = on_gpu ? device::gpu::without_form() : std::vector<device::gpu::WithoutForm>();
   SolveInfo info;
   info.notes = notes_;
   info.setup_seconds = setup_seconds_;
@@ -478,6 +520,9 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_gues
   info.residual_norms = monitor.history();
   info.memory_bytes = (P_ ? P_.memory_bytes() : 0) + preconditioner_->memory_bytes();
   info.host_waits = host_waits(x.context()) - waits_before;
+  if (on_gpu)
+    if (auto const told = told_without_form(without_form); !told.empty())
+      info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));
   if (!info.converged) explain_failure(info, monitor.reason());
   info.solve_seconds = profile::now() - start;
   return info;

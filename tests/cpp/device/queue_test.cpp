@@ -274,7 +274,7 @@ TEST(Scalar, ExpressionsOnPendingResults) {
   auto const z = sqrt(x / y + 1.0);
   EXPECT_FALSE(z.known());
   Array out(sizeof(double));
-  submit(ctx, [](Queue&, double const* a, double* o) { *o = a[0]; }, value<double>(z, 1), write<double>(out));
+  submit(ctx, [](Queue&, Numbers<double> a, double* o) { *o = a.here()[0]; }, value<double>(z, 1), write<double>(out));
   ctx.wait("test");
   EXPECT_DOUBLE_EQ(*out.as<double>(), 2);
   EXPECT_DOUBLE_EQ(z.real(), 2);
@@ -296,7 +296,7 @@ TEST(Parallel, SumsDoNotDependOnThreads) {
   for (int t = 1; t <= 3; ++t) {
     host::set_team_size(t);
     Queue q;
-    parallel_sum_blocks(q, std::int64_t(x.size()), 1, &results[t - 1], [&](std::int64_t b, std::int64_t e, double* acc) {
+    parallel_sum_blocks(q, std::int64_t(x.size()), 1, &results[t - 1], [&](std::int64_t b, std::int64_t e, std::int64_t, double* acc) {
       for (auto i = b; i < e; ++i) acc[0] += x[std::size_t(i)];
     });
   }

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
+#include "../../gpu_emulation/cuda_runtime.h"
 #include "asterism/device/condition.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
 
 using namespace asterism::device;
@@ -25,6 +28,37 @@ void dawdle(unsigned choice) {
     while (std::chrono::steady_clock::now() < until) {
     }
   }
+}
+
+// The kernels of a graph are functions, so that they can have forms for a GPU.
+void add_part(Queue&, unsigned wait, u64 const* in, u64* out) { dawdle(wait), *out = *in + 5; }
+void flip(Queue&, unsigned wait, u64 const* in, u64* out) {
+  dawdle(wait);
+  for (int i = 0; i < length; ++i) out[i] = in[i] ^ 0x55;
+}
+void tell_odd(Queue&, u64 const* in, Number* out) { *out = Number(double(*in % 2)); }
+void fill_eleven(Queue&, u64* out) {
+  for (int i = 0; i < length; ++i) out[i] = 11;
+}
+void mix_two(Queue&, unsigned wait, u64 const* in, u64 const* more, u64* out) {
+  u64 const p = in[0], r = more[1];
+  dawdle(wait);
+  for (int i = 0; i < length; ++i) out[i] = mix(out[i], p, r);
+}
+
+/// A form: the kernel itself, on the emulated stream.
+template <auto kernel, class... A>
+void on_stream(Queue& q, A... arguments) {
+  emulated::of(q.stream).add([=, guarded = q] {
+    for (int g = 0; g < guarded.guard_count; ++g)
+      if (!(*guarded.guards[g].flag == Number(0.0)) != guarded.guards[g].wanted) return;
+    Queue host;
+    kernel(host, arguments...);
+  });
+}
+template <auto kernel, class... A>
+void give_form(void (*)(Queue&, A...)) {
+  gpu::set_form(reinterpret_cast<void*>(kernel), reinterpret_cast<void*>(&on_stream<kernel, A...>));
 }
 
 /// One graph of `tasks` operations over `arrays` arrays on queues[0...]; returns false where the result is not the serial one.
@@ -56,21 +90,13 @@ bool one_graph(unsigned seed, std::vector<Context> queues, bool delays, bool pla
         break;
       case 6: {  // a part
         std::size_t const part = random() % length;
-        submit(
-            q, [wait](Queue&, u64 const* in, u64* out) { dawdle(wait), *out = *in + 5; }, read<u64>(a[x]),
-            write<u64>(a[z].view(part * sizeof(u64), sizeof(u64))));
+        submit(q, add_part, wait, read<u64>(a[x]), write<u64>(a[z].view(part * sizeof(u64), sizeof(u64))));
         expected[z][part] = expected[x][0] + 5;
         break;
       }
       case 7: {  // all of it, nothing of the old
         if (x == z) break;
-        submit(
-            q,
-            [wait](Queue&, u64 const* in, u64* out) {
-              dawdle(wait);
-              for (int i = 0; i < length; ++i) out[i] = in[i] ^ 0x55;
-            },
-            read<u64>(a[x]), write<u64>(a[z]));
+        submit(q, flip, wait, read<u64>(a[x]), write<u64>(a[z]));
         for (std::size_t i = 0; i < length; ++i) expected[z][i] = expected[x][i] ^ 0x55;
         break;
       }
@@ -86,27 +112,14 @@ bool one_graph(unsigned seed, std::vector<Context> queues, bool delays, bool pla
       }
       case 10: {  // by a value that only the queue knows
         Array flag(sizeof(Scalar::Value));
-        submit(q, [](Queue&, u64 const* in, Scalar::Value* out) { *out = double(*in % 2); }, read<u64>(a[x]), write<Scalar::Value>(flag));
+        submit(q, tell_odd, read<u64>(a[x]), write<Number>(flag));
         bool const wanted = random() % 2;
-        if (Condition const odd{q, Scalar::pending(q, flag, 0, 1), wanted}; odd)
-          submit(
-              q,
-              [](Queue&, u64* out) {
-                for (int i = 0; i < length; ++i) out[i] = 11;
-              },
-              write<u64>(a[z]));
+        if (Condition const odd{q, Scalar::pending(q, flag, 0, 1), wanted}; odd) submit(q, fill_eleven, write<u64>(a[z]));
         if ((expected[x][0] % 2 == 1) == wanted) std::fill(expected[z].begin(), expected[z].end(), 11);
         break;
       }
       default:
-        submit(
-            q,
-            [wait](Queue&, u64 const* in, u64 const* more, u64* out) {
-              u64 const p = in[0], r = more[1];
-              dawdle(wait);
-              for (int i = 0; i < length; ++i) out[i] = mix(out[i], p, r);
-            },
-            read<u64>(a[x]), read<u64>(a[y]), ArrayArgument<u64>{a[z], planted ? Access::read : Access::update});
+        submit(q, mix_two, wait, read<u64>(a[x]), read<u64>(a[y]), ArrayArgument<u64>{a[z], planted ? Access::read : Access::update});
         u64 const p = expected[x][0], r = expected[y][1];
         for (auto& v : expected[z]) v = mix(v, p, r);
     }
@@ -144,6 +157,28 @@ TEST(TaskGraphs, StrictBesideThreadAndShuffle) {
     ASSERT_TRUE(one_graph(seed, queues, true)) << "seed " << seed;
     ASSERT_TRUE(one_graph(seed, {queues[0], queues[2], Context::shuffle(seed)}, false)) << "seed " << seed;
   }
+}
+
+TEST(TaskGraphs, OnAnEmulatedGpu) {
+  give_form<&add_part>(&add_part);
+  give_form<&flip>(&flip);
+  give_form<&tell_odd>(&tell_odd);
+  give_form<&fill_eleven>(&fill_eleven);
+  give_form<&mix_two>(&mix_two);
+  emulated::Stream users, more;
+  auto const q = Context::gpu("cuda");
+  std::vector<Context> const queues{q, q.fork(), Context::gpu_on(&users), Context::gpu_on(&more), Context::thread(), Context::strict()};
+  for (unsigned seed = 0; seed < threaded_graphs / 3; ++seed) {
+    ASSERT_TRUE(one_graph(seed, {queues[0], queues[1]}, true)) << "seed " << seed;
+    ASSERT_TRUE(one_graph(seed, {queues[0], queues[2], queues[3]}, false)) << "seed " << seed;
+    ASSERT_TRUE(one_graph(seed, queues, true)) << "seed " << seed;
+    ASSERT_TRUE(one_graph(seed, {queues[0], queues[4], Context::shuffle(seed)}, false)) << "seed " << seed;
+  }
+#if !defined(__SANITIZE_THREAD__)
+  bool found = false;
+  for (unsigned seed = 0; seed < 300 && !found; ++seed) found = !one_graph(seed, {queues[0], queues[1]}, true, true);
+  EXPECT_TRUE(found) << "a missing intent";
+#endif
 }
 
 TEST(TaskGraphs, APlantedFaultIsFound) {

@@ -1,5 +1,4 @@
-// parallel_for and sums for nvcc and hipcc, from one text. Compiled in the dialect check only, so
-// far: no device queue is offered to users yet.
+// parallel.hpp on CUDA and HIP, from one text; g++ compiles it too, against a cuda_runtime.h that the tests bring (tests/gpu_emulation).
 #pragma once
 #include <cstdint>
 
@@ -11,51 +10,165 @@
 #define ASTERISM_GPU(name) cuda##name
 #endif
 
+#if !defined(ASTERISM_LAUNCH)
+#define ASTERISM_LAUNCH(kernel, blocks, threads, shared, stream, ...) kernel<<<blocks, threads, shared, stream>>>(__VA_ARGS__)
+#define ASTERISM_GPU_BLOCK 256
+#define ASTERISM_SHARED(T, name)                                \
+  extern __shared__ __align__(16) unsigned char name##_bytes[]; \
+  T* const name = reinterpret_cast<T*>(name##_bytes)
+#endif
+
+#include "asterism/device/queue.hpp"
+
 namespace asterism::device {
 
-struct Queue {
-  ASTERISM_GPU(Stream_t) stream = nullptr;
-};
-
-inline constexpr int gpu_block = 256;
+inline constexpr std::int64_t serial_below = 4096;
 inline constexpr std::int64_t sum_block = 4096;
 
+namespace gpu {
+
+inline ASTERISM_GPU(Stream_t) stream_of(Queue const& q) { return static_cast<ASTERISM_GPU(Stream_t)>(q.stream); }
+
+/// A queue's guards as a kernel's argument.
+struct Guards {
+  Queue::Guard all[Queue::most_guards];
+  int count;
+  explicit Guards(Queue const& q) : count(q.guard_count) {
+    for (int i = 0; i < count; ++i) all[i] = q.guards[i];
+  }
+  __device__ bool pass() const {
+    for (int i = 0; i < count; ++i)
+      if (!(*all[i].flag == Number(0.0)) != all[i].wanted) return false;
+    return true;
+  }
+};
+
+// Some thousand threads for each multiprocessor are enough to hide the latency of memory; more indices go round.
+constexpr std::int64_t most_blocks = 4096;
+
 template <class F>
-__global__ void for_each_index(std::int64_t n, F f) {
-  for (std::int64_t i = blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x; i < n; i += std::int64_t(gridDim.x) * blockDim.x) f(i);
+__global__ void run_strides(std::int64_t n, Guards guards, F f) {
+  if (!guards.pass()) return;
+  f(std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x, n, std::int64_t(gridDim.x) * blockDim.x);
+}
+
+template <class F>
+struct EachIndex {
+  F f;
+  __device__ void operator()(std::int64_t begin, std::int64_t end, std::int64_t step) const {
+    for (auto i = begin; i < end; i += step) f(i);
+  }
+};
+template <class F>
+struct EachRange {
+  F f;
+  __device__ void operator()(std::int64_t begin, std::int64_t end, std::int64_t step) const {
+    for (auto i = begin; i < end; i += step) f(i, i + 1);
+  }
+};
+
+/// What a block's threads add to k sums, each thread's own part first. K is at least k; a loop over K is unrolled, so that few sums are in
+/// registers.
+template <int K, class T, class F>
+__device__ void add_up(std::int64_t begin, std::int64_t end, std::int64_t k, T* sums, F const& f, T* shared) {
+  T acc[K];
+  for (int j = 0; j < K; ++j) acc[j] = T(0);
+  if (begin + threadIdx.x < end) f(begin + threadIdx.x, end, std::int64_t(blockDim.x), acc);
+#pragma unroll
+  for (int j = 0; j < K; ++j) {
+    if (j >= k) break;
+    shared[threadIdx.x] = acc[j];
+    __syncthreads();
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+      if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+      __syncthreads();
+    }
+    if (threadIdx.x == 0) sums[j] = shared[0];
+    __syncthreads();
+  }
+}
+
+template <int K, class T>
+struct AddPartials {
+  T const* partial;
+  std::int64_t k;
+  __device__ void operator()(std::int64_t begin, std::int64_t end, std::int64_t step, T* acc) const {
+    for (auto i = begin; i < end; i += step)
+#pragma unroll
+      for (int j = 0; j < K; ++j)
+        if (j < k) acc[j] += partial[i * k + j];
+  }
+};
+
+/// Each block sums `per` indices, and the last to end sums the blocks: orders that do not depend on who comes when.
+template <int K, class T, class F>
+__global__ void run_sums(std::int64_t n, std::int64_t per, std::int64_t k, T* partial, unsigned* arrived, T* result, Guards guards, F f) {
+  if (!guards.pass()) return;
+  ASTERISM_SHARED(T, shared);
+  auto const begin = std::int64_t(blockIdx.x) * per, end = begin + per < n ? begin + per : n;
+  add_up<K>(begin, end, k, partial + blockIdx.x * k, f, shared);
+  unsigned* const ticket = reinterpret_cast<unsigned*>(shared);
+  if (threadIdx.x == 0) {
+    __threadfence();
+    *ticket = atomicAdd(arrived, 1u);
+  }
+  __syncthreads();
+  bool const last = *ticket == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  add_up<K>(0, gridDim.x, k, result, AddPartials<K, T>{partial, k}, shared);
+  if (threadIdx.x == 0) *arrived = 0;
+}
+
+/// More sums than a thread can hold: one thread adds them where they belong.
+template <class T, class F>
+__global__ void run_many_sums(std::int64_t n, std::int64_t k, T* result, Guards guards, F f) {
+  if (!guards.pass()) return;
+  for (std::int64_t j = 0; j < k; ++j) result[j] = T(0);
+  f(std::int64_t(0), n, std::int64_t(1), result);
+}
+
+template <int K, class T, class F>
+void launch_sums(Queue const& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
+  // the scratch memory: 64 bytes with the number of blocks that have ended, then the blocks' sums
+  auto* const partial = reinterpret_cast<T*>(static_cast<unsigned char*>(q.scratch) + 64);
+  auto const room = std::int64_t((q.scratch_bytes - 64) / (std::size_t(k) * sizeof(T)));
+  auto const most = room < 1024 ? room : std::int64_t(1024);
+  auto per = (n + most - 1) / most;
+  per = per < sum_block ? sum_block : per;
+  auto const blocks = n > 0 ? (n + per - 1) / per : std::int64_t(1);
+  ASTERISM_LAUNCH((run_sums<K, T, F>), unsigned(blocks), ASTERISM_GPU_BLOCK, ASTERISM_GPU_BLOCK * sizeof(T), stream_of(q), n, per, k,
+                  partial, static_cast<unsigned*>(q.scratch), result, Guards(q), f);
+}
+
+}  // namespace gpu
+
+template <class F>
+void parallel_strides(Queue& q, std::int64_t n, F const& f) {
+  if (n <= 0) return;
+  auto const blocks = (n + ASTERISM_GPU_BLOCK - 1) / ASTERISM_GPU_BLOCK;
+  ASTERISM_LAUNCH(gpu::run_strides<F>, unsigned(blocks < gpu::most_blocks ? blocks : gpu::most_blocks), ASTERISM_GPU_BLOCK, 0,
+                  gpu::stream_of(q), n, gpu::Guards(q), f);
 }
 
 template <class F>
 void parallel_for(Queue& q, std::int64_t n, F const& f) {
-  if (n <= 0) return;
-  auto const blocks = (n + gpu_block - 1) / gpu_block;
-  for_each_index<<<unsigned(blocks < 65535 ? blocks : 65535), gpu_block, 0, q.stream>>>(n, f);
-}
-
-template <class F>
-__global__ void for_each_range(std::int64_t n, std::int64_t step, F f) {
-  auto const b = (blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x) * step;
-  if (b < n) f(b, b + step < n ? b + step : n);
+  parallel_strides(q, n, gpu::EachIndex<F>{f});
 }
 
 template <class F>
 void parallel_ranges(Queue& q, std::int64_t n, F const& f, std::int64_t = 0) {
-  if (n <= 0) return;
-  for_each_range<<<unsigned((n + gpu_block - 1) / gpu_block), gpu_block, 0, q.stream>>>(n, std::int64_t(1), f);
+  parallel_strides(q, n, gpu::EachRange<F>{f});
 }
 
-template <class T, class F>
-__global__ void sum_one_block(std::int64_t n, std::int64_t k, T* result, F f) {
-  // one thread sums the fixed blocks in order: the definition of the result, not its fast form
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
-    for (std::int64_t j = 0; j < k; ++j) result[j] = T(0);
-    for (std::int64_t b = 0; b < n; b += sum_block) f(b, b + sum_block < n ? b + sum_block : n, result);
-  }
-}
-
-template <class T, class F>
+template <int K = 0, class T, class F>
 void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
-  sum_one_block<<<1, 1, 0, q.stream>>>(n, k, result, f);
+  if (k <= 0) return;
+  if constexpr (K > 0) gpu::launch_sums<K>(q, n, k, result, f);
+  else if (k <= 8) gpu::launch_sums<8>(q, n, k, result, f);
+  else if (k <= 64) gpu::launch_sums<64>(q, n, k, result, f);
+  else ASTERISM_LAUNCH((gpu::run_many_sums<T, F>), 1u, 1, 0, gpu::stream_of(q), n, k, result, gpu::Guards(q), f);
 }
 
 }  // namespace asterism::device

@@ -46,6 +46,8 @@ class Line {
   virtual void make_room() {}
   /// Its number, from 1 on. One submitter at a time.
   virtual std::uint64_t add(Task task) = 0;
+  /// After add(), when the ledgers are free again.
+  virtual void submitted() {}
   virtual std::uint64_t last() const = 0;
   virtual bool reached(std::uint64_t number) const = 0;
   /// Returns when the task is done. Never called by one of the line's own tasks.
@@ -94,5 +96,6 @@ bool on_worker();
 
 /// Calls of reach() of thread lines that found work left: an independent count of waits, for tests.
 std::int64_t blocking_reaches();
+void note_blocking_reach();
 
 }  // namespace asterism::device::host

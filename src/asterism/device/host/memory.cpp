@@ -68,7 +68,16 @@ void advise(std::byte* data, std::size_t bytes) {
   madvise(data, bytes, now == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-std::atomic<Allocator const*> allocator{nullptr};
+std::atomic<Allocator const*> allocator{nullptr}, small_allocator{nullptr};
+constexpr std::size_t small_array = std::size_t(64) << 10;
+
+/// Kept for good: blocks remember theirs.
+Allocator const* keep(Allocator a) {
+  static auto* const all = new std::vector<std::unique_ptr<Allocator const>>;
+  std::lock_guard const lock(kept().mutex);
+  all->push_back(std::make_unique<Allocator const>(std::move(a)));
+  return all->back().get();
+}
 std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
 
 /// Counts a block before it is there, and no longer where it is not got.
@@ -93,18 +102,13 @@ struct Counted {
 }  // namespace
 
 void set_allocator(Allocator users) {
-  static auto* const all = new std::vector<std::unique_ptr<Allocator const>>;  // not freed: blocks remember theirs
-  std::lock_guard const lock(kept().mutex);
   ASTERISM_REQUIRE(!users.allocate == !users.release, value,
                    "set_allocator: {} is given without {}. Give both functions, or neither for the system's memory.",
                    users.allocate ? "allocate" : "release", users.allocate ? "release" : "allocate");
-  if (!users.allocate) {
-    allocator = nullptr;
-    return;
-  }
-  all->push_back(std::make_unique<Allocator const>(std::move(users)));
-  allocator = all->back().get();
+  allocator = users.allocate ? keep(std::move(users)) : nullptr;
 }
+
+void set_small_allocator(Allocator a) { small_allocator = keep(std::move(a)); }
 
 MemoryUse memory_use() { return {in_use, most_in_use, cap}; }
 void set_memory_cap(std::size_t bytes) { cap = bytes; }
@@ -122,6 +126,11 @@ Block allocate(std::size_t bytes) {
     counted.kept = true;
     return {data, capacity, users};
   }
+  if (auto const* const small_ones = capacity <= small_array ? small_allocator.load() : nullptr)
+    if (void* const data = small_ones->allocate(capacity, align)) {
+      counted.kept = true;
+      return {data, capacity, small_ones};
+    }
   bool in_set_up = false;
   if (is_large) {
     auto& k = kept();

@@ -13,6 +13,9 @@ struct Allocator {
 /// For arrays made from now on; each block goes back to whom it came from. Without functions: the system again.
 void set_allocator(Allocator allocator);
 
+/// The same for arrays of at most 64 KiB alone, unless set_allocator() has been called.
+void set_small_allocator(Allocator allocator);
+
 /// Bytes of all arrays now and at most so far (not those in memory shared between processes), and the cap.
 struct MemoryUse {
   std::size_t now = 0, most = 0, cap = 0;

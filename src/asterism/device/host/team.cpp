@@ -17,7 +17,7 @@ namespace asterism::device::host {
 namespace {
 
 int threads = 0;  // 0: not decided yet
-int node_ranks = 1;
+int node_ranks = 1, node_rank = 0;
 
 int from_environment() {
   for (auto const* name : {"ASTERISM_NUM_THREADS", "OMP_NUM_THREADS"})
@@ -34,12 +34,14 @@ int allowed_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-void set_ranks_on_node(int ranks) {
+void set_ranks_on_node(int ranks, int rank) {
   node_ranks = std::max(1, ranks);
+  node_rank = rank;
   if (!from_environment()) threads = std::max(1, allowed_cores() / node_ranks);
 }
 
 int ranks_on_node() { return node_ranks; }
+int rank_on_node() { return node_rank; }
 
 int team_size() {
   if (threads == 0) {

@@ -11,8 +11,9 @@ void set_team_size(int threads);
 /// Cores this process may use.
 int allowed_cores();
 /// Told once by the comm room: processes of this program on this node.
-void set_ranks_on_node(int ranks);
+void set_ranks_on_node(int ranks, int rank);
 int ranks_on_node();
+int rank_on_node();
 
 /// body(context, begin, end) over disjoint pieces of [0, n), on every thread of the team; in one piece on the caller's if n <= serial.
 /// Returns when all are done; an exception of a thread is rethrown here.

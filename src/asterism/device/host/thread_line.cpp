@@ -185,5 +185,6 @@ Line* thread_line() {
 
 bool on_worker() { return is_worker; }
 std::int64_t blocking_reaches() { return blocked.load(); }
+void note_blocking_reach() { ++blocked; }
 
 }  // namespace asterism::device::host

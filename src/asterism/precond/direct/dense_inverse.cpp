@@ -1,11 +1,13 @@
 #include "asterism/precond/direct/dense_inverse.hpp"
 
 #include <cmath>
+#include <cstring>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/device/host/team.hpp"
+#include "asterism/precond/direct/dense_product.kernels.hpp"
 #include "asterism/precond/direct/lapack.hpp"
 
 namespace asterism::precond {
@@ -92,36 +94,21 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
   profile::Scope const scope(event, double(rows_.bytes()), 2 * double(layout_.local_size() * layout_.global_size() * x.columns()));
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit_on_host(
-        y.context(),
-        [rows = rows_, layout = layout_, k = x.columns()](device::Queue& q, std::byte*, T const* b, T* z) {
-          auto const n = layout.global_size(), m = layout.local_size();
-          std::vector<std::byte> all;
-          if (layout.comm().size() > 1) {
-            all = layout.comm().all_gather_bytes(std::as_bytes(std::span<T const>(b, std::size_t(m * k))));
-            b = reinterpret_cast<T const*>(all.data());
-          }
-          auto const* a = rows.template as<T>();
-          device::parallel_ranges(
-              q, m,
-              [&](std::int64_t begin, std::int64_t end) {
-                for (auto i = begin; i < end; ++i)
-                  for (std::int64_t j = 0; j < k; ++j) {
-                    T s0(0), s1(0), s2(0), s3(0);
-                    std::int64_t c = 0;
-                    for (; c + 3 < n; c += 4) {
-                      s0 += a[i * n + c] * b[c * k + j];
-                      s1 += a[i * n + c + 1] * b[(c + 1) * k + j];
-                      s2 += a[i * n + c + 2] * b[(c + 2) * k + j];
-                      s3 += a[i * n + c + 3] * b[(c + 3) * k + j];
-                    }
-                    for (; c < n; ++c) s0 += a[i * n + c] * b[c * k + j];
-                    z[i * k + j] = (s0 + s1) + (s2 + s3);
-                  }
-              },
-              64);
-        },
-        device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(y.data()));
+    auto const& comm = layout_.comm();
+    auto const k = x.columns();
+    auto all = x.data();
+    if (comm.size() > 1) {
+      all = device::Array(std::size_t(layout_.global_size() * k) * sizeof(T));
+      device::submit_on_host(
+          y.context(),
+          [comm, n = std::size_t(layout_.local_size() * k)](device::Queue&, std::byte*, T const* mine, T* to) {
+            auto const bytes = comm.all_gather_bytes(std::as_bytes(std::span<T const>(mine, n)));
+            std::memcpy(to, bytes.data(), bytes.size());
+          },
+          device::update<std::byte>(comm.lane()), device::read<T>(x.data()), device::write<T>(all));
+    }
+    device::submit(y.context(), kernel::dense_product<T>, layout_.local_size(), layout_.global_size(), k, device::read<T>(rows_),
+                   device::read<T>(all), device::write<T>(y.data()));
   });
 }
 

@@ -1,0 +1,52 @@
+// The table through which the library uses a GPU.
+//
+// gpu_plugin.cpp fills it, compiled by nvcc or hipcc together with the kernels and loaded when a queue on a GPU is asked for. Nothing
+// outside it includes a GPU's headers. Every int result is the runtime's error code, 0 is success.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace asterism::device::gpu {
+
+inline constexpr int api_version = 1;
+
+struct Api {
+  int version;       ///< api_version
+  char const* name;  ///< "cuda" or "hip"
+  using Stream = void*;
+  using Event = void*;
+
+  char const* (*error_text)(int code);
+  int (*count)(int* devices);
+  int (*describe)(int device, char* text, int length);
+  /// Of the calling thread.
+  int (*current)(int* device);
+  int (*use)(int device);
+  int (*memory)(std::size_t* free, std::size_t* total);
+
+  int (*stream_new)(Stream*);
+  int (*stream_free)(Stream);
+  int (*stream_wait)(Stream);          ///< the caller waits until all is done
+  int (*stream_after)(Stream, Event);  ///< what comes next comes after the event
+  int (*event_new)(Event*);
+  int (*event_free)(Event);
+  int (*event_record)(Event, Stream);
+  int (*event_done)(Event, int* done);
+  int (*event_wait)(Event);
+  /// The first error of a kernel's launch on this thread since the last question.
+  int (*launch_error)();
+
+  /// In the order of the stream.
+  int (*allocate)(void** data, std::size_t bytes, Stream);
+  int (*release)(void* data, Stream);
+  int (*copy)(void* to, void const* from, std::size_t bytes, Stream);  ///< between any memories
+  int (*zero)(void* data, std::size_t bytes, Stream);
+  /// Memory of the host that is copied without the caller waiting.
+  int (*pin)(void** data, std::size_t bytes);
+  int (*unpin)(void* data);
+};
+
+/// The plug-in's one other symbol beside its kernels.
+inline constexpr char const* api_symbol = "asterism_gpu_api";
+
+}  // namespace asterism::device::gpu

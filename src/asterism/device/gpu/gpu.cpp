@@ -1,0 +1,305 @@
+#include "asterism/device/gpu/gpu.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/log.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/gpu/api.hpp"
+#include "asterism/device/host/memory.hpp"
+#include "asterism/device/host/team.hpp"
+
+namespace asterism::device::gpu {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  void* library = nullptr;
+  std::atomic<Api const*> api{nullptr};
+  int device = 0;
+  std::string text;
+  // forms of kernels
+  std::mutex forms_mutex;
+  std::unordered_map<void*, void*> forms;
+  std::map<std::string, std::int64_t> without;
+  // memory
+  std::atomic<std::size_t> now{0}, most{0}, cap{0};
+  std::mutex memory_mutex;
+  std::unordered_map<void*, Allocator> users;  // who gave a block, where it was not the pool
+  Allocator allocator{};
+};
+State& state() {
+  static auto* const s = new State;  // queues may end after static destruction began
+  return *s;
+}
+
+std::string folder_of_this_library() {
+  Dl_info info{};
+  if (!dladdr(reinterpret_cast<void*>(&open), &info) || !info.dli_fname) return ".";
+  std::string const path = info.dli_fname;
+  auto const slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+/// The plug-in of that name; the environment names another file (for tests, and for one that was built elsewhere).
+std::string plugin_path(std::string_view name) {
+  if (auto const* const given = std::getenv("ASTERISM_GPU_PLUGIN"); given && *given) return given;
+  return folder_of_this_library() + "/libasterism_" + std::string(name) + ".so";
+}
+
+/// With the mutex held. What is missing, or nothing.
+std::string load(State& s, std::string_view name) {
+  auto const path = plugin_path(name);
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return format("its plug-in does not load: {}. `make gpu` builds it where {} is found (docs/gpu.md)", dlerror(),
+                  name == "hip" ? "hipcc" : "nvcc");
+  auto const entry = reinterpret_cast<Api const* (*)()>(dlsym(library, api_symbol));
+  auto const* const api = entry ? entry() : nullptr;
+  std::string why;
+  int devices = 0;
+  if (!api) why = format("'{}' is not a plug-in of this library", path);
+  else if (api->version != api_version)
+    why = format("plug-in '{}' has interface version {}, this library needs {}; build it again", path, api->version, api_version);
+  else if (std::string_view(api->name) != name) why = format("'{}' is a plug-in for {}", path, api->name);
+  else if (int const code = api->count(&devices)) why = format("{} (code {})", api->error_text(code), code);
+  else if (devices == 0) why = "there is no device";
+  if (!why.empty()) {
+    dlclose(library);
+    return why;
+  }
+  s.library = library;
+  s.device = host::rank_on_node() % devices;
+  s.api = api;
+  return {};
+}
+
+/// With the mutex held.
+std::string try_open(State& s, std::string_view name) {
+  if (auto const* const api = s.api.load()) {
+    if (name == "auto" || name == api->name) return {};
+    return format("this process uses {} already", api->name);
+  }
+  if (name != "auto") return load(s, name);
+  auto const cuda = load(s, "cuda");
+  if (cuda.empty()) return {};
+  auto const hip = load(s, "hip");
+  return hip.empty() ? hip : format("cuda: {}; hip: {}", cuda, hip);
+}
+
+/// Small arrays of the host are copied often and late: scalars, norms, what is sent. From here on they lie where the GPU copies them
+/// without anybody waiting; a slab at a time, since pinning is slow.
+void pin_small_arrays() {
+  struct Slabs {
+    std::mutex mutex;
+    std::map<std::size_t, std::vector<void*>> free;  // by capacity
+    std::byte* next = nullptr;
+    std::size_t left = 0;
+  };
+  static auto* const slabs = new Slabs;
+  constexpr std::size_t slab = std::size_t(4) << 20;
+  host::set_small_allocator({[](std::size_t bytes, std::size_t) -> void* {
+                               std::lock_guard const lock(slabs->mutex);
+                               if (auto& list = slabs->free[bytes]; !list.empty()) {
+                                 void* const p = list.back();
+                                 list.pop_back();
+                                 return p;
+                               }
+                               if (slabs->left < bytes) {
+                                 OnDevice const here;
+                                 void* fresh = nullptr;
+                                 if (api()->pin(&fresh, slab)) return nullptr;
+                                 slabs->next = static_cast<std::byte*>(fresh);
+                                 slabs->left = slab;
+                               }
+                               void* const p = slabs->next;
+                               slabs->next += bytes;
+                               slabs->left -= bytes;
+                               return p;
+                             },
+                             [](void* data, std::size_t bytes) {
+                               std::lock_guard const lock(slabs->mutex);
+                               slabs->free[bytes].push_back(data);
+                             }});
+}
+
+}  // namespace
+
+void open(std::string_view name, bool callers) {
+  ASTERISM_REQUIRE(name == "cuda" || name == "hip" || name == "auto", option, "there is no GPU runtime '{}'. Runtimes: cuda, hip, auto.",
+                   name);
+  auto& s = state();
+  std::lock_guard const lock(s.mutex);
+  bool const first = !s.api.load();
+  auto const why = try_open(s, name);
+  ASTERISM_REQUIRE(why.empty(), unsupported, "no GPU can be used ({}): {}. `asterism info` says what is here.", name, why);
+  int current = s.device;
+  if (callers) check(s.api.load()->current(&current), "asking for the current device");
+  ASTERISM_REQUIRE(first || current == s.device, unsupported,
+                   "the stream's device {} is current, but this process uses device {} already; one GPU for each process.", current,
+                   s.device);
+  if (!first) return;
+  s.device = current;
+  char text[256] = "?";
+  check(s.api.load()->describe(s.device, text, sizeof text), "asking for the device's properties");
+  s.text = format("{} {}: {}", s.api.load()->name, s.device, text);
+  log::info("GPU of rank {} on this node: {}", host::rank_on_node(), s.text);
+  pin_small_arrays();
+}
+
+bool available(std::string_view name, std::string& why) {
+  auto& s = state();
+  std::lock_guard const lock(s.mutex);
+  auto const* const before = s.api.load();
+  why = try_open(s, name);
+  if (!before) s.api = nullptr;  // not taken yet; loaded again in no time
+  return why.empty();
+}
+
+Api const* api() { return state().api.load(std::memory_order_relaxed); }
+std::string describe() { return state().text; }
+std::string_view name() { return api() ? api()->name : "none"; }
+
+void check(int code, char const* what) {
+  if (code == 0) [[likely]]
+    return;
+  fail(code == 2 ? ErrorKind::memory : ErrorKind::unsupported, "the GPU failed in {}: {} ({} error {}).", what, api()->error_text(code),
+       name(), code);
+}
+
+OnDevice::OnDevice() {
+  int current = 0;
+  int const wanted = state().device;
+  check(api()->current(&current), "asking for the current device");
+  if (current == wanted) return;
+  check(api()->use(wanted), "choosing a device");
+  before_ = current;
+}
+
+OnDevice::~OnDevice() {
+  if (before_ >= 0) api()->use(before_);
+}
+
+void* form_of(void* kernel) {
+  auto& s = state();
+  std::lock_guard const lock(s.forms_mutex);
+  auto const [at, is_new] = s.forms.try_emplace(kernel, nullptr);
+  if (is_new && s.library) {
+    Dl_info info{};
+    // the name must be the kernel's own, not that of the nearest symbol before it
+    if (dladdr(kernel, &info) && info.dli_sname && info.dli_saddr == kernel) at->second = dlsym(s.library, info.dli_sname);
+    if (at->second == kernel) at->second = nullptr;  // found in the library itself
+  }
+  return at->second;
+}
+
+void set_form(void* kernel, void* form) {
+  auto& s = state();
+  std::lock_guard const lock(s.forms_mutex);
+  s.forms[kernel] = form;
+}
+
+void count_without_form() {
+  auto& s = state();
+  auto const event = profile::current();
+  auto const name = event >= 0 ? profile::name_of(event) : std::string("outside of events");
+  std::lock_guard const lock(s.forms_mutex);
+  if (s.without[name]++ == 0) log::info("{} has no form for the GPU: it runs on the host, its data are copied", name);
+}
+
+std::vector<WithoutForm> without_form() {
+  auto& s = state();
+  std::lock_guard const lock(s.forms_mutex);
+  std::vector<WithoutForm> out;
+  for (auto const& [event, count] : s.without) out.push_back({event, count});
+  return out;
+}
+
+void* allocate(std::size_t bytes, void* stream) {
+  auto& s = state();
+  auto const now = s.now.fetch_add(bytes) + bytes;
+  try {
+    if (auto const cap = s.cap.load(); cap && now > cap)
+      fail(ErrorKind::memory,
+           "an array of {} bytes would bring the arrays on this process's GPU to {} bytes, above the cap of {} "
+           "(-gpu_memory_cap).",
+           bytes, now, cap);
+    Allocator users;
+    {
+      std::lock_guard const lock(s.memory_mutex);
+      users = s.allocator;
+    }
+    OnDevice const here;
+    void* data = nullptr;
+    if (users.allocate) {
+      data = users.allocate(bytes, stream, users.context);
+      ASTERISM_REQUIRE(data, memory, "the allocator that was set for the GPU has no {} bytes.", bytes);
+      std::lock_guard const lock(s.memory_mutex);
+      s.users[data] = users;
+    } else if (int const code = api()->allocate(&data, bytes, stream)) {
+      std::size_t free = 0, total = 0;
+      api()->memory(&free, &total);
+      fail(ErrorKind::memory, "the GPU has no {} bytes ({} of {} free; {} in arrays of this process): {}.", bytes, free, total, now - bytes,
+           api()->error_text(code));
+    }
+    for (auto before = s.most.load(); before < now && !s.most.compare_exchange_weak(before, now);) {
+    }
+    return data;
+  } catch (...) {
+    s.now -= bytes;
+    throw;
+  }
+}
+
+void release(void* data, std::size_t bytes) noexcept {
+  auto& s = state();
+  s.now -= bytes;
+  Allocator users{};
+  {
+    std::lock_guard const lock(s.memory_mutex);
+    if (auto const at = s.users.find(data); at != s.users.end()) users = at->second, s.users.erase(at);
+  }
+  // all that used it has ended, so any stream will do
+  if (users.release) users.release(data, bytes, nullptr, users.context);
+  else api()->release(data, nullptr);
+}
+
+MemoryUse memory_use() {
+  auto& s = state();
+  return {s.now, s.most, s.cap};
+}
+void set_memory_cap(std::size_t bytes) { state().cap = bytes; }
+
+void set_allocator(Allocator allocator) {
+  ASTERISM_REQUIRE(!allocator.allocate == !allocator.release, value,
+                   "set_allocator: one function without the other. Give both, or neither for the runtime's pool.");
+  auto& s = state();
+  std::lock_guard const lock(s.memory_mutex);
+  s.allocator = allocator;
+}
+
+void copy(void* to, void const* from, std::size_t bytes, void* stream) { check(api()->copy(to, from, bytes, stream), "a copy"); }
+void wait(void* stream) { check(api()->stream_wait(stream), "waiting for a stream"); }
+
+void copy_now(void* to, void const* from, std::size_t bytes) {
+  OnDevice const here;
+  // a stream of its own for each thread: the default one would wait for all others
+  struct Own {
+    Api::Stream stream = nullptr;
+    ~Own() {
+      if (stream) api()->stream_free(stream);
+    }
+  };
+  static thread_local Own own;
+  if (!own.stream) check(api()->stream_new(&own.stream), "creating a stream");
+  copy(to, from, bytes, own.stream);
+  wait(own.stream);
+}
+
+}  // namespace asterism::device::gpu

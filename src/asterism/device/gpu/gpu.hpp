@@ -1,0 +1,85 @@
+// The GPU of this process: found, chosen and loaded when first asked for.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace asterism::device::host {
+class Line;
+}
+
+namespace asterism::device::gpu {
+
+struct Api;
+
+/// "cuda", "hip" or "auto". Loads the plug-in and takes the device with the number of this process on its node, modulo those there; or
+/// (`callers`) the one that is current in this thread, which is an error where another was taken before. Otherwise an error that
+/// says what is missing: the plug-in (how to build it), the driver, a device.
+void open(std::string_view name, bool callers = false);
+/// Whether that would succeed; else why not. Loads the same.
+bool available(std::string_view name, std::string& why);
+/// The plug-in's table; nullptr where none is open.
+Api const* api();
+/// "cuda 0: NVIDIA H100 80GB HBM3, ..."; for logs.
+std::string describe();
+std::string_view name();
+/// While it lives, the chosen device is the calling thread's.
+class OnDevice {
+ public:
+  OnDevice();
+  ~OnDevice();
+  OnDevice(OnDevice const&) = delete;
+  OnDevice& operator=(OnDevice const&) = delete;
+
+ private:
+  int before_ = -1;  // nothing to bring back
+};
+/// The error of a runtime's call, with the name of what was tried.
+void check(int code, char const* what);
+
+/// The form for the GPU of a kernel of the library: of the same name in the plug-in. nullptr: it has none.
+void* form_of(void* kernel);
+/// A form for a user's own kernel: a function with the same arguments that launches into Queue::stream.
+void set_form(void* kernel, void* form);
+
+/// Operations that were run on the host because they have no form for the GPU, by profiling event.
+struct WithoutForm {
+  std::string event;
+  std::int64_t count;
+};
+void count_without_form();
+std::vector<WithoutForm> without_form();
+
+/// Memory of the device. Counted against the cap, if there is one.
+void* allocate(std::size_t bytes, void* stream);
+void release(void* data, std::size_t bytes) noexcept;
+struct MemoryUse {
+  std::size_t now = 0, most = 0, cap = 0;
+};
+MemoryUse memory_use();
+void set_memory_cap(std::size_t bytes);  ///< 0: none
+/// Who gives the device's memory instead of the runtime's own pool: a framework's caching allocator, say. `stream` is the one that
+/// will use it first. For memory asked for from now on; each goes back to whom it came from. Without functions: the pool again.
+struct Allocator {
+  void* (*allocate)(std::size_t bytes, void* stream, void* context);
+  void (*release)(void* data, std::size_t bytes, void* stream, void* context);
+  void* context;
+};
+void set_allocator(Allocator allocator);
+
+/// A copy that has ended when this returns.
+void copy_now(void* to, void const* from, std::size_t bytes);
+void copy(void* to, void const* from, std::size_t bytes, void* stream);
+void wait(void* stream);
+
+/// A queue: a worker thread that launches into a stream of its own, or into the user's.
+host::Line* line();
+/// Launches at once, from the submitting thread, into a stream that the caller owns and others may use as well.
+host::Line* line_on(void* stream);
+/// Which streams these are.
+void* stream_of(host::Line const& line);
+/// The same, when all that was submitted is launched into it.
+void* launched_stream(host::Line& line);
+
+}  // namespace asterism::device::gpu

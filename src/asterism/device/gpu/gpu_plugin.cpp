@@ -1,0 +1,86 @@
+// The table of api.hpp on CUDA or HIP.
+#include <cstdio>
+
+#include "asterism/device/gpu/api.hpp"
+#include "asterism/device/gpu/parallel_gpu.hpp"
+
+namespace asterism::device::gpu {
+namespace {
+
+using Stream = ASTERISM_GPU(Stream_t);
+using Event = ASTERISM_GPU(Event_t);
+
+template <class T>
+T as(void* handle) {
+  return static_cast<T>(handle);
+}
+
+/// Freed blocks stay in the runtime's pool for the next arrays: giving them back to the system waits for the device.
+int keep_freed(int device) {
+  ASTERISM_GPU(MemPool_t) pool;
+  if (auto const e = ASTERISM_GPU(DeviceGetDefaultMemPool)(&pool, device)) return int(e);
+  std::uint64_t all = ~std::uint64_t(0);
+  return int(ASTERISM_GPU(MemPoolSetAttribute)(pool, ASTERISM_GPU(MemPoolAttrReleaseThreshold), &all));
+}
+
+Api const table = {
+    api_version,
+#if defined(__HIPCC__)
+    "hip",
+#else
+    "cuda",
+#endif
+    [](int code) -> char const* { return ASTERISM_GPU(GetErrorString)(ASTERISM_GPU(Error_t)(code)); },
+    [](int* devices) { return int(ASTERISM_GPU(GetDeviceCount)(devices)); },
+    [](int device, char* text, int length) {
+      ASTERISM_GPU(DeviceProp) p;
+      if (auto const e = ASTERISM_GPU(GetDeviceProperties)(&p, device)) return int(e);
+      std::snprintf(text, std::size_t(length), "%s, %.0f GiB, %d multiprocessors, compute capability %d.%d", p.name,
+                    double(p.totalGlobalMem) / (1 << 30), p.multiProcessorCount, p.major, p.minor);
+      return keep_freed(device);
+    },
+    [](int* device) { return int(ASTERISM_GPU(GetDevice)(device)); },
+    [](int device) { return int(ASTERISM_GPU(SetDevice)(device)); },
+    [](std::size_t* free, std::size_t* total) { return int(ASTERISM_GPU(MemGetInfo)(free, total)); },
+    [](Api::Stream* s) {
+      Stream made = nullptr;
+      auto const e = ASTERISM_GPU(StreamCreateWithFlags)(&made, ASTERISM_GPU(StreamNonBlocking));
+      *s = made;
+      return int(e);
+    },
+    [](Api::Stream s) { return int(ASTERISM_GPU(StreamDestroy)(as<Stream>(s))); },
+    [](Api::Stream s) { return int(ASTERISM_GPU(StreamSynchronize)(as<Stream>(s))); },
+    [](Api::Stream s, Api::Event e) { return int(ASTERISM_GPU(StreamWaitEvent)(as<Stream>(s), as<Event>(e), 0)); },
+    [](Api::Event* e) {
+      Event made = nullptr;
+      auto const code = ASTERISM_GPU(EventCreateWithFlags)(&made, ASTERISM_GPU(EventDisableTiming));
+      *e = made;
+      return int(code);
+    },
+    [](Api::Event e) { return int(ASTERISM_GPU(EventDestroy)(as<Event>(e))); },
+    [](Api::Event e, Api::Stream s) { return int(ASTERISM_GPU(EventRecord)(as<Event>(e), as<Stream>(s))); },
+    [](Api::Event e, int* done) {
+      auto const code = ASTERISM_GPU(EventQuery)(as<Event>(e));
+      *done = code == ASTERISM_GPU(Success);
+      if (code != ASTERISM_GPU(ErrorNotReady)) return int(code);
+      (void)ASTERISM_GPU(GetLastError)();  // an answer, not an error: launch_error() must not find it
+      return 0;
+    },
+    [](Api::Event e) { return int(ASTERISM_GPU(EventSynchronize)(as<Event>(e))); },
+    [] { return int(ASTERISM_GPU(GetLastError)()); },
+    [](void** data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MallocAsync)(data, bytes, as<Stream>(s))); },
+    [](void* data, Api::Stream s) { return int(ASTERISM_GPU(FreeAsync)(data, as<Stream>(s))); },
+    [](void* to, void const* from, std::size_t bytes, Api::Stream s) {
+      return int(ASTERISM_GPU(MemcpyAsync)(to, from, bytes, ASTERISM_GPU(MemcpyDefault), as<Stream>(s)));
+    },
+    [](void* data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MemsetAsync)(data, 0, bytes, as<Stream>(s))); },
+    [](void** data, std::size_t bytes) { return int(ASTERISM_GPU(HostAlloc)(data, bytes, ASTERISM_GPU(HostAllocPortable))); },
+    [](void* data) { return int(ASTERISM_GPU(FreeHost)(data)); },
+};
+
+}  // namespace
+}  // namespace asterism::device::gpu
+
+extern "C" __attribute__((visibility("default"))) asterism::device::gpu::Api const* asterism_gpu_api() {
+  return &asterism::device::gpu::table;
+}

@@ -1,0 +1,286 @@
+// Queues of a GPU.
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/gpu/api.hpp"
+#include "asterism/device/gpu/gpu.hpp"
+#include "asterism/device/host/line.hpp"
+
+namespace asterism::device::gpu {
+namespace {
+
+using host::Line;
+using host::Task;
+using host::Ticket;
+
+host::ClosedLines& closed_lines() {
+  static auto* const lines = new host::ClosedLines;  // queues may end after static destruction began
+  return *lines;
+}
+
+constexpr std::size_t scratch_bytes = std::size_t(2) << 20;
+
+/// Tasks are launched in order, by the worker of a thread line or, into a stream of the caller's, by who submits. A task is done when the
+/// GPU has done it: an event recorded behind it says so. Events are recorded when somebody asks, and now and then for what tasks hold.
+class GpuLine final : public Line {
+ public:
+  GpuLine() : Line(true) {}
+
+  void open(void* users_stream) {
+    OnDevice const here;
+    owns_stream_ = !users_stream;
+    error_ = nullptr;
+    failed_ = false;
+    forget_waits();
+    if (owns_stream_) {
+      check(api()->stream_new(&queue_.stream), "creating a stream");
+      launcher_ = host::thread_line();
+      base_ = launcher_->last() - added_;
+    } else {
+      launcher_ = nullptr;
+      queue_.stream = users_stream;
+    }
+    queue_.scratch = allocate(scratch_bytes, queue_.stream);
+    queue_.scratch_bytes = scratch_bytes;
+    check(api()->zero(queue_.scratch, 64, queue_.stream), "clearing memory");
+  }
+
+  void close() override {
+    if (launcher_) launcher_->close();  // all is launched
+    else submitted();
+    api()->stream_wait(queue_.stream);  // an error shows in the next call
+    done_ = added_.load();
+    std::deque<Held> held;
+    {
+      std::lock_guard const lock(mutex_);
+      for (auto& m : marks_) spare_.push_back(m.event);
+      marks_.clear();
+      held.swap(held_);
+    }
+    held.clear();
+    for (auto* const e : spare_) api()->event_free(e);
+    spare_.clear();
+    gpu::release(queue_.scratch, scratch_bytes);
+    if (owns_stream_) api()->stream_free(queue_.stream);
+    closed_lines().put(this);
+  }
+
+  void make_room() override {
+    if (launcher_) launcher_->make_room();
+  }
+
+  std::uint64_t add(Task task) override {
+    auto const number = ++added_;
+    auto work = std::make_shared<std::function<void(Queue&)>>(std::move(task.work));
+    {
+      std::lock_guard const lock(mutex_);
+      held_.push_back({number, work});
+    }
+    if (launcher_) {
+      launcher_->add(
+          {[this, work = work.get(), before = std::move(task.elsewhere)](Queue&) { launch(*work, before); }, {}, {}, task.event});
+    } else {
+      std::lock_guard const lock(mutex_);
+      pending_.push_back({number, work, std::move(task.elsewhere), task.event});
+    }
+    if (number % often == 0) {
+      mark(number - often);
+      retire();
+    }
+    return number;
+  }
+
+  /// Into the caller's stream: when the ledgers are free again, since what runs on the host may use them.
+  void submitted() override {
+    if (launcher_ || launching_ == std::this_thread::get_id()) return;
+    std::lock_guard const one_at_a_time(launch_mutex_);
+    launching_ = std::this_thread::get_id();
+    for (;;) {
+      Pending next;
+      {
+        std::lock_guard const lock(mutex_);
+        if (pending_.empty()) break;
+        next = std::move(pending_.front());
+        pending_.pop_front();
+      }
+      if (!failed_) try {
+          profile::QueuedScope const scope(next.event);
+          launch(*next.work, next.before);
+        } catch (...) {
+          error_ = std::current_exception();
+          failed_ = true;
+        }
+      launched_ = next.number;
+      launched_.notify_all();
+    }
+    launching_ = std::thread::id();
+  }
+
+  std::uint64_t last() const override { return added_.load(std::memory_order_relaxed); }
+
+  bool reached(std::uint64_t number) const override { return const_cast<GpuLine*>(this)->look(number); }
+
+  void reach(std::uint64_t number) override {
+    if (look(number)) return;
+    if (!launcher_) host::note_blocking_reach();
+    reach_launched(number);
+    void* event = nullptr;
+    {
+      std::lock_guard const lock(mutex_);
+      event = mark_locked(number);
+    }
+    if (event) check(api()->event_wait(event), "waiting for the GPU");
+    advance(number);
+  }
+
+  void retire() override {
+    std::deque<Held> ended;  // what tasks held may end other objects: without the lock
+    std::lock_guard const lock(mutex_);
+    while (!held_.empty() && held_.front().number <= done_.load()) {
+      ended.push_back(std::move(held_.front()));
+      held_.pop_front();
+    }
+  }
+
+  std::exception_ptr take_error() override {
+    if (launcher_) return launcher_->take_error();
+    failed_ = false;
+    return std::exchange(error_, nullptr);
+  }
+
+  void* stream() const { return queue_.stream; }
+  void reach_launched(std::uint64_t number) {
+    if (launcher_) return launcher_->reach(base_ + number);
+    ASTERISM_REQUIRE(launched_.load() >= number || launching_ != std::this_thread::get_id(), unsupported,
+                     "a task waits for its own queue, which would wait for ever. Read what it needs in the task itself.");
+    for (auto now = launched_.load(); now < number; now = launched_.load()) launched_.wait(now);  // by who submitted it
+  }
+
+  /// What comes next on that stream comes after that task, which is launched.
+  void let_follow(void* stream, std::uint64_t number) {
+    if (done_.load() >= number) return;
+    reach_launched(number);
+    std::lock_guard const lock(mutex_);
+    if (auto* const event = mark_locked(number)) check(api()->stream_after(stream, event), "ordering two streams");
+  }
+
+ private:
+  static constexpr std::uint64_t often = 64;
+  struct Mark {
+    std::uint64_t number;
+    void* event;
+  };
+  struct Held {
+    std::uint64_t number;
+    std::shared_ptr<std::function<void(Queue&)>> work;
+  };
+
+  void launch(std::function<void(Queue&)>& work, std::vector<Ticket> const& before) {
+    OnDevice const here;
+    for (auto const& t : before) {
+      if (auto* const other = dynamic_cast<GpuLine*>(t.line)) other->let_follow(queue_.stream, t.number);
+      else t.line->reach(t.number);
+    }
+    work(queue_);
+    check(api()->launch_error(), "launching a kernel");
+  }
+
+  bool is_launched(std::uint64_t number) const { return launcher_ ? launcher_->reached(base_ + number) : launched_.load() >= number; }
+
+  /// The event behind a launched task, recorded now if none is; nullptr: it is done.
+  void* mark_locked(std::uint64_t number) {
+    if (done_.load() >= number) return nullptr;
+    for (auto const& m : marks_)
+      if (m.number >= number) return m.event;
+    void* event = nullptr;
+    if (!spare_.empty()) event = spare_.back(), spare_.pop_back();
+    else check(api()->event_new(&event), "creating an event");
+    check(api()->event_record(event, queue_.stream), "recording an event");
+    marks_.push_back({number, event});
+    return event;
+  }
+
+  void mark(std::uint64_t number) {
+    std::lock_guard const lock(mutex_);
+    if (number > 0 && is_launched(number)) mark_locked(number);
+  }
+
+  void advance(std::uint64_t number) {
+    std::lock_guard const lock(mutex_);
+    while (!marks_.empty() && marks_.front().number <= number) {
+      spare_.push_back(marks_.front().event);
+      marks_.pop_front();
+    }
+    if (done_.load() < number) done_.store(number);
+  }
+
+  bool look(std::uint64_t number) {
+    if (done_.load() >= number) return true;
+    if (!is_launched(number)) return false;
+    std::lock_guard const lock(mutex_);
+    mark_locked(number);
+    while (!marks_.empty()) {
+      int ended = 0;
+      check(api()->event_done(marks_.front().event, &ended), "asking for an event");
+      if (!ended) break;
+      done_.store(marks_.front().number);
+      spare_.push_back(marks_.front().event);
+      marks_.pop_front();
+    }
+    return done_.load() >= number;
+  }
+
+  bool owns_stream_ = true, failed_ = false;
+  Queue queue_;
+  Line* launcher_ = nullptr;
+  std::uint64_t base_ = 0;  // its last task before ours
+  std::atomic<std::uint64_t> added_{0}, done_{0};
+  std::exception_ptr error_;
+  std::mutex mutex_;
+  std::deque<Mark> marks_;
+  std::vector<void*> spare_;
+  std::deque<Held> held_;
+  // into the caller's stream
+  struct Pending {
+    std::uint64_t number;
+    std::shared_ptr<std::function<void(Queue&)>> work;
+    std::vector<Ticket> before;
+    int event;
+  };
+  std::deque<Pending> pending_;
+  std::atomic<std::uint64_t> launched_{0};
+  std::mutex launch_mutex_;
+  std::atomic<std::thread::id> launching_;
+};
+
+host::Line* open_line(void* users_stream) {
+  auto* line = static_cast<GpuLine*>(closed_lines().take());
+  if (!line) line = new GpuLine;
+  line->open(users_stream);
+  return line;
+}
+
+}  // namespace
+
+host::Line* line() { return open_line(nullptr); }
+
+host::Line* line_on(void* stream) {
+  constexpr std::uintptr_t legacy_default = 1;  // cudaStreamLegacy: a name for the stream whose handle is 0
+  return open_line(stream ? stream : reinterpret_cast<void*>(legacy_default));
+}
+
+void* stream_of(host::Line const& line) { return dynamic_cast<GpuLine const&>(line).stream(); }
+
+void* launched_stream(host::Line& line) {
+  auto& gpu_line = dynamic_cast<GpuLine&>(line);
+  gpu_line.reach_launched(gpu_line.last());
+  return gpu_line.stream();
+}
+
+}  // namespace asterism::device::gpu

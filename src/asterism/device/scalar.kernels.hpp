@@ -1,0 +1,10 @@
+#pragma once
+#include "asterism/device/parallel.hpp"
+#include "asterism/device/tape.hpp"
+
+namespace asterism::device::kernel {
+
+/// out[j] = the value of column j of k.
+void store(Queue&, std::int64_t k, Numbers<Number> value, Number* out);
+
+}  // namespace asterism::device::kernel

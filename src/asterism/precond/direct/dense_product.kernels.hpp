@@ -1,0 +1,14 @@
+#pragma once
+#include <cstdint>
+
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::kernel {
+
+using device::Queue;
+
+/// z = A b with m rows of a dense row-major A with n columns; k columns of b and z.
+template <class T>
+void dense_product(Queue&, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, T const* b, T* z);
+
+}  // namespace asterism::precond::kernel

@@ -1,0 +1,228 @@
+// A GPU without a GPU: as much of CUDA's runtime as the plug-in uses, on threads of the host, so that the plug-in's own source, queues,
+// copies and kernels run in every test run. A stream is a thread. What it cannot show: nvcc's code, and speed.
+//
+// Fresh device memory is NaN. With ASTERISM_EMULATED_DELAYS=1 streams dawdle at random, so that an order that nobody asked for is not
+// kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two).
+#pragma once
+#include <atomic>
+#include <barrier>
+#include <cmath>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+
+namespace emulated {
+
+struct Index {
+  unsigned x;
+};
+inline thread_local Index thread_index{0}, block_index{0}, block_size{1}, grid_size{1};
+inline thread_local std::barrier<>* block_barrier = nullptr;
+inline thread_local unsigned char* block_memory = nullptr;
+
+inline int block_threads() {
+  static int const n = [] {
+    auto const* const e = std::getenv("ASTERISM_EMULATED_BLOCK");
+    return e ? std::atoi(e) : 1;
+  }();
+  return n;
+}
+
+struct Stream {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> work;
+  std::uint64_t added = 0, done = 0;
+  bool closed = false;
+  std::thread worker;
+
+  Stream()
+      : worker([this] {
+          bool const dawdles = std::getenv("ASTERISM_EMULATED_DELAYS") != nullptr;
+          std::mt19937 random(7);
+          for (;;) {
+            std::function<void()> next;
+            {
+              std::unique_lock lock(mutex);
+              changed.wait(lock, [&] { return closed || !work.empty(); });
+              if (work.empty()) return;
+              next = std::move(work.front());
+              work.pop_front();
+            }
+            if (dawdles && random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+            next();
+            next = nullptr;
+            std::lock_guard const lock(mutex);
+            ++done;
+            changed.notify_all();
+          }
+        }) {}
+  ~Stream() {
+    {
+      std::lock_guard const lock(mutex);
+      closed = true;
+      changed.notify_all();
+    }
+    worker.join();
+  }
+  std::uint64_t add(std::function<void()> f) {
+    std::lock_guard const lock(mutex);
+    work.push_back(std::move(f));
+    changed.notify_all();
+    return ++added;
+  }
+  void wait(std::uint64_t number) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return done >= number; });
+  }
+};
+
+/// What an event stands for is kept while somebody waits for it, also where it is recorded anew meanwhile.
+struct Event {
+  std::mutex mutex;
+  std::shared_ptr<std::atomic<bool>> reached = std::make_shared<std::atomic<bool>>(true);
+};
+
+inline Stream& default_stream() {
+  static auto* const s = new Stream;
+  return *s;
+}
+inline Stream& of(void* stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) <= 1 ? default_stream() : *static_cast<Stream*>(stream);
+}
+
+template <class F>
+void run_grid(unsigned blocks, unsigned threads, std::size_t shared, F const& f) {
+  std::vector<unsigned char> memory(shared + 64);
+  for (unsigned b = 0; b < blocks; ++b) {
+    std::barrier<> barrier{std::ptrdiff_t(threads)};
+    auto const one = [&](unsigned t) {
+      thread_index = {t}, block_index = {b}, block_size = {threads}, grid_size = {blocks};
+      block_barrier = threads > 1 && shared > 0 ? &barrier : nullptr;
+      block_memory = memory.data() + (16 - reinterpret_cast<std::uintptr_t>(memory.data()) % 16);
+      f();
+      if (block_barrier) barrier.arrive_and_drop();
+    };
+    if (shared == 0) {  // its threads do not wait for each other
+      for (unsigned t = 0; t < threads; ++t) one(t);
+    } else if (threads == 1) {
+      one(0);
+    } else {
+      std::vector<std::thread> all;
+      for (unsigned t = 0; t < threads; ++t) all.emplace_back(one, t);
+      for (auto& t : all) t.join();
+    }
+  }
+}
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, std::size_t shared, void* stream, A const&... args) {
+  of(stream).add([=, held = std::tuple<P...>(args...)] { run_grid(blocks, threads, shared, [&] { std::apply(kernel, held); }); });
+}
+
+}  // namespace emulated
+
+#define threadIdx emulated::thread_index
+#define blockIdx emulated::block_index
+#define blockDim emulated::block_size
+#define gridDim emulated::grid_size
+#define ASTERISM_LAUNCH(kernel, blocks, threads, shared, stream, ...) emulated::launch(kernel, blocks, threads, shared, stream, __VA_ARGS__)
+#define ASTERISM_GPU_BLOCK emulated::block_threads()
+#define ASTERISM_SHARED(T, name) T* const name = reinterpret_cast<T*>(emulated::block_memory)
+
+inline void __syncthreads() {
+  if (emulated::block_barrier) emulated::block_barrier->arrive_and_wait();
+}
+inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline unsigned atomicAdd(unsigned* at, unsigned by) { return std::atomic_ref(*at).fetch_add(by); }
+
+using cudaStream_t = emulated::Stream*;
+using cudaEvent_t = emulated::Event*;
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem;
+  int multiProcessorCount, major, minor;
+};
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaMemcpyDefault = 4, cudaHostAllocPortable = 1, cudaMemPoolAttrReleaseThreshold = 4 };
+using cudaMemPool_t = int;
+
+inline char const* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "emulated error"; }
+inline cudaError_t cudaGetDeviceCount(int* n) { return *n = std::getenv("ASTERISM_EMULATED_NONE") ? 0 : 1, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* d) { return *d = 0, cudaSuccess; }
+inline cudaError_t cudaSetDevice(int d) { return d == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
+  std::strcpy(p->name, "emulated on the host");
+  p->totalGlobalMem = std::size_t(1) << 30, p->multiProcessorCount = 1, p->major = p->minor = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) { return *free = *total = std::size_t(1) << 30, cudaSuccess; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* p, int) { return *p = 0, cudaSuccess; }
+inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void*) { return cudaSuccess; }
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) { return *s = new emulated::Stream, cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t s) { return delete s, cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  auto& stream = emulated::of(s);
+  std::uint64_t last;
+  {
+    std::lock_guard const lock(stream.mutex);
+    last = stream.added;
+  }
+  stream.wait(last);
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) { return *e = new emulated::Event, cudaSuccess; }
+inline cudaError_t cudaEventDestroy(cudaEvent_t e) { return delete e, cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  auto reached = std::make_shared<std::atomic<bool>>(false);
+  {
+    std::lock_guard const lock(e->mutex);
+    e->reached = reached;
+  }
+  emulated::of(s).add([reached] { reached->store(true), reached->notify_all(); });
+  return cudaSuccess;
+}
+inline std::shared_ptr<std::atomic<bool>> emulated_state(cudaEvent_t e) {
+  std::lock_guard const lock(e->mutex);
+  return e->reached;
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t e) { return emulated_state(e)->load() ? cudaSuccess : cudaErrorNotReady; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t e) { return emulated_state(e)->wait(false), cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  emulated::of(s).add([reached = emulated_state(e)] { reached->wait(false); });
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
+  if (bytes > (std::size_t(1) << 30)) return cudaErrorMemoryAllocation;
+  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*p, 0xff, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return std::free(p), cudaSuccess; }
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, int, cudaStream_t s) {
+  emulated::of(s).add([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* p, int v, std::size_t bytes, cudaStream_t s) {
+  emulated::of(s).add([=] { std::memset(p, v, bytes); });
+  return cudaSuccess;
+}
+inline cudaError_t cudaHostAlloc(void** p, std::size_t bytes, unsigned) { return *p = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), cudaSuccess; }
+inline cudaError_t cudaFreeHost(void* p) { return std::free(p), cudaSuccess; }
