@@ -87,13 +87,16 @@ fuzz: build  ## the readers under libFuzzer (clang) for FUZZ_SECONDS; a planted 
 	$(BIN)/python tests/fuzz/seeds.py build/fuzz/seeds
 	scripts/fuzz.sh build/fuzz $(FUZZ_SECONDS)
 
-dialect:  ## compile the kernel dialect with nvcc and hipcc where they are found
-	scripts/check_dialect.sh
-
-cuda-check: $(STAMP)  ## the same with a compiler from PyPI where nvcc is absent (105 MB, once)
-	@command -v nvcc > /dev/null || test -x build/cuda/nvidia/cu13/bin/nvcc || \
+cuda-check: build  ## build the plug-ins for GPUs, warnings as errors; nvcc comes from PyPI where it is absent (105 MB, once)
+	@command -v nvcc > /dev/null || test -x /usr/local/cuda/bin/nvcc || test -x build/cuda/nvidia/cu13/bin/nvcc || \
 	  $(PIP) install --target build/cuda 'cuda-toolkit[nvcc,cccl]==13.0.*'
-	PATH="$$PATH:$(CURDIR)/build/cuda/nvidia/cu13/bin" scripts/check_dialect.sh
+	scripts/cuda_check.sh
+
+gpu: $(STAMP)  ## the same as build, with the plug-in for CUDA
+	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/py -C cmake.define.ASTERISM_TESTS=OFF -C cmake.define.ASTERISM_CUDA=ON
+
+gpu-check:  ## on a machine with CUDA, no network needed: build, test and measure; writes build/gpu-check/*.json
+	scripts/gpu_check.sh
 
 install-test: build  ## a C++ project finds the installed package; a fresh environment installs it by pip
 	scripts/install_test.sh
@@ -115,4 +118,4 @@ docs: build  ## the site of the documentation, in build/docs
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz dialect cuda-check install-test wheel bench table docs clean
+.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean

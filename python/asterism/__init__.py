@@ -27,7 +27,7 @@ from .queue import Event, Queue  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
 from .submatrix import Redistribution, Submatrix  # noqa: E402
 from .trace import Trace  # noqa: E402
-from .vector import Scalar, Vector, dots, select  # noqa: E402
+from .vector import Scalar, Vector, dots, gpu_state, select  # noqa: E402
 
 __version__ = _core.version()
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "comm_report",
     "dots",
     "gallery",
+    "gpu_state",
     "grid",
     "least_squares",
     "load",

@@ -45,6 +45,20 @@ class Event:
         self._h.wait()
 
 
+class GpuArray:
+    """Memory on a GPU, for libraries that read ``__cuda_array_interface__`` (version 3)."""
+
+    def __init__(self, pointer: int, shape: tuple[int, ...], dtype: Any, read_only: bool, stream: int | None) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (pointer, read_only),
+            "strides": None,
+            "version": 3,
+            "stream": stream or None,
+        }
+
+
 class Queue:
     """An ordered queue that work on vectors is submitted to.
 
@@ -56,6 +70,8 @@ class Queue:
     kind : str
         ``"thread"``: a worker thread runs the work in order. ``"inline"``: it is run at once, by the caller. For tests ``"strict"``
         (as thread, but data lie apart as on a device) and ``"shuffle"`` (in a random order that reads and writes allow).
+        ``"cuda"``, ``"hip"``: a stream of this process's GPU, which a worker thread launches into; what has no form for it runs
+        on the host with its data copied, which `asterism.gpu_state` counts.
     seed : int
         Of the shuffle queue.
 
@@ -81,6 +97,35 @@ class Queue:
         q._h = handle
         _queues.add(q)
         return q
+
+    @classmethod
+    def on_stream(cls, stream: Any) -> Queue:
+        """Return a queue that launches into a stream of the caller's, from the submitting thread at once.
+
+        The caller's own work there keeps its order with what is submitted. Work that must run on the host (what has no form for the
+        GPU, MPI) makes the caller wait then.
+
+        Parameters
+        ----------
+        stream : int or stream object
+            A ``cudaStream_t`` as an integer, or an object with ``__cuda_stream__()``, ``.ptr`` (CuPy) or ``.cuda_stream`` (PyTorch).
+            Its device must be current in this thread.
+        """
+        number: Any = stream
+        if hasattr(stream, "__cuda_stream__"):
+            protocol: Any = stream.__cuda_stream__
+            number = tuple(protocol() if callable(protocol) else protocol)[1]
+        elif not isinstance(stream, int):
+            number = getattr(stream, "ptr", getattr(stream, "cuda_stream", None))
+        if not isinstance(number, int):
+            raise TypeError(f"on_stream: a {type(stream).__name__} is no stream; an integer, or CuPy's or PyTorch's.")
+        return cls._of(_core.Queue.on_stream(number))
+
+    @property
+    def stream(self) -> int | None:
+        """Of a GPU's queue its ``cudaStream_t``, when all that was submitted is launched; else None."""
+        number = self._h.stream
+        return None if number is None else int(number)
 
     @property
     def kind(self) -> str:
@@ -122,6 +167,7 @@ class Queue:
         read: Sequence[Vector] = (),
         update: Sequence[Vector] = (),
         write: Sequence[Vector] = (),
+        device: bool = False,
     ) -> None:
         """Submit a function of your own.
 
@@ -133,6 +179,9 @@ class Queue:
         ----------
         function : callable
         read, update, write : sequences of Vector
+        device : bool
+            On a GPU's queue: the function is called as ``function(stream, *arrays)``, launches what it likes into that stream (an
+            integer) and does not wait. The arrays have ``__cuda_array_interface__``: ``cupy.asarray(a)``, ``torch.as_tensor(a)``.
         """
         given = [(v, how) for how, vs in (("read", read), ("update", update), ("write", write)) for v in vs]
         for i, (v, how) in enumerate(given):
@@ -140,4 +189,12 @@ class Queue:
                 raise TypeError(f"submit: {how}= has a {type(v).__name__} where an asterism.Vector is needed.")
             if any(w is v for w, _ in given[:i]):
                 raise InputError(f"submit: a vector is given twice ({how}); update= is for what is read and written.")
+        if device:
+            shapes = [(v.shape, v.dtype, how == "read") for v, how in given]
+
+            def launch(stream: int, pointers: list[int]) -> None:
+                function(stream, *(GpuArray(p, *s, stream) for p, s in zip(pointers, shapes, strict=True)))
+
+            self._h.submit_on_gpu(launch, [(v._h, how) for v, how in given])
+            return
         self._h.submit(function, [(v._h, how, v._flat) for v, how in given])

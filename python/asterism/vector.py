@@ -12,9 +12,9 @@ from . import _core
 from .errors import InputError, ShapeError
 from .la import Matrix
 from .operator import Operator, as_values
-from .queue import Queue
+from .queue import GpuArray, Queue
 
-__all__ = ["Scalar", "Vector", "dots", "select"]
+__all__ = ["Scalar", "Vector", "dots", "gpu_state", "select"]
 
 _INLINE = Queue("inline")
 
@@ -241,7 +241,8 @@ class Vector:
         A : Matrix
             Laid out as its rows.
         array : array, shape (n) or (n, k)
-            A contiguous NumPy array of one of the four dtypes, or an object that exports one (``__dlpack__``, ``__array_interface__``).
+            A contiguous NumPy array of one of the four dtypes, or an object that exports one (``__dlpack__``, ``__array_interface__``);
+            with a GPU's queue also one on that GPU (``__cuda_array_interface__``: CuPy, PyTorch, Numba).
             It is kept alive. While a queue works on it use `numpy` to read it.
         queue : Queue, optional
 
@@ -251,6 +252,19 @@ class Vector:
             If it cannot be used without a copy.
         """
         q = _INLINE if queue is None else queue
+        if (on_gpu := _gpu_array(array, q)) is not None:
+            k = 1 if len(on_gpu["shape"]) == 1 else int(on_gpu["shape"][1])
+            h = _core.QueueVector.wrap_gpu(
+                A._h.rows,
+                on_gpu["data"][0],
+                np.dtype(on_gpu["typestr"]).name,
+                on_gpu["shape"][0],
+                k,
+                on_gpu["stream"],
+                array,
+                q._h,
+            )
+            return cls._of(h, q, len(on_gpu["shape"]) == 1)
         if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray):
             array = np.from_dlpack(array)
         view = np.asarray(array)
@@ -308,11 +322,23 @@ class Vector:
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **arguments: Any) -> Any:
-        return self.numpy().__dlpack__(**arguments)
+    def __dlpack__(self, *, stream: int | None = None, **arguments: Any) -> Any:
+        if self.queue.stream is None:
+            return self.numpy().__dlpack__(**arguments)
+        return self._h.gpu_capsule(self._flat, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # the host's memory
+        if self.queue.stream is None:
+            return (1, 0)  # the host's memory
+        return (10 if self.queue.kind == "hip" else 2, int(_core.gpu_device()))
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """My part in the GPU's memory, without a copy: for CuPy, PyTorch, Numba. Who uses it waits for the queue's stream there."""
+        if (stream := self.queue.stream) is None:
+            raise AttributeError(f"the vector is on queue '{self.queue.kind}', not on a GPU's")
+        view = GpuArray(self._h.gpu_pointer(False), self.shape, self.dtype, False, stream)
+        return view.__cuda_array_interface__
 
     def fill(self, a: Any) -> None:
         """Set y = a."""
@@ -375,6 +401,42 @@ class Vector:
     def norm(self) -> Scalar:
         """Return the 2-norm over all ranks, of each column."""
         return Scalar._of(self._h.norm())
+
+
+def _gpu_array(array: Any, queue: Queue) -> dict[str, Any] | None:
+    """Where the array lies on a GPU, checked; None if it does not."""
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is None:
+        if getattr(array, "__dlpack_device__", lambda: (1, 0))()[0] in (2, 10):
+            raise InputError(
+                f"Vector.wrap: a {type(array).__name__} on a GPU without __cuda_array_interface__. Wrap it with CuPy first."
+            )
+        return None
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    if dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise InputError(f"Vector.wrap: an array of dtype {dtype}; float32, float64, complex64 or complex128.")
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"Vector.wrap: an array of shape {shape}; (n) or (n, k).")
+    packed = tuple(int(dtype.itemsize * np.prod(shape[i + 1 :])) for i in range(len(shape)))
+    if interface.get("strides") not in (None, packed):
+        raise InputError(
+            f"Vector.wrap: an array of strides {interface['strides']} cannot be used in place; a contiguous one can."
+        )
+    if interface["data"][1]:
+        raise InputError("Vector.wrap: the array is read-only. Vector(A).copy_from takes it.")
+    return {**interface, "shape": shape, "stream": interface.get("stream")}
+
+
+def gpu_state() -> dict[str, Any]:
+    """Return what this process uses of its GPU.
+
+    Returns
+    -------
+    dict
+        ``device`` (its name, empty where none is used), ``bytes_now`` and ``bytes_most`` of arrays there, and ``without_form``: how
+        often each event ran on the host, with its data copied, because it has no form for the GPU.
+    """
+    return dict(_core.gpu_state())
 
 
 def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:

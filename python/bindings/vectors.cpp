@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "asterism/comm/communicator.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -33,8 +34,8 @@ using QueueVector = Unlocked<Vector>;
 Queue new_queue(std::string const& kind, std::uint64_t seed) { return Context::from_name(kind, seed); }
 
 void check_threads(Layout const& layout, Context const& ctx) {
-  if (layout.comm().size() > 1 && (ctx.kind() == "thread" || ctx.kind() == "strict"))
-    comm::require_thread_multiple("a vector of several ranks on a thread or strict queue");
+  if (layout.comm().size() > 1 && (ctx.kind() == "thread" || ctx.kind() == "strict" || ctx.memory() == device::Memory::gpu))
+    comm::require_thread_multiple("a vector of several ranks on a thread, strict or GPU queue");
 }
 
 QueueVector new_vector(Layout const& layout, std::string const& dtype, std::int64_t k, Queue const& q) {
@@ -79,6 +80,87 @@ void submit_users_function(Queue const& q, nb::object const& f, std::vector<std:
   for (auto const& [v, how, flat] : vectors)
     arguments.push_back({v.value, how == "read" ? Access::read : how == "write" ? Access::write : Access::update, flat});
   submit_function(q.value, f, arguments);
+}
+
+// --- a GPU's memory, exchanged with other libraries
+
+/// The vector's memory on its queue's GPU, with the newest values once its stream has come there. What is written to it is seen by what is
+/// submitted afterwards.
+std::uintptr_t gpu_pointer(QueueVector const& v, bool reads_only) {
+  auto const& ctx = v.value.context();
+  ASTERISM_REQUIRE(ctx.memory() == device::Memory::gpu, unsupported, "the vector is on queue '{}', not on a GPU's.", ctx.kind());
+  std::vector<device::Intent> intents;
+  v.value.data().intend(reads_only ? Access::read : Access::update, intents);
+  ctx.enqueue(std::move(intents), [](device::Queue&) {});
+  (void)ctx.stream();  // launched
+  return reinterpret_cast<std::uintptr_t>(v.value.data().raw(device::Memory::gpu));
+}
+
+/// As gpu_pointer, for a consumer that orders its own work: its stream waits for ours.
+nb::object gpu_capsule(QueueVector const& v, bool flat, std::optional<std::intptr_t> stream) {
+  std::uintptr_t at = 0;
+  {
+    nb::gil_scoped_release const gil;
+    at = gpu_pointer(v, false);
+    // DLPack: none and 1 are the legacy default stream, 2 the thread's own, -1 says that no order is wanted
+    if (stream.value_or(1) != -1) device::gpu::follow(reinterpret_cast<void*>(stream.value_or(1)), v.value.context().stream());
+  }
+  auto* const held = new QueueVector(v);
+  nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<QueueVector*>(p); });
+  std::size_t const shape[] = {std::size_t(v.value.local_size()), std::size_t(v.value.columns())};
+  auto const d = v.value.dtype();
+  nb::dlpack::dtype const type{std::uint8_t(is_complex(d) ? nb::dlpack::dtype_code::Complex : nb::dlpack::dtype_code::Float),
+                               std::uint8_t(8 * size_of(d)), 1};
+  nb::ndarray<> const array(reinterpret_cast<void*>(at), flat ? 1 : 2, shape, owner, nullptr, type, nb::device::cuda::value,
+                            device::gpu::device());
+  return nb::cast(array, nb::rv_policy::reference);  // of no framework: a capsule
+}
+
+QueueVector wrapped_gpu(Layout const& layout, std::uintptr_t data, std::string const& dtype, std::int64_t rows, std::int64_t k,
+                        std::optional<std::intptr_t> stream, nb::object const& owner, Queue const& q) {
+  check_threads(layout, q.value);
+  ASTERISM_REQUIRE(q.value.memory() == device::Memory::gpu, unsupported,
+                   "Vector.wrap: an array on a GPU with queue '{}'. Give a queue on that GPU: Queue(\"cuda\"), Queue.on_stream(...).",
+                   q.value.kind());
+  ASTERISM_REQUIRE(rows == layout.local_size(), shape, "Vector.wrap: the array has {} rows where {} are needed on rank {}.", rows,
+                   layout.local_size(), layout.comm().rank());
+  auto const d = dtype_from_name(dtype);
+  auto const held = keep(owner);
+  nb::gil_scoped_release const gil;
+  if (stream) device::gpu::follow(q.value.stream(), reinterpret_cast<void*>(*stream));
+  return Vector::wrap(layout, d, k, Array::wrap_gpu(reinterpret_cast<void*>(data), std::size_t(rows * k) * size_of(d), held), q.value);
+}
+
+/// f(stream, arrays...) launches what it likes into the stream: the arrays are there when that comes to its turn.
+void submit_on_gpu(Queue const& q, nb::object const& f, std::vector<std::tuple<QueueVector, std::string>> const& vectors) {
+  ASTERISM_REQUIRE(q.value.memory() == device::Memory::gpu, unsupported, "submit: device=True on queue '{}', which is not a GPU's.",
+                   q.value.kind());
+  std::vector<device::Intent> intents;
+  std::vector<Array> arrays;
+  for (auto const& [v, how] : vectors) {
+    v.value.data().intend(how == "read" ? Access::read : how == "write" ? Access::write : Access::update, intents);
+    arrays.push_back(v.value.data());
+  }
+  auto const call = keep(f);
+  nb::gil_scoped_release const gil;
+  q.value.enqueue(std::move(intents), [call, arrays = std::move(arrays)](device::Queue& queue) {
+    nb::gil_scoped_acquire const lock;
+    nb::list pointers;
+    for (auto const& a : arrays) pointers.append(reinterpret_cast<std::uintptr_t>(a.raw(device::Memory::gpu)));
+    nb::borrow<nb::object>(nb::handle(static_cast<PyObject*>(call.get())))(reinterpret_cast<std::uintptr_t>(queue.stream), pointers);
+  });
+}
+
+nb::dict gpu_state() {
+  nb::dict out;
+  auto const use = device::gpu::memory_use();
+  out["device"] = device::gpu::describe();
+  out["bytes_now"] = use.now;
+  out["bytes_most"] = use.most;
+  nb::dict without;
+  for (auto const& w : device::gpu::without_form()) without[w.event.c_str()] = w.count;
+  out["without_form"] = without;
+  return out;
 }
 
 /// A factor of y's entries. One that is not known yet cannot be looked at: its real part is taken.
@@ -135,7 +217,16 @@ void bind_vectors(nb::module_& m) {
       .def_prop_ro("done", &device::Event::done)
       .def("wait", [](device::Event const& e) { e.wait(); }, Release());
   nb::class_<Queue>(m, "Queue")
-      .def_static("make", &new_queue)
+      .def_static("make", &new_queue, Release())
+      .def_static(
+          "on_stream", [](std::uintptr_t s) { return Queue(Context::gpu_on(reinterpret_cast<void*>(s))); }, Release())
+      .def_prop_ro("stream",
+                   [](Queue const& q) -> std::optional<std::uintptr_t> {
+                     if (q.value.memory() != device::Memory::gpu) return std::nullopt;
+                     nb::gil_scoped_release const gil;
+                     return reinterpret_cast<std::uintptr_t>(q.value.stream());
+                   })
+      .def("submit_on_gpu", &submit_on_gpu)
       .def_prop_ro("kind", [](Queue const& q) { return std::string(q.value.kind()); })
       .def("fork", [](Queue const& q) { return Queue(q.value.fork()); })
       .def(
@@ -188,6 +279,10 @@ void bind_vectors(nb::module_& m) {
   nb::class_<QueueVector>(m, "QueueVector")
       .def_static("make", &new_vector)
       .def_static("wrap", &wrapped)
+      .def_static("wrap_gpu", &wrapped_gpu, nb::arg("layout"), nb::arg("data"), nb::arg("dtype"), nb::arg("rows"), nb::arg("k"),
+                  nb::arg("stream").none(), nb::arg("owner"), nb::arg("queue"))
+      .def("gpu_pointer", &gpu_pointer, Release())
+      .def("gpu_capsule", &gpu_capsule, nb::arg("flat"), nb::arg("stream").none())
       .def_prop_ro("dtype", [](QueueVector const& v) { return std::string(name_of(v.value.dtype())); })
       .def_prop_ro("columns", [](QueueVector const& v) { return v.value.columns(); })
       .def_prop_ro("local_size", [](QueueVector const& v) { return v.value.local_size(); })
@@ -220,6 +315,14 @@ void bind_vectors(nb::module_& m) {
           "dot", [](QueueVector const& x, QueueVector const& y) { return la::dot(x.value, y.value); }, Release())
       .def("norm", [](QueueVector const& x) { return la::norm(x.value); }, Release());
   m.def("dots", &dots_of, Release());
+  m.def("gpu_why_not", [](std::string const& name) {
+    std::string why;
+    device::gpu::available(name, why);
+    return why;
+  });
+  m.def("gpu_state", &gpu_state);
+  m.def("gpu_device", &device::gpu::device);
+  m.def("set_gpu_memory_cap", &device::gpu::set_memory_cap);
   m.def("apply_queued", [](la::Operator const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
 }
 

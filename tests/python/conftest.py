@@ -21,6 +21,18 @@ def message(f):
 """
 
 
+# The GPU of the tests: a real one where ASTERISM_TEST_GPU=1 (make gpu-check), else the emulated one that the C++ tests build
+EMULATED_GPU = Path(__file__).parents[2] / "build" / "tests" / "tests" / "cpp" / "libasterism_emulated_gpu.so"
+if os.environ.get("ASTERISM_TEST_GPU") != "1" and EMULATED_GPU.exists():
+    os.environ["ASTERISM_GPU_PLUGIN"] = str(EMULATED_GPU)
+HAS_GPU = os.environ.get("ASTERISM_TEST_GPU") == "1" or EMULATED_GPU.exists()
+HOST_QUEUES = ["inline", "thread", "strict", "shuffle"]
+QUEUES = [
+    *HOST_QUEUES,
+    pytest.param("cuda", marks=pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one (make test-cpp)")),
+]
+
+
 @pytest.fixture(scope="session")
 def data():
     """Folder of the real matrices, or skip."""

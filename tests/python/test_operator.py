@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse.linalg as spla
+from conftest import HOST_QUEUES, QUEUES
 
 import asterism as am
 
@@ -51,7 +52,7 @@ def test_preconditioners_of_a_function():
             bad()
 
 
-@pytest.mark.parametrize("queue", ["inline", "thread", "strict", "shuffle"])
+@pytest.mark.parametrize("queue", HOST_QUEUES)
 def test_a_function_takes_its_turn_in_the_queue(queue):
     A = am.gallery.poisson((12, 12))
     calls = []
@@ -66,7 +67,7 @@ def test_a_function_takes_its_turn_in_the_queue(queue):
     assert len(calls) >= info.iterations and not any(calls)
 
 
-@pytest.mark.parametrize("queue", ["inline", "thread", "strict", "shuffle"])
+@pytest.mark.parametrize("queue", QUEUES)
 def test_operators_apply_to_vectors_of_queues(queue):
     A = am.gallery.poisson((12, 12))
     x = am.Vector(A, am.Queue(queue), fill=2.0)

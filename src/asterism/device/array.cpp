@@ -11,6 +11,13 @@ Array Array::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
   return a;
 }
 
+Array Array::wrap_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
+  Array a;
+  a.buffer_ = Buffer::on_gpu(data, bytes, std::move(owner));
+  a.bytes_ = bytes;
+  return a;
+}
+
 Array Array::view(std::size_t offset, std::size_t bytes) const {
   ASTERISM_ASSERT(offset + bytes <= bytes_);
   Array a = *this;

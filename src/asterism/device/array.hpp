@@ -28,6 +28,7 @@ class Array {
   /// Uninitialised; aligned to 64 bytes, on huge pages where large.
   explicit Array(std::size_t bytes) : buffer_(std::make_shared<Buffer>(bytes)), bytes_(bytes) {}
   static Array wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner);
+  static Array wrap_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner);
   template <class T>
   static Array of(std::span<T const> values) {
     Array a(values.size_bytes());

@@ -24,6 +24,8 @@ class Buffer {
   explicit Buffer(std::size_t bytes);
   /// Foreign memory, kept alive by owner.
   Buffer(void* data, std::size_t bytes, std::shared_ptr<void> owner);
+  /// Foreign memory of the GPU; the host's copy is ours, made when asked for.
+  static std::shared_ptr<Buffer> on_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner);
   ~Buffer();
   Buffer(Buffer const&) = delete;
   Buffer& operator=(Buffer const&) = delete;
@@ -40,6 +42,7 @@ class Buffer {
   void* data_[memories] = {};
   std::size_t bytes_ = 0;
   std::shared_ptr<void> owner_;
+  bool owns_gpu_data_ = true;
   // the ledger's; see ledger.cpp
   host::Ticket writer_, made_[memories];
   std::vector<host::Ticket> readers_;

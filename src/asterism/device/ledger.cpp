@@ -75,10 +75,21 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
 
 Buffer::Buffer(void* data, std::size_t bytes, std::shared_ptr<void> owner) : bytes_(bytes), owner_(std::move(owner)) { data_[0] = data; }
 
+std::shared_ptr<Buffer> Buffer::on_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
+  auto b = std::make_shared<Buffer>(bytes);  // the host's pages are there when they are touched
+  b->data_[index(Memory::gpu)] = data;
+  b->owns_gpu_data_ = false;
+  b->owner_ = std::move(owner);
+  b->valid_[index(Memory::host)] = false;
+  b->valid_[index(Memory::gpu)] = true;
+  b->involved_ = true;
+  return b;
+}
+
 Buffer::~Buffer() {
   race_check::forget(data_[0], bytes_);
   for (auto const& b : blocks_) host::release(b);
-  if (data_[index(Memory::gpu)]) gpu::release(data_[index(Memory::gpu)], bytes_);
+  if (data_[index(Memory::gpu)] && owns_gpu_data_) gpu::release(data_[index(Memory::gpu)], bytes_);
 }
 
 std::mutex& Ledger::mutex() {

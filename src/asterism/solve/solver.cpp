@@ -247,6 +247,7 @@ void Solver::set_up(bool same_pattern) {
   auto const null_space = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
   bool const asynchronous = r.flag("ksp_asynchronous");
+  apply_process_options(r);
   auto queue = asynchronous && !r.given("queue") ? "thread" : r.text("queue");
   if (auto const device = r.text("device"); device != "host") {
     ASTERISM_REQUIRE(!r.given("queue"), option, "-device {} and -queue {} were both given: the iterations run on one of the two.", device,
@@ -267,7 +268,6 @@ void Solver::set_up(bool same_pattern) {
   std::uint64_t const seed = queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1;
   if (!method_)  // an update keeps the queue
     ctx_ = device::Context::from_name(queue, seed);
-  apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(*A_);

@@ -164,6 +164,7 @@ bool available(std::string_view name, std::string& why) {
 
 Api const* api() { return state().api.load(std::memory_order_relaxed); }
 std::string describe() { return state().text; }
+int device() { return state().device; }
 std::string_view name() { return api() ? api()->name : "none"; }
 
 void check(int code, char const* what) {
@@ -286,6 +287,16 @@ void set_allocator(Allocator allocator) {
 
 void copy(void* to, void const* from, std::size_t bytes, void* stream) { check(api()->copy(to, from, bytes, stream), "a copy"); }
 void wait(void* stream) { check(api()->stream_wait(stream), "waiting for a stream"); }
+
+void follow(void* stream, void* other) {
+  OnDevice const here;
+  Api::Event event = nullptr;
+  check(api()->event_new(&event), "creating an event");
+  int code = api()->event_record(event, other);
+  if (code == 0) code = api()->stream_after(stream, event);
+  api()->event_free(event);  // the runtime keeps it as long as it is needed
+  check(code, "ordering two streams");
+}
 
 void copy_now(void* to, void const* from, std::size_t bytes) {
   OnDevice const here;

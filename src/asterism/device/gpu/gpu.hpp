@@ -24,6 +24,7 @@ Api const* api();
 /// "cuda 0: NVIDIA H100 80GB HBM3, ..."; for logs.
 std::string describe();
 std::string_view name();
+int device();  ///< its number
 /// While it lives, the chosen device is the calling thread's.
 class OnDevice {
  public:
@@ -72,6 +73,9 @@ void set_allocator(Allocator allocator);
 void copy_now(void* to, void const* from, std::size_t bytes);
 void copy(void* to, void const* from, std::size_t bytes, void* stream);
 void wait(void* stream);
+
+/// What comes next in `stream` comes after what `other` was given so far. A null stream is the legacy default one.
+void follow(void* stream, void* other);
 
 /// A queue: a worker thread that launches into a stream of its own, or into the user's.
 host::Line* line();

@@ -9,6 +9,16 @@ namespace {
 
 using Stream = ASTERISM_GPU(Stream_t);
 using Event = ASTERISM_GPU(Event_t);
+// where the two differ in more than the prefix
+#if defined(__HIPCC__)
+using DeviceProperties = hipDeviceProp_t;
+int pin(void** data, std::size_t bytes) { return int(hipHostMalloc(data, bytes, hipHostMallocPortable)); }
+int unpin(void* data) { return int(hipHostFree(data)); }
+#else
+using DeviceProperties = cudaDeviceProp;
+int pin(void** data, std::size_t bytes) { return int(cudaHostAlloc(data, bytes, cudaHostAllocPortable)); }
+int unpin(void* data) { return int(cudaFreeHost(data)); }
+#endif
 
 template <class T>
 T as(void* handle) {
@@ -33,7 +43,7 @@ Api const table = {
     [](int code) -> char const* { return ASTERISM_GPU(GetErrorString)(ASTERISM_GPU(Error_t)(code)); },
     [](int* devices) { return int(ASTERISM_GPU(GetDeviceCount)(devices)); },
     [](int device, char* text, int length) {
-      ASTERISM_GPU(DeviceProp) p;
+      DeviceProperties p;
       if (auto const e = ASTERISM_GPU(GetDeviceProperties)(&p, device)) return int(e);
       std::snprintf(text, std::size_t(length), "%s, %.0f GiB, %d multiprocessors, compute capability %d.%d", p.name,
                     double(p.totalGlobalMem) / (1 << 30), p.multiProcessorCount, p.major, p.minor);
@@ -74,8 +84,8 @@ Api const table = {
       return int(ASTERISM_GPU(MemcpyAsync)(to, from, bytes, ASTERISM_GPU(MemcpyDefault), as<Stream>(s)));
     },
     [](void* data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MemsetAsync)(data, 0, bytes, as<Stream>(s))); },
-    [](void** data, std::size_t bytes) { return int(ASTERISM_GPU(HostAlloc)(data, bytes, ASTERISM_GPU(HostAllocPortable))); },
-    [](void* data) { return int(ASTERISM_GPU(FreeHost)(data)); },
+    pin,
+    unpin,
 };
 
 }  // namespace

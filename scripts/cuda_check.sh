@@ -1,0 +1,41 @@
+#!/bin/sh
+# Builds the plug-ins for GPUs with nvcc and hipcc where they are found (warnings are errors), and runs what needs no GPU: every kernel of
+# the list has a form, each plug-in loads and says clearly what is missing here. Needs the library built (make build).
+set -e
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+out=build/cuda-check
+hints=${CUDA_HOME:+$CUDA_HOME/bin:}/usr/local/cuda/bin:build/cuda/nvidia/cu13/bin
+PATH="$PATH:$hints"
+found=""
+# one architecture: the check is of the source
+configure="cmake -S . -B $out -G Ninja -DASTERISM_PYTHON=OFF -DPython_EXECUTABLE=$PWD/$bin/python -DASTERISM_CUDA_ARCH=90"
+if command -v nvcc >/dev/null; then
+  configure="$configure -DASTERISM_CUDA=ON"
+  found="cuda"
+  nvcc -x cu -std=c++20 -arch=sm_90 --extended-lambda -Werror all-warnings -diag-suppress 20012,177,550 -Isrc -c \
+    tests/cpp/device/dialect.kernels.cpp -o /dev/null
+fi
+if command -v hipcc >/dev/null; then
+  configure="$configure -DASTERISM_HIP=ON"
+  found="$found hip"
+fi
+if [ -z "$found" ]; then
+  echo "neither nvcc nor hipcc is here: no plug-in was built"
+  exit 0
+fi
+$configure >/dev/null
+for name in $found; do
+  cmake --build $out --target asterism_$name 2>&1 | grep -vE "Traceback|rocm_agent_enumerator|^  File|^    |FileNotFoundError" || true
+  test -f $out/libasterism_$name.so
+  $bin/python scripts/gpu_forms.py $out/libasterism_$name.so
+  ASTERISM_GPU_PLUGIN=$out/libasterism_$name.so $bin/python - $name <<'P'
+import sys
+
+from asterism import _core
+
+why = _core.gpu_why_not(sys.argv[1])
+print(f"{sys.argv[1]}: the plug-in loads; " + (f"it says: {why}" if why else "and finds a device (make gpu-check uses it)"))
+assert "does not load" not in why and "interface version" not in why, why
+P
+done

@@ -1,0 +1,178 @@
+"""Solves and vectors on a GPU: a real one where ASTERISM_TEST_GPU=1, else the plug-in's own source on threads of the host."""
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+from conftest import EMULATED_GPU, HAS_GPU
+
+import asterism as am
+
+pytestmark = pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one (make test-cpp builds it)")
+REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
+ASYNCHRONOUS = ["cg", "pipecg", "cr", "gcr", "bicg", "bicgstab", "cgs", "tfqmr"]
+
+
+@pytest.mark.parametrize("method", [*ASYNCHRONOUS, "minres", "gmres", "richardson", "chebyshev", "idr"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_methods_agree_with_the_host_and_the_two_forms_with_each_other(rng, method, dtype):
+    A = am.gallery.poisson((9, 8, 7)).astype(dtype)
+    b = rng.standard_normal(504).astype(dtype)
+    options = f"-ksp_type {method} -pc_type jacobi -ksp_rtol 1e-4"
+    x, info = am.solve(A, b, options=options)
+    y, there = am.solve(A, b, options=options + " -device cuda")
+    assert there.converged and not any("form" in n for n in there.notes), there.notes
+    assert np.linalg.norm(y - x) <= 2e-3 * np.linalg.norm(x)
+    assert abs(there.iterations - info.iterations) <= 4
+    if method in ASYNCHRONOUS:
+        z, late = am.solve(A, b, options=options + " -device cuda -ksp_asynchronous -ksp_check_every 5")
+        assert np.array_equal(y, z) and late.iterations == there.iterations
+        assert np.array_equal(np.asarray(late.residual_norms), np.asarray(there.residual_norms))
+        assert late.host_waits <= -(-late.iterations // 5) + 3 + 2 * late.resumes < there.host_waits
+
+
+@pytest.mark.parametrize("pc", ["none", "jacobi", "chebyshev", "amg"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_preconditioners_run_there_without_waits_or_copies(rng, pc, columns):
+    A = am.gallery.poisson((12, 11, 10))
+    b = rng.standard_normal((1320, columns) if columns > 1 else 1320)
+    options = f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-8"
+    x, info = am.solve(A, b, options=options)
+    y, there = am.solve(A, b, options=options + " -device cuda -ksp_asynchronous -ksp_check_every 5")
+    assert np.allclose(x, y, rtol=1e-6, atol=1e-8) and abs(there.iterations - info.iterations) <= 1
+    assert there.host_waits <= -(-there.iterations // 5) + 3
+    assert not any("form" in n for n in there.notes)
+
+
+@pytest.mark.parametrize("pc", ["ilu", "icc", "sor"])
+def test_what_has_no_form_is_told(pc):
+    A = am.gallery.poisson((14, 13))
+    y, there = am.solve(A, np.ones(182), options=f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-8 -device cuda")
+    x, _ = am.solve(A, np.ones(182), options=f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-8")
+    assert np.allclose(x, y, rtol=1e-6)
+    told = [n for n in there.notes if n.startswith("without a form for the GPU")]
+    assert told and "PCApply" in told[0]
+    assert any("PCApply" in event for event in am.gpu_state()["without_form"])
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_several_ranks_share_it(on_ranks, n):
+    out = on_ranks(
+        n,
+        """
+A = am.gallery.poisson((14, 13, 12), comm)
+b = np.cos(np.arange(*A.row_range))
+for pc in ("jacobi", "amg"):
+    x, info = am.solve(A, b, options=f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-8")
+    y, there = am.solve(A, b, options=f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-8 -device cuda")
+    z, late = am.solve(A, b, options=f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-8 -device cuda -ksp_asynchronous -ksp_check_every 5")
+    assert np.allclose(x, y, rtol=1e-6, atol=1e-8) and abs(there.iterations - info.iterations) <= 1
+    assert np.array_equal(y, z) and late.iterations == there.iterations
+    assert late.host_waits <= -(-late.iterations // 5) + 3 < there.host_waits, late.host_waits
+print("SAME")
+""",
+    )
+    assert out.count("SAME") == n
+
+
+class OnGpu:
+    """Another library's array, as it shows itself."""
+
+    def __init__(self, interface, keep):
+        self.__cuda_array_interface__ = interface
+        self._keep = keep
+
+
+@pytest.mark.skipif(REAL, reason="reads the emulated device's memory as the host's")
+def test_arrays_of_other_libraries_are_used_in_place():
+    A = am.gallery.poisson((8, 8))
+    q = am.Queue("cuda")
+    theirs = np.arange(64.0)
+    interface = {**theirs.__array_interface__, "version": 3, "stream": 1}
+    v = am.Vector.wrap(A, OnGpu(interface, theirs), q)
+    v.scale(2.0)
+    q.wait()
+    assert np.array_equal(theirs, 2.0 * np.arange(64.0))
+    assert np.array_equal(v.numpy(), theirs) and not np.shares_memory(v.numpy(), theirs)  # the host's copy
+    v.numpy()[:] = 1.0
+    v.scale(3.0)
+    q.wait()
+    assert np.array_equal(theirs, np.full(64, 3.0))
+    mine = v.__cuda_array_interface__
+    assert mine["data"][0] == theirs.ctypes.data and mine["stream"] == q.stream and mine["typestr"] == "<f8"
+    assert v.__dlpack_device__() == (2, 0) and v.__dlpack__(stream=1) is not None
+    q.wait()
+    ctypes.cast(mine["data"][0], ctypes.POINTER(ctypes.c_double))[0] = 5.0  # as their kernel would
+    assert v.numpy()[0] == 5.0
+    cases = [
+        ({"typestr": "<i8"}, "dtype int64"),
+        ({"strides": (16,)}, "in place"),
+        ({"data": (theirs.ctypes.data, True)}, "read-only"),
+        ({"shape": (63,)}, "63 rows"),
+        ({"shape": (4, 4, 4)}, r"\(n\) or \(n, k\)"),
+    ]
+    for change, text in cases:
+        with pytest.raises(am.AsterismError, match=text):
+            am.Vector.wrap(A, OnGpu({**interface, **change}, theirs), q)
+    with pytest.raises(am.AsterismError, match="on a GPU with queue 'thread'"):
+        am.Vector.wrap(A, OnGpu(interface, theirs), am.Queue("thread"))
+
+
+@pytest.mark.skipif(REAL, reason="reads the emulated device's memory as the host's")
+def test_a_kernel_of_ones_own_joins_the_queue():
+    A = am.gallery.poisson((8, 8))
+    q = am.Queue("cuda")
+    x, y = am.Vector(A, q, fill=2.0), am.Vector(A, q)
+    streams = []
+
+    def cubes(stream, source, target):
+        streams.append(stream)
+        assert source.__cuda_array_interface__["data"][1] and not target.__cuda_array_interface__["data"][1]
+        # an emulated stream takes no work from Python: wait for what is before, then work at once
+        am.Queue.on_stream(stream).wait()
+        at = [
+            ctypes.cast(a.__cuda_array_interface__["data"][0], ctypes.POINTER(ctypes.c_double))
+            for a in (source, target)
+        ]
+        for i in range(64):
+            at[1][i] = at[0][i] ** 3
+
+    x.scale(2.0)
+    q.submit(cubes, read=[x], write=[y], device=True)
+    x.scale(10.0)
+    y.axpy(1.0, x)
+    assert np.array_equal(y.numpy(), np.full(64, 104.0)) and streams == [q.stream]
+    with pytest.raises(am.AsterismError, match="not a GPU's"):
+        am.Queue("thread").submit(cubes, device=True)
+    with pytest.raises(TypeError, match="is no stream"):
+        am.Queue.on_stream("stream")
+
+
+def test_memory_has_a_cap():
+    A = am.gallery.poisson((100, 100))
+    with pytest.raises(am.AsterismError, match="gpu_memory_cap"):
+        am.solve(A, np.ones(10000), options="-device cuda -gpu_memory_cap 2500000 -pc_type jacobi")
+    am.solve(A, np.ones(10000), options="-device cuda -gpu_memory_cap 0 -pc_type jacobi")
+    assert am.gpu_state()["bytes_most"] > 2500000
+
+
+def test_two_choices_are_an_error():
+    with pytest.raises(am.AsterismError, match="-queue thread"):
+        am.solve(am.gallery.poisson((5, 5)), np.ones(25), options="-device cuda -queue thread")
+
+
+@pytest.mark.skipif(REAL, reason="there is one")
+@pytest.mark.parametrize("n", [1, 2])
+def test_where_there_is_no_device_it_is_told(on_ranks, n):
+    script = """
+A = am.gallery.poisson((8, 8), comm)
+b = np.ones(A.local_shape[0])
+print(message(lambda: am.solve(A, b, options="-device cuda")))
+x, info = am.solve(A, b, options="-device auto")
+print([m for m in info.notes if "device" in m])
+"""
+    out = on_ranks(n, script, ASTERISM_GPU_PLUGIN=str(EMULATED_GPU), ASTERISM_EMULATED_NONE="1")
+    assert out.count("there is no device") >= 2 * n and out.count("device auto: the host") == n, out
+    out = on_ranks(n, script, ASTERISM_GPU_PLUGIN="/nowhere/libasterism_cuda.so")
+    assert out.count("make gpu") >= n and "does not load" in out
