@@ -72,6 +72,7 @@ void bind_la(nb::module_& m) {
       .def_prop_ro("comm", [](Matrix const& a) { return a.comm(); })
       .def_prop_ro("nnz", &Matrix::nnz)
       .def_prop_ro("local_nnz", &Matrix::local_nnz)
+      .def_prop_ro("product_bytes", [](Matrix const& a) { return a.product_bytes(); })
       .def_prop_ro("storage", [](Matrix const& a) { return std::string(a.storage_name()); })
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
       .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)

@@ -18,7 +18,7 @@ from ..formats import read_matrix
 from ..grid import Grid
 from ..la import Matrix
 from ..solve import Solver
-from . import bench_queues, launch
+from . import bench_gpu, bench_queues, launch
 
 __all__ = [
     "add_arguments",
@@ -38,9 +38,13 @@ _BETWEEN_RANKS = ("pingpong", "unpack", "transports", "sfsetup", "halo")
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
     p = sub.add_parser(
-        "bench", help="measure on this machine: spmv, amg, launch, async, pingpong, unpack, transports, sfsetup, halo"
+        "bench",
+        help="measure on this machine: spmv, vectors, amg, launch, async, pingpong, unpack, transports, sfsetup, halo",
     )
-    p.add_argument("name", choices=["spmv", "amg", "launch", "async", *_BETWEEN_RANKS])
+    p.add_argument("name", choices=["spmv", "vectors", "amg", "launch", "async", *_BETWEEN_RANKS])
+    p.add_argument(
+        "--device", default="host", choices=["host", "cuda", "hip"], help="spmv, vectors, launch, async: where"
+    )
     p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction")
     p.add_argument("--file", help="spmv: a Matrix Market file instead")
@@ -100,6 +104,23 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(
             f"--ranks {args.ranks}: {args.name} runs on one process; {', '.join(_BETWEEN_RANKS)} take several."
         )
+    if args.device != "host" and args.name not in ("spmv", "vectors", "launch", "async"):
+        raise OptionError(
+            f"--device {args.device}: {args.name} runs on the host; spmv, vectors, launch and async take a device."
+        )
+    if args.name == "vectors":
+        if args.device == "host":
+            raise OptionError(
+                "vectors: measured on a device, --device cuda; on the host `bench launch` has axpy and dot."
+            )
+        measured = bench_gpu.vectors_on_device(args.device, args.n**3, args.repeats)
+        print(json.dumps(measured)) if args.json else bench_gpu.print_vectors(measured)
+        return 0
+    if args.name == "spmv" and args.device != "host":
+        A = read_matrix(args.file) if args.file else gallery.poisson((args.n,) * 3)
+        product = bench_gpu.spmv_on_device(args.device, A, args.repeats)
+        print(json.dumps(product)) if args.json else bench_gpu.print_spmv(product)
+        return 0
     if args.name == "spmv":
         A = read_matrix(args.file) if args.file else gallery.poisson((args.n,) * 3)
         r = spmv_case(A, args.repeats)
@@ -113,11 +134,11 @@ def run(args: argparse.Namespace) -> int:
             )
         return 0
     if args.name == "launch":
-        launched = bench_queues.launch_cases(args.repeats)
+        launched = bench_queues.launch_cases(args.repeats, args.device)
         print(json.dumps(launched)) if args.json else bench_queues.print_launch(launched)
         return 0
     if args.name == "async":
-        cases = bench_queues.async_cases(args.repeats, args.most)
+        cases = bench_queues.async_cases(args.repeats, args.most, device=args.device)
         print(json.dumps(cases)) if args.json else bench_queues.print_async(cases)
         return 0
     A = gallery.poisson((args.n,) * 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,14 @@ from ..solve import Solver
 __all__ = ["async_cases", "launch_cases", "print_async", "print_launch"]
 
 
-def launch_cases(rounds: int) -> dict[str, Any]:
-    """Seconds of empty tasks on each queue, of the pipeline of PetscSF's figure 5, and of short vector operations."""
+def launch_cases(rounds: int, device: str = "host") -> dict[str, Any]:
+    """Seconds of empty tasks on each queue, of the pipeline of PetscSF's figure 5, and of short vector operations.
+
+    With a device: empty kernels there, as in table 2 of the first paper, streamed and each waited for.
+    """
     out: dict[str, Any] = {"queues": {}, "pipeline": {"streamed": [], "interrupted": []}, "operations": {}}
     for _ in range(rounds):
-        for queue in ("inline", "thread"):
+        for queue in ("inline", "thread", *([] if device == "host" else [device])):
             submit, streamed, waited = _core.time_launch(queue, 20000 if queue == "inline" else 5000)
             times = out["queues"].setdefault(queue, {"submit": [], "streamed": [], "waited": []})
             for name, value in (("submit", submit), ("streamed", streamed), ("waited", waited)):
@@ -52,11 +57,13 @@ def print_launch(r: dict[str, Any]) -> None:
         print(f"{name}: {operation:.0f} ns, a vectorised loop {loop:.0f} ns, {operation - loop:+.0f} ns")
 
 
-def async_cases(rounds: int, most: float, iterations: int = 200) -> list[dict[str, Any]]:
+def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "host") -> list[dict[str, Any]]:
     """Seconds per iteration of CG and TFQMR, at once, on the worker's queue and asynchronously, interleaved.
 
-    Grids of 2 and 3 dimensions, 5-, 9-, 7- and 27-point, with up to `most` nonzeros; a fixed number of iterations with jacobi.
+    Grids of 2 and 3 dimensions, 5-, 9-, 7- and 27-point, with up to `most` nonzeros; a fixed number of iterations with jacobi. With a
+    device: both forms there, and CuPy's cg where it is installed.
     """
+    theirs = cupy_cg() if device == "cuda" else None
     out = []
     for dimension, stencil, points in ((2, "star", 5), (2, "box", 9), (3, "star", 7), (3, "box", 27)):
         for target in (1e4, 1e5, 1e6, 1e7, 1e8):
@@ -68,6 +75,8 @@ def async_cases(rounds: int, most: float, iterations: int = 200) -> list[dict[st
             its = max(10, min(iterations, int(2e9 / target)))
             for ksp in ("cg", "tfqmr"):
                 forms = {"inline": "", "synchronous": "-queue thread", "asynchronous": "-ksp_asynchronous"}
+                if device != "host":
+                    forms = {"synchronous": f"-device {device}", "asynchronous": f"-device {device} -ksp_asynchronous"}
                 common = f"-ksp_type {ksp} -pc_type jacobi -ksp_rtol 1e-300 -ksp_max_it {its} -ksp_error_if_not_converged false"
                 solvers = {k: Solver(A, f"{common} {v}") for k, v in forms.items()}
                 times: dict[str, list[float]] = {k: [] for k in forms}
@@ -79,6 +88,8 @@ def async_cases(rounds: int, most: float, iterations: int = 200) -> list[dict[st
                         waits[k] = s.info.host_waits
                         if turn > 0:
                             times[k].append(s.info.solve_seconds / max(s.info.iterations, 1))
+                if theirs is not None and ksp == "cg":
+                    times["cupy"] = theirs(A, b, its, rounds)
                 middle = {k: statistics.median(v) for k, v in times.items()}
                 out.append(
                     {
@@ -91,6 +102,31 @@ def async_cases(rounds: int, most: float, iterations: int = 200) -> list[dict[st
                     }
                 )
     return out
+
+
+def cupy_cg() -> Callable[[Any, Any, int, int], list[float]] | None:
+    """Return seconds per iteration of CuPy's cg, or None where there is no CuPy."""
+    try:
+        import cupy
+        from cupyx.scipy.sparse import csr_matrix
+        from cupyx.scipy.sparse.linalg import cg
+    except ImportError:
+        return None
+
+    def measure(A: Any, b: Any, iterations: int, rounds: int) -> list[float]:
+        rows, columns, values = A.to_scipy().indptr, A.to_scipy().indices, A.to_scipy().data
+        there = csr_matrix((cupy.asarray(values), cupy.asarray(columns), cupy.asarray(rows)), shape=A.shape)
+        rhs, seconds = cupy.asarray(b), []
+        for turn in range(rounds + 1):
+            cupy.cuda.Device().synchronize()
+            start = time.perf_counter()
+            cg(there, rhs, tol=1e-300, maxiter=iterations)
+            cupy.cuda.Device().synchronize()
+            if turn > 0:
+                seconds.append((time.perf_counter() - start) / iterations)
+        return seconds
+
+    return measure
 
 
 def print_async(cases: list[dict[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 #include "asterism/apps/plain_loops.kernels.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/device/scalar.kernels.hpp"
 #include "asterism/la/vector.hpp"
 
 namespace asterism::apps {
@@ -17,7 +18,7 @@ void busy(double seconds) {
 
 LaunchTimes time_launch(device::Context const& ctx, int tasks) {
   device::Array const a(8);
-  auto const empty = [&] { submit(ctx, [](device::Queue&, double*) {}, device::update<double>(a)); };
+  auto const empty = [&] { submit(ctx, device::kernel::nothing, device::update<double>(a)); };
   empty();
   ctx.wait("bench");
   LaunchTimes out;

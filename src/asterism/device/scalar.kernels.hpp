@@ -4,6 +4,9 @@
 
 namespace asterism::device::kernel {
 
+/// Nothing, to a: what a task costs by itself.
+void nothing(Queue&, double* a);
+
 /// out[j] = the value of column j of k.
 void store(Queue&, std::int64_t k, Numbers<Number> value, Number* out);
 

@@ -330,6 +330,8 @@ Csr const& Matrix::coupling_block() const {
 }
 std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
 StarForest const& Matrix::halo() const { return data_->halo; }
+double Matrix::product_bytes() const { return data_->whole().bytes(); }
+
 std::string_view Matrix::storage_name() const { return data_->whole().storage_name(); }
 
 std::size_t Matrix::memory_bytes() const {

@@ -53,6 +53,8 @@ class Matrix final : public Operator {
   std::vector<std::int64_t> const& ghosts() const;
   comm::StarForest const& halo() const;
   std::string_view storage_name() const;
+  /// Least bytes of one product of this rank: matrix, x and y once.
+  double product_bytes() const;
   std::size_t memory_bytes() const;
 
   void apply(Vector const& x, Vector& y) const override;

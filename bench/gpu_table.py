@@ -1,0 +1,25 @@
+"""Prints what `make gpu-check` measured: python bench/gpu_table.py build/gpu-check"""
+
+import json
+import sys
+from pathlib import Path
+
+from asterism.cli import bench_gpu, bench_queues
+
+
+def main(folder: Path) -> None:
+    printers = {
+        "gpu_launch": bench_queues.print_launch,
+        "gpu_spmv": bench_gpu.print_spmv,
+        "gpu_vectors": bench_gpu.print_vectors,
+        "gpu_async": bench_queues.print_async,
+    }
+    for name, show in printers.items():
+        file = folder / f"{name}.json"
+        if file.exists():
+            print(f"-- {file.name}")
+            show(json.loads(file.read_text()))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "bench/results"))

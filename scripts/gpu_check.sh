@@ -1,0 +1,44 @@
+#!/bin/sh
+# On a machine with CUDA: builds with the plug-in, tests and measures; no network is used. Results are JSON in build/gpu-check (or $OUT), to be
+# kept under bench/results. What the machine's Python lacks is taken from wheels in .whl (docs/gpu.md says how they get there).
+set -e
+cd "$(dirname "$0")/.."
+py=${PYTHON:-python3}
+site=$PWD/build/gpu/site
+out=${OUT:-$PWD/build/gpu-check}
+mkdir -p "$site" "$out"
+PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
+command -v nvcc >/dev/null || { echo "nvcc is missing: put CUDA's bin on PATH, or set CUDA_HOME"; exit 1; }
+if [ -z "$ASTERISM_GPU_PLUGIN" ]; then
+  command -v nvidia-smi >/dev/null || { echo "nvidia-smi is missing: no NVIDIA driver here. make cuda-check needs no GPU"; exit 1; }
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
+fi
+export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}"
+if ls .whl/*.whl >/dev/null 2>&1; then
+  "$py" -m pip install -q --no-index --no-deps --no-cache-dir --upgrade --target "$site" .whl/*.whl
+fi
+for module in numpy scipy_openblas32 nanobind scikit_build_core pytest mpi4py; do
+  "$py" -c "import $module" 2>/dev/null || missing="$missing $module"
+done
+[ -z "$missing" ] || { echo "Python lacks:$missing. Put their wheels in .whl (docs/gpu.md)"; exit 1; }
+PATH="$site/bin:$PATH"
+"$py" -m pip install -q --no-index --no-build-isolation --no-deps --no-cache-dir --upgrade --target "$site" . \
+  -C build-dir=build/gpu/tree -C cmake.define.ASTERISM_CUDA=ON -C "cmake.define.ASTERISM_CUDA_ARCH=${arch:-90}"
+cd tests/python  # not beside the sources: the installed package is what is tested
+export ASTERISM_TEST_GPU=1
+ranks=""
+command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous"; echo "(no mpiexec: one process only)"; }
+"$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py -k "not inline $ranks"
+measure() {  # FILE, arguments of asterism bench
+  file=$out/$1.json
+  shift
+  echo "-- bench $*"
+  "$py" -m asterism.cli bench "$@" --json >"$file.part" && mv "$file.part" "$file"
+}
+n=${GPU_CHECK_N:-256} entries=${GPU_CHECK_VECTORS:-464} most=${GPU_CHECK_MOST:-1e7}
+measure gpu_launch launch --device cuda --repeats 5
+measure gpu_spmv spmv --device cuda --n "$n" --repeats 9
+measure gpu_vectors vectors --device cuda --n "$entries" --repeats 9
+measure gpu_async async --device cuda --most "$most" --repeats 3
+"$py" ../../bench/gpu_table.py "$out"
