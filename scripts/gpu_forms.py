@@ -8,7 +8,7 @@ from pathlib import Path
 
 # kernels that a plug-in must have in every instantiation; the others run on the host
 REQUIRED = {
-    *("fill", "scale", "axpy", "axpby", "multiply", "multiply_add", "chebyshev_step", "convert", "hashed"),
+    *("fill", "scale", "axpy", "axpby", "multiply", "multiply_add", "chebyshev_step", "convert", "hashed", "gather"),
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *("product", "dense_product", "store", "nothing", "check_norms", "check_scalar", "copy_verdict"),
 }

@@ -433,8 +433,9 @@ def gpu_state() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``device`` (its name, empty where none is used), ``bytes_now`` and ``bytes_most`` of arrays there, and ``without_form``: how
-        often each event ran on the host, with its data copied, because it has no form for the GPU.
+        ``device`` (its name, empty where none is used), ``bytes_now`` and ``bytes_most`` of arrays there; ``without_form``: how
+        often each event ran on the host, with its data copied, because it has no form for the GPU; ``copies``: by event (copies
+        to the device, their bytes, copies to the host, their bytes) since the start.
     """
     return dict(_core.gpu_state())
 

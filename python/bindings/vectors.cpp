@@ -4,6 +4,7 @@
 
 #include "asterism/comm/communicator.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "asterism/device/ledger.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -160,6 +161,10 @@ nb::dict gpu_state() {
   nb::dict without;
   for (auto const& w : device::gpu::without_form()) without[w.event.c_str()] = w.count;
   out["without_form"] = without;
+  nb::dict copies;
+  for (auto const& c : device::copy_counts())
+    copies[c.event.c_str()] = nb::make_tuple(c.to_apart, c.to_apart_bytes, c.to_host, c.to_host_bytes);
+  out["copies"] = copies;
   return out;
 }
 
@@ -322,6 +327,7 @@ void bind_vectors(nb::module_& m) {
   });
   m.def("gpu_state", &gpu_state);
   m.def("gpu_device", &device::gpu::device);
+  m.def("reset_copy_counts", &device::reset_copy_counts);
   m.def("set_gpu_memory_cap", &device::gpu::set_memory_cap);
   m.def("apply_queued", [](la::Operator const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
 }

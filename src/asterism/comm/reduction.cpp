@@ -22,15 +22,14 @@ struct Reduction::Flight {
 };
 
 Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::int64_t n)
-    : comm_(comm), ctx_(ctx), n_(n), partial_(std::size_t(n) * sizeof(Value)) {
-  if (!ctx.runs_inline()) partial_.discard();
+    : comm_(comm), ctx_(ctx), n_(n), partial_(device::Array::fresh(ctx, std::size_t(n) * sizeof(Value))) {
   if (comm.size() == 1) {
     total_ = partial_;
     return;
   }
   bool const gathers = comm.size() <= gather_ranks;
-  gathered_ = device::Array(std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
-  total_ = device::Array(std::size_t(n) * sizeof(Value));
+  gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
+  total_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value));
   flight_ = std::make_shared<Flight>();
 }
 

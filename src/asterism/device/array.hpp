@@ -47,9 +47,15 @@ class Array {
   T* as(Memory m = Memory::host) const {
     return static_cast<T*>(raw(m));
   }
-  /// Nobody needs what it holds: tasks that fill it part by part copy nothing. For fresh arrays, before their first use.
-  void discard() const {
-    if (buffer_) Ledger::discard(*buffer_);
+  /// For a queue to fill: what it holds now is nobody's, so tasks that fill it part by part, or may not be run, copy nothing. The host may
+  /// use it after settle().
+  static Array fresh(Context const& ctx, std::size_t bytes) {
+    Array a(bytes);
+    a.discard(ctx);
+    return a;
+  }
+  void discard(Context const& ctx) const {
+    if (buffer_ && !ctx.runs_inline()) Ledger::discard(*buffer_);
   }
   /// Before the host's own access to raw(): waits for work in its way (counted under `reason`) and brings the newest values back.
   /// `access` update or write: what a queue has apart is not the newest any more.

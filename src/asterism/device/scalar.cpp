@@ -157,7 +157,7 @@ void Scalar::settle() const {
 
 Scalar Scalar::stored(Context const& ctx) const {
   if (known() || (node_->op == no_op && node_->offset == 0)) return *this;
-  Array place(std::size_t(width_) * sizeof(Value));
+  auto const place = Array::fresh(ctx, std::size_t(width_) * sizeof(Value));
   submit(ctx, kernel::store, width_, device::value<Number>(*this, width_), write<Number>(place));
   return pending(ctx, place, 0, width_);
 }

@@ -66,8 +66,8 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   if (asynchronous() && !unfinished_)
     unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
   auto& norms = pages_[page];
-  if (!norms) norms = device::Array(std::size_t(every * k) * sizeof(double));
-  device::Array const mask(std::size_t(k) * sizeof(Number));
+  if (!norms) norms = device::Array::fresh(judgement_.ctx, std::size_t(every * k) * sizeof(double));
+  auto const mask = device::Array::fresh(judgement_.ctx, std::size_t(k) * sizeof(Number));
   submit(judgement_.ctx, kernel::check_norms, k, it, kernel::Rule{rule_.atol, rule_.divtol, rule_.max_it}, value<Number>(residual_norm, k),
          update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_),
          write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(mask));
@@ -86,7 +86,7 @@ void Monitor::look_back(std::int64_t it) {
   ask_for_interrupts(it);
   // a copy of the state as it is after this iteration, also where nothing else is done any more
   unfinished_.reset();
-  Snapshot now{it, device::Array(integers_.bytes()), device::Array(numbers_.bytes())};
+  Snapshot now{it, device::Array::fresh(judgement_.ctx, integers_.bytes()), device::Array::fresh(judgement_.ctx, numbers_.bytes())};
   submit(judgement_.ctx, kernel::copy_verdict, columns(), read<std::int64_t>(integers_), read<double>(numbers_),
          write<std::int64_t>(now.integers), write<double>(now.numbers));
   if (!snapshot_) snapshot_ = Snapshot{};
@@ -172,7 +172,7 @@ bool Monitor::break_down_if(Scalar const& v, Bad bad, Reason reason, std::string
   auto const k = columns();
   auto site = std::find(sites_.begin(), sites_.end(), why) - sites_.begin();
   if (site == std::ssize(sites_)) sites_.emplace_back(why);
-  device::Array const mask(std::size_t(k) * sizeof(Number));
+  auto const mask = device::Array::fresh(judgement_.ctx, std::size_t(k) * sizeof(Number));
   submit(judgement_.ctx, kernel::check_scalar, k, bad, reason, std::int64_t(site), value<Number>(v, k), update<std::int64_t>(integers_),
          update<double>(numbers_), update<Number>(finished_), write<Number>(mask));
   mask_ = Scalar::pending(judgement_.ctx, mask, 0, k);

@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/exchange.hpp"
+#include "asterism/la/vector.kernels.hpp"
 
 namespace asterism::la {
 
@@ -34,6 +35,12 @@ struct Matrix::Data : Matrix::Products {
   bool product_only = false;
   std::int64_t block_size = 1;
   Vector near_null_space;
+
+  // on a GPU: my rows that others ask for, and a place of x's length on the host where only those are filled
+  std::optional<Array> sent_rows;
+  Array staging;
+  template <class T>
+  Array staged(device::Context const& ctx, std::int64_t k, Array const& x);
 
   Product const* ordered_for(Epilogue e);
   Product const& whole() {
@@ -347,6 +354,29 @@ std::string Matrix::describe() const {
   return format("{} x {} matrix, {} entries, {}, on {} rank(s)", global_rows(), global_cols(), nnz(), name_of(dtype()), comm().size());
 }
 
+/// What others ask for of x comes to the host by itself, not all of x.
+template <class T>
+Array Matrix::Data::staged(device::Context const& ctx, std::int64_t k, Array const& x) {
+  if (!sent_rows) {
+    std::vector<std::int32_t> asked_for;
+    auto const degree = halo.degree();
+    for (std::size_t i = 0; i < degree.size(); ++i)
+      if (degree[i] > 0) asked_for.push_back(std::int32_t(i));
+    sent_rows = Array::of(std::span<std::int32_t const>(asked_for));
+  }
+  auto const count = std::int64_t(sent_rows->bytes() / sizeof(std::int32_t));
+  auto const packed = Array::fresh(ctx, std::size_t(count * k) * sizeof(T));
+  device::submit(ctx, kernel::gather<T>, count, k, device::read<std::int32_t>(*sent_rows), device::read<T>(x), device::write<T>(packed));
+  if (auto const bytes = std::size_t(columns.local_size() * k) * sizeof(T); staging.bytes() < bytes) staging = Array(bytes);
+  device::submit_on_host(
+      ctx,
+      [count, k](device::Queue&, std::int32_t const* at, T const* from, T* to) {
+        for (std::int64_t i = 0; i < count; ++i) std::copy_n(from + i * k, k, to + at[i] * k);
+      },
+      device::read<std::int32_t>(*sent_rows), device::read<T>(packed), device::update<T>(staging));
+  return staging;
+}
+
 namespace {
 struct HaloFlight {
   StarForest::Flight flight;
@@ -376,18 +406,19 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
     return;
   }
   // my columns are multiplied while the others' values travel
-  Array const ghost(d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
   auto flight = std::make_shared<HaloFlight>();
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    auto const source = ctx.memory() == device::Memory::gpu ? d.staged<T>(ctx, k, x.data()) : x.data();
     device::submit_on_host(
         ctx,
         [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
-        device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(ghost));
+        device::update<std::byte>(comm().lane()), device::read<T>(source), device::write<T>(ghost));
     product.run(ctx, whole, k, x.data(), y.data(), b, w);
     device::submit_on_host(
         ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); }, device::update<std::byte>(comm().lane()),
-        device::read<T>(x.data()), device::update<T>(ghost));
+        device::read<T>(source), device::update<T>(ghost));
   });
   if (!d.ghosts.empty()) d.rest().run(ctx, rest, k, ghost, y.data(), b, w);
 }
@@ -400,7 +431,7 @@ void Matrix::ordered_product(Product const& product, char const* name, Epilogue 
   auto const& ctx = y.context();
   if (comm().size() == 1) return product.run(ctx, e, k, x.data(), y.data(), b);
   auto const row = std::size_t(k) * size_of(d.dtype);
-  Array const all((d.ghosts.size() + std::size_t(x.local_size())) * row);
+  auto const all = Array::fresh(ctx, (d.ghosts.size() + std::size_t(x.local_size())) * row);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_on_host(
@@ -457,7 +488,7 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   auto const& ctx = y.context();
   t->diagonal.run(ctx, Epilogue::assign, k, x.data(), y.data());
   if (comm().size() == 1) return;
-  Array const ghost(d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
   t->coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

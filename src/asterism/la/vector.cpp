@@ -64,6 +64,7 @@ Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
       data_(comm::vector_array(layout_.comm(), std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"),
                                                                            std::int64_t(size_of(dtype)), "Vector")))) {
   ASTERISM_REQUIRE(k >= 1, shape, "Vector: {} columns; at least 1.", k);
+  data_.discard(ctx_);
 }
 
 Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Context ctx) {
@@ -308,6 +309,7 @@ Basis::Basis(Vector const& like, std::int64_t m)
       stride_(like.local_size() * std::int64_t(size_of(like.dtype()))),
       data_(std::size_t(checked_product(m, stride_, "Krylov basis"))) {
   ASTERISM_REQUIRE(like.columns() == 1, unsupported, "a Krylov basis holds single-column vectors, not {} columns.", like.columns());
+  data_.discard(like.context());
 }
 
 Vector Basis::operator[](std::int64_t j) const {
@@ -366,7 +368,7 @@ struct Argument<asterism::la::Coefficients<T>> {
   };
   static Held hold(C const& c, Context const& ctx, Memory m) {
     if (m != Memory::gpu) return {c.scalars, {}};
-    Array const values(c.scalars.size() * sizeof(T));
+    auto const values = Array::fresh(ctx, c.scalars.size() * sizeof(T));
     for (std::size_t j = 0; j < c.scalars.size(); ++j)
       submit(ctx, asterism::la::kernel::fill<T>, std::int64_t(1), std::int64_t(1), value<T>(c.scalars[j], 1),
              write<T>(values.view(j * sizeof(T), sizeof(T))));

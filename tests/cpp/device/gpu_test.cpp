@@ -320,6 +320,17 @@ TEST(Gpu, TheCallersStreamKeepsItsOrder) {
   EXPECT_EQ(dot(y, y).real(), 72);
 }
 
+TEST(Gpu, LinesAreOpenedAgainInBothForms) {
+  emulated::Stream users;
+  for (int i = 0; i < 6; ++i) {
+    auto const ctx = i % 2 ? Context::gpu("cuda") : Context::gpu_on(&users);
+    auto x = random_vector<double>(8, 1, ctx, 1);
+    for (int k = 0; k < 100; ++k) fill(x, double(k));
+    EXPECT_TRUE(ctx.stream() != nullptr);
+    EXPECT_EQ(x.host<double>()[0], 99);
+  }
+}
+
 TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
   auto const ctx = Context::gpu("cuda");
   auto const before = gpu::memory_use().now;

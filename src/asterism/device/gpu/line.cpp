@@ -44,6 +44,7 @@ class GpuLine final : public Line {
       base_ = launcher_->last() - added_;
     } else {
       launcher_ = nullptr;
+      launched_ = added_.load();
       queue_.stream = users_stream;
     }
     queue_.scratch = allocate(scratch_bytes, queue_.stream);

@@ -69,7 +69,7 @@ void advise(std::byte* data, std::size_t bytes) {
 }
 
 std::atomic<Allocator const*> allocator{nullptr}, small_allocator{nullptr};
-constexpr std::size_t small_array = std::size_t(64) << 10;
+constexpr std::size_t small_array = std::size_t(256) << 10;
 
 /// Kept for good: blocks remember theirs.
 Allocator const* keep(Allocator a) {

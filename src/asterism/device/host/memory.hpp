@@ -13,7 +13,7 @@ struct Allocator {
 /// For arrays made from now on; each block goes back to whom it came from. Without functions: the system again.
 void set_allocator(Allocator allocator);
 
-/// The same for arrays of at most 64 KiB alone, unless set_allocator() has been called.
+/// The same for arrays of at most 256 KiB alone, unless set_allocator() has been called.
 void set_small_allocator(Allocator allocator);
 
 /// Bytes of all arrays now and at most so far (not those in memory shared between processes), and the cap.

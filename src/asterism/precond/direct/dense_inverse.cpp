@@ -98,7 +98,7 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
     auto const k = x.columns();
     auto all = x.data();
     if (comm.size() > 1) {
-      all = device::Array(std::size_t(layout_.global_size() * k) * sizeof(T));
+      all = device::Array::fresh(y.context(), std::size_t(layout_.global_size() * k) * sizeof(T));
       device::submit_on_host(
           y.context(),
           [comm, n = std::size_t(layout_.local_size() * k)](device::Queue&, std::byte*, T const* mine, T* to) {
