@@ -114,7 +114,8 @@ class Queue:
         number: Any = stream
         if hasattr(stream, "__cuda_stream__"):
             protocol: Any = getattr(stream, "__cuda_stream__", None)
-            number = tuple(protocol() if callable(protocol) else protocol)[1]
+            pair: Any = protocol() if callable(protocol) else protocol
+            number = pair[1]
         elif not isinstance(stream, int):
             number = getattr(stream, "ptr", getattr(stream, "cuda_stream", None))
         if not isinstance(number, int):

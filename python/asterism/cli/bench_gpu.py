@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -121,12 +122,11 @@ def print_spmv(r: dict[str, Any]) -> None:
 
 def _cupy_product(A: Matrix) -> Callable[[], float] | None:
     try:
-        import cupy
-        from cupyx.scipy.sparse import csr_matrix
+        cupy, sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
     except ImportError:
         return None
     a = A.to_scipy()
-    there = csr_matrix((cupy.asarray(a.data), cupy.asarray(a.indices), cupy.asarray(a.indptr)), shape=A.shape)
+    there = sparse.csr_matrix((cupy.asarray(a.data), cupy.asarray(a.indices), cupy.asarray(a.indptr)), shape=A.shape)
     x = cupy.ones(A.shape[1], dtype=A.dtype)
 
     def measure() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -107,20 +108,19 @@ def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "
 def cupy_cg() -> Callable[[Any, Any, int, int], list[float]] | None:
     """Return seconds per iteration of CuPy's cg, or None where there is no CuPy."""
     try:
-        import cupy
-        from cupyx.scipy.sparse import csr_matrix
-        from cupyx.scipy.sparse.linalg import cg
+        cupy, sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
+        linalg = import_module("cupyx.scipy.sparse.linalg")
     except ImportError:
         return None
 
     def measure(A: Any, b: Any, iterations: int, rounds: int) -> list[float]:
         rows, columns, values = A.to_scipy().indptr, A.to_scipy().indices, A.to_scipy().data
-        there = csr_matrix((cupy.asarray(values), cupy.asarray(columns), cupy.asarray(rows)), shape=A.shape)
+        there = sparse.csr_matrix((cupy.asarray(values), cupy.asarray(columns), cupy.asarray(rows)), shape=A.shape)
         rhs, seconds = cupy.asarray(b), []
         for turn in range(rounds + 1):
             cupy.cuda.Device().synchronize()
             start = time.perf_counter()
-            cg(there, rhs, tol=1e-300, maxiter=iterations)
+            linalg.cg(there, rhs, tol=1e-300, maxiter=iterations)
             cupy.cuda.Device().synchronize()
             if turn > 0:
                 seconds.append((time.perf_counter() - start) / iterations)
