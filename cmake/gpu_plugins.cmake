@@ -12,6 +12,7 @@ set(gpu_sources
   src/asterism/krylov/verdict.kernels.cpp
   src/asterism/la/vector.kernels.cpp
   src/asterism/la/spmv.gpu.cpp
+  src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)
 list(TRANSFORM gpu_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 file(GLOB_RECURSE gpu_headers CONFIGURE_DEPENDS src/asterism/*.hpp)

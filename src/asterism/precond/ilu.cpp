@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/precond/level_sweep.kernels.hpp"
 #include "asterism/precond/levels.hpp"
 #include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -233,6 +234,7 @@ class Ilu final : public Preconditioner {
   /// With fill up to a level: entries go where they went.
   bool update(Matrix const& A) override {
     if (!by_level_) return false;
+    on_gpu_.clear();
     set_up(A, [&](auto tag, la::Csr const& a) {
       using T = typename decltype(tag)::type;
       f_.rows.values = la::Array(f_.rows.values.bytes());  // a queue may still read the old ones
@@ -251,9 +253,10 @@ class Ilu final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override {
     static int const event = profile::event("PCApplyILU");
     profile::Scope const scope(event, double(f_.rows.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(f_.rows.nnz()));
+    if (y.context().memory() == device::Memory::gpu) return sweep_on_gpu(x, y);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_without_form(
+      device::submit_on_host(
           y.context(), [f = f_, k = x.columns()](device::Queue& q, T const* b, T* z) { f.solve<T>(q, b, z, k); }, device::read<T>(x.data()),
           device::write<T>(y.data()));
     });
@@ -297,6 +300,39 @@ class Ilu final : public Preconditioner {
   }
 
  private:
+  /// The factors as a GPU takes them: by levels, whatever the host does.
+  struct OnGpu {
+    LevelStarts starts;
+    la::Array rows, offsets, columns, values;
+    explicit OnGpu(RowsByLevel const& r)
+        : starts(std::make_shared<std::vector<std::int64_t>>(r.levels.starts())),
+          rows(la::Array::of(std::span(r.levels.rows()))),
+          offsets(la::Array::of(std::span(r.offsets))),
+          columns(la::Array::of(std::span(r.columns))),
+          values(r.values) {}
+  };
+  void sweep_on_gpu(Vector const& x, Vector& y) const {
+    if (on_gpu_.empty()) {
+      auto schedule = f_.schedule;
+      if (!schedule) {
+        auto found = f_.find_levels();
+        f_.copy_values(*found);
+        schedule = std::move(found);
+      }
+      on_gpu_ = {OnGpu(schedule->down), OnGpu(schedule->up)};
+    }
+    using device::read;
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const sweep = [&](OnGpu const& f, bool pivot_first, auto const& b, auto const& z) {
+        device::submit(y.context(), kernel::level_sweep<T>, f.starts, pivot_first, x.columns(), read<std::int32_t>(f.rows),
+                       read<std::int64_t>(f.offsets), read<std::int32_t>(f.columns), read<T>(f.values), b, z);
+      };
+      sweep(on_gpu_[0], false, read<T>(x.data()), device::write<T>(y.data()));
+      sweep(on_gpu_[1], true, read<T>(y.data()), device::update<T>(y.data()));
+    });
+  }
+
   Ilu(Matrix const& A, Pivots pivots, std::string order, std::string name, bool by_level)
       : Preconditioner(A), pivots_(std::move(pivots)), order_(std::move(order)), name_(std::move(name)), by_level_(by_level) {}
 
@@ -461,7 +497,8 @@ class Ilu final : public Preconditioner {
 
   Pivots pivots_;
   std::string order_, name_;
-  bool by_level_;  // of fill
+  bool by_level_;                      // of fill
+  mutable std::vector<OnGpu> on_gpu_;  // down, up; made when asked for
   Factors f_;
 };
 

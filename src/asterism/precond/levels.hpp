@@ -41,6 +41,8 @@ class Levels {
   std::int64_t count() const { return starts_.empty() ? 0 : std::int64_t(starts_.size()) - 1; }
   /// The rows, level by level, ascending in each.
   std::vector<std::int32_t> const& rows() const { return rows_; }
+  /// Where the levels begin in rows(), and its end.
+  std::vector<std::int64_t> const& starts() const { return starts_; }
   /// row(p, i), i = rows()[p], for all rows, each after those that it needs, in parallel within a level. from_last: levels descend, so
   /// that each row comes before those that it needs.
   template <class F>

@@ -266,9 +266,13 @@ void release(void* data, std::size_t bytes) noexcept {
     std::lock_guard const lock(s.memory_mutex);
     if (auto const at = s.users.find(data); at != s.users.end()) users = at->second, s.users.erase(at);
   }
-  // all that used it has ended, so any stream will do
-  if (users.release) users.release(data, bytes, nullptr, users.context);
-  else api()->release(data, nullptr);
+  // all that used it has ended, so any stream of the device will do
+  if (users.release) return users.release(data, bytes, nullptr, users.context);
+  try {
+    OnDevice const here;
+    api()->release(data, nullptr);
+  } catch (...) {  // the runtime is gone, at the process's end
+  }
 }
 
 MemoryUse memory_use() {

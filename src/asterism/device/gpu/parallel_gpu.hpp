@@ -1,6 +1,7 @@
 // parallel.hpp on CUDA and HIP, from one text; g++ compiles it too, against a cuda_runtime.h that the tests bring (tests/gpu_emulation).
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>
@@ -88,6 +89,17 @@ __device__ void add_up(std::int64_t begin, std::int64_t end, std::int64_t k, T* 
   }
 }
 
+/// What another block wrote during this kernel: not from this multiprocessor's own cache.
+template <class T>
+__device__ T fresh_from_memory(T const* at) {
+  static_assert(sizeof(T) % 8 == 0);
+  unsigned long long words[sizeof(T) / 8];
+  for (int w = 0; w < int(sizeof(T) / 8); ++w) words[w] = reinterpret_cast<unsigned long long const volatile*>(at)[w];
+  T out;
+  memcpy(&out, words, sizeof(T));
+  return out;
+}
+
 template <int K, class T>
 struct AddPartials {
   T const* partial;
@@ -96,7 +108,7 @@ struct AddPartials {
     for (auto i = begin; i < end; i += step)
 #pragma unroll
       for (int j = 0; j < K; ++j)
-        if (j < k) acc[j] += partial[i * k + j];
+        if (j < k) acc[j] += fresh_from_memory(partial + i * k + j);
   }
 };
 

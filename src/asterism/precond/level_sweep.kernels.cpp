@@ -1,0 +1,30 @@
+#include "asterism/precond/level_sweep.kernels.hpp"
+
+#include "asterism/base/dtype.hpp"
+
+namespace asterism::precond::kernel {
+
+template <class T>
+void level_sweep(Queue& q, LevelStarts const& starts, bool pivot_first, std::int64_t k, std::int32_t const* rows,
+                 std::int64_t const* offsets, std::int32_t const* columns, T const* values, T const* b, T* z) {
+  for (std::size_t l = 0; l + 1 < starts->size(); ++l) {
+    auto const first = (*starts)[l];
+    device::parallel_for(q, (*starts)[l + 1] - first, [=] ASTERISM_KERNEL(std::int64_t place) {
+      auto const at = first + place;
+      auto const row = std::int64_t(rows[at]);
+      for (std::int64_t j = 0; j < k; ++j) {
+        T s = b[row * k + j];
+        for (auto p = offsets[at] + (pivot_first ? 1 : 0); p < offsets[at + 1]; ++p) s -= values[p] * z[std::int64_t(columns[p]) * k + j];
+        z[row * k + j] = pivot_first ? s * values[offsets[at]] : s;
+      }
+    });
+  }
+}
+
+#define INSTANTIATE(T)                                                                                                                     \
+  template void level_sweep(Queue&, LevelStarts const&, bool, std::int64_t, std::int32_t const*, std::int64_t const*, std::int32_t const*, \
+                            T const*, T const*, T*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+
+}  // namespace asterism::precond::kernel
