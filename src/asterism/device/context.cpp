@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <complex>
+#include <map>
+#include <mutex>
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
@@ -85,19 +87,31 @@ Context Context::on_line(std::string_view kind, Memory memory, host::Line* line)
   return c;
 }
 
-Context Context::thread(StreamKind kind) {
+namespace {
+bool is_shared(StreamKind k) { return k == StreamKind::shared || k == StreamKind::shared_with_barrier; }
+}  // namespace
+
+/// The process's one queue of a kind, or another.
+Context Context::of_kind(std::string_view name, Memory memory, StreamKind kind, host::Line* (*make)()) {
   Context c;
-  c.impl_ = std::make_shared<Impl>();
-  c.impl_->kind = "thread";
-  c.impl_->barrier = kind == StreamKind::shared_with_barrier || kind == StreamKind::own_with_barrier;
-  if (kind == StreamKind::shared || kind == StreamKind::shared_with_barrier) {
-    static auto* const line = new std::shared_ptr<host::Line>(shared(host::thread_line()));  // its worker may outlive static objects
-    c.impl_->line = *line;
+  if (is_shared(kind)) {
+    static auto* const lines = new std::map<Memory, std::shared_ptr<host::Line>>;  // a worker may outlive static objects
+    static std::mutex mutex;
+    std::lock_guard const lock(mutex);
+    auto& line = (*lines)[memory];
+    if (!line) line = shared(make());
+    c.impl_ = std::make_shared<Impl>();
+    c.impl_->kind = name;
+    c.impl_->memory = memory;
+    c.impl_->line = line;
   } else {
-    c.impl_->line = shared(host::thread_line());
+    c = on_line(name, memory, make());
   }
+  c.impl_->barrier = kind == StreamKind::shared_with_barrier || kind == StreamKind::own_with_barrier;
   return c;
 }
+
+Context Context::thread(StreamKind kind) { return of_kind("thread", Memory::host, kind, host::thread_line); }
 
 Context Context::strict() {
   auto c = thread();
@@ -108,9 +122,9 @@ Context Context::strict() {
 
 Context Context::shuffle(std::uint64_t seed) { return on_line("shuffle", Memory::host, host::shuffle_line(seed)); }
 
-Context Context::gpu(std::string_view name) {
+Context Context::gpu(std::string_view name, StreamKind kind) {
   gpu::open(name);
-  return on_line(gpu::name(), Memory::gpu, gpu::line());
+  return of_kind(gpu::name(), Memory::gpu, kind, gpu::line);
 }
 
 Context Context::gpu_on(void* stream, std::string_view name) {

@@ -24,7 +24,7 @@ struct WaitCount {
   std::int64_t count;
 };
 
-/// How a new thread queue stands to others: PETSc's four kinds of streams.
+/// How a new thread or GPU queue stands to others: PETSc's four kinds of streams.
 enum class StreamKind : std::uint8_t {
   shared,               ///< the process's one default queue
   own,                  ///< a queue of its own, ordered with others by intents and events alone
@@ -54,7 +54,7 @@ class Context {
   /// Repeatable for a seed. Those forked from it share its lot of tasks.
   static Context shuffle(std::uint64_t seed);
   /// On this process's GPU; `name` is cuda, hip or auto. An error that says what is missing where there is none.
-  static Context gpu(std::string_view name = "auto");
+  static Context gpu(std::string_view name = "auto", StreamKind kind = StreamKind::own);
   /// Into a stream of the caller's (a cudaStream_t), from the submitting thread at once, so that the caller's own work there keeps its
   /// order. Work that must run on the host makes the caller wait then, which is counted.
   static Context gpu_on(void* stream, std::string_view name = "auto");
@@ -91,6 +91,7 @@ class Context {
   friend class Condition;
   friend class Event;
   static Context on_line(std::string_view kind, Memory memory, host::Line* line);
+  static Context of_kind(std::string_view name, Memory memory, StreamKind kind, host::Line* (*make)());
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

@@ -210,7 +210,7 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
     else if (auto const error = t.line->take_error()) std::rethrow_exception(error);  // it may not have been run
   }
   std::lock_guard const lock(mutex());
-  if (!b.valid_[0] && (b.valid_[1] || b.valid_[2])) {
+  if (!b.valid_[0] && (b.valid_[1] || b.valid_[2]) && b.bytes_ > 0) {
     count_copy(profile::current(), Memory::host, b.bytes_, true);
     if (b.valid_[1]) std::memcpy(b.data_[0], b.data_[1], b.bytes_);
     else gpu::copy_now(b.data_[0], b.data_[2], b.bytes_);

@@ -112,7 +112,7 @@ void Scalar::write_to(Tape& tape, Memory m) const {
   auto const place = [&](Node const& n, std::int64_t width) {
     auto const* const at = n.results.as<Number>(m) + n.offset;
     int i = 0;
-    while (i < tape.places && tape.place[i] != at) ++i;
+    while (i < tape.places && (tape.place[i] != at || tape.columns[i] != width)) ++i;
     if (i == tape.places) ++tape.places;
     tape.place[i] = at;
     tape.columns[i] = width;

@@ -134,14 +134,7 @@ void product_with(Queue& q, ProductRows<T> const& a, i64 k, T const* x, T* y, T 
 
 template <class T>
 void product(Queue& q, ProductRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  switch (e) {
-    case Epilogue::assign: return product_with<Epilogue::assign>(q, a, k, x, y, b, w);
-    case Epilogue::residual: return product_with<Epilogue::residual>(q, a, k, x, y, b, w);
-    case Epilogue::smooth: return product_with<Epilogue::smooth>(q, a, k, x, y, b, w);
-    case Epilogue::add: return product_with<Epilogue::add>(q, a, k, x, y, b, w);
-    case Epilogue::subtract: return product_with<Epilogue::subtract>(q, a, k, x, y, b, w);
-    default: return product_with<Epilogue::subtract_scaled>(q, a, k, x, y, b, w);
-  }
+  with_epilogue(e, [&](auto known) { product_with<decltype(known)::value>(q, a, k, x, y, b, w); });
 }
 
 #define INSTANTIATE(T) template void product(Queue&, ProductRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);

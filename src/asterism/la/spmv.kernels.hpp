@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/spmv.hpp"
@@ -84,6 +85,19 @@ struct ProductRows {
 
 template <class T>
 void product(Queue&, ProductRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+
+/// f(e), with e known to the compiler.
+template <class F>
+void with_epilogue(Epilogue e, F const& f) {
+  switch (e) {
+    case Epilogue::assign: return f(std::integral_constant<Epilogue, Epilogue::assign>());
+    case Epilogue::residual: return f(std::integral_constant<Epilogue, Epilogue::residual>());
+    case Epilogue::smooth: return f(std::integral_constant<Epilogue, Epilogue::smooth>());
+    case Epilogue::add: return f(std::integral_constant<Epilogue, Epilogue::add>());
+    case Epilogue::subtract: return f(std::integral_constant<Epilogue, Epilogue::subtract>());
+    default: return f(std::integral_constant<Epilogue, Epilogue::subtract_scaled>());
+  }
+}
 
 /// Column j of k of one row, whose sum is s.
 template <Epilogue E, class T>

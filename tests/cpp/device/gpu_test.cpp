@@ -259,6 +259,7 @@ TEST(Gpu, LongExpressionsAndWideValues) {
   EXPECT_EQ(at(any(less(all, -2.5))), 1.0);
   EXPECT_EQ(at(any(less(all, -3.5))), 0.0);
   EXPECT_EQ(at(all + Scalar(std::vector<Scalar::Value>{1.0, 2.0, 3.0})), std::complex<double>(3.5, 1));
+  EXPECT_EQ(at(all + x), std::complex<double>(2.5, 1));  // the same place, once for all columns and once for each
   EXPECT_EQ(at(select(less(x, y), z, conj(z))), std::complex<double>(0.5, -1));
   EXPECT_EQ(at(abs(y) + abs(real_part(z))), 3.5);
   auto carried = x;
@@ -320,6 +321,25 @@ TEST(Gpu, TheCallersStreamKeepsItsOrder) {
   EXPECT_EQ(dot(y, y).real(), 72);
 }
 
+TEST(Gpu, FourKindsOfStreams) {
+  auto const one = Context::gpu("cuda", StreamKind::shared), same = Context::gpu("cuda", StreamKind::shared_with_barrier),
+             other = Context::gpu("cuda", StreamKind::own_with_barrier);
+  EXPECT_EQ(one.stream(), same.stream());
+  EXPECT_NE(one.stream(), other.stream());
+  auto const barriers = [](Context const& ctx) {
+    std::int64_t n = 0;
+    for (auto const& w : ctx.waits()) n += w.reason == "barrier" ? w.count : 0;
+    return n;
+  };
+  for (auto const& ctx : {one, same, other}) {
+    auto const before = barriers(ctx);
+    auto x = random_vector<double>(8, 1, ctx, 1);
+    fill(x, 4.0);
+    EXPECT_EQ(barriers(ctx) - before, ctx == one ? 0 : 1);
+    EXPECT_EQ(x.host<double>()[7], 4);
+  }
+}
+
 TEST(Gpu, LinesAreOpenedAgainInBothForms) {
   emulated::Stream users;
   for (int i = 0; i < 6; ++i) {
@@ -370,12 +390,27 @@ TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
   EXPECT_EQ(gpu::memory_use().now, before);
 }
 
+namespace {
+void fails(Queue&, double*) { fail(ErrorKind::value, "planted"); }
+void fails_there(Queue&, double*) { fail(ErrorKind::value, "planted"); }
+void set_form_that_fails() { gpu::set_form(reinterpret_cast<void*>(&fails), reinterpret_cast<void*>(&fails_there)); }
+}  // namespace
+
 TEST(Gpu, ErrorsOfQueuedWorkComeOnce) {
   auto const ctx = Context::gpu("cuda");
   Array a(8);
   submit(ctx, [](Queue&, double*) { fail(ErrorKind::value, "planted"); }, write<double>(a));
   EXPECT_THROW(ctx.wait("test"), Error);
   EXPECT_NO_THROW(ctx.wait("test"));
+  {  // under a condition, which does not stay behind
+    auto x = random_vector<double>(4, 1, ctx, 1);
+    auto const norm2 = real_part(dot(x, x));
+    set_form_that_fails();
+    if (Condition const never{ctx, less(norm2, 0.0)}; never) submit(ctx, fails, write<double>(a));
+    EXPECT_THROW(ctx.wait("test"), Error);
+    fill(x, 7.0);
+    EXPECT_EQ(x.host<double>()[0], 7);
+  }
   Array big(std::size_t(3) << 30);
   EXPECT_THROW(
       {

@@ -131,7 +131,7 @@ bool one_graph(unsigned seed, std::vector<Context> queues, bool delays, bool pla
   return right;
 }
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr unsigned threaded_graphs = 500;
 #else
 constexpr unsigned threaded_graphs = 3000;

@@ -188,6 +188,7 @@ class GpuLine final : public Line {
       if (auto* const other = dynamic_cast<GpuLine*>(t.line)) other->let_follow(queue_.stream, t.number);
       else t.line->reach(t.number);
     }
+    queue_.guard_count = 0;  // an error may have left some
     work(queue_);
     check(api()->launch_error(), "launching a kernel");
   }
