@@ -282,7 +282,7 @@ void bind_vectors(nb::module_& m) {
       .def_static("select", [](Scalar const& mask, Scalar const& a, Scalar const& b) { return select(mask, a, b); });
 
   nb::class_<QueueVector>(m, "QueueVector")
-      .def_static("make", &new_vector)
+      .def_static("make", &new_vector, Release())  // it asks the ledgers, under whose lock others may want Python's
       .def_static("wrap", &wrapped)
       .def_static("wrap_gpu", &wrapped_gpu, nb::arg("layout"), nb::arg("data"), nb::arg("dtype"), nb::arg("rows"), nb::arg("k"),
                   nb::arg("stream").none(), nb::arg("owner"), nb::arg("queue"))

@@ -366,6 +366,7 @@ TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
     } catch (Error const& e) {
       EXPECT_NE(std::string(e.what()).find("cap"), std::string::npos) << e.what();
     }
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(Context::gpu("cuda"), Error) << "its scratch memory is above the cap too";
     gpu::set_memory_cap(0);
     fill(y, 2.0);
     EXPECT_EQ(y.host<double>()[999], 2);

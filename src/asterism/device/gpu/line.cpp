@@ -38,18 +38,19 @@ class GpuLine final : public Line {
     error_ = nullptr;
     failed_ = false;
     forget_waits();
-    if (owns_stream_) {
-      check(api()->stream_new(&queue_.stream), "creating a stream");
-      launcher_ = host::thread_line();
-      base_ = launcher_->last() - added_;
-    } else {
-      launcher_ = nullptr;
-      launched_ = added_.load();
-      queue_.stream = users_stream;
+    queue_.stream = users_stream;
+    if (owns_stream_) check(api()->stream_new(&queue_.stream), "creating a stream");
+    try {
+      queue_.scratch = allocate(scratch_bytes, queue_.stream);
+      queue_.scratch_bytes = scratch_bytes;
+      check(api()->zero(queue_.scratch, 64, queue_.stream), "clearing memory");
+    } catch (...) {
+      if (owns_stream_) api()->stream_free(queue_.stream);
+      throw;
     }
-    queue_.scratch = allocate(scratch_bytes, queue_.stream);
-    queue_.scratch_bytes = scratch_bytes;
-    check(api()->zero(queue_.scratch, 64, queue_.stream), "clearing memory");
+    launcher_ = owns_stream_ ? host::thread_line() : nullptr;
+    if (launcher_) base_ = launcher_->last() - added_;
+    else launched_ = added_.load();
   }
 
   void close() override {
@@ -202,7 +203,10 @@ class GpuLine final : public Line {
       if (m.number >= number) return m.event;
     void* event = nullptr;
     if (!spare_.empty()) event = spare_.back(), spare_.pop_back();
-    else check(api()->event_new(&event), "creating an event");
+    else {
+      OnDevice const here;
+      check(api()->event_new(&event), "creating an event");
+    }
     check(api()->event_record(event, queue_.stream), "recording an event");
     marks_.push_back({number, event});
     return event;
@@ -264,7 +268,12 @@ class GpuLine final : public Line {
 host::Line* open_line(void* users_stream) {
   auto* line = static_cast<GpuLine*>(closed_lines().take());
   if (!line) line = new GpuLine;
-  line->open(users_stream);
+  try {
+    line->open(users_stream);
+  } catch (...) {
+    closed_lines().put(line);
+    throw;
+  }
   return line;
 }
 
