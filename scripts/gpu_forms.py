@@ -24,7 +24,8 @@ def kernels(path: Path) -> dict[str, set[str]]:
     ).stdout.splitlines()
     out: dict[str, set[str]] = defaultdict(set)
     for m, p in zip(mangled, plain, strict=True):
-        if found := KERNEL.match(p):
+        found = KERNEL.match(p)
+        if found and found[0].count("<") == found[0].count(">"):  # not a template over one
             out[found[1]].add(m)
     return out
 
