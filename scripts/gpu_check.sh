@@ -18,6 +18,7 @@ export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}"
 if ls .whl/*.whl >/dev/null 2>&1; then
   "$py" -m pip install -q --no-index --no-deps --no-cache-dir --upgrade --target "$site" .whl/*.whl
 fi
+missing=""
 for module in numpy scipy_openblas32 nanobind scikit_build_core pytest mpi4py; do
   "$py" -c "import $module" 2>/dev/null || missing="$missing $module"
 done

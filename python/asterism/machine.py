@@ -91,8 +91,9 @@ def describe(*, measure: bool = True) -> dict[str, Any]:
         "threads": _core.team_size(),
         "memory_GB": round(_memory_bytes() / 1e9, 1),
         "dtypes": ["float32", "float64", "complex64", "complex128"],
-        "backends": ["host"],
     }
+    found, text = _core.gpu_available("auto")
+    out["gpu"] = text if found else f"none ({text})"
     here = Path(_core.__file__).parent / "lib"
     out["mpi_plugins"] = sorted(p.stem.removeprefix("libasterism_mpi_") for p in here.glob("libasterism_mpi_*.so"))
     try:

@@ -320,15 +320,13 @@ void bind_vectors(nb::module_& m) {
           "dot", [](QueueVector const& x, QueueVector const& y) { return la::dot(x.value, y.value); }, Release())
       .def("norm", [](QueueVector const& x) { return la::norm(x.value); }, Release());
   m.def("dots", &dots_of, Release());
-  m.def("gpu_why_not", [](std::string const& name) {
-    std::string why;
-    device::gpu::available(name, why);
-    return why;
+  m.def("gpu_available", [](std::string const& name) {
+    std::string text;
+    bool const found = device::gpu::available(name, text);
+    return std::pair(found, text);
   });
   m.def("gpu_state", &gpu_state);
   m.def("gpu_device", &device::gpu::device);
-  m.def("reset_copy_counts", &device::reset_copy_counts);
-  m.def("set_gpu_memory_cap", &device::gpu::set_memory_cap);
   m.def("apply_queued", [](la::Operator const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
 }
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
-import numpy as np
-
-from .. import _core, gallery
+from .. import _core
 from ..la import Matrix
 from ..queue import Queue
 from ..vector import Vector
+from .bench_cupy import cupy_product
 
 __all__ = ["print_spmv", "print_vectors", "spmv_on_device", "vectors_on_device"]
 
@@ -36,17 +34,18 @@ def _seconds(queue: Queue, operation: Callable[[], Any], repeats: int) -> list[f
     return out
 
 
-def _on_a_line(n: int) -> Matrix:
-    """A matrix whose rows lay out vectors of n entries."""
-    side = max(1, int(np.sqrt(n)))
-    return gallery.poisson((side, side))
+def _vector(n: int, queue: Queue, fill: float) -> Vector:
+    """Without the matrix whose rows lay vectors out elsewhere."""
+    layout = _core.Layout.even(_core.Communicator(), n)
+    v = Vector._of(_core.QueueVector.make(layout, "float64", 1, queue._h), queue, True)
+    v.fill(fill)
+    return v
 
 
 def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
-    """Vector operations of about n entries, float64: seconds, bytes a second, and their ratio to a copy's."""
+    """Vector operations of n entries, float64: seconds, bytes a second, and their ratio to a copy's."""
     queue = Queue(device)
-    x, y, z = (Vector(_on_a_line(n), queue, fill=float(k)) for k in (1, 2, 3))
-    entries = x.shape[0]
+    x, y, z = (_vector(n, queue, float(k)) for k in (1, 2, 3))
     operations: dict[str, tuple[Callable[[], Any], float]] = {
         "copy": (lambda: y.copy_from(x), 2),
         "fill": (lambda: y.fill(1.5), 1),
@@ -56,12 +55,12 @@ def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
         "norm": (lambda: x.norm(), 1),
         "update_and_norm2": (lambda: x.update_and_norm2(1e-9, y, y, z), 6),
     }
-    out: dict[str, Any] = {"device": _core.gpu_state()["device"], "entries": entries, "operations": {}}
+    out: dict[str, Any] = {"device": _core.gpu_state()["device"], "entries": n, "operations": {}}
     for name, (operation, passes) in operations.items():
         seconds = _seconds(queue, operation, repeats)
         out["operations"][name] = {
             "seconds": seconds,
-            "GB_per_s": passes * 8 * entries / statistics.median(seconds) / 1e9,
+            "GB_per_s": passes * 8 * n / statistics.median(seconds) / 1e9,
         }
     copy = out["operations"]["copy"]["GB_per_s"]
     for o in out["operations"].values():
@@ -82,16 +81,16 @@ def spmv_on_device(device: str, A: Matrix, repeats: int) -> dict[str, Any]:
     """Products on a device, interleaved with copies and, where CuPy is installed, cuSPARSE's products."""
     queue = Queue(device)
     x, y = Vector(A, queue, fill=1.0), Vector(A, queue, fill=0.0)
-    big = _on_a_line(40_000_000 if A.shape[0] > 100_000 else 400_000)
-    c, d = Vector(big, queue, fill=1.0), Vector(big, queue, fill=0.0)
-    theirs = _cupy_product(A) if device == "cuda" else None
+    entries = 40_000_000 if A.shape[0] > 100_000 else 400_000
+    c, d = _vector(entries, queue, 1.0), _vector(entries, queue, 0.0)
+    theirs = cupy_product(A) if device == "cuda" else None
     seconds, copies, cusparse = [], [], []
     for _ in range(repeats):
         copies += _seconds(queue, lambda: d.copy_from(c), 1)
         seconds += _seconds(queue, lambda: y.product(A, x), 1)
         if theirs is not None:
             cusparse.append(theirs())
-    t, copy = statistics.median(seconds), 16 * c.shape[0] / statistics.median(copies)
+    t, copy = statistics.median(seconds), 16 * entries / statistics.median(copies)
     least = float(A._h.product_bytes)
     return {
         "device": _core.gpu_state()["device"],
@@ -118,24 +117,3 @@ def print_spmv(r: dict[str, Any]) -> None:
         f"spmv {r['rows']} rows, {r['nnz']} entries, {r['storage']}, {r['device']}: {1e6 * statistics.median(r['seconds']):.1f} us, "
         f"{r['fraction_of_copy']:.2f} of a copy's {r['copy_GB_per_s']:.0f} GB/s by least bytes{peer}"
     )
-
-
-def _cupy_product(A: Matrix) -> Callable[[], float] | None:
-    try:
-        cupy, sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
-    except ImportError:
-        return None
-    a = A.to_scipy()
-    there = sparse.csr_matrix((cupy.asarray(a.data), cupy.asarray(a.indices), cupy.asarray(a.indptr)), shape=A.shape)
-    x = cupy.ones(A.shape[1], dtype=A.dtype)
-
-    def measure() -> float:
-        there @ x
-        cupy.cuda.Device().synchronize()
-        start = time.perf_counter()
-        for _ in range(50):
-            there @ x
-        cupy.cuda.Device().synchronize()
-        return (time.perf_counter() - start) / 50
-
-    return measure

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from .. import _core, gallery
 from ..solve import Solver
+from .bench_cupy import cupy_cg
 
 __all__ = ["async_cases", "launch_cases", "print_async", "print_launch"]
 
@@ -103,30 +101,6 @@ def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "
                     }
                 )
     return out
-
-
-def cupy_cg() -> Callable[[Any, Any, int, int], list[float]] | None:
-    """Return seconds per iteration of CuPy's cg, or None where there is no CuPy."""
-    try:
-        cupy, sparse = import_module("cupy"), import_module("cupyx.scipy.sparse")
-        linalg = import_module("cupyx.scipy.sparse.linalg")
-    except ImportError:
-        return None
-
-    def measure(A: Any, b: Any, iterations: int, rounds: int) -> list[float]:
-        rows, columns, values = A.to_scipy().indptr, A.to_scipy().indices, A.to_scipy().data
-        there = sparse.csr_matrix((cupy.asarray(values), cupy.asarray(columns), cupy.asarray(rows)), shape=A.shape)
-        rhs, seconds = cupy.asarray(b), []
-        for turn in range(rounds + 1):
-            cupy.cuda.Device().synchronize()
-            start = time.perf_counter()
-            linalg.cg(there, rhs, tol=1e-300, maxiter=iterations)
-            cupy.cuda.Device().synchronize()
-            if turn > 0:
-                seconds.append((time.perf_counter() - start) / iterations)
-        return seconds
-
-    return measure
 
 
 def print_async(cases: list[dict[str, Any]]) -> None:

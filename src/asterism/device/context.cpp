@@ -78,12 +78,12 @@ Context const& Context::host() {
   return c;
 }
 
-Context Context::on_line(std::string_view kind, Memory memory, host::Line* line) {
+Context Context::on_line(std::string_view kind, Memory memory, std::shared_ptr<host::Line> line) {
   Context c;
   c.impl_ = std::make_shared<Impl>();
   c.impl_->kind = kind;
   c.impl_->memory = memory;
-  c.impl_->line = shared(line);
+  c.impl_->line = std::move(line);
   return c;
 }
 
@@ -100,12 +100,9 @@ Context Context::of_kind(std::string_view name, Memory memory, StreamKind kind, 
     std::lock_guard const lock(mutex);
     auto& line = (*lines)[memory];
     if (!line) line = shared(make());
-    c.impl_ = std::make_shared<Impl>();
-    c.impl_->kind = name;
-    c.impl_->memory = memory;
-    c.impl_->line = line;
+    c = on_line(name, memory, line);
   } else {
-    c = on_line(name, memory, make());
+    c = on_line(name, memory, shared(make()));
   }
   c.impl_->barrier = kind == StreamKind::shared_with_barrier || kind == StreamKind::own_with_barrier;
   return c;
@@ -120,7 +117,7 @@ Context Context::strict() {
   return c;
 }
 
-Context Context::shuffle(std::uint64_t seed) { return on_line("shuffle", Memory::host, host::shuffle_line(seed)); }
+Context Context::shuffle(std::uint64_t seed) { return on_line("shuffle", Memory::host, shared(host::shuffle_line(seed))); }
 
 Context Context::gpu(std::string_view name, StreamKind kind) {
   gpu::open(name);
@@ -129,7 +126,7 @@ Context Context::gpu(std::string_view name, StreamKind kind) {
 
 Context Context::gpu_on(void* stream, std::string_view name) {
   gpu::open(name, true);
-  return on_line(gpu::name(), Memory::gpu, gpu::line_on(stream));
+  return on_line(gpu::name(), Memory::gpu, shared(gpu::line_on(stream)));
 }
 
 void* Context::stream() const {
@@ -151,12 +148,9 @@ Memory Context::memory() const { return impl_ ? impl_->memory : Memory::host; }
 
 Context Context::fork() const {
   if (!impl_) return *this;
-  Context c;
-  c.impl_ = std::make_shared<Impl>();
-  c.impl_->kind = impl_->kind;
-  c.impl_->memory = impl_->memory;
+  auto c = on_line(impl_->kind, impl_->memory,
+                   impl_->line->in_order() ? shared(impl_->memory == Memory::gpu ? gpu::line() : host::thread_line()) : impl_->line);
   c.impl_->barrier = impl_->barrier;
-  c.impl_->line = impl_->line->in_order() ? shared(impl_->memory == Memory::gpu ? gpu::line() : host::thread_line()) : impl_->line;
   c.wait_for(record());
   return c;
 }

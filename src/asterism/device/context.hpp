@@ -90,7 +90,7 @@ class Context {
  private:
   friend class Condition;
   friend class Event;
-  static Context on_line(std::string_view kind, Memory memory, host::Line* line);
+  static Context on_line(std::string_view kind, Memory memory, std::shared_ptr<host::Line> line);
   static Context of_kind(std::string_view name, Memory memory, StreamKind kind, host::Line* (*make)());
   struct Impl;
   std::shared_ptr<Impl> impl_;

@@ -114,7 +114,7 @@ class AdditiveSchwarz final : public Preconditioner {
     auto const own = std::size_t(x.local_size() * k), before = std::size_t(first_own_ * k), all = std::size_t(b.local_size() * k);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_on_host(
+      device::submit_without_form(
           ctx,
           [forest = forest_, k, own, before, all, gathers](device::Queue&, std::byte*, T const* from, T* to) {
             if (gathers) return forest.bcast(from, to, k);
@@ -123,7 +123,7 @@ class AdditiveSchwarz final : public Preconditioner {
           },
           device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(b.data()));
       inner(b, z);
-      device::submit_on_host(
+      device::submit_without_form(
           ctx,
           [forest = forest_, k, own, before, sums](device::Queue&, std::byte*, T const* from, T* to) {
             if (!sums) {

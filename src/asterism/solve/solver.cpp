@@ -97,6 +97,7 @@ void apply_process_options(OptionReader& r) {
 std::string why_no_gpu(comm::Communicator const& comm, std::string const& device) {
   std::string why;
   bool const here = device::gpu::available(device, why);
+  if (here) why.clear();  // else the device's name
   if (comm.size() == 1) return why;
   int const first = int(comm.min(here ? std::int64_t(comm.size()) : std::int64_t(comm.rank())));
   if (first == comm.size()) return {};

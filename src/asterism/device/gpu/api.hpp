@@ -36,6 +36,8 @@ struct Api {
   /// The first error of a kernel's launch on this thread since the last question.
   int (*launch_error)();
 
+  /// Freed blocks stay with the process from now on: giving them back to the system would wait for the device.
+  int (*keep_freed)(int device);
   /// In the order of the stream.
   int (*allocate)(void** data, std::size_t bytes, Stream);
   int (*release)(void* data, Stream);
@@ -43,7 +45,6 @@ struct Api {
   int (*zero)(void* data, std::size_t bytes, Stream);
   /// Memory of the host that is copied without the caller waiting.
   int (*pin)(void** data, std::size_t bytes);
-  int (*unpin)(void* data);
 };
 
 /// The plug-in's one other symbol beside its kernels.

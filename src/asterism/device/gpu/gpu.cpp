@@ -20,7 +20,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  void* library = nullptr;
+  void* plugin = nullptr;
   std::atomic<Api const*> api{nullptr};
   int device = 0;
   std::string text;
@@ -74,10 +74,17 @@ std::string load(State& s, std::string_view name) {
     dlclose(library);
     return why;
   }
-  s.library = library;
+  s.plugin = library;
   s.device = host::rank_on_node() % devices;
   s.api = api;
   return {};
+}
+
+std::string described(State const& s) {
+  char text[256] = "?";
+  auto const* const api = s.api.load();
+  check(api->describe(s.device, text, sizeof text), "asking for the device's properties");
+  return format("{} {}: {}", api->name, s.device, text);
 }
 
 /// With the mutex held.
@@ -146,20 +153,21 @@ void open(std::string_view name, bool callers) {
                    s.device);
   if (!first) return;
   s.device = current;
-  char text[256] = "?";
-  check(s.api.load()->describe(s.device, text, sizeof text), "asking for the device's properties");
-  s.text = format("{} {}: {}", s.api.load()->name, s.device, text);
+  check(s.api.load()->keep_freed(s.device), "setting up its pool of memory");
+  s.text = described(s);
   log::info("GPU of rank {} on this node: {}", host::rank_on_node(), s.text);
   pin_small_arrays();
 }
 
-bool available(std::string_view name, std::string& why) {
+bool available(std::string_view name, std::string& text) {
   auto& s = state();
   std::lock_guard const lock(s.mutex);
   auto const* const before = s.api.load();
-  why = try_open(s, name);
+  text = try_open(s, name);
+  bool const found = text.empty();
+  if (found) text = described(s);
   if (!before) s.api = nullptr;  // not taken yet; loaded again in no time
-  return why.empty();
+  return found;
 }
 
 Api const* api() { return state().api.load(std::memory_order_relaxed); }
@@ -170,8 +178,9 @@ std::string_view name() { return api() ? api()->name : "none"; }
 void check(int code, char const* what) {
   if (code == 0) [[likely]]
     return;
-  fail(code == 2 ? ErrorKind::memory : ErrorKind::unsupported, "the GPU failed in {}: {} ({} error {}).", what, api()->error_text(code),
-       name(), code);
+  constexpr int out_of_memory = 2;  // of cudaErrorMemoryAllocation and hipErrorOutOfMemory
+  fail(code == out_of_memory ? ErrorKind::memory : ErrorKind::unsupported, "the GPU failed in {}: {} ({} error {}).", what,
+       api()->error_text(code), name(), code);
 }
 
 OnDevice::OnDevice() {
@@ -191,10 +200,10 @@ void* form_of(void* kernel) {
   auto& s = state();
   std::lock_guard const lock(s.forms_mutex);
   auto const [at, is_new] = s.forms.try_emplace(kernel, nullptr);
-  if (is_new && s.library) {
+  if (is_new && s.plugin) {
     Dl_info info{};
     // the name must be the kernel's own, not that of the nearest symbol before it
-    if (dladdr(kernel, &info) && info.dli_sname && info.dli_saddr == kernel) at->second = dlsym(s.library, info.dli_sname);
+    if (dladdr(kernel, &info) && info.dli_sname && info.dli_saddr == kernel) at->second = dlsym(s.plugin, info.dli_sname);
     if (at->second == kernel) at->second = nullptr;  // found in the library itself
   }
   return at->second;

@@ -17,8 +17,8 @@ struct Api;
 /// (`callers`) the one that is current in this thread, which is an error where another was taken before. Otherwise an error that
 /// says what is missing: the plug-in (how to build it), the driver, a device.
 void open(std::string_view name, bool callers = false);
-/// Whether that would succeed; else why not. Loads the same.
-bool available(std::string_view name, std::string& why);
+/// Whether that would succeed; `text` says which device it is, or why not. Loads the same.
+bool available(std::string_view name, std::string& text);
 /// The plug-in's table; nullptr where none is open.
 Api const* api();
 /// "cuda 0: NVIDIA H100 80GB HBM3, ..."; for logs.

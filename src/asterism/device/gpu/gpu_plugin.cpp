@@ -13,11 +13,9 @@ using Event = ASTERISM_GPU(Event_t);
 #if defined(__HIPCC__)
 using DeviceProperties = hipDeviceProp_t;
 int pin(void** data, std::size_t bytes) { return int(hipHostMalloc(data, bytes, hipHostMallocPortable)); }
-int unpin(void* data) { return int(hipHostFree(data)); }
 #else
 using DeviceProperties = cudaDeviceProp;
 int pin(void** data, std::size_t bytes) { return int(cudaHostAlloc(data, bytes, cudaHostAllocPortable)); }
-int unpin(void* data) { return int(cudaFreeHost(data)); }
 #endif
 
 template <class T>
@@ -25,7 +23,6 @@ T as(void* handle) {
   return static_cast<T>(handle);
 }
 
-/// Freed blocks stay in the runtime's pool for the next arrays: giving them back to the system waits for the device.
 int keep_freed(int device) {
   ASTERISM_GPU(MemPool_t) pool;
   if (auto const e = ASTERISM_GPU(DeviceGetDefaultMemPool)(&pool, device)) return int(e);
@@ -47,7 +44,7 @@ Api const table = {
       if (auto const e = ASTERISM_GPU(GetDeviceProperties)(&p, device)) return int(e);
       std::snprintf(text, std::size_t(length), "%s, %.0f GiB, %d multiprocessors, compute capability %d.%d", p.name,
                     double(p.totalGlobalMem) / (1 << 30), p.multiProcessorCount, p.major, p.minor);
-      return keep_freed(device);
+      return 0;
     },
     [](int* device) { return int(ASTERISM_GPU(GetDevice)(device)); },
     [](int device) { return int(ASTERISM_GPU(SetDevice)(device)); },
@@ -78,6 +75,7 @@ Api const table = {
     },
     [](Api::Event e) { return int(ASTERISM_GPU(EventSynchronize)(as<Event>(e))); },
     [] { return int(ASTERISM_GPU(GetLastError)()); },
+    keep_freed,
     [](void** data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MallocAsync)(data, bytes, as<Stream>(s))); },
     [](void* data, Api::Stream s) { return int(ASTERISM_GPU(FreeAsync)(data, as<Stream>(s))); },
     [](void* to, void const* from, std::size_t bytes, Api::Stream s) {
@@ -85,7 +83,6 @@ Api const table = {
     },
     [](void* data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MemsetAsync)(data, 0, bytes, as<Stream>(s))); },
     pin,
-    unpin,
 };
 
 }  // namespace

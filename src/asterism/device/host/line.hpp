@@ -94,7 +94,8 @@ Line* shuffle_line(std::uint64_t seed);
 /// Whether this thread is the worker of a thread line.
 bool on_worker();
 
-/// Calls of reach() of thread lines that found work left: an independent count of waits, for tests.
+/// Calls of reach() of thread lines, and of lines into a caller's stream, that found work left: an independent count of waits, for
+/// tests.
 std::int64_t blocking_reaches();
 void note_blocking_reach();
 

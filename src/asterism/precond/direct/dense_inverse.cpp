@@ -115,7 +115,7 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
 void DenseInverse::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::submit_on_host(
+    device::submit_without_form(
         y.context(),
         [rows = rows_, layout = layout_, k = x.columns(), conjugate](device::Queue&, std::byte*, T const* b, T* z) {
           auto const n = layout.global_size(), m = layout.local_size();
