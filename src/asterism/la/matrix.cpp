@@ -246,6 +246,7 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
   auto const entries = i.size();
   std::vector<std::int64_t> ptr;
   std::int64_t away = 0;  // of other ranks
+  bool ordered = true;    // by rows already, none left out, as files often are
   comm::agree(comm, [&] {
     checked_local_index(rows.local_size(), "rows of one rank");
     ptr.assign(std::size_t(last - first) + 1, 0);
@@ -253,6 +254,7 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
     auto const n = rows.global_size(), m = columns.global_size();
     for (std::size_t e = 0; e < entries; ++e) {
       ASTERISM_REQUIRE(i[e] < n && j[e] < m, value, "coo: entry {} is at ({}, {}), outside the {} x {} matrix.", e, i[e], j[e], n, m);
+      ordered = ordered && i[e] >= 0 && j[e] >= 0 && (e == 0 || i[e] >= i[e - 1]);
       if (i[e] < 0 || j[e] < 0) continue;
       if (i[e] >= first && i[e] < last) ++ptr[std::size_t(i[e] - first) + 1];
       else ++away;
@@ -279,42 +281,68 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
         }
       parcels = comm::exchange(comm, std::move(parcels));
     }
-    // f(row, column, value) in the order (rank, position); my own do not travel
-    auto const each = [&](bool own, auto const& f) {
-      auto const of_mine = [&] {
-        for (std::size_t e = 0; own && e < entries; ++e)
-          if (i[e] >= first && i[e] < last && j[e] >= 0) f(i[e], j[e], v[e]);
-      };
-      auto p = parcels.begin();
-      auto const of_others = [&](int until) {
-        for (; p != parcels.end() && p->rank < until; ++p)
-          for (std::size_t e = 0; e < p->data.size() / sizeof(Entry); ++e) {
-            Entry entry;
-            std::memcpy(&entry, p->data.data() + e * sizeof(Entry), sizeof(Entry));
-            f(entry.i, entry.j, entry.v);
-          }
-      };
-      of_others(comm.rank());
-      of_mine();
-      of_others(comm.size());
+    // the order is (rank, position); my own do not travel
+    auto const of_others = [&](int from, int until, auto const& f) {
+      for (auto const& p : parcels)
+        for (std::size_t e = 0; p.rank >= from && p.rank < until && e < p.data.size() / sizeof(Entry); ++e) {
+          Entry entry;
+          std::memcpy(&entry, p.data.data() + e * sizeof(Entry), sizeof(Entry));
+          f(entry.i, entry.j, entry.v);
+        }
     };
-    // counting sort by row
-    each(false, [&](std::int64_t r, std::int64_t, T) { ++ptr[std::size_t(r - first) + 1]; });
+    auto const mine = [&] {  // one piece, if they are ordered
+      auto const at = [&](std::int64_t row) {
+        return std::size_t(std::partition_point(i.begin(), i.end(), [row](I r) { return r < row; }) - i.begin());
+      };
+      return ordered ? std::pair(at(first), at(last)) : std::pair(std::size_t(0), entries);
+    }();
+    std::int64_t row = first;
+    auto const count = [&](std::int64_t r, std::int64_t, T) {
+      ++ptr[std::size_t(r - first) + 1];
+      ordered = ordered && r >= row;
+      row = r;
+    };
+    of_others(0, comm.rank(), count);
+    if (ordered && mine.first < mine.second) {
+      ordered = i[mine.first] >= row;
+      row = i[mine.second - 1];
+    }
+    of_others(comm.rank(), comm.size(), count);
     std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
-    auto const sorted = [&]<class J>(J) {  // memory that is touched first is what this costs
+    auto const by_rows = [&]<class J>(J) {  // memory that is touched first is what this costs
       std::vector<J> const offsets(ptr.begin(), ptr.end());
-      std::vector<J> col(static_cast<std::size_t>(ptr.back()));
-      std::vector<T> val(static_cast<std::size_t>(ptr.back()));
-      each(true, [&](std::int64_t r, std::int64_t c, T x) {
-        auto const at = std::size_t(ptr[std::size_t(r - first)]++);
-        col[at] = J(c);
-        val[at] = x;
-      });
+      std::vector<J> col;
+      std::vector<T> val;
+      auto const own_columns = j.subspan(mine.first, mine.second - mine.first);
+      if (ordered && parcels.empty()) {
+        if constexpr (std::is_same_v<I, J>) return from_rows<J>(rows, columns, dtype, offsets, own_columns, v + mine.first);
+      }
+      if (ordered) {
+        col.reserve(std::size_t(ptr.back()));
+        val.reserve(std::size_t(ptr.back()));
+        auto const append = [&](std::int64_t, std::int64_t c, T x) { col.push_back(J(c)), val.push_back(x); };
+        of_others(0, comm.rank(), append);
+        col.insert(col.end(), own_columns.begin(), own_columns.end());
+        val.insert(val.end(), v + mine.first, v + mine.second);
+        of_others(comm.rank(), comm.size(), append);
+      } else {  // counting sort
+        col.resize(std::size_t(ptr.back()));
+        val.resize(std::size_t(ptr.back()));
+        auto const place = [&](std::int64_t r, std::int64_t c, T x) {
+          auto const at = std::size_t(ptr[std::size_t(r - first)]++);
+          col[at] = J(c);
+          val[at] = x;
+        };
+        of_others(0, comm.rank(), place);
+        for (std::size_t e = 0; e < entries; ++e)
+          if (i[e] >= first && i[e] < last && j[e] >= 0) place(i[e], j[e], v[e]);
+        of_others(comm.rank(), comm.size(), place);
+      }
       parcels.clear();
       return from_rows<J>(rows, columns, dtype, offsets, col, val.data());
     };
     auto const most = std::max(ptr.back(), columns.global_size());
-    return most <= std::numeric_limits<std::int32_t>::max() ? sorted(std::int32_t()) : sorted(std::int64_t());
+    return most <= std::numeric_limits<std::int32_t>::max() ? by_rows(std::int32_t()) : by_rows(std::int64_t());
   });
 }
 template Matrix Matrix::from_coo<std::int32_t>(Layout const&, Layout const&, Dtype, std::span<std::int32_t const>,

@@ -38,16 +38,20 @@ Csr halves(std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const
   return a;
 }
 
-/// A random matrix through from_coo, with repeats, negatives and rows of other ranks; and its dense form.
+/// A random matrix through from_coo, with repeats, negatives and rows of other ranks; and its dense form. By the seed, each rank's entries
+/// are by rows and none is left out (every third), also over all ranks (the next of three).
 template <class T>
 Matrix random_matrix(comm::Communicator const& c, std::int64_t rows, std::int64_t cols, unsigned seed, Dense& dense) {
   std::vector<std::int64_t> i, j;
   std::vector<T> v;
+  bool const by_rows = seed % 3 != 0, over_all = seed % 3 == 2;
   for (int r = 0; r < c.size(); ++r) {
     std::mt19937 random(seed * 17 + unsigned(r));
     for (int e = 0; e < int(2 * rows); ++e) {
-      auto const a = std::int64_t(random() % std::uint64_t(rows)), b = std::int64_t(random() % std::uint64_t(cols));
-      bool const ignored = random() % 10 == 0;
+      auto a = std::int64_t(random() % std::uint64_t(rows)), b = std::int64_t(random() % std::uint64_t(cols));
+      if (over_all) a = std::max<std::int64_t>(0, std::min(rows - 1, ((2 * r * rows + e) / (2 * c.size())) - 1));
+      else if (by_rows) a = e / 2;
+      bool const ignored = !by_rows && random() % 10 == 0;
       auto const x = random_value<T>(random);
       if (!ignored) dense[{a, b}] += to_complex(x);
       if (r == c.rank()) i.push_back(ignored ? -1 : a), j.push_back(b), v.push_back(x);

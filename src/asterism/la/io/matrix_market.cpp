@@ -1,13 +1,13 @@
 #include "asterism/la/io/matrix_market.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/la/io/entry_lines.hpp"
 #include "asterism/la/io/parallel_file.hpp"
 #include "asterism/la/io/text_source.hpp"
 
@@ -102,101 +102,9 @@ MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
   return h;
 }
 
-/// Numbers in their usual form, read at once; what is not so is left to the careful reader, which also words the error.
-class FastLine {
- public:
-  explicit FastLine(char const* at) : p_(at) {}
-  bool integer(std::int64_t& v, bool may_end = false) {
-    blanks();
-    auto const* const start = p_;
-    std::uint64_t n = 0;
-    while (is_digit(*p_)) n = 10 * n + std::uint64_t(*p_++ - '0');
-    v = std::int64_t(n);
-    return p_ != start && p_ - start <= 18 && (is_blank(*p_) || (may_end && *p_ == '\n'));
-  }
-  bool real(double& v) {
-    static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    blanks();
-    auto const* const start = p_;
-    bool const minus = *p_ == '-';
-    if (minus || *p_ == '+') ++p_;
-    std::uint64_t mantissa = 0;
-    auto count = digits(mantissa);
-    int exponent = 0;
-    if (*p_ == '.') {
-      ++p_;
-      auto const places = digits(mantissa);
-      exponent = -int(std::min<std::ptrdiff_t>(places, 1000));
-      count += places;
-    }
-    if (count == 0) return false;
-    if (*p_ == 'e' || *p_ == 'E') {
-      ++p_;
-      bool const down = *p_ == '-';
-      if (down || *p_ == '+') ++p_;
-      auto const* const e = p_;
-      int n = 0;
-      while (is_digit(*p_) && p_ - e < 6) n = 10 * n + (*p_++ - '0');
-      if (p_ == e) return false;
-      exponent += down ? -n : n;
-    }
-    if (!is_blank(*p_) && *p_ != '\n') return false;
-    if (count <= 19 && exponent >= -22 && exponent <= 22) {
-      // both exact: one rounding, as it should be (Clinger 1990)
-      if (mantissa <= (std::uint64_t(1) << 53)) {
-        v = exponent < 0 ? double(mantissa) / powers[-exponent] : double(mantissa) * powers[exponent];
-        if (minus) v = -v;
-        return true;
-      }
-#if __LDBL_MANT_DIG__ == 64
-      // the same in 64 bits, rounded once more to 53: right unless the 11 bits that go are a half, or next to it
-      using Long = long double;
-      Long const q = exponent < 0 ? Long(mantissa) / Long(powers[-exponent]) : Long(mantissa) * Long(powers[exponent]);
-      std::uint64_t significand;
-      std::memcpy(&significand, &q, 8);
-      if (auto const low = significand & 0x7ff; low < 0x3ff || low > 0x401) {
-        v = minus ? -double(q) : double(q);
-        return true;
-      }
-#endif
-    }
-    auto const r = std::from_chars(*start == '+' ? start + 1 : start, p_, v);
-    return r.ec == std::errc() && r.ptr == p_;
-  }
-  /// The line ends here; where the next one begins.
-  char const* end() {
-    blanks();
-    return *p_ == '\n' ? p_ + 1 : nullptr;
-  }
-
- private:
-  static bool is_digit(char c) { return unsigned(c) - '0' < 10; }
-  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-  void blanks() {
-    while (is_blank(*p_)) ++p_;
-  }
-  /// Appends the digits here to n; returns how many. Eight at once where there are.
-  std::ptrdiff_t digits(std::uint64_t& n) {
-    auto const* const start = p_;
-    if constexpr (std::endian::native == std::endian::little)
-      for (std::uint64_t word;; p_ += 8) {
-        std::memcpy(&word, p_, 8);
-        if (((word & 0xf0f0f0f0f0f0f0f0) | (((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4)) != 0x3333333333333333) break;
-        word -= 0x3030303030303030;  // pairs, fours, eight
-        word = word * 10 + (word >> 8);
-        word = (((word & 0x000000ff000000ff) * 0x000f424000000064) + (((word >> 16) & 0x000000ff000000ff) * 0x0000271000000001)) >> 32;
-        n = n * 100000000 + word;
-      }
-    while (is_digit(*p_)) n = 10 * n + std::uint64_t(*p_++ - '0');
-    return p_ - start;
-  }
-  char const* p_;
-};
-
-/// My share of the data lines: fast(p) reads the line at p and returns where the next one begins, or nothing, and then f(line, line
-/// number) is called. Returns the data lines of all ranks; blank lines and comments do not count. Collective through `comm` only for
-/// plain files.
+/// My share of the data lines: fast(p, stop, most) reads lines from p on in their usual form and returns how many; f(line, line number)
+/// reads any other, and words the error. Returns the data lines of all ranks; blank lines and comments do not count. Collective through
+/// `comm` only for plain files.
 template <class Fast, class F>
 std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeader const& h, comm::Communicator const& comm,
                       std::optional<Error>& error, Fast const& fast, F const& f) {
@@ -220,16 +128,17 @@ std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeade
       while (in.lines(text)) {
         auto const* p = text.data();
         auto const* const stop = p + text.size();
-        for (lines = 0; p < stop; ++lines) {
+        for (lines = 0; p < stop;) {
           bool const mine = seen >= first && seen < last;
-          if (auto const* const next = mine ? fast(p) : nullptr) {
-            p = next;
-            ++seen;
+          if (auto const read = mine ? fast(p, stop, last - seen) : 0) {
+            seen += read;
+            lines += read;
             continue;
           }
           auto const line = line_at(p);
+          ++lines;
           if (!is_data(line)) continue;
-          if (mine) f(line, in.line_number() + lines + 1);
+          if (mine) f(line, in.line_number() + lines);
           ++seen;
         }
         in.advance(text.size(), lines);
@@ -249,13 +158,13 @@ std::int64_t my_lines(TextSource& in, std::string const& path, MatrixMarketHeade
     auto const* p = text.data();
     auto const* const stop = p + std::min(std::int64_t(text.size()), end - in.position());
     while (p < stop) {
-      ++lines;
-      if (auto const* const next = wrong.empty() ? fast(p) : nullptr) {
-        p = next;
-        ++seen;
+      if (auto const read = wrong.empty() ? fast(p, stop, EntryLines::most) : 0) {
+        seen += read;
+        lines += read;
         continue;
       }
       auto const line = line_at(p);
+      ++lines;
       if (!is_data(line)) continue;
       ++seen;
       if (wrong.empty()) {
@@ -316,15 +225,30 @@ Coordinates<I> read_coordinates(std::string const& path, comm::Communicator cons
       put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re,
           h.symmetry == Symmetry::hermitian || h.symmetry == Symmetry::skew ? -im : im);
   };
-  auto const fast = [&](char const* p) -> char const* {
-    FastLine line(p);
-    std::int64_t i = 0, j = 0;
-    double re = 1, im = 0;
-    bool const ok = line.integer(i) && line.integer(j, is_pattern) && (is_pattern || line.real(re)) && (!is_complex_field || line.real(im));
-    if (!ok || i < 1 || i > h.rows || j < 1 || j > h.cols) return nullptr;
-    auto const* const next = line.end();
-    if (next) put_all(i, j, re, im);
-    return next;
+  EntryLines found;
+  auto const fast = [&, values = is_complex_field ? 2
+                                 : is_pattern     ? 0
+                                                  : 1](char const*& p, char const* stop, std::int64_t most) {
+    auto const* const start = p;
+    p = read_entry_lines(start, stop, values, most, found);
+    auto const outside = [&](std::int64_t e) {
+      return std::uint64_t(found.i[e] - 1) >= std::uint64_t(h.rows) || std::uint64_t(found.j[e] - 1) >= std::uint64_t(h.cols);
+    };
+    std::int64_t inside = 0;
+    while (inside < found.count && !outside(inside)) ++inside;
+    if (inside < found.count) p = read_entry_lines(start, stop, values, inside, found);  // the next one is an error
+    if (h.symmetry == Symmetry::general && !is_complex_field) {                          // all at once
+      auto const before = out.i.size(), after = before + std::size_t(inside);
+      out.i.resize(after);
+      out.j.resize(after);
+      out.values.resize(after);
+      std::transform(found.i, found.i + inside, out.i.data() + before, [](std::int64_t i) { return I(i - 1); });
+      std::transform(found.j, found.j + inside, out.j.data() + before, [](std::int64_t j) { return I(j - 1); });
+      std::copy(found.re, found.re + inside, out.values.data() + before);
+    } else {
+      for (std::int64_t e = 0; e < inside; ++e) put_all(found.i[e], found.j[e], found.re[e], found.im[e]);
+    }
+    return inside;
   };
   auto const parse = [&](std::string_view line, std::int64_t number) {
     auto rest = line;

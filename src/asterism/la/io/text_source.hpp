@@ -24,7 +24,7 @@ class TextSource {
   /// cut-off gzip stream.
   bool next(std::string_view& line);
   /// The lines at hand: at least one, each with its newline, but for the last one of the file, which one stands behind. So many more
-  /// characters can be read that a word of 8 may begin anywhere in them. False at the end.
+  /// characters can be read as read_entry_lines() looks at. False at the end.
   bool lines(std::string_view& text);
   /// So many characters, with so many lines, of what lines() gave were read.
   void advance(std::size_t characters, std::int64_t lines);
