@@ -169,7 +169,10 @@ def write_petsc_binary(M: sp.csr_array, file: Path) -> None:
 
 
 def spmv(n: int, rounds: int) -> dict:
-    """Products by the bytes that plain CSR must move, against the triad of the same run, SciPy and PETSc's formats."""
+    """Products by the bytes that plain CSR must move, against the triad of the same run, SciPy and PETSc's formats.
+
+    Symmetric matrices also in the storage that holds half of them, and PETSc's.
+    """
     peer = petsc("petsc_spmv.c")
     rng = np.random.default_rng(0)
     cases = {}
@@ -180,6 +183,7 @@ def spmv(n: int, rounds: int) -> dict:
     cases[f"poisson {n}^3, perturbed values"] = S
     perm = rng.permutation(S.shape[0])
     cases["the same, randomly permuted"] = S[perm][:, perm].tocsr()
+    cases["elasticity 40^3"] = am.gallery.elasticity((40, 40, 40)).to_scipy().tocsr()
     data = os.environ.get("ASTERISM_DATA")
     if data:
         import scipy.io
@@ -191,9 +195,14 @@ def spmv(n: int, rounds: int) -> dict:
         M = sp.csr_array(M)
         M.sort_indices()
         A = am.Matrix.from_scipy(M)
+        try:
+            half = A.with_storage("symmetric")
+        except am.InputError:
+            half = None
         M.indptr, M.indices = M.indptr.astype(np.int32), M.indices.astype(np.int32)
         x = rng.standard_normal(M.shape[1])
         runs: list[dict] = []
+        halves: list[float] = []
         times: list[float] = []
         theirs: dict[str, list[float]] = {}
         with tempfile.TemporaryDirectory() as folder:
@@ -202,19 +211,27 @@ def spmv(n: int, rounds: int) -> dict:
                 write_petsc_binary(M, file)
             for _ in range(max(7, rounds)):  # neighbours on a shared machine come and go: each round has them all
                 runs.append(spmv_case(A, 1))
+                if half:
+                    halves.append(spmv_case(half, 1)["seconds"][0])
                 inner = max(1, int(0.02 / runs[0]["seconds"][0]))
                 M @ x
                 t0 = time.perf_counter()
                 for _ in range(inner):
                     M @ x
                 times.append((time.perf_counter() - t0) / inner)
-                for form in ("aij", "sell") if peer else ():
+                for form in ("aij", "sell", *(["sbaij"] if half else [])) if peer else ():
                     r = json_line([str(peer), "-f", str(file), "-repeats", "3", "-inner", str(inner), "-format", form])
                     theirs.setdefault(r["peer"], []).append(statistics.median(r["seconds"]))
         ours = spmv_summary(A, [r["seconds"][0] for r in runs], [1e9 * r["triad_GB_per_s"] for r in runs])
         ours["scipy_seconds"] = times
         ours["scipy_over_ours"] = statistics.median(times) / statistics.median(ours["seconds"])
         ours["petsc"] = theirs
+        if half:
+            ours["symmetric"] = {
+                "seconds": halves,
+                "bytes": half._h.memory_bytes,
+                "bytes_of_general": A._h.memory_bytes,
+            }
         out[name] = ours
     return {"bench": "spmv", "cases": out}
 
@@ -493,6 +510,13 @@ def show(r: dict) -> None:
                 + ", ".join(f"{k} {statistics.median(v) / ours:.2f}" for k, v in others)
                 + " times as long  (1 rank x 1 thread)"
             )
+            if half := c.get("symmetric"):
+                t = statistics.median(half["seconds"])
+                sbaij = next((statistics.median(v) / t for k, v in c["petsc"].items() if "sbaij" in k), float("nan"))
+                print(
+                    f"      half of it stored: {t / ours:.2f} of that time, {half['bytes'] / half['bytes_of_general']:.2f} of its memory; "
+                    f"PETSc's sbaij {sbaij:.2f} times as long"
+                )
     elif r["bench"] == "cg_jacobi":
         print(
             f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   MatCreate(PETSC_COMM_WORLD, &A);
   MatSetType(A, MATAIJ);
   MatLoad(A, in);
+  if (strcmp(format, MATSBAIJ) == 0) MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE);
   MatConvert(A, format, MAT_INITIAL_MATRIX, &B);
   MatGetType(B, &type);
   MatCreateVecs(B, &x, &y);

@@ -232,6 +232,31 @@ class Matrix(Operator):
         """
         return Matrix(self._h.with_values(as_values(values, "with_values")))
 
+    def with_storage(self, storage: str) -> Matrix:
+        """Return the same matrix stored otherwise.
+
+        Parameters
+        ----------
+        storage : {"auto", "symmetric", "hermitian"}
+            Half of it (A^T = A or A^H = A; one and the same where it is real): of the block that each rank has to itself only the diagonal
+            and what is right of it are held. In float64 that is about 5 bytes for each entry of the whole block instead of 12, and of 20 where products
+            keep a copy in an order of their own; large matrices are multiplied faster by about as much as less is read.
+            "auto": the whole again.
+
+        Raises
+        ------
+        InputError
+            If an entry and its mirror image are not the same up to rounding (100 eps of the largest entry of their rows), or only one of
+            them is there.
+
+        Notes
+        -----
+        Products, residuals and norms, and with them all methods, ``jacobi`` and ``chebyshev`` need nothing else (the latter makes rows for a moment, for its estimate). What needs rows (the other
+        preconditioners, `to_scipy`, files, ``-reproducible``) makes and keeps them. On a GPU's queue such products run on the host.
+        The other way round the original keeps its memory: drop it.
+        """
+        return Matrix(self._h.with_storage(storage))
+
     def astype(self, dtype: Any) -> Matrix:
         """Return the matrix in another precision, or a real one as complex."""
         return Matrix(self._h.converted(np.dtype(dtype).name))

@@ -63,6 +63,15 @@ void bind_la(nb::module_& m) {
                     nb::gil_scoped_release gil;
                     return Matrix::from_coo<std::int64_t>(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
                   })
+      .def(
+          "with_storage",
+          [](Matrix const& a, std::string const& storage) {
+            ASTERISM_REQUIRE(storage == "auto" || storage == "symmetric" || storage == "hermitian", value,
+                             "there is no storage '{}' to choose. Storages: auto, symmetric (A^T = A), hermitian (A^H = A).", storage);
+            if (storage == "auto") return a.general();
+            return a.symmetric(storage == "symmetric" ? la::SymmetricHalf::Kind::symmetric : la::SymmetricHalf::Kind::hermitian);
+          },
+          nb::call_guard<nb::gil_scoped_release>())
       .def("with_values",
            [](Matrix const& a, ReadArray const& values) {
              auto const dtype = dtype_of_array(values);

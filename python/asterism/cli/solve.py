@@ -67,6 +67,12 @@ def add_arguments(sub: Any) -> None:
         "--coordinates", metavar="FILE", help="Matrix Market array (nodes, d): rigid-body modes are made from it"
     )
     p.add_argument("--dtype", help="convert to float32, float64, complex64 or complex128 first")
+    p.add_argument(
+        "--storage",
+        choices=("auto", "symmetric", "hermitian"),
+        default="auto",
+        help="hold half of a symmetric matrix: less memory, faster products; preconditioners other than jacobi and chebyshev make the rest",
+    )
     p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
     p.add_argument("--comm-report", action="store_true", help="say what the ranks sent each other, and how")
@@ -142,6 +148,9 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if args.coordinates:
         nodes = read_vector(args.coordinates)
         _attach_modes(A, nodes)
+    if args.storage != "auto":
+        A = A.with_storage(args.storage)
+        described += f", {args.storage} storage"
     layout = A._h.rows
     known = None
     if args.rhs:
@@ -213,6 +222,7 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
     """Solve with a matrix that is not square."""
     taken = ("atol", "checkpoint", "coordinates", "near_null_space", "report", "comm_report", "trace", "x0")
     refused = [f"--{name.replace('_', '-')}" for name in taken if getattr(args, name)]
+    refused += ["--storage"] if args.storage != "auto" else []
     refused += [o for o in petsc_options if o.startswith("-")]
     if refused:
         raise InputError(f"{described}: not square; {', '.join(refused)} is not offered for least squares.")

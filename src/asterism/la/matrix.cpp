@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/exchange.hpp"
@@ -28,7 +29,8 @@ struct Matrix::Products {
 struct Matrix::Data : Matrix::Products {
   Layout rows, columns;
   Dtype dtype = Dtype::float64;
-  Csr diagonal, coupling;
+  Csr diagonal, coupling;  // with a half, `diagonal` is made from it when asked for: block()
+  std::shared_ptr<SymmetricHalf const> half;
   std::vector<std::int64_t> ghosts;
   StarForest halo;
   std::int64_t global_nnz = 0, local_nnz = 0;
@@ -43,12 +45,20 @@ struct Matrix::Data : Matrix::Products {
   Array staged(device::Context const& ctx, std::int64_t k, Array const& x);
 
   Product const* ordered_for(Epilogue e);
+  Csr const& block() {
+    if (half && !diagonal.offsets) {
+      diagonal = half->expanded();
+      log::info("rows of a symmetric matrix are made: {} bytes",
+                diagonal.offsets.bytes() + diagonal.columns.bytes() + diagonal.values.bytes());
+    }
+    return diagonal;
+  }
   Product const& whole() {
-    if (!diagonal_product) diagonal_product.emplace(diagonal);
+    if (!diagonal_product) diagonal_product.emplace(block());
     return *diagonal_product;
   }
   Product const& adding() {
-    if (!adding_product) adding_product = Product::coupling(diagonal);
+    if (!adding_product) adding_product = Product::coupling(block());
     return *adding_product;
   }
   Product const& rest() {
@@ -162,7 +172,7 @@ Product const* Matrix::Data::ordered_for(Epilogue e) {
   bool const adds = e == Epilogue::add;
   auto& p = adds ? ordered_adding : ordered;
   if (!p && !product_only) {
-    auto const whole_rows = ghosts.empty() ? diagonal : merged(diagonal, coupling, std::int32_t(ghosts_below(columns, ghosts)));
+    auto const whole_rows = ghosts.empty() ? block() : merged(block(), coupling, std::int32_t(ghosts_below(columns, ghosts)));
     if (adds) p = Product::coupling(whole_rows, Product::Storage::csr);
     else p.emplace(whole_rows, Product::Storage::csr);
   }
@@ -357,7 +367,7 @@ std::int64_t Matrix::local_nnz() const { return data_->local_nnz; }
 std::int64_t Matrix::nnz() const { return data_->global_nnz; }
 Csr const& Matrix::diagonal_block() const {
   ASTERISM_ASSERT(!data_->product_only);
-  return data_->diagonal;
+  return data_->block();
 }
 Csr const& Matrix::coupling_block() const {
   ASTERISM_ASSERT(!data_->product_only);
@@ -365,12 +375,15 @@ Csr const& Matrix::coupling_block() const {
 }
 std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
 StarForest const& Matrix::halo() const { return data_->halo; }
-double Matrix::product_bytes() const { return data_->whole().bytes(); }
+double Matrix::product_bytes() const { return data_->half ? data_->half->bytes() : data_->whole().bytes(); }
 
-std::string_view Matrix::storage_name() const { return data_->whole().storage_name(); }
+std::string_view Matrix::storage_name() const {
+  if (data_->half) return data_->half->kind() == SymmetricHalf::Kind::hermitian ? "hermitian" : "symmetric";
+  return data_->whole().storage_name();
+}
 
 std::size_t Matrix::memory_bytes() const {
-  std::size_t b = data_->ghosts.size() * 8;
+  std::size_t b = data_->ghosts.size() * 8 + (data_->half ? data_->half->memory_bytes() : 0);
   if (!data_->product_only)
     for (auto const* c : {&data_->diagonal, &data_->coupling}) b += c->offsets.bytes() + c->columns.bytes() + c->values.bytes();
   for (auto const* p : {&data_->diagonal_product, &data_->adding_product, &data_->ordered, &data_->ordered_adding})
@@ -419,20 +432,21 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
                    "matrix product: x and y are the same vector; they must differ.");
   auto const k = x.columns();
-  bool const has_plain = !d.product_only || (whole == Epilogue::add ? d.adding_product : d.diagonal_product);
+  bool const has_plain = d.half || !d.product_only || (whole == Epilogue::add ? d.adding_product : d.diagonal_product);
   if (reproducible() || !has_plain)
     if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
-  auto const& product = whole == Epilogue::add ? d.adding() : d.whole();
+  auto const* const product = d.half ? nullptr : whole == Epilogue::add ? &d.adding() : &d.whole();
   double const scalar = double(size_of(d.dtype));
   profile::Scope const scope(profile::event(name),
-                             product.bytes(k) + double(d.coupling.nnz()) * (scalar + 4) + (b ? scalar * double(k * y.local_size()) : 0) +
-                                 (w ? scalar * double(y.local_size()) : 0),
+                             (product ? product->bytes(k) : d.half->bytes(k)) + double(d.coupling.nnz()) * (scalar + 4) +
+                                 (b ? scalar * double(k * y.local_size()) : 0) + (w ? scalar * double(y.local_size()) : 0),
                              2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
   auto const& ctx = y.context();
-  if (comm().size() == 1) {
-    product.run(ctx, whole, k, x.data(), y.data(), b, w);
-    return;
-  }
+  auto const run_whole = [&] {
+    if (product) product->run(ctx, whole, k, x.data(), y.data(), b, w);
+    else SymmetricHalf::run(d.half, ctx, whole, k, x.data(), y.data(), b, w);
+  };
+  if (comm().size() == 1) return run_whole();
   // my columns are multiplied while the others' values travel
   auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
   auto flight = std::make_shared<HaloFlight>();
@@ -443,7 +457,7 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
         ctx,
         [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
         device::update<std::byte>(comm().lane()), device::read<T>(source), device::write<T>(ghost));
-    product.run(ctx, whole, k, x.data(), y.data(), b, w);
+    run_whole();
     device::submit_on_host(
         ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); }, device::update<std::byte>(comm().lane()),
         device::read<T>(source), device::update<T>(ghost));
@@ -508,7 +522,7 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   }
   auto& t = d.transposed[conjugate];
   if (!t)
-    t.emplace(Products::Transposed{Product(la::transpose(d.diagonal, conjugate)),
+    t.emplace(Products::Transposed{Product(la::transpose(d.block(), conjugate)),
                                    Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
   auto const k = x.columns();
   static int const event = profile::event("MatMultTranspose");
@@ -530,6 +544,10 @@ Vector Matrix::diagonal() const {
   ASTERISM_REQUIRE(data_->rows.fits(data_->columns), shape, "diagonal: the matrix is {} x {} and not laid out as a square one.",
                    global_rows(), global_cols());
   Vector v(range(), dtype());
+  if (data_->half) {
+    std::memcpy(v.data().raw(), data_->half->diagonal().raw(), data_->half->diagonal().bytes());
+    return v;
+  }
   with_dtype(dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const ptr = data_->diagonal.row_offsets();
@@ -549,11 +567,15 @@ double Matrix::scaled_row_sum_norm(Vector const* s) const {
   double worst = 0;
   with_dtype(dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const dp = data_->diagonal.row_offsets(), op = data_->coupling.row_offsets();
-    auto const dv = data_->diagonal.template entries<T>(), ov = data_->coupling.template entries<T>();
-    for (std::size_t r = 0; r < std::size_t(data_->diagonal.rows); ++r) {
-      double sum = 0;
-      for (auto p = dp[r]; p < dp[r + 1]; ++p) sum += double(magnitude(dv[std::size_t(p)]));
+    auto const sums = data_->half ? data_->half->absolute_row_sums() : std::vector<double>();
+    auto const op = data_->coupling.row_offsets();
+    auto const ov = data_->coupling.template entries<T>();
+    for (std::size_t r = 0; r < std::size_t(range().local_size()); ++r) {
+      double sum = data_->half ? sums[r] : 0;
+      if (!data_->half) {
+        auto const dp = data_->diagonal.row_offsets();
+        for (auto p = dp[r]; p < dp[r + 1]; ++p) sum += double(magnitude(data_->diagonal.template entries<T>()[std::size_t(p)]));
+      }
       for (auto p = op[r]; p < op[r + 1]; ++p) sum += double(magnitude(ov[std::size_t(p)]));
       worst = std::max(worst, s ? sum * double(magnitude(s->data().as<T>()[r])) : sum);
     }
@@ -564,6 +586,7 @@ double Matrix::scaled_row_sum_norm(Vector const* s) const {
 GlobalRows Matrix::to_rows() const {
   auto const& d = *data_;
   ASTERISM_ASSERT(!d.product_only);
+  data_->block();
   GlobalRows out;
   out.dtype = d.dtype;
   out.values = Array(std::size_t(d.local_nnz) * size_of(d.dtype));
@@ -611,7 +634,8 @@ Matrix Matrix::converted(Dtype dtype) const {
   Matrix m;
   m.data_ = std::make_shared<Data>(*data_);
   m.data_->dtype = dtype;
-  m.data_->diagonal = la::converted(data_->diagonal, dtype);
+  m.data_->half = nullptr;
+  m.data_->diagonal = la::converted(data_->block(), dtype);
   m.data_->coupling = la::converted(data_->coupling, dtype);
   static_cast<Products&>(*m.data_) = {};
   return m;
@@ -627,8 +651,10 @@ Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) 
                      name_of(Dtype(of_first)));
   });
   Matrix m;
+  data_->block();
   m.data_ = std::make_shared<Data>(d);
   static_cast<Products&>(*m.data_) = {};
+  m.data_->half = nullptr;
   m.data_->dtype = m.data_->diagonal.dtype = m.data_->coupling.dtype = dtype;
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -649,11 +675,40 @@ Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) 
     m.data_->diagonal.values = diagonal;
     m.data_->coupling.values = coupling;
   });
+  if (d.half) return m.symmetric(d.half->kind());
   return m;
 }
 
+Matrix Matrix::symmetric(SymmetricHalf::Kind kind) const {
+  ASTERISM_ASSERT(!data_->product_only);
+  if (data_->half && (data_->half->kind() == kind || !is_complex(dtype()))) return *this;
+  Matrix m;
+  m.data_ = std::make_shared<Data>(*data_);
+  static_cast<Products&>(*m.data_) = {};
+  comm::agree(comm(), [&] {
+    ASTERISM_REQUIRE(data_->rows.fits(data_->columns), shape, "symmetric storage: the matrix is {} x {} and not laid out as a square one.",
+                     global_rows(), global_cols());
+    m.data_->half = std::make_shared<SymmetricHalf const>(data_->block(), kind, data_->rows.begin());
+  });
+  m.data_->diagonal = Csr();
+  return m;
+}
+
+Matrix Matrix::general() const {
+  if (!data_->half) return *this;
+  Matrix m;
+  m.data_ = std::make_shared<Data>(*data_);
+  static_cast<Products&>(*m.data_) = {};
+  if (!m.data_->diagonal.offsets) m.data_->diagonal = data_->half->expanded();
+  m.data_->half = nullptr;
+  return m;
+}
+
+std::shared_ptr<SymmetricHalf const> const& Matrix::half() const { return data_->half; }
+
 bool Matrix::has_pattern_of(Matrix const& other) const {
   auto const &a = *data_, &b = *other.data_;
+  data_->block(), other.data_->block();
   auto const same = [](auto const& x, auto const& y) {
     return x.size() == y.size() && (x.data() == y.data() || std::equal(x.begin(), x.end(), y.begin()));
   };

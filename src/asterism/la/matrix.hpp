@@ -10,6 +10,7 @@
 #include "asterism/la/csr.hpp"
 #include "asterism/la/operator.hpp"
 #include "asterism/la/spmv.hpp"
+#include "asterism/la/symmetric_half.hpp"
 
 namespace asterism::la {
 
@@ -48,6 +49,7 @@ class Matrix final : public Operator {
   std::int64_t global_cols() const { return domain().global_size(); }
   std::int64_t local_nnz() const;
   std::int64_t nnz() const;  ///< all ranks, counted at assembly
+  /// Of a matrix that holds half of it: made whole at the first call, and kept.
   Csr const& diagonal_block() const;
   Csr const& coupling_block() const;
   std::vector<std::int64_t> const& ghosts() const;
@@ -77,6 +79,14 @@ class Matrix final : public Operator {
   Matrix with_values(Dtype dtype, std::int64_t count, void const* values) const;
   /// Whether both have entries at the same places and the same ranks their rows. Collective.
   bool has_pattern_of(Matrix const& other) const;
+  /// The same matrix whose diagonal blocks hold the diagonal and what is right of it: half of the memory, and of what a product moves. What
+  /// needs rows (most preconditioners, files) makes and keeps the whole blocks. Collective; an error if a block is not symmetric.
+  Matrix symmetric(SymmetricHalf::Kind kind) const;
+  /// The same matrix with whole blocks.
+  Matrix general() const;
+  /// How the diagonal block is stored if it is half of it; else nothing.
+  std::shared_ptr<SymmetricHalf const> const& half() const;
+  bool is_same(Matrix const& other) const { return data_ == other.data_; }
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
   /// adds: for apply_add() instead of the other products.
   void keep_product_only(bool adds = false);

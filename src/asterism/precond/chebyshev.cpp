@@ -24,7 +24,8 @@ class Chebyshev final : public Preconditioner {
     invert_entries(A, p_.weights, "chebyshev");
     auto const wide = [&](auto tag) {  // the estimate works in double precision
       using T = typename decltype(tag)::type;
-      return amg::spectral_radius(amg::rows_of<T>(A.converted(dtype_v<T>)), A.range());
+      // of a matrix that holds half of itself, rows are there for this moment only
+      return amg::spectral_radius(amg::rows_of<T>(A.general().converted(dtype_v<T>)), A.range());
     };
     double const radius = is_complex(dtype_) ? wide(Tag<Complex<double>>{}) : wide(Tag<double>{});
     p_.hi = radius > 0 ? radius : 1;

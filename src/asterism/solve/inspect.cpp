@@ -10,13 +10,18 @@ namespace {
 
 void look_at_entries(Matrix const& A, Inspection& found) {
   auto const& comm = A.comm();
-  auto const& D = A.diagonal_block();
+  bool const is_half = A.half() != nullptr;  // all of its entries are finite, since they have mirror images
+  la::Csr const none;
+  auto const& D = is_half ? none : A.diagonal_block();
   auto const& O = A.coupling_block();
   auto const first_row = A.range().begin();
   std::int64_t zero_diagonal = 0, not_positive = 0;
   comm::agree(comm, [&] {
+    auto const sums = is_half ? A.half()->absolute_row_sums() : std::vector<double>();
     with_dtype(A.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
+      auto const diagonals = is_half ? A.diagonal() : Vector();
+      auto const* const known = is_half ? diagonals.host<T>().data() : nullptr;
       struct View {
         std::span<std::int64_t> ptr;
         std::span<std::int32_t> col;
@@ -24,11 +29,11 @@ void look_at_entries(Matrix const& A, Inspection& found) {
       };
       View const views[2] = {{D.row_offsets(), D.column_indices(), D.template entries<T>()},
                              {O.row_offsets(), O.column_indices(), O.template entries<T>()}};
-      for (std::size_t r = 0; r < std::size_t(D.rows); ++r) {
-        bool any = false;
+      for (std::size_t r = 0; r < std::size_t(A.range().local_size()); ++r) {
+        bool any = is_half && sums[r] > 0;
         real_t<T> not_finite = 0;  // 0 times NaN or infinity is NaN: no branch for each entry
-        T diagonal(0);
-        for (auto const& view : views) {
+        T diagonal = known ? known[r] : T(0);
+        for (auto const& view : std::span(views).subspan(is_half ? 1 : 0)) {
           bool const own = &view == &views[0];
           auto const* const col = view.col.data();
           auto const* const val = view.val.data();

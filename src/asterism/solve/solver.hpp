@@ -72,7 +72,7 @@ class Solver {
 
  private:
   void set_up(bool same_pattern);
-  bool P_is_A() const { return P_ && A_->matrix() && &A_->matrix()->diagonal_block() == &P_.diagonal_block(); }
+  bool P_is_A() const { return P_ && A_->matrix() && A_->matrix()->is_same(P_); }
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
   std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
   SolveInfo solve_columns(Vector const& b, Vector& x, bool zero_guess);
