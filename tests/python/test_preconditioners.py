@@ -165,7 +165,14 @@ assert "pc_asm_overlap" in text
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize(
     "options",
-    ["ilu", "ilu -pc_factor_levels 2", "ilut -pc_ilut_drop 0.01", "sor", "sor -pc_sor_symmetric 0 -pc_sor_its 2"],
+    [
+        "ilu",
+        "ilu -pc_factor_levels 2",
+        "icc",
+        "ilut -pc_ilut_drop 0.01",
+        "sor",
+        "sor -pc_sor_symmetric 0 -pc_sor_its 2",
+    ],
 )
 def test_levels_of_rows_give_the_same_bits(rng, dtype, columns, options):
     # patterns that are not symmetric, rows that need nothing, and matrices whose every row needs the one before
@@ -199,7 +206,7 @@ import os
 from asterism import _core
 _core.set_team_size(2)
 A = am.gallery.elasticity((6, 7, 8), comm)
-for pc, name in (("ilu", "factor"), ("ilu -pc_factor_levels 1", "factor"), ("sor", "sor")):
+for pc, name in (("ilu", "factor"), ("ilu -pc_factor_levels 1", "factor"), ("icc", "factor"), ("sor", "sor")):
     found = []
     for order in ("natural", "levels"):
         s = am.Solver(A, ksp="cg", rtol=1e-8, options=f"-pc_type {pc} -pc_{name}_order {order}")

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/precond/level_sweep.hpp"
 #include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
@@ -9,25 +10,32 @@ namespace asterism::precond {
 namespace {
 
 OptionTable const& icc_table() {
-  static OptionTable const t = Pivots::options();
+  static OptionTable const t = [] {
+    auto all = Pivots::options();
+    all.push_back(order_option("pc_factor_order", "solves"));
+    return all;
+  }();
   return t;
 }
 
 class Icc final : public Preconditioner {
  public:
-  Icc(Matrix const& A, Pivots pivots) : Preconditioner(A), pivots_(std::move(pivots)) {
+  Icc(Matrix const& A, Pivots pivots, std::string order) : Preconditioner(A), pivots_(std::move(pivots)) {
     comm::agree(A.comm(), [&] { lower_ = places_below(A.diagonal_block()); });
     update(A);
+    choose_order(A.comm(), order);
   }
   bool update(Matrix const& A) override {
     static int const event = profile::event("PCSetUpICC");
     profile::Scope const scope(event);
+    on_gpu_.clear();
     comm::agree(A.comm(), [&] {
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
         pivots_.factor<T>(A.diagonal_block(), [&](la::Csr const& a) { factor<T>(a); });
       });
     });
+    if (schedule_) schedule_ = by_levels(*schedule_);  // a queue may still read the old one
     pivots_.tell(A.comm());
     return true;
   }
@@ -36,9 +44,13 @@ class Icc final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override { run(x, y, false); }
   // M is Hermitian: its transpose is its conjugate.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override { run(x, y, !conjugate && is_complex(dtype_)); }
-  std::string describe() const override { return format("icc(0), each rank its own block{}", pivots_.shifted() ? ", shifted" : ""); }
+  std::string describe() const override {
+    auto const order = schedule_ ? format(", by {} levels", schedule_->down.levels.count()) : std::string();
+    return format("icc(0), each rank its own block{}{}", pivots_.shifted() ? ", shifted" : "", order);
+  }
   std::size_t memory_bytes() const override {
-    return lower_.values.bytes() + lower_.columns.bytes() + lower_.offsets.bytes() + inverse_.bytes();
+    auto const one = lower_.values.bytes() + lower_.columns.bytes() + lower_.offsets.bytes();
+    return (schedule_ ? 3 : 1) * one + inverse_.data().bytes();
   }
 
  private:
@@ -62,11 +74,11 @@ class Icc final : public Preconditioner {
   void factor(la::Csr const& a) {
     auto const n = std::size_t(a.rows);
     lower_.values = device::Array(lower_.values.bytes());  // a queue may still read the old ones
-    inverse_ = device::Array(n * sizeof(T));
+    inverse_ = Vector(layout_, dtype_);
     auto const ap = a.row_offsets(), ptr = lower_.row_offsets();
     auto const ac = a.column_indices(), col = lower_.column_indices();
     auto const av = a.entries<T>(), val = lower_.entries<T>();
-    auto* const inverse = inverse_.as<T>();
+    auto const inverse = inverse_.template host<T>();
     std::vector<T> row(n, T(0));  // l_ik d_k of the row at hand
     for (std::size_t i = 0; i < n; ++i) {
       T pivot(0);
@@ -90,39 +102,121 @@ class Icc final : public Preconditioner {
     }
   }
 
+  /// L, and L^H by rows, each row from right to left: the sums of the natural order, so the bits are the same.
+  struct Schedule {
+    RowsByLevel down, up;
+  };
+  /// With the levels of one that is there, or with those it finds.
+  std::shared_ptr<Schedule const> by_levels(Schedule const& known = {}) const {
+    auto s = std::make_shared<Schedule>(known);
+    auto const upper = la::transpose(lower_, true);
+    auto const of = [](la::Csr const& a) {
+      return [ptr = a.row_offsets(), col = a.column_indices()](std::int64_t i, auto const& f) {
+        for (auto p = ptr[std::size_t(i)]; p < ptr[std::size_t(i) + 1]; ++p) f(col[std::size_t(p)]);
+      };
+    };
+    if (s->down.levels.count() == 0) {
+      s->down.levels = Levels(lower_.rows, false, of(lower_));
+      s->up.levels = Levels(upper.rows, true, of(upper));
+    }
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const begin = [](la::Csr const& a) { return [ptr = a.row_offsets()](std::int32_t i) { return ptr[std::size_t(i)]; }; };
+      auto const end = [](la::Csr const& a) { return [ptr = a.row_offsets()](std::int32_t i) { return ptr[std::size_t(i) + 1]; }; };
+      auto const col = upper.column_indices();
+      auto const val = upper.template entries<T>();
+      for (std::int32_t i = 0; i < upper.rows; ++i) {
+        std::reverse(col.begin() + begin(upper)(i), col.begin() + end(upper)(i));
+        std::reverse(val.begin() + begin(upper)(i), val.begin() + end(upper)(i));
+      }
+      s->down.template copy<T>(lower_, begin(lower_), end(lower_));
+      s->up.template copy<T>(upper, begin(upper), end(upper));
+    });
+    return s;
+  }
+
+  /// By levels if asked for, or if that is measured to be faster.
+  void choose_order(comm::Communicator const& comm, std::string const& order) {
+    comm::agree(comm, [&] {
+      if (order == "natural" || (order == "auto" && !may_pay(lower_.rows))) return;
+      auto const found = by_levels();
+      if (order == "auto") {
+        if (!(may_pay(found->down.levels) && may_pay(found->up.levels))) return;
+        double natural = 0, levels = 0;
+        with_dtype(dtype_, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          std::vector<T> const b(static_cast<std::size_t>(lower_.rows), T(1));
+          std::vector<T> z(b.size());
+          device::Queue q;
+          auto const* const d = inverse_.template host<T>().data();
+          natural = seconds_of([&] { solve<T>(lower_, d, b.data(), z.data(), 1, false); });
+          levels = seconds_of([&] { solve<T>(q, *found, d, b.data(), z.data(), 1); });
+        });
+        if (levels > 0.9 * natural) return;
+      }
+      schedule_ = found;
+    });
+  }
+
+  /// z = inv(L D L^H) b, k columns, with one copy of L.
+  template <class T>
+  static void solve(la::Csr const& l, T const* d, T const* b, T* z, std::int64_t k, bool conjugated) {
+    auto const ptr = l.row_offsets();
+    auto const col = l.column_indices();
+    auto const val = l.template entries<T>();
+    auto const entry = [&](std::size_t p) { return conjugated ? conj(val[p]) : val[p]; };
+    auto const n = std::size_t(l.rows);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < k; ++j) {
+        T s = b[std::int64_t(i) * k + j];
+        for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) s -= entry(p) * z[std::int64_t(col[p]) * k + j];
+        z[std::int64_t(i) * k + j] = s;
+      }
+    scale_rows(n, d, z, k);
+    for (std::size_t i = n; i-- > 0;)
+      for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p)
+        for (std::int64_t j = 0; j < k; ++j) z[std::int64_t(col[p]) * k + j] -= conj(entry(p)) * z[std::int64_t(i) * k + j];
+  }
+  template <class T>
+  static void solve(device::Queue& q, Schedule const& s, T const* d, T const* b, T* z, std::int64_t k) {
+    s.down.sweep<T>(q, false, b, z, k);
+    scale_rows(s.down.levels.rows().size(), d, z, k);
+    s.up.sweep<T>(q, false, z, z, k);
+  }
+  template <class T>
+  static void scale_rows(std::size_t n, T const* d, T* z, std::int64_t k) {
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < k; ++j) z[std::int64_t(i) * k + j] *= d[i];
+  }
+
   void run(Vector const& x, Vector& y, bool conjugated) const {
     static int const event = profile::event("PCApplyICC");
     profile::Scope const scope(event, 2 * double(lower_.nnz()) * (double(size_of(dtype_)) + 4), 4 * double(lower_.nnz()));
+    auto const& ctx = y.context();
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_without_form(
-          y.context(),
-          [l = lower_, inverse = inverse_, k = x.columns(), conjugated](device::Queue&, T const* b, T* z) {
-            auto const ptr = l.row_offsets();
-            auto const col = l.column_indices();
-            auto const val = l.template entries<T>();
-            auto const* d = inverse.template as<T>();
-            auto const entry = [&](std::size_t p) { return conjugated ? conj(val[p]) : val[p]; };
-            auto const n = std::size_t(l.rows);
-            for (std::size_t i = 0; i < n; ++i)
-              for (std::int64_t j = 0; j < k; ++j) {
-                T s = b[std::int64_t(i) * k + j];
-                for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) s -= entry(p) * z[std::int64_t(col[p]) * k + j];
-                z[std::int64_t(i) * k + j] = s;
-              }
-            for (std::size_t i = 0; i < n; ++i)
-              for (std::int64_t j = 0; j < k; ++j) z[std::int64_t(i) * k + j] *= d[i];
-            for (std::size_t i = n; i-- > 0;)
-              for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p)
-                for (std::int64_t j = 0; j < k; ++j) z[std::int64_t(col[p]) * k + j] -= conj(entry(p)) * z[std::int64_t(i) * k + j];
-          },
-          device::read<T>(x.data()), device::write<T>(y.data()));
+      if (ctx.memory() == device::Memory::gpu && !conjugated) {
+        if (on_gpu_.empty()) {
+          auto const s = schedule_ ? schedule_ : by_levels();
+          on_gpu_ = {RowsOnGpu(s->down), RowsOnGpu(s->up)};
+        }
+        on_gpu_[0].sweep<T>(false, x, y);
+        multiply(inverse_, y, y);
+        return on_gpu_[1].sweep<T>(false, y, y);
+      }
+      auto const solves = [l = lower_, s = schedule_, k = x.columns(), conjugated](device::Queue& q, T const* d, T const* b, T* z) {
+        if (s && !conjugated) solve<T>(q, *s, d, b, z, k);
+        else solve<T>(l, d, b, z, k, conjugated);
+      };
+      device::submit_without_form(ctx, solves, device::read<T>(inverse_.data()), device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
 
   Pivots pivots_;
-  la::Csr lower_;          // strictly; its diagonal is ones
-  device::Array inverse_;  // of D
+  la::Csr lower_;   // strictly; its diagonal is ones
+  Vector inverse_;  // of D
+  std::shared_ptr<Schedule const> schedule_;
+  mutable std::vector<RowsOnGpu> on_gpu_;  // down, up; made when asked for
 };
 
 }  // namespace
@@ -130,7 +224,8 @@ class Icc final : public Preconditioner {
 PreconditionerEntry icc_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(icc_table());
-            return std::make_shared<Icc>(A, Pivots(r, "icc", A.range().begin()));
+            Pivots const pivots(r, "icc", A.range().begin());
+            return std::make_shared<Icc>(A, pivots, r.text("pc_factor_order"));
           },
           &icc_table(), "incomplete Cholesky of the lower triangle, each rank on its own block; half the memory of ilu"};
 }

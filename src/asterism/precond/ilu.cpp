@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/precond/level_sweep.kernels.hpp"
-#include "asterism/precond/levels.hpp"
+#include "asterism/precond/level_sweep.hpp"
 #include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
@@ -157,7 +156,10 @@ struct Factors {
   /// z = inv(L U) b, k columns.
   template <class T>
   void solve(device::Queue& q, T const* b, T* z, std::int64_t k) const {
-    if (schedule) return solve_by_levels<T>(q, b, z, k);
+    if (schedule) {
+      schedule->down.sweep<T>(q, false, b, z, k);
+      return schedule->up.sweep<T>(q, true, z, z, k);
+    }
     auto const ptr = rows.row_offsets();
     auto const col = rows.column_indices();
     auto const val = rows.entries<T>();
@@ -179,29 +181,6 @@ struct Factors {
     };
     for (std::int64_t i = 0; i < rows.rows; ++i) down(i);
     for (std::int64_t i = rows.rows; i-- > 0;) up(i);
-  }
-
- private:
-  template <class T>
-  void solve_by_levels(device::Queue& q, T const* b, T* z, std::int64_t k) const {
-    auto const sweep = [&](RowsByLevel const& t, auto const& row) {
-      auto const* const ptr = t.offsets.data();
-      auto const* const col = t.columns.data();
-      auto const* const val = t.values.as<T>();
-      t.levels.each(q, [=](std::int64_t at, std::int64_t i) {
-        for (std::int64_t j = 0; j < k; ++j) row(i * k + j, val + ptr[at], col + ptr[at], ptr[at + 1] - ptr[at], j);
-      });
-    };
-    sweep(schedule->down, [b, z, k](std::int64_t i, T const* val, std::int32_t const* col, std::int64_t n, std::int64_t j) {
-      T s = b[i];
-      for (std::int64_t p = 0; p < n; ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
-      z[i] = s;
-    });
-    sweep(schedule->up, [z, k](std::int64_t i, T const* val, std::int32_t const* col, std::int64_t n, std::int64_t j) {
-      T s = z[i];
-      for (std::int64_t p = 1; p < n; ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
-      z[i] = s * val[0];
-    });
   }
 };
 
@@ -300,17 +279,7 @@ class Ilu final : public Preconditioner {
   }
 
  private:
-  /// The factors as a GPU takes them: by levels, whatever the host does.
-  struct OnGpu {
-    LevelStarts starts;
-    la::Array rows, offsets, columns, values;
-    explicit OnGpu(RowsByLevel const& r)
-        : starts(std::make_shared<std::vector<std::int64_t>>(r.levels.starts())),
-          rows(la::Array::of(std::span(r.levels.rows()))),
-          offsets(la::Array::of(std::span(r.offsets))),
-          columns(la::Array::of(std::span(r.columns))),
-          values(r.values) {}
-  };
+  /// By levels, whatever the host does.
   void sweep_on_gpu(Vector const& x, Vector& y) const {
     if (on_gpu_.empty()) {
       auto schedule = f_.schedule;
@@ -319,17 +288,12 @@ class Ilu final : public Preconditioner {
         f_.copy_values(*found);
         schedule = std::move(found);
       }
-      on_gpu_ = {OnGpu(schedule->down), OnGpu(schedule->up)};
+      on_gpu_ = {RowsOnGpu(schedule->down), RowsOnGpu(schedule->up)};
     }
-    using device::read;
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      auto const sweep = [&](OnGpu const& f, bool pivot_first, auto const& b, auto const& z) {
-        device::submit(y.context(), kernel::level_sweep<T>, f.starts, pivot_first, x.columns(), read<std::int32_t>(f.rows),
-                       read<std::int64_t>(f.offsets), read<std::int32_t>(f.columns), read<T>(f.values), b, z);
-      };
-      sweep(on_gpu_[0], false, read<T>(x.data()), device::write<T>(y.data()));
-      sweep(on_gpu_[1], true, read<T>(y.data()), device::update<T>(y.data()));
+      on_gpu_[0].sweep<T>(false, x, y);
+      on_gpu_[1].sweep<T>(true, y, y);
     });
   }
 
@@ -497,8 +461,8 @@ class Ilu final : public Preconditioner {
 
   Pivots pivots_;
   std::string order_, name_;
-  bool by_level_;                      // of fill
-  mutable std::vector<OnGpu> on_gpu_;  // down, up; made when asked for
+  bool by_level_;                          // of fill
+  mutable std::vector<RowsOnGpu> on_gpu_;  // down, up; made when asked for
   Factors f_;
 };
 

@@ -84,12 +84,28 @@ struct RowsByLevel {
     for (auto const i : levels.rows())
       for (auto p = first(i); p < end(i); ++p, ++at) columns[at] = col[std::size_t(p)], values.as<T>()[at] = val[std::size_t(p)];
   }
+
+  /// z_i = b_i - (the row's entries times z) for all rows, k columns; pivot_first: the first entry is the inverse pivot, which multiplies
+  /// that. b may be z.
+  template <class T>
+  void sweep(device::Queue& q, bool pivot_first, T const* b, T* z, std::int64_t k) const {
+    auto const with = [&, ptr = offsets.data(), col = columns.data(), val = values.as<T>()](auto has_pivot) {
+      levels.each(q, [=](std::int64_t at, std::int64_t i) {
+        for (std::int64_t j = 0; j < k; ++j) {
+          T s = b[i * k + j];
+          for (auto p = ptr[at] + std::int64_t(has_pivot()); p < ptr[at + 1]; ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];
+          z[i * k + j] = has_pivot() ? s * val[ptr[at]] : s;
+        }
+      });
+    };
+    pivot_first ? with(std::true_type()) : with(std::false_type());
+  }
 };
 
 inline OptionSpec order_option(std::string name, std::string const& of_what) {
   return choice_option(std::move(name), "auto", {"auto", "natural", "levels"},
                        "order of the " + of_what +
-                           ": the rows', or levels of rows that need none of each other (the same bits, twice the memory); auto: what is "
+                           ": the rows', or levels of rows that need none of each other (the same bits, more memory); auto: what is "
                            "measured to be faster");
 }
 
