@@ -46,7 +46,7 @@ test-cpp: build/tests/CMakeCache.txt  ## C++ tests, on 1 to 4 ranks
 	ctest --test-dir build/tests --output-on-failure
 
 test-python: build  ## Python tests, on 1 to 4 ranks
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
 
 test-examples: build  ## every example, each asserts its number
 	@for e in examples/[0-9]*.py; do echo "$$e"; $(BIN)/python $$e > /dev/null || exit 1; done
