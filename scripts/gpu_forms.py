@@ -10,7 +10,17 @@ from pathlib import Path
 REQUIRED = {
     *("fill", "scale", "axpy", "axpby", "multiply", "multiply_add", "chebyshev_step", "convert", "hashed", "gather"),
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
-    *("product", "dense_product", "level_sweep", "store", "nothing", "check_norms", "check_scalar", "copy_verdict"),
+    *(
+        "product",
+        "dense_product",
+        "level_sweep",
+        "level_relax",
+        "store",
+        "nothing",
+        "check_norms",
+        "check_scalar",
+        "copy_verdict",
+    ),
 }
 KERNEL = re.compile(r"^(?:void )?asterism::[\w:]*kernel::(\w+)(?:<[^()]*>)?\(asterism::device::Queue&")
 

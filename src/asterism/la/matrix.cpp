@@ -545,7 +545,10 @@ Vector Matrix::diagonal() const {
                    global_rows(), global_cols());
   Vector v(range(), dtype());
   if (data_->half) {
-    std::memcpy(v.data().raw(), data_->half->diagonal().raw(), data_->half->diagonal().bytes());
+    with_dtype(dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::copy_n(data_->half->diagonal().template as<T>(), v.local_size(), v.host<T>().begin());
+    });
     return v;
   }
   with_dtype(dtype(), [&](auto tag) {

@@ -28,6 +28,14 @@ struct RowsOnGpu {
     if (&b == &z) submit(device::update<T>(z.data()));
     else submit(device::write<T>(z.data()));
   }
+  /// z_i += omega (b_i - (A z)_i) / a_ii for all rows, level by level.
+  template <class T>
+  void relax(bool from_last, T omega, la::Vector const& b, la::Vector& z) const {
+    using device::read;
+    device::submit(z.context(), kernel::level_relax<T>, starts, from_last, omega, z.columns(), read<std::int32_t>(rows),
+                   read<std::int64_t>(offsets), read<std::int32_t>(columns), read<T>(values), read<T>(b.data()),
+                   device::update<T>(z.data()));
+  }
 };
 
 }  // namespace asterism::precond

@@ -20,5 +20,10 @@ template <class T>
 void level_sweep(Queue&, LevelStarts const& starts, bool pivot_first, std::int64_t k, std::int32_t const* rows, std::int64_t const* offsets,
                  std::int32_t const* columns, T const* values, T const* b, T* z);
 
+/// Rows of a matrix level by level, the last level first if from_last, k columns: z_i += omega (b_i - (A z)_i) / a_ii.
+template <class T>
+void level_relax(Queue&, LevelStarts const& starts, bool from_last, T omega, std::int64_t k, std::int32_t const* rows,
+                 std::int64_t const* offsets, std::int32_t const* columns, T const* values, T const* b, T* z);
+
 }  // namespace kernel
 }  // namespace asterism::precond

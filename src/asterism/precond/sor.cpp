@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/precond/levels.hpp"
+#include "asterism/precond/level_sweep.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -22,6 +22,21 @@ OptionTable const& sor_table() {
 struct Block {
   la::Csr rows;
   std::shared_ptr<RowsByLevel const> schedule;
+  mutable std::shared_ptr<RowsOnGpu const> on_gpu = nullptr;  // made when asked for
+
+  /// By levels, whatever the host does.
+  RowsOnGpu const& for_gpu() const {
+    if (!on_gpu) {
+      auto levels = schedule;
+      if (!levels) {
+        auto found = find_levels();
+        copy_values(*found);
+        levels = std::move(found);
+      }
+      on_gpu = std::make_shared<RowsOnGpu const>(*levels);
+    }
+    return *on_gpu;
+  }
 
   /// Row i needs the rows before it that it has entries in or that have one in it: these read its old value.
   std::shared_ptr<RowsByLevel> find_levels() const {
@@ -78,7 +93,7 @@ struct Block {
 class Sor final : public Preconditioner {
  public:
   Sor(Matrix const& A, double omega, std::int64_t its, bool symmetric, std::string const& order)
-      : Preconditioner(A), block_{A.diagonal_block(), nullptr}, omega_(omega), its_(its), symmetric_(symmetric) {
+      : Preconditioner(A), block_{A.diagonal_block(), nullptr, nullptr}, omega_(omega), its_(its), symmetric_(symmetric) {
     auto const d = A.diagonal();
     std::int64_t bad = -1;
     with_dtype(dtype_, [&](auto tag) {
@@ -97,7 +112,7 @@ class Sor final : public Preconditioner {
   // The sweeps on the transpose, in reverse: backward after forward is the transpose of the same.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     auto& t = transposed_[conjugate && is_complex(dtype_)];
-    if (!t) t = Block{la::transpose(block_.rows, conjugate && is_complex(dtype_)), nullptr};
+    if (!t) t = Block{la::transpose(block_.rows, conjugate && is_complex(dtype_)), nullptr, nullptr};
     sweep(*t, symmetric_, true, x, y);
   }
   std::string describe() const override {
@@ -134,9 +149,18 @@ class Sor final : public Preconditioner {
     profile::Scope const scope(event, double(its_ * (forward + backward)) * double(a.rows.nnz()) * (double(size_of(dtype_)) + 4));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      device::submit_without_form(
+      auto const omega = T(real_t<T>(omega_));
+      if (y.context().memory() == device::Memory::gpu) {
+        fill(y, 0.0);
+        for (std::int64_t sweep = 0; sweep < its_; ++sweep) {
+          if (forward) a.for_gpu().template relax<T>(false, omega, x, y);
+          if (backward) a.for_gpu().template relax<T>(true, omega, x, y);
+        }
+        return;
+      }
+      device::submit_on_host(
           y.context(),
-          [a, omega = T(real_t<T>(omega_)), its = its_, forward, backward, k = x.columns()](device::Queue& q, T const* b, T* z) {
+          [a, omega, its = its_, forward, backward, k = x.columns()](device::Queue& q, T const* b, T* z) {
             std::fill(z, z + a.rows.rows * k, T(0));
             for (std::int64_t sweep = 0; sweep < its; ++sweep) {
               if (forward) a.sweep<T>(q, false, omega, k, b, z);

@@ -11,8 +11,6 @@ namespace {
 void look_at_entries(Matrix const& A, Inspection& found) {
   auto const& comm = A.comm();
   bool const is_half = A.half() != nullptr;  // all of its entries are finite, since they have mirror images
-  la::Csr const none;
-  auto const& D = is_half ? none : A.diagonal_block();
   auto const& O = A.coupling_block();
   auto const first_row = A.range().begin();
   std::int64_t zero_diagonal = 0, not_positive = 0;
@@ -27,8 +25,8 @@ void look_at_entries(Matrix const& A, Inspection& found) {
         std::span<std::int32_t> col;
         std::span<T> val;
       };
-      View const views[2] = {{D.row_offsets(), D.column_indices(), D.template entries<T>()},
-                             {O.row_offsets(), O.column_indices(), O.template entries<T>()}};
+      auto const view_of = [](la::Csr const& a) { return View{a.row_offsets(), a.column_indices(), a.template entries<T>()}; };
+      View const views[2] = {is_half ? View() : view_of(A.diagonal_block()), view_of(O)};
       for (std::size_t r = 0; r < std::size_t(A.range().local_size()); ++r) {
         bool any = is_half && sums[r] > 0;
         real_t<T> not_finite = 0;  // 0 times NaN or infinity is NaN: no branch for each entry

@@ -106,7 +106,67 @@ void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsign
     ASSERT_EQ(to_complex(y.host<T>()[std::size_t(e)]), to_complex(y2.host<T>()[std::size_t(e)]));
 }
 
+/// A matrix and the same stored as a half of it do the same.
+template <class T>
+void check_half(std::int64_t n, SymmetricHalf::Kind kind, std::int64_t k, unsigned seed) {
+  auto const& c = world();
+  bool const hermitian = kind == SymmetricHalf::Kind::hermitian;
+  std::vector<std::int64_t> i, j;
+  std::vector<T> v;
+  std::mt19937 random(seed);
+  for (int e = 0; e < int(3 * n); ++e) {
+    auto const a = std::int64_t(random() % std::uint64_t(n)),
+               b = e % 2 ? std::min(a + 1, n - 1) : std::int64_t(random() % std::uint64_t(n));
+    auto x = random_value<T>(random);
+    if (a == b && hermitian) x = T(real(x));
+    if (e % c.size() != c.rank()) continue;
+    i.push_back(a), j.push_back(b), v.push_back(x);
+    if (a != b) i.push_back(b), j.push_back(a), v.push_back(hermitian ? conj(x) : x);
+  }
+  auto const layout = Layout::even(c, n);
+  auto const A = Matrix::from_coo<std::int64_t>(layout, layout, dtype_v<T>, i, j, v.data());
+  auto const H = A.symmetric(kind);
+  ASSERT_NE(H.half(), nullptr);
+  EXPECT_EQ(H.nnz(), A.nnz());
+  EXPECT_EQ(norm(A.diagonal()).real(), norm(H.diagonal()).real());
+  EXPECT_NEAR(A.scaled_row_sum_norm(), H.scaled_row_sum_norm(), 1e-5);
+  Vector x(layout, A.dtype(), k), b = x.like(), w(layout, A.dtype());
+  fill_hashed(x, 1);
+  fill_hashed(b, 2);
+  fill_hashed(w, 3);
+  auto const same = [&](auto const& f) {
+    Vector y = x.like(), z = x.like();
+    fill_hashed(y, 4);
+    fill_hashed(z, 4);
+    f(A, y);
+    f(H, z);
+    axpy(-1.0, y, z);
+    for (auto const& d : norm(z).values()) EXPECT_LE(d.real(), tolerance<T>() * double(n + 1));
+  };
+  same([&](Matrix const& M, Vector& y) { M.apply(x, y); });
+  same([&](Matrix const& M, Vector& y) { M.residual(b, x, y); });
+  same([&](Matrix const& M, Vector& y) { M.smooth(b, x, w, y); });
+  same([&](Matrix const& M, Vector& y) { M.apply_add(x, y); });
+  auto const rows = A.to_rows(), expanded = H.to_rows();
+  EXPECT_EQ(rows.offsets, expanded.offsets);
+  EXPECT_EQ(rows.columns, expanded.columns);
+  EXPECT_EQ(0, std::memcmp(rows.values.raw(), expanded.values.raw(), rows.values.bytes()));
+  EXPECT_EQ(H.general().half(), nullptr);
+}
+
 }  // namespace
+
+TEST(Matrix, HalfOfASymmetricOneDoesTheSame) {
+  unsigned seed = 0;
+  for (std::int64_t const n : {1, 2, 30, 700, 3000})
+    for (std::int64_t const k : {1, 3})
+      for (auto const kind : {SymmetricHalf::Kind::symmetric, SymmetricHalf::Kind::hermitian}) {
+        check_half<float>(n, kind, k, ++seed);
+        check_half<double>(n, kind, k, ++seed);
+        check_half<Complex<float>>(n, kind, k, ++seed);
+        check_half<Complex<double>>(n, kind, k, ++seed);
+      }
+}
 
 TEST(Vector, LiesInSharedMemoryIfAsked) {
   auto const& c = world();
