@@ -66,8 +66,14 @@ void bind_la(nb::module_& m) {
       .def(
           "with_storage",
           [](Matrix const& a, std::string const& storage) {
-            ASTERISM_REQUIRE(storage == "auto" || storage == "symmetric" || storage == "hermitian", value,
-                             "there is no storage '{}' to choose. Storages: auto, symmetric (A^T = A), hermitian (A^H = A).", storage);
+            auto const number = std::int64_t(storage == "auto" ? 0 : storage == "symmetric" ? 1 : storage == "hermitian" ? 2 : 3);
+            auto const least = a.comm().min(number);
+            comm::agree(a.comm(), [&] {
+              ASTERISM_REQUIRE(number < 3, value,
+                               "there is no storage '{}' to choose. Storages: auto, symmetric (A^T = A), hermitian (A^H = A).", storage);
+              ASTERISM_REQUIRE(number == least, value, "with_storage: '{}' on rank {}, another on others. Give the same on all.", storage,
+                               a.comm().rank());
+            });
             if (storage == "auto") return a.general();
             return a.symmetric(storage == "symmetric" ? la::SymmetricHalf::Kind::symmetric : la::SymmetricHalf::Kind::hermitian);
           },

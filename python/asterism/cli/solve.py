@@ -71,7 +71,7 @@ def add_arguments(sub: Any) -> None:
         "--storage",
         choices=("auto", "symmetric", "hermitian"),
         default="auto",
-        help="hold half of a symmetric matrix: less memory, faster products; preconditioners other than jacobi and chebyshev make the rest",
+        help="hold half of a symmetric matrix: less memory; preconditioners other than jacobi and chebyshev make the rest",
     )
     p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")

@@ -74,6 +74,7 @@ class Matrix final : public Operator {
   double scaled_row_sum_norm(Vector const* s = nullptr) const;
   GlobalRows to_rows() const;
   Matrix transposed(bool conjugate = false) const;
+  /// In the general storage.
   Matrix converted(Dtype dtype) const;
   /// The same pattern with other values, as many as my entries, in the order of to_rows(); pattern and messages are shared. Collective.
   Matrix with_values(Dtype dtype, std::int64_t count, void const* values) const;

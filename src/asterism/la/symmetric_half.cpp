@@ -1,6 +1,7 @@
 #include "asterism/la/symmetric_half.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "asterism/base/error.hpp"
@@ -37,6 +38,9 @@ void check_mirrored(Csr const& a, bool conjugates, std::int64_t first_row) {
           "storage.",
           hint, first_row + r, first_row + c, first_row + c, first_row + r);
       double const size = std::min(largest[std::size_t(r)], largest[std::size_t(c)]), off = double(magnitude(av[p] - mv[m]));
+      ASTERISM_REQUIRE(std::isfinite(off), value,
+                       "symmetric storage: the matrix has an entry that is NaN or infinite at ({}, {}) or ({}, {}).", first_row + r,
+                       first_row + c, first_row + c, first_row + r);
       ASTERISM_REQUIRE(
           off <= rounding * size, value,
           "symmetric storage needs {}, but entry ({}, {}) and its mirror image differ by {}, where their rows have entries up to {}. "
@@ -48,8 +52,7 @@ void check_mirrored(Csr const& a, bool conjugates, std::int64_t first_row) {
 
 }  // namespace
 
-SymmetricHalf::SymmetricHalf(Csr const& a, Kind kind, std::int64_t first_row)
-    : dtype_(a.dtype), conjugates_(kind == Kind::hermitian && is_complex(a.dtype)), rows_(a.rows), nnz_(a.nnz()) {
+SymmetricHalf::SymmetricHalf(Csr const& a, Kind kind, std::int64_t first_row) : dtype_(a.dtype), kind_(kind), rows_(a.rows), nnz_(a.nnz()) {
   ASTERISM_REQUIRE(a.rows == a.cols, shape, "symmetric storage needs a square block; this one is {} x {}.", a.rows, a.cols);
   auto const ptr = a.row_offsets();
   auto const col = a.column_indices();
@@ -111,7 +114,7 @@ SymmetricHalf::SymmetricHalf(Csr const& a, Kind kind, std::int64_t first_row)
   values_ = Array(std::size_t(entries) * size_of(dtype_));
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    check_mirrored<T>(a, conjugates_, first_row);
+    check_mirrored<T>(a, conjugates(), first_row);
     auto const val = a.entries<T>();
     auto* const diagonal = diagonal_.as<T>();
     auto* const values = values_.template as<T>();
@@ -143,7 +146,7 @@ template <class T>
 kernel::HalfRows<T> SymmetricHalf::view() const {
   return {blocks_.as<HalfBlock>(),
           block_count_,
-          conjugates_,
+          conjugates(),
           diagonal_.as<T>(),
           ends_.as<std::uint32_t>(),
           columns_.as<std::byte>(),
@@ -169,7 +172,7 @@ void SymmetricHalf::each(F const& f) const {
         auto const j = place < b.rows ? b.first + place : a.halo[b.halo_at + place - b.rows];
         T const v = a.values[b.entry_at + e];
         f(i, j, v);
-        f(j, i, conjugates_ ? conj(v) : v);
+        f(j, i, conjugates() ? conj(v) : v);
       }
     }
   }

@@ -20,15 +20,12 @@ class SymmetricHalf {
  public:
   enum class Kind : std::uint8_t { symmetric, hermitian };  ///< A^T = A or A^H = A
 
-  /// Of a square block. An entry and its mirror image may differ by rounding (100 eps of the largest in their rows); the
-  /// right one is kept. Otherwise, or where one of
-  /// them is not there, a value error that names them; their rows are counted from `first_row`.
+  /// Of a square block. An entry and its mirror image may differ by rounding (100 eps of the largest in their rows); the right one is kept.
+  /// Otherwise, where one of them is not there, or where an entry is NaN or infinite, a value error that names them; their rows are
+  /// counted from `first_row`.
   SymmetricHalf(Csr const& block, Kind kind, std::int64_t first_row = 0);
 
-  Kind kind() const { return conjugates_ ? Kind::hermitian : Kind::symmetric; }
-  Dtype dtype() const { return dtype_; }
-  std::int32_t rows() const { return rows_; }
-  std::int64_t nnz() const { return nnz_; }  ///< of the whole block
+  Kind kind() const { return kind_; }
   Array const& diagonal() const { return diagonal_; }
   /// The whole block.
   Csr expanded() const;
@@ -43,15 +40,16 @@ class SymmetricHalf {
   std::size_t memory_bytes() const;
 
  private:
+  bool conjugates() const { return kind_ == Kind::hermitian && is_complex(dtype_); }
   template <class T>
   kernel::HalfRows<T> view() const;
   /// f(i, j, v) for each entry of the whole block: row by row those of the half, each followed by its mirror image.
   template <class T, class F>
   void each(F const& f) const;
   Dtype dtype_;
-  bool conjugates_ = false;
+  Kind kind_;
   std::int32_t rows_ = 0, block_count_ = 0;
-  std::int64_t nnz_ = 0;
+  std::int64_t nnz_ = 0;  // of the whole block
   Array blocks_, diagonal_, ends_, columns_, values_, halo_, received_;
   std::vector<std::int32_t> without_diagonal_;  // rows
 };

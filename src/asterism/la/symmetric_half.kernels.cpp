@@ -1,7 +1,6 @@
 #include "asterism/la/symmetric_half.kernels.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "asterism/base/dtype.hpp"
 
@@ -16,50 +15,69 @@ T mirrored(T v) {
   else return v;
 }
 
-/// X and Y: x and the sums of the block's rows and then of its halo.
+/// Of one block: its rows of x, all of x at its halo, and where its sums go.
+template <class T>
+struct BlockView {
+  T const* x;
+  T const* all_x;
+  std::int32_t const* halo;
+  T* sums;
+  T* spilled;
+};
+
+// In a row the columns of the block come first, then those of the halo.
 template <bool Conjugates, class I, class T>
-void one_column(HalfRows<T> const& a, HalfBlock const& block, I const* columns, T const* ASTERISM_RESTRICT X, T* ASTERISM_RESTRICT Y) {
+void one_column(HalfRows<T> const& a, HalfBlock const& block, I const* columns, BlockView<T> const& o) {
   auto const* const values = a.values + block.entry_at;
   auto const* const ends = a.ends + block.first;
   auto const* const diagonal = a.diagonal + block.first;
+  auto const rows = I(block.rows - 1);  // the last of them: their number may not fit
+  T const* ASTERISM_RESTRICT x = o.x;
+  T* ASTERISM_RESTRICT sums = o.sums;
   std::uint32_t p = 0;
   for (std::int32_t i = 0; i < block.rows; ++i) {
-    T const xi = X[i];
+    T const xi = x[i];
     T s0 = diagonal[i] * xi, s1(0);
     auto const end = ends[i];
-    for (; p + 1 < end; p += 2) {  // two sums, so that adds need not wait for each other
+    for (; p + 1 < end && columns[p + 1] <= rows; p += 2) {  // two sums, so that adds need not wait for each other
       auto const c0 = columns[p], c1 = columns[p + 1];
       T const v0 = values[p], v1 = values[p + 1];
-      s0 += v0 * X[c0];
-      s1 += v1 * X[c1];
-      Y[c0] += mirrored<Conjugates>(v0) * xi;
-      Y[c1] += mirrored<Conjugates>(v1) * xi;
+      s0 += v0 * x[c0];
+      s1 += v1 * x[c1];
+      sums[c0] += mirrored<Conjugates>(v0) * xi;
+      sums[c1] += mirrored<Conjugates>(v1) * xi;
     }
-    if (p < end) {
+    for (; p < end; ++p) {
       auto const c = columns[p];
-      T const v = values[p++];
-      s0 += v * X[c];
-      Y[c] += mirrored<Conjugates>(v) * xi;
+      T const v = values[p];
+      if (c <= rows) {
+        s0 += v * x[c];
+        sums[c] += mirrored<Conjugates>(v) * xi;
+      } else {
+        auto const h = std::int32_t(c) - block.rows;
+        s0 += v * o.all_x[o.halo[h]];
+        o.spilled[h] += mirrored<Conjugates>(v) * xi;
+      }
     }
-    Y[i] += s0 + s1;
+    sums[i] += s0 + s1;
   }
 }
 
 template <bool Conjugates, class I, class T>
-void many_columns(HalfRows<T> const& a, HalfBlock const& block, I const* columns, i64 k, T const* ASTERISM_RESTRICT X,
-                  T* ASTERISM_RESTRICT Y) {
+void many_columns(HalfRows<T> const& a, HalfBlock const& block, I const* columns, i64 k, BlockView<T> const& o) {
   auto const* const values = a.values + block.entry_at;
   auto const* const ends = a.ends + block.first;
   std::uint32_t p = 0;
   for (std::int32_t i = 0; i < block.rows; ++i) {
-    auto const* const xi = X + i * k;
-    auto* const yi = Y + i * k;
+    auto const* const xi = o.x + i * k;
+    auto* const yi = o.sums + i * k;
     T const d = a.diagonal[block.first + i];
     for (i64 j = 0; j < k; ++j) yi[j] += d * xi[j];
     for (auto const end = ends[i]; p < end; ++p) {
       T const v = values[p], m = mirrored<Conjugates>(v);
-      auto const* const xc = X + i64(columns[p]) * k;
-      auto* const yc = Y + i64(columns[p]) * k;
+      auto const c = std::int32_t(columns[p]), h = c - block.rows;
+      auto const* const xc = h < 0 ? o.x + c * k : o.all_x + o.halo[h] * k;
+      auto* const yc = h < 0 ? o.sums + c * k : o.spilled + h * k;
 #pragma omp simd
       for (i64 j = 0; j < k; ++j) {
         yi[j] += v * xc[j];
@@ -70,10 +88,10 @@ void many_columns(HalfRows<T> const& a, HalfBlock const& block, I const* columns
 }
 
 template <bool Conjugates, class T>
-void block_sums(HalfRows<T> const& a, HalfBlock const& block, i64 k, T const* X, T* Y) {
+void block_sums(HalfRows<T> const& a, HalfBlock const& block, i64 k, BlockView<T> const& o) {
   auto const with = [&](auto const* columns) {
-    if (k == 1) one_column<Conjugates>(a, block, columns, X, Y);
-    else many_columns<Conjugates>(a, block, columns, k, X, Y);
+    if (k == 1) one_column<Conjugates>(a, block, columns, o);
+    else many_columns<Conjugates>(a, block, columns, k, o);
   };
   auto const* const columns = a.columns + block.column_at;
   if (block.wide) with(reinterpret_cast<std::uint32_t const*>(columns));
@@ -87,20 +105,13 @@ void half_sums(Queue& q, HalfRows<T> a, i64 k, T const* x, T* sums, T* spilled) 
   device::parallel_ranges(
       q, a.block_count,
       [=](i64 begin, i64 end) {
-        static thread_local std::vector<T> own_x, own_y;  // in the second cache
         for (i64 n = begin; n < end; ++n) {
           auto const& block = a.blocks[n];
-          auto const mine = std::size_t(block.rows * k), all = mine + std::size_t(block.halo * k);
-          if (own_x.size() < all) own_x.resize(all), own_y.resize(all);
-          auto *const X = own_x.data(), *const Y = own_y.data();
-          std::copy_n(x + block.first * k, mine, X);
-          for (i64 h = 0; h < block.halo; ++h)
-            for (i64 j = 0; j < k; ++j) X[mine + std::size_t(h * k + j)] = x[i64(a.halo[block.halo_at + h]) * k + j];
-          std::fill_n(Y, all, T(0));
-          if (a.conjugates) block_sums<true>(a, block, k, X, Y);
-          else block_sums<false>(a, block, k, X, Y);
-          std::copy_n(Y, mine, sums + block.first * k);
-          std::copy_n(Y + mine, all - mine, spilled + block.halo_at * k);
+          BlockView<T> const o{x + block.first * k, x, a.halo + block.halo_at, sums + block.first * k, spilled + block.halo_at * k};
+          std::fill_n(o.sums, block.rows * k, T(0));
+          std::fill_n(o.spilled, block.halo * k, T(0));
+          if (a.conjugates) block_sums<true>(a, block, k, o);
+          else block_sums<false>(a, block, k, o);
         }
       },
       1);

@@ -10,6 +10,8 @@ namespace asterism::precond {
 /// Where levels begin in the list of rows, and its end; on the host, which launches a level at a time.
 using LevelStarts = std::shared_ptr<std::vector<std::int64_t> const>;
 
+// For GPUs. On the host RowsByLevel::sweep() and sor's own sweep do the same without fused multiply-adds, which kernels are compiled with:
+// with the bits of the rows' natural order.
 namespace kernel {
 
 using device::Queue;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "asterism/la/io/text_source.hpp"
+
 using namespace asterism::la::io;
 
 namespace {
@@ -21,7 +23,7 @@ struct Line {
 /// All lines that are read before the first that is refused.
 std::vector<Line> lines_of(std::string text, int values, std::int64_t wanted = EntryLines::most) {
   auto const size = text.size();
-  text.append(entry_lines_reach, '7');  // nothing behind the end may be taken
+  text.append(TextSource::readable_behind, '7');  // nothing behind the end may be taken
   static EntryLines found;
   std::vector<Line> out;
   char const* p = text.data();

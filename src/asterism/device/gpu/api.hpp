@@ -8,7 +8,7 @@
 
 namespace asterism::device::gpu {
 
-inline constexpr int api_version = 1;
+inline constexpr int api_version = 2;
 
 struct Api {
   int version;       ///< api_version

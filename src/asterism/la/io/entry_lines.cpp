@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "asterism/la/io/text_source.hpp"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -15,6 +17,9 @@ namespace {
 __extension__ using Uint128 = unsigned __int128;
 
 constexpr std::uint64_t integer_powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+// fields begin at most at the line's end, and 64 characters from there, and words of 8 at these, are looked at
+static_assert(64 + 8 <= TextSource::readable_behind);
 
 /// Which of the 64 characters at p are no digits.
 [[gnu::always_inline]] inline std::uint64_t other_than_digits(char const* p) {

@@ -1,6 +1,5 @@
 // Data lines of coordinate files, many at once.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 namespace asterism::la::io {
@@ -13,11 +12,9 @@ struct EntryLines {
   std::int64_t count = 0;
 };
 
-/// So many characters behind the last line may be read.
-inline constexpr std::size_t entry_lines_reach = 96;
-
 /// Reads lines from p on, which end before `stop`, each of two integers and `values` reals (0, 1 or 2) in their usual forms; returns where
-/// the next line begins. It stops at `wanted` lines (at most EntryLines::most) and before a line that is anything else: a comment, an
+/// the next line begins. Up to TextSource::readable_behind characters behind the
+/// last line are looked at. It stops at `wanted` lines (at most EntryLines::most) and before a line that is anything else: a comment, an
 /// error, or merely unusual.
 char const* read_entry_lines(char const* p, char const* stop, int values, std::int64_t wanted, EntryLines& out);
 

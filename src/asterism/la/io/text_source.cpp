@@ -8,14 +8,13 @@
 #include <cstring>
 
 #include "asterism/base/error.hpp"
-#include "asterism/la/io/entry_lines.hpp"
 #include "asterism/la/io/zlib.hpp"
 
 namespace asterism::la::io {
 namespace {
 
-constexpr std::size_t spare = 1 + entry_lines_reach;   // can be read behind the last line: a newline, and what is looked at
-constexpr std::size_t piece = std::size_t(512) << 10;  // parsed while it is in the second cache
+constexpr std::size_t spare = 1 + TextSource::readable_behind;  // behind the last line: a newline, and those
+constexpr std::size_t piece = std::size_t(512) << 10;           // parsed while it is in the second cache
 
 }  // namespace
 

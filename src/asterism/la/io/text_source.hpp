@@ -14,6 +14,7 @@ std::string_view trimmed(std::string_view s);
 /// Streams a file in large pieces; lines are views into the piece at hand.
 class TextSource {
  public:
+  static constexpr std::size_t readable_behind = 96;
   /// gzip by its first two bytes, whatever the name. Throws FileError.
   explicit TextSource(std::string const& path);
   ~TextSource();
@@ -23,8 +24,8 @@ class TextSource {
   /// The next line without its end; false at the end of the file. Throws FormatError for a damaged or
   /// cut-off gzip stream.
   bool next(std::string_view& line);
-  /// The lines at hand: at least one, each with its newline, but for the last one of the file, which one stands behind. So many more
-  /// characters can be read as read_entry_lines() looks at. False at the end.
+  /// The lines at hand: at least one, each with its newline, but for the last one of the file, which one stands behind. So many
+  /// characters behind it can be read. False at the end.
   bool lines(std::string_view& text);
   /// So many characters, with so many lines, of what lines() gave were read.
   void advance(std::size_t characters, std::int64_t lines);
