@@ -435,7 +435,9 @@ def gpu_state() -> dict[str, Any]:
     dict
         ``device`` (its name, empty where none is used), ``bytes_now`` and ``bytes_most`` of arrays there; ``without_form``: how
         often each event ran on the host, with its data copied, because it has no form for the GPU; ``copies``: by event (copies
-        to the device, their bytes, copies to the host, their bytes) since the start.
+        to the device, their bytes, copies to the host, their bytes) since the start; ``graphs``: how many were ``made`` and
+        ``replayed`` of the iterations of asynchronous solves, the ``kernels`` in those replayed, how many of these were
+        ``changed`` (had other arguments than the time before), and the kernels that were launched ``alone``.
     """
     return dict(_core.gpu_state())
 

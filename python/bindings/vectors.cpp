@@ -4,6 +4,7 @@
 
 #include "asterism/comm/communicator.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "asterism/device/gpu/launch_batch.hpp"
 #include "asterism/device/ledger.hpp"
 #include "bindings.hpp"
 
@@ -148,7 +149,7 @@ void submit_on_gpu(Queue const& q, nb::object const& f, std::vector<std::tuple<Q
     nb::gil_scoped_acquire const lock;
     nb::list pointers;
     for (auto const& a : arrays) pointers.append(reinterpret_cast<std::uintptr_t>(a.raw(device::Memory::gpu)));
-    nb::borrow<nb::object>(nb::handle(static_cast<PyObject*>(call.get())))(reinterpret_cast<std::uintptr_t>(queue.stream), pointers);
+    nb::borrow<nb::object>(nb::handle(static_cast<PyObject*>(call.get())))(reinterpret_cast<std::uintptr_t>(queue.stream()), pointers);
   });
 }
 
@@ -158,6 +159,14 @@ nb::dict gpu_state() {
   out["device"] = device::gpu::describe();
   out["bytes_now"] = use.now;
   out["bytes_most"] = use.most;
+  auto const graphs = device::gpu::graph_counts();
+  nb::dict of_graphs;
+  of_graphs["made"] = graphs.made;
+  of_graphs["replayed"] = graphs.replayed;
+  of_graphs["kernels"] = graphs.kernels;
+  of_graphs["changed"] = graphs.changed;
+  of_graphs["alone"] = graphs.alone;
+  out["graphs"] = of_graphs;
   nb::dict without;
   for (auto const& w : device::gpu::without_form()) without[w.event.c_str()] = w.count;
   out["without_form"] = without;

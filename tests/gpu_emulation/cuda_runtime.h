@@ -4,6 +4,7 @@
 // Fresh device memory is NaN. With ASTERISM_EMULATED_DELAYS=1 streams dawdle at random, so that an order that nobody asked for is not
 // kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two).
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -24,14 +26,17 @@
 #define __device__
 #define __host__
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600, cudaErrorNotSupported = 801 };
 
 namespace emulated {
-
 struct Index {
   unsigned x;
 };
-inline thread_local Index thread_index{0}, block_index{0}, block_size{1}, grid_size{1};
+}  // namespace emulated
+inline thread_local emulated::Index threadIdx{0}, blockIdx{0}, blockDim{1}, gridDim{1};
+
+namespace emulated {
+
 inline thread_local std::barrier<>* block_barrier = nullptr;
 inline thread_local unsigned char* block_memory = nullptr;
 
@@ -112,7 +117,7 @@ void run_grid(unsigned blocks, unsigned threads, std::size_t shared, F const& f)
   for (unsigned b = 0; b < blocks; ++b) {
     std::barrier<> barrier{std::ptrdiff_t(threads)};
     auto const one = [&](unsigned t) {
-      thread_index = {t}, block_index = {b}, block_size = {threads}, grid_size = {blocks};
+      threadIdx = {t}, blockIdx = {b}, blockDim = {threads}, gridDim = {blocks};
       block_barrier = threads > 1 && shared > 0 ? &barrier : nullptr;
       block_memory = memory.data() + (16 - reinterpret_cast<std::uintptr_t>(memory.data()) % 16);
       f();
@@ -130,18 +135,36 @@ void run_grid(unsigned blocks, unsigned threads, std::size_t shared, F const& f)
   }
 }
 
-template <class... P, class... A>
-void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, std::size_t shared, void* stream, A const&... args) {
-  of(stream).add([=, held = std::tuple<P...>(args...)] { run_grid(blocks, threads, shared, [&] { std::apply(kernel, held); }); });
+/// The runtime knows a kernel by an address, and its arguments by theirs: what it takes of them, to be called later.
+using Call = std::function<void()>;
+struct Kernel {
+  std::function<Call(void**)> bind;
+};
+struct Kernels {
+  std::mutex mutex;
+  std::map<void const*, Kernel> all;
+};
+inline Kernels& kernels() {
+  static auto* const k = new Kernels;
+  return *k;
 }
+template <class... P>
+void const* entry(void (*kernel)(P...)) {
+  auto& k = kernels();
+  std::lock_guard const lock(k.mutex);
+  auto const at = k.all.try_emplace(reinterpret_cast<void const*>(kernel)).first;
+  if (!at->second.bind) at->second.bind = [kernel](void** arguments) -> Call {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) -> Call {
+      return [kernel, held = std::tuple<P...>(*static_cast<P*>(arguments[I])...)] { std::apply(kernel, held); };
+    }(std::index_sequence_for<P...>());
+  };
+  return &at->second;
+}
+inline Call bind(void const* kernel, void** arguments) { return static_cast<Kernel const*>(kernel)->bind(arguments); }
 
 }  // namespace emulated
 
-#define threadIdx emulated::thread_index
-#define blockIdx emulated::block_index
-#define blockDim emulated::block_size
-#define gridDim emulated::grid_size
-#define ASTERISM_LAUNCH(kernel, blocks, threads, shared, stream, ...) emulated::launch(kernel, blocks, threads, shared, stream, __VA_ARGS__)
+#define ASTERISM_ENTRY(kernel) emulated::entry(kernel)
 #define ASTERISM_GPU_BLOCK emulated::block_threads()
 #define ASTERISM_SHARED(T, name) T* const name = reinterpret_cast<T*>(emulated::block_memory)
 
@@ -151,6 +174,10 @@ inline void __syncthreads() {
 inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline unsigned atomicAdd(unsigned* at, unsigned by) { return std::atomic_ref(*at).fetch_add(by); }
 
+struct dim3 {
+  unsigned x, y = 1, z = 1;
+  dim3(unsigned n = 1) : x(n) {}
+};
 using cudaStream_t = emulated::Stream*;
 using cudaEvent_t = emulated::Event*;
 struct cudaDeviceProp {
@@ -206,6 +233,78 @@ inline cudaError_t cudaEventQuery(cudaEvent_t e) { return emulated_state(e)->loa
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) { return emulated_state(e)->wait(false), cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   emulated::of(s).add([reached = emulated_state(e)] { reached->wait(false); });
+  return cudaSuccess;
+}
+
+inline cudaError_t cudaLaunchKernel(void const* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t s) {
+  emulated::of(s).add([=, call = emulated::bind(kernel, arguments)] { emulated::run_grid(grid.x, block.x, shared, call); });
+  return cudaSuccess;
+}
+
+// graphs; nodes without an order between them run in any
+struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim, blockDim;
+  unsigned sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+namespace emulated {
+struct Node {
+  std::vector<Node*> before;
+  Call call;
+  void set(cudaKernelNodeParams const& p) {
+    call = [p, bound = bind(p.func, p.kernelParams)] { run_grid(p.gridDim.x, p.blockDim.x, p.sharedMemBytes, bound); };
+  }
+};
+struct Graph {
+  std::vector<std::unique_ptr<Node>> nodes;
+};
+struct ReadyGraph {
+  std::vector<Node*> keys;
+  std::vector<Node> nodes;  // copies: what was changed here is not in the graph
+};
+}  // namespace emulated
+using cudaGraph_t = emulated::Graph*;
+using cudaGraphNode_t = emulated::Node*;
+using cudaGraphExec_t = emulated::ReadyGraph*;
+inline cudaError_t cudaGraphCreate(cudaGraph_t* g, unsigned) { return *g = new emulated::Graph, cudaSuccess; }
+inline cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
+inline cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t g, cudaGraphNode_t const* before, std::size_t count, cudaKernelNodeParams const* p) {
+  if (std::getenv("ASTERISM_EMULATED_NO_GRAPHS")) return cudaErrorNotSupported;
+  g->nodes.push_back(std::make_unique<emulated::Node>());
+  *node = g->nodes.back().get();
+  for (std::size_t i = 0; i < count; ++i) (*node)->before.push_back(before[i]);
+  return (*node)->set(*p), cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* out, cudaGraph_t g, unsigned long long) {
+  *out = new emulated::ReadyGraph;
+  for (auto const& n : g->nodes) (*out)->keys.push_back(n.get()), (*out)->nodes.push_back(*n);
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
+inline cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t g, cudaGraphNode_t node, cudaKernelNodeParams const* p) {
+  for (std::size_t i = 0; i < g->keys.size(); ++i)
+    if (g->keys[i] == node) return g->nodes[i].set(*p), cudaSuccess;
+  return cudaErrorInvalidValue;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+  emulated::of(s).add([ready = *g] {
+    std::vector<bool> done(ready.nodes.size());
+    std::mt19937 random(11);
+    for (std::size_t left = done.size(); left > 0; --left) {
+      std::vector<std::size_t> able;
+      for (std::size_t i = 0; i < done.size(); ++i) {
+        bool const waits = std::any_of(ready.nodes[i].before.begin(), ready.nodes[i].before.end(), [&](auto const* b) {
+          return !done[std::size_t(std::find(ready.keys.begin(), ready.keys.end(), b) - ready.keys.begin())];
+        });
+        if (!done[i] && !waits) able.push_back(i);
+      }
+      auto const next = able[random() % able.size()];
+      ready.nodes[next].call();
+      done[next] = true;
+    }
+  });
   return cudaSuccess;
 }
 

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -43,6 +45,45 @@ def test_preconditioners_run_there_without_waits_or_copies(rng, pc, columns):
     assert np.allclose(x, y, rtol=1e-6, atol=1e-8) and abs(there.iterations - info.iterations) <= 1
     assert there.host_waits <= -(-there.iterations // 5) + 3
     assert not any("form" in n for n in there.notes)
+
+
+@pytest.mark.parametrize("ksp", ["cg", "tfqmr"])
+@pytest.mark.parametrize("pc", ["jacobi", "amg", "ilu"])
+def test_iterations_are_replayed_as_graphs(rng, ksp, pc):
+    A = am.gallery.poisson((40, 40))
+    b = rng.standard_normal(1600)
+
+    def solved(more):
+        before = am.gpu_state()["graphs"]
+        x, info = am.solve(
+            A, b, options=f"-ksp_type {ksp} -pc_type {pc} -ksp_rtol 1e-8 -device cuda -ksp_check_every 5 {more}"
+        )
+        return x, info, {k: v - before[k] for k, v in am.gpu_state()["graphs"].items()}
+
+    x, _, at_once = solved("")
+    y, info, graphs = solved("-ksp_asynchronous")
+    z, _, none = solved("-ksp_asynchronous -ksp_graphs false")
+    assert np.array_equal(x, y) and np.array_equal(x, z)
+    assert not any(at_once.values()) and not any(none.values())
+    # what the host's looks cut in two is launched by its parts
+    assert graphs["made"] <= 8 and graphs["replayed"] >= info.iterations - 8
+    assert graphs["changed"] < graphs["kernels"] > 2 * graphs["alone"]
+
+
+@pytest.mark.skipif(REAL, reason="the emulated device is told to have none")
+def test_without_graphs_kernels_are_launched_one_by_one():
+    code = """
+import logging, asterism as am, numpy as np
+logging.basicConfig()
+A = am.gallery.poisson((20, 20))
+x, _ = am.solve(A, np.ones(400), options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -ksp_asynchronous")
+y, _ = am.solve(A, np.ones(400), options="-ksp_type cg -ksp_rtol 1e-8 -device cuda")
+assert np.array_equal(x, y) and am.gpu_state()["graphs"]["replayed"] == 0
+"""
+    env = {**os.environ, "ASTERISM_EMULATED_NO_GRAPHS": "1"}
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert out.returncode == 0, out.stderr
+    assert out.stderr.count("makes no graph of") == 1
 
 
 @pytest.mark.parametrize("pc", ["asm"])

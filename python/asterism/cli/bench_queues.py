@@ -60,7 +60,7 @@ def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "
     """Seconds per iteration of CG and TFQMR, at once, on the worker's queue and asynchronously, interleaved.
 
     Grids of 2 and 3 dimensions, 5-, 9-, 7- and 27-point, with up to `most` nonzeros; a fixed number of iterations with jacobi. With a
-    device: both forms there, and CuPy's cg where it is installed.
+    device: both forms there, the asynchronous one also without graphs, and CuPy's cg where it is installed.
     """
     theirs = cupy_cg() if device == "cuda" else None
     out = []
@@ -76,6 +76,7 @@ def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "
                 forms = {"inline": "", "synchronous": "-queue thread", "asynchronous": "-ksp_asynchronous"}
                 if device != "host":
                     forms = {"synchronous": f"-device {device}", "asynchronous": f"-device {device} -ksp_asynchronous"}
+                    forms["without graphs"] = forms["asynchronous"] + " -ksp_graphs false"
                 common = f"-ksp_type {ksp} -pc_type jacobi -ksp_rtol 1e-300 -ksp_max_it {its} -ksp_error_if_not_converged false"
                 solvers = {k: Solver(A, f"{common} {v}") for k, v in forms.items()}
                 times: dict[str, list[float]] = {k: [] for k in forms}

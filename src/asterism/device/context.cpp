@@ -59,7 +59,7 @@ struct Context::Impl {
     ASTERISM_REQUIRE(guards.size() <= std::size_t(Queue::most_guards), unsupported, "{} conditions within each other on a GPU; at most {}.",
                      guards.size(), Queue::most_guards);
     return [prepared, guards, held = std::move(work)](Queue& q) {
-      prepared.run(q.stream);
+      if (!prepared.copies.empty()) prepared.run(q.stream());
       q.guard_count = 0;
       for (auto const& g : guards) q.guards[q.guard_count++] = {g.flag.as<Number>(Memory::gpu), g.wanted};
       held(q);
@@ -220,8 +220,9 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
       task.work = Impl::on_gpu(prepared, impl.guards, std::move(work));
     } else if (conditional || stream || !prepared.copies.empty() || !prepared.spoils.empty())
       task.work = [prepared, guards = impl.guards, memory, held = std::move(work)](Queue& q) {
-        if (q.stream) gpu::wait(q.stream);  // copies out of what is written here may be under way
-        prepared.run(q.stream);
+        auto* const stream = q.stream();
+        if (stream) gpu::wait(stream);  // copies out of what is written here may be under way
+        prepared.run(stream);
         for (auto const& g : guards)
           if (!g.passes(memory)) return;
         held(q);
@@ -236,6 +237,14 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
   }
   line->submitted();
   if (impl.barrier) device::wait_for(ticket, "barrier");
+}
+
+void Context::collect_launches(bool on) const {
+  if (memory() != Memory::gpu) return;
+  auto* const line = impl_->line.get();
+  line->make_room();
+  std::lock_guard const lock(Ledger::mutex());
+  if (line->collect_launches(on)) race_check::recorded(impl_->queue, {line, line->last()});
 }
 
 void Context::wait(char const* reason) const {

@@ -78,6 +78,9 @@ class Context {
   /// Whether the work has a form for the queue's memory, or works on the host's: data are copied then, which is counted.
   enum class Form : std::uint8_t { any, host };
   void enqueue(std::vector<Intent> intents, std::function<void(Queue&)> work, Form form = Form::any) const;
+  /// What follows comes again and again, as the body of a loop does, and begins anew here. On a GPU kernels are collected until the next
+  /// such call, or until somebody waits, and launched together: from the second time on as a graph. `false`: no more.
+  void collect_launches(bool on) const;
   /// Until all submitted work is done. Errors of queued work are thrown here, once.
   void wait(char const* reason) const;
   /// The same while an error is under way: what is still queued may use memory that goes with it. Errors of queued work are dropped.

@@ -10,7 +10,7 @@
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define ASTERISM_ON_GPU
-#define ASTERISM_KERNEL __host__ __device__
+#define ASTERISM_KERNEL __device__
 #else
 #define ASTERISM_KERNEL
 #endif

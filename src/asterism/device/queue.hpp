@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 
+#include "asterism/device/gpu/launch.hpp"
 #include "asterism/device/kernel.hpp"
 
 namespace asterism::device {
@@ -18,8 +19,15 @@ struct Queue {
   };
   static constexpr int most_guards = 6;
 
-  void* stream = nullptr;   ///< nothing: the process's team
-  void* scratch = nullptr;  ///< of a stream: for the partial sums of one kernel; the first 64 bytes are 0 between kernels
+  /// To launch a kernel of one's own into: what came before is there. nullptr: the process's team.
+  void* stream() const {
+    if (collector) collector->flush(*collector);
+    return gpu_stream;
+  }
+
+  void* gpu_stream = nullptr;
+  gpu::Collector* collector = nullptr;  ///< of launches, which go to the stream later
+  void* scratch = nullptr;              ///< of a stream: for the partial sums of one kernel; the first 64 bytes are 0 between kernels
   std::size_t scratch_bytes = 0;
   int guard_count = 0;
   Guard guards[most_guards];

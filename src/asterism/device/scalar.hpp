@@ -6,6 +6,7 @@
 #pragma once
 #include <complex>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
@@ -99,22 +100,21 @@ namespace detail {
 template <class T>
 class ScalarValues {
  public:
-  ScalarValues(Scalar const& s, std::int64_t k, Memory m) : on_tape_(m == Memory::gpu) {
-    if (on_tape_) {
-      s.write_to(tape_, m);
+  ScalarValues(Scalar const& s, std::int64_t k, Memory m) {
+    if (m == Memory::gpu) {
+      s.write_to(tape_.emplace(), m);
       return;
     }
     auto* out = few_;
     if (k > 4) many_.resize(std::size_t(k)), out = many_.data();
     for (std::int64_t j = 0; j < k; ++j) out[j] = from_complex<T>(s.evaluate(s.width() == 1 ? 0 : j, m));
   }
-  operator Numbers<T>() const { return {many_.empty() ? few_ : many_.data(), on_tape_ ? &tape_ : nullptr}; }
+  operator Numbers<T>() const { return {many_.empty() ? few_ : many_.data(), tape_ ? &*tape_ : nullptr}; }
 
  private:
   T few_[4];
   std::vector<T> many_;
-  bool on_tape_;
-  Tape tape_;  // not touched on the host
+  std::optional<Tape> tape_;
 };
 template <class T>
 struct HeldScalar {

@@ -70,12 +70,12 @@ struct Tape {
     Op op;
     std::uint8_t at;  ///< of load, any_column: the place; of constant: which
   };
-  Step steps[most_steps];
+  Step steps[most_steps] = {};  // all of it is written: graphs compare arguments by their bytes
   std::uint8_t count = 0, places = 0, constants = 0;
-  bool wide[most_places];             ///< a value for each column, or one for all
-  std::int64_t columns[most_places];  ///< of any_column
-  Number const* place[most_places];
-  Number constant[most_constants];
+  bool wide[most_places] = {};             ///< a value for each column, or one for all
+  std::int64_t columns[most_places] = {};  ///< of any_column
+  Number const* place[most_places] = {};
+  Number constant[most_constants] = {};
 
   ASTERISM_FN Number evaluate(std::int64_t j) const {
     Number stack[most_depth];

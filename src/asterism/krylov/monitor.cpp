@@ -53,6 +53,13 @@ Monitor::Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator 
   *finished_.as<Number>() = Number(0);
 }
 
+Monitor::~Monitor() {
+  try {
+    judgement_.ctx.collect_launches(false);
+  } catch (...) {  // an error is under way
+  }
+}
+
 void Monitor::initial_residual(la::Operator const& A, Vector const& b, Vector const& x, Vector& r) const {
   if (judgement_.zero_guess && !resumed_) copy(b, r);
   else A.residual(b, x, r);
@@ -63,6 +70,7 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   auto const k = columns();
   auto const every = std::max<std::int64_t>(judgement_.check_every, 1);
   auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;  // page 0 has iteration 0 alone
+  if (asynchronous() && judgement_.graphs) judgement_.ctx.collect_launches(true);
   if (asynchronous() && !unfinished_)
     unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
   auto& norms = pages_[page];

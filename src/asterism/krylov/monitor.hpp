@@ -39,6 +39,8 @@ struct Judgement {
   bool needs_iterate = false;
   /// x is zero on all ranks.
   bool zero_guess = false;
+  /// Iterations on a GPU are launched as graphs.
+  bool graphs = true;
 };
 
 /// The checks are work of the queue. Where the host looks after each, a check waits for its result. Else, what is submitted
@@ -47,6 +49,9 @@ class Monitor {
  public:
   /// norms_b: ||b|| of each column.
   Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator comm, Judgement judgement, Watcher watcher = {});
+  ~Monitor();
+  Monitor(Monitor const&) = delete;
+  Monitor& operator=(Monitor const&) = delete;
 
   /// r = b - A x, where a method starts: b itself if x is known to be zero.
   void initial_residual(la::Operator const& A, Vector const& b, Vector const& x, Vector& r) const;

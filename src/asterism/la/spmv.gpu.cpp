@@ -126,8 +126,8 @@ void product_with(Queue& q, ProductRows<T> const& a, i64 k, T const* x, T* y, T 
   int lanes = 1;
   while (block >= 32 && lanes < 32 && 2 * lanes * a.csr.row_count < a.csr.entries) lanes *= 2;
   i64 const blocks = (i64(a.csr.row_count) * lanes + block - 1) / block;
-  ASTERISM_LAUNCH((csr_rows<E, T>), unsigned(blocks < device::gpu::most_blocks ? blocks : device::gpu::most_blocks), unsigned(block), 0,
-                  device::gpu::stream_of(q), Guards(q), a.csr, lanes, k, x, y, b, w);
+  device::gpu::launch(q, csr_rows<E, T>, blocks < device::gpu::most_blocks ? blocks : device::gpu::most_blocks, block, 0, Guards(q), a.csr,
+                      lanes, k, x, y, b, w);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ OptionTable const& method_table() {
                   "the host does not wait for each iteration's norm: it looks every ksp_check_every iterations, late; on -queue thread if "
                   "nothing else is said"),
       integer_option("ksp_check_every", 20, "asynchronous: iterations between two looks of the host", 1),
+      flag_option("ksp_graphs", true, "asynchronous, on a GPU: the kernels of an iteration are launched together, as a graph"),
       flag_option("reproducible", false,
                   "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
       choice_option("sf_transport", "auto", comm::transport_names(),
@@ -262,7 +263,7 @@ void Solver::set_up(bool same_pattern) {
       notes_.push_back(format("device auto: the host, since {}", why));
     }
   }
-  if (asynchronous) check_every_ = r.integer("ksp_check_every");
+  if (asynchronous) check_every_ = r.integer("ksp_check_every"), graphs_ = r.flag("ksp_graphs");
   if (comm.size() > 1 && queue != "inline" && queue != "shuffle")
     comm::require_thread_multiple(queue == "thread" || queue == "strict" ? "-queue thread or strict on several ranks"
                                                                          : "a GPU on several ranks");
@@ -475,7 +476,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_gues
         for (std::size_t i = j; i < v.size(); i += info.rhs_norm.size()) v[i] = T(0);
       });
     }
-  Monitor monitor(rule_, info.rhs_norm, b.comm(), {x.context(), check_every_, watcher_needs_iterate_, zero_guess}, watcher_);
+  Monitor monitor(rule_, info.rhs_norm, b.comm(), {x.context(), check_every_, watcher_needs_iterate_, zero_guess, graphs_}, watcher_);
   std::vector<double> previous;
   auto residual = b.like();
   for (;;) {

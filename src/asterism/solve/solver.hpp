@@ -93,6 +93,7 @@ class Solver {
   std::int64_t max_resumes_ = 0;
   device::Context ctx_;
   std::int64_t check_every_ = 0;  // 0: not asynchronous
+  bool graphs_ = true;
   krylov::Watcher watcher_;
   bool watcher_needs_iterate_ = false;
   double setup_seconds_ = 0;

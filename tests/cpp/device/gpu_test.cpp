@@ -217,7 +217,7 @@ TEST(Gpu, WhatHasNoFormRunsOnTheHostAndIsCounted) {
     submit(
         ctx,
         [](Queue& q, double* v) {
-          ASSERT_TRUE(q.stream != nullptr);  // a lambda: no form
+          ASSERT_TRUE(q.stream() != nullptr);  // a lambda: no form
           v[3] += 1;
         },
         update<double>(x.data()));

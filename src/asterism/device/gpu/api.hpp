@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "asterism/device/gpu/launch.hpp"
+
 namespace asterism::device::gpu {
 
-inline constexpr int api_version = 2;
+inline constexpr int api_version = 3;
 
 struct Api {
   int version;       ///< api_version
@@ -45,6 +47,14 @@ struct Api {
   int (*zero)(void* data, std::size_t bytes, Stream);
   /// Memory of the host that is copied without the caller waiting.
   int (*pin)(void** data, std::size_t bytes);
+
+  int (*launch)(Launch const&, Stream);
+  /// Kernels one after the other, to be launched together.
+  using Graph = void*;
+  int (*graph_new)(Graph*, Launch const* kernels, int count);
+  int (*graph_free)(Graph);
+  int (*graph_change)(Graph, int kernel, Launch const&);  ///< of the same function: from the next launch of the graph on
+  int (*graph_launch)(Graph, Stream);
 };
 
 /// The plug-in's one other symbol beside its kernels.

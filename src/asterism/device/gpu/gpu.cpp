@@ -12,7 +12,6 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/gpu/api.hpp"
-#include "asterism/device/host/memory.hpp"
 #include "asterism/device/host/team.hpp"
 
 namespace asterism::device::gpu {
@@ -28,11 +27,6 @@ struct State {
   std::mutex forms_mutex;
   std::unordered_map<void*, void*> forms;
   std::map<std::string, std::int64_t> without;
-  // memory
-  std::atomic<std::size_t> now{0}, most{0}, cap{0};
-  std::mutex memory_mutex;
-  std::unordered_map<void*, Allocator> users;  // who gave a block, where it was not the pool
-  Allocator allocator{};
 };
 State& state() {
   static auto* const s = new State;  // queues may end after static destruction began
@@ -98,42 +92,6 @@ std::string try_open(State& s, std::string_view name) {
   if (cuda.empty()) return {};
   auto const hip = load(s, "hip");
   return hip.empty() ? hip : format("cuda: {}; hip: {}", cuda, hip);
-}
-
-/// Small arrays of the host are copied often and late: scalars, norms, what is sent. From here on they lie where the GPU copies them
-/// without anybody waiting; a slab at a time, since pinning is slow.
-void pin_small_arrays() {
-  struct Slabs {
-    std::mutex mutex;
-    std::map<std::size_t, std::vector<void*>> free;  // by capacity
-    std::byte* next = nullptr;
-    std::size_t left = 0;
-  };
-  static auto* const slabs = new Slabs;
-  constexpr std::size_t slab = std::size_t(4) << 20;
-  host::set_small_allocator({[](std::size_t bytes, std::size_t) -> void* {
-                               std::lock_guard const lock(slabs->mutex);
-                               if (auto& list = slabs->free[bytes]; !list.empty()) {
-                                 void* const p = list.back();
-                                 list.pop_back();
-                                 return p;
-                               }
-                               if (slabs->left < bytes) {
-                                 OnDevice const here;
-                                 void* fresh = nullptr;
-                                 if (api()->pin(&fresh, slab)) return nullptr;
-                                 slabs->next = static_cast<std::byte*>(fresh);
-                                 slabs->left = slab;
-                               }
-                               void* const p = slabs->next;
-                               slabs->next += bytes;
-                               slabs->left -= bytes;
-                               return p;
-                             },
-                             [](void* data, std::size_t bytes) {
-                               std::lock_guard const lock(slabs->mutex);
-                               slabs->free[bytes].push_back(data);
-                             }});
 }
 
 }  // namespace
@@ -231,73 +189,6 @@ std::vector<WithoutForm> without_form() {
   return out;
 }
 
-void* allocate(std::size_t bytes, void* stream) {
-  auto& s = state();
-  auto const now = s.now.fetch_add(bytes) + bytes;
-  try {
-    if (auto const cap = s.cap.load(); cap && now > cap)
-      fail(ErrorKind::memory,
-           "an array of {} bytes would bring the arrays on this process's GPU to {} bytes, above the cap of {} "
-           "(-gpu_memory_cap).",
-           bytes, now, cap);
-    Allocator users;
-    {
-      std::lock_guard const lock(s.memory_mutex);
-      users = s.allocator;
-    }
-    OnDevice const here;
-    void* data = nullptr;
-    if (users.allocate) {
-      data = users.allocate(bytes, stream, users.context);
-      ASTERISM_REQUIRE(data, memory, "the allocator that was set for the GPU has no {} bytes.", bytes);
-      std::lock_guard const lock(s.memory_mutex);
-      s.users[data] = users;
-    } else if (int const code = api()->allocate(&data, bytes, stream)) {
-      std::size_t free = 0, total = 0;
-      api()->memory(&free, &total);
-      fail(ErrorKind::memory, "the GPU has no {} bytes ({} of {} free; {} in arrays of this process): {}.", bytes, free, total, now - bytes,
-           api()->error_text(code));
-    }
-    for (auto before = s.most.load(); before < now && !s.most.compare_exchange_weak(before, now);) {
-    }
-    return data;
-  } catch (...) {
-    s.now -= bytes;
-    throw;
-  }
-}
-
-void release(void* data, std::size_t bytes) noexcept {
-  auto& s = state();
-  s.now -= bytes;
-  Allocator users{};
-  {
-    std::lock_guard const lock(s.memory_mutex);
-    if (auto const at = s.users.find(data); at != s.users.end()) users = at->second, s.users.erase(at);
-  }
-  // all that used it has ended, so any stream of the device will do
-  if (users.release) return users.release(data, bytes, nullptr, users.context);
-  try {
-    OnDevice const here;
-    api()->release(data, nullptr);
-  } catch (...) {  // the runtime is gone, at the process's end
-  }
-}
-
-MemoryUse memory_use() {
-  auto& s = state();
-  return {s.now, s.most, s.cap};
-}
-void set_memory_cap(std::size_t bytes) { state().cap = bytes; }
-
-void set_allocator(Allocator allocator) {
-  ASTERISM_REQUIRE(!allocator.allocate == !allocator.release, value,
-                   "set_allocator: one function without the other. Give both, or neither for the runtime's pool.");
-  auto& s = state();
-  std::lock_guard const lock(s.memory_mutex);
-  s.allocator = allocator;
-}
-
 void copy(void* to, void const* from, std::size_t bytes, void* stream) { check(api()->copy(to, from, bytes, stream), "a copy"); }
 void wait(void* stream) { check(api()->stream_wait(stream), "waiting for a stream"); }
 
@@ -311,9 +202,7 @@ void follow(void* stream, void* other) {
   check(code, "ordering two streams");
 }
 
-void copy_now(void* to, void const* from, std::size_t bytes) {
-  OnDevice const here;
-  // a stream of its own for each thread: the default one would wait for all others
+void* threads_stream() {
   struct Own {
     Api::Stream stream = nullptr;
     ~Own() {
@@ -322,8 +211,14 @@ void copy_now(void* to, void const* from, std::size_t bytes) {
   };
   static thread_local Own own;
   if (!own.stream) check(api()->stream_new(&own.stream), "creating a stream");
-  copy(to, from, bytes, own.stream);
-  wait(own.stream);
+  return own.stream;
+}
+
+void copy_now(void* to, void const* from, std::size_t bytes) {
+  OnDevice const here;
+  auto* const stream = threads_stream();
+  copy(to, from, bytes, stream);
+  wait(stream);
 }
 
 }  // namespace asterism::device::gpu

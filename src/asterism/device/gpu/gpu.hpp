@@ -69,6 +69,12 @@ struct Allocator {
 };
 void set_allocator(Allocator allocator);
 
+/// Arrays of the host up to 256 KiB are copied often and late (scalars, norms, what is sent): from now on they lie where the GPU copies
+/// them without anybody waiting.
+void pin_small_arrays();
+
+/// A stream of the calling thread's: the default one would wait for all others.
+void* threads_stream();
 /// A copy that has ended when this returns.
 void copy_now(void* to, void const* from, std::size_t bytes);
 void copy(void* to, void const* from, std::size_t bytes, void* stream);

@@ -1,5 +1,7 @@
 // The table of api.hpp on CUDA or HIP.
 #include <cstdio>
+#include <memory>
+#include <vector>
 
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/parallel_gpu.hpp"
@@ -28,6 +30,41 @@ int keep_freed(int device) {
   if (auto const e = ASTERISM_GPU(DeviceGetDefaultMemPool)(&pool, device)) return int(e);
   std::uint64_t all = ~std::uint64_t(0);
   return int(ASTERISM_GPU(MemPoolSetAttribute)(pool, ASTERISM_GPU(MemPoolAttrReleaseThreshold), &all));
+}
+
+struct Graph {
+  ASTERISM_GPU(Graph_t) graph = nullptr;
+  ASTERISM_GPU(GraphExec_t) exec = nullptr;
+  std::vector<ASTERISM_GPU(GraphNode_t)> nodes;
+  ~Graph() {
+    if (exec) (void)ASTERISM_GPU(GraphExecDestroy)(exec);
+    if (graph) (void)ASTERISM_GPU(GraphDestroy)(graph);
+  }
+};
+
+ASTERISM_GPU(KernelNodeParams) node_of(Launch const& l) {
+  ASTERISM_GPU(KernelNodeParams) p{};
+  p.func = const_cast<void*>(l.kernel);
+  p.gridDim = dim3(l.blocks);
+  p.blockDim = dim3(l.threads);
+  p.sharedMemBytes = unsigned(l.shared);
+  p.kernelParams = l.arguments;
+  return p;
+}
+
+int graph_new(Api::Graph* out, Launch const* kernels, int count) {
+  auto g = std::make_unique<Graph>();
+  if (auto const e = ASTERISM_GPU(GraphCreate)(&g->graph, 0)) return int(e);
+  for (int i = 0; i < count; ++i) {
+    auto const params = node_of(kernels[i]);
+    ASTERISM_GPU(GraphNode_t) node = nullptr;
+    if (auto const e = ASTERISM_GPU(GraphAddKernelNode)(&node, g->graph, i > 0 ? &g->nodes.back() : nullptr, i > 0 ? 1 : 0, &params))
+      return int(e);
+    g->nodes.push_back(node);
+  }
+  if (auto const e = ASTERISM_GPU(GraphInstantiateWithFlags)(&g->exec, g->graph, 0)) return int(e);
+  *out = g.release();
+  return 0;
 }
 
 Api const table = {
@@ -83,6 +120,19 @@ Api const table = {
     },
     [](void* data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MemsetAsync)(data, 0, bytes, as<Stream>(s))); },
     pin,
+    [](Launch const& l, Api::Stream s) {
+      return int(ASTERISM_GPU(LaunchKernel)(l.kernel, dim3(l.blocks), dim3(l.threads), l.arguments, l.shared, as<Stream>(s)));
+    },
+    graph_new,
+    [](Api::Graph g) {
+      delete as<Graph*>(g);
+      return 0;
+    },
+    [](Api::Graph g, int kernel, Launch const& l) {
+      auto const params = node_of(l);
+      return int(ASTERISM_GPU(GraphExecKernelNodeSetParams)(as<Graph*>(g)->exec, as<Graph*>(g)->nodes[std::size_t(kernel)], &params));
+    },
+    [](Api::Graph g, Api::Stream s) { return int(ASTERISM_GPU(GraphLaunch)(as<Graph*>(g)->exec, as<Stream>(s))); },
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "asterism/device/gpu/launch_batch.hpp"
 #include "asterism/device/host/line.hpp"
 
 namespace asterism::device::gpu {
@@ -28,6 +29,7 @@ constexpr std::size_t scratch_bytes = std::size_t(2) << 20;
 
 /// Tasks are launched in order, by the worker of a thread line or, into a stream of the caller's, by who submits. A task is done when the
 /// GPU has done it: an event recorded behind it says so. Events are recorded when somebody asks, and now and then for what tasks hold.
+/// What collects launches is told to give them to the stream before anything else goes there.
 class GpuLine final : public Line {
  public:
   GpuLine() : Line(true) {}
@@ -38,16 +40,19 @@ class GpuLine final : public Line {
     error_ = nullptr;
     failed_ = false;
     forget_waits();
-    queue_.stream = users_stream;
-    if (owns_stream_) check(api()->stream_new(&queue_.stream), "creating a stream");
+    collecting_ = false;
+    queue_.collector = nullptr;
+    queue_.gpu_stream = users_stream;
+    if (owns_stream_) check(api()->stream_new(&queue_.gpu_stream), "creating a stream");
     try {
-      queue_.scratch = allocate(scratch_bytes, queue_.stream);
+      queue_.scratch = allocate(scratch_bytes, queue_.gpu_stream);
       queue_.scratch_bytes = scratch_bytes;
-      check(api()->zero(queue_.scratch, 64, queue_.stream), "clearing memory");
+      check(api()->zero(queue_.scratch, 64, queue_.gpu_stream), "clearing memory");
     } catch (...) {
-      if (owns_stream_) api()->stream_free(queue_.stream);
+      if (owns_stream_) api()->stream_free(queue_.gpu_stream);
       throw;
     }
+    batch_.open(queue_.gpu_stream);
     launcher_ = owns_stream_ ? host::thread_line() : nullptr;
     if (launcher_) base_ = launcher_->last() - added_;
     else launched_ = added_.load();
@@ -56,7 +61,8 @@ class GpuLine final : public Line {
   void close() override {
     if (launcher_) launcher_->close();  // all is launched
     else submitted();
-    api()->stream_wait(queue_.stream);  // an error shows in the next call
+    batch_.close();
+    api()->stream_wait(queue_.gpu_stream);  // an error shows in the next call
     done_ = added_.load();
     std::deque<Held> held;
     {
@@ -69,7 +75,7 @@ class GpuLine final : public Line {
     for (auto* const e : spare_) api()->event_free(e);
     spare_.clear();
     gpu::release(queue_.scratch, scratch_bytes);
-    if (owns_stream_) api()->stream_free(queue_.stream);
+    if (owns_stream_) api()->stream_free(queue_.gpu_stream);
     closed_lines().put(this);
   }
 
@@ -92,10 +98,24 @@ class GpuLine final : public Line {
       pending_.push_back({number, work, std::move(task.elsewhere), task.event});
     }
     if (number % often == 0) {
-      mark(number - often);
+      tidy(number - often);
       retire();
     }
     return number;
+  }
+
+  bool collect_launches(bool on) override {
+    if (!launcher_ || !(on || collecting_)) return false;
+    collecting_ = on;
+    add({[this, on, before = last()](Queue&) {
+           batch_.launch();
+           queue_.collector = on ? &batch_ : nullptr;
+           mark_piece(before);
+         },
+         {},
+         {},
+         -1});
+    return true;
   }
 
   /// Into the caller's stream: when the ledgers are free again, since what runs on the host may use them.
@@ -156,7 +176,12 @@ class GpuLine final : public Line {
     return std::exchange(error_, nullptr);
   }
 
-  void* stream() const { return queue_.stream; }
+  void* stream() const { return queue_.gpu_stream; }
+  void* launched_stream() {
+    reach_launched(last());
+    batch_.launch();
+    return queue_.gpu_stream;
+  }
   void reach_launched(std::uint64_t number) {
     if (launcher_) return launcher_->reach(base_ + number);
     ASTERISM_REQUIRE(launched_.load() >= number || launching_ != std::this_thread::get_id(), unsupported,
@@ -186,7 +211,7 @@ class GpuLine final : public Line {
   void launch(std::function<void(Queue&)>& work, std::vector<Ticket> const& before) {
     OnDevice const here;
     for (auto const& t : before) {
-      if (auto* const other = dynamic_cast<GpuLine*>(t.line)) other->let_follow(queue_.stream, t.number);
+      if (auto* const other = dynamic_cast<GpuLine*>(t.line)) other->let_follow(queue_.stream(), t.number);
       else t.line->reach(t.number);
     }
     queue_.guard_count = 0;  // an error may have left some
@@ -207,14 +232,23 @@ class GpuLine final : public Line {
       OnDevice const here;
       check(api()->event_new(&event), "creating an event");
     }
-    check(api()->event_record(event, queue_.stream), "recording an event");
+    batch_.launch();
+    check(api()->event_record(event, queue_.gpu_stream), "recording an event");
     marks_.push_back({number, event});
     return event;
   }
 
-  void mark(std::uint64_t number) {
+  /// So that what ended tasks held can go. Not within a piece of work that is collected: it would end there.
+  void tidy(std::uint64_t number) {
     std::lock_guard const lock(mutex_);
-    if (number > 0 && is_launched(number)) mark_locked(number);
+    if (number > 0 && !collecting_ && is_launched(number)) mark_locked(number);
+    take_ended();
+  }
+  void mark_piece(std::uint64_t number) {
+    if (number < marked_ + often / 2) return;
+    marked_ = number;
+    std::lock_guard const lock(mutex_);
+    mark_locked(number);
   }
 
   void advance(std::uint64_t number) {
@@ -231,18 +265,25 @@ class GpuLine final : public Line {
     if (!is_launched(number)) return false;
     std::lock_guard const lock(mutex_);
     mark_locked(number);
+    take_ended();
+    return done_.load() >= number;
+  }
+
+  void take_ended() {
     while (!marks_.empty()) {
       int ended = 0;
       check(api()->event_done(marks_.front().event, &ended), "asking for an event");
       if (!ended) break;
-      done_.store(marks_.front().number);
+      if (done_.load() < marks_.front().number) done_.store(marks_.front().number);
       spare_.push_back(marks_.front().event);
       marks_.pop_front();
     }
-    return done_.load() >= number;
   }
 
   bool owns_stream_ = true, failed_ = false;
+  std::atomic<bool> collecting_{false};
+  LaunchBatch batch_;
+  std::uint64_t marked_ = 0;  // the last by mark_piece()
   Queue queue_;
   Line* launcher_ = nullptr;
   std::uint64_t base_ = 0;  // its last task before ours
@@ -288,10 +329,6 @@ host::Line* line_on(void* stream) {
 
 void* stream_of(host::Line const& line) { return dynamic_cast<GpuLine const&>(line).stream(); }
 
-void* launched_stream(host::Line& line) {
-  auto& gpu_line = dynamic_cast<GpuLine&>(line);
-  gpu_line.reach_launched(gpu_line.last());
-  return gpu_line.stream();
-}
+void* launched_stream(host::Line& line) { return dynamic_cast<GpuLine&>(line).launched_stream(); }
 
 }  // namespace asterism::device::gpu

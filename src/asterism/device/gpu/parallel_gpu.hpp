@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <tuple>
+#include <type_traits>
 
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>
@@ -11,9 +13,9 @@
 #define ASTERISM_GPU(name) cuda##name
 #endif
 
-#if !defined(ASTERISM_LAUNCH)
-#define ASTERISM_LAUNCH(kernel, blocks, threads, shared, stream, ...) kernel<<<blocks, threads, shared, stream>>>(__VA_ARGS__)
+#if !defined(ASTERISM_GPU_BLOCK)
 #define ASTERISM_GPU_BLOCK 256
+#define ASTERISM_ENTRY(kernel) reinterpret_cast<void const*>(kernel)
 #define ASTERISM_SHARED(T, name)                                \
   extern __shared__ __align__(16) unsigned char name##_bytes[]; \
   T* const name = reinterpret_cast<T*>(name##_bytes)
@@ -28,11 +30,22 @@ inline constexpr std::int64_t sum_block = 4096;
 
 namespace gpu {
 
-inline ASTERISM_GPU(Stream_t) stream_of(Queue const& q) { return static_cast<ASTERISM_GPU(Stream_t)>(q.stream); }
+/// The values as the kernel's arguments: into the queue's stream, or to who collects them.
+template <class... P>
+void launch(Queue const& q, void (*kernel)(P...), std::int64_t blocks, int threads, std::size_t shared, std::type_identity_t<P>... values) {
+  static_assert((std::is_trivially_copyable_v<P> && ...));
+  void* arguments[] = {&values...};
+  constexpr std::size_t sizes[] = {sizeof(P)...};
+  Launch const all{ASTERISM_ENTRY(kernel), unsigned(blocks), unsigned(threads), shared, arguments, sizes, int(sizeof...(P))};
+  if (q.collector) return q.collector->add(*q.collector, all);
+  // an error is found by the task that launches
+  (void)ASTERISM_GPU(LaunchKernel)(all.kernel, dim3(all.blocks), dim3(all.threads), arguments, shared,
+                                   static_cast<ASTERISM_GPU(Stream_t)>(q.gpu_stream));
+}
 
 /// A queue's guards as a kernel's argument.
 struct Guards {
-  Queue::Guard all[Queue::most_guards];
+  Queue::Guard all[Queue::most_guards] = {};  // all of it is written: graphs compare arguments by their bytes
   int count;
   explicit Guards(Queue const& q) : count(q.guard_count) {
     for (int i = 0; i < count; ++i) all[i] = q.guards[i];
@@ -150,8 +163,8 @@ void launch_sums(Queue const& q, std::int64_t n, std::int64_t k, T* result, F co
   auto per = (n + most - 1) / most;
   per = per < sum_block ? sum_block : per;
   auto const blocks = n > 0 ? (n + per - 1) / per : std::int64_t(1);
-  ASTERISM_LAUNCH((run_sums<K, T, F>), unsigned(blocks), ASTERISM_GPU_BLOCK, ASTERISM_GPU_BLOCK * sizeof(T), stream_of(q), n, per, k,
-                  partial, static_cast<unsigned*>(q.scratch), result, Guards(q), f);
+  launch(q, run_sums<K, T, F>, blocks, ASTERISM_GPU_BLOCK, ASTERISM_GPU_BLOCK * sizeof(T), n, per, k, partial,
+         static_cast<unsigned*>(q.scratch), result, Guards(q), f);
 }
 
 }  // namespace gpu
@@ -160,8 +173,7 @@ template <class F>
 void parallel_strides(Queue& q, std::int64_t n, F const& f) {
   if (n <= 0) return;
   auto const blocks = (n + ASTERISM_GPU_BLOCK - 1) / ASTERISM_GPU_BLOCK;
-  ASTERISM_LAUNCH(gpu::run_strides<F>, unsigned(blocks < gpu::most_blocks ? blocks : gpu::most_blocks), ASTERISM_GPU_BLOCK, 0,
-                  gpu::stream_of(q), n, gpu::Guards(q), f);
+  gpu::launch(q, gpu::run_strides<F>, blocks < gpu::most_blocks ? blocks : gpu::most_blocks, ASTERISM_GPU_BLOCK, 0, n, gpu::Guards(q), f);
 }
 
 template <class F>
@@ -180,7 +192,7 @@ void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F 
   if constexpr (K > 0) gpu::launch_sums<K>(q, n, k, result, f);
   else if (k <= 8) gpu::launch_sums<8>(q, n, k, result, f);
   else if (k <= 64) gpu::launch_sums<64>(q, n, k, result, f);
-  else ASTERISM_LAUNCH((gpu::run_many_sums<T, F>), 1u, 1, 0, gpu::stream_of(q), n, k, result, gpu::Guards(q), f);
+  else gpu::launch(q, gpu::run_many_sums<T, F>, 1, 1, 0, n, k, result, gpu::Guards(q), f);
 }
 
 }  // namespace asterism::device

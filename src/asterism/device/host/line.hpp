@@ -48,6 +48,8 @@ class Line {
   virtual std::uint64_t add(Task task) = 0;
   /// After add(), when the ledgers are free again.
   virtual void submitted() {}
+  /// Of Context::collect_launches(): whether a task was added.
+  virtual bool collect_launches(bool) { return false; }
   virtual std::uint64_t last() const = 0;
   virtual bool reached(std::uint64_t number) const = 0;
   /// Returns when the task is done. Never called by one of the line's own tasks.
