@@ -144,6 +144,42 @@ print("SAME")
     assert out.count("SAME") == n
 
 
+@pytest.mark.skipif(REAL, reason="this MPI may not take the GPU's memory")
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_halos_are_sent_from_the_gpu_s_memory(on_ranks, n):
+    out = on_ranks(
+        n,
+        """
+def copied():
+    return {k: v[2:] for k, v in am.gpu_state()["copies"].items()}
+
+for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.poisson((3,), comm), am.gallery.elasticity((4, 3, 3), comm=comm).astype("complex64")):
+    b = np.cos(np.arange(*A.row_range)).astype(A.dtype)
+    b = np.stack([b, 1 + b], axis=1)
+    for pc in ("jacobi", "amg"):
+        for more in ("", " -ksp_asynchronous -ksp_check_every 5"):
+            options = f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-4 -ksp_max_it 40 -ksp_error_if_not_converged 0 -device cuda" + more
+            x, by_host = am.solve(A, b, options=options + " -use_gpu_aware_mpi 0", raise_on_failure=False)
+            before = copied()
+            y, direct = am.solve(A, b, options=options + " -use_gpu_aware_mpi 1", raise_on_failure=False)
+            assert np.array_equal(x, y, equal_nan=True) and direct.iterations == by_host.iterations
+            assert any("through the host (-use" in t for t in by_host.notes), by_host.notes
+            assert any("from their memory" in t for t in direct.notes), direct.notes
+            if more:
+                assert direct.host_waits <= -(-direct.iterations // 5) + 3 + 2 * direct.resumes, direct.host_waits
+            # only flags of the condition under which all is done travel, 16 bytes each
+            for event, (times, size) in copied().items():
+                if event.startswith("Mat"):
+                    was = before.get(event, (0, 0))
+                    assert size - was[1] == 16 * (times - was[0]) and (more or times == was[0]), (event, times, size)
+x, info = am.solve(A, b, options=options + " -use_gpu_aware_mpi auto", raise_on_failure=False)
+assert any("halos between GPUs" in t for t in info.notes)
+print("SAME")
+""",
+    )
+    assert out.count("SAME") == n
+
+
 class OnGpu:
     """Another library's array, as it shows itself."""
 

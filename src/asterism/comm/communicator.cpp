@@ -64,6 +64,7 @@ struct Communicator::Impl {
     std::function<int()> free;
   };
   std::vector<Kept> kept;  // in the same order on all ranks
+  std::map<std::string, std::shared_ptr<void>> memos;
 };
 
 Communicator::Communicator() {
@@ -103,6 +104,7 @@ int Communicator::size() const { return impl_->size; }
 std::uint64_t Communicator::handle() const { return impl_->handle; }
 node::Node* Communicator::node() const { return impl_->node.get(); }
 device::Array const& Communicator::lane() const { return impl_->lane; }
+std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl_->memos[name]; }
 
 void Communicator::barrier() const {
   if (size() > 1) check_mpi(table->barrier(handle()), "MPI_Barrier");

@@ -59,6 +59,8 @@ class Communicator {
   /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep() when all ranks have dropped
   /// what is returned. Collective.
   std::shared_ptr<void> keep(std::function<int()> free) const;
+  /// What other parts found out about this group, by their names; lives with it. For the thread that makes collective calls.
+  std::shared_ptr<void>& memo(std::string const& name) const;
   /// Queued communication names this as an update, so that its order is the program's.
   device::Array const& lane() const;
 

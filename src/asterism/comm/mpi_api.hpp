@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 8;
+inline constexpr int mpi_api_version = 9;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -23,6 +23,8 @@ struct MpiApi {
   int (*initialized)(int* flag);
   int (*thread_multiple)(int* flag);
   int (*library_version)(char* text, int length);
+  /// Whether it takes addresses of the memory of GPUs of that runtime ("cuda" or "hip"): 1, 0, or -1 where it does not say.
+  int (*gpu_aware)(char const* runtime, int* answer);
   /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
   int (*duplicate_cached)(Comm parent, Comm* duplicate);
   int (*rank_and_size)(Comm, int* rank, int* size);

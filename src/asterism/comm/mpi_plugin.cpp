@@ -1,4 +1,5 @@
 // The only file that includes mpi.h. Built as a module that is not linked to libmpi; see mpi_api.hpp.
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <climits>
@@ -105,6 +106,22 @@ int thread_multiple(int* flag) {
   int const e = MPI_Query_thread(&level);
   *flag = level == MPI_THREAD_MULTIPLE;
   return e;
+}
+
+// By name at run time: older libraries have no such functions.
+int gpu_aware(char const* runtime, int* answer) {
+  bool const cuda = std::strcmp(runtime, "cuda") == 0;
+  *answer = -1;
+#if defined(OPEN_MPI)
+  auto const query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, cuda ? "MPIX_Query_cuda_support" : "MPIX_Query_rocm_support"));
+  if (query) *answer = query() == 1;
+#else
+  constexpr int type_cuda = 0, type_hip = 2;  // MPIX_GPU_SUPPORT_CUDA, MPIX_GPU_SUPPORT_HIP
+  auto const query = reinterpret_cast<int (*)(int, int*)>(dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support"));
+  int supported = 0;
+  if (query && query(cuda ? type_cuda : type_hip, &supported) == MPI_SUCCESS) *answer = supported != 0;
+#endif
+  return MPI_SUCCESS;
 }
 
 int library_version(char* text, int length) {
@@ -480,6 +497,7 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         initialized,
                         thread_multiple,
                         library_version,
+                        gpu_aware,
                         duplicate_cached,
                         rank_and_size,
                         split_node,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "asterism/device/host/line.hpp"
@@ -55,7 +56,8 @@ class Buffer {
 struct Intent {
   Buffer* buffer;
   Access access;
-  bool whole = true;  ///< all of the buffer; a view of a part leaves the rest as it is
+  bool whole = true;              ///< all of the buffer; a view of a part leaves the rest as it is
+  std::optional<Memory> at = {};  ///< where it is used; if nothing is said, where the task's kernels find their data
 };
 
 }  // namespace asterism::device

@@ -203,7 +203,9 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
     auto const memory = form == Form::host ? Memory::host : impl.memory;
     auto* const stream = impl.memory == Memory::gpu ? gpu::stream_of(*line) : nullptr;
     bool const conditional = !impl.guards.empty();
-    for (auto const& g : impl.guards) intents.push_back({g.flag.buffer().get(), Access::read});
+    // read by whom they guard
+    auto const of_guards = form == Form::host_on_device_data ? std::optional(Memory::host) : std::nullopt;
+    for (auto const& g : impl.guards) intents.push_back({g.flag.buffer().get(), Access::read, true, of_guards});
     host::Task task;
     task.event = profile::current();
     auto after = impl.gates;
@@ -216,7 +218,16 @@ void Context::enqueue(std::vector<Intent> intents, std::function<void(Queue&)> w
     }
     run_lots(task.elsewhere);
     if (race_check::enabled()) race_check::submitted(impl.queue, {line, line->last() + 1}, task.event, intents, after);
-    if (memory == Memory::gpu) {
+    if (form == Form::host_on_device_data && memory == Memory::gpu) {
+      task.work = [prepared, guards = impl.guards, held = std::move(work)](Queue& q) {
+        auto* const stream = q.stream();
+        prepared.run(stream);
+        gpu::wait(stream);
+        for (auto const& g : guards)
+          if (!g.passes(Memory::host)) return;
+        held(q);
+      };
+    } else if (memory == Memory::gpu) {
       task.work = Impl::on_gpu(prepared, impl.guards, std::move(work));
     } else if (conditional || stream || !prepared.copies.empty() || !prepared.spoils.empty())
       task.work = [prepared, guards = impl.guards, memory, held = std::move(work)](Queue& q) {

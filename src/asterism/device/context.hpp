@@ -75,8 +75,9 @@ class Context {
   /// What comes next here comes after the event. The host does not wait.
   void wait_for(Event const& event) const;
 
-  /// Whether the work has a form for the queue's memory, or works on the host's: data are copied then, which is counted.
-  enum class Form : std::uint8_t { any, host };
+  /// Whether the work has a form for the queue's memory, or works on the host's: data are copied then, which is counted. Or, on a GPU's
+  /// queue, is work of the host in its turn that hands addresses of the GPU's memory on.
+  enum class Form : std::uint8_t { any, host, host_on_device_data };
   void enqueue(std::vector<Intent> intents, std::function<void(Queue&)> work, Form form = Form::any) const;
   /// What follows comes again and again, as the body of a loop does, and begins anew here. On a GPU kernels are collected until the next
   /// such call, or until somebody waits, and launched together: from the second time on as a graph. `false`: no more.

@@ -132,16 +132,17 @@ void Ledger::Preparation::run(void* stream) const {
 Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory memory, bool conditional, int event, void* stream,
                                     std::vector<Ticket>& after) {
   Preparation out;
-  auto const m = index(memory);
   for (auto const& i : intents) {
     auto& b = *i.buffer;
+    auto const here = i.at.value_or(memory);
+    auto const m = index(here);
     if (b.writer_.line) after.push_back(b.writer_);
     if (b.made_[m].line) after.push_back(b.made_[m]);
     if (i.access != Access::read) after.insert(after.end(), b.readers_.begin(), b.readers_.end());
-    if (memory == Memory::apart && !b.data_[m]) {
+    if (here == Memory::apart && !b.data_[m]) {
       b.blocks_[m] = host::allocate(b.bytes_);
       b.data_[m] = b.blocks_[m].data;
-    } else if (memory == Memory::gpu && !b.data_[m] && b.bytes_ > 0) {
+    } else if (here == Memory::gpu && !b.data_[m] && b.bytes_ > 0) {
       b.data_[m] = gpu::allocate(b.bytes_, stream);
     }
     // a part leaves the rest as it is, and so does what may not run
@@ -155,7 +156,7 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
         if (b.made_[index(from)].line) after.push_back(b.made_[index(from)]);
       };
       if (!b.valid_[index(Memory::host)]) copy(b.valid_[index(Memory::apart)] ? Memory::apart : Memory::gpu, Memory::host);
-      if (memory != Memory::host) copy(Memory::host, memory);
+      if (here != Memory::host) copy(Memory::host, here);
     }
   }
   if (memory == Memory::gpu) return out;
@@ -172,7 +173,6 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
 }
 
 void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparation const& prepared, Ticket const& ticket) {
-  auto const m = index(memory);
   for (auto const& c : prepared.copies) {
     c.buffer->valid_[index(c.to)] = true;
     c.buffer->made_[index(c.to)] = ticket;
@@ -186,7 +186,7 @@ void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparati
       b.writer_ = ticket;
       b.readers_.clear();
       std::fill(std::begin(b.valid_), std::end(b.valid_), false);
-      b.valid_[m] = true;
+      b.valid_[index(i.at.value_or(memory))] = true;
     }
   }
 }

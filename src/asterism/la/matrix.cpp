@@ -6,6 +6,7 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
+#include "asterism/la/ghost_exchange.hpp"
 #include "asterism/la/vector.kernels.hpp"
 
 namespace asterism::la {
@@ -30,17 +31,11 @@ struct Matrix::Data : Matrix::Products {
   Csr diagonal, coupling;  // with a half, `diagonal` is made from it when asked for: block()
   std::shared_ptr<SymmetricHalf const> half;
   std::vector<std::int64_t> ghosts;
-  StarForest halo;
+  GhostExchange halo;
   std::int64_t global_nnz = 0, local_nnz = 0;
   bool product_only = false;
   std::int64_t block_size = 1;
   Vector near_null_space;
-
-  // on a GPU: my rows that others ask for, and a place of x's length on the host where only those are filled
-  std::optional<Array> sent_rows;
-  Array staging;
-  template <class T>
-  Array staged(device::Context const& ctx, std::int64_t k, Array const& x);
 
   Product const* ordered_for(Epilogue e);
   Csr const& block() {
@@ -119,8 +114,7 @@ Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagon
   d.diagonal = std::move(diagonal);
   d.coupling = std::move(coupling);
   d.ghosts = std::move(ghosts);
-  d.halo = StarForest::from_layout(columns, d.ghosts);
-  d.halo.set_name("halo of a matrix");
+  d.halo = GhostExchange(columns, d.ghosts);
   d.global_nnz = rows.comm().sum(d.local_nnz);
   return m;
 }
@@ -139,7 +133,8 @@ Csr const& Matrix::coupling_block() const {
   return data_->coupling;
 }
 std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
-StarForest const& Matrix::halo() const { return data_->halo; }
+StarForest const& Matrix::halo() const { return data_->halo.forest(); }
+void Matrix::prepare_halo_for_gpu() const { data_->halo.prepare_for_gpu(); }
 double Matrix::product_bytes() const { return data_->half ? data_->half->bytes() : data_->whole().bytes(); }
 
 std::string_view Matrix::storage_name() const {
@@ -159,35 +154,6 @@ std::size_t Matrix::memory_bytes() const {
 std::string Matrix::describe() const {
   return format("{} x {} matrix, {} entries, {}, on {} rank(s)", global_rows(), global_cols(), nnz(), name_of(dtype()), comm().size());
 }
-
-/// What others ask for of x comes to the host by itself, not all of x.
-template <class T>
-Array Matrix::Data::staged(device::Context const& ctx, std::int64_t k, Array const& x) {
-  if (!sent_rows) {
-    std::vector<std::int32_t> asked_for;
-    auto const degree = halo.degree();
-    for (std::size_t i = 0; i < degree.size(); ++i)
-      if (degree[i] > 0) asked_for.push_back(std::int32_t(i));
-    sent_rows = Array::of(std::span<std::int32_t const>(asked_for));
-  }
-  auto const count = std::int64_t(sent_rows->bytes() / sizeof(std::int32_t));
-  auto const packed = Array::fresh(ctx, std::size_t(count * k) * sizeof(T));
-  device::submit(ctx, kernel::gather<T>, count, k, device::read<std::int32_t>(*sent_rows), device::read<T>(x), device::write<T>(packed));
-  if (auto const bytes = std::size_t(columns.local_size() * k) * sizeof(T); staging.bytes() < bytes) staging = Array(bytes);
-  device::submit_on_host(
-      ctx,
-      [count, k](device::Queue&, std::int32_t const* at, T const* from, T* to) {
-        for (std::int64_t i = 0; i < count; ++i) std::copy_n(from + i * k, k, to + at[i] * k);
-      },
-      device::read<std::int32_t>(*sent_rows), device::read<T>(packed), device::update<T>(staging));
-  return staging;
-}
-
-namespace {
-struct HaloFlight {
-  StarForest::Flight flight;
-};
-}  // namespace
 
 void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const {
   auto& d = *data_;
@@ -214,19 +180,9 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   if (comm().size() == 1) return run_whole();
   // my columns are multiplied while the others' values travel
   auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  auto flight = std::make_shared<HaloFlight>();
-  with_dtype(d.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const source = ctx.memory() == device::Memory::gpu ? d.staged<T>(ctx, k, x.data()) : x.data();
-    device::submit_on_host(
-        ctx,
-        [halo = d.halo, flight, k](device::Queue&, std::byte*, T const* from, T* to) { flight->flight = halo.bcast_begin(from, to, k); },
-        device::update<std::byte>(comm().lane()), device::read<T>(source), device::write<T>(ghost));
-    run_whole();
-    device::submit_on_host(
-        ctx, [flight](device::Queue&, std::byte*, T const*, T*) { flight->flight.end(); }, device::update<std::byte>(comm().lane()),
-        device::read<T>(source), device::update<T>(ghost));
-  });
+  auto const flight = with_dtype(d.dtype, [&](auto tag) { return d.halo.begin<typename decltype(tag)::type>(ctx, k, x.data(), ghost); });
+  run_whole();
+  flight.end();
   if (!d.ghosts.empty()) d.rest().run(ctx, rest, k, ghost, y.data(), b, w);
 }
 
@@ -243,7 +199,7 @@ void Matrix::ordered_product(Product const& product, char const* name, Epilogue 
     using T = typename decltype(tag)::type;
     device::submit_on_host(
         ctx,
-        [halo = d.halo, k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
+        [halo = d.halo.forest(), k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
          ghosts = d.ghosts.size() * std::size_t(k)](device::Queue&, std::byte*, T const* from, T* to) {
           std::vector<T> arrived(ghosts);
           halo.bcast(from, arrived.data(), k);
@@ -300,7 +256,8 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_on_host(
-        ctx, [halo = d.halo, k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
+        ctx,
+        [halo = d.halo.forest(), k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
         device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
   });
 }

@@ -8,6 +8,7 @@
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
+#include "asterism/comm/gpu_aware.hpp"
 #include "asterism/comm/progress.hpp"
 #include "asterism/comm/shared_array.hpp"
 #include "asterism/device/gpu/gpu.hpp"
@@ -52,6 +53,9 @@ OptionTable const& method_table() {
       flag_option("ksp_graphs", true, "asynchronous, on a GPU: the kernels of an iteration are launched together, as a graph"),
       flag_option("reproducible", false,
                   "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
+      choice_option("use_gpu_aware_mpi", "auto", {"auto", "0", "1"},
+                    "from now on halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
+                    "exchange comes first"),
       choice_option("sf_transport", "auto", comm::transport_names(),
                     "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
       choice_option("sf_progress", "none", {"none", "thread"},
@@ -84,6 +88,8 @@ void apply_process_options(OptionReader& r) {
   if (auto const shared = r.text("shared_vectors"); r.given("shared_vectors"))
     comm::set_shared_vectors(comm::shared_vectors_from_name(shared));
   if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
+  if (auto const aware = r.text("use_gpu_aware_mpi"); r.given("use_gpu_aware_mpi"))
+    comm::set_gpu_aware(aware == "auto" ? comm::GpuAware::automatic : aware == "1" ? comm::GpuAware::yes : comm::GpuAware::no);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
   if (auto const most = r.integer("memory_cap"); r.given("memory_cap")) device::host::set_memory_cap(std::size_t(most));
@@ -258,6 +264,11 @@ void Solver::set_up(bool same_pattern) {
       comm::agree(comm, [&] { device::gpu::open(device); });
       queue = device::gpu::name();
       notes_.push_back(format("device: {}", device::gpu::describe()));
+      if (comm.size() > 1) {
+        auto const& mpi = comm::gpu_awareness(comm);
+        notes_.push_back(format("halos between GPUs: {} ({})", mpi.used ? "from their memory" : "through the host", mpi.why));
+        if (auto const* const matrix = A_->matrix()) matrix->prepare_halo_for_gpu();
+      }
     } else {
       ASTERISM_REQUIRE(device == "auto", unsupported, "-device {}: {}.", device, why);
       notes_.push_back(format("device auto: the host, since {}", why));

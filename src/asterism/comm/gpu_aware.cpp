@@ -1,0 +1,106 @@
+#include "asterism/comm/gpu_aware.hpp"
+
+#include <atomic>
+#include <map>
+#include <vector>
+
+#include "asterism/base/log.hpp"
+#include "asterism/device/gpu/gpu.hpp"
+
+namespace asterism::comm {
+namespace {
+
+std::atomic<GpuAware> chosen{GpuAware::automatic};
+
+using Known = std::map<GpuAware, GpuAwareness>;
+constexpr char const* memo_name = "gpu_awareness";
+
+/// Memory of the GPU for a moment.
+class OnGpu {
+ public:
+  explicit OnGpu(std::vector<std::int64_t> const& values) : bytes_(values.size() * sizeof(std::int64_t)) {
+    data_ = device::gpu::allocate(bytes_, device::gpu::threads_stream());
+    device::gpu::wait(device::gpu::threads_stream());
+    device::gpu::copy_now(data_, values.data(), bytes_);
+  }
+  ~OnGpu() { device::gpu::release(data_, bytes_); }
+  OnGpu(OnGpu const&) = delete;
+  OnGpu& operator=(OnGpu const&) = delete;
+  void* data() const { return data_; }
+  std::int64_t bytes() const { return std::int64_t(bytes_); }
+  std::vector<std::int64_t> values() const {
+    std::vector<std::int64_t> v(bytes_ / sizeof(std::int64_t));
+    device::gpu::copy_now(v.data(), data_, bytes_);
+    return v;
+  }
+
+ private:
+  std::size_t bytes_;
+  void* data_ = nullptr;
+};
+
+/// Each rank sends to the next: a short message and a long one, which MPI carries in other ways.
+bool messages_arrive(Communicator const& comm) {
+  device::gpu::OnDevice const here;
+  auto const rank = comm.rank(), size = comm.size();
+  auto const pattern = [](std::size_t n, std::int64_t seed) {
+    std::vector<std::int64_t> v(n);
+    for (std::size_t i = 0; i < n; ++i) v[i] = std::int64_t(i) * 2654435761 + seed;
+    return v;
+  };
+  bool right = true;
+  for (std::size_t const n : {std::size_t(16), std::size_t(1) << 17}) {
+    OnGpu const out(pattern(n, rank)), in(pattern(n, -1));
+    auto const tag = comm.new_tag();
+    auto const batch = mpi()->batch_new();
+    int const received = mpi()->irecv(batch, comm.handle(), in.data(), in.bytes(), (rank + size - 1) % size, tag);
+    int const sent = mpi()->isend(batch, comm.handle(), out.data(), out.bytes(), (rank + 1) % size, tag);
+    right = received == 0 && sent == 0 && mpi()->waitall(batch) == 0 && right;
+    mpi()->batch_free(batch);
+    right = right && in.values() == pattern(n, (rank + size - 1) % size);
+  }
+  return comm.min(std::int64_t(right)) == 1;
+}
+
+GpuAwareness find_out(Communicator const& comm, GpuAware choice) {
+  if (comm.size() == 1) return {false, "one rank"};
+  if (choice == GpuAware::no) return {false, "-use_gpu_aware_mpi 0"};
+  int says = -1;
+  if (choice == GpuAware::automatic) {
+    mpi()->gpu_aware(std::string(device::gpu::name()).c_str(), &says);
+    auto const all = comm.min(std::int64_t(says));
+    if (all < 0) return {false, "MPI does not say whether it takes GPU memory; -use_gpu_aware_mpi 1 if it does"};
+    if (all == 0) return {false, "MPI says that it takes no GPU memory"};
+  }
+  bool const right = messages_arrive(comm);
+  ASTERISM_REQUIRE(right || choice != GpuAware::yes, comm,
+                   "-use_gpu_aware_mpi 1: MPI does not carry messages between GPU memories as it should. Leave the option away; the host's "
+                   "memory is used then.");
+  if (!right) return {false, "MPI says that it takes GPU memory, but messages did not arrive as they were sent"};
+  return {true, "messages have arrived as they were sent"};
+}
+
+}  // namespace
+
+void set_gpu_aware(GpuAware choice) { chosen = choice; }
+
+GpuAwareness const* known_gpu_awareness(Communicator const& comm) {
+  auto const& memo = comm.memo(memo_name);
+  if (!memo) return nullptr;
+  auto const& known = *static_cast<Known const*>(memo.get());
+  auto const at = known.find(chosen.load());
+  return at != known.end() ? &at->second : nullptr;
+}
+
+GpuAwareness const& gpu_awareness(Communicator const& comm) {
+  if (auto const* const known = known_gpu_awareness(comm)) return *known;
+  auto& memo = comm.memo(memo_name);
+  if (!memo) memo = std::make_shared<Known>();
+  if (comm.size() > 1) comm.lane().settle(device::Access::update, "check of MPI");  // queued communication ends first
+  auto const choice = chosen.load();
+  auto const found = find_out(comm, choice);
+  log::info("halos between GPUs {}: {}", found.used ? "are sent from their memory" : "go through the host", found.why);
+  return static_cast<Known*>(memo.get())->try_emplace(choice, found).first->second;
+}
+
+}  // namespace asterism::comm

@@ -1,0 +1,181 @@
+#include "asterism/la/ghost_exchange.hpp"
+
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "asterism/base/dtype.hpp"
+#include "asterism/base/error.hpp"
+#include "asterism/comm/call_check.hpp"
+#include "asterism/comm/gpu_aware.hpp"
+#include "asterism/la/vector.kernels.hpp"
+
+namespace asterism::la {
+
+using comm::StarForest;
+using device::Access;
+using device::Array;
+using device::Context;
+using device::Intent;
+using device::Memory;
+using device::Queue;
+
+struct GhostExchange::Impl {
+  StarForest forest;
+  std::int64_t rows = 0;  // of mine
+  // on a GPU, by way of the host: my rows that others ask for, and a place of x's length on the host where only those are filled
+  std::optional<Array> sent_rows;
+  Array staging;
+  // on a GPU, from its memory: my rows once for each rank that asks, one rank after the other, and the forest whose roots lie so. All
+  // messages are contiguous on both sides, so nothing but MPI touches them
+  struct Direct {
+    Array rows;
+    StarForest forest;
+  };
+  std::optional<Direct> direct;
+
+  template <class T>
+  Array packed(Context const& ctx, std::int64_t k, Array const& which, Array const& x) const {
+    auto const count = std::int64_t(which.bytes() / sizeof(std::int32_t));
+    auto const out = Array::fresh(ctx, std::size_t(count * k) * sizeof(T));
+    device::submit(ctx, kernel::gather<T>, count, k, device::read<std::int32_t>(which), device::read<T>(x), device::write<T>(out));
+    return out;
+  }
+  // the checks of calls read what is sent
+  bool from_gpu() const {
+    auto const* const mpi = comm::known_gpu_awareness(forest.comm());
+    return mpi && mpi->used && !comm::call_checks();
+  }
+  template <class T>
+  Array staged(Context const& ctx, std::int64_t k, Array const& x);
+  void make_direct();
+};
+
+struct GhostExchange::Flight::State {
+  Context ctx;
+  StarForest forest;
+  std::int64_t columns = 1;
+  Memory memory = Memory::host;  // of what MPI reads and writes
+  Array source, ghost;
+  StarForest::Flight flight;
+
+  /// In the order of all communication. `ghost_access`: before the end nothing that was there is needed.
+  void enqueue(Access ghost_access, std::shared_ptr<State> const& self, void (*work)(State&)) const {
+    auto const lane = forest.comm().lane();
+    if (ctx.runs_inline()) {
+      lane.settle(Access::update, "work at once on what a queue uses");
+      source.settle(Access::read, "work at once on what a queue uses");
+      ghost.settle(ghost_access, "work at once on what a queue uses");
+      return work(*self);
+    }
+    std::vector<Intent> intents{{lane.buffer().get(), Access::update, true, Memory::host}};
+    source.intend(Access::read, intents);
+    ghost.intend(ghost_access, intents);
+    ctx.enqueue(
+        std::move(intents), [self, lane, work](Queue&) { work(*self); },
+        memory == Memory::gpu ? Context::Form::host_on_device_data : Context::Form::host);
+  }
+};
+
+GhostExchange::GhostExchange(comm::Layout const& layout, std::span<std::int64_t const> ghosts) : impl_(std::make_shared<Impl>()) {
+  impl_->forest = StarForest::from_layout(layout, ghosts);
+  impl_->forest.set_name("halo of a matrix");
+  impl_->rows = layout.local_size();
+  prepare_for_gpu();
+}
+
+void GhostExchange::prepare_for_gpu() const {
+  if (impl_->from_gpu() && !impl_->direct) impl_->make_direct();
+}
+
+StarForest const& GhostExchange::forest() const { return impl_->forest; }
+
+/// What others ask for of x comes to the host by itself, not all of x.
+template <class T>
+Array GhostExchange::Impl::staged(Context const& ctx, std::int64_t k, Array const& x) {
+  if (!sent_rows) {
+    std::vector<std::int32_t> asked_for;
+    auto const degree = forest.degree();
+    for (std::size_t i = 0; i < degree.size(); ++i)
+      if (degree[i] > 0) asked_for.push_back(std::int32_t(i));
+    sent_rows = Array::of(std::span<std::int32_t const>(asked_for));
+  }
+  auto const part = packed<T>(ctx, k, *sent_rows, x);
+  if (auto const bytes = std::size_t(rows * k) * sizeof(T); staging.bytes() < bytes) staging = Array(bytes);
+  device::submit_on_host(
+      ctx,
+      [count = std::int64_t(sent_rows->bytes() / sizeof(std::int32_t)), k](Queue&, std::int32_t const* at, T const* from, T* to) {
+        for (std::int64_t i = 0; i < count; ++i) std::copy_n(from + i * k, k, to + at[i] * k);
+      },
+      device::read<std::int32_t>(*sent_rows), device::read<T>(part), device::update<T>(staging));
+  return staging;
+}
+
+/// Collective.
+void GhostExchange::Impl::make_direct() {
+  auto const& comm = forest.comm();
+  comm.lane().settle(Access::update, "packing for MPI");  // queued communication ends first
+  // who asks for each root: by root, then by rank. A rank asks once for a root, and in the roots' order
+  auto const degree = forest.degree();
+  std::vector<std::int64_t> asking(std::size_t(std::accumulate(degree.begin(), degree.end(), std::int64_t(0))));
+  std::vector<std::int64_t> const me(std::size_t(forest.leaf_space()), comm.rank());
+  forest.gather(me.data(), asking.data());
+  std::vector<std::int64_t> next(std::size_t(comm.size()) + 1, 0);
+  for (auto const r : asking) ++next[std::size_t(r) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<std::int32_t> wanted(asking.size());
+  std::vector<std::int64_t> places(asking.size());
+  std::size_t slot = 0;
+  for (std::size_t i = 0; i < degree.size(); ++i)
+    for (std::int64_t d = 0; d < degree[i]; ++d, ++slot) {
+      places[slot] = next[std::size_t(asking[slot])]++;
+      wanted[std::size_t(places[slot])] = std::int32_t(i);
+    }
+  std::vector<std::int64_t> place_of(me.size());
+  forest.scatter(places.data(), place_of.data());
+  auto const graph = forest.graph();
+  std::vector<comm::RemoteRoot> remote(graph.leaves.size());
+  for (std::size_t e = 0; e < graph.leaves.size(); ++e) {
+    auto const leaf = std::size_t(graph.leaves[e]);
+    remote[leaf] = {graph.remote[e].rank, place_of[leaf]};
+  }
+  StarForest by_rank(comm, std::int64_t(wanted.size()), std::nullopt, remote, forest.leaf_space(), comm::TransportChoice::p2p);
+  by_rank.set_name("halo of a matrix, from a GPU's memory");
+  for (auto const& n : by_rank.neighbours()) ASTERISM_ASSERT(n.rank == comm.rank() || n.index_bytes == 0);
+  direct.emplace(Array::of(std::span<std::int32_t const>(wanted)), std::move(by_rank));
+}
+
+template <class T>
+GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, Array const& x, Array const& ghost) const {
+  auto& d = *impl_;
+  Flight f;
+  f.state_ = std::make_shared<Flight::State>();
+  auto& s = *f.state_;
+  s.ctx = ctx;
+  s.columns = k;
+  s.ghost = ghost;
+  s.forest = d.forest;
+  s.source = x;
+  if (ctx.memory() == Memory::gpu) {
+    if (d.direct && d.from_gpu()) {
+      s.memory = Memory::gpu;
+      s.forest = d.direct->forest;
+      s.source = d.packed<T>(ctx, k, d.direct->rows, x);
+    } else {
+      s.source = d.staged<T>(ctx, k, x);
+    }
+  }
+  s.enqueue(Access::write, f.state_,
+            [](Flight::State& s) { s.flight = s.forest.bcast_begin(s.source.as<T>(s.memory), s.ghost.as<T>(s.memory), s.columns); });
+  return f;
+}
+
+void GhostExchange::Flight::end() const {
+  state_->enqueue(Access::update, state_, [](State& s) { s.flight.end(); });
+}
+
+#define INSTANTIATE(T) \
+  template GhostExchange::Flight GhostExchange::begin<T>(Context const&, std::int64_t, Array const&, Array const&) const;
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+
+}  // namespace asterism::la
