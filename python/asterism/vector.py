@@ -242,7 +242,7 @@ class Vector:
             Laid out as its rows.
         array : array, shape (n) or (n, k)
             A contiguous NumPy array of one of the four dtypes, or an object that exports one (``__dlpack__``, ``__array_interface__``);
-            with a GPU's queue also one on that GPU (``__cuda_array_interface__``: CuPy, PyTorch, Numba).
+            with a GPU's queue also one on that GPU (``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba, JAX).
             It is kept alive. While a queue works on it use `numpy` to read it.
         queue : Queue, optional
 
@@ -252,7 +252,11 @@ class Vector:
             If it cannot be used without a copy.
         """
         q = _INLINE if queue is None else queue
-        if (on_gpu := _gpu_array(array, q)) is not None:
+        owner, interface = array, getattr(array, "__cuda_array_interface__", None)
+        if interface is None and getattr(array, "__dlpack_device__", lambda: (1, 0))()[0] in (2, 10):  # CUDA, ROCm
+            # the exporter makes our stream wait for its work
+            interface, owner = _core.dlpack_interface(array.__dlpack__(stream=q.stream))
+        if (on_gpu := _gpu_array(interface)) is not None:
             k = 1 if len(on_gpu["shape"]) == 1 else int(on_gpu["shape"][1])
             h = _core.QueueVector.wrap_gpu(
                 A._h.rows,
@@ -261,7 +265,7 @@ class Vector:
                 on_gpu["shape"][0],
                 k,
                 on_gpu["stream"],
-                array,
+                owner,
                 q._h,
             )
             return cls._of(h, q, len(on_gpu["shape"]) == 1)
@@ -403,14 +407,9 @@ class Vector:
         return Scalar._of(self._h.norm())
 
 
-def _gpu_array(array: Any, queue: Queue) -> dict[str, Any] | None:
-    """Where the array lies on a GPU, checked; None if it does not."""
-    interface = getattr(array, "__cuda_array_interface__", None)
+def _gpu_array(interface: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Where an array lies on a GPU, checked; None if it does not."""
     if interface is None:
-        if getattr(array, "__dlpack_device__", lambda: (1, 0))()[0] in (2, 10):
-            raise InputError(
-                f"Vector.wrap: a {type(array).__name__} on a GPU without __cuda_array_interface__. Wrap it with CuPy first."
-            )
         return None
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     if dtype.name not in ("float32", "float64", "complex64", "complex128"):

@@ -113,9 +113,30 @@ nb::object gpu_capsule(QueueVector const& v, bool flat, std::optional<std::intpt
   auto const d = v.value.dtype();
   nb::dlpack::dtype const type{std::uint8_t(is_complex(d) ? nb::dlpack::dtype_code::Complex : nb::dlpack::dtype_code::Float),
                                std::uint8_t(8 * size_of(d)), 1};
-  nb::ndarray<> const array(reinterpret_cast<void*>(at), flat ? 1 : 2, shape, owner, nullptr, type, nb::device::cuda::value,
-                            device::gpu::device());
+  nb::ndarray<> const array(reinterpret_cast<void*>(at), flat ? 1 : 2, shape, owner, nullptr, type,
+                            device::gpu::name() == "hip" ? nb::device::rocm::value : nb::device::cuda::value, device::gpu::device());
   return nb::cast(array, nb::rv_policy::reference);  // of no framework: a capsule
+}
+
+/// What __cuda_array_interface__ would say of an array that came by DLPack, and what keeps it alive.
+nb::tuple dlpack_interface(nb::object const& capsule) {
+  auto* const array = new nb::ndarray<>(nb::cast<nb::ndarray<>>(capsule));
+  nb::capsule const owner(array, [](void* p) noexcept { delete static_cast<nb::ndarray<>*>(p); });
+  nb::list shape, strides;
+  auto const type = array->dtype();
+  int const bytes = type.bits * type.lanes / 8;
+  for (std::size_t i = 0; i < array->ndim(); ++i) {
+    shape.append(array->shape(i));
+    strides.append(array->stride(i) * bytes);
+  }
+  auto const kind = nb::dlpack::dtype_code(type.code);
+  char const letter = kind == nb::dlpack::dtype_code::Float ? 'f' : kind == nb::dlpack::dtype_code::Complex ? 'c' : 'i';
+  nb::dict out;
+  out["shape"] = nb::tuple(shape);
+  out["strides"] = nb::tuple(strides);
+  out["typestr"] = nb::str(format("<{}{}", std::string(1, letter), bytes).c_str());
+  out["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array->data()), false);
+  return nb::make_tuple(out, owner);
 }
 
 QueueVector wrapped_gpu(Layout const& layout, std::uintptr_t data, std::string const& dtype, std::int64_t rows, std::int64_t k,
@@ -127,6 +148,7 @@ QueueVector wrapped_gpu(Layout const& layout, std::uintptr_t data, std::string c
   ASTERISM_REQUIRE(rows == layout.local_size(), shape, "Vector.wrap: the array has {} rows where {} are needed on rank {}.", rows,
                    layout.local_size(), layout.comm().rank());
   auto const d = dtype_from_name(dtype);
+  if (rows * k > 0) device::gpu::require_memory(reinterpret_cast<void*>(data), "Vector.wrap");
   auto const held = keep(owner);
   nb::gil_scoped_release const gil;
   if (stream) device::gpu::follow(q.value.stream(), reinterpret_cast<void*>(*stream));
@@ -335,6 +357,7 @@ void bind_vectors(nb::module_& m) {
     return std::pair(found, text);
   });
   m.def("gpu_state", &gpu_state);
+  m.def("dlpack_interface", &dlpack_interface);
   m.def("gpu_device", &device::gpu::device);
   m.def("apply_queued", [](la::Operator const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());
 }

@@ -198,6 +198,14 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   return cudaSuccess;
 }
 inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) { return *free = *total = std::size_t(1) << 30, cudaSuccess; }
+struct cudaPointerAttributes {
+  int device;
+};
+/// All memory is the device's, but for what the environment names.
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, void const*) {
+  auto const* const e = std::getenv("ASTERISM_EMULATED_POINTERS");
+  return a->device = e ? std::atoi(e) : 0, cudaSuccess;
+}
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* p, int) { return *p = 0, cudaSuccess; }
 inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void*) { return cudaSuccess; }

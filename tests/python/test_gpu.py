@@ -223,6 +223,56 @@ def test_arrays_of_other_libraries_are_used_in_place():
         am.Vector.wrap(A, OnGpu(interface, theirs), am.Queue("thread"))
 
 
+class ByDlpack:
+    """A vector on a GPU of which nothing else is known."""
+
+    def __init__(self, vector):
+        self._vector, self.streams = vector, []
+
+    def __dlpack_device__(self):
+        return self._vector.__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        return self._vector.__dlpack__(stream=stream)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_arrays_come_by_dlpack(rng, dtype, columns):
+    A = am.gallery.poisson((8, 8)).astype(dtype)
+    values = rng.standard_normal((64, columns) if columns > 1 else 64).astype(dtype)
+    q, more = am.Queue("cuda"), am.Queue("cuda")
+    theirs = am.Vector(A, q, columns=columns)
+    theirs.copy_from(values)
+    theirs.scale(2.0)
+    array = ByDlpack(theirs)
+    v = am.Vector.wrap(A, array, more)
+    assert array.streams == [more.stream]  # theirs waits for nothing, ours for theirs
+    assert v.__cuda_array_interface__["data"][0] == theirs.__cuda_array_interface__["data"][0]
+    assert np.array_equal(v.numpy(), 2 * values) and v.numpy().shape == values.shape
+    del theirs, array
+    v.scale(2.0)
+    assert np.array_equal(v.numpy(), 4 * values)
+    with pytest.raises(am.AsterismError, match="on a GPU with queue 'thread'"):
+        am.Vector.wrap(A, ByDlpack(v), am.Queue("thread"))
+    with pytest.raises(am.AsterismError, match="64 rows where 63"):
+        am.Vector.wrap(am.gallery.poisson((9, 7)).astype(dtype), ByDlpack(v), q)
+
+
+@pytest.mark.skipif(REAL, reason="the emulated device says whose memory it is")
+@pytest.mark.parametrize(
+    "owner, text", [("1", "on device 1, this process uses device 0"), ("-2", "no memory of a GPU")]
+)
+def test_memory_of_another_device_is_refused(monkeypatch, owner, text):
+    monkeypatch.setenv("ASTERISM_EMULATED_POINTERS", owner)
+    A = am.gallery.poisson((8, 8))
+    theirs = np.ones(64)
+    interface = {**theirs.__array_interface__, "version": 3, "stream": 1}
+    with pytest.raises(am.InputError, match=text):
+        am.Vector.wrap(A, OnGpu(interface, theirs), am.Queue("cuda"))
+
+
 @pytest.mark.skipif(REAL, reason="reads the emulated device's memory as the host's")
 def test_a_kernel_of_ones_own_joins_the_queue():
     A = am.gallery.poisson((8, 8))

@@ -10,7 +10,7 @@
 
 namespace asterism::device::gpu {
 
-inline constexpr int api_version = 3;
+inline constexpr int api_version = 4;
 
 struct Api {
   int version;       ///< api_version
@@ -25,6 +25,8 @@ struct Api {
   int (*current)(int* device);
   int (*use)(int device);
   int (*memory)(std::size_t* free, std::size_t* total);
+  /// The device that the memory belongs to; negative: none.
+  int (*device_of)(void const* data, int* device);
 
   int (*stream_new)(Stream*);
   int (*stream_free)(Stream);

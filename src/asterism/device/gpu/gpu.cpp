@@ -202,6 +202,14 @@ void follow(void* stream, void* other) {
   check(code, "ordering two streams");
 }
 
+void require_memory(void const* data, char const* what) {
+  int owner = -1;
+  check(api()->device_of(data, &owner), "asking whose memory that is");
+  ASTERISM_REQUIRE(owner >= 0, value, "{}: address {} is no memory of a GPU.", what, data);
+  ASTERISM_REQUIRE(owner == device(), value, "{}: the array is on device {}, this process uses device {}. Copy it there first.", what,
+                   owner, device());
+}
+
 void* threads_stream() {
   struct Own {
     Api::Stream stream = nullptr;

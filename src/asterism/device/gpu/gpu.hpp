@@ -82,6 +82,8 @@ void wait(void* stream);
 
 /// What comes next in `stream` comes after what `other` was given so far. A null stream is the legacy default one.
 void follow(void* stream, void* other);
+/// An error unless that is memory of the chosen device. `what` begins its message.
+void require_memory(void const* data, char const* what);
 
 /// A queue: a worker thread that launches into a stream of its own, or into the user's.
 host::Line* line();

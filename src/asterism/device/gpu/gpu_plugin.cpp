@@ -14,9 +14,11 @@ using Event = ASTERISM_GPU(Event_t);
 // where the two differ in more than the prefix
 #if defined(__HIPCC__)
 using DeviceProperties = hipDeviceProp_t;
+using PointerAttributes = hipPointerAttribute_t;
 int pin(void** data, std::size_t bytes) { return int(hipHostMalloc(data, bytes, hipHostMallocPortable)); }
 #else
 using DeviceProperties = cudaDeviceProp;
+using PointerAttributes = cudaPointerAttributes;
 int pin(void** data, std::size_t bytes) { return int(cudaHostAlloc(data, bytes, cudaHostAllocPortable)); }
 #endif
 
@@ -86,6 +88,13 @@ Api const table = {
     [](int* device) { return int(ASTERISM_GPU(GetDevice)(device)); },
     [](int device) { return int(ASTERISM_GPU(SetDevice)(device)); },
     [](std::size_t* free, std::size_t* total) { return int(ASTERISM_GPU(MemGetInfo)(free, total)); },
+    [](void const* data, int* device) {
+      PointerAttributes a{};
+      bool const known = ASTERISM_GPU(PointerGetAttributes)(&a, data) == ASTERISM_GPU(Success);
+      *device = known ? a.device : -1;
+      if (!known) (void)ASTERISM_GPU(GetLastError)();  // an answer
+      return 0;
+    },
     [](Api::Stream* s) {
       Stream made = nullptr;
       auto const e = ASTERISM_GPU(StreamCreateWithFlags)(&made, ASTERISM_GPU(StreamNonBlocking));
