@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "asterism/base/log.hpp"
@@ -15,19 +16,19 @@ std::atomic<GpuAware> chosen{GpuAware::automatic};
 using Known = std::map<GpuAware, GpuAwareness>;
 constexpr char const* memo_name = "gpu_awareness";
 
-/// Memory of the GPU for a moment.
+/// Numbers in the GPU's memory, for a moment.
 class OnGpu {
  public:
-  explicit OnGpu(std::vector<std::int64_t> const& values) : bytes_(values.size() * sizeof(std::int64_t)) {
-    data_ = device::gpu::allocate(bytes_, device::gpu::threads_stream());
-    device::gpu::wait(device::gpu::threads_stream());
-    device::gpu::copy_now(data_, values.data(), bytes_);
-  }
+  explicit OnGpu(std::size_t n) : bytes_(n * sizeof(std::int64_t)) { data_ = device::gpu::allocate(bytes_, device::gpu::threads_stream()); }
   ~OnGpu() { device::gpu::release(data_, bytes_); }
   OnGpu(OnGpu const&) = delete;
   OnGpu& operator=(OnGpu const&) = delete;
   void* data() const { return data_; }
   std::int64_t bytes() const { return std::int64_t(bytes_); }
+  void set(std::vector<std::int64_t> const& values) const {
+    device::gpu::wait(device::gpu::threads_stream());  // it is there
+    device::gpu::copy_now(data_, values.data(), bytes_);
+  }
   std::vector<std::int64_t> values() const {
     std::vector<std::int64_t> v(bytes_ / sizeof(std::int64_t));
     device::gpu::copy_now(v.data(), data_, bytes_);
@@ -50,14 +51,18 @@ bool messages_arrive(Communicator const& comm) {
   };
   bool right = true;
   for (std::size_t const n : {std::size_t(16), std::size_t(1) << 17}) {
-    OnGpu const out(pattern(n, rank)), in(pattern(n, -1));
+    std::optional<OnGpu> out, in;
+    agree(comm, [&] {
+      out.emplace(n), in.emplace(n);
+      out->set(pattern(n, rank)), in->set(pattern(n, -1));
+    });
     auto const tag = comm.new_tag();
     auto const batch = mpi()->batch_new();
-    int const received = mpi()->irecv(batch, comm.handle(), in.data(), in.bytes(), (rank + size - 1) % size, tag);
-    int const sent = mpi()->isend(batch, comm.handle(), out.data(), out.bytes(), (rank + 1) % size, tag);
+    int const received = mpi()->irecv(batch, comm.handle(), in->data(), in->bytes(), (rank + size - 1) % size, tag);
+    int const sent = mpi()->isend(batch, comm.handle(), out->data(), out->bytes(), (rank + 1) % size, tag);
     right = received == 0 && sent == 0 && mpi()->waitall(batch) == 0 && right;
     mpi()->batch_free(batch);
-    right = right && in.values() == pattern(n, (rank + size - 1) % size);
+    right = right && in->values() == pattern(n, (rank + size - 1) % size);
   }
   return comm.min(std::int64_t(right)) == 1;
 }

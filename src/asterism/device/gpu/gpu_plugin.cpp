@@ -91,8 +91,8 @@ Api const table = {
     [](void const* data, int* device) {
       PointerAttributes a{};
       bool const known = ASTERISM_GPU(PointerGetAttributes)(&a, data) == ASTERISM_GPU(Success);
-      *device = known ? a.device : -1;
-      if (!known) (void)ASTERISM_GPU(GetLastError)();  // an answer
+      *device = known ? a.device : -1;  // of the host's own memory: an error, or -2
+      if (!known) (void)ASTERISM_GPU(GetLastError)();
       return 0;
     },
     [](Api::Stream* s) {

@@ -97,7 +97,7 @@ void LaunchBatch::launch_locked() {
     } else {
       if (pieces_.size() >= most_pieces) forget_pieces(), at = pieces_.end();
       if (at == pieces_.end()) at = pieces_.try_emplace(hash_).first;
-      if (at->second.graph) api()->graph_free(at->second.graph);
+      if (at->second.graph) forget_pieces(), at = pieces_.try_emplace(hash_).first;  // two pieces with one hash
       at->second = {collected_, nullptr};
     }
   }
@@ -117,8 +117,6 @@ bool LaunchBatch::replay(Piece& piece) {
     for (std::size_t i = 0; i < n; ++i) {
       if (collected_.same_arguments(piece.kernels, i)) continue;
       if (int const code = api()->graph_change(piece.graph, int(i), collected_.launch(i, arguments_))) {
-        api()->graph_free(piece.graph);
-        piece.graph = nullptr;
         return without_graphs(code);
       }
       ++counters.changed;
@@ -138,6 +136,8 @@ bool LaunchBatch::without_graphs(int code) {
 }
 
 void LaunchBatch::forget_pieces() noexcept {
+  if (pieces_.empty()) return;
+  api()->stream_wait(stream_);  // none of them runs
   for (auto& [hash, piece] : pieces_)
     if (piece.graph) api()->graph_free(piece.graph);
   pieces_.clear();
