@@ -172,6 +172,15 @@ for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.poisson((3,), comm)
                 if event.startswith("Mat"):
                     was = before.get(event, (0, 0))
                     assert size - was[1] == 16 * (times - was[0]) and (more or times == was[0]), (event, times, size)
+# some ranks on the GPU, others not
+A = am.gallery.poisson((14, 13, 12), comm)
+b = np.cos(np.arange(*A.row_range))
+want = A @ b
+am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-4 -device cuda -use_gpu_aware_mpi 1")
+for kinds in (("cuda", "inline"), ("thread", "cuda"), ("strict", "cuda"), ("inline", "inline")):
+    x = am.Vector(A, am.Queue(kinds[comm.rank % 2]))
+    x.copy_from(b)
+    assert np.allclose((A @ x).numpy(), want, rtol=1e-13, atol=1e-13)
 x, info = am.solve(A, b, options=options + " -use_gpu_aware_mpi auto", raise_on_failure=False)
 assert any("halos between GPUs" in t for t in info.notes)
 print("SAME")

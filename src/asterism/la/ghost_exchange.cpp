@@ -156,14 +156,13 @@ GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, A
   s.ghost = ghost;
   s.forest = d.forest;
   s.source = x;
-  if (ctx.memory() == Memory::gpu) {
-    if (d.direct && d.from_gpu()) {
-      s.memory = Memory::gpu;
-      s.forest = d.direct->forest;
-      s.source = d.packed<T>(ctx, k, d.direct->rows, x);
-    } else {
-      s.source = d.staged<T>(ctx, k, x);
-    }
+  bool const on_gpu = ctx.memory() == Memory::gpu;
+  if (d.direct && d.from_gpu()) {  // on the host too: other ranks may be on GPUs, and the messages must fit
+    if (on_gpu) s.memory = Memory::gpu;
+    s.forest = d.direct->forest;
+    s.source = d.packed<T>(ctx, k, d.direct->rows, x);
+  } else if (on_gpu) {
+    s.source = d.staged<T>(ctx, k, x);
   }
   s.enqueue(Access::write, f.state_,
             [](Flight::State& s) { s.flight = s.forest.bcast_begin(s.source.as<T>(s.memory), s.ghost.as<T>(s.memory), s.columns); });
