@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "asterism/base/log.hpp"
+#include "asterism/comm/call_check.hpp"
+#include "asterism/comm/star_forest.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 
 namespace asterism::comm {
@@ -24,7 +26,6 @@ class OnGpu {
   OnGpu(OnGpu const&) = delete;
   OnGpu& operator=(OnGpu const&) = delete;
   void* data() const { return data_; }
-  std::int64_t bytes() const { return std::int64_t(bytes_); }
   void set(std::vector<std::int64_t> const& values) const {
     device::gpu::wait(device::gpu::threads_stream());  // it is there
     device::gpu::copy_now(data_, values.data(), bytes_);
@@ -43,7 +44,7 @@ class OnGpu {
 /// Each rank sends to the next: a short message and a long one, which MPI carries in other ways.
 bool messages_arrive(Communicator const& comm) {
   device::gpu::OnDevice const here;
-  auto const rank = comm.rank(), size = comm.size();
+  auto const rank = comm.rank(), before = (rank + comm.size() - 1) % comm.size();
   auto const pattern = [](std::size_t n, std::int64_t seed) {
     std::vector<std::int64_t> v(n);
     for (std::size_t i = 0; i < n; ++i) v[i] = std::int64_t(i) * 2654435761 + seed;
@@ -56,13 +57,17 @@ bool messages_arrive(Communicator const& comm) {
       out.emplace(n), in.emplace(n);
       out->set(pattern(n, rank)), in->set(pattern(n, -1));
     });
-    auto const tag = comm.new_tag();
-    auto const batch = mpi()->batch_new();
-    int const received = mpi()->irecv(batch, comm.handle(), in->data(), in->bytes(), (rank + size - 1) % size, tag);
-    int const sent = mpi()->isend(batch, comm.handle(), out->data(), out->bytes(), (rank + 1) % size, tag);
-    right = received == 0 && sent == 0 && mpi()->waitall(batch) == 0 && right;
-    mpi()->batch_free(batch);
-    right = right && in->values() == pattern(n, (rank + size - 1) % size);
+    // each rank's leaves are the roots of the one before: contiguous messages, as halos are
+    std::vector<RemoteRoot> remote(n);
+    for (std::size_t i = 0; i < n; ++i) remote[i] = {before, std::int64_t(i)};
+    StarForest const ring(comm, std::int64_t(n), std::nullopt, remote, -1, TransportChoice::p2p);
+    try {
+      ring.bcast(static_cast<std::int64_t const*>(out->data()), static_cast<std::int64_t*>(in->data()));
+    } catch (Error const& e) {
+      log::warning("MPI with the GPU's memory: {}", e.what());
+      right = false;
+    }
+    right = right && in->values() == pattern(n, before);
   }
   return comm.min(std::int64_t(right)) == 1;
 }
@@ -70,6 +75,7 @@ bool messages_arrive(Communicator const& comm) {
 GpuAwareness find_out(Communicator const& comm, GpuAware choice) {
   if (comm.size() == 1) return {false, "one rank"};
   if (choice == GpuAware::no) return {false, "-use_gpu_aware_mpi 0"};
+  if (call_checks()) return {false, "-sf_debug reads what is sent"};
   int says = -1;
   if (choice == GpuAware::automatic) {
     mpi()->gpu_aware(std::string(device::gpu::name()).c_str(), &says);
@@ -98,6 +104,12 @@ GpuAwareness const* known_gpu_awareness(Communicator const& comm) {
 }
 
 GpuAwareness const& gpu_awareness(Communicator const& comm) {
+  auto const mine = std::int64_t(chosen.load()), least = comm.min(mine);
+  agree(comm, [&] {
+    auto const text = [](std::int64_t c) { return GpuAware(c) == GpuAware::automatic ? "auto" : GpuAware(c) == GpuAware::no ? "0" : "1"; };
+    ASTERISM_REQUIRE(mine == least, option, "-use_gpu_aware_mpi is {} on rank {} and {} on another. Give the same on all.", text(mine),
+                     comm.rank(), text(least));
+  });
   if (auto const* const known = known_gpu_awareness(comm)) return *known;
   auto& memo = comm.memo(memo_name);
   if (!memo) memo = std::make_shared<Known>();

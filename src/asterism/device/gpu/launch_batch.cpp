@@ -91,14 +91,12 @@ void LaunchBatch::launch_locked() {
   } const cleared{*this};
   auto const n = collected_.all.size();
   if (n >= least && graphs_work_) {
-    auto at = pieces_.find(hash_);
+    auto const at = pieces_.find(hash_);
     if (at != pieces_.end() && at->second.kernels.same_functions(collected_)) {
       if (replay(at->second)) return;
     } else {
-      if (pieces_.size() >= most_pieces) forget_pieces(), at = pieces_.end();
-      if (at == pieces_.end()) at = pieces_.try_emplace(hash_).first;
-      if (at->second.graph) forget_pieces(), at = pieces_.try_emplace(hash_).first;  // two pieces with one hash
-      at->second = {collected_, nullptr};
+      if (at != pieces_.end() || pieces_.size() >= most_pieces) forget_pieces();  // two with one hash, or too many
+      pieces_.try_emplace(hash_, Piece{collected_, nullptr});
     }
   }
   counters.alone += std::int64_t(n);
@@ -116,9 +114,7 @@ bool LaunchBatch::replay(Piece& piece) {
   } else {
     for (std::size_t i = 0; i < n; ++i) {
       if (collected_.same_arguments(piece.kernels, i)) continue;
-      if (int const code = api()->graph_change(piece.graph, int(i), collected_.launch(i, arguments_))) {
-        return without_graphs(code);
-      }
+      if (int const code = api()->graph_change(piece.graph, int(i), collected_.launch(i, arguments_))) return without_graphs(code);
       ++counters.changed;
     }
   }

@@ -1,8 +1,8 @@
 // Launches given to a GPU together: a piece of work that comes again and again as a graph.
 //
-// A launch costs the host some microseconds, more than a short kernel takes; a graph of many costs little more than one. A piece is known
-// by its kernels. When it comes for the second time a graph is made of it, one kernel after the other; from then on only the kernels whose
-// arguments differ from the last time are told so.
+// Where kernels are short their launches take longer than they; a graph of many is launched as one (NVIDIA, CUDA Programming Guide, graphs;
+// not measured here yet). A piece is known by its kernels. When it comes for the second time a graph is made of it, one kernel after the
+// other; from then on only the kernels whose arguments differ from the last time are told so.
 #pragma once
 #include <cstdint>
 #include <mutex>

@@ -58,7 +58,7 @@ Slabs& pinned() {
   return *slabs;
 }
 
-/// What scalars take, several times in an iteration: the runtime's pool needs a microsecond for each.
+/// What scalars take, several times in an iteration: no calls of the runtime.
 constexpr std::size_t small = 256;
 std::size_t rounded(std::size_t bytes) { return bytes <= 64 ? 64 : bytes <= 128 ? 128 : small; }
 Slabs& small_blocks() {
