@@ -4,13 +4,14 @@ import json
 import sys
 from pathlib import Path
 
-from asterism.cli import bench_gpu, bench_queues
+from asterism.cli import bench_assembly, bench_gpu, bench_queues
 
 
 def main(folder: Path) -> None:
     printers = {
         "gpu_launch": bench_queues.print_launch,
         "gpu_spmv": bench_gpu.print_spmv,
+        "gpu_assembly": bench_assembly.print_assembly,
         "gpu_vectors": bench_gpu.print_vectors,
         "gpu_async": bench_queues.print_async,
     }

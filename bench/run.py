@@ -380,6 +380,70 @@ def dropin(n: int, rounds: int) -> dict:
     return {"bench": "scipy", "n": n, "calls": out}
 
 
+ASSEMBLE_ON_RANKS = """
+import json, sys, time, numpy as np, asterism as am
+from mpi4py import MPI
+c = MPI.COMM_WORLD
+e, repeats = int(sys.argv[1]), int(sys.argv[2])
+n = e + 1
+z, y, x = np.meshgrid(np.arange(e * c.rank // c.size, e * (c.rank + 1) // c.size), np.arange(e), np.arange(e), indexing="ij")
+nodes = ((z * n + y) * n + x).reshape(-1, 1) + np.array([(a * n + b) * n + d for a in (0, 1) for b in (0, 1) for d in (0, 1)])
+i, j = np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+v = 1.0 + np.arange(len(i)) % 7
+setup, values = [], []
+A = plan = None
+for _ in range(3):
+    A = plan = None
+    c.Barrier(); t = time.perf_counter()
+    plan = am.Assembly((n**3, n**3), i, j, c)
+    c.Barrier(); setup.append(time.perf_counter() - t)
+    for _ in range(repeats):
+        t = time.perf_counter()
+        A = plan.matrix(v)
+        c.Barrier(); values.append(time.perf_counter() - t)
+norm = c.allreduce(float(np.sum(A.to_scipy().data ** 2))) ** 0.5
+if c.rank == 0: print(json.dumps({"setup": setup, "values": values, "nnz": A.nnz, "norm": norm}))
+"""
+
+
+def assembly(rounds: int) -> dict:
+    """Trilinear elements on 64^3 cells, 16.8 million entries: the pattern once, then values; beside PETSc's COO and SciPy."""
+    e = 64
+    peer = petsc("petsc_coo.c")
+    runs: dict[str, list[dict]] = {}
+    streams = []
+    for _ in range(rounds):
+        streams.append(triad())
+        for ranks in (1, 2):
+            ours = json_line([*mpiexec(ranks), sys.executable, "-c", ASSEMBLE_ON_RANKS, str(e), "5"])
+            runs.setdefault(f"asterism, {ranks} rank(s)", []).append(ours)
+            if peer:
+                launcher = shutil.which("mpiexec.openmpi") or "mpiexec"
+                r = json_line([launcher, "-n", str(ranks), str(peer), "-e", str(e)])
+                if r["nnz"] != ours["nnz"] or abs(r["norm"] - ours["norm"]) > 1e-9 * ours["norm"]:
+                    raise RuntimeError(
+                        f"the matrices differ: {r['nnz']}, {r['norm']} and {ours['nnz']}, {ours['norm']}"
+                    )
+                runs.setdefault(f"{r['peer']}, {ranks} rank(s)", []).append(r)
+    n = e + 1
+    z, y, x = np.meshgrid(np.arange(e), np.arange(e), np.arange(e), indexing="ij")
+    nodes = ((z * n + y) * n + x).reshape(-1, 1) + np.array(
+        [(a * n + b) * n + d for a in (0, 1) for b in (0, 1) for d in (0, 1)]
+    )
+    i, j = np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+    v = 1.0 + np.arange(len(i)) % 7
+    once: dict[str, list[float]] = {"asterism Matrix.coo": [], "scipy coo_array.tocsr": []}
+    for _ in range(rounds):
+        for name, f in (
+            ("asterism Matrix.coo", lambda: am.Matrix.coo((n**3, n**3), i, j, v)),
+            ("scipy coo_array.tocsr", lambda: sp.coo_array((v, (i, j)), shape=(n**3, n**3)).tocsr()),
+        ):
+            t0 = time.perf_counter()
+            f()
+            once[name].append(time.perf_counter() - t0)
+    return {"bench": "assembly", "cells": e, "entries": len(i), "runs": runs, "once": once, "triad": streams}
+
+
 READ_ON_RANKS = """
 import json, sys, time, asterism as am
 from mpi4py import MPI
@@ -464,7 +528,19 @@ def main() -> int:
     p.add_argument("--n", type=int, default=128)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument(
-        "--only", choices=["amg", "spmv", "cg_jacobi", "profiling", "reproducible", "queues", "forest", "scipy", "read"]
+        "--only",
+        choices=[
+            "amg",
+            "spmv",
+            "cg_jacobi",
+            "profiling",
+            "reproducible",
+            "queues",
+            "forest",
+            "scipy",
+            "read",
+            "assembly",
+        ],
     )
     args = p.parse_args()
     _core.set_team_size(1)
@@ -486,6 +562,7 @@ def main() -> int:
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
         ("scipy", lambda: dropin(args.n, args.rounds)),
         ("read", lambda: read(args.rounds)),
+        ("assembly", lambda: assembly(args.rounds)),
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
         ("queues", lambda: queues(args.rounds)),
@@ -529,6 +606,20 @@ def show(r: dict) -> None:
                 f"read {r['bytes'] / 1e6:.0f} MB of .mtx ({r['entries']} entries)  {name:32s} {t:.3f} s = {r['bytes'] / t / 1e6:.0f} MB/s; "
                 f"ours (.mtx, 2 ranks) takes {best / t:.2f} of it"
             )
+    elif r["bench"] == "assembly":
+        for ranks in (1, 2):
+            ours = {k: [t for x in r["runs"][f"asterism, {ranks} rank(s)"] for t in x[k]] for k in ("setup", "values")}
+            for name, runs in r["runs"].items():
+                if f"{ranks} rank" not in name:
+                    continue
+                t = {k: statistics.median([s for x in runs for s in x[k]]) for k in ours}
+                ratio = {k: statistics.median(ours[k]) / t[k] for k in ours}
+                print(
+                    f"assembly of {r['entries'] / 1e6:.1f} M entries  {name:24s} pattern {t['setup']:.3f} s, values {1e3 * t['values']:.1f} ms; "
+                    f"ours takes {ratio['setup']:.2f} and {ratio['values']:.2f} of it  (1 thread a rank)"
+                )
+        t = {k: statistics.median(v) for k, v in r["once"].items()}
+        print(", ".join(f"{k} {s:.3f} s" for k, s in t.items()) + "  (1 rank x 1 thread)")
     elif r["bench"] == "scipy":
         for name, c in r["calls"].items():
             t = {k: statistics.median(c[k]) for k in ("asterism", "scipy")}

@@ -11,6 +11,7 @@ set(gpu_sources
   src/asterism/device/scalar.kernels.cpp
   src/asterism/krylov/verdict.kernels.cpp
   src/asterism/la/vector.kernels.cpp
+  src/asterism/la/assembly.kernels.cpp
   src/asterism/la/spmv.gpu.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)

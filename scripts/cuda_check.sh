@@ -15,6 +15,12 @@ if command -v nvcc >/dev/null; then
   found="cuda"
   nvcc -x cu -std=c++20 -arch=sm_90 --extended-lambda -Werror all-warnings -diag-suppress 20012,177,550 -Isrc -c \
     tests/cpp/device/dialect.kernels.cpp -o /dev/null
+  # the toolkit has its header, the compiler's wheels do not
+  if echo '#include <cusparse.h>' | nvcc -x cu -std=c++20 -E - >/dev/null 2>&1; then
+    nvcc -x cu -std=c++20 -c tests/cpp/la/cusparse_constants.cpp -o /dev/null
+  else
+    echo "cusparse.h is not here: its constants were not compared"
+  fi
 fi
 if command -v hipcc >/dev/null; then
   configure="$configure -DASTERISM_HIP=ON"

@@ -13,6 +13,7 @@ _logger = _logging.getLogger("asterism")
 _core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
 
 from . import gallery, grid  # noqa: E402
+from .assembly import Assembly  # noqa: E402
 from .channels import Channels  # noqa: E402
 from .comm_report import CommReport, comm_report  # noqa: E402
 from .errors import *  # noqa: E402, F403
@@ -21,6 +22,7 @@ from .forest import StarForest, shared_zeros  # noqa: E402
 from .formats import load, read_matrix, read_vector, save, write_matrix, write_vector  # noqa: E402
 from .la import Matrix  # noqa: E402
 from .least_squares import LeastSquaresInfo, least_squares  # noqa: E402
+from .machine import gpu_library_folders as _gpu_library_folders  # noqa: E402
 from .operator import Operator  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .queue import Event, Queue  # noqa: E402
@@ -29,8 +31,11 @@ from .submatrix import Redistribution, Submatrix  # noqa: E402
 from .trace import Trace  # noqa: E402
 from .vector import Scalar, Vector, dots, gpu_state, select  # noqa: E402
 
+_core.set_library_folders(_gpu_library_folders())
+
 __version__ = _core.version()
 __all__ = [
+    "Assembly",
     "AsterismError",
     "Channels",
     "CommReport",

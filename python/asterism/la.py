@@ -129,16 +129,9 @@ class Matrix(Operator):
 
         Notes
         -----
-        Collective. An index out of range raises with the first bad triple.
+        Collective. An index out of range raises with the first bad triple. `Assembly` takes values again and again.
         """
-        c = as_communicator(comm)
-        if local_rows is None:
-            rows = _core.Layout.even(c, int(shape[0]))
-        else:
-            rows = _core.Layout(c, int(local_rows))
-            if not shape[0] == shape[1] == rows.global_size:
-                raise ShapeError(f"coo: the ranks' rows are {rows.global_size}, but the shape is {tuple(shape)}.")
-        cols = rows if shape[0] == shape[1] else _core.Layout.even(c, int(shape[1]))
+        rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "coo")
         ii, jj = (np.ascontiguousarray(a, dtype=np.int64) for a in (i, j))
         vv = as_values(v, "v")
         if not ii.shape == jj.shape == vv.shape:
@@ -290,6 +283,17 @@ class Transposed:
 
     def __matmul__(self, x: Any) -> NDArray[Any]:
         return self._a._transposed_product(x, self._conjugate)
+
+
+def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: str) -> tuple[Any, Any]:
+    """Return who owns which rows and columns of a matrix that entries are given for."""
+    if local_rows is None:
+        rows = _core.Layout.even(comm, int(shape[0]))
+    else:
+        rows = _core.Layout(comm, int(local_rows))
+        if not shape[0] == shape[1] == rows.global_size:
+            raise ShapeError(f"{what}: the ranks' rows are {rows.global_size}, but the shape is {tuple(shape)}.")
+    return rows, rows if shape[0] == shape[1] else _core.Layout.even(comm, int(shape[1]))
 
 
 def _scipy_sparse() -> Any:

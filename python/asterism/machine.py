@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
@@ -110,3 +111,10 @@ def describe(*, measure: bool = True) -> dict[str, Any]:
     if measure:
         out["triad_GB_per_s"] = round(memory_bandwidth(refresh=True) / 1e9, 1)
     return out
+
+
+def gpu_library_folders() -> list[str]:
+    """Return where wheels of the GPU's vendor (``nvidia-cusparse`` and the like) have their libraries."""
+    found = importlib.util.find_spec("nvidia")
+    roots = [] if found is None else list(found.submodule_search_locations or [])
+    return [str(folder) for root in roots for folder in sorted(Path(root).glob("*/lib"))]

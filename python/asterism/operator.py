@@ -129,6 +129,10 @@ class Operator:
         )
 
     @property
+    def _vector_layout(self) -> _core.Layout:
+        return self._h.rows
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Global shape."""
         return int(self._h.rows.global_size), int(self._h.cols.global_size)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import InputError, ShapeError
-from .la import Matrix
 from .operator import Operator, as_values
 from .queue import GpuArray, Queue
 
@@ -190,8 +189,8 @@ class Vector:
 
     Parameters
     ----------
-    A : Matrix
-        The vector is laid out as its rows, and has its dtype.
+    A : Matrix or Assembly
+        The vector is laid out as its rows, or the assembly's entries, and has its dtype.
     queue : Queue, optional
         Inline by default: operations are done when they return.
     columns : int
@@ -211,7 +210,7 @@ class Vector:
 
     def __init__(
         self,
-        A: Matrix,
+        A: Any,
         queue: Queue | None = None,
         *,
         columns: int = 1,
@@ -220,7 +219,7 @@ class Vector:
     ) -> None:
         self.queue = _INLINE if queue is None else queue
         self._h = _core.QueueVector.make(
-            A._h.rows, np.dtype(A.dtype if dtype is None else dtype).name, columns, self.queue._h
+            A._vector_layout, np.dtype(A.dtype if dtype is None else dtype).name, columns, self.queue._h
         )
         self._flat = columns == 1
         if fill is not None:
@@ -233,13 +232,13 @@ class Vector:
         return v
 
     @classmethod
-    def wrap(cls, A: Matrix, array: Any, queue: Queue | None = None) -> Vector:
+    def wrap(cls, A: Any, array: Any, queue: Queue | None = None) -> Vector:
         """Return a vector over an array's own memory, without a copy.
 
         Parameters
         ----------
-        A : Matrix
-            Laid out as its rows.
+        A : Matrix or Assembly
+            Laid out as its rows or entries.
         array : array, shape (n) or (n, k)
             A contiguous NumPy array of one of the four dtypes, or an object that exports one (``__dlpack__``, ``__array_interface__``);
             with a GPU's queue also one on that GPU (``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba, JAX).
@@ -259,7 +258,7 @@ class Vector:
         if (on_gpu := _gpu_array(interface)) is not None:
             k = 1 if len(on_gpu["shape"]) == 1 else int(on_gpu["shape"][1])
             h = _core.QueueVector.wrap_gpu(
-                A._h.rows,
+                A._vector_layout,
                 on_gpu["data"][0],
                 np.dtype(on_gpu["typestr"]).name,
                 on_gpu["shape"][0],
@@ -280,7 +279,7 @@ class Vector:
             )
         if not usable.flags.writeable:
             raise InputError("Vector.wrap: the array is read-only. Vector(A).copy_from takes it.")
-        return cls._of(_core.QueueVector.wrap(A._h.rows, usable, q._h), q, usable.ndim == 1)
+        return cls._of(_core.QueueVector.wrap(A._vector_layout, usable, q._h), q, usable.ndim == 1)
 
     def like(self, fill: float | complex | None = None) -> Vector:
         """Return a new vector of the same layout, dtype, columns and queue."""
@@ -388,7 +387,7 @@ class Vector:
         """Return A x, on x's queue."""
         if not isinstance(A, Operator):
             return NotImplemented
-        h = _core.QueueVector.make(A._h.rows, str(self._h.dtype), self._h.columns, self.queue._h)
+        h = _core.QueueVector.make(A._vector_layout, str(self._h.dtype), self._h.columns, self.queue._h)
         y = Vector._of(h, self.queue, self._flat)
         y.product(A, self)
         return y
@@ -436,7 +435,8 @@ def gpu_state() -> dict[str, Any]:
         often each event ran on the host, with its data copied, because it has no form for the GPU; ``copies``: by event (copies
         to the device, their bytes, copies to the host, their bytes) since the start; ``graphs``: how many were ``made`` and
         ``replayed`` of the iterations of asynchronous solves, the ``kernels`` in those replayed, how many of these were
-        ``changed`` (had other arguments than the time before), and the kernels that were launched ``alone``.
+        ``changed`` (had other arguments than the time before), and the kernels that were launched ``alone``; ``products``: for which
+        csr blocks our kernel and cuSPARSE were measured, and which was ``taken`` (``-mat_gpu_product``).
     """
     return dict(_core.gpu_state())
 

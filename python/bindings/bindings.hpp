@@ -26,6 +26,7 @@ comm::TransportChoice transport_of(std::optional<std::string> const& name);
 
 void bind_comm(nb::module_& m);
 void bind_la(nb::module_& m);
+void bind_assembly(nb::module_& m);
 void bind_submatrix(nb::module_& m);
 void bind_star_forest(nb::module_& m);
 void bind_channels(nb::module_& m);

@@ -185,6 +185,7 @@ void bind_la(nb::module_& m) {
       },
       nb::call_guard<nb::gil_scoped_release>());
   m.def("rigid_body_modes", &apps::rigid_body_modes);
+  bind_assembly(m);
   bind_submatrix(m);
 }
 

@@ -5,8 +5,11 @@
 #include "asterism/comm/communicator.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/gpu/launch_batch.hpp"
+#include "asterism/device/gpu/vendor_library.hpp"
 #include "asterism/device/ledger.hpp"
+#include "asterism/la/cusparse.hpp"
 #include "bindings.hpp"
+#include "queue_vector.hpp"
 
 namespace asterism::python {
 namespace {
@@ -17,21 +20,6 @@ using device::Array;
 using device::Context;
 using device::Scalar;
 using la::Vector;
-
-/// The last handle to a queue closes it, which waits for tasks; one of those may be a Python function that wants the lock.
-template <class T>
-struct Unlocked {
-  T value;
-  Unlocked(T v) : value(std::move(v)) {}
-  Unlocked(Unlocked const&) = default;
-  Unlocked& operator=(Unlocked const&) = default;
-  ~Unlocked() {
-    nb::gil_scoped_release const gil;
-    T const last = std::move(value);
-  }
-};
-using Queue = Unlocked<Context>;
-using QueueVector = Unlocked<Vector>;
 
 Queue new_queue(std::string const& kind, std::uint64_t seed) { return Context::from_name(kind, seed); }
 
@@ -189,6 +177,18 @@ nb::dict gpu_state() {
   of_graphs["changed"] = graphs.changed;
   of_graphs["alone"] = graphs.alone;
   out["graphs"] = of_graphs;
+  nb::list products;
+  for (auto const& m : la::measured_products()) {
+    nb::dict p;
+    p["shape"] = nb::make_tuple(m.rows, m.cols);
+    p["entries"] = m.entries;
+    p["dtype"] = std::string(name_of(m.dtype));
+    p["own_seconds"] = m.own_seconds;
+    p["cusparse_seconds"] = m.cusparse_seconds;
+    p["taken"] = m.cusparse_taken ? "cusparse" : "own";
+    products.append(p);
+  }
+  out["products"] = products;
   nb::dict without;
   for (auto const& w : device::gpu::without_form()) without[w.event.c_str()] = w.count;
   out["without_form"] = without;
@@ -357,6 +357,7 @@ void bind_vectors(nb::module_& m) {
     return std::pair(found, text);
   });
   m.def("gpu_state", &gpu_state);
+  m.def("set_library_folders", &device::gpu::set_library_folders);
   m.def("dlpack_interface", &dlpack_interface);
   m.def("gpu_device", &device::gpu::device);
   m.def("apply_queued", [](la::Operator const& A, QueueVector const& x, QueueVector& y) { A.apply(x.value, y.value); }, Release());

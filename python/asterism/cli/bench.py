@@ -18,7 +18,7 @@ from ..formats import read_matrix
 from ..grid import Grid
 from ..la import Matrix
 from ..solve import Solver
-from . import bench_gpu, bench_queues, launch
+from . import bench_assembly, bench_gpu, bench_queues, launch
 
 __all__ = [
     "add_arguments",
@@ -39,14 +39,17 @@ def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
     p = sub.add_parser(
         "bench",
-        help="measure on this machine: spmv, vectors, amg, launch, async, pingpong, unpack, transports, sfsetup, halo",
+        help="measure on this machine: spmv, vectors, assembly, amg, launch, async, pingpong, unpack, transports, sfsetup, halo",
     )
-    p.add_argument("name", choices=["spmv", "vectors", "amg", "launch", "async", *_BETWEEN_RANKS])
+    p.add_argument("name", choices=["spmv", "vectors", "assembly", "amg", "launch", "async", *_BETWEEN_RANKS])
     p.add_argument(
-        "--device", default="host", choices=["host", "cuda", "hip"], help="spmv, vectors, launch, async: where"
+        "--device",
+        default="host",
+        choices=["host", "cuda", "hip"],
+        help="spmv, vectors, assembly, launch, async: where",
     )
     p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
-    p.add_argument("--n", type=int, default=96, help="grid points in each direction")
+    p.add_argument("--n", type=int, default=96, help="grid points in each direction; assembly: cells")
     p.add_argument("--file", help="spmv: a Matrix Market file instead")
     p.add_argument("--most", type=float, default=1e6, help="async: matrices of up to so many nonzeros")
     p.add_argument("--repeats", type=int, default=9)
@@ -104,9 +107,9 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError(
             f"--ranks {args.ranks}: {args.name} runs on one process; {', '.join(_BETWEEN_RANKS)} take several."
         )
-    if args.device != "host" and args.name not in ("spmv", "vectors", "launch", "async"):
+    if args.device != "host" and args.name not in ("spmv", "vectors", "assembly", "launch", "async"):
         raise OptionError(
-            f"--device {args.device}: {args.name} runs on the host; spmv, vectors, launch and async take a device."
+            f"--device {args.device}: {args.name} runs on the host; spmv, vectors, assembly, launch and async take a device."
         )
     if args.name == "vectors":
         if args.device == "host":
@@ -115,6 +118,10 @@ def run(args: argparse.Namespace) -> int:
             )
         measured = bench_gpu.vectors_on_device(args.device, args.n**3, args.repeats)
         print(json.dumps(measured)) if args.json else bench_gpu.print_vectors(measured)
+        return 0
+    if args.name == "assembly":
+        assembled = bench_assembly.assembly_case(args.device, args.n, args.repeats)
+        print(json.dumps(assembled)) if args.json else bench_assembly.print_assembly(assembled)
         return 0
     if args.name == "spmv" and args.device != "host":
         A = read_matrix(args.file) if args.file else gallery.poisson((args.n,) * 3)

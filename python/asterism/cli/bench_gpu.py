@@ -13,10 +13,10 @@ from ..queue import Queue
 from ..vector import Vector
 from .bench_cupy import cupy_product
 
-__all__ = ["print_spmv", "print_vectors", "spmv_on_device", "vectors_on_device"]
+__all__ = ["print_spmv", "print_vectors", "seconds_of", "spmv_on_device", "vector_of", "vectors_on_device"]
 
 
-def _seconds(queue: Queue, operation: Callable[[], Any], repeats: int) -> list[float]:
+def seconds_of(queue: Queue, operation: Callable[[], Any], repeats: int) -> list[float]:
     """Seconds of one of many operations that stream by, `repeats` times; what came before is done."""
     operation()
     queue.wait()
@@ -34,7 +34,7 @@ def _seconds(queue: Queue, operation: Callable[[], Any], repeats: int) -> list[f
     return out
 
 
-def _vector(n: int, queue: Queue, fill: float) -> Vector:
+def vector_of(n: int, queue: Queue, fill: float) -> Vector:
     """Without the matrix whose rows lay vectors out elsewhere."""
     layout = _core.Layout.even(_core.Communicator(), n)
     v = Vector._of(_core.QueueVector.make(layout, "float64", 1, queue._h), queue, True)
@@ -45,7 +45,7 @@ def _vector(n: int, queue: Queue, fill: float) -> Vector:
 def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
     """Vector operations of n entries, float64: seconds, bytes a second, and their ratio to a copy's."""
     queue = Queue(device)
-    x, y, z = (_vector(n, queue, float(k)) for k in (1, 2, 3))
+    x, y, z = (vector_of(n, queue, float(k)) for k in (1, 2, 3))
     operations: dict[str, tuple[Callable[[], Any], float]] = {
         "copy": (lambda: y.copy_from(x), 2),
         "fill": (lambda: y.fill(1.5), 1),
@@ -57,7 +57,7 @@ def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
     }
     out: dict[str, Any] = {"device": _core.gpu_state()["device"], "entries": n, "operations": {}}
     for name, (operation, passes) in operations.items():
-        seconds = _seconds(queue, operation, repeats)
+        seconds = seconds_of(queue, operation, repeats)
         out["operations"][name] = {
             "seconds": seconds,
             "GB_per_s": passes * 8 * n / statistics.median(seconds) / 1e9,
@@ -82,12 +82,12 @@ def spmv_on_device(device: str, A: Matrix, repeats: int) -> dict[str, Any]:
     queue = Queue(device)
     x, y = Vector(A, queue, fill=1.0), Vector(A, queue, fill=0.0)
     entries = 40_000_000 if A.shape[0] > 100_000 else 400_000
-    c, d = _vector(entries, queue, 1.0), _vector(entries, queue, 0.0)
+    c, d = vector_of(entries, queue, 1.0), vector_of(entries, queue, 0.0)
     theirs = cupy_product(A) if device == "cuda" else None
     seconds, copies, cusparse = [], [], []
     for _ in range(repeats):
-        copies += _seconds(queue, lambda: d.copy_from(c), 1)
-        seconds += _seconds(queue, lambda: y.product(A, x), 1)
+        copies += seconds_of(queue, lambda: d.copy_from(c), 1)
+        seconds += seconds_of(queue, lambda: y.product(A, x), 1)
         if theirs is not None:
             cusparse.append(theirs())
     t, copy = statistics.median(seconds), 16 * entries / statistics.median(copies)

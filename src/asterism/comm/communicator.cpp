@@ -9,6 +9,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/device/host/line.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -106,7 +107,12 @@ node::Node* Communicator::node() const { return impl_->node.get(); }
 device::Array const& Communicator::lane() const { return impl_->lane; }
 std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl_->memos[name]; }
 
+void Communicator::end_queued() const {
+  if (size() > 1 && !device::host::in_task()) impl_->lane.settle(device::Access::update, "communication at once");
+}
+
 void Communicator::barrier() const {
+  end_queued();
   if (size() > 1) check_mpi(table->barrier(handle()), "MPI_Barrier");
 }
 
@@ -114,6 +120,7 @@ namespace {
 template <class T>
 void all_reduce(Communicator const& c, std::span<T> values, MpiApi::Type type, MpiApi::Op op) {
   if (c.size() == 1 || values.empty()) return;
+  c.end_queued();
   profile::count_reduction();
   std::vector<T> in(values.begin(), values.end());
   check_mpi(table->allreduce(c.handle(), in.data(), values.data(), std::int64_t(in.size()), type, op), "MPI_Allreduce");
@@ -142,18 +149,21 @@ void Communicator::max(std::span<double> v) const { all_reduce(*this, v, MpiApi:
 
 std::int64_t Communicator::exclusive_sum(std::int64_t v) const {
   if (size() == 1) return 0;
+  end_queued();
   std::int64_t out = 0;
   check_mpi(table->exscan_sum(handle(), &v, &out, 1), "MPI_Exscan");
   return rank() == 0 ? 0 : out;
 }
 
 std::vector<std::int64_t> Communicator::all_gather(std::int64_t v) const {
+  end_queued();
   std::vector<std::int64_t> out(static_cast<std::size_t>(size()), v);
   if (size() > 1) check_mpi(table->allgather(handle(), &v, out.data(), sizeof v), "MPI_Allgather");
   return out;
 }
 
 void Communicator::bcast(void* data, std::int64_t bytes, int root) const {
+  end_queued();
   if (size() > 1 && bytes > 0) check_mpi(table->bcast(handle(), data, bytes, root), "MPI_Bcast");
 }
 

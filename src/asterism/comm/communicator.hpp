@@ -63,6 +63,8 @@ class Communicator {
   std::shared_ptr<void>& memo(std::string const& name) const;
   /// Queued communication names this as an update, so that its order is the program's.
   device::Array const& lane() const;
+  /// Waits for that, if no task asks: before communication at once, which takes its turn too. That of the members above does.
+  void end_queued() const;
 
   friend bool operator==(Communicator const& a, Communicator const& b) { return a.impl_ == b.impl_; }
 

@@ -87,6 +87,7 @@ std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgo
     return incoming;
   }
 
+  comm.end_queued();
   auto const* api = mpi();
   int const tag = comm.new_tag();
   auto discovery = chosen_discovery.load();

@@ -113,7 +113,6 @@ GpuAwareness const& gpu_awareness(Communicator const& comm) {
   if (auto const* const known = known_gpu_awareness(comm)) return *known;
   auto& memo = comm.memo(memo_name);
   if (!memo) memo = std::make_shared<Known>();
-  if (comm.size() > 1) comm.lane().settle(device::Access::update, "check of MPI");  // queued communication ends first
   auto const choice = chosen.load();
   auto const found = find_out(comm, choice);
   log::info("halos between GPUs {}: {}", found.used ? "are sent from their memory" : "go through the host", found.why);

@@ -382,6 +382,7 @@ void StarForest::Impl::weave() {
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
                                            void const* source, void* target, Items const& items, Operation const& op, void* update,
                                            bool at_once) {
+  comm.end_queued();
   auto state = take_idle();
   state->combine.set(op, items);  // throws before anything is under way
   if (call_checks())

@@ -55,7 +55,11 @@ class Array {
     return a;
   }
   void discard(Context const& ctx) const {
-    if (buffer_ && !ctx.runs_inline()) Ledger::discard(*buffer_);
+    if (!ctx.runs_inline()) discard();
+  }
+  /// What it holds is nobody's any more, wherever that is.
+  void discard() const {
+    if (buffer_) Ledger::discard(*buffer_);
   }
   /// Before the host's own access to raw(): waits for work in its way (counted under `reason`) and brings the newest values back.
   /// `access` update or write: what a queue has apart is not the newest any more.

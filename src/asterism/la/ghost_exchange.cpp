@@ -97,7 +97,7 @@ Array GhostExchange::Impl::staged(Context const& ctx, std::int64_t k, Array cons
     std::vector<std::int32_t> asked_for;
     auto const degree = forest.degree();
     for (std::size_t i = 0; i < degree.size(); ++i)
-      if (degree[i] > 0) asked_for.push_back(std::int32_t(i));
+      if (degree[i] > 0) asked_for.push_back(checked_local_index(std::int64_t(i), "values of one rank"));
     sent_rows = Array::of(std::span<std::int32_t const>(asked_for));
   }
   auto const part = packed<T>(ctx, k, *sent_rows, x);
@@ -114,7 +114,6 @@ Array GhostExchange::Impl::staged(Context const& ctx, std::int64_t k, Array cons
 /// Collective.
 void GhostExchange::Impl::make_direct() {
   auto const& comm = forest.comm();
-  comm.lane().settle(Access::update, "packing for MPI");  // queued communication ends first
   // who asks for each root: by root, then by rank. A rank asks once for a root, and in the roots' order
   auto const degree = forest.degree();
   std::vector<std::int64_t> asking(std::size_t(std::accumulate(degree.begin(), degree.end(), std::int64_t(0))));

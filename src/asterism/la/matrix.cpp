@@ -25,6 +25,15 @@ struct Matrix::Products {
   std::optional<Matrix> ordered_transposed[2];
 };
 
+/// In the storage that does not look at values: of all matrices with one pattern.
+struct Matrix::PatternProducts {
+  std::optional<Product> diagonal, adding, rest;
+  static Product with(std::optional<Product>& pattern, Csr const& block, Product (*make)(Csr const&, Product::Storage)) {
+    if (!pattern) pattern = make(block, Product::Storage::csr).with_values(block.dtype, {});
+    return pattern->with_values(block.dtype, block.values);
+  }
+};
+
 struct Matrix::Data : Matrix::Products {
   Layout rows, columns;
   Dtype dtype = Dtype::float64;
@@ -34,28 +43,49 @@ struct Matrix::Data : Matrix::Products {
   GhostExchange halo;
   std::int64_t global_nnz = 0, local_nnz = 0;
   bool product_only = false;
+  // where the values were made. On a GPU: products are made without looking at them
+  device::Memory values_at = device::Memory::host;
+  std::shared_ptr<PatternProducts> pattern_products = std::make_shared<PatternProducts>();
   std::int64_t block_size = 1;
   Vector near_null_space;
 
   Product const* ordered_for(Epilogue e);
+  /// Values that a queue made are the host's.
+  void settle() const {
+    for (auto const* const c : {&diagonal, &coupling}) c->values.settle(device::Access::read, "a matrix's values");
+  }
+  void make_rows() {
+    if (!half || diagonal.offsets) return;
+    diagonal = half->expanded();
+    log::info("rows of a symmetric matrix are made: {} bytes",
+              diagonal.offsets.bytes() + diagonal.columns.bytes() + diagonal.values.bytes());
+  }
   Csr const& block() {
-    if (half && !diagonal.offsets) {
-      diagonal = half->expanded();
-      log::info("rows of a symmetric matrix are made: {} bytes",
-                diagonal.offsets.bytes() + diagonal.columns.bytes() + diagonal.values.bytes());
-    }
+    settle();
+    make_rows();
     return diagonal;
   }
   Product const& whole() {
-    if (!diagonal_product) diagonal_product.emplace(block());
+    if (diagonal_product) return *diagonal_product;
+    auto const make = [](Csr const& a, Product::Storage s) { return Product(a, s); };
+    if (values_at == device::Memory::gpu) diagonal_product = PatternProducts::with(pattern_products->diagonal, diagonal, make);
+    else diagonal_product.emplace(block());
     return *diagonal_product;
   }
   Product const& adding() {
-    if (!adding_product) adding_product = Product::coupling(block());
+    if (adding_product) return *adding_product;
+    if (values_at == device::Memory::gpu) adding_product = PatternProducts::with(pattern_products->adding, diagonal, &Product::coupling);
+    else adding_product = Product::coupling(block());
     return *adding_product;
   }
   Product const& rest() {
-    if (!coupling_product) coupling_product = Product::coupling(coupling);
+    if (coupling_product) return *coupling_product;
+    if (values_at == device::Memory::gpu) {
+      coupling_product = PatternProducts::with(pattern_products->rest, coupling, &Product::coupling);
+    } else {
+      settle();
+      coupling_product = Product::coupling(coupling);
+    }
     return *coupling_product;
   }
 };
@@ -130,6 +160,7 @@ Csr const& Matrix::diagonal_block() const {
 }
 Csr const& Matrix::coupling_block() const {
   ASTERISM_ASSERT(!data_->product_only);
+  data_->settle();
   return data_->coupling;
 }
 std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
@@ -275,11 +306,12 @@ Vector Matrix::diagonal() const {
   }
   with_dtype(dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const ptr = data_->diagonal.row_offsets();
-    auto const col = data_->diagonal.column_indices();
-    auto const val = data_->diagonal.template entries<T>();
+    auto const& block = data_->block();
+    auto const ptr = block.row_offsets();
+    auto const col = block.column_indices();
+    auto const val = block.template entries<T>();
     auto const out = v.host<T>();
-    for (std::int32_t r = 0; r < data_->diagonal.rows; ++r) {
+    for (std::int32_t r = 0; r < block.rows; ++r) {
       auto const b = col.begin() + ptr[std::size_t(r)], e = col.begin() + ptr[std::size_t(r) + 1];
       auto const it = std::lower_bound(b, e, r);
       out[std::size_t(r)] = it != e && *it == r ? val[std::size_t(it - col.begin())] : T(0);
@@ -290,6 +322,7 @@ Vector Matrix::diagonal() const {
 
 double Matrix::scaled_row_sum_norm(Vector const* s) const {
   double worst = 0;
+  data_->settle();
   with_dtype(dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const sums = data_->half ? data_->half->absolute_row_sums() : std::vector<double>();
@@ -360,6 +393,7 @@ Matrix Matrix::converted(Dtype dtype) const {
   m.data_ = std::make_shared<Data>(*data_);
   m.data_->dtype = dtype;
   m.data_->half = nullptr;
+  m.data_->values_at = device::Memory::host;
   m.data_->diagonal = la::converted(data_->block(), dtype);
   m.data_->coupling = la::converted(data_->coupling, dtype);
   static_cast<Products&>(*m.data_) = {};
@@ -375,15 +409,10 @@ Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) 
     ASTERISM_REQUIRE(type == of_first, dtype, "with_values: the values of this rank are {}, and {} on another.", name_of(dtype),
                      name_of(Dtype(of_first)));
   });
-  Matrix m;
-  data_->block();
-  m.data_ = std::make_shared<Data>(d);
-  static_cast<Products&>(*m.data_) = {};
-  m.data_->half = nullptr;
-  m.data_->dtype = m.data_->diagonal.dtype = m.data_->coupling.dtype = dtype;
+  data_->make_rows();
+  Array const diagonal(std::size_t(d.diagonal.nnz()) * size_of(dtype)), coupling(std::size_t(d.coupling.nnz()) * size_of(dtype));
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Array const diagonal(std::size_t(d.diagonal.nnz()) * sizeof(T)), coupling(std::size_t(d.coupling.nnz()) * sizeof(T));
     auto const* from = static_cast<T const*>(values);
     auto *dv = diagonal.as<T>(), *ov = coupling.as<T>();
     auto const dp = d.diagonal.row_offsets(), op = d.coupling.row_offsets();
@@ -397,19 +426,40 @@ Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) 
       ov = std::copy_n(from, op[r + 1] - q, ov);
       from += op[r + 1] - q;
     }
-    m.data_->diagonal.values = diagonal;
-    m.data_->coupling.values = coupling;
   });
-  if (d.half) return m.symmetric(d.half->kind());
+  auto const m = with_block_values(dtype, diagonal, coupling, device::Memory::host);
+  return d.half ? m.symmetric(d.half->kind()) : m;
+}
+
+Matrix Matrix::with_block_values(Dtype dtype, Array const& diagonal, Array const& coupling, device::Memory made_at) const {
+  Matrix m;
+  m.data_ = std::make_shared<Data>(*data_);
+  auto& d = *m.data_;
+  static_cast<Products&>(d) = {};
+  d.half = nullptr;
+  d.dtype = d.diagonal.dtype = d.coupling.dtype = dtype;
+  d.diagonal.values = diagonal;
+  d.coupling.values = coupling;
+  d.values_at = made_at;
   return m;
+}
+
+std::pair<Array, Array> Matrix::block_values() const { return {data_->diagonal.values, data_->coupling.values}; }
+
+bool Matrix::shares_pattern_with(Matrix const& other) const {
+  auto const &a = *data_, &b = *other.data_;
+  return !a.product_only && a.diagonal.columns && a.diagonal.columns.buffer() == b.diagonal.columns.buffer() &&
+         a.coupling.columns.buffer() == b.coupling.columns.buffer();
 }
 
 Matrix Matrix::symmetric(SymmetricHalf::Kind kind) const {
   ASTERISM_ASSERT(!data_->product_only);
   if (data_->half && data_->half->kind() == kind) return *this;
+  data_->settle();
   Matrix m;
   m.data_ = std::make_shared<Data>(*data_);
   static_cast<Products&>(*m.data_) = {};
+  m.data_->values_at = device::Memory::host;
   comm::agree(comm(), [&] {
     ASTERISM_REQUIRE(data_->rows.fits(data_->columns), shape, "symmetric storage: the matrix is {} x {} and not laid out as a square one.",
                      global_rows(), global_cols());
@@ -433,7 +483,7 @@ std::shared_ptr<SymmetricHalf const> const& Matrix::half() const { return data_-
 
 bool Matrix::has_pattern_of(Matrix const& other) const {
   auto const &a = *data_, &b = *other.data_;
-  data_->block(), other.data_->block();
+  data_->make_rows(), other.data_->make_rows();
   auto const same = [](auto const& x, auto const& y) {
     return x.size() == y.size() && (x.data() == y.data() || std::equal(x.begin(), x.end(), y.begin()));
   };

@@ -80,6 +80,13 @@ class Matrix final : public Operator {
   Matrix converted(Dtype dtype) const;
   /// The same pattern with other values, as many as my entries, in the order of to_rows(); pattern and messages are shared. Collective.
   Matrix with_values(Dtype dtype, std::int64_t count, void const* values) const;
+  /// The same pattern with these arrays as the entries of both blocks, in their order; a queue that works there may still be filling them.
+  /// What needs them on the host waits and brings them there.
+  Matrix with_block_values(Dtype dtype, Array const& diagonal, Array const& coupling, device::Memory made_at) const;
+  /// As they are, with a queue perhaps at work on them; empty where a half is held.
+  std::pair<Array, Array> block_values() const;
+  /// Whether the pattern is one and the same in memory. Not collective.
+  bool shares_pattern_with(Matrix const& other) const;
   /// Whether both have entries at the same places and the same ranks their rows. Collective.
   bool has_pattern_of(Matrix const& other) const;
   /// The same matrix whose diagonal blocks hold the diagonal and what is right of it: half of the memory, and of what a product moves. What
@@ -103,6 +110,7 @@ class Matrix final : public Operator {
 
  private:
   struct Products;
+  struct PatternProducts;
   struct Data;
   void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
   void ordered_product(Product const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "asterism/base/error.hpp"
+#include "asterism/la/cusparse.hpp"
 #include "asterism/la/spmv.kernels.hpp"
 
 namespace asterism::la {
@@ -354,6 +355,15 @@ Product Product::coupling(Csr const& a, Storage wanted) {
   return p;
 }
 
+Product Product::with_values(Dtype dtype, Array values) const {
+  ASTERISM_ASSERT(storage_ == Storage::csr && slice_runs_ == 0);
+  Product p = *this;
+  p.dtype_ = dtype;
+  p.values_ = std::move(values);
+  p.cusparse_.reset();
+  return p;
+}
+
 double Product::bytes(std::int64_t k) const {
   return double(slices_.bytes() + slice_rows_.bytes() + slice_columns_.bytes() + slice_values_.bytes() + run_columns_.bytes() +
                 run_values_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() + row_ids_.bytes()) +
@@ -435,13 +445,17 @@ struct Argument<ProductArgument<T>> {
     Memory memory;
   };
   static bool ready(ProductArgument<T> const&) { return true; }
-  static void settle(ProductArgument<T> const&) {}  // nobody writes to these arrays, and they are on the host
+  // nobody else's work writes to these arrays, but for an assembly on a queue
+  static void settle(ProductArgument<T> const& a) { a.product.values().settle(Access::read, "a matrix's values"); }
   static Held hold(ProductArgument<T> const& a, Context const&, Memory m) {
     if (m == Memory::gpu) a.product.prepare_for_gpu();
     return {std::make_shared<asterism::la::Product>(a.product), m};
   }
   static void collect(Held const& h, std::vector<Intent>& v) {
-    if (h.memory == Memory::host) return;
+    if (h.memory == Memory::host) {
+      if (auto const& values = h.product->values(); values.buffer() && values.buffer()->involved()) values.intend(Access::read, v);
+      return;
+    }
     for (auto const* const a : h.product->arrays())
       if (a->bytes() > 0) a->intend(Access::read, v);
   }
@@ -452,12 +466,22 @@ struct Argument<ProductArgument<T>> {
 
 namespace asterism::la {
 
+std::shared_ptr<CusparseProduct> const& Product::cusparse() const {
+  if (auto const choice = gpu_product(); !cusparse_ || cusparse_->choice != choice)
+    cusparse_ = {choice, storage_ != Storage::csr || coupling_
+                             ? nullptr
+                             : CusparseProduct::of(dtype_, rows_, cols_, {offsets_.as<std::int64_t>(), std::size_t(rows_) + 1})};
+  return cusparse_->product;
+}
+
 void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
                   Array const& w) const {
   bool const updates = e == Epilogue::add || e == Epilogue::subtract || e == Epilogue::subtract_scaled;
   ASTERISM_ASSERT(updates == coupling_);
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (ctx.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1 && cusparse())
+      return CusparseProduct::submit<T>(cusparse(), ctx, device::detail::ProductArgument<T>{*this}, x, y);
     device::submit(ctx, kernel::product<T>, device::detail::ProductArgument<T>{*this}, e, k, device::read<T>(x),
                    device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),
                    device::read<T>(w));

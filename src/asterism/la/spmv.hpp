@@ -14,6 +14,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "asterism/la/csr.hpp"
@@ -23,6 +25,8 @@ namespace kernel {
 template <class T>
 struct ProductRows;
 }
+class CusparseProduct;
+enum class GpuProduct : std::uint8_t;
 
 /// What is done with s = (A x)_i.
 enum class Epilogue : std::uint8_t {
@@ -43,6 +47,9 @@ class Product {
   /// For the epilogues that update y: rows without entries are skipped.
   static Product coupling(Csr const& block, Storage storage = Storage::automatic);
 
+  /// The same rows with other values, in csr storage, which takes them as they are.
+  Product with_values(Dtype dtype, Array values) const;
+
   Storage storage() const { return storage_; }
   std::string_view storage_name() const {
     return storage_ == Storage::row_pattern ? "row_pattern" : storage_ == Storage::sell ? "sell" : "csr";
@@ -57,6 +64,7 @@ class Product {
            Array const& w = {}) const;
 
   // for the argument that resolves to what a kernel reads (spmv.cpp)
+  Array const& values() const { return values_; }
   void prepare_for_gpu() const;
   template <class T>
   kernel::ProductRows<T> rows(device::Memory m) const;
@@ -98,6 +106,12 @@ class Product {
   std::int32_t run_count_ = 0;
   Array run_columns_, run_values_;
   mutable Array run_tiles_, slice_tiles_;  // made for a GPU; a product has one of them
+  std::shared_ptr<CusparseProduct> const& cusparse() const;
+  struct Cusparse {
+    GpuProduct choice;  // it was looked for under
+    std::shared_ptr<CusparseProduct> product;
+  };
+  mutable std::optional<Cusparse> cusparse_;  // on a GPU
 };
 
 }  // namespace asterism::la

@@ -13,6 +13,7 @@
 #include "asterism/comm/shared_array.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
+#include "asterism/la/cusparse.hpp"
 
 namespace asterism::solve {
 namespace {
@@ -56,6 +57,8 @@ OptionTable const& method_table() {
       choice_option("use_gpu_aware_mpi", "auto", {"auto", "0", "1"},
                     "from now on halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
                     "exchange comes first"),
+      choice_option("mat_gpu_product", "auto", {"auto", "own", "cusparse"},
+                    "products of csr blocks on a GPU from now on: what takes less time at the first, ours, or cuSPARSE's"),
       choice_option("sf_transport", "auto", comm::transport_names(),
                     "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
       choice_option("sf_progress", "none", {"none", "thread"},
@@ -90,6 +93,8 @@ void apply_process_options(OptionReader& r) {
   if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
   if (auto const aware = r.text("use_gpu_aware_mpi"); r.given("use_gpu_aware_mpi"))
     comm::set_gpu_aware(aware == "auto" ? comm::GpuAware::automatic : aware == "1" ? comm::GpuAware::yes : comm::GpuAware::no);
+  if (auto const product = r.text("mat_gpu_product"); r.given("mat_gpu_product"))
+    la::set_gpu_product(product == "auto" ? la::GpuProduct::automatic : product == "own" ? la::GpuProduct::own : la::GpuProduct::cusparse);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
   if (auto const most = r.integer("memory_cap"); r.given("memory_cap")) device::host::set_memory_cap(std::size_t(most));

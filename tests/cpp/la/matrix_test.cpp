@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
 
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/shared_array.hpp"
+#include "asterism/device/condition.hpp"
+#include "asterism/la/assembly.hpp"
+#include "asterism/la/cusparse.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -371,6 +375,72 @@ TEST(Product, ScatteredColumnsAreAskedForAhead) {
   chosen.run(device::Context::host(), Epilogue::assign, 1, x.data(), z.data());
   axpy(-1.0, y, z);
   EXPECT_EQ(norm(z).real(), 0);
+}
+
+TEST(Assembly, QueuesSumWhileOthersMultiply) {
+  auto const& c = world();
+  std::mt19937 random(5 + unsigned(c.rank()));
+  std::int64_t const n = 57;
+  std::vector<std::int64_t> i, j;
+  for (int e = 0; e < 700; ++e) {
+    i.push_back(std::int64_t(random() % 60) - 3);
+    j.push_back(std::int64_t(random() % 57));
+    if (e % 5 == 4) i.back() = i[std::size_t(e) - 2], j.back() = j[std::size_t(e) - 2];
+  }
+  auto const rows = Layout::even(c, n);
+  Assembly const plan(rows, rows, i, j);
+  std::vector<Context> const queues{Context::host(), Context::thread(), Context::shuffle(3), Context::strict()};
+  Vector x(rows, Dtype::float64);
+  fill_hashed(x, 1);
+  std::vector<double> want;
+  for (auto const& q : queues) {
+    std::vector<Vector> products;
+    std::optional<Matrix> before;
+    for (int k = 0; k < 4; ++k) {
+      Vector values(plan.entries(), Dtype::float64, 1, q);
+      fill_hashed(values, std::uint64_t(10 + k));
+      auto const A = plan.matrix(values, before && k % 2 ? &*before : nullptr);
+      fill(values, 0.0);  // after the sums
+      Vector y(rows, Dtype::float64, 1, q), xq = y.like();
+      copy(x, xq);
+      A.apply(xq, y);
+      products.push_back(y);
+      if (k == 0) {
+        Vector same(plan.entries(), Dtype::float64);
+        fill_hashed(same, 10);
+        auto const once = Matrix::from_coo<std::int64_t>(rows, rows, Dtype::float64, i, j, same.host<double>().data());
+        auto const a = A.to_rows(), b = once.to_rows();
+        ASSERT_EQ(a.columns, b.columns);
+        EXPECT_EQ(std::memcmp(a.values.raw(), b.values.raw(), a.values.bytes()), 0);
+      }
+      before = A;
+    }
+    std::vector<double> got;
+    for (auto const& y : products) got.insert(got.end(), y.host<double>().begin(), y.host<double>().end());
+    if (want.empty()) want = got;
+    EXPECT_EQ(got, want) << q.kind();
+  }
+}
+
+TEST(Product, AConditionHoldsForCusparseToo) {
+  auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
+  if (!plugin || world().size() > 1) GTEST_SKIP() << "on the emulated GPU alone";
+  setenv("ASTERISM_CUSPARSE", (std::string(plugin).substr(0, std::string(plugin).rfind('/')) + "/libasterism_fake_cusparse.so").c_str(), 1);
+  auto const ctx = Context::gpu("cuda");
+  auto const a = halves(3, 3, {0, 1, 2, 3}, {0, 1, 2});
+  for (auto const choice : {GpuProduct::cusparse, GpuProduct::own}) {
+    set_gpu_product(choice);
+    Product const product(a, Product::Storage::csr);
+    auto const rows = Layout::even(world(), 3);
+    for (bool const wanted : {true, false}) {
+      Vector x(rows, Dtype::float64, 1, ctx), y = x.like();
+      fill(x, 4.0);
+      fill(y, 7.0);
+      if (device::Condition const c{ctx, less(0.0, dot(x, x)), wanted}; c) product.run(ctx, Epilogue::assign, 1, x.data(), y.data());
+      for (auto const v : y.host<double>()) EXPECT_EQ(v, wanted ? 2.0 : 7.0);
+    }
+  }
+  set_gpu_product(GpuProduct::automatic);
 }
 
 TEST(Matrix, BadInputNamesTheRow) {

@@ -133,6 +133,7 @@ class GpuLine final : public Line {
       }
       if (!failed_) try {
           profile::QueuedScope const scope(next.event);
+          host::InTask const here;
           launch(*next.work, next.before);
         } catch (...) {
           error_ = std::current_exception();

@@ -4,6 +4,14 @@
 
 namespace asterism::device::host {
 
+namespace {
+thread_local int tasks_running = 0;
+}
+
+InTask::InTask() { ++tasks_running; }
+InTask::~InTask() { --tasks_running; }
+bool in_task() { return tasks_running > 0; }
+
 Line::Line(bool in_order) : in_order_(in_order) {
   static std::atomic<std::uint64_t> count{0};
   serial_ = ++count;

@@ -95,6 +95,15 @@ Line* shuffle_line(std::uint64_t seed);
 
 /// Whether this thread is the worker of a thread line.
 bool on_worker();
+/// While it lives, this thread runs a task of some queue.
+class InTask {
+ public:
+  InTask();
+  ~InTask();
+  InTask(InTask const&) = delete;
+  InTask& operator=(InTask const&) = delete;
+};
+bool in_task();
 
 /// Calls of reach() of thread lines, and of lines into a caller's stream, that found work left: an independent count of waits, for
 /// tests.

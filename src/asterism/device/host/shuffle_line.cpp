@@ -71,6 +71,7 @@ class ShuffleLine final : public Line {
       try {
         if (!error_) {
           profile::QueuedScope const scope(tasks[t].event);
+          InTask const here;
           tasks[t].work(q);
         }
       } catch (...) {

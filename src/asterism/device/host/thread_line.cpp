@@ -153,6 +153,7 @@ class ThreadLine final : public Line {
     if (failed_.load()) return;
     try {
       profile::QueuedScope const scope(task.event);
+      InTask const here;
       task.work(q);
     } catch (...) {
       std::lock_guard const lock(mutex_);

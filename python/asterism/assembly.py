@@ -1,0 +1,101 @@
+"""Matrices from entries whose values come many times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .comm import as_communicator
+from .errors import InputError, ShapeError
+from .forest import as_indices
+from .la import Matrix, layouts_of
+from .operator import as_values
+from .vector import Vector
+
+__all__ = ["Assembly"]
+
+
+class Assembly:
+    """Entries (i, j) given once, values as often as you like: for finite elements, Newton's method, time steps.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Global size of the matrix.
+    i, j : arrays of int, shape (entries,)
+        Global rows and columns of my entries, in any order and of any rank's rows. Repeats are summed, negative ones ignored.
+        They are not kept.
+    comm : None or mpi4py.MPI.Comm
+    local_rows : int, optional
+        Rows of a square matrix that this rank owns; dealt evenly by default.
+
+    Notes
+    -----
+    Collective; an index out of range raises on all ranks with the first bad entry. Cost: the entries are sorted within their rows,
+    and those of other ranks' rows announced there. Afterwards 4 bytes an entry and 4 for each of the matrix are kept.
+    PETSc: MatSetPreallocationCOO and MatSetValuesCOO (paper i, section 3).
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> plan = am.Assembly((2, 2), [0, 0, 1, 1, 1], [0, 1, 0, 1, 1])
+    >>> plan.matrix([4.0, -1.0, -1.0, 2.0, 2.0]).to_scipy().toarray()
+    array([[ 4., -1.],
+           [-1.,  4.]])
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], i: Any, j: Any, comm: Any = None, *, local_rows: int | None = None
+    ) -> None:
+        rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Assembly")
+        ii, jj = as_indices(i), as_indices(j)
+        if ii.ndim != 1 or ii.shape != jj.shape:
+            raise ShapeError(f"Assembly: i and j have shapes {ii.shape} and {jj.shape}; both (entries,) are needed.")
+        self._h = _core.Assembly(rows, cols, ii, jj)
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
+
+    @property
+    def _vector_layout(self) -> _core.Layout:
+        return self._h.entries
+
+    @property
+    def entries(self) -> int:
+        """My entries, as given."""
+        return int(self._h.entries.local_size)
+
+    @property
+    def nnz(self) -> int:
+        """Entries of the matrix, all ranks."""
+        return int(self._h.nnz)
+
+    def __repr__(self) -> str:
+        return (
+            f"<asterism.Assembly of {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.entries} given here>"
+        )
+
+    def matrix(self, values: Any, *, add_to: Matrix | None = None) -> Matrix:
+        """Return the matrix of these values.
+
+        Parameters
+        ----------
+        values : array or Vector, shape (entries,)
+            In the order of i and j. A `Vector` of this assembly (``Vector(plan, queue)``, ``Vector.wrap(plan, array,
+            queue)``) is summed by its queue: on a GPU there, where the matrix's values stay.
+        add_to : Matrix, optional
+            From this assembly, of the same dtype: its entries are added. It is not changed.
+
+        Notes
+        -----
+        Collective. A queue's matrix is returned at once; whatever uses it comes after, and what needs its values on the host waits and
+        copies them there (``am.gpu_state()["copies"]``). The order of sums is (rank, position), so the bits are the same every time and on
+        every queue. Several matrices of one assembly share their pattern, and `Solver.update` sees that.
+        """
+        if add_to is not None and not isinstance(add_to, Matrix):
+            raise InputError(f"Assembly.matrix: add_to is {add_to!r}; a matrix of this assembly is needed.")
+        base = None if add_to is None else add_to._h
+        if isinstance(values, Vector):
+            return Matrix(self._h.matrix(values._h, base))
+        return Matrix(self._h.matrix_of_array(as_values(values, "Assembly.matrix: values"), base))

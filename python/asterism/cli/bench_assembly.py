@@ -1,0 +1,81 @@
+"""``asterism bench assembly``: values of finite elements summed again and again, on the host or a GPU, beside a copy."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..assembly import Assembly
+from ..options import use_argv
+from ..queue import Queue
+from ..vector import Vector
+from .bench_gpu import seconds_of, vector_of
+
+__all__ = ["assembly_case", "print_assembly"]
+
+
+def assembly_case(device: str, cells: int, repeats: int) -> dict[str, Any]:
+    """Trilinear elements on cells^3; on a GPU also the products of what comes, by our kernel and, where it is there, cuSPARSE."""
+    n = cells + 1
+    z, y, x = np.meshgrid(*[np.arange(cells)] * 3, indexing="ij")
+    corner = np.array([(a * n + b) * n + c for a in (0, 1) for b in (0, 1) for c in (0, 1)])
+    nodes = ((z * n + y) * n + x).reshape(-1, 1) + corner
+    i, j = np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+    start = time.perf_counter()
+    plan = Assembly((n**3, n**3), i, j)
+    pattern = time.perf_counter() - start
+    queue = Queue("inline" if device == "host" else device)
+    values = Vector(plan, queue, fill=1.0)
+    entries = max(len(i), 1000)
+    c, d = vector_of(entries, queue, 1.0), vector_of(entries, queue, 0.0)
+    kept = [plan.matrix(values)]
+
+    def assemble() -> None:
+        kept[0] = plan.matrix(values)
+
+    seconds, copies = [], []
+    for _ in range(repeats):
+        copies += seconds_of(queue, lambda: d.copy_from(c), 1)
+        seconds += seconds_of(queue, assemble, 1)
+    copy = 16 * entries / statistics.median(copies)
+    least = len(i) * (8.0 + 4.0) + plan.nnz * (8.0 + 4.0)  # values and sources; entries and offsets
+    products: dict[str, Any] = {}
+    if device != "host":
+        v, w = Vector(kept[0], queue, fill=1.0), Vector(kept[0], queue, fill=0.0)
+        w.product(kept[0], v)
+        queue.wait()
+        found = _core.gpu_state()["products"]
+        use_argv(["-mat_gpu_product", "own"])
+        products = {"seconds": seconds_of(queue, lambda: w.product(kept[0], v), repeats), "measured": found[-1:]}
+        use_argv(["-mat_gpu_product", "auto"])
+    return {
+        "device": _core.gpu_state()["device"] if device != "host" else "host",
+        "cells": cells,
+        "entries": len(i),
+        "nnz": plan.nnz,
+        "pattern_seconds": pattern,
+        "seconds": seconds,
+        "copy_GB_per_s": copy / 1e9,
+        "fraction_of_copy": least / statistics.median(seconds) / copy,
+        "products": products,
+    }
+
+
+def print_assembly(r: dict[str, Any]) -> None:
+    """Print what assembly_case() measured."""
+    t = statistics.median(r["seconds"])
+    print(
+        f"assembly of {r['entries']} entries to {r['nnz']}, {r['device']}: pattern {r['pattern_seconds']:.3f} s (host), values "
+        f"{1e3 * t:.3f} ms, {r['fraction_of_copy']:.2f} of a copy's {r['copy_GB_per_s']:.0f} GB/s by least bytes"
+    )
+    if p := r["products"]:
+        found = (
+            f"cuSPARSE {1e6 * p['measured'][0]['cusparse_seconds']:.1f} us; taken: {p['measured'][0]['taken']}"
+            if p["measured"]
+            else "no cuSPARSE to compare with"
+        )
+        print(f"  its product in csr: ours {1e6 * statistics.median(p['seconds']):.1f} us, {found}")
