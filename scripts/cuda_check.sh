@@ -15,12 +15,14 @@ if command -v nvcc >/dev/null; then
   found="cuda"
   nvcc -x cu -std=c++20 -arch=sm_90 --extended-lambda -Werror all-warnings -diag-suppress 20012,177,550 -Isrc -c \
     tests/cpp/device/dialect.kernels.cpp -o /dev/null
-  # the toolkit has its header, the compiler's wheels do not
-  if echo '#include <cusparse.h>' | nvcc -x cu -std=c++20 -E - >/dev/null 2>&1; then
-    nvcc -x cu -std=c++20 -c tests/cpp/la/cusparse_constants.cpp -o /dev/null
-  else
-    echo "cusparse.h is not here: its constants were not compared"
-  fi
+  # what is opened at run time is declared here: it is compared with the vendor's headers where those are (the compiler's wheels lack them)
+  for pair in la/cusparse comm/nccl; do
+    if echo "#include <${pair#*/}.h>" | nvcc -x cu -std=c++20 -E - >/dev/null 2>&1; then
+      nvcc -x cu -std=c++20 -c tests/cpp/${pair}_constants.cpp -o /dev/null
+    else
+      echo "${pair#*/}.h is not here: what we declare of it was not compared"
+    fi
+  done
 fi
 if command -v hipcc >/dev/null; then
   configure="$configure -DASTERISM_HIP=ON"

@@ -4,12 +4,15 @@
 // Fresh device memory is NaN. With ASTERISM_EMULATED_DELAYS=1 streams dawdle at random, so that an order that nobody asked for is not
 // kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two).
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cmath>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -190,6 +193,10 @@ using cudaMemPool_t = int;
 
 inline char const* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "emulated error"; }
 inline cudaError_t cudaGetDeviceCount(int* n) { return *n = std::getenv("ASTERISM_EMULATED_NONE") ? 0 : 1, cudaSuccess; }
+/// A process's own, unless the environment says that there is one for all.
+inline cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int) {
+  return std::snprintf(text, std::size_t(length), "%ld", std::getenv("ASTERISM_EMULATED_SHARED") ? 0L : long(getpid())), cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* d) { return *d = 0, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int d) { return d == 0 ? cudaSuccess : cudaErrorInvalidValue; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {

@@ -5,6 +5,8 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
+#include "asterism/comm/nccl.hpp"
+#include "asterism/comm/reduction.kernels.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -30,12 +32,14 @@ Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::
   bool const gathers = comm.size() <= gather_ranks;
   gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
   total_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value));
-  flight_ = std::make_shared<Flight>();
+  if (gathers) nccl_ = sent_by(ctx, comm);
+  if (!nccl_) flight_ = std::make_shared<Flight>();
 }
 
 void Reduction::begin() {
   if (comm_.size() == 1) return;
   profile::count_reduction();
+  if (nccl_) return nccl_->all_gather(partial_, gathered_);
   device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
@@ -51,18 +55,17 @@ void Reduction::begin() {
 
 void Reduction::end() {
   if (comm_.size() == 1) return;
+  using device::Number;
+  std::int64_t const parts = comm_.size() <= gather_ranks ? comm_.size() : 1;
+  if (nccl_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
   device::submit_on_host(
       ctx_,
-      [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const*, Value const* in, Value* out) {
+      [n = n_, parts, flight = flight_](device::Queue& q, std::byte*, Number const*, Number const* in, Number* out) {
         check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");
-        int const parts = comm.size() <= gather_ranks ? comm.size() : 1;
-        for (std::int64_t i = 0; i < n; ++i) {
-          Value s = in[i];
-          for (int r = 1; r < parts; ++r) s += in[r * n + i];
-          out[i] = s;
-        }
+        kernel::add_parts(q, n, parts, in, out);
       },
-      device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::read<Value>(gathered_), device::write<Value>(total_));
+      device::update<std::byte>(comm_.lane()), device::read<Number>(partial_), device::read<Number>(gathered_),
+      device::write<Number>(total_));
 }
 
 device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const { return device::Scalar::pending(ctx_, total_, offset, k); }

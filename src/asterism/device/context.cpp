@@ -40,6 +40,7 @@ struct Context::Impl {
   std::string_view kind;
   Memory memory = Memory::host;
   bool barrier = false;
+  std::shared_ptr<void const> peers;
   std::uint64_t queue = next_queue();
   // with the ledgers' mutex held
   std::vector<host::Ticket> gates;     // what the next task comes after; of a shuffle queue every later task
@@ -151,6 +152,7 @@ Context Context::fork() const {
   auto c = on_line(impl_->kind, impl_->memory,
                    impl_->line->in_order() ? shared(impl_->memory == Memory::gpu ? gpu::line() : host::thread_line()) : impl_->line);
   c.impl_->barrier = impl_->barrier;
+  c.impl_->peers = impl_->peers;
   c.wait_for(record());
   return c;
 }
@@ -257,6 +259,9 @@ void Context::collect_launches(bool on) const {
   std::lock_guard const lock(Ledger::mutex());
   if (line->collect_launches(on)) race_check::recorded(impl_->queue, {line, line->last()});
 }
+
+void Context::set_peers(std::shared_ptr<void const> peers) const { impl_->peers = std::move(peers); }
+std::shared_ptr<void const> Context::peers() const { return impl_ ? impl_->peers : nullptr; }
 
 void Context::wait(char const* reason) const {
   if (impl_) device::wait_for({impl_->line.get(), impl_->line->last()}, reason);

@@ -8,6 +8,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/gpu_aware.hpp"
+#include "asterism/comm/nccl.hpp"
 #include "asterism/la/vector.kernels.hpp"
 
 namespace asterism::la {
@@ -31,6 +32,12 @@ struct GhostExchange::Impl {
   struct Direct {
     Array rows;
     StarForest forest;
+    // by rank, in rows
+    std::vector<comm::Nccl::Part> sends, receives;
+    static std::vector<comm::Nccl::Part> in_bytes(std::vector<comm::Nccl::Part> parts, std::size_t row) {
+      for (auto& p : parts) p.first *= row, p.bytes *= row;
+      return parts;
+    }
   };
   std::optional<Direct> direct;
 
@@ -85,7 +92,7 @@ GhostExchange::GhostExchange(comm::Layout const& layout, std::span<std::int64_t 
 }
 
 void GhostExchange::prepare_for_gpu() const {
-  if (impl_->from_gpu() && !impl_->direct) impl_->make_direct();
+  if (!impl_->direct && (impl_->from_gpu() || comm::known_nccl(impl_->forest.comm()))) impl_->make_direct();
 }
 
 StarForest const& GhostExchange::forest() const { return impl_->forest; }
@@ -132,7 +139,19 @@ void GhostExchange::Impl::make_direct() {
     }
   std::vector<std::int64_t> place_of(me.size());
   forest.scatter(places.data(), place_of.data());
+  std::vector<comm::Nccl::Part> sends, receives;
+  for (auto const r : asking) {  // in no order; those of one rank together below
+    while (std::ssize(sends) <= r) sends.push_back({int(sends.size()), 0, 0});
+    ++sends[std::size_t(r)].bytes;
+  }
+  for (std::size_t r = 1; r < sends.size(); ++r) sends[r].first = sends[r - 1].first + sends[r - 1].bytes;
   auto const graph = forest.graph();
+  for (std::size_t e = 0; e < graph.leaves.size(); ++e) {  // by (rank, leaf), and the leaves of one rank lie together
+    if (receives.empty() || receives.back().rank != graph.remote[e].rank)
+      receives.push_back({int(graph.remote[e].rank), std::size_t(graph.leaves[e]), 0});
+    ++receives.back().bytes;
+  }
+  std::erase_if(sends, [](auto const& p) { return p.bytes == 0; });
   std::vector<comm::RemoteRoot> remote(graph.leaves.size());
   for (std::size_t e = 0; e < graph.leaves.size(); ++e) {
     auto const leaf = std::size_t(graph.leaves[e]);
@@ -141,7 +160,7 @@ void GhostExchange::Impl::make_direct() {
   StarForest by_rank(comm, std::int64_t(wanted.size()), std::nullopt, remote, forest.leaf_space(), comm::TransportChoice::p2p);
   by_rank.set_name("halo of a matrix, from a GPU's memory");
   for (auto const& n : by_rank.neighbours()) ASTERISM_ASSERT(n.rank == comm.rank() || n.index_bytes == 0);
-  direct.emplace(Array::of(std::span<std::int32_t const>(wanted)), std::move(by_rank));
+  direct.emplace(Array::of(std::span<std::int32_t const>(wanted)), std::move(by_rank), std::move(sends), std::move(receives));
 }
 
 template <class T>
@@ -156,6 +175,13 @@ GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, A
   s.forest = d.forest;
   s.source = x;
   bool const on_gpu = ctx.memory() == Memory::gpu;
+  if (auto const nccl = comm::sent_by(ctx, d.forest.comm()); nccl && d.direct) {
+    auto const row = std::size_t(k) * sizeof(T);
+    nccl->exchange(Impl::Direct::in_bytes(d.direct->sends, row), Impl::Direct::in_bytes(d.direct->receives, row),
+                   d.packed<T>(ctx, k, d.direct->rows, x), ghost);
+    f.state_ = nullptr;  // what reads the ghosts comes after
+    return f;
+  }
   if (d.direct && d.from_gpu()) {  // on the host too: other ranks may be on GPUs, and the messages must fit
     if (on_gpu) s.memory = Memory::gpu;
     s.forest = d.direct->forest;
@@ -169,6 +195,7 @@ GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, A
 }
 
 void GhostExchange::Flight::end() const {
+  if (!state_) return;
   state_->enqueue(Access::update, state_, [](State& s) { s.flight.end(); });
 }
 

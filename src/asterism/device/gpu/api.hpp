@@ -10,7 +10,7 @@
 
 namespace asterism::device::gpu {
 
-inline constexpr int api_version = 4;
+inline constexpr int api_version = 5;
 
 struct Api {
   int version;       ///< api_version
@@ -21,6 +21,8 @@ struct Api {
   char const* (*error_text)(int code);
   int (*count)(int* devices);
   int (*describe)(int device, char* text, int length);
+  /// The same text for one device wherever on its machine that is asked.
+  int (*identity)(int device, char* text, int length);
   /// Of the calling thread.
   int (*current)(int* device);
   int (*use)(int device);

@@ -173,6 +173,12 @@ void set_form(void* kernel, void* form) {
   s.forms[kernel] = form;
 }
 
+std::string identity() {
+  char text[64] = "";
+  check(api()->identity(device(), text, sizeof text), "asking for the device's place");
+  return text;
+}
+
 void count_without_form() {
   auto& s = state();
   auto const event = profile::current();

@@ -85,6 +85,7 @@ Api const table = {
                     double(p.totalGlobalMem) / (1 << 30), p.multiProcessorCount, p.major, p.minor);
       return 0;
     },
+    [](int device, char* text, int length) { return int(ASTERISM_GPU(DeviceGetPCIBusId)(text, length, device)); },
     [](int* device) { return int(ASTERISM_GPU(GetDevice)(device)); },
     [](int device) { return int(ASTERISM_GPU(SetDevice)(device)); },
     [](std::size_t* free, std::size_t* total) { return int(ASTERISM_GPU(MemGetInfo)(free, total)); },
