@@ -198,6 +198,9 @@ class Vector:
         Uninitialised without.
     dtype : optional
         Another one of the four.
+    unified : bool
+        On a GPU's queue: in memory that the host and the GPU both address, moved by pages as they touch it. Nothing is copied between
+        them, and it may be larger than the GPU's own. Freeing it waits for the device.
 
     Notes
     -----
@@ -216,11 +219,11 @@ class Vector:
         columns: int = 1,
         fill: float | complex | None = None,
         dtype: Any = None,
+        unified: bool = False,
     ) -> None:
         self.queue = _INLINE if queue is None else queue
-        self._h = _core.QueueVector.make(
-            A._vector_layout, np.dtype(A.dtype if dtype is None else dtype).name, columns, self.queue._h
-        )
+        make = _core.QueueVector.make_unified if unified else _core.QueueVector.make
+        self._h = make(A._vector_layout, np.dtype(A.dtype if dtype is None else dtype).name, columns, self.queue._h)
         self._flat = columns == 1
         if fill is not None:
             self.fill(fill)

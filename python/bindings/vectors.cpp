@@ -33,6 +33,14 @@ QueueVector new_vector(Layout const& layout, std::string const& dtype, std::int6
   return Vector(layout, dtype_from_name(dtype), k, q.value);
 }
 
+QueueVector new_unified(Layout const& layout, std::string const& dtype, std::int64_t k, Queue const& q) {
+  ASTERISM_REQUIRE(q.value.memory() == device::Memory::gpu, unsupported,
+                   "Vector: unified=True on queue '{}'. Unified memory is the host's and a GPU's: give a queue on that.", q.value.kind());
+  check_threads(layout, q.value);
+  auto const d = dtype_from_name(dtype);
+  return Vector::wrap(layout, d, k, Array::unified(std::size_t(layout.local_size() * k) * size_of(d)), q.value);
+}
+
 QueueVector wrapped(Layout const& layout, nb::object const& array, Queue const& q) {
   check_threads(layout, q.value);
   auto const a = nb::cast<AnyArray>(array);
@@ -314,6 +322,7 @@ void bind_vectors(nb::module_& m) {
 
   nb::class_<QueueVector>(m, "QueueVector")
       .def_static("make", &new_vector, Release())  // it asks the ledgers, under whose lock others may want Python's
+      .def_static("make_unified", &new_unified, Release())
       .def_static("wrap", &wrapped)
       .def_static("wrap_gpu", &wrapped_gpu, nb::arg("layout"), nb::arg("data"), nb::arg("dtype"), nb::arg("rows"), nb::arg("k"),
                   nb::arg("stream").none(), nb::arg("owner"), nb::arg("queue"))

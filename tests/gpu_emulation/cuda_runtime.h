@@ -188,6 +188,7 @@ struct cudaDeviceProp {
   std::size_t totalGlobalMem;
   int multiProcessorCount, major, minor;
 };
+enum { cudaMemAttachGlobal = 1, cudaDevAttrConcurrentManagedAccess = 89 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaMemcpyDefault = 4, cudaHostAllocPortable = 1, cudaMemPoolAttrReleaseThreshold = 4 };
 using cudaMemPool_t = int;
 
@@ -329,6 +330,9 @@ inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
   std::memset(*p, 0xff, bytes);
   return cudaSuccess;
 }
+inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) { return *value = !std::getenv("ASTERISM_EMULATED_NO_UNIFIED"), cudaSuccess; }
+inline cudaError_t cudaMallocManaged(void** p, std::size_t bytes, unsigned) { return cudaMallocAsync(p, bytes, nullptr); }
+inline cudaError_t cudaFree(void* p) { return std::free(p), cudaSuccess; }
 inline cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return std::free(p), cudaSuccess; }
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, int, cudaStream_t s) {
   emulated::of(s).add([=] { std::memcpy(to, from, bytes); });

@@ -314,6 +314,54 @@ def test_a_kernel_of_ones_own_joins_the_queue():
         am.Queue.on_stream("stream")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_unified_memory_is_never_copied(rng, dtype):
+    A = am.gallery.poisson((9, 8)).astype(dtype)
+    q, other, thread = am.Queue("cuda"), am.Queue("cuda"), am.Queue("thread")
+    x, y = am.Vector(A, q, unified=True), am.Vector(A, q, unified=True, columns=1)
+    y.product(A, am.Vector(A, q, fill=1.0))  # A is there now
+
+    def copied():
+        return sum(c[1] + c[3] for c in am.gpu_state()["copies"].values())
+
+    before = copied()
+    value = rng.standard_normal(72).astype(dtype)
+    x.numpy()[:] = value  # the host writes, the GPU reads
+    for _ in range(3):
+        y.product(A, x)
+        x.axpy(0.5, y)
+        value = value + np.asarray(0.5, dtype) * (A @ value)
+        assert np.allclose(x.numpy(), value, rtol=1e-5)  # and the other way round
+        q.submit(lambda v: np.multiply(v, 2, out=v), update=[x])  # a task of the host in the GPU's queue
+        value = 2 * value
+    other.submit(lambda v: np.add(v, 1, out=v), update=[x])
+    assert np.allclose(x.numpy(), value + 1, rtol=1e-5)
+    assert copied() == before
+    thread.submit(lambda v: np.add(v, 1, out=v), update=[x])  # of the host's own queue
+    x.scale(2.0)
+    assert copied() == before
+    apart = am.Vector(A, am.Queue("strict"))
+    apart.copy_from(x)  # its data lie in a third memory
+    assert copied() == before + x.numpy().nbytes
+    assert np.allclose(apart.numpy(), 2 * (value + 2), rtol=1e-5) and np.array_equal(apart.numpy(), x.numpy())
+    assert am.Vector(A, q, unified=True, columns=3).shape == (72, 3)
+    with pytest.raises(am.UnsupportedError, match="unified=True on queue 'inline'"):
+        am.Vector(A, unified=True)
+
+
+@pytest.mark.skipif(REAL, reason="the emulated device is told that it cannot")
+def test_unified_memory_that_the_host_may_not_touch_is_refused():
+    code = """
+import asterism as am
+try: am.Vector(am.gallery.poisson((3, 3)), am.Queue("cuda"), unified=True)
+except am.AsterismError as e: assert "allocating unified memory" in str(e), e
+else: raise SystemExit("no error")
+"""
+    env = {**os.environ, "ASTERISM_EMULATED_NO_UNIFIED": "1"}
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert out.returncode == 0, out.stderr
+
+
 def test_memory_has_a_cap():
     A = am.gallery.poisson((100, 100))
     with pytest.raises(am.AsterismError, match="gpu_memory_cap"):

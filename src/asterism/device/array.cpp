@@ -18,6 +18,13 @@ Array Array::wrap_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner
   return a;
 }
 
+Array Array::unified(std::size_t bytes) {
+  Array a;
+  a.buffer_ = Buffer::unified(bytes);
+  a.bytes_ = bytes;
+  return a;
+}
+
 Array Array::view(std::size_t offset, std::size_t bytes) const {
   ASTERISM_ASSERT(offset + bytes <= bytes_);
   Array a = *this;

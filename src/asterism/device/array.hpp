@@ -28,6 +28,9 @@ class Array {
   /// Uninitialised; aligned to 64 bytes, on huge pages where large.
   explicit Array(std::size_t bytes) : buffer_(std::make_shared<Buffer>(bytes)), bytes_(bytes) {}
   static Array wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner);
+  /// In memory that the host and the GPU both address, moved by pages as they touch it: nothing is copied, and it may be larger than the
+  /// GPU's own. An error where the device cannot share it with a host at work.
+  static Array unified(std::size_t bytes);
   static Array wrap_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner);
   template <class T>
   static Array of(std::span<T const> values) {

@@ -27,6 +27,8 @@ class Buffer {
   Buffer(void* data, std::size_t bytes, std::shared_ptr<void> owner);
   /// Foreign memory of the GPU; the host's copy is ours, made when asked for.
   static std::shared_ptr<Buffer> on_gpu(void* data, std::size_t bytes, std::shared_ptr<void> owner);
+  /// Memory that the host and the GPU both address: nothing is copied between them.
+  static std::shared_ptr<Buffer> unified(std::size_t bytes);
   ~Buffer();
   Buffer(Buffer const&) = delete;
   Buffer& operator=(Buffer const&) = delete;
@@ -43,13 +45,19 @@ class Buffer {
   void* data_[memories] = {};
   std::size_t bytes_ = 0;
   std::shared_ptr<void> owner_;
-  bool owns_gpu_data_ = true;
+  bool owns_gpu_data_ = true, unified_ = false;
   // the ledger's; see ledger.cpp
   host::Ticket writer_, made_[memories];
   std::vector<host::Ticket> readers_;
   std::size_t readers_kept_ = 16;  // looked through beyond that
   bool valid_[memories] = {true, false, false};
   std::atomic<bool> involved_{false};
+
+  /// What is valid there is valid in the memory that is the same.
+  void make_valid(Memory m) {
+    valid_[std::size_t(m)] = true;
+    if (unified_ && m != Memory::apart) valid_[std::size_t(Memory::host)] = valid_[std::size_t(Memory::gpu)] = true;
+  }
 };
 
 /// What a task does with a buffer; the task's work holds it.

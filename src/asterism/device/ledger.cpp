@@ -86,10 +86,22 @@ std::shared_ptr<Buffer> Buffer::on_gpu(void* data, std::size_t bytes, std::share
   return b;
 }
 
+std::shared_ptr<Buffer> Buffer::unified(std::size_t bytes) {
+  auto b = std::make_shared<Buffer>(std::size_t(0));
+  b->bytes_ = bytes;
+  if (bytes > 0) b->data_[index(Memory::host)] = b->data_[index(Memory::gpu)] = gpu::allocate_unified(bytes);
+  b->unified_ = true;
+  b->make_valid(Memory::host);
+  b->involved_ = true;
+  return b;
+}
+
 Buffer::~Buffer() {
   race_check::forget(data_[0], bytes_);
   for (auto const& b : blocks_) host::release(b);
-  if (data_[index(Memory::gpu)] && owns_gpu_data_) gpu::release(data_[index(Memory::gpu)], bytes_);
+  if (unified_) {
+    if (bytes_ > 0) gpu::release_unified(data_[0]);
+  } else if (data_[index(Memory::gpu)] && owns_gpu_data_) gpu::release(data_[index(Memory::gpu)], bytes_);
 }
 
 std::mutex& Ledger::mutex() {
@@ -156,7 +168,7 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
         if (b.made_[index(from)].line) after.push_back(b.made_[index(from)]);
       };
       if (!b.valid_[index(Memory::host)]) copy(b.valid_[index(Memory::apart)] ? Memory::apart : Memory::gpu, Memory::host);
-      if (here != Memory::host) copy(Memory::host, here);
+      if (here != Memory::host && !(here == Memory::gpu && b.unified_)) copy(Memory::host, here);
     }
   }
   if (memory == Memory::gpu) return out;
@@ -174,7 +186,7 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
 
 void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparation const& prepared, Ticket const& ticket) {
   for (auto const& c : prepared.copies) {
-    c.buffer->valid_[index(c.to)] = true;
+    c.buffer->make_valid(c.to);
     c.buffer->made_[index(c.to)] = ticket;
   }
   for (auto const& i : intents) {
@@ -186,7 +198,7 @@ void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparati
       b.writer_ = ticket;
       b.readers_.clear();
       std::fill(std::begin(b.valid_), std::end(b.valid_), false);
-      b.valid_[index(i.at.value_or(memory))] = true;
+      b.make_valid(i.at.value_or(memory));
     }
   }
 }
@@ -215,8 +227,8 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
     if (b.valid_[1]) std::memcpy(b.data_[0], b.data_[1], b.bytes_);
     else gpu::copy_now(b.data_[0], b.data_[2], b.bytes_);
   }
-  b.valid_[0] = true;
   if (access != Access::read) b.valid_[1] = b.valid_[2] = false;
+  b.make_valid(Memory::host);
   std::erase_if(b.readers_, seen_done);
   for (auto* t : {&b.writer_, &b.made_[0], &b.made_[1], &b.made_[2]})
     if (t->line && seen_done(*t)) *t = {};

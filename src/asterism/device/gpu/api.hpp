@@ -47,6 +47,9 @@ struct Api {
   /// In the order of the stream.
   int (*allocate)(void** data, std::size_t bytes, Stream);
   int (*release)(void* data, Stream);
+  /// Of the host and the device; releasing waits for the device.
+  int (*allocate_unified)(void** data, std::size_t bytes, int device);
+  int (*release_unified)(void* data);
   int (*copy)(void* to, void const* from, std::size_t bytes, Stream);  ///< between any memories
   int (*zero)(void* data, std::size_t bytes, Stream);
   /// Memory of the host that is copied without the caller waiting.

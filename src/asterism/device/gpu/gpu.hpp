@@ -56,6 +56,9 @@ std::vector<WithoutForm> without_form();
 /// Memory of the device. Counted against the cap, if there is one.
 void* allocate(std::size_t bytes, void* stream);
 void release(void* data, std::size_t bytes) noexcept;
+/// Memory that the host addresses too. Not counted against the cap: the GPU's own need not hold it.
+void* allocate_unified(std::size_t bytes);
+void release_unified(void* data) noexcept;
 struct MemoryUse {
   std::size_t now = 0, most = 0, cap = 0;
 };

@@ -15,16 +15,24 @@ using Event = ASTERISM_GPU(Event_t);
 #if defined(__HIPCC__)
 using DeviceProperties = hipDeviceProp_t;
 using PointerAttributes = hipPointerAttribute_t;
+constexpr auto hosts_may_work = hipDeviceAttributeConcurrentManagedAccess;
 int pin(void** data, std::size_t bytes) { return int(hipHostMalloc(data, bytes, hipHostMallocPortable)); }
 #else
 using DeviceProperties = cudaDeviceProp;
 using PointerAttributes = cudaPointerAttributes;
+constexpr auto hosts_may_work = cudaDevAttrConcurrentManagedAccess;
 int pin(void** data, std::size_t bytes) { return int(cudaHostAlloc(data, bytes, cudaHostAllocPortable)); }
 #endif
 
 template <class T>
 T as(void* handle) {
   return static_cast<T>(handle);
+}
+
+int allocate_unified(void** data, std::size_t bytes, int device) {
+  int able = 0;
+  if (auto const e = ASTERISM_GPU(DeviceGetAttribute)(&able, hosts_may_work, device)) return int(e);
+  return able ? int(ASTERISM_GPU(MallocManaged)(data, bytes, ASTERISM_GPU(MemAttachGlobal))) : int(ASTERISM_GPU(ErrorNotSupported));
 }
 
 int keep_freed(int device) {
@@ -125,6 +133,8 @@ Api const table = {
     keep_freed,
     [](void** data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MallocAsync)(data, bytes, as<Stream>(s))); },
     [](void* data, Api::Stream s) { return int(ASTERISM_GPU(FreeAsync)(data, as<Stream>(s))); },
+    allocate_unified,
+    [](void* data) { return int(ASTERISM_GPU(Free)(data)); },
     [](void* to, void const* from, std::size_t bytes, Api::Stream s) {
       return int(ASTERISM_GPU(MemcpyAsync)(to, from, bytes, ASTERISM_GPU(MemcpyDefault), as<Stream>(s)));
     },

@@ -149,6 +149,22 @@ void release(void* data, std::size_t bytes) noexcept {
   }
 }
 
+void* allocate_unified(std::size_t bytes) {
+  ASTERISM_REQUIRE(api(), unsupported, "unified memory needs a GPU: make a queue on it first.");
+  OnDevice const here;
+  void* data = nullptr;
+  check(api()->allocate_unified(&data, bytes, device()), "allocating unified memory");
+  return data;
+}
+
+void release_unified(void* data) noexcept {
+  try {
+    OnDevice const here;
+    api()->release_unified(data);
+  } catch (...) {  // the runtime is gone, at the process's end
+  }
+}
+
 MemoryUse memory_use() {
   auto& s = state();
   return {s.now, s.most, s.cap};
