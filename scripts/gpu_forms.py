@@ -9,7 +9,7 @@ from pathlib import Path
 # kernels that a plug-in must have in every instantiation; the others run on the host
 REQUIRED = {
     *("fill", "scale", "axpy", "axpby", "multiply", "multiply_add", "chebyshev_step", "convert", "hashed", "gather"),
-    *("sum_entries", "sum_received_entries", "add_parts"),
+    *("sum_entries", "sum_received_entries", "add_parts", "set_signal", "await_signal"),
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *(
         "product",

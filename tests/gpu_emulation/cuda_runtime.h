@@ -4,6 +4,8 @@
 // Fresh device memory is NaN. With ASTERISM_EMULATED_DELAYS=1 streams dawdle at random, so that an order that nobody asked for is not
 // kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two).
 #pragma once
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -174,6 +177,7 @@ inline Call bind(void const* kernel, void** arguments) { return static_cast<Kern
 inline void __syncthreads() {
   if (emulated::block_barrier) emulated::block_barrier->arrive_and_wait();
 }
+inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline unsigned atomicAdd(unsigned* at, unsigned by) { return std::atomic_ref(*at).fetch_add(by); }
 
@@ -332,7 +336,68 @@ inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
 }
 inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) { return *value = !std::getenv("ASTERISM_EMULATED_NO_UNIFIED"), cudaSuccess; }
 inline cudaError_t cudaMallocManaged(void** p, std::size_t bytes, unsigned) { return cudaMallocAsync(p, bytes, nullptr); }
-inline cudaError_t cudaFree(void* p) { return std::free(p), cudaSuccess; }
+
+// memory that other processes may map: a file in /dev/shm
+struct cudaIpcMemHandle_t {
+  char reserved[64];
+};
+enum { cudaIpcMemLazyEnablePeerAccess = 1 };
+namespace emulated {
+struct Windows {
+  std::mutex mutex;
+  std::map<void*, std::pair<std::string, std::size_t>> all;  // the name of a mapped one is not ours
+  ~Windows() {
+    for (auto const& [p, w] : all)
+      if (!w.first.empty()) unlink(w.first.c_str());
+  }
+};
+inline Windows& windows() {
+  static Windows w;
+  return w;
+}
+inline void* map(std::string const& name, std::size_t bytes, bool create) {
+  int const f = open(name.c_str(), O_RDWR | (create ? O_CREAT | O_EXCL : 0), 0600);
+  if (f < 0) return nullptr;
+  if (create && ftruncate(f, off_t(bytes)) != 0) return close(f), nullptr;
+  if (!create) bytes = std::size_t(lseek(f, 0, SEEK_END));
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+  close(f);
+  if (p == MAP_FAILED) return nullptr;
+  std::lock_guard const lock(windows().mutex);
+  windows().all[p] = {create ? name : "", bytes};
+  return p;
+}
+inline bool unmap(void* p) {
+  std::lock_guard const lock(windows().mutex);
+  auto const at = windows().all.find(p);
+  if (at == windows().all.end()) return false;
+  munmap(p, at->second.second);
+  if (!at->second.first.empty()) unlink(at->second.first.c_str());
+  windows().all.erase(at);
+  return true;
+}
+}  // namespace emulated
+inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  static std::atomic<int> count{0};
+  *p = emulated::map("/dev/shm/emulated-gpu-" + std::to_string(getpid()) + "-" + std::to_string(count++), bytes, true);
+  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaMemset(void* p, int v, std::size_t bytes) { return std::memset(p, v, bytes), cudaSuccess; }
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaFree(void* p) {
+  if (!emulated::unmap(p)) std::free(p);
+  return cudaSuccess;
+}
+inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* h, void* p) {
+  if (std::getenv("ASTERISM_EMULATED_NO_IPC")) return cudaErrorNotSupported;
+  std::lock_guard const lock(emulated::windows().mutex);
+  std::snprintf(h->reserved, sizeof h->reserved, "%s", emulated::windows().all.at(p).first.c_str());
+  return cudaSuccess;
+}
+inline cudaError_t cudaIpcOpenMemHandle(void** p, cudaIpcMemHandle_t h, unsigned) {
+  return *p = emulated::map(h.reserved, 0, false), *p ? cudaSuccess : cudaErrorInvalidValue;
+}
+inline cudaError_t cudaIpcCloseMemHandle(void* p) { return emulated::unmap(p) ? cudaSuccess : cudaErrorInvalidValue; }
 inline cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return std::free(p), cudaSuccess; }
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, int, cudaStream_t s) {
   emulated::of(s).add([=] { std::memcpy(to, from, bytes); });

@@ -158,7 +158,7 @@ for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.poisson((3,), comm)
     b = np.stack([b, 1 + b], axis=1)
     for pc in ("jacobi", "amg"):
         for more in ("", " -ksp_asynchronous -ksp_check_every 5"):
-            options = f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-4 -ksp_max_it 40 -ksp_error_if_not_converged 0 -device cuda" + more
+            options = f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-4 -ksp_max_it 40 -ksp_error_if_not_converged 0 -device cuda -gpu_transport mpi" + more
             x, by_host = am.solve(A, b, options=options + " -use_gpu_aware_mpi 0", raise_on_failure=False)
             before = copied()
             y, direct = am.solve(A, b, options=options + " -use_gpu_aware_mpi 1", raise_on_failure=False)

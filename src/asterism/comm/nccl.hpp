@@ -1,54 +1,24 @@
-// Messages between the GPUs of ranks by NVIDIA's NCCL (AMD's RCCL): in the order of a stream, no host waits for them.
+// Messages between the GPUs of ranks by NVIDIA's NCCL, or AMD's RCCL.
 #pragma once
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "asterism/comm/communicator.hpp"
-#include "asterism/device/array.hpp"
+#include "asterism/comm/gpu_messenger.hpp"
 
 namespace asterism::comm {
 
-/// -use_nccl: where it is there and a checked exchange succeeds, never, or that is an error.
-enum class NcclChoice : std::uint8_t { automatic, no, yes };
-void set_nccl(NcclChoice choice);
-
-/// A queue of a GPU on which this group's messages are sent; all of it is collective, in the order of the program.
-class Nccl {
+/// A call of the library for each message or group of messages, in the queue's stream.
+class Nccl final : public GpuMessenger {
  public:
-  /// A piece of an array, for a rank or from it.
-  struct Part {
-    int rank;
-    std::size_t first, bytes;
-  };
-  Communicator const& comm() const { return comm_; }
-  /// Each rank's `in`, by rank, in `out`.
-  void all_gather(device::Array const& in, device::Array const& out) const;
-  /// What a rank sends to another is received there in the order of the parts.
-  void exchange(std::vector<Part> sends, std::vector<Part> receives, device::Array const& in, device::Array const& out) const;
+  /// Collective, with a GPU open on each rank; an error on all ranks where the library is not there or two ranks share a GPU, which it
+  /// refuses.
+  static std::shared_ptr<Nccl const> connected(Communicator const& comm);
+  std::string_view name() const override { return "NCCL"; }
+  void all_gather(device::Array const& in, device::Array const& out) const override;
+  void exchange(Parts sends, Parts receives, device::Array const& in, device::Array const& out) const override;
 
  private:
-  friend struct NcclMaker;
-  void enqueue(device::Array const& in, device::Array const& out, std::function<void(void*, std::byte const*, std::byte*)> work) const;
-  Communicator comm_;
-  void* handle_ = nullptr;
-  device::Context queue_;
+  using GpuMessenger::GpuMessenger;
+  void* handle_ = nullptr;  // kept: the library may be gone when communicators are
 };
-
-struct NcclUse {
-  std::shared_ptr<Nccl const> nccl;  ///< nullptr: not used
-  std::string why;                   ///< for people
-};
-/// Collective, with a GPU open on each rank; found out once for a communicator and a choice. Each rank needs a GPU of its own. An error on
-/// all ranks where it was chosen and cannot be used.
-NcclUse const& nccl_use(Communicator const& comm);
-/// Whether it is used somewhere; the same on all ranks.
-bool known_nccl(Communicator const& comm);
-/// From now on sums and halos of that group's vectors on this queue are sent so; all its ranks' queues are on GPUs.
-void send_by(std::shared_ptr<Nccl const> nccl, device::Context const& ctx);
-/// nullptr: not so.
-std::shared_ptr<Nccl const> sent_by(device::Context const& ctx, Communicator const& comm);
 
 }  // namespace asterism::comm

@@ -5,7 +5,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
-#include "asterism/comm/nccl.hpp"
+#include "asterism/comm/gpu_messenger.hpp"
 #include "asterism/comm/reduction.kernels.hpp"
 
 namespace asterism::comm {
@@ -32,14 +32,14 @@ Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::
   bool const gathers = comm.size() <= gather_ranks;
   gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
   total_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value));
-  if (gathers) nccl_ = sent_by(ctx, comm);
-  if (!nccl_) flight_ = std::make_shared<Flight>();
+  if (gathers) messenger_ = sent_by(ctx, comm);
+  if (!messenger_) flight_ = std::make_shared<Flight>();
 }
 
 void Reduction::begin() {
   if (comm_.size() == 1) return;
   profile::count_reduction();
-  if (nccl_) return nccl_->all_gather(partial_, gathered_);
+  if (messenger_) return messenger_->all_gather(partial_, gathered_);
   device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
@@ -57,7 +57,7 @@ void Reduction::end() {
   if (comm_.size() == 1) return;
   using device::Number;
   std::int64_t const parts = comm_.size() <= gather_ranks ? comm_.size() : 1;
-  if (nccl_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
+  if (messenger_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
   device::submit_on_host(
       ctx_,
       [n = n_, parts, flight = flight_](device::Queue& q, std::byte*, Number const*, Number const* in, Number* out) {

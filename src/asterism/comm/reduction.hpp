@@ -7,7 +7,7 @@
 
 namespace asterism::comm {
 
-class Nccl;
+class GpuMessenger;
 
 /// Usage: make one for n values, submit kernels that write the local sums into partial(),
 /// begin(), other work, end(), then result(offset, k).
@@ -28,7 +28,7 @@ class Reduction {
   std::int64_t n_;
   device::Array partial_, gathered_, total_;
   std::shared_ptr<Flight> flight_;
-  std::shared_ptr<Nccl const> nccl_;
+  std::shared_ptr<GpuMessenger const> messenger_;
 };
 
 /// The same for sums that do not depend on ranks, threads or any order (base/reproducible_sum.hpp).

@@ -8,7 +8,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/gpu_aware.hpp"
-#include "asterism/comm/nccl.hpp"
+#include "asterism/comm/gpu_transport.hpp"
 #include "asterism/la/vector.kernels.hpp"
 
 namespace asterism::la {
@@ -33,8 +33,8 @@ struct GhostExchange::Impl {
     Array rows;
     StarForest forest;
     // by rank, in rows
-    std::vector<comm::Nccl::Part> sends, receives;
-    static std::vector<comm::Nccl::Part> in_bytes(std::vector<comm::Nccl::Part> parts, std::size_t row) {
+    comm::GpuMessenger::Parts sends, receives;
+    static comm::GpuMessenger::Parts in_bytes(comm::GpuMessenger::Parts parts, std::size_t row) {
       for (auto& p : parts) p.first *= row, p.bytes *= row;
       return parts;
     }
@@ -92,7 +92,7 @@ GhostExchange::GhostExchange(comm::Layout const& layout, std::span<std::int64_t 
 }
 
 void GhostExchange::prepare_for_gpu() const {
-  if (!impl_->direct && (impl_->from_gpu() || comm::known_nccl(impl_->forest.comm()))) impl_->make_direct();
+  if (!impl_->direct && (impl_->from_gpu() || comm::has_gpu_messenger(impl_->forest.comm()))) impl_->make_direct();
 }
 
 StarForest const& GhostExchange::forest() const { return impl_->forest; }
@@ -139,7 +139,7 @@ void GhostExchange::Impl::make_direct() {
     }
   std::vector<std::int64_t> place_of(me.size());
   forest.scatter(places.data(), place_of.data());
-  std::vector<comm::Nccl::Part> sends, receives;
+  comm::GpuMessenger::Parts sends, receives;
   for (auto const r : asking) {  // in no order; those of one rank together below
     while (std::ssize(sends) <= r) sends.push_back({int(sends.size()), 0, 0});
     ++sends[std::size_t(r)].bytes;
@@ -175,10 +175,10 @@ GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, A
   s.forest = d.forest;
   s.source = x;
   bool const on_gpu = ctx.memory() == Memory::gpu;
-  if (auto const nccl = comm::sent_by(ctx, d.forest.comm()); nccl && d.direct) {
+  if (auto const messenger = comm::sent_by(ctx, d.forest.comm()); messenger && d.direct) {
     auto const row = std::size_t(k) * sizeof(T);
-    nccl->exchange(Impl::Direct::in_bytes(d.direct->sends, row), Impl::Direct::in_bytes(d.direct->receives, row),
-                   d.packed<T>(ctx, k, d.direct->rows, x), ghost);
+    messenger->exchange(Impl::Direct::in_bytes(d.direct->sends, row), Impl::Direct::in_bytes(d.direct->receives, row),
+                        d.packed<T>(ctx, k, d.direct->rows, x), ghost);
     f.state_ = nullptr;  // what reads the ghosts comes after
     return f;
   }

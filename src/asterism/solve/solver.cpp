@@ -9,7 +9,7 @@
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/gpu_aware.hpp"
-#include "asterism/comm/nccl.hpp"
+#include "asterism/comm/gpu_transport.hpp"
 #include "asterism/comm/progress.hpp"
 #include "asterism/comm/shared_array.hpp"
 #include "asterism/device/gpu/gpu.hpp"
@@ -58,9 +58,9 @@ OptionTable const& method_table() {
       choice_option("use_gpu_aware_mpi", "auto", {"auto", "0", "1"},
                     "from now on halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
                     "exchange comes first"),
-      choice_option("use_nccl", "auto", {"auto", "0", "1"},
-                    "from now on sums and halos between GPUs are sent by NCCL: where it is found and each rank has a GPU of its own, "
-                    "never, or always; a checked exchange comes first"),
+      choice_option("gpu_transport", "auto", comm::gpu_transport_names(),
+                    "what carries sums and halos between GPUs, from now on; nccl: each rank has one of its own; ipc: windows of their "
+                    "memory, on one machine; auto: the first that messages prove, where no two share a GPU, else mpi"),
       choice_option("mat_gpu_product", "auto", {"auto", "own", "cusparse"},
                     "products of csr blocks on a GPU from now on: what takes less time at the first, ours, or cuSPARSE's"),
       choice_option("sf_transport", "auto", comm::transport_names(),
@@ -97,8 +97,7 @@ void apply_process_options(OptionReader& r) {
   if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
   if (auto const aware = r.text("use_gpu_aware_mpi"); r.given("use_gpu_aware_mpi"))
     comm::set_gpu_aware(aware == "auto" ? comm::GpuAware::automatic : aware == "1" ? comm::GpuAware::yes : comm::GpuAware::no);
-  if (auto const nccl = r.text("use_nccl"); r.given("use_nccl"))
-    comm::set_nccl(nccl == "auto" ? comm::NcclChoice::automatic : nccl == "1" ? comm::NcclChoice::yes : comm::NcclChoice::no);
+  if (auto const transport = r.text("gpu_transport"); r.given("gpu_transport")) comm::set_gpu_transport(transport);
   if (auto const product = r.text("mat_gpu_product"); r.given("mat_gpu_product"))
     la::set_gpu_product(product == "auto" ? la::GpuProduct::automatic : product == "own" ? la::GpuProduct::own : la::GpuProduct::cusparse);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
@@ -276,12 +275,12 @@ void Solver::set_up(bool same_pattern) {
       queue = device::gpu::name();
       notes_.push_back(format("device: {}", device::gpu::describe()));
       if (comm.size() > 1) {
-        auto const& nccl = comm::nccl_use(comm);
-        if (nccl.nccl) {
-          notes_.push_back(format("sums and halos between GPUs: by NCCL ({})", nccl.why));
+        auto const& transport = comm::gpu_transport(comm);
+        if (transport.messenger) {
+          notes_.push_back(format("sums and halos between GPUs: by {} ({})", transport.messenger->name(), transport.why));
         } else {
           auto const& mpi = comm::gpu_awareness(comm);
-          notes_.push_back(format("sums between GPUs: through the host ({})", nccl.why));
+          notes_.push_back(format("sums between GPUs: through the host ({})", transport.why));
           notes_.push_back(format("halos between GPUs: {} ({})", mpi.used ? "from their memory" : "through the host", mpi.why));
         }
         if (auto const* const matrix = A_->matrix()) matrix->prepare_halo_for_gpu();
@@ -299,7 +298,7 @@ void Solver::set_up(bool same_pattern) {
   std::uint64_t const seed = queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1;
   if (!method_)  // an update keeps the queue
     ctx_ = device::Context::from_name(queue, seed);
-  if (comm.size() > 1 && ctx_.memory() == device::Memory::gpu) comm::send_by(comm::nccl_use(comm).nccl, ctx_);
+  if (comm.size() > 1 && ctx_.memory() == device::Memory::gpu) comm::send_by(comm::gpu_transport(comm).messenger, ctx_);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
   if (look) inspection_ = inspect(*A_);

@@ -10,7 +10,9 @@
 
 namespace asterism::device::gpu {
 
-inline constexpr int api_version = 5;
+inline constexpr int api_version = 6;
+
+inline constexpr std::size_t window_name_bytes = 64;
 
 struct Api {
   int version;       ///< api_version
@@ -54,6 +56,13 @@ struct Api {
   int (*zero)(void* data, std::size_t bytes, Stream);
   /// Memory of the host that is copied without the caller waiting.
   int (*pin)(void** data, std::size_t bytes);
+
+  /// Memory that other processes of the machine may map by its name; zeros at first.
+  int (*new_window)(void** data, std::size_t bytes);
+  int (*free_window)(void* data);
+  int (*name_window)(void* data, void* name);
+  int (*map_window)(void const* name, void** data);
+  int (*unmap_window)(void* data);
 
   int (*launch)(Launch const&, Stream);
   /// Kernels one after the other, to be launched together.

@@ -1,5 +1,6 @@
 // The table of api.hpp on CUDA or HIP.
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,13 @@ int allocate_unified(void** data, std::size_t bytes, int device) {
   int able = 0;
   if (auto const e = ASTERISM_GPU(DeviceGetAttribute)(&able, hosts_may_work, device)) return int(e);
   return able ? int(ASTERISM_GPU(MallocManaged)(data, bytes, ASTERISM_GPU(MemAttachGlobal))) : int(ASTERISM_GPU(ErrorNotSupported));
+}
+
+static_assert(sizeof(ASTERISM_GPU(IpcMemHandle_t)) == window_name_bytes);
+int new_window(void** data, std::size_t bytes) {  // of its own: IPC shares whole allocations, and not those of pools
+  if (auto const e = ASTERISM_GPU(Malloc)(data, bytes)) return int(e);
+  if (auto const e = ASTERISM_GPU(Memset)(*data, 0, bytes)) return int(e);
+  return int(ASTERISM_GPU(DeviceSynchronize)());
 }
 
 int keep_freed(int device) {
@@ -140,6 +148,15 @@ Api const table = {
     },
     [](void* data, std::size_t bytes, Api::Stream s) { return int(ASTERISM_GPU(MemsetAsync)(data, 0, bytes, as<Stream>(s))); },
     pin,
+    new_window,
+    [](void* data) { return int(ASTERISM_GPU(Free)(data)); },
+    [](void* data, void* name) { return int(ASTERISM_GPU(IpcGetMemHandle)(static_cast<ASTERISM_GPU(IpcMemHandle_t)*>(name), data)); },
+    [](void const* name, void** data) {
+      ASTERISM_GPU(IpcMemHandle_t) handle;
+      std::memcpy(&handle, name, sizeof handle);
+      return int(ASTERISM_GPU(IpcOpenMemHandle)(data, handle, ASTERISM_GPU(IpcMemLazyEnablePeerAccess)));
+    },
+    [](void* data) { return int(ASTERISM_GPU(IpcCloseMemHandle)(data)); },
     [](Launch const& l, Api::Stream s) {
       return int(ASTERISM_GPU(LaunchKernel)(l.kernel, dim3(l.blocks), dim3(l.threads), l.arguments, l.shared, as<Stream>(s)));
     },

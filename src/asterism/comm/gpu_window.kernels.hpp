@@ -1,0 +1,15 @@
+#pragma once
+#include <cstdint>
+
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::comm::kernel {
+
+using device::Queue;
+
+/// *flag = value, after all that this queue wrote before, wherever that is.
+void set_signal(Queue&, std::uint64_t* flag, std::uint64_t value);
+/// Ends when *flag, which another process sets, has come to value.
+void await_signal(Queue&, std::uint64_t* flag, std::uint64_t value);
+
+}  // namespace asterism::comm::kernel

@@ -1,0 +1,141 @@
+"""Sums and halos between GPUs, by NCCL (a stand-in of its functions) and by windows of memory, between processes with an emulated device each."""
+
+import os
+
+import pytest
+from conftest import EMULATED_GPU
+
+FAKE = EMULATED_GPU.parent / "libasterism_fake_nccl.so"
+pytestmark = pytest.mark.skipif(
+    not FAKE.exists() or os.environ.get("ASTERISM_TEST_GPU") == "1", reason="no emulated GPU (make test-cpp builds it)"
+)
+
+SOLVES = """
+def copies():
+    return {k: v for k, v in am.gpu_state()["copies"].items()}
+for dtype, shape in (("float64", (11, 7, 5)), ("complex64", (13, 6)), ("float32", (3, 2))):
+    A = am.gallery.poisson(shape, comm).astype(dtype)
+    lo, hi = A.row_range
+    b = np.cos(np.arange(lo, hi)).astype(dtype)
+    rtol = 1e-4 if dtype in ("complex64", "float32") else 1e-9
+    for ksp, pc, columns in (("cg", "jacobi", 1), ("pipecg", "jacobi", 1), ("bicgstab", "jacobi", 2), ("tfqmr", "none", 1), ("cg", "amg", 1)):
+        rhs = b if columns == 1 else np.stack([b, 2 * b], 1)
+        options = f"-ksp_type {ksp} -pc_type {pc} -ksp_rtol {rtol} -device cuda"
+        x, by_host = am.solve(A, rhs, options=options + " -gpu_transport mpi", raise_on_failure=False)
+        y, direct = am.solve(A, rhs, options=options + " -gpu_transport CARRIER", raise_on_failure=False)
+        assert any("by " in n and "(messages have arrived" in n for n in direct.notes), direct.notes
+        assert any("sums between GPUs: through the host (-gpu_transport mpi)" in n for n in by_host.notes), by_host.notes
+        assert np.array_equal(x, y) and direct.iterations == by_host.iterations, (ksp, pc, dtype)
+        assert np.array_equal(np.asarray(direct.residual_norms), np.asarray(by_host.residual_norms))
+        z, late = am.solve(A, rhs, options=options + " -gpu_transport CARRIER -ksp_asynchronous -ksp_check_every 5", raise_on_failure=False)
+        assert np.array_equal(z, y) and late.iterations == direct.iterations
+        assert late.host_waits <= -(-late.iterations // 5) + 3 + 2 * late.resumes, late.host_waits
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("carrier", ["nccl", "ipc"])
+@pytest.mark.parametrize("delays", ["", "1"])
+def test_solves_have_the_bits_that_they_have_by_the_host(on_ranks, n, carrier, delays):
+    delayed = {"ASTERISM_EMULATED_DELAYS": "1"} if delays else {}
+    script = SOLVES.replace("CARRIER", carrier) + "\nif rank == 0: print('good')"
+    out = on_ranks(n, script, limit=170, ASTERISM_NCCL=str(FAKE), **delayed)
+    assert "good" in out
+
+
+@pytest.mark.parametrize("carrier", ["nccl", "ipc"])
+def test_no_iteration_copies_to_the_host_or_waits_there(on_ranks, carrier):
+    out = on_ranks(
+        2,
+        """
+A = am.gallery.poisson((17, 16), comm)
+b = np.cos(np.arange(*A.row_range))
+def counted(iterations, more):
+    s = am.Solver(A, f"-ksp_type cg -pc_type jacobi -ksp_rtol 1e-30 -ksp_max_it {iterations} -ksp_max_resumes 0 -device cuda -ksp_asynchronous -ksp_check_every 1000 " + more)
+    s.solve(b, raise_on_failure=False)
+    before = {k: v[2] for k, v in am.gpu_state()["copies"].items()}
+    s.solve(b, raise_on_failure=False)
+    return sum(v[2] - before.get(k, 0) for k, v in am.gpu_state()["copies"].items())
+few, many = counted(10, "-gpu_transport CARRIER"), counted(40, "-gpu_transport CARRIER")
+assert few == many, (few, many)  # to the host: not in iterations
+assert counted(40, "-gpu_transport mpi") - counted(10, "-gpu_transport mpi") >= 60  # at least a halo or a sum in each
+if rank == 0: print("good")
+""".replace("CARRIER", carrier),
+        ASTERISM_NCCL=str(FAKE),
+    )
+    assert "good" in out
+
+
+def test_messages_of_many_pieces_and_several_columns(on_ranks):
+    out = on_ranks(
+        3,
+        """
+A = am.gallery.poisson((60, 300, 3), comm)  # halos of 900 rows
+lo, hi = A.row_range
+b = np.cos(np.arange(lo, hi)[:, None] * np.arange(1, 61)[None, :])  # of 60 columns: 432 kB
+options = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-3 -ksp_max_it 12 -ksp_max_resumes 0 -device cuda "
+x, _ = am.solve(A, b, options=options + "-gpu_transport mpi", raise_on_failure=False)
+for carrier in ("ipc", "nccl"):
+    y, _ = am.solve(A, b, options=options + "-gpu_transport " + carrier, raise_on_failure=False)
+    assert np.array_equal(x, y), carrier
+if rank == 0: print("good")
+""",
+        limit=170,
+        ASTERISM_NCCL=str(FAKE),
+    )
+    assert "good" in out
+
+
+def test_auto_takes_the_first_that_works(on_ranks):
+    script = """
+A = am.gallery.poisson((14, 13), comm)
+b = np.ones(A.local_shape[0])
+x, info = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda")
+(note,) = [n for n in info.notes if n.startswith("sums")]
+assert "WHICH" in note, note
+if rank == 0: print("good")
+"""
+    assert "good" in on_ranks(2, script.replace("WHICH", "between GPUs: by NCCL"), ASTERISM_NCCL=str(FAKE))
+    assert "good" in on_ranks(2, script.replace("WHICH", "by windows of GPU memory (IPC)"), ASTERISM_NCCL="none")
+    assert "good" in on_ranks(
+        2,
+        script.replace("WHICH", "it is not found: ASTERISM_NCCL is none; ipc: "),
+        ASTERISM_NCCL="none",
+        ASTERISM_EMULATED_NO_IPC="1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({"ASTERISM_NCCL": "none"}, "it is not found: ASTERISM_NCCL is none"),
+        ({"ASTERISM_NCCL": "/nowhere/libnccl.so"}, "it is not found: /nowhere/libnccl.so"),
+        ({"ASTERISM_EMULATED_SHARED": "1"}, "nccl: ranks share a GPU, which NCCL refuses"),
+        ({"ASTERISM_FAKE_NCCL": "ncclGetUniqueId"}, "NCCL failed in ncclGetUniqueId: it was told to fail (status 5)"),
+        ({"ASTERISM_FAKE_NCCL": "ncclCommInitRank"}, "NCCL failed in ncclCommInitRank: it was told to fail"),
+        ({"ASTERISM_FAKE_NCCL": "ncclAllGather"}, "NCCL failed in ncclAllGather: it was told to fail"),
+        ({"ASTERISM_FAKE_NCCL": "wrong"}, "nccl: messages did not arrive as they were sent"),
+    ],
+)
+def test_where_it_cannot_be_used_it_is_told_on_all_ranks(on_ranks, variables, why):
+    out = on_ranks(
+        2,
+        f"""
+A = am.gallery.poisson((14, 13), comm)
+b = np.ones(A.local_shape[0])
+x, info = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda")
+(note,) = [n for n in info.notes if n.startswith("sums")]
+assert ("only where it is asked for" if SHARED else "by windows") in note, note
+told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport nccl"))
+assert "-gpu_transport nccl: " in told and {why!r} in told, told
+y, _ = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport mpi")
+assert np.array_equal(x, y)
+told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport " + ("mpi", "ipc")[rank]))
+assert "-gpu_transport is" in told and "another elsewhere" in told, told
+z, own = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport ipc")
+assert any("by windows" in n for n in own.notes) and np.array_equal(x, z)
+if rank == 0: print("good")
+""".replace("SHARED", repr("ASTERISM_EMULATED_SHARED" in variables)),
+        **{"ASTERISM_NCCL": str(FAKE), **variables},
+    )
+    assert "good" in out
