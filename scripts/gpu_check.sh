@@ -29,8 +29,8 @@ PATH="$site/bin:$PATH"
 cd tests/python  # not beside the sources: the installed package is what is tested
 export ASTERISM_TEST_GPU=1
 ranks=""
-command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous"; echo "(no mpiexec: one process only)"; }
-"$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py -k "not inline $ranks"
+command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport"; echo "(no mpiexec: one process only)"; }
+"$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py -k "not inline $ranks"
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift

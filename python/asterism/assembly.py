@@ -34,7 +34,8 @@ class Assembly:
     Notes
     -----
     Collective; an index out of range raises on all ranks with the first bad entry. Cost: the entries are sorted within their rows,
-    and those of other ranks' rows announced there. Afterwards 4 bytes an entry and 4 for each of the matrix are kept.
+    and those of other ranks' rows announced there. Afterwards 4 bytes an entry and 8 for each of the matrix are kept, and the memory
+    of the last two matrices' values for the next.
     PETSc: MatSetPreallocationCOO and MatSetValuesCOO (paper i, section 3).
 
     Examples

@@ -1,5 +1,5 @@
 // The functions of NCCL that are used, between processes on emulated devices: a message is a file in /dev/shm, which appears whole.
-// ASTERISM_FAKE_NCCL: the name of a function that fails, or "wrong": messages arrive with an error.
+// ASTERISM_FAKE_NCCL: the name of a function that fails; "wrong": messages arrive with an error; "late": from the 30th call on all fail.
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -89,6 +89,8 @@ int ncclCommInitRank(void** comm, int ranks, Id id, int rank) {
 }
 int ncclAllGather(void const* in, void* out, std::size_t count, int type, void* comm, void* stream) {
   if (type != 0) return 4;
+  static std::atomic<int> calls{0};
+  if (wish() == "late" && ++calls >= 30) return 5;
   auto* const c = static_cast<Comm*>(comm);
   std::vector<Message> messages;
   for (int r = 0; r < c->ranks; ++r) {

@@ -44,32 +44,30 @@ bool ranks_share_a_gpu(Communicator const& comm) {
   return names.size() < counts.size();
 }
 
-/// Each rank sends numbers of its own to all, and to the next.
 bool messages_arrive(GpuMessenger const& m) {
-  auto const rank = m.comm().rank(), size = m.comm().size();
+  auto const rank = m.comm().rank(), size = m.comm().size(), before = (rank + size - 1) % size;
+  constexpr std::size_t few = 3, many = 100'000;  // few for all: as sums are
+  auto const number = [](std::size_t i, int from) { return std::int64_t(i) * 7919 + from; };
+  Array mine, all, of_before;
+  agree(m.comm(), [&] {
+    mine = Array(many * sizeof(std::int64_t)), all = Array(few * sizeof(std::int64_t) * std::size_t(size)), of_before = Array(mine.bytes());
+    for (std::size_t i = 0; i < many; ++i) mine.as<std::int64_t>()[i] = number(i, rank);
+  });
   bool right = true;
-  for (std::size_t const length : {std::size_t(3), std::size_t(100'000)}) {  // a short one, and one of several pieces
-    std::size_t const bytes = length * sizeof(std::int64_t);
-    auto const number = [](std::size_t i, int from) { return std::int64_t(i) * 7919 + from; };
-    Array mine, all, before;
+  // one after the other: where all fail nobody waits for the next
+  agree(m.comm(), [&] {
+    m.all_gather(mine.view(0, few * sizeof(std::int64_t)), all);
+    all.settle(Access::read, "check of messages between GPUs");
+    for (int r = 0; r < size; ++r)
+      for (std::size_t i = 0; i < few; ++i) right = right && all.as<std::int64_t>()[std::size_t(r) * few + i] == number(i, r);
+  });
+  for (auto const length : {few, many})
     agree(m.comm(), [&] {
-      mine = Array(bytes), all = Array(bytes * std::size_t(size)), before = Array(bytes);
-      for (std::size_t i = 0; i < length; ++i) mine.as<std::int64_t>()[i] = number(i, rank);
+      auto const bytes = length * sizeof(std::int64_t);
+      m.exchange({{(rank + 1) % size, 0, bytes}}, {{before, 0, bytes}}, mine, of_before);
+      of_before.settle(Access::read, "check of messages between GPUs");
+      for (std::size_t i = 0; i < length; ++i) right = right && of_before.as<std::int64_t>()[i] == number(i, before);
     });
-    // one after the other: a rank that cannot leaves no other waiting for the second
-    agree(m.comm(), [&] {
-      m.all_gather(mine, all);
-      all.settle(Access::read, "check of messages between GPUs");
-    });
-    agree(m.comm(), [&] {
-      m.exchange({{(rank + 1) % size, 0, bytes}}, {{(rank + size - 1) % size, 0, bytes}}, mine, before);
-      before.settle(Access::read, "check of messages between GPUs");
-      for (std::size_t i = 0; i < length; ++i) {
-        for (int r = 0; r < size; ++r) right = right && all.as<std::int64_t>()[std::size_t(r) * length + i] == number(i, r);
-        right = right && before.as<std::int64_t>()[i] == number(i, (rank + size - 1) % size);
-      }
-    });
-  }
   return m.comm().min(std::int64_t(right)) == 1;
 }
 

@@ -31,6 +31,8 @@ class GpuMessenger {
   virtual void all_gather(device::Array const& in, device::Array const& out) const = 0;
   /// At most one piece for each rank, not for oneself, and one from it.
   virtual void exchange(Parts sends, Parts receives, device::Array const& in, device::Array const& out) const = 0;
+  /// Waits; an error of messages is thrown here, once. Whoever used what they should have brought asks: other queues do not know of it.
+  void check() const { queue_.wait("messages between GPUs"); }
 
  protected:
   /// As a task of the queue: work(queue, in's address, out's).
@@ -48,7 +50,7 @@ class GpuMessenger {
 
 /// Collective, with a GPU open on each rank.
 bool ranks_share_a_gpu(Communicator const& comm);
-/// Whether both kinds of messages arrive as they were sent. Collective.
+/// Whether messages arrive as they were sent: numbers of each rank's own, to all and, few and many, to the next. Collective.
 bool messages_arrive(GpuMessenger const& messenger);
 
 /// From now on sums and halos of that group's vectors on this queue are sent so; all its ranks' queues are on GPUs.

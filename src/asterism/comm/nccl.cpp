@@ -82,9 +82,13 @@ void Nccl::exchange(Parts sends, Parts receives, Array const& in, Array const& o
         auto const& l = nccl();
         auto* const stream = q.stream();
         l.check(l.group_start(), "ncclGroupStart");
-        for (auto const& p : sends) l.check(l.send(from + p.first, p.bytes, Library::bytes, p.rank, handle, stream), "ncclSend");
-        for (auto const& p : receives) l.check(l.receive(to + p.first, p.bytes, Library::bytes, p.rank, handle, stream), "ncclRecv");
-        l.check(l.group_end(), "ncclGroupEnd");
+        Library::Status sent = 0, received = 0;  // a group that was begun must end
+        for (auto const& p : sends)
+          if (sent == 0) sent = l.send(from + p.first, p.bytes, Library::bytes, p.rank, handle, stream);
+        for (auto const& p : receives)
+          if (received == 0) received = l.receive(to + p.first, p.bytes, Library::bytes, p.rank, handle, stream);
+        auto const ended = l.group_end();
+        l.check(sent, "ncclSend"), l.check(received, "ncclRecv"), l.check(ended, "ncclGroupEnd");
       });
 }
 

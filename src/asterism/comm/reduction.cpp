@@ -29,10 +29,10 @@ Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::
     total_ = partial_;
     return;
   }
-  bool const gathers = comm.size() <= gather_ranks;
+  messenger_ = sent_by(ctx, comm);
+  bool const gathers = messenger_ || comm.size() <= gather_ranks;
   gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
   total_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value));
-  if (gathers) messenger_ = sent_by(ctx, comm);
   if (!messenger_) flight_ = std::make_shared<Flight>();
 }
 
@@ -56,7 +56,7 @@ void Reduction::begin() {
 void Reduction::end() {
   if (comm_.size() == 1) return;
   using device::Number;
-  std::int64_t const parts = comm_.size() <= gather_ranks ? comm_.size() : 1;
+  std::int64_t const parts = messenger_ || comm_.size() <= gather_ranks ? comm_.size() : 1;
   if (messenger_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
   device::submit_on_host(
       ctx_,

@@ -102,6 +102,14 @@ Measured& measured() {
   return *m;
 }
 
+/// What was found for such a block before, if anything.
+std::optional<bool> known(Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t entries) {
+  std::lock_guard const lock(measured().mutex);
+  for (auto const& m : measured().all)
+    if (std::tie(m.dtype, m.rows, m.cols, m.entries) == std::tie(dtype, rows, cols, entries)) return m.cusparse_taken;
+  return std::nullopt;
+}
+
 /// A dense vector's descriptor.
 class DenseVector {
  public:
@@ -183,6 +191,7 @@ std::shared_ptr<CusparseProduct> CusparseProduct::of(Dtype dtype, std::int32_t r
     return nullptr;
   }
   if (entries > std::numeric_limits<std::int32_t>::max()) return nullptr;  // not tried with 64-bit offsets and 32-bit columns
+  if (choice == GpuProduct::automatic && known(dtype, rows, cols, entries) == false) return nullptr;
   static std::once_flag forms;
   std::call_once(forms, [] {
     auto const set = [](auto* run) { gpu::set_form(reinterpret_cast<void*>(run), reinterpret_cast<void*>(run)); };
@@ -242,11 +251,7 @@ CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::Prod
 template <class T>
 bool CusparseProduct::decide(Queue const& q, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x) {
   if (choice_ == GpuProduct::cusparse) return true;
-  {
-    std::lock_guard const lock(measured().mutex);
-    for (auto const& m : measured().all)
-      if (std::tie(m.dtype, m.rows, m.cols, m.entries) == std::tie(dtype_, rows_, cols_, entries_)) return m.cusparse_taken;
-  }
+  if (auto const before = known(dtype_, rows_, cols_, entries_)) return *before;
   MeasuredProduct m{dtype_, rows_, cols_, entries_, 0, 0, false};
   try {
     Queue plain = q;  // at once, whatever the conditions say

@@ -512,6 +512,7 @@ SolveInfo Solver::solve_columns(Vector const& b_given, Vector& x, bool zero_gues
     method_->solve(*A_, M, b, x, monitor);
     A_->residual(b, x, residual);
     info.true_residual = column_norms(residual);
+    if (auto const messenger = comm::sent_by(x.context(), b.comm())) messenger->check();
     if (!krylov::converged(monitor.reason())) break;
     bool missed = false, progress = previous.empty();
     for (std::size_t j = 0; j < info.true_residual.size(); ++j) {
