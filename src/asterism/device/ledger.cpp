@@ -175,7 +175,7 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
   auto const o = index(strict_other(memory));
   if (memory == Memory::apart || std::any_of(intents.begin(), intents.end(), [](auto const& i) { return i.buffer->data_[1]; }))
     for (auto const& i : intents) {
-      if (i.access == Access::read) continue;
+      if (i.access == Access::read || i.buffer->bytes_ == 0) continue;
       auto const used = [&](auto const& j) { return j.buffer == i.buffer && (j.access != Access::write || !j.whole); };
       if (memory == Memory::apart && !conditional && std::none_of(intents.begin(), intents.end(), used))
         out.spoils.emplace_back(i.buffer, memory);
