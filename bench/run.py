@@ -30,6 +30,7 @@ import scipy.sparse.linalg as spla  # noqa: E402
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
 from asterism.cli.bench import spmv_case, spmv_summary  # noqa: E402
+from asterism.cli.bench_assembly import trilinear_entries  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases, print_async, print_launch  # noqa: E402
 from asterism.machine import _cpu_name  # noqa: E402
 
@@ -382,20 +383,18 @@ def dropin(n: int, rounds: int) -> dict:
 
 ASSEMBLE_ON_RANKS = """
 import json, sys, time, numpy as np, asterism as am
+from asterism.cli.bench_assembly import trilinear_entries
 from mpi4py import MPI
 c = MPI.COMM_WORLD
 e, repeats = int(sys.argv[1]), int(sys.argv[2])
-n = e + 1
-z, y, x = np.meshgrid(np.arange(e * c.rank // c.size, e * (c.rank + 1) // c.size), np.arange(e), np.arange(e), indexing="ij")
-nodes = ((z * n + y) * n + x).reshape(-1, 1) + np.array([(a * n + b) * n + d for a in (0, 1) for b in (0, 1) for d in (0, 1)])
-i, j = np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+nodes, i, j = trilinear_entries(e, e * c.rank // c.size, e * (c.rank + 1) // c.size)
 v = 1.0 + np.arange(len(i)) % 7
 setup, values = [], []
 A = plan = None
 for _ in range(3):
     A = plan = None
     c.Barrier(); t = time.perf_counter()
-    plan = am.Assembly((n**3, n**3), i, j, c)
+    plan = am.Assembly((nodes, nodes), i, j, c)
     c.Barrier(); setup.append(time.perf_counter() - t)
     for _ in range(repeats):
         t = time.perf_counter()
@@ -425,18 +424,13 @@ def assembly(rounds: int) -> dict:
                         f"the matrices differ: {r['nnz']}, {r['norm']} and {ours['nnz']}, {ours['norm']}"
                     )
                 runs.setdefault(f"{r['peer']}, {ranks} rank(s)", []).append(r)
-    n = e + 1
-    z, y, x = np.meshgrid(np.arange(e), np.arange(e), np.arange(e), indexing="ij")
-    nodes = ((z * n + y) * n + x).reshape(-1, 1) + np.array(
-        [(a * n + b) * n + d for a in (0, 1) for b in (0, 1) for d in (0, 1)]
-    )
-    i, j = np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+    nodes, i, j = trilinear_entries(e)
     v = 1.0 + np.arange(len(i)) % 7
     once: dict[str, list[float]] = {"asterism Matrix.coo": [], "scipy coo_array.tocsr": []}
     for _ in range(rounds):
         for name, f in (
-            ("asterism Matrix.coo", lambda: am.Matrix.coo((n**3, n**3), i, j, v)),
-            ("scipy coo_array.tocsr", lambda: sp.coo_array((v, (i, j)), shape=(n**3, n**3)).tocsr()),
+            ("asterism Matrix.coo", lambda: am.Matrix.coo((nodes, nodes), i, j, v)),
+            ("scipy coo_array.tocsr", lambda: sp.coo_array((v, (i, j)), shape=(nodes, nodes)).tocsr()),
         ):
             t0 = time.perf_counter()
             f()

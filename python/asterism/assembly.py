@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core
 from .comm import as_communicator
-from .errors import InputError, ShapeError
+from .errors import InputError
 from .forest import as_indices
 from .la import Matrix, layouts_of
 from .operator import as_values
@@ -52,8 +52,6 @@ class Assembly:
     ) -> None:
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Assembly")
         ii, jj = as_indices(i), as_indices(j)
-        if ii.ndim != 1 or ii.shape != jj.shape:
-            raise ShapeError(f"Assembly: i and j have shapes {ii.shape} and {jj.shape}; both (entries,) are needed.")
         self._h = _core.Assembly(rows, cols, ii, jj)
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another

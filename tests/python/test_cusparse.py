@@ -121,7 +121,6 @@ assert np.linalg.norm(2 * X[:, 0] - X[:, 1]) < 1e-3 * np.linalg.norm(X)
 def test_several_queues_use_one_matrix():
     run(
         """
-import threading
 am.use_argv(["-mat_gpu_product", "cusparse"])
 queues = [am.Queue("cuda") for _ in range(3)]
 A = tridiagonal(500, queue=queues[0])

@@ -150,12 +150,16 @@ told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_tr
 assert "-gpu_transport nccl: " in told and {why!r} in told, told
 y, _ = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport mpi")
 assert np.array_equal(x, y)
+E = am.gallery.poisson((1,), comm)  # a rank without entries
+told = message(lambda: am.solve(E, np.ones(E.local_shape[0]), options="-ksp_type cg -device cuda -gpu_transport mpi -mat_gpu_product cusparse"))
+assert "there is no cuSPARSE" in told, told
+am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-3 -device cuda -mat_gpu_product auto")
 told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport " + ("mpi", "ipc")[rank]))
 assert "-gpu_transport is" in told and "another elsewhere" in told, told
 z, own = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport ipc")
 assert any("by windows" in n for n in own.notes) and np.array_equal(x, z)
 if rank == 0: print("good")
 """.replace("SHARED", repr("ASTERISM_EMULATED_SHARED" in variables)),
-        **{"ASTERISM_NCCL": str(FAKE), **variables},
+        **{"ASTERISM_NCCL": str(FAKE), "ASTERISM_CUSPARSE": "none", **variables},
     )
     assert "good" in out

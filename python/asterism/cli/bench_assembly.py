@@ -15,18 +15,24 @@ from ..queue import Queue
 from ..vector import Vector
 from .bench_gpu import seconds_of, vector_of
 
-__all__ = ["assembly_case", "print_assembly"]
+__all__ = ["assembly_case", "print_assembly", "trilinear_entries"]
+
+
+def trilinear_entries(cells: int, first: int = 0, last: int | None = None) -> tuple[int, Any, Any]:
+    """Return nodes of cells^3 trilinear elements, and rows and columns of the entries of layers first to last."""
+    n = cells + 1
+    layers = np.arange(first, cells if last is None else last)
+    z, y, x = np.meshgrid(layers, np.arange(cells), np.arange(cells), indexing="ij")
+    corner = np.array([(a * n + b) * n + c for a in (0, 1) for b in (0, 1) for c in (0, 1)])
+    nodes = ((z * n + y) * n + x).reshape(-1, 1) + corner
+    return n**3, np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
 
 
 def assembly_case(device: str, cells: int, repeats: int) -> dict[str, Any]:
     """Trilinear elements on cells^3; on a GPU also the products of what comes, by our kernel and, where it is there, cuSPARSE."""
-    n = cells + 1
-    z, y, x = np.meshgrid(*[np.arange(cells)] * 3, indexing="ij")
-    corner = np.array([(a * n + b) * n + c for a in (0, 1) for b in (0, 1) for c in (0, 1)])
-    nodes = ((z * n + y) * n + x).reshape(-1, 1) + corner
-    i, j = np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+    nodes, i, j = trilinear_entries(cells)
     start = time.perf_counter()
-    plan = Assembly((n**3, n**3), i, j)
+    plan = Assembly((nodes, nodes), i, j)
     pattern = time.perf_counter() - start
     queue = Queue("inline" if device == "host" else device)
     values = Vector(plan, queue, fill=1.0)

@@ -18,19 +18,11 @@ using device::Queue;
 
 namespace {
 
-constexpr std::size_t slot_bytes = std::size_t(256) << 10;
-constexpr std::size_t flag_bytes = 128;  // each in a line of its own
+constexpr std::size_t slot_bytes = std::size_t(256) << 10;  // no GPU was asked yet what is best
+constexpr std::size_t flag_bytes = 128;                     // each in a line of its own
 
 /// A window: for each rank its slot, then its two flags.
 constexpr std::size_t of_rank = slot_bytes + 2 * flag_bytes;
-
-/// A kernel of ours in its form for the GPU.
-template <class K>
-void launch(K* kernel, Queue& q, std::uint64_t* flag, std::uint64_t value) {
-  auto* const form = reinterpret_cast<K*>(gpu::form_of(reinterpret_cast<void*>(kernel)));
-  ASTERISM_REQUIRE(form, unsupported, "the GPU's plug-in has no kernel for signals; build it again.");
-  form(q, flag, value);
-}
 
 }  // namespace
 
@@ -81,21 +73,23 @@ void GpuWindows::transfer(Queue& q, Parts const& sends, Parts const& receives, s
   std::size_t rounds = 0;
   for (auto const* const parts : {&sends, &receives})
     for (auto const& p : *parts) rounds = std::max(rounds, pieces(p));
+  auto* const set = gpu::form_of(&kernel::set_signal);
+  auto* const await = gpu::form_of(&kernel::await_signal);
   auto const length = [](Part const& p, std::size_t piece) { return std::min(slot_bytes, p.bytes - piece * slot_bytes); };
   for (std::size_t piece = 0; piece < rounds; ++piece) {
     for (auto const& p : sends) {
       if (piece >= pieces(p)) continue;
       auto& pair = pairs_[std::size_t(p.rank)];
-      if (pair.sent > 0) launch(&kernel::await_signal, q, pair.emptied_here, pair.sent);
+      if (pair.sent > 0) await(q, pair.emptied_here, pair.sent);
       gpu::copy(pair.slot_there, in + p.first + piece * slot_bytes, length(p, piece), q.stream());
-      launch(&kernel::set_signal, q, pair.filled_there, ++pair.sent);
+      set(q, pair.filled_there, ++pair.sent);
     }
     for (auto const& p : receives) {
       if (piece >= pieces(p)) continue;
       auto& pair = pairs_[std::size_t(p.rank)];
-      launch(&kernel::await_signal, q, pair.filled_here, ++pair.received);
+      await(q, pair.filled_here, ++pair.received);
       gpu::copy(out + p.first + piece * slot_bytes, pair.slot_here, length(p, piece), q.stream());
-      launch(&kernel::set_signal, q, pair.emptied_there, pair.received);
+      set(q, pair.emptied_there, pair.received);
     }
   }
 }

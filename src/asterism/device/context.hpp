@@ -82,7 +82,7 @@ class Context {
   /// What follows comes again and again, as the body of a loop does, and begins anew here. On a GPU kernels are collected until the next
   /// such call, or until somebody waits, and launched together: from the second time on as a graph. `false`: no more.
   void collect_launches(bool on) const;
-  /// What the room of communication keeps with a GPU's queue (comm/nccl.hpp).
+  /// What a higher floor keeps with a GPU's queue: who carries messages between such queues of all ranks.
   void set_peers(std::shared_ptr<void const> peers) const;
   std::shared_ptr<void const> peers() const;
   /// Until all submitted work is done. Errors of queued work are thrown here, once.

@@ -18,7 +18,7 @@ namespace {
 namespace gpu = device::gpu;
 using device::Queue;
 
-// Below, launches are most of the time, and those of cuSPARSE cannot be part of a graph.
+// Below, launches are taken to be most of the time (not measured on a GPU yet), and those of cuSPARSE cannot be part of a graph.
 constexpr std::int64_t least_entries = std::int64_t(1) << 18;
 
 /// The part of cuSPARSE 12 and 13 that is used (NVIDIA, cuSPARSE documentation, Generic APIs). Its header is not needed: it comes with
@@ -131,6 +131,13 @@ class DenseVector {
 void set_gpu_product(GpuProduct choice) { chosen = choice; }
 GpuProduct gpu_product() { return chosen; }
 
+void require_gpu_product() {
+  ASTERISM_REQUIRE(chosen.load() != GpuProduct::cusparse || cusparse(), unsupported,
+                   "-mat_gpu_product cusparse: there is no cuSPARSE: {}. ASTERISM_CUSPARSE names its file; "
+                   "pip install nvidia-cusparse has it.",
+                   cusparse().why_not);
+}
+
 std::vector<MeasuredProduct> measured_products() {
   std::lock_guard const lock(measured().mutex);
   return measured().all;
@@ -181,11 +188,8 @@ std::shared_ptr<CusparseProduct> CusparseProduct::of(Dtype dtype, std::int32_t r
   auto const entries = offsets.empty() ? 0 : offsets.back();
   if (choice == GpuProduct::own || rows == 0 || entries == 0) return nullptr;
   if (choice == GpuProduct::automatic && entries < least_entries) return nullptr;
+  require_gpu_product();
   if (!cusparse()) {
-    ASTERISM_REQUIRE(choice == GpuProduct::automatic, unsupported,
-                     "-mat_gpu_product cusparse: there is no cuSPARSE: {}. ASTERISM_CUSPARSE names its file; "
-                     "pip install nvidia-cusparse has it.",
-                     cusparse().why_not);
     static std::once_flag told;
     std::call_once(told, [] { log::info("products on the GPU are ours: there is no cuSPARSE ({})", cusparse().why_not); });
     return nullptr;
@@ -215,9 +219,7 @@ CusparseProduct::~CusparseProduct() = default;
 /// The kernel of ours, with guards and graphs.
 template <class T>
 static void by_ours(Queue& q, kernel::ProductRows<T> const& rows, T const* x, T* y) {
-  using Kernel = void(Queue&, kernel::ProductRows<T>, Epilogue, std::int64_t, T const*, T*, T const*, T const*);
-  auto* const form = reinterpret_cast<Kernel*>(gpu::form_of(reinterpret_cast<void*>(static_cast<Kernel*>(&kernel::product<T>))));
-  form(q, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
+  gpu::form_of (&kernel::product<T>)(q, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
 }
 
 template <class T>
@@ -300,9 +302,7 @@ void CusparseProduct::run(Queue& q, std::shared_ptr<CusparseProduct> self, kerne
   // cuSPARSE asks for no condition: it writes elsewhere, and a kernel that asks copies
   auto* const result = s.template scratch<T>(stream);
   s.multiply(stream, x, result);
-  using Kernel = void(Queue&, std::int64_t, T const*, T*);
-  auto* const copy = reinterpret_cast<Kernel*>(gpu::form_of(reinterpret_cast<void*>(static_cast<Kernel*>(&kernel::convert<T, T>))));
-  copy(q, c.rows_, result, y);
+  gpu::form_of (&kernel::convert<T, T>)(q, c.rows_, result, y);
 }
 
 #define INSTANTIATE(T) \

@@ -18,6 +18,8 @@ namespace asterism::la {
 enum class GpuProduct : std::uint8_t { automatic, own, cusparse };
 void set_gpu_product(GpuProduct choice);
 GpuProduct gpu_product();
+/// With a GPU open: an error where what was chosen is not there. Ranks without entries ask for no product, so all ask here.
+void require_gpu_product();
 
 /// What was measured for blocks of one shape; later ones take it from here.
 struct MeasuredProduct {

@@ -129,6 +129,9 @@ void GhostExchange::Impl::make_direct() {
   std::vector<std::int64_t> next(std::size_t(comm.size()) + 1, 0);
   for (auto const r : asking) ++next[std::size_t(r) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
+  comm::GpuMessenger::Parts sends;
+  for (std::size_t r = 0; r + 1 < next.size(); ++r)
+    if (next[r + 1] > next[r]) sends.push_back({int(r), std::size_t(next[r]), std::size_t(next[r + 1] - next[r])});
   std::vector<std::int32_t> wanted(asking.size());
   std::vector<std::int64_t> places(asking.size());
   std::size_t slot = 0;
@@ -139,19 +142,13 @@ void GhostExchange::Impl::make_direct() {
     }
   std::vector<std::int64_t> place_of(me.size());
   forest.scatter(places.data(), place_of.data());
-  comm::GpuMessenger::Parts sends, receives;
-  for (auto const r : asking) {  // in no order; those of one rank together below
-    while (std::ssize(sends) <= r) sends.push_back({int(sends.size()), 0, 0});
-    ++sends[std::size_t(r)].bytes;
-  }
-  for (std::size_t r = 1; r < sends.size(); ++r) sends[r].first = sends[r - 1].first + sends[r - 1].bytes;
+  comm::GpuMessenger::Parts receives;
   auto const graph = forest.graph();
   for (std::size_t e = 0; e < graph.leaves.size(); ++e) {  // by (rank, leaf), and the leaves of one rank lie together
     if (receives.empty() || receives.back().rank != graph.remote[e].rank)
       receives.push_back({int(graph.remote[e].rank), std::size_t(graph.leaves[e]), 0});
     ++receives.back().bytes;
   }
-  std::erase_if(sends, [](auto const& p) { return p.bytes == 0; });
   std::vector<comm::RemoteRoot> remote(graph.leaves.size());
   for (std::size_t e = 0; e < graph.leaves.size(); ++e) {
     auto const leaf = std::size_t(graph.leaves[e]);
@@ -167,6 +164,12 @@ template <class T>
 GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, Array const& x, Array const& ghost) const {
   auto& d = *impl_;
   Flight f;
+  if (auto const messenger = comm::sent_by(ctx, d.forest.comm()); messenger && d.direct) {
+    auto const row = std::size_t(k) * sizeof(T);
+    messenger->exchange(Impl::Direct::in_bytes(d.direct->sends, row), Impl::Direct::in_bytes(d.direct->receives, row),
+                        d.packed<T>(ctx, k, d.direct->rows, x), ghost);
+    return f;  // nothing to end: what reads the ghosts comes after
+  }
   f.state_ = std::make_shared<Flight::State>();
   auto& s = *f.state_;
   s.ctx = ctx;
@@ -175,13 +178,6 @@ GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, A
   s.forest = d.forest;
   s.source = x;
   bool const on_gpu = ctx.memory() == Memory::gpu;
-  if (auto const messenger = comm::sent_by(ctx, d.forest.comm()); messenger && d.direct) {
-    auto const row = std::size_t(k) * sizeof(T);
-    messenger->exchange(Impl::Direct::in_bytes(d.direct->sends, row), Impl::Direct::in_bytes(d.direct->receives, row),
-                        d.packed<T>(ctx, k, d.direct->rows, x), ghost);
-    f.state_ = nullptr;  // what reads the ghosts comes after
-    return f;
-  }
   if (d.direct && d.from_gpu()) {  // on the host too: other ranks may be on GPUs, and the messages must fit
     if (on_gpu) s.memory = Memory::gpu;
     s.forest = d.direct->forest;

@@ -271,7 +271,10 @@ void Solver::set_up(bool same_pattern) {
     ASTERISM_REQUIRE(!r.given("queue"), option, "-device {} and -queue {} were both given: the iterations run on one of the two.", device,
                      queue);
     if (auto const why = why_no_gpu(comm, device); why.empty()) {
-      comm::agree(comm, [&] { device::gpu::open(device); });
+      comm::agree(comm, [&] {
+        device::gpu::open(device);
+        la::require_gpu_product();
+      });
       queue = device::gpu::name();
       notes_.push_back(format("device: {}", device::gpu::describe()));
       if (comm.size() > 1) {

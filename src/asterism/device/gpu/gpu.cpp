@@ -167,6 +167,12 @@ void* form_of(void* kernel) {
   return at->second;
 }
 
+void* required_form_of(void* kernel) {
+  auto* const form = form_of(kernel);
+  ASTERISM_REQUIRE(form, unsupported, "a kernel has no form in the plug-in for {}; build that again.", name());
+  return form;
+}
+
 void set_form(void* kernel, void* form) {
   auto& s = state();
   std::lock_guard const lock(s.forms_mutex);

@@ -42,6 +42,12 @@ void check(int code, char const* what);
 
 /// The form for the GPU of a kernel of the library: of the same name in the plug-in. nullptr: it has none.
 void* form_of(void* kernel);
+/// The same with its type; an error where there is none.
+void* required_form_of(void* kernel);
+template <class... P>
+auto form_of(void (*kernel)(P...)) {
+  return reinterpret_cast<void (*)(P...)>(required_form_of(reinterpret_cast<void*>(kernel)));
+}
 /// A form for a user's own kernel: a function with the same arguments that launches into Queue::stream.
 void set_form(void* kernel, void* form);
 

@@ -9,7 +9,7 @@ namespace asterism::device::gpu {
 /// Where else to look than the system does: the folders of wheels, for one.
 void set_library_folders(std::vector<std::string> folders);
 
-/// Opened once; nullptr: not found.
+/// Opened for good; false: not found, and why.
 class VendorLibrary {
  public:
   /// names: of the file, the best first. `variable` of the environment names another file, or is "none".
