@@ -8,7 +8,7 @@ set(ASTERISM_HIP_ARCH "gfx90a" CACHE STRING "AMD architectures")
 # one list for nvcc, hipcc and the emulation in the tests
 set(gpu_sources
   src/asterism/device/gpu/gpu_plugin.cpp
-  src/asterism/comm/gpu_window.kernels.cpp
+  src/asterism/comm/gpu_ipc.kernels.cpp
   src/asterism/comm/reduction.kernels.cpp
   src/asterism/device/scalar.kernels.cpp
   src/asterism/krylov/verdict.kernels.cpp

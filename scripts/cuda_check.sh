@@ -16,9 +16,14 @@ if command -v nvcc >/dev/null; then
   nvcc -x cu -std=c++20 -arch=sm_90 --extended-lambda -Werror all-warnings -diag-suppress 20012,177,550 -Isrc -c \
     tests/cpp/device/dialect.kernels.cpp -o /dev/null
   # what is opened at run time is declared here: it is compared with the vendor's headers where those are (the compiler's wheels lack them)
-  for pair in la/cusparse comm/nccl; do
-    if echo "#include <${pair#*/}.h>" | nvcc -x cu -std=c++20 -E - >/dev/null 2>&1; then
-      nvcc -x cu -std=c++20 -c tests/cpp/${pair}_constants.cpp -o /dev/null
+  wheels=""
+  for folder in .venv/lib/python3*/site-packages/nvidia/*/include; do
+    [ -d "$folder" ] && wheels="$wheels -I$folder"
+  done
+  for pair in la/cusparse comm/nccl comm/nvshmem; do
+    if echo "#include <${pair#*/}.h>" | nvcc -x cu -std=c++20 -arch=sm_90 $wheels -E - >/dev/null 2>&1; then
+      nvcc -x cu -std=c++20 -arch=sm_90 $wheels -c tests/cpp/${pair}_constants.cpp -o /dev/null
+      echo "${pair#*/}.h: as declared here"
     else
       echo "${pair#*/}.h is not here: what we declare of it was not compared"
     fi

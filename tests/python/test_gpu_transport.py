@@ -1,4 +1,4 @@
-"""Sums and halos between GPUs, by NCCL (a stand-in of its functions) and by windows of memory, between processes with an emulated device each."""
+"""Sums and halos between GPUs, by NCCL and NVSHMEM (stand-ins of their functions) and by IPC, between processes with an emulated device each."""
 
 import os
 
@@ -6,10 +6,11 @@ import pytest
 from conftest import EMULATED_GPU
 
 FAKE = EMULATED_GPU.parent / "libasterism_fake_nccl.so"
+FAKES = {"ASTERISM_NCCL": str(FAKE), "ASTERISM_NVSHMEM": str(FAKE.with_name("libasterism_fake_nvshmem.so"))}
 REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
 pytestmark = pytest.mark.skipif(not (REAL or FAKE.exists()), reason="no GPU, nor an emulated one (make test-cpp)")
-emulated = pytest.mark.skipif(REAL, reason="a GPU that ranks share, which NCCL refuses, or what is told to fail")
-CARRIERS = [pytest.param("nccl", marks=emulated), "ipc"]
+emulated = pytest.mark.skipif(REAL, reason="a GPU that ranks share, which NCCL and NVSHMEM refuse, or what is told to fail")
+CARRIERS = [pytest.param("nccl", marks=emulated), pytest.param("nvshmem", marks=emulated), "ipc"]
 
 SOLVES = """
 def copies():
@@ -34,13 +35,12 @@ for dtype, shape in (("float64", (11, 7, 5)), ("complex64", (13, 6)), ("float32"
 """
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize(("n", "delays"), [(2, ""), (3, ""), (3, "1"), (4, "")])
 @pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("delays", ["", "1"])
 def test_solves_have_the_bits_that_they_have_by_the_host(on_ranks, n, carrier, delays):
     delayed = {"ASTERISM_EMULATED_DELAYS": "1"} if delays else {}
     script = SOLVES.replace("CARRIER", carrier) + "\nif rank == 0: print('good')"
-    out = on_ranks(n, script, limit=170, ASTERISM_NCCL=str(FAKE), **delayed)
+    out = on_ranks(n, script, limit=170, **FAKES, **delayed)
     assert "good" in out
 
 
@@ -62,7 +62,7 @@ assert few == many, (few, many)  # to the host: not in iterations
 assert counted(40, "-gpu_transport mpi") - counted(10, "-gpu_transport mpi") >= 60  # at least a halo or a sum in each
 if rank == 0: print("good")
 """.replace("CARRIER", carrier),
-        ASTERISM_NCCL=str(FAKE),
+        **FAKES,
     )
     assert "good" in out
 
@@ -76,13 +76,13 @@ lo, hi = A.row_range
 b = np.cos(np.arange(lo, hi)[:, None] * np.arange(1, 61)[None, :])  # of 60 columns: 432 kB
 options = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-3 -ksp_max_it 12 -ksp_max_resumes 0 -device cuda "
 x, _ = am.solve(A, b, options=options + "-gpu_transport mpi", raise_on_failure=False)
-for carrier in ("ipc",) if REAL else ("ipc", "nccl"):
+for carrier in ("ipc",) if REAL else ("ipc", "nccl", "nvshmem"):
     y, _ = am.solve(A, b, options=options + "-gpu_transport " + carrier, raise_on_failure=False)
     assert np.array_equal(x, y), carrier
 if rank == 0: print("good")
 """.replace("REAL", repr(REAL)),
         limit=170,
-        ASTERISM_NCCL=str(FAKE),
+        **FAKES,
     )
     assert "good" in out
 
@@ -161,5 +161,77 @@ assert any("by windows" in n for n in own.notes) and np.array_equal(x, z)
 if rank == 0: print("good")
 """.replace("SHARED", repr("ASTERISM_EMULATED_SHARED" in variables)),
         **{"ASTERISM_NCCL": str(FAKE), "ASTERISM_CUSPARSE": "none", **variables},
+    )
+    assert "good" in out
+
+
+@emulated
+def test_nvshmem_by_a_network_sends_from_symmetric_memory(on_ranks):
+    script = SOLVES.replace("CARRIER", "nvshmem") + "\nif rank == 0: print('good')"
+    assert "good" in on_ranks(2, script, limit=170, **FAKES, ASTERISM_FAKE_NVSHMEM="network")
+
+
+@emulated
+def test_nvshmem_serves_groups_of_the_same_ranks(on_ranks):
+    out = on_ranks(
+        3,
+        """
+import gc
+def solve(c, more=""):
+    A = am.gallery.poisson((14, 13), c)
+    b = np.cos(np.arange(*A.row_range))
+    x, _ = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda " + more)
+    return x
+world = solve(comm, "-gpu_transport nvshmem")
+assert np.array_equal(world, solve(comm, "-gpu_transport mpi"))
+turned = comm.Split(0, -rank)  # the same ranks in another order
+for _ in range(3):  # windows of groups that are gone are used again
+    again = comm.Dup()
+    assert np.array_equal(solve(again, "-gpu_transport nvshmem"), world)
+    assert np.array_equal(solve(turned, "-gpu_transport nvshmem"), solve(turned, "-gpu_transport mpi"))
+    again.Free()
+    gc.collect()
+part = comm.Split(rank == 2, rank)
+if part.Get_size() == 2:
+    told = message(lambda: solve(part, "-gpu_transport nvshmem"))
+    assert "nvshmem: it was started for other ranks" in told, told
+if rank == 0: print("good")
+""",
+        **FAKES,
+    )
+    assert "good" in out
+
+
+@emulated
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({"ASTERISM_NVSHMEM": "none"}, "it is not found: ASTERISM_NVSHMEM is none"),
+        ({"ASTERISM_EMULATED_SHARED": "1"}, "ranks share a GPU, which NVSHMEM does not do"),
+        ({"ASTERISM_FAKE_NVSHMEM": "nvshmemx_get_uniqueid"}, "NVSHMEM failed in nvshmemx_get_uniqueid (status 7)"),
+        ({"ASTERISM_FAKE_NVSHMEM": "nvshmemx_hostlib_init_attr"}, "NVSHMEM failed in nvshmemx_hostlib_init_attr (status 7)"),
+        ({"ASTERISM_FAKE_NVSHMEM": "nvshmem_calloc"}, "bytes of symmetric memory; NVSHMEM_SYMMETRIC_SIZE says"),
+        ({"ASTERISM_FAKE_NVSHMEM": "wrong"}, "messages did not arrive as they were sent"),
+    ],
+)
+def test_where_nvshmem_cannot_be_used_it_is_told_on_all_ranks(on_ranks, variables, why):
+    out = on_ranks(
+        2,
+        f"""
+A = am.gallery.poisson((14, 13), comm)
+b = np.ones(A.local_shape[0])
+for _ in range(2):  # found out once
+    told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport nvshmem"))
+    assert "-gpu_transport nvshmem: " in told and {why!r} in told, told
+other = comm.Dup()
+told = message(lambda: am.solve(am.gallery.poisson((14, 13), other), b, options="-ksp_type cg -device cuda -gpu_transport nvshmem"))
+started = "failed in" in {why!r}
+assert ("its start has failed before" if started else {why!r}) in told, told
+x, info = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport auto")  # it is not tried where it was not asked for
+(note,) = [n for n in info.notes if n.startswith("sums")]
+assert "nvshmem" not in note, note
+if rank == 0: print("good")
+""",
+        **{**FAKES, **variables},
     )
     assert "good" in out

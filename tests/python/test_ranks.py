@@ -223,3 +223,25 @@ text = message(lambda: am.Solver(A, "-shared_vectors 2")); assert "shared_vector
 print("done", flush=True)
 """
     assert on_ranks(ranks, script).count("done") == ranks
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_communicators_that_are_freed_are_forgotten_on_all_ranks(on_ranks, n):
+    # MPI gives a freed handle to another communicator, on some ranks sooner than on others
+    out = on_ranks(
+        n,
+        """
+from mpi4py import MPI
+own = []
+for i in range(60):
+    c = comm.Dup()
+    lo, hi = am.gallery.poisson((9, 8), c).row_range
+    assert hi - lo >= 72 // c.Get_size()
+    c.Free()
+    if (i * 7 + rank * 3) % 5 == 0: own.append(MPI.COMM_SELF.Dup())
+    if (i + rank) % 4 == 0 and own: own.pop().Free()
+x, _ = am.solve(am.gallery.poisson((9, 8), comm), np.ones(am.gallery.poisson((9, 8), comm).local_shape[0]), options="-ksp_type cg")
+if rank == 0: print("good")
+""",
+    )
+    assert "good" in out

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/device/host/line.hpp"
@@ -34,6 +35,7 @@ void load_mpi_plugin(std::string const& path) {
                    path, api->version, mpi_api_version);
   table = api;
   table_path = path;
+  table->when_freed(Communicator::forget);
 }
 
 MpiApi const* mpi() { return table; }
@@ -73,6 +75,37 @@ Communicator::Communicator() {
   impl_ = self;
 }
 
+namespace {
+/// Those of MPI's communicators, by our duplicate's handle. Another communicator may have it when this one was freed: then it must be known
+/// on no rank, as being made known is collective.
+struct MpiGroups {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::shared_ptr<void>> all;
+};
+MpiGroups& mpi_groups() {
+  static auto* const k = new MpiGroups;
+  return *k;
+}
+}  // namespace
+
+void Communicator::forget(std::uint64_t duplicate) {
+  std::shared_ptr<void> gone;
+  {
+    std::lock_guard const lock(mpi_groups().mutex);
+    auto const at = mpi_groups().all.find(duplicate);
+    if (at == mpi_groups().all.end()) return;
+    gone = std::move(at->second);
+    mpi_groups().all.erase(at);
+  }
+  auto& impl = *static_cast<Impl*>(gone.get());
+  try {
+    impl.lane.settle(device::Access::update, "the end of a communicator");
+  } catch (Error const& e) {
+    log::warning("communication that was queued when its communicator was freed: {}", e.what());
+  }
+  impl.memos.clear();  // some hold the communicator
+}
+
 Communicator Communicator::from_handle(std::uint64_t parent) {
   ASTERISM_REQUIRE(table, comm, "a communicator was given, but MPI support is not loaded.");
   int flag = 0;
@@ -80,23 +113,20 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
   ASTERISM_REQUIRE(flag, comm, "a communicator was given, but MPI is not initialised (or finalised already).");
   std::uint64_t mine = 0;
   check_mpi(table->duplicate_cached(parent, &mine), "MPI_Comm_dup");
-  static std::mutex mutex;
-  static std::map<std::uint64_t, std::shared_ptr<Impl>> known;
-  std::lock_guard lock(mutex);
-  auto& impl = known[mine];
-  int rank = 0, size = 1;
-  check_mpi(table->rank_and_size(mine, &rank, &size), "MPI_Comm_size");
-  // a freed communicator's handle may come back for another group
-  if (!impl || impl->rank != rank || impl->size != size) {
-    impl = std::make_shared<Impl>();
-    impl->rank = rank;
-    impl->size = size;
+  std::lock_guard const lock(mpi_groups().mutex);
+  auto& found = mpi_groups().all[mine];
+  if (!found) {
+    auto impl = std::make_shared<Impl>();
+    check_mpi(table->rank_and_size(mine, &impl->rank, &impl->size), "MPI_Comm_size");
     impl->handle = mine;
-    impl->node = node::Node::join(*table, mine, rank);
-    if (impl->node->size() > device::host::ranks_on_node()) device::host::set_ranks_on_node(impl->node->size(), impl->node->index_of(rank));
+    impl->node = node::Node::join(*table, mine, impl->rank);
+    if (impl->node->size() > device::host::ranks_on_node())
+      device::host::set_ranks_on_node(impl->node->size(), impl->node->index_of(impl->rank));
+    found = std::move(impl);
   }
+  auto impl = std::static_pointer_cast<Impl>(found);
   Communicator c;
-  if (size > 1) c.impl_ = impl;
+  if (impl->size > 1) c.impl_ = std::move(impl);
   return c;
 }
 

@@ -69,6 +69,9 @@ class Communicator {
   friend bool operator==(Communicator const& a, Communicator const& b) { return a.impl_ == b.impl_; }
 
  private:
+  friend void load_mpi_plugin(std::string const& path);
+  /// MPI frees what is kept under that handle.
+  static void forget(std::uint64_t duplicate);
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

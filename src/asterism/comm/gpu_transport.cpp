@@ -5,8 +5,9 @@
 #include <map>
 
 #include "asterism/base/log.hpp"
-#include "asterism/comm/gpu_window.hpp"
+#include "asterism/comm/gpu_ipc.hpp"
 #include "asterism/comm/nccl.hpp"
+#include "asterism/comm/nvshmem.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -36,22 +37,23 @@ GpuTransportUse found(Communicator const& comm, GpuTransport choice) {
   if (choice == GpuTransport::mpi) return {nullptr, "-gpu_transport mpi"};
   std::string why;
   std::shared_ptr<GpuMessenger const> m;
-  if (choice != GpuTransport::ipc) m = proven<Nccl>(comm, "nccl", why);
+  if (choice == GpuTransport::nvshmem) m = proven<Nvshmem>(comm, "nvshmem", why);
+  if (choice == GpuTransport::nccl || choice == GpuTransport::automatic) m = proven<Nccl>(comm, "nccl", why);
   // on a shared GPU a kernel that waits would take the time that the others need; not measured
   if (!m && choice == GpuTransport::automatic && ranks_share_a_gpu(comm))
     return {nullptr, why + "; ipc: on a GPU that ranks share only where it is asked for"};
-  if (!m && choice != GpuTransport::nccl) m = proven<GpuWindows>(comm, "ipc", why);
+  if (choice == GpuTransport::ipc || (!m && choice == GpuTransport::automatic)) m = proven<GpuIpc>(comm, "ipc", why);
   return {m, m ? "messages have arrived as they were sent" : why};
 }
 
 }  // namespace
 
-std::vector<std::string> gpu_transport_names() { return {"auto", "nccl", "ipc", "mpi"}; }
+std::vector<std::string> gpu_transport_names() { return {"auto", "nccl", "ipc", "nvshmem", "mpi"}; }
 
 void set_gpu_transport(std::string_view name) {
   auto const names = gpu_transport_names();
   auto const at = std::find(names.begin(), names.end(), name);
-  ASTERISM_REQUIRE(at != names.end(), option, "gpu_transport '{}' is not one of auto, nccl, ipc, mpi.", name);
+  ASTERISM_REQUIRE(at != names.end(), option, "gpu_transport '{}' is not one of auto, nccl, ipc, nvshmem, mpi.", name);
   chosen_gpu_transport = GpuTransport(at - names.begin());
 }
 
@@ -71,7 +73,7 @@ GpuTransportUse const& gpu_transport(Communicator const& comm) {
     auto const& use = at->second;
     log::info("sums and halos between GPUs: by {} ({})", use.messenger ? use.messenger->name() : "MPI", use.why);
   }
-  bool const chosen = choice == GpuTransport::nccl || choice == GpuTransport::ipc;
+  bool const chosen = choice != GpuTransport::automatic && choice != GpuTransport::mpi;
   ASTERISM_REQUIRE(at->second.messenger || !chosen || comm.size() == 1, comm, "-gpu_transport {}.", at->second.why);
   return at->second;
 }

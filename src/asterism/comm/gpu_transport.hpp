@@ -10,8 +10,9 @@
 
 namespace asterism::comm {
 
-/// -gpu_transport: the first of NCCL and windows that can be used, else MPI; or one of them.
-enum class GpuTransport : std::uint8_t { automatic, nccl, ipc, mpi };
+/// -gpu_transport: the first of NCCL and IPC that can be used, else MPI; or one of them. NVSHMEM, whose start fails in many ways and cannot be
+/// undone, only where it is asked for.
+enum class GpuTransport : std::uint8_t { automatic, nccl, ipc, nvshmem, mpi };
 void set_gpu_transport(std::string_view name);
 std::vector<std::string> gpu_transport_names();
 

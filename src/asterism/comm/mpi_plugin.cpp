@@ -76,9 +76,12 @@ class Message {
 };
 
 int keyval = MPI_KEYVAL_INVALID;
+void (*tell_freed)(Comm) = nullptr;
+void when_freed(void (*f)(Comm)) { tell_freed = f; }
 
 int free_duplicate(MPI_Comm, int, void* value, void*) {
   auto* d = static_cast<MPI_Comm*>(value);
+  if (tell_freed) tell_freed(handle(*d));
   MPI_Comm_free(d);
   delete d;
   return MPI_SUCCESS;
@@ -499,6 +502,7 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         library_version,
                         gpu_aware,
                         duplicate_cached,
+                        when_freed,
                         rank_and_size,
                         split_node,
                         comm_free,

@@ -1,4 +1,4 @@
-#include "asterism/comm/gpu_window.kernels.hpp"
+#include "asterism/comm/gpu_ipc.kernels.hpp"
 
 #if defined(ASTERISM_ON_GPU)
 #define ASTERISM_SYSTEM_FENCE() __threadfence_system()
