@@ -9,6 +9,7 @@ set(ASTERISM_HIP_ARCH "gfx90a" CACHE STRING "AMD architectures")
 set(gpu_sources
   src/asterism/device/gpu/gpu_plugin.cpp
   src/asterism/comm/gpu_ipc.kernels.cpp
+  src/asterism/comm/queued_forest.kernels.cpp
   src/asterism/comm/reduction.kernels.cpp
   src/asterism/device/scalar.kernels.cpp
   src/asterism/krylov/verdict.kernels.cpp

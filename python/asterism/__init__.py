@@ -26,6 +26,7 @@ from .machine import gpu_library_folders as _gpu_library_folders  # noqa: E402
 from .operator import Operator  # noqa: E402
 from .options import use_argv  # noqa: E402
 from .queue import Event, Queue  # noqa: E402
+from .queued_forest import QueuedForest  # noqa: E402
 from .solve import SolveInfo, Solver, solve  # noqa: E402
 from .submatrix import Redistribution, Submatrix  # noqa: E402
 from .trace import Trace  # noqa: E402
@@ -45,6 +46,7 @@ __all__ = [
     "Matrix",
     "Operator",
     "Queue",
+    "QueuedForest",
     "Redistribution",
     "Scalar",
     "SolveInfo",

@@ -16,6 +16,8 @@ from . import _core
 from .comm import InputTypeError, as_communicator
 from .derived_types import Typed
 from .errors import DtypeError, ShapeError
+from .queue import Queue
+from .queued_forest import QueuedForest
 
 __all__ = ["Flight", "StarForest", "as_indices", "shared_zeros"]
 
@@ -165,7 +167,8 @@ class StarForest:
         point-to-point; ``shm``: shared memory, an error where it does not reach; ``neighbor``: MPI's persistent
         neighbourhood collectives; ``collective``: MPI's collectives (allgather, gather, scatter where the forest is one,
         else all-to-all); ``window_fence``, ``window_lock``, ``window_pscw``: one-sided, which wait for other ranks when an
-        operation begins. Results are the same bits. Default: the option ``-sf_transport``, else auto. Forests made from
+        operation begins; ``nccl``, ``ipc``, ``nvshmem``: between GPUs, for operations `on` a GPU's queue, other data go as by
+        ``auto``. Results are the same bits. Default: the option ``-sf_transport``, else auto. Forests made from
         this one inherit it.
 
     Notes
@@ -380,6 +383,15 @@ class StarForest:
         if isinstance(rootdata, tuple):
             return self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
         self._sf.fetch_and_op(*self._up_and_down(rootdata, leafdata, leafupdate, op))
+
+    def on(self, queue: Queue) -> QueuedForest:
+        """Return these operations as work of a queue, on vectors that may be a GPU's.
+
+        Collective: the queues of all ranks are on GPUs, or none is. Between GPUs the transport ``auto`` takes what ``-gpu_transport`` says;
+        ``nccl``, ``ipc`` and ``nvshmem`` are errors on all ranks where they cannot be used; the others carry what is packed through the
+        host, ``p2p`` from the GPU's memory where MPI takes it.
+        """
+        return QueuedForest(self, queue)
 
     def multi(self) -> StarForest:
         """Make the forest with one root for each edge: grouped by root, then by (rank, leaf). Made once."""

@@ -171,7 +171,8 @@ def _scalar(a: Any) -> _core.Scalar:
     return a._h if isinstance(a, Scalar) else Scalar(a)._h
 
 
-def _vector(x: Any, what: str) -> _core.QueueVector:
+def handle_of(x: Any, what: str) -> _core.QueueVector:
+    """Return the core's vector."""
     if not isinstance(x, Vector):
         raise TypeError(
             f"{what}: a {type(x).__name__} where an asterism.Vector is needed. Vector.wrap(A, array) makes one of an array."
@@ -189,8 +190,8 @@ class Vector:
 
     Parameters
     ----------
-    A : Matrix or Assembly
-        The vector is laid out as its rows, or the assembly's entries, and has its dtype.
+    A : Matrix, Assembly, or roots or leaves of a QueuedForest
+        The vector is laid out as its rows, its entries or its places, and has its dtype.
     queue : Queue, optional
         Inline by default: operations are done when they return.
     columns : int
@@ -240,8 +241,8 @@ class Vector:
 
         Parameters
         ----------
-        A : Matrix or Assembly
-            Laid out as its rows or entries.
+        A : Matrix, Assembly, or roots or leaves of a QueuedForest
+            Laid out as its rows, entries or places.
         array : array, shape (n) or (n, k)
             A contiguous NumPy array of one of the four dtypes, or an object that exports one (``__dlpack__``, ``__array_interface__``);
             with a GPU's queue also one on that GPU (``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba, JAX).
@@ -366,25 +367,25 @@ class Vector:
 
     def axpy(self, a: Any, x: Vector) -> None:
         """Set y = y + a x."""
-        self._h.axpy(_scalar(a), _vector(x, "axpy"))
+        self._h.axpy(_scalar(a), handle_of(x, "axpy"))
 
     def aypx(self, b: Any, x: Vector) -> None:
         """Set y = x + b y."""
-        self._h.axpby(_scalar(1.0), _vector(x, "aypx"), _scalar(b))
+        self._h.axpby(_scalar(1.0), handle_of(x, "aypx"), _scalar(b))
 
     def axpby(self, a: Any, x: Vector, b: Any) -> None:
         """Set y = a x + b y."""
-        self._h.axpby(_scalar(a), _vector(x, "axpby"), _scalar(b))
+        self._h.axpby(_scalar(a), handle_of(x, "axpby"), _scalar(b))
 
     def multiply(self, d: Vector, x: Vector) -> None:
         """Set y = d x, entry by entry."""
-        self._h.multiply(_vector(d, "multiply"), _vector(x, "multiply"))
+        self._h.multiply(handle_of(d, "multiply"), handle_of(x, "multiply"))
 
     def product(self, A: Operator, x: Vector) -> None:
         """Set y = A x."""
         if not isinstance(A, Operator):
             raise TypeError(f"product: a {type(A).__name__} where an asterism.Matrix or Operator is needed.")
-        _core.apply_queued(A._h, _vector(x, "product"), self._h)
+        _core.apply_queued(A._h, handle_of(x, "product"), self._h)
 
     def __rmatmul__(self, A: Any) -> Vector:
         """Return A x, on x's queue."""
@@ -397,12 +398,12 @@ class Vector:
 
     def update_and_norm2(self, alpha: Any, p: Vector, q: Vector, r: Vector) -> Scalar:
         """Add alpha p to x and -alpha q to r; return r^H r. One pass instead of three."""
-        handles = (_vector(v, "update_and_norm2") for v in (p, q, r))
+        handles = (handle_of(v, "update_and_norm2") for v in (p, q, r))
         return Scalar._of(self._h.update_and_norm2(_scalar(alpha), *handles))
 
     def dot(self, y: Vector) -> Scalar:
         """Return x^H y over all ranks, a number for each column."""
-        return Scalar._of(self._h.dot(_vector(y, "dot")))
+        return Scalar._of(self._h.dot(handle_of(y, "dot")))
 
     def norm(self) -> Scalar:
         """Return the 2-norm over all ranks, of each column."""
@@ -446,4 +447,4 @@ def gpu_state() -> dict[str, Any]:
 
 def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
     """Return x^H y of each pair; all in one message."""
-    return [Scalar._of(h) for h in _core.dots([(_vector(x, "dots"), _vector(y, "dots")) for x, y in pairs])]
+    return [Scalar._of(h) for h in _core.dots([(handle_of(x, "dots"), handle_of(y, "dots")) for x, y in pairs])]

@@ -29,6 +29,7 @@ void bind_la(nb::module_& m);
 void bind_assembly(nb::module_& m);
 void bind_submatrix(nb::module_& m);
 void bind_star_forest(nb::module_& m);
+void bind_queued_forest(nb::module_& m);
 void bind_channels(nb::module_& m);
 void bind_grid(nb::module_& m);
 void bind_solve(nb::module_& m);

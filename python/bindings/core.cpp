@@ -89,6 +89,7 @@ NB_MODULE(_core, m) {
   bind_solve(m);
   bind_queues(m);
   bind_vectors(m);
+  bind_queued_forest(m);
 }
 
 }  // namespace asterism::python

@@ -110,8 +110,8 @@ void* nvshmem_ptr(void const* here, int pe) {
   if (wish() == "network" && pe != world().rank) return nullptr;
   return const_cast<void*>(there(here, pe));
 }
-void nvshmemx_putmem_signal_on_stream(void* to, void const* from, std::size_t bytes, std::uint64_t* flag, std::uint64_t value, int op, int pe,
-                                      cudaStream_t stream) {
+void nvshmemx_putmem_signal_on_stream(void* to, void const* from, std::size_t bytes, std::uint64_t* flag, std::uint64_t value, int op,
+                                      int pe, cudaStream_t stream) {
   if (op != 9 || (wish() == "network" && !segment_of(from))) std::abort();
   stream->add([=, target = static_cast<char*>(there(to, pe)), signal = there(flag, pe)] {
     std::memcpy(target, from, bytes);

@@ -9,7 +9,9 @@ FAKE = EMULATED_GPU.parent / "libasterism_fake_nccl.so"
 FAKES = {"ASTERISM_NCCL": str(FAKE), "ASTERISM_NVSHMEM": str(FAKE.with_name("libasterism_fake_nvshmem.so"))}
 REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
 pytestmark = pytest.mark.skipif(not (REAL or FAKE.exists()), reason="no GPU, nor an emulated one (make test-cpp)")
-emulated = pytest.mark.skipif(REAL, reason="a GPU that ranks share, which NCCL and NVSHMEM refuse, or what is told to fail")
+emulated = pytest.mark.skipif(
+    REAL, reason="a GPU that ranks share, which NCCL and NVSHMEM refuse, or what is told to fail"
+)
 CARRIERS = [pytest.param("nccl", marks=emulated), pytest.param("nvshmem", marks=emulated), "ipc"]
 
 SOLVES = """
@@ -209,7 +211,10 @@ if rank == 0: print("good")
         ({"ASTERISM_NVSHMEM": "none"}, "it is not found: ASTERISM_NVSHMEM is none"),
         ({"ASTERISM_EMULATED_SHARED": "1"}, "ranks share a GPU, which NVSHMEM does not do"),
         ({"ASTERISM_FAKE_NVSHMEM": "nvshmemx_get_uniqueid"}, "NVSHMEM failed in nvshmemx_get_uniqueid (status 7)"),
-        ({"ASTERISM_FAKE_NVSHMEM": "nvshmemx_hostlib_init_attr"}, "NVSHMEM failed in nvshmemx_hostlib_init_attr (status 7)"),
+        (
+            {"ASTERISM_FAKE_NVSHMEM": "nvshmemx_hostlib_init_attr"},
+            "NVSHMEM failed in nvshmemx_hostlib_init_attr (status 7)",
+        ),
         ({"ASTERISM_FAKE_NVSHMEM": "nvshmem_calloc"}, "bytes of symmetric memory; NVSHMEM_SYMMETRIC_SIZE says"),
         ({"ASTERISM_FAKE_NVSHMEM": "wrong"}, "messages did not arrive as they were sent"),
     ],

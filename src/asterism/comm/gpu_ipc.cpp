@@ -52,19 +52,19 @@ std::byte* GpuIpc::there(int rank) const {
 
 void GpuIpc::put(Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const {
   gpu::copy(there(rank) + slot_at, from, bytes, q.stream());
-  gpu::form_of(&kernel::set_signal)(q, filled(there(rank)), piece);
+  gpu::form_of (&kernel::set_signal)(q, filled(there(rank)), piece);
 }
 
 void GpuIpc::await_filled(Queue& q, int rank, std::uint64_t piece) const {
-  gpu::form_of(&kernel::await_signal)(q, filled(here(rank)), piece);
+  gpu::form_of (&kernel::await_signal)(q, filled(here(rank)), piece);
 }
 
 void GpuIpc::await_emptied(Queue& q, int rank, std::uint64_t piece) const {
-  gpu::form_of(&kernel::await_signal)(q, emptied(here(rank)), piece);
+  gpu::form_of (&kernel::await_signal)(q, emptied(here(rank)), piece);
 }
 
 void GpuIpc::tell_emptied(Queue& q, int rank, std::uint64_t piece) const {
-  gpu::form_of(&kernel::set_signal)(q, emptied(there(rank)), piece);
+  gpu::form_of (&kernel::set_signal)(q, emptied(there(rank)), piece);
 }
 
 }  // namespace asterism::comm

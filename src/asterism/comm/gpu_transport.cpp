@@ -64,6 +64,10 @@ GpuTransportUse const& gpu_transport(Communicator const& comm) {
     ASTERISM_REQUIRE(mine == least, option, "-gpu_transport is {} on rank {}, another elsewhere. Give the same on all.",
                      gpu_transport_names()[std::size_t(mine)], comm.rank());
   });
+  return gpu_transport(comm, choice);
+}
+
+GpuTransportUse const& gpu_transport(Communicator const& comm, GpuTransport choice) {
   auto& memo = comm.memo(transports_memo);
   if (!memo) memo = std::make_shared<KnownTransports>();
   auto& known = *static_cast<KnownTransports*>(memo.get());

@@ -10,8 +10,8 @@
 
 namespace asterism::comm {
 
-/// -gpu_transport: the first of NCCL and IPC that can be used, else MPI; or one of them. NVSHMEM, whose start fails in many ways and cannot be
-/// undone, only where it is asked for.
+/// -gpu_transport: the first of NCCL and IPC that can be used, else MPI; or one of them. NVSHMEM, whose start fails in many ways and cannot
+/// be undone, only where it is asked for.
 enum class GpuTransport : std::uint8_t { automatic, nccl, ipc, nvshmem, mpi };
 void set_gpu_transport(std::string_view name);
 std::vector<std::string> gpu_transport_names();
@@ -23,6 +23,7 @@ struct GpuTransportUse {
 /// Collective, with a GPU open on each rank; found out once for a communicator and a choice, and proven by messages. An error on all ranks
 /// where one was chosen that cannot be used.
 GpuTransportUse const& gpu_transport(Communicator const& comm);
+GpuTransportUse const& gpu_transport(Communicator const& comm, GpuTransport choice);
 /// Whether some queue may send so. The same on all ranks.
 bool has_gpu_messenger(Communicator const& comm);
 

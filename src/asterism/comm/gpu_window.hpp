@@ -21,8 +21,8 @@ class GpuWindows : public GpuMessenger {
 
   static constexpr std::size_t most_slot_bytes = std::size_t(256) << 10;  // no GPU was asked yet what is best
   static constexpr std::size_t line = 128;                                // each flag in one of its own
-  /// What a window has for each rank: the number of the last piece in the slot; of what is sent there, the number of the last piece that was
-  /// taken out; and the slot for what comes from there.
+  /// What a window has for each rank: the number of the last piece in the slot; of what is sent there, the number of the last piece that
+  /// was taken out; and the slot for what comes from there.
   static constexpr std::size_t emptied_at = line, slot_at = 2 * line;
   static std::uint64_t* filled(std::byte* in_window) { return reinterpret_cast<std::uint64_t*>(in_window); }
   static std::uint64_t* emptied(std::byte* in_window) { return reinterpret_cast<std::uint64_t*>(in_window + emptied_at); }

@@ -51,7 +51,8 @@ struct NvshmemLibrary {
     void* mpi_comm = nullptr;
     InitArguments arguments;
   };
-  static_assert(sizeof(UniqueId) == 128 && sizeof(UniqueIdArguments) == 24 && sizeof(InitArguments) == 128 && sizeof(InitAttributes) == 144);
+  static_assert(sizeof(UniqueId) == 128 && sizeof(UniqueIdArguments) == 24 && sizeof(InitArguments) == 128 &&
+                sizeof(InitAttributes) == 144);
 
   gpu::VendorLibrary library;
   int (*unique_id)(UniqueId*) = nullptr;
@@ -184,7 +185,7 @@ std::byte const* Nvshmem::slot_from(int rank) const { return with(peers_[std::si
 void Nvshmem::put(Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const {
   auto const [process, mapped] = peers_[std::size_t(rank)];
   auto* const there = with(peers_[std::size_t(comm().rank())].process);  // an address here stands for the same place there
-  if (!mapped) {  // networks send from symmetric memory only
+  if (!mapped) {                                                         // networks send from symmetric memory only
     auto* const staging = with(process) + slot_at + slot_bytes();
     gpu::copy(staging, from, bytes, q.stream());
     from = staging;

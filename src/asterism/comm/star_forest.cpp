@@ -288,6 +288,21 @@ Graph StarForest::graph() const {
   return g;
 }
 
+namespace {
+std::vector<StarForest::EdgesWith> edges_of(std::vector<Side> const& sides) {
+  std::vector<StarForest::EdgesWith> out;
+  for (auto const& s : sides) {
+    out.push_back({s.rank, {}});
+    out.back().at.reserve(std::size_t(s.at.count()));
+    s.at.each([&](std::int64_t p) { out.back().at.push_back(p); });
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<StarForest::EdgesWith> StarForest::edges_at_roots() const { return edges_of(impl_->root_sides); }
+std::vector<StarForest::EdgesWith> StarForest::edges_at_leaves() const { return edges_of(impl_->leaf_sides); }
+
 std::vector<std::int64_t> StarForest::degree() const {
   std::vector<std::int64_t> out(static_cast<std::size_t>(roots()), 0);
   for (auto const& s : impl_->root_sides) s.at.each([&](std::int64_t o) { ++out[std::size_t(o)]; });
@@ -371,7 +386,7 @@ void StarForest::Impl::weave() {
   };
   if (choice == TransportChoice::neighbor) with(Way::neighbourhood, neighbourhood);
   if (choice == TransportChoice::collective) with(Way::collective, collectives);
-  if (choice >= TransportChoice::window_fence)
+  if (by_window(choice))
     with(Way::window, [this](Pattern const& p) {
       return windows(p, choice == TransportChoice::window_fence  ? MpiApi::fence
                         : choice == TransportChoice::window_lock ? MpiApi::lock

@@ -51,6 +51,14 @@ class StarForest {
   void set_name(std::string name);
   /// My edges.
   Graph graph() const;
+  /// The edges between this rank and another, or itself: my positions, in the order that both have.
+  struct EdgesWith {
+    int rank;
+    std::vector<std::int64_t> at;
+  };
+  /// By rank.
+  std::vector<EdgesWith> edges_at_roots() const;
+  std::vector<EdgesWith> edges_at_leaves() const;
   /// A leaf position that is listed several times, or -1.
   std::int64_t repeated_leaf() const;
   /// Number of leaves attached to each of my roots.

@@ -9,7 +9,7 @@
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/gpu_aware.hpp"
 #include "asterism/comm/gpu_transport.hpp"
-#include "asterism/la/vector.kernels.hpp"
+#include "asterism/comm/queued_forest.kernels.hpp"
 
 namespace asterism::la {
 
@@ -45,7 +45,7 @@ struct GhostExchange::Impl {
   Array packed(Context const& ctx, std::int64_t k, Array const& which, Array const& x) const {
     auto const count = std::int64_t(which.bytes() / sizeof(std::int32_t));
     auto const out = Array::fresh(ctx, std::size_t(count * k) * sizeof(T));
-    device::submit(ctx, kernel::gather<T>, count, k, device::read<std::int32_t>(which), device::read<T>(x), device::write<T>(out));
+    device::submit(ctx, comm::kernel::gather<T>, count, k, device::read<std::int32_t>(which), device::read<T>(x), device::write<T>(out));
     return out;
   }
   // the checks of calls read what is sent

@@ -222,13 +222,6 @@ void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
   });
 }
 
-template <class T>
-void gather(Queue& q, i64 n, i64 k, std::int32_t const* rows, T const* x, T* out) {
-  parallel_strides(q, n * k, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
-    for (i64 i = begin; i < end; i += step) out[i] = x[k == 1 ? rows[i] : i64(rows[i / k]) * k + i % k];
-  });
-}
-
 template <class S, class T>
 void convert(Queue& q, i64 n, S const* x, T* y) {
   parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
@@ -249,8 +242,7 @@ void convert(Queue& q, i64 n, S const* x, T* y) {
   template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                       \
   template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                        \
   template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*);     \
-  template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);                                 \
-  template void gather(Queue&, i64, i64, std::int32_t const*, T const*, T*);
+  template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 template void convert(Queue&, i64, float const*, double*);

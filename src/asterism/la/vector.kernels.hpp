@@ -38,9 +38,6 @@ template <class T>
 void chebyshev_step(Queue&, std::int64_t n, std::int64_t k, double a, double b, T const* w, T const* r, T* d, T* x);
 template <class T>
 void hashed(Queue&, std::int64_t n, std::int64_t k, std::int64_t first_row, std::uint64_t seed, T* x);
-/// out[i] = x[rows[i]], for n rows.
-template <class T>
-void gather(Queue&, std::int64_t n, std::int64_t k, std::int32_t const* rows, T const* x, T* out);
 template <class S, class T>
 void convert(Queue&, std::int64_t n, S const* x, T* y);
 

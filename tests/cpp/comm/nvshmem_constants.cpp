@@ -21,5 +21,4 @@ static_assert(std::is_same_v<decltype(&nvshmem_ptr), void* (*)(void const*, int)
 static_assert(std::is_same_v<decltype(&nvshmemx_putmem_signal_on_stream),
                              void (*)(void*, void const*, std::size_t, std::uint64_t*, std::uint64_t, int, int, cudaStream_t)>);
 static_assert(std::is_same_v<decltype(&nvshmemx_signal_op_on_stream), void (*)(std::uint64_t*, std::uint64_t, int, int, cudaStream_t)>);
-static_assert(
-    std::is_same_v<decltype(&nvshmemx_signal_wait_until_on_stream), void (*)(std::uint64_t*, int, std::uint64_t, cudaStream_t)>);
+static_assert(std::is_same_v<decltype(&nvshmemx_signal_wait_until_on_stream), void (*)(std::uint64_t*, int, std::uint64_t, cudaStream_t)>);

@@ -10,8 +10,8 @@ namespace asterism::comm {
 namespace {
 std::atomic<TransportChoice> chosen_default{TransportChoice::automatic};
 
-constexpr std::array<std::string_view, transport_choices> names = {"auto",       "p2p",          "shm",         "neighbor",
-                                                                   "collective", "window_fence", "window_lock", "window_pscw"};
+constexpr std::array<std::string_view, transport_choices> names = {
+    "auto", "p2p", "shm", "neighbor", "collective", "window_fence", "window_lock", "window_pscw", "nccl", "ipc", "nvshmem"};
 }  // namespace
 
 std::string_view name_of(TransportChoice choice) { return names[std::size_t(choice)]; }
@@ -39,7 +39,7 @@ Way reach(Communicator const& comm, TransportChoice choice, int rank) {
   if (choice == TransportChoice::p2p) return Way::point_to_point;
   if (choice == TransportChoice::neighbor) return Way::neighbourhood;
   if (choice == TransportChoice::collective) return Way::collective;
-  if (choice >= TransportChoice::window_fence) return Way::window;
+  if (by_window(choice)) return Way::window;
   auto const& node = *comm.node();
   if (node.index_of(rank) >= 0) return Way::shared_memory;
   ASTERISM_REQUIRE(choice != TransportChoice::shm, comm, "transport 'shm' cannot reach rank {}: {}. Use 'auto' or 'p2p'.", rank,
@@ -53,7 +53,7 @@ std::string why(Communicator const& comm, TransportChoice choice, int rank) {
   auto const here = node.index_of(rank) >= 0 ? node.describe(node.index_of(rank)) : std::string();
   auto const measured = here.empty() ? here : "; " + here;
   if (choice == TransportChoice::shm) return "shm was asked for" + measured;
-  if (choice != TransportChoice::automatic) return format("{} was asked for", name_of(choice));
+  if (choice > TransportChoice::automatic && choice < TransportChoice::nccl) return format("{} was asked for", name_of(choice));
   if (node.index_of(rank) >= 0) return "on this machine" + measured;
   return node.shares_memory() || node.size() == 1 ? "on another machine" : node.why_not();
 }

@@ -19,11 +19,16 @@ enum class TransportChoice : std::uint8_t {
   window_fence,  ///< one-sided; these wait for other ranks when an operation begins
   window_lock,
   window_pscw,
+  // of data on GPUs' queues, between GPUs; of others as automatic
+  nccl,
+  ipc,
+  nvshmem,
 };
-inline constexpr int transport_choices = 8;
+inline constexpr int transport_choices = 11;
+inline bool by_window(TransportChoice c) { return c >= TransportChoice::window_fence && c <= TransportChoice::window_pscw; }
 std::string_view name_of(TransportChoice choice);
 std::vector<std::string> transport_names();
-/// auto, p2p, shm, neighbor, collective, window_fence, window_lock, window_pscw; an OptionError lists them otherwise.
+/// auto, p2p, shm and so on; an OptionError lists them otherwise.
 TransportChoice transport_from_name(std::string_view name);
 
 /// Of forests that are made without a choice; auto at first. The option -sf_transport sets it.

@@ -1,0 +1,115 @@
+"""Star forests whose data queues work on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import _core
+from .queue import Queue
+from .vector import Vector, handle_of
+
+if TYPE_CHECKING:
+    from .forest import StarForest
+
+__all__ = ["QueuedFlight", "QueuedForest"]
+
+
+class _Space:
+    """What a vector is laid out as: a value for each root, or for each place of the leaf space."""
+
+    dtype = np.dtype(np.float64)  # of a vector that is not asked for another
+
+    def __init__(self, layout: _core.Layout) -> None:
+        self._vector_layout = layout
+
+
+class QueuedFlight:
+    """One operation under way on a queue."""
+
+    def __init__(self, handle: _core.QueuedFlight) -> None:
+        self._h = handle
+
+    def end(self) -> None:
+        """Submit the rest: what is submitted next finds the result. Does not wait. Collective."""
+        self._h.end()
+
+
+class QueuedForest:
+    """A star forest's operations as work of a queue; from `StarForest.on`.
+
+    They return at once, and are ordered with all else that uses their vectors. Data are vectors, laid out as `roots` and `leaves` or any
+    others that are as long.
+
+    Attributes
+    ----------
+    forest : StarForest
+    queue : Queue
+    roots, leaves : layouts
+        For ``Vector(f.roots, queue)``: a value for each root, and for each place of the leaf space.
+
+    Notes
+    -----
+    All operations are collective, in the order of the program; ``op`` is replace, sum, prod, min or max. On a GPU the values are packed,
+    combined and put in place by kernels, those of contiguous positions sent from and received where they lie. Same bits as the star
+    forest's own (products of complex numbers to rounding). Cost: one pass over the edges on each side.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> sf = am.StarForest(None, 2, None, [[0, 0], [0, 0], [0, 1]])
+    >>> f = sf.on(am.Queue())
+    >>> x, y = am.Vector(f.roots, f.queue, fill=0), am.Vector(f.leaves, f.queue, fill=1)
+    >>> f.reduce(y, x)                  # returns at once
+    >>> x.numpy()                       # this waits
+    array([2., 1.])
+    """
+
+    def __init__(self, forest: StarForest, queue: Queue) -> None:
+        self.forest = forest
+        self.queue = queue
+        self._h = _core.QueuedForest.make(forest._sf, queue._h)
+        self.roots = _Space(self._h.roots)
+        self.leaves = _Space(self._h.leaves)
+
+    @property
+    def way(self) -> str:
+        """How messages go, and why, in words."""
+        return str(self._h.way)
+
+    def __repr__(self) -> str:
+        return f"<asterism.QueuedForest of {self.forest.nroots} roots and {self.forest.nleaves} leaves on {self.queue!r}, {self.way}>"
+
+    def bcast_begin(self, rootdata: Vector, leafdata: Vector, op: str = "replace") -> QueuedFlight:
+        """Begin `bcast`: what is submitted before ``end()`` may go on meanwhile."""
+        data = handle_of(rootdata, "rootdata"), handle_of(leafdata, "leafdata")
+        return QueuedFlight(self._h.bcast_begin(*data, _core.reduce_op(op)))
+
+    def bcast(self, rootdata: Vector, leafdata: Vector, op: str = "replace") -> None:
+        """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
+        self.bcast_begin(rootdata, leafdata, op).end()
+
+    def reduce_begin(self, leafdata: Vector, rootdata: Vector, op: str = "sum") -> QueuedFlight:
+        """Begin `reduce`."""
+        data = handle_of(leafdata, "leafdata"), handle_of(rootdata, "rootdata")
+        return QueuedFlight(self._h.reduce_begin(*data, _core.reduce_op(op)))
+
+    def reduce(self, leafdata: Vector, rootdata: Vector, op: str = "sum") -> None:
+        """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge, in (rank, leaf) order."""
+        self.reduce_begin(leafdata, rootdata, op).end()
+
+    def fetch_and_op_begin(
+        self, rootdata: Vector, leafdata: Vector, leafupdate: Vector, op: str = "sum"
+    ) -> QueuedFlight:
+        """Begin `fetch_and_op`; ``end()`` sends the answers."""
+        data = handle_of(rootdata, "rootdata"), handle_of(leafdata, "leafdata"), handle_of(leafupdate, "leafupdate")
+        return QueuedFlight(self._h.fetch_and_op_begin(*data, _core.reduce_op(op)))
+
+    def fetch_and_op(self, rootdata: Vector, leafdata: Vector, leafupdate: Vector, op: str = "sum") -> None:
+        """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
+        self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
+
+    def wait(self) -> None:
+        """Wait for all that was submitted; raises an error of messages between GPUs, of which queues do not know."""
+        self._h.wait()

@@ -1,0 +1,64 @@
+#include "asterism/comm/queued_forest.hpp"
+
+#include "bindings.hpp"
+#include "queue_vector.hpp"
+
+namespace asterism::python {
+
+using comm::QueuedForest;
+using comm::ReduceOp;
+using la::Vector;
+
+namespace {
+
+using Flight = Unlocked<std::shared_ptr<QueuedForest::Flight>>;
+using Forest = Unlocked<std::shared_ptr<QueuedForest>>;
+
+Flight flight(QueuedForest::Flight f) { return std::make_shared<QueuedForest::Flight>(std::move(f)); }
+
+/// Of the same kind, as all data of one operation are; their lengths are looked at below.
+Vector const& same_kind(Vector const& v, Vector const& as) {
+  ASTERISM_REQUIRE(v.dtype() == as.dtype() && v.columns() == as.columns(), shape,
+                   "the vectors of one operation differ: {} columns of {}, {} of {}.", as.columns(), name_of(as.dtype()), v.columns(),
+                   name_of(v.dtype()));
+  return v;
+}
+
+}  // namespace
+
+void bind_queued_forest(nb::module_& m) {
+  nb::class_<Flight>(m, "QueuedFlight").def("end", [](Flight& f) { f.value->end(); }, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<Forest>(m, "QueuedForest")
+      .def_static(
+          "make", [](comm::StarForest const& forest, Queue const& q) -> Forest { return std::make_shared<QueuedForest>(forest, q.value); },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("roots", [](Forest const& f) { return f.value->roots(); })
+      .def_prop_ro("leaves", [](Forest const& f) { return f.value->leaves(); })
+      .def_prop_ro("way", [](Forest const& f) { return f.value->way(); })
+      .def(
+          "wait", [](Forest const& f) { f.value->wait(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "bcast_begin",
+          [](Forest const& f, QueueVector const& root, QueueVector const& leaf, int op) {
+            auto const& r = root.value;
+            return flight(f.value->bcast_begin(r.dtype(), r.columns(), r.data(), same_kind(leaf.value, r).data(), ReduceOp(op)));
+          },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "reduce_begin",
+          [](Forest const& f, QueueVector const& leaf, QueueVector const& root, int op) {
+            auto const& l = leaf.value;
+            return flight(f.value->reduce_begin(l.dtype(), l.columns(), l.data(), same_kind(root.value, l).data(), ReduceOp(op)));
+          },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "fetch_and_op_begin",
+          [](Forest const& f, QueueVector const& root, QueueVector const& leaf, QueueVector const& update, int op) {
+            auto const& r = root.value;
+            return flight(f.value->fetch_and_op_begin(r.dtype(), r.columns(), r.data(), same_kind(leaf.value, r).data(),
+                                                      same_kind(update.value, r).data(), ReduceOp(op)));
+          },
+          nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace asterism::python
