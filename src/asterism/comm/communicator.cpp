@@ -138,7 +138,8 @@ device::Array const& Communicator::lane() const { return impl_->lane; }
 std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl_->memos[name]; }
 
 void Communicator::end_queued() const {
-  if (size() > 1 && !device::host::in_task()) impl_->lane.settle(device::Access::update, "communication at once");
+  // one rank's star forests, too, are used by one operation after the other
+  if (!device::host::in_task()) impl_->lane.settle(device::Access::update, "communication at once");
 }
 
 void Communicator::barrier() const {

@@ -1,0 +1,111 @@
+#include "asterism/comm/queued_forest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::comm;
+using device::Array;
+using device::Context;
+
+namespace {
+
+/// Random edges; some ranks have no roots, or no leaves.
+StarForest random_forest(unsigned seed, TransportChoice transport) {
+  auto const& c = world();
+  std::mt19937 every(seed), mine(seed * 97 + unsigned(c.rank()));
+  std::vector<std::int64_t> roots;
+  for (int r = 0; r < c.size(); ++r) roots.push_back(every() % 4 == 0 ? 0 : std::int64_t(every() % 30));
+  std::vector<std::int64_t> leaves;
+  std::vector<RemoteRoot> remote;
+  std::int64_t const space = std::int64_t(mine() % 50);
+  for (std::int64_t l = space; l-- > 0;) {
+    int const owner = int(mine() % unsigned(c.size()));
+    if (roots[std::size_t(owner)] == 0 || mine() % 5 == 0) continue;
+    leaves.push_back(l);
+    remote.push_back({owner, std::int64_t(mine() % std::uint64_t(roots[std::size_t(owner)]))});
+  }
+  return {c, roots[std::size_t(c.rank())], leaves, remote, space, transport};
+}
+
+template <class T>
+std::vector<T> values(std::int64_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<T> v(static_cast<std::size_t>(n));
+  for (auto& x : v) x = T(double(random() % 1000) / 7);
+  return v;
+}
+template <class T>
+Array array(std::vector<T> const& v) {
+  return Array::of(std::span<T const>(v));
+}
+template <class T>
+std::vector<T> host_values(Array const& a) {
+  a.settle(device::Access::read, "test");
+  return {a.as<T>(), a.as<T>() + a.bytes() / sizeof(T)};
+}
+
+/// Everything once, several under way, against the forest itself.
+template <class T>
+void compare(Context const& ctx, unsigned seed, TransportChoice transport) {
+  auto const sf = random_forest(seed, transport);
+  QueuedForest const f(sf, ctx);
+  std::int64_t const k = 1 + seed % 3;
+  auto const d = dtype_v<T>;
+  auto root = values<T>(sf.roots() * k, seed), leaf = values<T>(sf.leaf_space() * k, seed + 1), update = values<T>(sf.leaf_space() * k, 1);
+  Array const x = array(root), y = array(leaf), z = array(leaf), u = array(update);
+  for (auto const op : {ReduceOp::replace, ReduceOp::sum, ReduceOp::max}) {
+    auto other = leaf;
+    auto one = f.bcast_begin(d, k, x, y, op);
+    auto two = f.bcast_begin(d, k, x, z, ReduceOp::sum);
+    one.end(), two.end();
+    sf.bcast(root.data(), other.data(), k, ReduceOp::sum);
+    sf.bcast(root.data(), leaf.data(), k, op);
+    ASSERT_EQ(host_values<T>(z), other) << "seed " << seed;
+    f.fetch_and_op_begin(d, k, x, y, u, op).end();
+    f.reduce_begin(d, k, z, x, op).end();
+    sf.fetch_and_op(root.data(), leaf.data(), update.data(), op, k);
+    sf.reduce(other.data(), root.data(), op, k);
+    ASSERT_EQ(host_values<T>(x), root) << "seed " << seed << " op " << int(op);
+    ASSERT_EQ(host_values<T>(y), leaf) << "seed " << seed << " op " << int(op);
+    ASSERT_EQ(host_values<T>(u), update) << "seed " << seed << " op " << int(op);
+    z.settle(device::Access::update, "test");
+    std::copy(leaf.begin(), leaf.end(), z.as<T>());
+  }
+  f.wait();
+}
+
+}  // namespace
+
+TEST(QueuedForest, DoesWhatTheForestDoes) {
+  for (unsigned seed = 0; seed < 12; ++seed)
+    for (auto const* const queue : {"inline", "thread", "strict", "shuffle", "cuda"}) {
+      SCOPED_TRACE(queue);
+      auto const ctx = Context::from_name(queue, seed);
+      auto const way = seed % 3 == 0 ? TransportChoice::p2p : TransportChoice::automatic;
+      compare<double>(ctx, seed, way);
+      compare<float>(ctx, seed + 100, way);
+    }
+}
+
+TEST(QueuedForest, BetweenGpusByWindows) {
+  if (world().size() == 1) return;
+  auto const ctx = Context::gpu("cuda");
+  for (unsigned seed = 200; seed < 220; ++seed) compare<double>(ctx, seed, TransportChoice::ipc);
+}
+
+TEST(QueuedForest, AFlightThatIsDroppedIsEnded) {
+  auto const& c = world();
+  StarForest const sf(c, 1, std::nullopt, {{(c.rank() + 1) % c.size(), 0}});
+  for (auto const* const queue : {"thread", "cuda"}) {
+    QueuedForest const f(sf, Context::from_name(queue));
+    auto const x = array(std::vector<double>{10.0 + c.rank()}), y = array(std::vector<double>{0});
+    {
+      auto const dropped = f.bcast_begin(Dtype::float64, 1, x, y, ReduceOp::replace);
+    }
+    EXPECT_EQ(host_values<double>(y)[0], 10.0 + (c.rank() + 1) % c.size());
+  }
+}
