@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from asterism.cli import bench_assembly, bench_gpu, bench_queues
+from asterism.cli import bench_assembly, bench_forest_gpu, bench_gpu, bench_queues
 
 
 def main(folder: Path) -> None:
@@ -12,6 +12,8 @@ def main(folder: Path) -> None:
         "gpu_launch": bench_queues.print_launch,
         "gpu_spmv": bench_gpu.print_spmv,
         "gpu_assembly": bench_assembly.print_assembly,
+        "gpu_pingpong": bench_forest_gpu.print_pingpong,
+        "gpu_unpack": bench_forest_gpu.print_unpack,
         "gpu_vectors": bench_gpu.print_vectors,
         "gpu_async": bench_queues.print_async,
     }

@@ -29,8 +29,9 @@ PATH="$site/bin:$PATH"
 cd tests/python  # not beside the sources: the installed package is what is tested
 export ASTERISM_TEST_GPU=1
 ranks=""
-command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport"; echo "(no mpiexec: one process only)"; }
-"$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py -k "not inline $ranks"
+command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport and not every_queue and not every_way"; echo "(no mpiexec: one process only)"; }
+"$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py \
+  test_queued_forest.py -k "not inline $ranks"
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift
@@ -41,6 +42,10 @@ n=${GPU_CHECK_N:-256} entries=${GPU_CHECK_VECTORS:-464} most=${GPU_CHECK_MOST:-1
 measure gpu_launch launch --device cuda --repeats 5
 measure gpu_spmv spmv --device cuda --n "$n" --repeats 9
 measure gpu_assembly assembly --device cuda --n "${GPU_CHECK_CELLS:-128}" --repeats 9
+if [ -z "$ranks" ]; then
+  measure gpu_pingpong pingpong --device cuda --repeats 5
+  measure gpu_unpack unpack --device cuda --repeats 5
+fi
 measure gpu_vectors vectors --device cuda --n "$entries" --repeats 9
 measure gpu_async async --device cuda --most "$most" --repeats 3
 "$py" ../../bench/gpu_table.py "$out"

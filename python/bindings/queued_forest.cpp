@@ -1,5 +1,8 @@
 #include "asterism/comm/queued_forest.hpp"
 
+#include "asterism/apps/forest_timing.hpp"
+#include "asterism/comm/gpu_messenger.hpp"
+
 #include "bindings.hpp"
 #include "queue_vector.hpp"
 
@@ -27,6 +30,7 @@ Vector const& same_kind(Vector const& v, Vector const& as) {
 }  // namespace
 
 void bind_queued_forest(nb::module_& m) {
+  m.def("ranks_share_a_gpu", &comm::ranks_share_a_gpu, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<Flight>(m, "QueuedFlight").def("end", [](Flight& f) { f.value->end(); }, nb::call_guard<nb::gil_scoped_release>());
   nb::class_<Forest>(m, "QueuedForest")
       .def_static(
@@ -58,6 +62,14 @@ void bind_queued_forest(nb::module_& m) {
             return flight(f.value->fetch_and_op_begin(r.dtype(), r.columns(), r.data(), same_kind(leaf.value, r).data(),
                                                       same_kind(update.value, r).data(), ReduceOp(op)));
           },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "time_pingpong",
+          [](Forest const& f, std::int64_t k, int op, int repeats) { return apps::queued_pingpong(*f.value, k, ReduceOp(op), repeats); },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "time_exchange",
+          [](Forest const& f, std::int64_t k, int op, int repeats) { return apps::queued_exchange(*f.value, k, ReduceOp(op), repeats); },
           nb::call_guard<nb::gil_scoped_release>());
 }
 

@@ -197,3 +197,26 @@ def test_bad_input_is_told():
     with pytest.raises(am.CommError, match="twice"):
         flight.end()
     np.testing.assert_array_equal(y.numpy(), [1.0, 1.0])
+
+
+@emulated
+def test_benchmarks_between_gpus(on_ranks):
+    out = on_ranks(
+        2,
+        """
+from asterism.cli import bench_forest_gpu as b
+r = b.pingpong_on_device(comm, "cuda", 1, (8, 300_000), 1e-4)
+assert [c["bytes"] for c in r["cases"]] == [8, 300_000] and not r["unable"]
+for c in r["cases"]:
+    for name in ("raw MPI, host", "nccl", "ipc", "nvshmem", "p2p", "p2p permuted sum", "nvshmem permuted sum"):
+        assert c["seconds"][name][0] > 0, name
+u = b.unpack_on_device(comm, "cuda", 1, (8192,), 1e-4)
+assert {c["pattern"] for c in u["cases"]} == {"block", "strided", "random"}
+assert all(c["own_sum_over_copy"] > 0 and c["seconds"]["ipc max"][0] > 0 for c in u["cases"])
+if rank == 0:
+    b.print_pingpong(r), b.print_unpack(u)
+    print("good")
+""",
+        **FAKES,
+    )
+    assert "good" in out and "pingpong    300000 bytes: raw MPI, host" in out and "of a copy's rate" in out

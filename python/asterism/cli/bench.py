@@ -18,7 +18,7 @@ from ..formats import read_matrix
 from ..grid import Grid
 from ..la import Matrix
 from ..solve import Solver
-from . import bench_assembly, bench_gpu, bench_queues, launch
+from . import bench_assembly, bench_forest_gpu, bench_gpu, bench_queues, launch
 
 __all__ = [
     "add_arguments",
@@ -33,6 +33,7 @@ __all__ = [
 
 
 _BETWEEN_RANKS = ("pingpong", "unpack", "transports", "sfsetup", "halo")
+_ON_DEVICES = ("spmv", "vectors", "assembly", "launch", "async", "pingpong", "unpack")
 
 
 def add_arguments(sub: Any) -> None:
@@ -46,7 +47,7 @@ def add_arguments(sub: Any) -> None:
         "--device",
         default="host",
         choices=["host", "cuda", "hip"],
-        help="spmv, vectors, assembly, launch, async: where",
+        help="spmv, vectors, assembly, launch, async, pingpong, unpack: where",
     )
     p.add_argument("--ranks", type=int, help="processes; between ranks 2 if nothing is said")
     p.add_argument("--n", type=int, default=96, help="grid points in each direction; assembly: cells")
@@ -101,15 +102,13 @@ def run(args: argparse.Namespace) -> int:
     """Run one benchmark and print its ratio."""
     if args.repeats < 1 or args.n < 1:
         raise OptionError("--repeats and --n must be at least 1.")
+    if args.device != "host" and args.name not in _ON_DEVICES:
+        raise OptionError(f"--device {args.device}: {args.name} runs on the host; {', '.join(_ON_DEVICES)} take a device.")
     if args.name in _BETWEEN_RANKS:
         return _forests(args)
     if args.ranks is not None:
         raise OptionError(
             f"--ranks {args.ranks}: {args.name} runs on one process; {', '.join(_BETWEEN_RANKS)} take several."
-        )
-    if args.device != "host" and args.name not in ("spmv", "vectors", "assembly", "launch", "async"):
-        raise OptionError(
-            f"--device {args.device}: {args.name} runs on the host; spmv, vectors, assembly, launch and async take a device."
         )
     if args.name == "vectors":
         if args.device == "host":
@@ -173,11 +172,18 @@ def _forests(args: argparse.Namespace) -> int:
     if args.ranks is not None and args.ranks < 2:
         raise OptionError(f"--ranks {args.ranks}: {args.name} is between two ranks.")
     if not launch.under_mpi():
-        command = ["bench", args.name, "--repeats", str(args.repeats), "--n", str(args.n)]
+        command = ["bench", args.name, "--repeats", str(args.repeats), "--n", str(args.n), "--device", args.device]
         return launch.run(args.ranks or 2, command + (["--json"] if args.json else []))
     comm = launch.communicator()
     if comm is None:
         raise OptionError(f"{args.name} is between two ranks; one was started.")
+    if args.device != "host":
+        on_device = bench_forest_gpu.pingpong_on_device if args.name == "pingpong" else bench_forest_gpu.unpack_on_device
+        show = bench_forest_gpu.print_pingpong if args.name == "pingpong" else bench_forest_gpu.print_unpack
+        measured = on_device(comm, args.device, args.repeats)
+        if comm.rank == 0:
+            print(json.dumps(measured)) if args.json else show(measured)
+        return 0
     if args.name == "halo":
         results = halo_cases(comm, args.repeats, args.n)
     else:
@@ -261,7 +267,8 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     """
     core = as_communicator(comm)
     rank, size = comm.rank, comm.size
-    names = [t for t in _core.transport_names() if t != "shm" or _core.node_shares_memory(core)]
+    between_gpus = ("nccl", "ipc", "nvshmem")
+    names = [t for t in _core.transport_names() if t not in between_gpus and (t != "shm" or _core.node_shares_memory(core))]
     out = []
     for bytes_ in (8, 512, 4096, 32768, 262144, 2097152):
         n = bytes_ // 8

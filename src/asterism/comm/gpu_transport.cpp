@@ -20,6 +20,7 @@ constexpr char const* transports_memo = "gpu_transport";
 template <class M>
 std::shared_ptr<GpuMessenger const> proven(Communicator const& comm, char const* name, std::string& why) {
   auto const not_since = [&](std::string_view reason) {
+    if (reason.ends_with('.')) reason.remove_suffix(1);
     why += format("{}{}: {}", why.empty() ? "" : "; ", name, reason);
     return nullptr;
   };
