@@ -26,7 +26,7 @@ MODULES = {
         "asterism.derived_types",
         "asterism.comm_report",
     ],
-    "Queues": ["asterism.queue", "asterism.vector", "asterism.trace"],
+    "Queues": ["asterism.queue", "asterism.vector", "asterism.queued_forest", "asterism.trace"],
 }
 
 

@@ -103,7 +103,9 @@ def run(args: argparse.Namespace) -> int:
     if args.repeats < 1 or args.n < 1:
         raise OptionError("--repeats and --n must be at least 1.")
     if args.device != "host" and args.name not in _ON_DEVICES:
-        raise OptionError(f"--device {args.device}: {args.name} runs on the host; {', '.join(_ON_DEVICES)} take a device.")
+        raise OptionError(
+            f"--device {args.device}: {args.name} runs on the host; {', '.join(_ON_DEVICES)} take a device."
+        )
     if args.name in _BETWEEN_RANKS:
         return _forests(args)
     if args.ranks is not None:
@@ -178,7 +180,9 @@ def _forests(args: argparse.Namespace) -> int:
     if comm is None:
         raise OptionError(f"{args.name} is between two ranks; one was started.")
     if args.device != "host":
-        on_device = bench_forest_gpu.pingpong_on_device if args.name == "pingpong" else bench_forest_gpu.unpack_on_device
+        on_device = (
+            bench_forest_gpu.pingpong_on_device if args.name == "pingpong" else bench_forest_gpu.unpack_on_device
+        )
         show = bench_forest_gpu.print_pingpong if args.name == "pingpong" else bench_forest_gpu.print_unpack
         measured = on_device(comm, args.device, args.repeats)
         if comm.rank == 0:
@@ -268,7 +272,9 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     core = as_communicator(comm)
     rank, size = comm.rank, comm.size
     between_gpus = ("nccl", "ipc", "nvshmem")
-    names = [t for t in _core.transport_names() if t not in between_gpus and (t != "shm" or _core.node_shares_memory(core))]
+    names = [
+        t for t in _core.transport_names() if t not in between_gpus and (t != "shm" or _core.node_shares_memory(core))
+    ]
     out = []
     for bytes_ in (8, 512, 4096, 32768, 262144, 2097152):
         n = bytes_ // 8

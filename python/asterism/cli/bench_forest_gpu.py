@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,9 @@ def pingpong_on_device(
         roots, here = (n if comm.rank == 0 else 0), comm.rank == 1
         forests: dict[str, tuple[QueuedForest, int]] = {}
         for t in able:
-            plain = StarForest(comm, roots, None, np.column_stack([0 * order, np.arange(n)]) if here else [], transport=t)
+            plain = StarForest(
+                comm, roots, None, np.column_stack([0 * order, np.arange(n)]) if here else [], transport=t
+            )
             mixed = StarForest(comm, roots, None, np.column_stack([0 * order, order]) if here else [], transport=t)
             forests |= {t: (plain.on(queue), replace), f"{t} permuted sum": (mixed.on(queue), total)}
         repeats = _times(size, seconds)
@@ -113,7 +116,7 @@ def unpack_on_device(
                 forests[t] = sf.on(queue)
             times: dict[str, list[float]] = {"copy": []}
             for _ in range(rounds + 1):
-                times["copy"] += seconds_of(queue, lambda c=c, d=d: d.copy_from(c), 1)
+                times["copy"] += seconds_of(queue, partial(d.copy_from, c), 1)
                 for name, forest in forests.items():
                     for op in ("replace", "sum", "max"):
                         took = forest._h.time_exchange(1, _core.reduce_op(op), repeats)
