@@ -2,6 +2,7 @@
 
     make bench                                # or: python bench/run.py [--n 128] [--rounds 3]
     AMGCL_ROOT=/path/to/amgcl make bench      # peers that are headers are found by a variable
+    OLD_SCIPY=/path/to/python make bench      # an interpreter with SciPy < 1.12, whose mmread is its own (later ones: fast_matrix_market)
 
 Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, PETSc where pkg-config finds it.
 """
@@ -454,6 +455,14 @@ if c.rank == 0: print(json.dumps({"seconds": times, "entries": A.nnz}))
 """
 
 
+READ_BY_SCIPY = """
+import json, sys, time, scipy.io
+t = time.perf_counter()
+scipy.io.mmread(sys.argv[1]).tocsr()
+print(json.dumps({"seconds": time.perf_counter() - t, "version": scipy.__version__}))
+"""
+
+
 def read(rounds: int) -> dict:
     """A Matrix Market file of about 50 MB, to a matrix that can be multiplied with: beside SciPy (to CSR) and fast_matrix_market."""
     import scipy.io
@@ -487,7 +496,10 @@ def read(rounds: int) -> dict:
                         f"fast_matrix_market, {threads} thread(s)",
                         lambda t=threads: fmm.read_scipy(files["mtx"], parallelism=t).tocsr(),
                     )
-            timed("scipy.io.mmread", lambda: scipy.io.mmread(files["mtx"]).tocsr())
+            timed(f"scipy {scipy.__version__} mmread", lambda: scipy.io.mmread(files["mtx"]).tocsr())
+            if older := os.environ.get("OLD_SCIPY"):
+                line = json_line([older, "-c", READ_BY_SCIPY, files["mtx"]])
+                out.setdefault(f"scipy {line['version']} mmread", []).append(line["seconds"])
     return {"bench": "read", "bytes": size, "entries": int(A.nnz), "seconds": out}
 
 

@@ -19,3 +19,11 @@ prefix=$("$dir/v/bin/python" -c "import asterism._core as c, pathlib; print(path
 cmake -S "$root/tests/install" -B "$dir/b" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$dir/b" >/dev/null
 "$dir/b/user"
+# the conda recipe, as rattler-build reads it; what it asks for comes from channels that are not asked here
+"$dir/v/bin/pip" -q --disable-pip-version-check install py-rattler-build
+"$dir/v/bin/python" -c "
+import rattler_build as r
+variants = r.VariantConfig.from_yaml('{python: [\'3.12\'], c_stdlib: [sysroot], c_stdlib_version: [\'2.28\']}')
+(built,) = r.Stage0Recipe.from_file('$root/packaging/conda/recipe.yaml').render(variants)
+print('conda recipe:', built.recipe.package.name, built.recipe.package.version, 'needs', *map(str, built.recipe.requirements.run))
+"
