@@ -25,6 +25,11 @@ class GpuMessenger {
     std::size_t first, bytes;
   };
   using Parts = std::vector<Part>;
+  /// From parts counted in rows of so many bytes.
+  static Parts in_bytes(Parts parts, std::size_t row) {
+    for (auto& p : parts) p.first *= row, p.bytes *= row;
+    return parts;
+  }
   Communicator const& comm() const { return comm_; }
   virtual std::string_view name() const = 0;
   /// Each rank's `in`, by rank, in `out`.

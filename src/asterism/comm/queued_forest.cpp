@@ -1,13 +1,12 @@
 #include "asterism/comm/queued_forest.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "asterism/base/log.hpp"
 #include "asterism/comm/call_check.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/edge_ends.hpp"
 #include "asterism/comm/gpu_aware.hpp"
 #include "asterism/comm/gpu_transport.hpp"
 #include "asterism/comm/queued_forest.kernels.hpp"
@@ -20,52 +19,6 @@ using device::Context;
 using device::Intent;
 using device::Memory;
 using device::Queue;
-
-/// The edges of this rank at their roots, or at their leaves: by rank, those of two ranks in the same order on both.
-struct QueuedForest::EdgeEnds {
-  Array at;                 // their positions
-  std::int64_t first = -1;  // if they follow one another
-  std::int64_t count = 0;
-  GpuMessenger::Parts parts;  // with other ranks, counted in edges
-  std::int64_t own_first = 0, own_end = 0;
-  // the edges of each position that has some, in the order in which they are taken in
-  std::int64_t places = 0;
-  Array place, offsets, sources;
-  bool in_place = false;  // received where it belongs, if it replaces
-
-  static EdgeEnds of(std::vector<StarForest::EdgesWith> const& with, int me);
-  Array received(Context const& ctx, std::size_t unit) const {
-    return parts.empty() ? Array() : Array::fresh(ctx, std::size_t(count) * unit);
-  }
-};
-
-QueuedForest::EdgeEnds QueuedForest::EdgeEnds::of(std::vector<StarForest::EdgesWith> const& with, int me) {
-  EdgeEnds out;
-  std::vector<std::int32_t> at;
-  for (auto const& w : with) {
-    auto const begin = std::int64_t(at.size());
-    for (auto const p : w.at) at.push_back(checked_local_index(p, "values of one rank"));
-    if (w.rank == me) out.own_first = begin, out.own_end = std::int64_t(at.size());
-    else out.parts.push_back({w.rank, std::size_t(begin), w.at.size()});
-  }
-  out.count = checked_local_index(std::int64_t(at.size()), "edges of one rank");
-  bool follow = true;
-  for (std::size_t e = 1; e < at.size(); ++e) follow = follow && at[e] == at[e - 1] + 1;
-  if (follow && !at.empty()) out.first = at[0];
-  out.in_place = out.first >= 0 && out.own_first == out.own_end;
-
-  std::vector<std::int32_t> order(at.size()), place, offsets;
-  for (std::size_t e = 0; e < order.size(); ++e) order[e] = std::int32_t(e);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return at[std::size_t(a)] < at[std::size_t(b)]; });
-  for (std::size_t e = 0; e < order.size(); ++e)
-    if (auto const p = at[std::size_t(order[e])]; place.empty() || place.back() != p)
-      place.push_back(p), offsets.push_back(std::int32_t(e));
-  offsets.push_back(std::int32_t(order.size()));
-  out.places = std::int64_t(place.size());
-  auto const array = [](std::vector<std::int32_t> const& v) { return Array::of(std::span<std::int32_t const>(v)); };
-  out.at = array(at), out.place = array(place), out.offsets = array(offsets), out.sources = array(order);
-  return out;
-}
 
 namespace {
 GpuTransport between_gpus(TransportChoice choice) {
@@ -90,6 +43,10 @@ struct QueuedForest::Impl : std::enable_shared_from_this<Impl> {
   bool mpi_takes_gpu_memory = false;
 
   void prepare();
+  /// For the values of all edges there; none, if all are one's own.
+  Array received(EdgeEnds const& at, std::size_t unit) const {
+    return at.parts.empty() ? Array() : Array::fresh(ctx, std::size_t(at.count) * unit);
+  }
   template <class T>
   Array packed(EdgeEnds const& from, std::int64_t k, Array const& x) const;
   std::function<void()> exchange(bool down, Dtype dtype, std::int64_t k, Array const& out, Array const& in) const;
@@ -110,7 +67,9 @@ QueuedForest::QueuedForest(StarForest forest, Context ctx) : impl_(std::make_sha
   d.ctx = std::move(ctx);
   auto const& comm = d.forest.comm();
   auto const on_gpu = std::int64_t(d.ctx.memory() == Memory::gpu), least = comm.min(on_gpu), most = comm.max(on_gpu);
-  if (comm.size() > 1 && !d.ctx.runs_inline()) agree(comm, [] { require_thread_multiple("a star forest on a queue"); });
+  agree(comm, [&] {
+    if (comm.size() > 1 && !d.ctx.runs_inline()) require_thread_multiple("a star forest on a queue");
+  });
   ASTERISM_REQUIRE(least == most, value, "the star forest '{}' goes to queues on GPUs on some ranks, and not on others.", d.forest.name());
   d.roots = Layout(comm, d.forest.roots());
   d.leaves = Layout(comm, d.forest.leaf_space());
@@ -121,8 +80,8 @@ QueuedForest::QueuedForest(StarForest forest, Context ctx) : impl_(std::make_sha
 void QueuedForest::Impl::prepare() {
   auto const& comm = forest.comm();
   agree(comm, [&] {
-    at_roots = EdgeEnds::of(forest.edges_at_roots(), comm.rank());
-    at_leaves = EdgeEnds::of(forest.edges_at_leaves(), comm.rank());
+    at_roots = EdgeEnds::at_roots(forest);
+    at_leaves = EdgeEnds::at_leaves(forest);
   });
   auto const choice = forest.transport();
   std::string why = "it was asked for";
@@ -139,24 +98,7 @@ void QueuedForest::Impl::prepare() {
   way = comm.size() == 1       ? "one rank"
         : mpi_takes_gpu_memory ? "by MPI from GPU memory"
                                : format("through the host, by {} ({})", name_of(choice), why);
-  // where each rank's edges begin with their owner
-  std::vector<Parcel> begins;
-  for (auto const& p : at_roots.parts) {
-    Parcel parcel{p.rank, {}};
-    auto const begin = std::int64_t(p.first);
-    append<std::int64_t>(parcel.data, std::span(&begin, 1));
-    begins.push_back(std::move(parcel));
-  }
-  begins = comm::exchange(comm, std::move(begins));
-  std::vector<std::int64_t> leaf;
-  std::vector<RemoteRoot> root;
-  for (std::size_t i = 0; i < begins.size(); ++i) {  // both by rank
-    auto const& p = at_leaves.parts[i];
-    auto const begin = items_of<std::int64_t>(begins[i].data).at(0);
-    for (std::size_t e = 0; e < p.bytes; ++e) leaf.push_back(std::int64_t(p.first + e)), root.push_back({p.rank, begin + std::int64_t(e)});
-  }
-  by_edges.emplace(comm, at_roots.count, leaf, root, at_leaves.count, mpi_takes_gpu_memory ? TransportChoice::p2p : choice);
-  by_edges->set_name(forest.name() + ", packed on a GPU");
+  by_edges = forest_of_edges(forest, at_roots, at_leaves, mpi_takes_gpu_memory ? TransportChoice::p2p : choice);
 }
 
 /// The values of all edges of mine.
@@ -173,12 +115,8 @@ Array QueuedForest::Impl::packed(EdgeEnds const& from, std::int64_t k, Array con
 std::function<void()> QueuedForest::Impl::exchange(bool down, Dtype dtype, std::int64_t k, Array const& out, Array const& in) const {
   auto const unit = std::size_t(k) * size_of(dtype);
   if (messenger) {
-    auto const in_bytes = [unit](GpuMessenger::Parts parts) {
-      for (auto& p : parts) p.first *= unit, p.bytes *= unit;
-      return parts;
-    };
     auto const &from = down ? at_roots : at_leaves, &to = down ? at_leaves : at_roots;
-    messenger->exchange(in_bytes(from.parts), in_bytes(to.parts), out, in);
+    messenger->exchange(GpuMessenger::in_bytes(from.parts, unit), GpuMessenger::in_bytes(to.parts, unit), out, in);
     return [] {};
   }
   if (forest.comm().size() == 1) return [] {};
@@ -212,7 +150,7 @@ QueuedForest::Flight QueuedForest::Impl::move(bool down, std::int64_t k, ReduceO
     auto const in = target.view(std::size_t(to.first) * unit, std::size_t(to.count) * unit);
     return Flight(exchange(down, dtype_v<T>, k, out, in));
   }
-  auto const in = to.received(ctx, unit);
+  auto const in = received(to, unit);
   return Flight([self = shared_from_this(), &from, &to, k, op, out, in, target, end = exchange(down, dtype_v<T>, k, out, in)] {
     end();
     self->take_in<T>(from, to, k, op, out, in, target);
@@ -223,11 +161,11 @@ template <class T>
 QueuedForest::Flight QueuedForest::Impl::fetch(std::int64_t k, ReduceOp op, Array const& root, Array const& leaf,
                                                Array const& update) const {
   auto const unit = std::size_t(k) * sizeof(T);
-  auto const out = packed<T>(at_leaves, k, leaf), in = at_roots.received(ctx, unit);
+  auto const out = packed<T>(at_leaves, k, leaf), in = received(at_roots, unit);
   return Flight([self = shared_from_this(), k, op, unit, out, in, root, update, end = exchange(false, dtype_v<T>, k, out, in)] {
     end();
     auto const &from = self->at_leaves, &to = self->at_roots;
-    auto const before = Array::fresh(self->ctx, std::size_t(to.count) * unit), answers = from.received(self->ctx, unit);
+    auto const before = Array::fresh(self->ctx, std::size_t(to.count) * unit), answers = self->received(from, unit);
     if (to.places > 0)
       device::submit(self->ctx, kernel::fetch_and_take_in<T>, to.places, k, op, device::read<std::int32_t>(to.place),
                      device::read<std::int32_t>(to.offsets), device::read<std::int32_t>(to.sources), to.own_first, to.own_end,

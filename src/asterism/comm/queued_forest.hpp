@@ -58,7 +58,6 @@ class QueuedForest {
   void wait() const;
 
  private:
-  struct EdgeEnds;
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

@@ -1,12 +1,12 @@
 #include "asterism/la/ghost_exchange.hpp"
 
-#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
 #include "asterism/comm/call_check.hpp"
+#include "asterism/comm/edge_ends.hpp"
 #include "asterism/comm/gpu_aware.hpp"
 #include "asterism/comm/gpu_transport.hpp"
 #include "asterism/comm/queued_forest.kernels.hpp"
@@ -34,10 +34,6 @@ struct GhostExchange::Impl {
     StarForest forest;
     // by rank, in rows
     comm::GpuMessenger::Parts sends, receives;
-    static comm::GpuMessenger::Parts in_bytes(comm::GpuMessenger::Parts parts, std::size_t row) {
-      for (auto& p : parts) p.first *= row, p.bytes *= row;
-      return parts;
-    }
   };
   std::optional<Direct> direct;
 
@@ -120,44 +116,11 @@ Array GhostExchange::Impl::staged(Context const& ctx, std::int64_t k, Array cons
 
 /// Collective.
 void GhostExchange::Impl::make_direct() {
-  auto const& comm = forest.comm();
-  // who asks for each root: by root, then by rank. A rank asks once for a root, and in the roots' order
-  auto const degree = forest.degree();
-  std::vector<std::int64_t> asking(std::size_t(std::accumulate(degree.begin(), degree.end(), std::int64_t(0))));
-  std::vector<std::int64_t> const me(std::size_t(forest.leaf_space()), comm.rank());
-  forest.gather(me.data(), asking.data());
-  std::vector<std::int64_t> next(std::size_t(comm.size()) + 1, 0);
-  for (auto const r : asking) ++next[std::size_t(r) + 1];
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  comm::GpuMessenger::Parts sends;
-  for (std::size_t r = 0; r + 1 < next.size(); ++r)
-    if (next[r + 1] > next[r]) sends.push_back({int(r), std::size_t(next[r]), std::size_t(next[r + 1] - next[r])});
-  std::vector<std::int32_t> wanted(asking.size());
-  std::vector<std::int64_t> places(asking.size());
-  std::size_t slot = 0;
-  for (std::size_t i = 0; i < degree.size(); ++i)
-    for (std::int64_t d = 0; d < degree[i]; ++d, ++slot) {
-      places[slot] = next[std::size_t(asking[slot])]++;
-      wanted[std::size_t(places[slot])] = std::int32_t(i);
-    }
-  std::vector<std::int64_t> place_of(me.size());
-  forest.scatter(places.data(), place_of.data());
-  comm::GpuMessenger::Parts receives;
-  auto const graph = forest.graph();
-  for (std::size_t e = 0; e < graph.leaves.size(); ++e) {  // by (rank, leaf), and the leaves of one rank lie together
-    if (receives.empty() || receives.back().rank != graph.remote[e].rank)
-      receives.push_back({int(graph.remote[e].rank), std::size_t(graph.leaves[e]), 0});
-    ++receives.back().bytes;
-  }
-  std::vector<comm::RemoteRoot> remote(graph.leaves.size());
-  for (std::size_t e = 0; e < graph.leaves.size(); ++e) {
-    auto const leaf = std::size_t(graph.leaves[e]);
-    remote[leaf] = {graph.remote[e].rank, place_of[leaf]};
-  }
-  StarForest by_rank(comm, std::int64_t(wanted.size()), std::nullopt, remote, forest.leaf_space(), comm::TransportChoice::p2p);
-  by_rank.set_name("halo of a matrix, from a GPU's memory");
-  for (auto const& n : by_rank.neighbours()) ASTERISM_ASSERT(n.rank == comm.rank() || n.index_bytes == 0);
-  direct.emplace(Array::of(std::span<std::int32_t const>(wanted)), std::move(by_rank), std::move(sends), std::move(receives));
+  comm::EdgeEnds at_roots, at_leaves;
+  comm::agree(forest.comm(), [&] { at_roots = comm::EdgeEnds::at_roots(forest), at_leaves = comm::EdgeEnds::at_leaves(forest); });
+  ASTERISM_ASSERT(at_leaves.first <= 0);  // ghosts are by rank
+  auto by_rank = comm::forest_of_edges(forest, at_roots, at_leaves, comm::TransportChoice::p2p);
+  direct.emplace(at_roots.at, std::move(by_rank), at_roots.parts, at_leaves.parts);
 }
 
 template <class T>
@@ -166,7 +129,7 @@ GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, A
   Flight f;
   if (auto const messenger = comm::sent_by(ctx, d.forest.comm()); messenger && d.direct) {
     auto const row = std::size_t(k) * sizeof(T);
-    messenger->exchange(Impl::Direct::in_bytes(d.direct->sends, row), Impl::Direct::in_bytes(d.direct->receives, row),
+    messenger->exchange(comm::GpuMessenger::in_bytes(d.direct->sends, row), comm::GpuMessenger::in_bytes(d.direct->receives, row),
                         d.packed<T>(ctx, k, d.direct->rows, x), ghost);
     return f;  // nothing to end: what reads the ghosts comes after
   }
