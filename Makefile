@@ -43,7 +43,7 @@ build/tests/CMakeCache.txt: $(STAMP)
 
 test-cpp: build/tests/CMakeCache.txt  ## C++ tests, on 1 to 4 ranks
 	cmake --build build/tests
-	ctest --test-dir build/tests --output-on-failure
+	ctest --test-dir build/tests --output-on-failure -j 2
 
 test-python: build  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
@@ -69,14 +69,14 @@ sanitize: $(STAMP)  ## C++ tests under the address and undefined-behaviour sanit
 	cmake -S . -B build/asan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=address,undefined \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/asan
-	ctest --test-dir build/asan --output-on-failure -L serial
+	ctest --test-dir build/asan --output-on-failure -L serial -j 2
 
 tsan: $(STAMP)  ## C++ tests that use threads, under the thread sanitizer
 	@scripts/ensure_gtest.sh $(VENV)
 	cmake -S . -B build/tsan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=thread \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/tsan
-	ASTERISM_NUM_THREADS=3 ctest --test-dir build/tsan --output-on-failure -L serial
+	ASTERISM_NUM_THREADS=3 ctest --test-dir build/tsan --output-on-failure -L serial -E fuzz -j 2
 
 FUZZ_SECONDS ?= 60
 fuzz: build  ## the readers under libFuzzer (clang) for FUZZ_SECONDS; a planted bug must be found first
