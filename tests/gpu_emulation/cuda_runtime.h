@@ -177,6 +177,7 @@ inline Call bind(void const* kernel, void** arguments) { return static_cast<Kern
 inline void __syncthreads() {
   if (emulated::block_barrier) emulated::block_barrier->arrive_and_wait();
 }
+inline void __nanosleep(unsigned) { std::this_thread::yield(); }
 inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline unsigned atomicAdd(unsigned* at, unsigned by) { return std::atomic_ref(*at).fetch_add(by); }

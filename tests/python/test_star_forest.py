@@ -301,7 +301,7 @@ for what, edges in [("an all-gather", one), ("a gather", one if rank == 1 else [
     out = np.full(len(edges), -1); sf.bcast(np.array([rank]), out); assert out.tolist() == [r for r, _ in edges]
     back = np.array([100]); sf.reduce(out + 1, back, "sum")
     assert back[0] == 100 + (rank + 1) * int(sf.degree()[0])
-assert "'ipc' is not one of auto, p2p, shm" in message(lambda: am.StarForest(comm, 1, None, ring, transport="ipc"))
+assert "'tcp' is not one of auto, p2p, shm" in message(lambda: am.StarForest(comm, 1, None, ring, transport="tcp"))
 text = message(lambda: am.StarForest(comm, 1, None, ring, transport="shm" if rank == 0 else "p2p"))
 assert text == "CommError: rank 0: StarForest: the transport is shm here and p2p on rank 2.", text
 # a wrong pairing of calls is found
