@@ -82,7 +82,7 @@ class QueuedForest:
         return f"<asterism.QueuedForest of {self.forest.nroots} roots and {self.forest.nleaves} leaves on {self.queue!r}, {self.way}>"
 
     def bcast_begin(self, rootdata: Vector, leafdata: Vector, op: str = "replace") -> QueuedFlight:
-        """Begin `bcast`: what is submitted before ``end()`` may go on meanwhile."""
+        """Begin `bcast`; its vectors are not to be changed before ``end()``, other work goes on meanwhile."""
         data = handle_of(rootdata, "rootdata"), handle_of(leafdata, "leafdata")
         return QueuedFlight(self._h.bcast_begin(*data, _core.reduce_op(op)))
 
@@ -91,7 +91,7 @@ class QueuedForest:
         self.bcast_begin(rootdata, leafdata, op).end()
 
     def reduce_begin(self, leafdata: Vector, rootdata: Vector, op: str = "sum") -> QueuedFlight:
-        """Begin `reduce`."""
+        """Begin `reduce`; its vectors are not to be changed before ``end()``."""
         data = handle_of(leafdata, "leafdata"), handle_of(rootdata, "rootdata")
         return QueuedFlight(self._h.reduce_begin(*data, _core.reduce_op(op)))
 
@@ -102,7 +102,7 @@ class QueuedForest:
     def fetch_and_op_begin(
         self, rootdata: Vector, leafdata: Vector, leafupdate: Vector, op: str = "sum"
     ) -> QueuedFlight:
-        """Begin `fetch_and_op`; ``end()`` sends the answers."""
+        """Begin `fetch_and_op`; its vectors are not to be changed before ``end()``, which sends the answers."""
         data = handle_of(rootdata, "rootdata"), handle_of(leafdata, "leafdata"), handle_of(leafupdate, "leafupdate")
         return QueuedFlight(self._h.fetch_and_op_begin(*data, _core.reduce_op(op)))
 

@@ -123,7 +123,7 @@ std::function<void()> QueuedForest::Impl::exchange(bool down, Dtype dtype, std::
   bool const direct = mpi_takes_gpu_memory && !call_checks();  // those read what is sent
   auto const memory = direct ? Memory::gpu : Memory::host;
   auto flight = std::make_shared<Flight>(by_forest(
-      {{out, Access::read}, {in, Access::update}},
+      {{out, Access::read}, {in, Access::write}},  // what is not received (one's own) is not used
       [forest = *by_edges, down, items = Items{ItemType::bytes, std::int64_t(unit), 1}, out, in, memory] {
         return down ? forest.bcast_begin(out.raw(memory), in.raw(memory), items)
                     : forest.reduce_begin(out.raw(memory), in.raw(memory), items, ReduceOp::replace);
@@ -179,7 +179,8 @@ QueuedForest::Flight QueuedForest::Impl::fetch(std::int64_t k, ReduceOp op, Arra
 /// As two tasks, in the order of all communication: those that begin and that end an operation of a star forest.
 QueuedForest::Flight QueuedForest::Impl::by_forest(std::vector<std::pair<Array, Access>> arrays, std::function<StarForest::Flight()> begin,
                                                    Context::Form form) const {
-  auto const task = [ctx = ctx, form, lane = forest.comm().lane(), arrays = std::move(arrays)](std::function<void()> work) {
+  auto const task = [ctx = ctx, form, lane = forest.comm().lane()](std::vector<std::pair<Array, Access>> arrays,
+                                                                   std::function<void()> work) {
     constexpr char const* reason = "work at once on what a queue uses";
     if (ctx.runs_inline()) {
       lane.settle(Access::update, reason);
@@ -191,8 +192,10 @@ QueuedForest::Flight QueuedForest::Impl::by_forest(std::vector<std::pair<Array, 
     ctx.enqueue(std::move(intents), [arrays, lane, work = std::move(work)](Queue&) { work(); }, form);
   };
   auto const flight = std::make_shared<StarForest::Flight>();
-  task([flight, begin = std::move(begin)] { *flight = begin(); });
-  return Flight([flight, task] { task([flight] { flight->end(); }); });
+  task(arrays, [flight, begin = std::move(begin)] { *flight = begin(); });
+  for (auto& [a, access] : arrays)
+    if (access == Access::write) access = Access::update;  // some of it is there
+  return Flight([flight, task, arrays = std::move(arrays)] { task(arrays, [flight] { flight->end(); }); });
 }
 
 void QueuedForest::Impl::require(Dtype dtype, std::int64_t k, ReduceOp op, Array const& root,

@@ -29,7 +29,7 @@ class QueuedForest {
   /// How messages go, and why, for people.
   std::string const& way() const;
 
-  /// An operation under way. Dropped without it, it is ended then.
+  /// An operation under way: its arrays are not to be changed before its end, other work goes on. Dropped before, it is ended then.
   class Flight {
    public:
     Flight() = default;

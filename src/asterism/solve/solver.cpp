@@ -59,12 +59,13 @@ OptionTable const& method_table() {
                     "from now on halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
                     "exchange comes first"),
       choice_option("gpu_transport", "auto", comm::gpu_transport_names(),
-                    "what carries sums and halos between GPUs, from now on; nccl: each rank has one of its own; ipc: windows of their "
-                    "memory, on one machine; auto: the first that messages prove, where no two share a GPU, else mpi"),
+                    "what carries sums and halos between GPUs, from now on; nccl, nvshmem: each rank has one of its own; ipc: windows of "
+                    "their memory, on one machine; auto: nccl or ipc, as messages prove, where no two share a GPU, else mpi"),
       choice_option("mat_gpu_product", "auto", {"auto", "own", "cusparse"},
                     "products of csr blocks on a GPU from now on: what takes less time at the first, ours, or cuSPARSE's"),
       choice_option("sf_transport", "auto", comm::transport_names(),
-                    "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else"),
+                    "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else; nccl, ipc, nvshmem: "
+                    "of star forests on GPUs' queues"),
       choice_option("sf_progress", "none", {"none", "thread"},
                     "thread: from now on a helper thread lets MPI move messages while this process computes"),
       choice_option("shared_vectors", "auto", {"auto", "0", "1"},
