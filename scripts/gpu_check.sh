@@ -27,11 +27,11 @@ PATH="$site/bin:$PATH"
 "$py" -m pip install -q --no-index --no-build-isolation --no-deps --no-cache-dir --upgrade --target "$site" . \
   -C build-dir=build/gpu/tree -C cmake.define.ASTERISM_CUDA=ON -C "cmake.define.ASTERISM_CUDA_ARCH=${arch:-90}"
 cd tests/python  # not beside the sources: the installed package is what is tested
-export ASTERISM_TEST_GPU=1
+export ASTERISM_TEST_GPU=1 ASTERISM_TEST_LARGE=1
 ranks=""
 command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport and not every_queue and not every_way"; echo "(no mpiexec: one process only)"; }
 "$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py \
-  test_queued_forest.py -k "not inline $ranks"
+  test_queued_forest.py test_large.py -k "not inline $ranks"
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift
