@@ -118,3 +118,25 @@ def rest():  # the last ones are freed by a set-up that follows their end
         **counted,
     )
     assert out.count("handles [") == (2 if counted else 0), out
+
+
+def test_communicators_of_ones_own(on_ranks, counted):
+    out = on_ranks(
+        2,
+        """
+ways = ["p2p", "shm", "neighbor", "window_fence"]
+def one(k):
+    c = comm.Dup()
+    A = am.gallery.poisson((8, 9), c)
+    am.solve(A, np.ones(A.local_shape[0]), ksp="cg", rtol=1e-6)
+    sf = am.StarForest(c, 5, None, [(1 - rank, i) for i in range(5)], transport=ways[k % 4])
+    sf.bcast(np.arange(5.0), np.zeros(5))
+    del A, sf
+    gc.collect()
+    c.Free()
+"""
+        + ROUNDS
+        + "\nprint('done', flush=True)",
+        **counted,
+    )
+    assert out.count("done") == 2

@@ -245,3 +245,25 @@ if rank == 0: print("good")
 """,
     )
     assert "good" in out
+
+
+def test_the_use_of_what_was_made_with_a_freed_communicator_is_an_error(on_ranks):
+    out = on_ranks(
+        2,
+        """
+for way in ("p2p", "shm", "neighbor", "collective", "window_fence"):
+    c = comm.Dup()
+    sf = am.StarForest(c, 5, None, [(1 - rank, i) for i in range(5)], transport=way)
+    sf.bcast(np.arange(5.0), np.zeros(5))
+    A = am.gallery.poisson((8, 8), c)
+    x = am.Vector(A, am.Queue(), fill=1.0)
+    norm = x.norm()
+    c.Free()
+    assert float(norm) == 8.0  # it was queued before
+    for f in (lambda: sf.bcast(np.arange(5.0), np.zeros(5)), lambda: A @ np.ones(32), lambda: am.solve(A, np.ones(32), ksp="cg"), x.norm):
+        assert "the MPI communicator of this object was freed" in message(f)
+    del sf, A, x
+if rank == 0: print("good")
+""",
+    )
+    assert "good" in out

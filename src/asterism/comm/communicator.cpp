@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
@@ -59,6 +60,7 @@ void detail::mpi_failed(int code, char const* call) {
 struct Communicator::Impl {
   int rank = 0, size = 1;
   std::uint64_t handle = 0;
+  bool freed = false;
   int next_tag = 0;
   device::Array lane{1};
   std::shared_ptr<node::Node> node;
@@ -88,7 +90,7 @@ MpiGroups& mpi_groups() {
 }
 }  // namespace
 
-void Communicator::forget(std::uint64_t duplicate) {
+void Communicator::forget(std::uint64_t duplicate, bool ends) {
   std::shared_ptr<void> gone;
   {
     std::lock_guard const lock(mpi_groups().mutex);
@@ -100,10 +102,13 @@ void Communicator::forget(std::uint64_t duplicate) {
   auto& impl = *static_cast<Impl*>(gone.get());
   try {
     impl.lane.settle(device::Access::update, "the end of a communicator");
+    if (!ends)
+      for (auto const& k : std::exchange(impl.kept, {})) check_mpi(k.free(), "freeing a window or communicator");
   } catch (Error const& e) {
-    log::warning("communication that was queued when its communicator was freed: {}", e.what());
+    log::warning("while a communicator was freed: {}", e.what());
   }
   impl.memos.clear();  // some hold the communicator
+  impl.freed = true;
 }
 
 Communicator Communicator::from_handle(std::uint64_t parent) {
@@ -134,10 +139,19 @@ int Communicator::rank() const { return impl_->rank; }
 int Communicator::size() const { return impl_->size; }
 std::uint64_t Communicator::handle() const { return impl_->handle; }
 node::Node* Communicator::node() const { return impl_->node.get(); }
-device::Array const& Communicator::lane() const { return impl_->lane; }
+device::Array const& Communicator::lane() const {
+  require_living();
+  return impl_->lane;
+}
 std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl_->memos[name]; }
 
+void Communicator::require_living() const {
+  ASTERISM_REQUIRE(!impl_->freed, comm,
+                   "the MPI communicator of this object was freed. Free it after the last use of what was made with it.");
+}
+
 void Communicator::end_queued() const {
+  require_living();
   // one rank's star forests, too, are used by one operation after the other
   if (!device::host::in_task()) impl_->lane.settle(device::Access::update, "communication at once");
 }

@@ -56,7 +56,7 @@ class Communicator {
   int new_tag() const;
   /// The ranks on this machine; nullptr for a process alone.
   node::Node* node() const;
-  /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep() when all ranks have dropped
+  /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep(), when all ranks have dropped
   /// what is returned. Collective.
   std::shared_ptr<void> keep(std::function<int()> free) const;
   /// What other parts found out about this group, by their names; lives with it. For the thread that makes collective calls.
@@ -70,8 +70,9 @@ class Communicator {
 
  private:
   friend void load_mpi_plugin(std::string const& path);
-  /// MPI frees what is kept under that handle.
-  static void forget(std::uint64_t duplicate);
+  void require_living() const;
+  /// MPI frees what is kept under that handle. Collective, unless MPI ends.
+  static void forget(std::uint64_t duplicate, bool ends);
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

@@ -27,8 +27,8 @@ struct MpiApi {
   int (*gpu_aware)(char const* runtime, int* answer);
   /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
   int (*duplicate_cached)(Comm parent, Comm* duplicate);
-  /// From now on f is called with a duplicate that goes, before it does: when the user frees the communicator, and when MPI ends.
-  void (*when_freed)(void (*f)(Comm duplicate));
+  /// From now on f is called with a duplicate that goes, before it does: when the user frees the communicator, or when MPI ends.
+  void (*when_freed)(void (*f)(Comm duplicate, bool ends));
   int (*rank_and_size)(Comm, int* rank, int* size);
   /// The ranks on this machine, in the same order, as a communicator of their own. Collective.
   int (*split_node)(Comm, Comm* node);

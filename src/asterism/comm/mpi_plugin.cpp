@@ -76,12 +76,12 @@ class Message {
 };
 
 int keyval = MPI_KEYVAL_INVALID;
-void (*tell_freed)(Comm) = nullptr;
-void when_freed(void (*f)(Comm)) { tell_freed = f; }
+void (*tell_freed)(Comm, bool) = nullptr;
+void when_freed(void (*f)(Comm, bool)) { tell_freed = f; }
 
-int free_duplicate(MPI_Comm, int, void* value, void*) {
+int free_duplicate(MPI_Comm parent, int, void* value, void*) {
   auto* d = static_cast<MPI_Comm*>(value);
-  if (tell_freed) tell_freed(handle(*d));
+  if (tell_freed) tell_freed(handle(*d), parent == MPI_COMM_WORLD || parent == MPI_COMM_SELF);  // which nobody frees
   MPI_Comm_free(d);
   delete d;
   return MPI_SUCCESS;
