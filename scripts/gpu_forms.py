@@ -10,7 +10,7 @@ from pathlib import Path
 REQUIRED = {
     *("fill", "scale", "axpy", "axpby", "multiply", "multiply_add", "chebyshev_step", "convert", "hashed", "gather"),
     *("sum_entries", "sum_received_entries", "add_parts", "set_signal", "await_signal"),
-    *("take_in", "fetch_and_take_in"),
+    "take_in",
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *(
         "product",

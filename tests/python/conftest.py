@@ -25,6 +25,10 @@ def message(f):
 EMULATED_GPU = Path(__file__).parents[2] / "build" / "tests" / "tests" / "cpp" / "libasterism_emulated_gpu.so"
 if os.environ.get("ASTERISM_TEST_GPU") != "1" and EMULATED_GPU.exists():
     os.environ["ASTERISM_GPU_PLUGIN"] = str(EMULATED_GPU)
+FAKES = {
+    f"ASTERISM_{name.upper()}": str(EMULATED_GPU.with_name(f"libasterism_fake_{name}.so"))
+    for name in ("nccl", "nvshmem")
+}
 HAS_GPU = os.environ.get("ASTERISM_TEST_GPU") == "1" or EMULATED_GPU.exists()
 HOST_QUEUES = ["inline", "thread", "strict", "shuffle"]
 QUEUES = [

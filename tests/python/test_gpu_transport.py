@@ -3,10 +3,9 @@
 import os
 
 import pytest
-from conftest import EMULATED_GPU
+from conftest import EMULATED_GPU, FAKES
 
 FAKE = EMULATED_GPU.parent / "libasterism_fake_nccl.so"
-FAKES = {"ASTERISM_NCCL": str(FAKE), "ASTERISM_NVSHMEM": str(FAKE.with_name("libasterism_fake_nvshmem.so"))}
 REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
 pytestmark = pytest.mark.skipif(not (REAL or FAKE.exists()), reason="no GPU, nor an emulated one (make test-cpp)")
 emulated = pytest.mark.skipif(

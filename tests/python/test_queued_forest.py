@@ -4,15 +4,11 @@ import os
 
 import numpy as np
 import pytest
-from conftest import EMULATED_GPU, HAS_GPU, HOST_QUEUES
+from conftest import FAKES, HAS_GPU, HOST_QUEUES
 
 import asterism as am
 
 REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
-FAKES = {
-    "ASTERISM_NCCL": str(EMULATED_GPU.with_name("libasterism_fake_nccl.so")),
-    "ASTERISM_NVSHMEM": str(EMULATED_GPU.with_name("libasterism_fake_nvshmem.so")),
-}
 QUEUES = [
     *HOST_QUEUES,
     pytest.param("cuda", marks=pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one")),
@@ -164,7 +160,10 @@ def test_what_cannot_be_is_told_on_all_ranks(on_ranks):
         """
 sf = am.StarForest(comm, 3, None, [[1 - rank, 0], [1 - rank, 2]], transport="nccl")
 told = message(lambda: sf.on(am.Queue("cuda")))
-assert "nccl: rank 0: it is not found: ASTERISM_NCCL is none" in told, told
+assert "cannot go between GPUs by its transport nccl: rank 0: it is not found: ASTERISM_NCCL is none" in told, told
+apart = am.StarForest(comm, 1, None, [[rank, 0]], transport=("ipc", "p2p")[rank])  # no neighbours: nobody compared
+told = message(lambda: apart.on(am.Queue("cuda")))
+assert f"is {('ipc', 'p2p')[rank]} here, another elsewhere" in told, told
 assert sf.on(am.Queue()).way == "by the star forest's transport, nccl"
 sf.bcast(np.zeros(3), np.zeros(2))  # as auto
 told = message(lambda: sf.on(am.Queue(("thread", "cuda")[rank])))

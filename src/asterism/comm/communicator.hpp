@@ -57,7 +57,7 @@ class Communicator {
   /// The ranks on this machine; nullptr for a process alone.
   node::Node* node() const;
   /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep(), when all ranks have dropped
-  /// what is returned. Collective.
+  /// what is returned, or when the user frees the communicator. Collective.
   std::shared_ptr<void> keep(std::function<int()> free) const;
   /// What other parts found out about this group, by their names; lives with it. For the thread that makes collective calls.
   std::shared_ptr<void>& memo(std::string const& name) const;

@@ -22,7 +22,6 @@ EdgeEnds ends_of(std::vector<StarForest::EdgesWith> const& with, int me) {
   bool follow = true;
   for (std::size_t e = 1; e < at.size(); ++e) follow = follow && at[e] == at[e - 1] + 1;
   if (follow && !at.empty()) out.first = at[0];
-  out.in_place = out.first >= 0 && out.own_first == out.own_end;
 
   std::vector<std::int32_t> order(at.size()), place, offsets;
   for (std::size_t e = 0; e < order.size(); ++e) order[e] = std::int32_t(e);

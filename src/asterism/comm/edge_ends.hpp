@@ -14,10 +14,12 @@ struct EdgeEnds {
   std::int64_t count = 0;
   GpuMessenger::Parts parts;  ///< with other ranks, counted in edges
   std::int64_t own_first = 0, own_end = 0;
-  bool in_place = false;  ///< what replaces can be received where it belongs
   // the edges of each position that has some, in the order in which they are taken in: place[p] has sources[offsets[p]...offsets[p + 1])
   std::int64_t places = 0;
   device::Array place, offsets, sources;
+
+  /// Whether what replaces can be received where it belongs.
+  bool in_place() const { return first >= 0 && own_first == own_end; }
 
   /// An error if this rank has more than 2^31 - 1.
   static EdgeEnds at_roots(StarForest const& forest);

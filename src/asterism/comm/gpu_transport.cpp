@@ -65,7 +65,10 @@ GpuTransportUse const& gpu_transport(Communicator const& comm) {
     ASTERISM_REQUIRE(mine == least, option, "-gpu_transport is {} on rank {}, another elsewhere. Give the same on all.",
                      gpu_transport_names()[std::size_t(mine)], comm.rank());
   });
-  return gpu_transport(comm, choice);
+  auto const& use = gpu_transport(comm, choice);
+  bool const chosen = choice != GpuTransport::automatic && choice != GpuTransport::mpi;
+  ASTERISM_REQUIRE(use.messenger || !chosen || comm.size() == 1, comm, "-gpu_transport {}.", use.why);
+  return use;
 }
 
 GpuTransportUse const& gpu_transport(Communicator const& comm, GpuTransport choice) {
@@ -78,8 +81,6 @@ GpuTransportUse const& gpu_transport(Communicator const& comm, GpuTransport choi
     auto const& use = at->second;
     log::info("sums and halos between GPUs: by {} ({})", use.messenger ? use.messenger->name() : "MPI", use.why);
   }
-  bool const chosen = choice != GpuTransport::automatic && choice != GpuTransport::mpi;
-  ASTERISM_REQUIRE(at->second.messenger || !chosen || comm.size() == 1, comm, "-gpu_transport {}.", at->second.why);
   return at->second;
 }
 

@@ -23,6 +23,7 @@ struct GpuTransportUse {
 /// Collective, with a GPU open on each rank; found out once for a communicator and a choice, and proven by messages. An error on all ranks
 /// where one was chosen that cannot be used.
 GpuTransportUse const& gpu_transport(Communicator const& comm);
+/// The same of that choice, the same on all ranks, without the error.
 GpuTransportUse const& gpu_transport(Communicator const& comm, GpuTransport choice);
 /// Whether some queue may send so. The same on all ranks.
 bool has_gpu_messenger(Communicator const& comm);

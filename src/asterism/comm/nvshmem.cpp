@@ -146,9 +146,9 @@ std::shared_ptr<Nvshmem const> Nvshmem::connected(Communicator const& comm) {
   constexpr std::size_t all_slots = std::size_t(64) << 20;
   auto const slot = std::clamp(all_slots / std::size_t(comm.size()) / line * line, std::size_t(4096), most_slot_bytes);
   std::shared_ptr<Nvshmem> out;
+  agree(comm, [&] { out.reset(new Nvshmem(comm, device::Context::gpu(), slot)); });  // before anything that all ranks must do
   agree(comm, [&] {
     gpu::OnDevice const here;
-    out.reset(new Nvshmem(comm, device::Context::gpu(), slot));
     if (at == windows.size()) {
       windows.push_back(std::make_unique<Window>());
       windows[at]->counts.resize(std::size_t(comm.size()));

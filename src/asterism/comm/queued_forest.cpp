@@ -52,7 +52,7 @@ struct QueuedForest::Impl : std::enable_shared_from_this<Impl> {
   std::function<void()> exchange(bool down, Dtype dtype, std::int64_t k, Array const& out, Array const& in) const;
   template <class T>
   void take_in(EdgeEnds const& from, EdgeEnds const& to, std::int64_t k, ReduceOp op, Array const& packed, Array const& received,
-               Array const& out) const;
+               Array const& out, Array const& before = {}) const;
   template <class T>
   Flight move(bool down, std::int64_t k, ReduceOp op, Array const& source, Array const& target) const;
   template <class T>
@@ -71,6 +71,10 @@ QueuedForest::QueuedForest(StarForest forest, Context ctx) : impl_(std::make_sha
     if (comm.size() > 1 && !d.ctx.runs_inline()) require_thread_multiple("a star forest on a queue");
   });
   ASTERISM_REQUIRE(least == most, value, "the star forest '{}' goes to queues on GPUs on some ranks, and not on others.", d.forest.name());
+  // neighbours' were compared when it was made; here all ranks find out together
+  bool const same = comm.same_on_all_ranks(std::int64_t(d.forest.transport()));
+  ASTERISM_REQUIRE(same, comm, "the transport of the star forest '{}' is {} here, another elsewhere. Give the same on all ranks.",
+                   d.forest.name(), name_of(d.forest.transport()));
   d.roots = Layout(comm, d.forest.roots());
   d.leaves = Layout(comm, d.forest.leaf_space());
   if (on_gpu) d.prepare();
@@ -87,6 +91,8 @@ void QueuedForest::Impl::prepare() {
   std::string why = "it was asked for";
   if (choice == TransportChoice::automatic || between_gpus(choice) != GpuTransport::mpi) {
     auto const& use = choice == TransportChoice::automatic ? gpu_transport(comm) : gpu_transport(comm, between_gpus(choice));
+    ASTERISM_REQUIRE(use.messenger || choice == TransportChoice::automatic || comm.size() == 1, comm,
+                     "the star forest '{}' cannot go between GPUs by its transport {}.", forest.name(), use.why);
     messenger = use.messenger;
     why = use.why;
   }
@@ -134,11 +140,11 @@ std::function<void()> QueuedForest::Impl::exchange(bool down, Dtype dtype, std::
 
 template <class T>
 void QueuedForest::Impl::take_in(EdgeEnds const& from, EdgeEnds const& to, std::int64_t k, ReduceOp op, Array const& packed,
-                                 Array const& received, Array const& out) const {
+                                 Array const& received, Array const& out, Array const& before) const {
   if (to.places == 0) return;
   device::submit(ctx, kernel::take_in<T>, to.places, k, op, device::read<std::int32_t>(to.place), device::read<std::int32_t>(to.offsets),
                  device::read<std::int32_t>(to.sources), to.own_first, to.own_end, from.own_first - to.own_first, device::read<T>(packed),
-                 device::read<T>(received), device::update<T>(out));
+                 device::read<T>(received), device::update<T>(out), device::write<T>(before));
 }
 
 template <class T>
@@ -146,7 +152,7 @@ QueuedForest::Flight QueuedForest::Impl::move(bool down, std::int64_t k, ReduceO
   auto const &from = down ? at_roots : at_leaves, &to = down ? at_leaves : at_roots;
   auto const unit = std::size_t(k) * sizeof(T);
   auto const out = packed<T>(from, k, source);
-  if (op == ReduceOp::replace && to.in_place) {
+  if (op == ReduceOp::replace && to.in_place()) {
     auto const in = target.view(std::size_t(to.first) * unit, std::size_t(to.count) * unit);
     return Flight(exchange(down, dtype_v<T>, k, out, in));
   }
@@ -166,11 +172,7 @@ QueuedForest::Flight QueuedForest::Impl::fetch(std::int64_t k, ReduceOp op, Arra
     end();
     auto const &from = self->at_leaves, &to = self->at_roots;
     auto const before = Array::fresh(self->ctx, std::size_t(to.count) * unit), answers = self->received(from, unit);
-    if (to.places > 0)
-      device::submit(self->ctx, kernel::fetch_and_take_in<T>, to.places, k, op, device::read<std::int32_t>(to.place),
-                     device::read<std::int32_t>(to.offsets), device::read<std::int32_t>(to.sources), to.own_first, to.own_end,
-                     from.own_first - to.own_first, device::read<T>(out), device::read<T>(in), device::update<T>(root),
-                     device::write<T>(before));
+    self->take_in<T>(from, to, k, op, out, in, root, before);
     self->exchange(true, dtype_v<T>, k, before, answers)();
     self->take_in<T>(to, from, k, ReduceOp::replace, before, answers, update);
   });

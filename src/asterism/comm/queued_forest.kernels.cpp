@@ -37,42 +37,25 @@ void gather(Queue& q, i64 n, i64 k, i32 const* rows, T const* x, T* out) {
 
 template <class T>
 void take_in(Queue& q, i64 places, i64 k, ReduceOp op, i32 const* at, i32 const* offsets, i32 const* sources, i64 own_first, i64 own_end,
-             i64 own_shift, T const* packed, T const* received, T* out) {
+             i64 own_shift, T const* packed, T const* received, T* out, T* before) {
   device::parallel_for(q, places * k, [=] ASTERISM_KERNEL(i64 i) {
     i64 const p = i / k, j = i % k;
     T* const to = out + at[p] * k + j;
     // of what replaces only the last counts
-    i32 const end = offsets[p + 1], begin = op == ReduceOp::replace ? end - 1 : offsets[p];
+    i32 const end = offsets[p + 1], begin = op == ReduceOp::replace && !before ? end - 1 : offsets[p];
     T v = *to;
     for (i32 s = begin; s < end; ++s) {
       i64 const e = sources[s];
+      if (before) before[e * k + j] = v;
       v = combined(op, v, e >= own_first && e < own_end ? packed[(e + own_shift) * k + j] : received[e * k + j]);
     }
     *to = v;
   });
 }
 
-template <class T>
-void fetch_and_take_in(Queue& q, i64 places, i64 k, ReduceOp op, i32 const* at, i32 const* offsets, i32 const* sources, i64 own_first,
-                       i64 own_end, i64 own_shift, T const* packed, T const* received, T* out, T* before) {
-  device::parallel_for(q, places * k, [=] ASTERISM_KERNEL(i64 i) {
-    i64 const p = i / k, j = i % k;
-    T* const to = out + at[p] * k + j;
-    T v = *to;
-    for (i32 s = offsets[p]; s < offsets[p + 1]; ++s) {
-      i64 const e = sources[s];
-      before[e * k + j] = v;
-      v = combined(op, v, e >= own_first && e < own_end ? packed[(e + own_shift) * k + j] : received[e * k + j]);
-    }
-    *to = v;
-  });
-}
-
-#define INSTANTIATE(T)                                                                                                                   \
-  template void gather(Queue&, i64, i64, i32 const*, T const*, T*);                                                                      \
-  template void take_in(Queue&, i64, i64, ReduceOp, i32 const*, i32 const*, i32 const*, i64, i64, i64, T const*, T const*, T*);          \
-  template void fetch_and_take_in(Queue&, i64, i64, ReduceOp, i32 const*, i32 const*, i32 const*, i64, i64, i64, T const*, T const*, T*, \
-                                  T*);
+#define INSTANTIATE(T)                                              \
+  template void gather(Queue&, i64, i64, i32 const*, T const*, T*); \
+  template void take_in(Queue&, i64, i64, ReduceOp, i32 const*, i32 const*, i32 const*, i64, i64, i64, T const*, T const*, T*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 
