@@ -124,10 +124,8 @@ class MultilevelSolver:
                 f"b is {rhs.dtype}, the matrix {self.A.dtype}; make the solver from A.astype({rhs.dtype})."
             )
         x = np.zeros(n, self.A.dtype) if x0 is None else np.array(np.asarray(x0).reshape(n), self.A.dtype, order="C")
-        h = solver._h
-        if callback is not None:
-            h.set_watcher(lambda it, norms: callback(x) if it > 0 else None, True)
-        r = h.solve(np.ascontiguousarray(rhs.reshape(n).astype(self.A.dtype)), x)
+        watch = None if callback is None else lambda it, _: callback(x) if it > 0 else None
+        r = solver._h.solve(np.ascontiguousarray(rhs.reshape(n).astype(self.A.dtype)), x, watch, True)
         if r.reason == "DIVERGED_INTERRUPTED":
             raise KeyboardInterrupt(r.why)
         if residuals is not None:

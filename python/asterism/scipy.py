@@ -65,6 +65,8 @@ class _System:
         if not isinstance(atol, (int, float, np.number)) or not atol >= 0:
             raise InputError(f"{method}: atol={atol!r}; a number that is not negative is needed.")
         largest = 1e300  # infinity, for the options
+        if method == "cg":  # SciPy's looks for zeros alone
+            options["ksp_cg_only_definite"] = "false"
         return Solver(
             self.A,
             M=self.M,
@@ -95,19 +97,18 @@ def _one_of_four(dtype: Any) -> np.dtype[Any]:
 
 def _run(s: _System, solver: Solver, callback: Any) -> Result:
     """Solve; callback(norm) after each iteration."""
-    h = solver._h
-    h.set_watcher(None if callback is None else lambda it, norms: callback(norms[0]) if it > 0 else None, True)
     if not s.b.any():
         s.x[:] = 0
         return s.x, 0
-    r = h.solve(s.b, s.x)
-    h.set_watcher(None)
+    watch = None if callback is None else lambda it, norms: callback(norms[0]) if it > 0 else None
+    r = solver._h.solve(s.b, s.x, watch, True)
     if r.reason == "DIVERGED_INTERRUPTED":
         raise KeyboardInterrupt(r.why)
-    if r.converged:
+    if r.converged and r.reason != "CONVERGED_ROUNDING":  # which is not what rtol=0, atol=0 asks for
         return s.x, 0
     # positive where the tolerance was not reached, negative where the method broke down
-    return s.x, max(r.iterations, 1) if r.reason in ("DIVERGED_ITS", "DIVERGED_STAGNATED") else -10
+    missed = ("DIVERGED_ITS", "DIVERGED_STAGNATED", "CONVERGED_ROUNDING")
+    return s.x, max(r.iterations, 1) if r.reason in missed else -10
 
 
 _ARGUMENTS = """

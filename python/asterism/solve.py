@@ -250,14 +250,12 @@ class Solver:
             if self._flag("ksp_asynchronous"):
                 raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
             watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
-        if watchers:
-            self._h.set_watcher(
-                lambda it, norms: [w(it, norms[0] if single else norms) for w in watchers] and None,
-                checkpoint is not None,
-            )
-        else:
-            self._h.set_watcher(None)
-        r = self._h.solve(rhs, x)
+
+        def watch(it: int, norms: list[float]) -> None:
+            for w in watchers:
+                w(it, norms[0] if single else norms)
+
+        r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None)
         if checkpoint is not None:
             self._keep(checkpoint, x)
         norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)

@@ -2,7 +2,7 @@
 
 #include "bindings.hpp"
 
-#include "asterism/krylov/least_squares.hpp"
+#include "asterism/solve/least_squares.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::python {
@@ -45,10 +45,10 @@ void bind_solve(nb::module_& m) {
 
   m.def(
       "least_squares",
-      [](std::string const& method, la::Operator const& A, ReadArray const& b, AnyArray const& x, std::array<double, 4> const& rule,
-         std::int64_t max_it, nb::object const& watch) {
-        auto const bv = as_vector(A.range(), b, "least squares: b");
-        auto xv = as_vector(A.domain(), x, "least squares: x");
+      [](std::string const& method, std::shared_ptr<la::Operator> const& A, ReadArray const& b, AnyArray const& x,
+         std::array<double, 4> const& rule, std::int64_t max_it, nb::object const& watch) {
+        auto const bv = as_vector(A->range(), b, "least squares: b");
+        auto xv = as_vector(A->domain(), x, "least squares: x");
         std::function<void(std::int64_t, double, double)> f;
         if (!watch.is_none())
           f = [&watch](std::int64_t it, double r, double n) {
@@ -58,8 +58,7 @@ void bind_solve(nb::module_& m) {
         krylov::LeastSquaresInfo i;
         {
           nb::gil_scoped_release const gil;
-          auto const solve = method == "lsqr" ? krylov::lsqr : krylov::lsmr;
-          i = solve(A, bv, xv, {rule[0], rule[1], rule[2], rule[3], max_it}, f);
+          i = solve::least_squares(method == "lsqr", A, bv, xv, {rule[0], rule[1], rule[2], rule[3], max_it}, f);
         }
         return nb::make_tuple(i.stop, i.iterations, i.residual_norm, i.normal_norm, i.norm_A, i.cond_A, i.norm_x);
       },
@@ -85,35 +84,37 @@ void bind_solve(nb::module_& m) {
       .def(
           "__init__",
           [](Solver* self, std::shared_ptr<la::Operator> const& A, std::optional<la::Matrix> const& P,
-             std::shared_ptr<la::Operator> const& M, Options const& options,
-             std::string const& prefix) { new (self) Solver(A, P.value_or(la::Matrix()), M, options, prefix); },
+             std::shared_ptr<la::Operator> const& M, Options const& options, std::string const& prefix,
+             std::optional<ReadArray> const& null_space) {
+            la::Vector projected;
+            if (null_space) {
+              auto const view = as_vector(A->domain(), *null_space, "null_space");
+              projected = la::Vector(A->domain(), A->dtype(), view.columns());
+              copy(view, projected);
+            }
+            nb::gil_scoped_release const gil;
+            new (self) Solver(A, P.value_or(la::Matrix()), M, options, prefix, projected);
+          },
           nb::arg("A"), nb::arg("P").none(), nb::arg("M").none(), nb::arg("options"), nb::arg("prefix"),
-          nb::call_guard<nb::gil_scoped_release>())
-      .def("solve",
-           [](Solver& s, ReadArray const& b, AnyArray const& x) {
-             auto const bv = as_vector(s.op().range(), b, "solve: b");
-             auto xv = as_vector(s.op().range(), x, "solve: x");
-             nb::gil_scoped_release gil;
-             return s.solve(bv, xv);
-           })
+          nb::arg("null_space").none() = nb::none())
+      .def(
+          "solve",
+          [](Solver& s, ReadArray const& b, AnyArray const& x, nb::object const& watcher, bool needs_iterate) {
+            auto const bv = as_vector(s.op().range(), b, "solve: b");
+            auto xv = as_vector(s.op().range(), x, "solve: x");
+            krylov::Watcher watch;
+            if (!watcher.is_none())
+              watch = [&watcher](std::int64_t it, std::vector<double> const& norms) {
+                nb::gil_scoped_acquire const gil;
+                watcher(it, norms);
+              };
+            nb::gil_scoped_release const gil;
+            return s.solve(bv, xv, watch, needs_iterate);
+          },
+          nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false)
       .def("update", &Solver::update, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("reused", &Solver::reused)
-      .def(
-          "set_watcher",
-          [](Solver& s, nb::object f, bool needs_iterate) {
-            if (f.is_none()) {
-              s.set_watcher({});
-              return;
-            }
-            s.set_watcher(
-                [f](std::int64_t it, std::vector<double> const& norms) {
-                  nb::gil_scoped_acquire gil;
-                  f(it, norms);
-                },
-                needs_iterate);
-          },
-          nb::arg("f").none(), nb::arg("needs_iterate") = false)
-      .def("preconditioner_operator", [](Solver const& s) { return std::static_pointer_cast<la::Operator>(s.preconditioner()); })
+      .def("preconditioner_operator", [](Solver const& s) { return std::const_pointer_cast<la::Operator>(s.approximate_inverse()); })
       .def("levels", [](Solver const& s) { return s.preconditioner()->levels(); })
       .def("explain",
            [](Solver const& s) {

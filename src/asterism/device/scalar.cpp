@@ -209,6 +209,7 @@ Scalar sqrt(Scalar const& a) { return Scalar::combine(Op::square_root, a, {}, {}
 Scalar abs(Scalar const& a) { return Scalar::combine(Op::absolute, a, {}, {}); }
 Scalar conj(Scalar const& a) { return Scalar::combine(Op::conjugate, a, {}, {}); }
 Scalar real_part(Scalar const& a) { return Scalar::combine(Op::real_only, a, {}, {}); }
+Scalar imaginary_part(Scalar const& a) { return Scalar::combine(Op::imaginary_only, a, {}, {}); }
 Scalar min(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::smaller, a, b, {}); }
 Scalar max(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::larger, a, b, {}); }
 Scalar less(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::is_less, a, b, {}); }

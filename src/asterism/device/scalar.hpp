@@ -47,6 +47,7 @@ class Scalar {
   friend Scalar abs(Scalar const& a);
   friend Scalar conj(Scalar const& a);
   friend Scalar real_part(Scalar const& a);
+  friend Scalar imaginary_part(Scalar const& a);
   /// Of real numbers.
   friend Scalar min(Scalar const& a, Scalar const& b);
   friend Scalar max(Scalar const& a, Scalar const& b);

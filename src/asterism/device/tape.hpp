@@ -19,6 +19,7 @@ enum class Op : std::uint8_t {
   absolute,
   conjugate,
   real_only,
+  imaginary_only,
   smaller,
   larger,
   is_less,
@@ -27,7 +28,7 @@ enum class Op : std::uint8_t {
   choose
 };
 ASTERISM_FN constexpr int operands(Op op) {
-  return op <= Op::any_column ? 0 : op == Op::choose ? 3 : op >= Op::negate && op <= Op::real_only ? 1 : 2;
+  return op <= Op::any_column ? 0 : op == Op::choose ? 3 : op >= Op::negate && op <= Op::imaginary_only ? 1 : 2;
 }
 
 /// The principal root; halves before it adds, so that large numbers do not overflow.
@@ -54,6 +55,7 @@ ASTERISM_FN Number compute(Op op, Number a, Number b, Number c) {
     case Op::absolute: return real_a ? Number(magnitude(a.re)) : Number(magnitude(a));
     case Op::conjugate: return real_a ? Number(a.re) : conj(a);
     case Op::real_only: return Number(a.re);
+    case Op::imaginary_only: return Number(a.im);
     case Op::smaller: return b.re < a.re ? b : a;
     case Op::larger: return a.re < b.re ? b : a;
     case Op::is_less: return Number(a.re < b.re ? 1.0 : 0.0);

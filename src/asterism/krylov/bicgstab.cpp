@@ -9,6 +9,7 @@ class BiCGStab final : public Method {
   std::string name() const override { return "bicgstab"; }
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
+  Stagnation stagnation(std::int64_t) const override { return short_recurrences; }
 
   // Per iteration: 2 A, 2 M, 4 messages, and about 22 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
@@ -17,15 +18,14 @@ class BiCGStab final : public Method {
     monitor.initial_residual(A, b, x, r);
     Scalar rr = real_part(dot(r, r));
     if (monitor.stop(0, sqrt(rr))) return;
-    copy(r, r0);
     copy(r, p);
-    Scalar rho = rr;  // rho = (r0, r)
-    Scalar r0_norm2 = rr;
+    Scalar rho = choose_shadow(monitor, r, r0);  // rho = (r0, r)
+    Scalar r0_norm2 = rr;                        // of its own values too
     for (std::int64_t k = 1;; ++k) {
       M.apply(p, p_hat);
       A.apply(p_hat, v);  // v = A M p
       Scalar const sigma = dot(r0, v);
-      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::diverged_breakdown, "(r0, A M p) is zero; try gmres")) return;
+      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::start_again, "(r0, A M p) is zero")) return;
       Scalar const alpha = select(monitor.active(), rho / sigma, 0.0);
       axpy(-alpha, v, r);  // r becomes s = r - alpha v
       M.apply(r, s_hat);
@@ -41,7 +41,7 @@ class BiCGStab final : public Method {
       auto const d = dots(next);
       rr = real_part(d[0]);
       if (monitor.stop(k, sqrt(rr))) return;
-      if (monitor.break_down_if(abs(omega), Bad::zero, Reason::diverged_breakdown, "omega is zero; try gmres")) return;
+      if (monitor.break_down_if(abs(omega), Bad::zero, Reason::start_again, "(A M r, r) is zero")) return;
       // (r0, r) nearly zero: the shadow residual has become orthogonal; start again from here
       Scalar const restart = any(less_equal(abs(d[1]), 1e-24 * sqrt(rr * r0_norm2))).stored(ctx);
       if (Condition const restarts(ctx, restart); restarts) {

@@ -6,6 +6,7 @@ namespace {
 
 class ConjugateGradients final : public Method {
  public:
+  explicit ConjugateGradients(bool only_definite) : bad_(only_definite ? Bad::not_positive : Bad::zero) {}
   std::string name() const override { return "cg"; }
   bool needs_symmetric_matrix() const override { return true; }
   bool blocks_columns() const override { return true; }
@@ -21,13 +22,12 @@ class ConjugateGradients final : public Method {
     Scalar rz = plain ? rr0 : M.apply_and_dot(r, z).first;  // z = M r
     copy(z, p);
     for (std::int64_t k = 1;; ++k) {
-      if (monitor.break_down_if(rz, Bad::not_positive, Reason::diverged_indefinite_pc,
+      if (monitor.break_down_if(rz, bad_, Reason::diverged_indefinite_pc,
                                 "the preconditioner is not positive definite: r^H M r is not positive"))
         return;
       A.apply(p, q);  // q = A p
       Scalar const pq = real_part(dot(p, q));
-      if (monitor.break_down_if(pq, Bad::not_positive, Reason::diverged_indefinite_mat,
-                                "the matrix is not positive definite: p^H A p is not positive"))
+      if (monitor.break_down_if(pq, bad_, Reason::diverged_indefinite_mat, "the matrix is not positive definite: p^H A p is not positive"))
         return;
       Scalar const active = monitor.active();  // finished columns stand still
       Scalar const alpha = select(active, rz / pq, 0.0);
@@ -39,6 +39,9 @@ class ConjugateGradients final : public Method {
       rz = rz_new;
     }
   }
+
+ private:
+  Bad bad_;
 };
 
 }  // namespace
@@ -47,10 +50,16 @@ MethodEntry cg_entry() {
   static OptionTable const t = {
       flag_option("ksp_cg_single_reduction", false,
                   "one message per iteration (Chronopoulos and Gear); 17 n instead of 11 n values moved besides A and M"),
+      flag_option("ksp_cg_only_definite", true,
+                  "end where r^H M r or p^H A p is not positive; false: go on as long as they are not zero, which may converge for "
+                  "matrices that are negative definite or indefinite"),
   };
   return {[](Configuration const& c) -> std::shared_ptr<Method> {
-            if (c.reader(t).flag("ksp_cg_single_reduction")) return single_reduction_cg();
-            return std::make_shared<ConjugateGradients>();
+            auto r = c.reader(t);
+            bool const only_definite = r.flag("ksp_cg_only_definite");
+            if (!r.flag("ksp_cg_single_reduction")) return std::make_shared<ConjugateGradients>(only_definite);
+            ASTERISM_REQUIRE(only_definite, option, "-ksp_cg_only_definite false goes without -ksp_cg_single_reduction.");
+            return single_reduction_cg();
           },
           &t, "conjugate gradients; A and the preconditioner Hermitian positive definite"};
 }

@@ -9,6 +9,7 @@ class ConjugateGradientsSquared final : public Method {
   std::string name() const override { return "cgs"; }
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
+  Stagnation stagnation(std::int64_t) const override { return short_recurrences; }
 
   // Per iteration: 2 A, 2 M, 2 messages, and 31 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
@@ -17,13 +18,13 @@ class ConjugateGradientsSquared final : public Method {
     monitor.initial_residual(A, b, x, r);
     Scalar rr = real_part(dot(r, r));
     if (monitor.stop(0, sqrt(rr))) return;
-    for (auto* y : {&r0, &p, &u}) copy(r, *y);
-    Scalar rho = rr;  // rho = (r0, r)
+    for (auto* y : {&p, &u}) copy(r, *y);
+    Scalar rho = choose_shadow(monitor, r, r0);  // rho = (r0, r)
     for (std::int64_t k = 1;; ++k) {
       M.apply(p, hat);
       A.apply(hat, v);  // v = A M p
       Scalar const sigma = dot(r0, v);
-      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::diverged_breakdown, "(r0, A M p) is zero; try bicgstab or gmres")) return;
+      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::start_again, "(r0, A M p) is zero")) return;
       Scalar const alpha = select(monitor.active(), rho / sigma, 0.0).stored(ctx);
       copy(u, q);
       axpy(-alpha, v, q);  // q = u - alpha v
@@ -36,7 +37,7 @@ class ConjugateGradientsSquared final : public Method {
       auto const d = dots(pairs);
       rr = real_part(d[0]);
       if (monitor.stop(k, sqrt(rr))) return;
-      if (monitor.break_down_if(abs(rho), Bad::zero, Reason::diverged_breakdown, "(r0, r) is zero; try bicgstab or gmres")) return;
+      if (monitor.break_down_if(abs(rho), Bad::zero, Reason::start_again, "(r0, r) is zero")) return;
       Scalar const beta = select(monitor.active(), d[1] / rho, 0.0).stored(ctx);
       copy(r, u);
       axpy(beta, q, u);  // u = r + beta q

@@ -19,6 +19,7 @@ class Chebyshev final : public Method {
  public:
   Chebyshev(double lo, double hi) : lo_(lo), hi_(hi) {}
   std::string name() const override { return "chebyshev"; }
+  Stagnation stagnation(std::int64_t) const override { return {.window = 1000, .steady = true}; }
   bool needs_symmetric_matrix() const override { return true; }
   bool blocks_columns() const override { return true; }
 

@@ -29,7 +29,7 @@ GolubKahan::GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector co
                    bad.not_finite, bad.first_not_finite);
   ASTERISM_REQUIRE(guess.not_finite == 0, value, "{}: the initial guess has {} entries that are NaN or infinite; the first is in row {}.",
                    method, guess.not_finite, guess.first_not_finite);
-  if (guess.all_zero) copy(b, u);
+  if (guess.all_zero()) copy(b, u);
   else A.residual(b, x, u);
   beta = normalise(u);
   if (beta > 0) {

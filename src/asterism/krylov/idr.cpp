@@ -13,6 +13,7 @@ class IDR final : public Method {
  public:
   explicit IDR(std::int64_t s) : s_(s) {}
   std::string name() const override { return "idr"; }
+  Stagnation stagnation(std::int64_t) const override { return short_recurrences; }
 
   // Per iteration, of which a cycle has s + 1: 1 A, 1 M, 2 messages, and (4 s + 22) n values moved besides A and M. 3 s + 3 vectors.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
@@ -24,7 +25,7 @@ class IDR final : public Method {
     if (monitor.stop(0, norm(r))) return;
     for (std::int64_t j = 0; j < s; ++j) {  // the shadow space: orthonormal, the same on any number of ranks
       auto p = P[j], g = G[j], u = U[j];
-      fill_hashed(p, std::uint64_t(97 + j));
+      fill_hashed(p, std::uint64_t(97 + j + 64 * monitor.vain_starts()));
       for (int pass = 0; pass < 2 && j > 0; ++pass) P.add(j, negated(P.dots(j, p)), p);
       auto const length = norm(p).real();
       scale(length > 0 ? 1 / length : 0.0, p);
@@ -67,8 +68,8 @@ class IDR final : public Method {
           U.add(k, minus, u);
         }
         for (auto i = k; i < s; ++i) at(i, k) = pg[std::size_t(i)];
-        if (monitor.break_down_if(std::abs(at(k, k)), Bad::zero, Reason::diverged_breakdown,
-                                  "the shadow space is orthogonal to A M v; try another -ksp_idr_s, or gmres"))
+        if (monitor.break_down_if(std::abs(at(k, k)), Bad::zero, Reason::start_again,
+                                  "the shadow space is orthogonal to A M v; try another -ksp_idr_s"))
           return;
         auto const beta = f[std::size_t(k)] / at(k, k);
         Scalar const rr = update_and_norm2(beta, u, g, x, r);  // x += beta u, r -= beta g
@@ -80,7 +81,7 @@ class IDR final : public Method {
       std::pair<Vector const*, Vector const*> const pairs[] = {{&t, &t}, {&t, &r}, {&r, &r}};
       auto const d = values(dots(pairs));
       double const tt = d[0].real(), rr = d[2].real(), cosine = std::abs(d[1]) / std::sqrt(tt * rr);
-      if (monitor.break_down_if(std::abs(d[1]), Bad::zero, Reason::diverged_breakdown, "(A M r, r) is zero; try gmres")) return;
+      if (monitor.break_down_if(std::abs(d[1]), Bad::zero, Reason::start_again, "(A M r, r) is zero")) return;
       omega = d[1] / tt;
       if (cosine < 0.7) omega *= 0.7 / cosine;  // Sleijpen and van der Vorst (1995): the residual's step stays useful
       Scalar const norm2 = update_and_norm2(omega, v, t, x, r);

@@ -1,5 +1,6 @@
 // An iterative method: one per file, written on Vector, Scalar and Operator.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,6 +28,13 @@ class Method {
   virtual bool blocks_columns() const { return false; }
   /// Never needs a value on the host: all that it decides is a Scalar, a mask or a Condition of the queue.
   virtual bool asynchronous() const { return false; }
+  /// x is that of the iterate whenever the monitor is asked.
+  virtual bool keeps_iterate() const { return true; }
+  /// For n unknowns.
+  virtual Stagnation stagnation(std::int64_t n) const {
+    // in exact arithmetic cg and its kin take n steps, and their residual may stand high for as long
+    return {.window = std::max<std::int64_t>(2000, 3 * n)};
+  }
   /// M may change from one application to the next.
   virtual bool flexible() const { return false; }
 };
@@ -38,6 +46,11 @@ struct MethodEntry {
   OptionTable const* options;
   std::string about;
 };
+
+/// Short recurrences that can break down, or lose their biorthogonality to rounding, and then may converge from a new start.
+inline constexpr Stagnation short_recurrences{.window = 200, .starts_again = true};
+/// Where a method with a shadow residual starts: r0 = r, or, if starting so was in vain, values of its own. Returns (r0, r).
+Scalar choose_shadow(Monitor const& monitor, Vector const& r, Vector& r0);
 
 /// All methods of this room by their -ksp_type.
 std::map<std::string, MethodEntry> const& methods();

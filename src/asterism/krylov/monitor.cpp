@@ -13,8 +13,8 @@ std::string_view name_of(Reason r) {
     case Reason::iterating: return "ITERATING";
     case Reason::converged_rtol: return "CONVERGED_RTOL";
     case Reason::converged_atol: return "CONVERGED_ATOL";
-    case Reason::converged_its: return "CONVERGED_ITS";
-    case Reason::converged_happy_breakdown: return "CONVERGED_HAPPY_BREAKDOWN";
+    case Reason::converged_rounding: return "CONVERGED_ROUNDING";
+    case Reason::start_again: return "START_AGAIN";
     case Reason::diverged_its: return "DIVERGED_ITS";
     case Reason::diverged_dtol: return "DIVERGED_DTOL";
     case Reason::diverged_breakdown: return "DIVERGED_BREAKDOWN";
@@ -34,22 +34,33 @@ using device::value;
 using device::write;
 using kernel::Number;
 
-Monitor::Monitor(StopRule rule, std::vector<double> norms_b, comm::Communicator comm, Judgement judgement, Watcher watcher)
+namespace {
+/// Where the k norms of a kind are among the verdict's numbers.
+enum Norms : std::int64_t { of_start = 0, target = 1, mark = 2, of_saved = 3 };
+double* norms_of(device::Array const& numbers, Norms kind, std::int64_t k) { return numbers.as<double>() + kernel::firsts + kind * k; }
+}  // namespace
+
+Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement judgement, Watcher watcher)
     : rule_(rule),
-      comm_(std::move(comm)),
+      targets_(std::move(targets)),
+      x_(std::move(x)),
       judgement_(std::move(judgement)),
       watcher_(std::move(watcher)),
-      integers_((kernel::reasons + norms_b.size()) * sizeof(std::int64_t)),
-      numbers_((kernel::firsts + 2 * norms_b.size()) * sizeof(double)),
+      integers_(std::size_t(kernel::verdict_integers(columns())) * sizeof(std::int64_t)),
+      numbers_(std::size_t(kernel::verdict_numbers(columns())) * sizeof(double)),
       finished_(sizeof(Number)),
-      reasons_(norms_b.size(), Reason::iterating) {
+      reasons_(targets_.size(), Reason::iterating) {
   if (judgement_.ctx.runs_inline()) judgement_.check_every = 0;  // everything is known at once
-  for (auto const n : norms_b) targets_.push_back(std::max(rule.rtol * n, rule.atol));
-  std::fill_n(integers_.as<std::int64_t>(), kernel::reasons + columns(), 0);
+  auto const k = columns();
+  std::fill_n(integers_.as<std::int64_t>(), kernel::verdict_integers(k), 0);
   integers_.as<std::int64_t>()[kernel::trouble] = kernel::none;
-  auto* const numbers = numbers_.as<double>();
-  std::fill_n(numbers, kernel::firsts + columns(), -1.0);
-  std::copy(targets_.begin(), targets_.end(), numbers + kernel::firsts + columns());
+  std::fill_n(numbers_.as<double>(), kernel::verdict_numbers(k), -1.0);
+  // what cannot be reached is not waited for: the recurrence of a residual goes on falling when the residual itself does not
+  double const least = epsilon_of(x_.dtype()) / 8;
+  for (std::int64_t j = 0; j < k; ++j) {
+    auto const& t = targets_[std::size_t(j)];
+    norms_of(numbers_, target, k)[j] = std::max(t.tolerance, least * t.norm_b);
+  }
   *finished_.as<Number>() = Number(0);
 }
 
@@ -65,6 +76,21 @@ void Monitor::initial_residual(la::Operator const& A, Vector const& b, Vector co
   else A.residual(b, x, r);
 }
 
+void Monitor::set_stagnation(Stagnation const& stagnation, bool keeps_iterate) {
+  stagnation_ = stagnation;
+  keeps_iterate_ = keeps_iterate;
+  if (judgement_.zero_guess && (judgement_.ctx.runs_inline() || !keeps_iterate)) return;  // made when something is saved
+  saved_ = x_.like();
+  copy(x_, saved_);
+}
+
+kernel::Rule Monitor::rule_of_checks(std::int64_t it) const {
+  bool const saves = keeps_iterate_ && it > offset_ && it % judgement_.save_every == 0;
+  // in vain with this patience: perhaps the method stood on a long plateau
+  auto const window = stagnation_.window << std::min<std::int64_t>(vain_starts_, 16);
+  return {rule_.divtol, rule_.max_it, window, offset_, stagnation_.steady, stagnation_.starts_again, saves};
+}
+
 bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   it += offset_;
   auto const k = columns();
@@ -75,11 +101,14 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
     unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
   auto& norms = pages_[page];
   if (!norms) norms = device::Array::fresh(judgement_.ctx, std::size_t(every * k) * sizeof(double));
-  auto const mask = device::Array::fresh(judgement_.ctx, std::size_t(k) * sizeof(Number));
-  submit(judgement_.ctx, kernel::check_norms, k, it, kernel::Rule{rule_.atol, rule_.divtol, rule_.max_it}, value<Number>(residual_norm, k),
-         update<std::int64_t>(integers_), update<double>(numbers_), update<Number>(finished_),
-         write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(mask));
-  mask_ = Scalar::pending(judgement_.ctx, mask, 0, k);
+  auto const found = device::Array::fresh(judgement_.ctx, std::size_t(2 * k + 1) * sizeof(Number));
+  auto const rule = rule_of_checks(it);
+  submit(judgement_.ctx, kernel::check_norms, k, it, rule, value<Number>(residual_norm, k), update<std::int64_t>(integers_),
+         update<double>(numbers_), update<Number>(finished_),
+         write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(found));
+  mask_ = Scalar::pending(judgement_.ctx, found, 0, k);
+  stalling_ = Scalar::pending(judgement_.ctx, found, 2 * k, 1);
+  if (rule.saves) save_iterate(Scalar::pending(judgement_.ctx, found, k, k));
   if (!asynchronous()) {
     look(integers_, numbers_);
     take_rows(it);
@@ -88,6 +117,16 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   }
   if ((it > offset_ && it % every == 0) || it >= rule_.max_it) look_back(it);
   return done();
+}
+
+void Monitor::save_iterate(Scalar const& save) {
+  if (device::Condition const any_column(judgement_.ctx, any(save)); any_column) {
+    if (!saved_) {  // until now the saved iterate was the initial guess, which is zero
+      saved_ = x_.like();
+      fill(saved_, 0.0);
+    }
+    copy_where(save, x_, saved_);
+  }
 }
 
 void Monitor::look_back(std::int64_t it) {
@@ -117,23 +156,39 @@ void Monitor::look(device::Array const& integers, device::Array const& numbers) 
   integers.settle(device::Access::read, "check of convergence");
   numbers.settle(device::Access::read, "check of convergence");
   auto const* const n = integers.as<std::int64_t>();
-  auto const* const x = numbers.as<double>();
   iterations_ = n[kernel::iteration];
   for (std::size_t j = 0; j < reasons_.size(); ++j) reasons_[j] = Reason(n[kernel::reasons + std::int64_t(j)]);
-  auto const it = n[kernel::trouble_iteration];
-  auto const v = x[kernel::trouble_value], other = x[kernel::trouble_other];
   if (!why_.empty()) return;
   if (std::find(reasons_.begin(), reasons_.end(), Reason::diverged_interrupted) != reasons_.end()) {
+    trouble_ = Reason::diverged_interrupted;
     why_ = format("interrupted at iteration {}", iterations_);
     return;
   }
+  auto const kind = n[kernel::trouble];
+  if (kind == kernel::none) return;
+  auto const of_column = reasons_[std::size_t(n[kernel::trouble_column])];
+  trouble_ = kind == kernel::norm_not_finite || kind == kernel::scalar_nan ? Reason::diverged_nanorinf
+             : kind == kernel::grew                                        ? Reason::diverged_dtol
+             : kind == kernel::too_many                                    ? Reason::diverged_its
+             : kind == kernel::stalled                                     ? Reason::diverged_stagnated
+             : of_column == Reason::start_again                            ? Reason::diverged_breakdown
+                                                                           : of_column;
+  why_ = described_trouble(n, numbers.as<double>());
+}
+
+std::string Monitor::described_trouble(std::int64_t const* n, double const* numbers) const {
+  auto const it = n[kernel::trouble_iteration];
+  double const unit = targets_[std::size_t(n[kernel::trouble_column])].unit;
+  double const v = numbers[kernel::trouble_value], other = numbers[kernel::trouble_other];
   switch (n[kernel::trouble]) {
-    case kernel::none: return;
-    case kernel::norm_not_finite: why_ = format("the residual norm became {} at iteration {}", v, it); return;
-    case kernel::scalar_nan: why_ = format("a scalar of the method became NaN at iteration {}", it); return;
-    case kernel::grew: why_ = format("the residual norm grew from {} to {} by iteration {}", other, v, it); return;
-    case kernel::too_many: why_ = format("after {} iterations the residual norm is {}, the target {}", it, v, other); return;
-    default: why_ = format("{} ({} at iteration {})", sites_.at(std::size_t(n[kernel::trouble])), v, it);
+    case kernel::norm_not_finite: return format("the residual norm became {} at iteration {}", v, it);
+    case kernel::scalar_nan: return format("a scalar of the method became NaN at iteration {}", it);
+    case kernel::grew: return format("the residual norm grew from {} to {} by iteration {}", unit * other, unit * v, it);
+    case kernel::too_many: return format("after {} iterations the residual norm is {}, the target {}", it, unit * v, unit * other);
+    case kernel::stalled:
+      return format("the residual norm, {} at iteration {}, has not fallen by a tenth since iteration {}", unit * v, it,
+                    std::int64_t(other));
+    default: return format("{} ({} at iteration {})", sites_.at(std::size_t(n[kernel::trouble])), v, it);
   }
 }
 
@@ -146,7 +201,8 @@ void Monitor::take_rows(std::int64_t last) {
     auto const& norms = pages_.at(page);
     norms.settle(device::Access::read, "check of convergence");
     auto const* const from = norms.as<double>() + row * k;
-    std::vector<double> const values(from, from + k);
+    std::vector<double> values(from, from + k);
+    for (std::int64_t j = 0; j < k; ++j) values[std::size_t(j)] *= targets_[std::size_t(j)].unit;
     if (std::int64_t(history_.size()) > it) history_[std::size_t(it)] = values;  // the restart of a resumed solve
     else history_.push_back(values);
     if (watcher_ && !(resumed_ && it == offset_)) watcher_(it, values);
@@ -157,22 +213,23 @@ void Monitor::take_rows(std::int64_t last) {
 
 // Ctrl-C reaches one rank; all must leave together, so they ask each other now and then.
 void Monitor::ask_for_interrupts(std::int64_t it) {
+  auto const& comm = x_.comm();
   if (asynchronous()) {
     bool const mine = interrupt_requested();
-    if (comm_.size() == 1 && !mine) return;
+    if (comm.size() == 1 && !mine) return;
     submit_on_host(
         judgement_.ctx,
-        [k = columns(), mine, comm = comm_](device::Queue&, std::byte*, std::int64_t* integers, Number* finished) {
+        [k = columns(), mine, comm](device::Queue&, std::byte*, std::int64_t* integers, Number* finished) {
           if (comm.size() > 1 && comm.max(std::int64_t(mine)) == 0) return;
           std::fill_n(integers + kernel::reasons, k, std::int64_t(Reason::diverged_interrupted));
           *finished = Number(1);
         },
-        update<std::byte>(comm_.lane()), update<std::int64_t>(integers_), update<Number>(finished_));
+        update<std::byte>(comm.lane()), update<std::int64_t>(integers_), update<Number>(finished_));
     return;
   }
-  if (it % 16 != 0 && comm_.size() > 1) return;
+  if (it % 16 != 0 && comm.size() > 1) return;
   bool const mine = interrupt_requested();
-  if (comm_.size() == 1 ? mine : comm_.max(std::int64_t(mine)) != 0)
+  if (comm.size() == 1 ? mine : comm.max(std::int64_t(mine)) != 0)
     set_all(Reason::diverged_interrupted, format("interrupted at iteration {}", it));
 }
 
@@ -191,12 +248,16 @@ bool Monitor::break_down_if(Scalar const& v, Bad bad, Reason reason, std::string
 void Monitor::break_down(Reason reason, std::string_view why) {
   for (auto& r : reasons_)
     if (r == Reason::iterating) r = reason;
-  if (why_.empty()) why_ = format("{} (iteration {})", why, iterations_);
+  if (why_.empty() && !why.empty()) {
+    trouble_ = reason == Reason::start_again ? Reason::diverged_breakdown : reason;
+    why_ = format("{} (iteration {})", why, iterations_);
+  }
   set_reasons();
 }
 
 void Monitor::set_all(Reason reason, std::string_view why) {
   for (auto& r : reasons_) r = reason;
+  trouble_ = reason;
   why_ = why;
   set_reasons();
 }
@@ -206,6 +267,7 @@ void Monitor::set_reasons() {
   integers_.settle(device::Access::update, "verdict of the host");
   finished_.settle(device::Access::update, "verdict of the host");
   std::vector<Scalar::Value> mask;
+  stalling_ = 0.0;
   for (std::size_t j = 0; j < reasons_.size(); ++j) {
     integers_.as<std::int64_t>()[kernel::reasons + std::int64_t(j)] = std::int64_t(reasons_[j]);
     mask.push_back(reasons_[j] == Reason::iterating ? 1.0 : 0.0);
@@ -214,8 +276,6 @@ void Monitor::set_reasons() {
   mask_ = Scalar(std::move(mask));
 }
 
-Scalar Monitor::active() const { return mask_; }
-
 bool Monitor::done() const {
   return std::none_of(reasons_.begin(), reasons_.end(), [](Reason r) { return r == Reason::iterating; });
 }
@@ -223,18 +283,55 @@ bool Monitor::done() const {
 Reason Monitor::reason() const {
   Reason worst = reasons_.empty() ? Reason::converged_atol : reasons_[0];
   for (auto const r : reasons_)
-    if (std::int8_t(r) <= 0 ? (std::int8_t(worst) > 0 || std::int8_t(r) < std::int8_t(worst)) : false) worst = r;
+    if (!converged(r) && (converged(worst) || std::int8_t(r) < std::int8_t(worst))) worst = r;
   return worst;
 }
 
-void Monitor::resume(std::vector<double> const& true_norms) {
+bool Monitor::restore_best(std::vector<double> const& true_norms) {
+  numbers_.settle(device::Access::read, "saved iterates");
+  auto const k = columns();
+  std::vector<Scalar::Value> back;
+  bool any = false;
+  for (std::int64_t j = 0; j < k; ++j) {
+    double const saved = norms_of(numbers_, of_saved, k)[j], now = true_norms[std::size_t(j)];
+    bool const better = !converged(reasons_[std::size_t(j)]) && saved >= 0 && !(now <= saved);
+    back.push_back(better ? 1.0 : 0.0);
+    any = any || better;
+  }
+  if (!any) return false;
+  if (!saved_) {
+    saved_ = x_.like();
+    fill(saved_, 0.0);
+  }
+  copy_where(Scalar(std::move(back)), saved_, x_);
+  return true;
+}
+
+void Monitor::start_again(std::vector<char> const& go_on, std::vector<double> const& true_norms, bool in_vain) {
   offset_ = rows_taken_ = iterations_;
   resumed_ = true;
-  for (std::size_t j = 0; j < reasons_.size(); ++j) {
-    if (!converged(reasons_[j])) continue;
-    if (true_norms[j] > targets_[j] && iterations_ < rule_.max_it) reasons_[j] = Reason::iterating;
+  vain_starts_ = in_vain ? vain_starts_ + 1 : 0;
+  auto const k = columns();
+  integers_.settle(device::Access::update, "a new start");
+  numbers_.settle(device::Access::update, "a new start");
+  integers_.as<std::int64_t>()[kernel::trouble] = kernel::none;
+  trouble_ = Reason::iterating;
+  why_.clear();
+  if (!saved_) saved_ = x_.like();
+  copy(x_, saved_);
+  for (std::int64_t j = 0; j < k; ++j) {
+    norms_of(numbers_, mark, k)[j] = -1;
+    norms_of(numbers_, of_saved, k)[j] = true_norms[std::size_t(j)];
+    if (go_on[std::size_t(j)]) reasons_[std::size_t(j)] = Reason::iterating;
   }
   set_reasons();
+}
+
+void Monitor::conclude(std::vector<Reason> const& reasons, std::vector<double> const& true_norms, std::string_view why) {
+  reasons_ = reasons;
+  why_ = why;
+  if (history_.empty()) return;
+  for (std::size_t j = 0; j < reasons_.size(); ++j) history_.back()[j] = true_norms[j] * targets_[j].unit;
 }
 
 }  // namespace asterism::krylov

@@ -11,8 +11,9 @@ class PipelinedCG final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: 1 A, 1 M, 1 message overlapped with both, and 29 n values moved besides A and M. The recurrences for A M r lose
-  // accuracy: where that ends the method, or the true residual misses the target, the caller goes on from x.
+  // Per iteration: 1 A, 1 M, 1 message overlapped with both, and 29 n values moved besides A and M. The recurrences lose accuracy: where
+  // that stops the residual, all are computed afresh and the directions kept (residual replacement: Cools, Cornelis and Vanroose 2019);
+  // where it ends the method, or the true residual misses the target, the caller goes on from x.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto const& ctx = b.context();
     auto r = b.like(), u = b.like(), w = b.like(), m = b.like(), n = b.like();
@@ -31,11 +32,10 @@ class PipelinedCG final : public Method {
       auto const sums = flight.end();
       Scalar const gamma = real_part(sums[0]), delta = real_part(sums[1]);
       if (monitor.stop(k, sqrt(real_part(sums[2])))) return;
-      if (monitor.break_down_if(gamma, Bad::not_positive, Reason::converged_happy_breakdown, lost)) return;
+      if (monitor.break_down_if(gamma, Bad::not_positive, Reason::start_again, lost)) return;
       Scalar const beta = k == 0 ? Scalar(0.0) : select(monitor.active(), gamma / gamma_old, 0.0).stored(ctx);
       Scalar const curvature = k == 0 ? delta : delta - beta * gamma / alpha_old;  // p^H A p
-      if (monitor.break_down_if(select(monitor.active(), curvature, 1.0), Bad::not_positive, Reason::converged_happy_breakdown, lost))
-        return;
+      if (monitor.break_down_if(select(monitor.active(), curvature, 1.0), Bad::not_positive, Reason::start_again, lost)) return;
       Scalar const alpha = select(monitor.active(), gamma / curvature, 0.0).stored(ctx);
       aypx(beta, n, z);  // z = A q
       aypx(beta, m, q);  // q = M s
@@ -45,6 +45,14 @@ class PipelinedCG final : public Method {
       axpy(-alpha, s, r);
       axpy(-alpha, q, u);
       axpy(-alpha, z, w);
+      if (Condition const replaced(ctx, monitor.stalling()); replaced) {
+        A.residual(b, x, r);
+        M.apply(r, u);
+        A.apply(u, w);
+        A.apply(p, s);
+        M.apply(s, q);
+        A.apply(q, z);
+      }
       gamma_old = gamma;
       alpha_old = select(monitor.active(), alpha, 1.0);
     }

@@ -13,6 +13,7 @@ class Richardson final : public Method {
  public:
   explicit Richardson(double scale) : scale_(scale) {}
   std::string name() const override { return "richardson"; }
+  Stagnation stagnation(std::int64_t) const override { return {.window = 1000, .steady = true}; }
   bool blocks_columns() const override { return true; }
 
   // Per iteration: 1 A, 1 M, 1 message, and 6 n values moved.
@@ -43,7 +44,7 @@ class PreconditionerOnly final : public Method {
     M.apply(r, z);
     axpy(select(monitor.active(), 1.0, 0.0), z, x);
     A.residual(b, x, r);
-    if (!monitor.stop(1, norm(r))) monitor.break_down(Reason::converged_its, "");
+    if (!monitor.stop(1, norm(r))) monitor.break_down(Reason::start_again, "");
   }
 };
 

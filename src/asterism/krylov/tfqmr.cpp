@@ -11,6 +11,8 @@ class TFQMR final : public Method {
   std::string name() const override { return "tfqmr"; }
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
+  bool keeps_iterate() const override { return false; }
+  Stagnation stagnation(std::int64_t) const override { return short_recurrences; }
 
   // Per iteration: 2 A, 2 M, 3 messages, and about 42 n values moved besides A and M. The monitor is given the bound
   // ||r|| <= tau sqrt(2 k + 1); the caller verifies.
@@ -18,10 +20,10 @@ class TFQMR final : public Method {
     auto const& ctx = b.context();
     auto r0 = b.like(), w = b.like(), u = b.like(), q = b.like(), v = b.like(), Au = b.like(), Aq = b.like(), d = b.like();
     auto y = b.like(), z = b.like();  // x = x_0 + M y
-    monitor.initial_residual(A, b, x, r0);
-    Scalar const rr = real_part(dot(r0, r0));
+    monitor.initial_residual(A, b, x, w);
+    Scalar const rr = real_part(dot(w, w));
     if (monitor.stop(0, sqrt(rr))) return;
-    for (auto* c : {&w, &u}) copy(r0, *c);
+    copy(w, u);
     for (auto* c : {&d, &y}) fill(*c, 0.0);
     auto const apply = [&](Vector const& from, Vector& to) {  // to = A M from
       M.apply(from, z);
@@ -29,11 +31,11 @@ class TFQMR final : public Method {
     };
     apply(u, Au);
     copy(Au, v);
-    Scalar rho = rr, tau = sqrt(rr).stored(ctx), theta = 0.0, eta = 0.0, largest = tau;
-    double const rounding = 64 * epsilon_of(b.dtype());
+    Scalar rho = choose_shadow(monitor, w, r0), tau = sqrt(rr).stored(ctx), theta = 0.0, eta = 0.0, largest = tau;
+    double const rounding = 256 * epsilon_of(b.dtype());
     for (std::int64_t k = 1;; ++k) {
       Scalar const sigma = dot(r0, v);
-      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::diverged_breakdown, "(r0, A M u) is zero; try gmres")) break;
+      if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::start_again, "(r0, A M u) is zero")) break;
       Scalar const active = monitor.active();
       Scalar const alpha = select(active, rho / sigma, 0.0).stored(ctx);
       // one half step along u or q; norm2 is ||w||^2 of the new w
@@ -64,8 +66,10 @@ class TFQMR final : public Method {
       }
       if (monitor.stop(k, tau * std::sqrt(2.0 * double(k) + 1))) break;
       // w holds the rounding errors of its largest values: tau says nothing below. What x has reached is verified, and gone on from
-      if (monitor.break_down_if(less(rounding * largest, tau), Bad::zero, Reason::converged_happy_breakdown, "")) break;
-      if (monitor.break_down_if(abs(rho), Bad::zero, Reason::diverged_breakdown, "(r0, r) is zero; try gmres")) break;
+      if (monitor.break_down_if(less(rounding * largest, tau), Bad::zero, Reason::start_again,
+                                "the residual is lost in the rounding errors of larger ones before it"))
+        break;
+      if (monitor.break_down_if(abs(rho), Bad::zero, Reason::start_again, "(r0, r) is zero")) break;
       Scalar const beta = select(monitor.active(), s[1] / rho, 0.0).stored(ctx);
       rho = s[1];
       copy(w, u);

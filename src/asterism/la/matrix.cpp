@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 
+#include "asterism/base/lazy.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
@@ -13,22 +15,24 @@ namespace asterism::la {
 
 using comm::StarForest;
 
-/// What products are done with, made at first use.
+/// What products are done with, made at first use, by whichever thread comes first.
 struct Matrix::Products {
-  std::optional<Product> diagonal_product, coupling_product, adding_product;
+  Lazy<Product> diagonal_product, coupling_product, adding_product;
   struct Transposed {
     Product diagonal, coupling;
   };
-  std::optional<Transposed> transposed[2];  // plain, conjugated
+  Lazy<Transposed> transposed[2];  // plain, conjugated
   // -reproducible: whole rows, columns ascending, of x with the ghosts around it
-  std::optional<Product> ordered, ordered_adding;
-  std::optional<Matrix> ordered_transposed[2];
+  Lazy<Product> ordered, ordered_adding;
+  Lazy<Matrix> ordered_transposed[2];
 };
 
 /// In the storage that does not look at values: of all matrices with one pattern.
 struct Matrix::PatternProducts {
+  std::mutex mutex;
   std::optional<Product> diagonal, adding, rest;
-  static Product with(std::optional<Product>& pattern, Csr const& block, Product (*make)(Csr const&, Product::Storage)) {
+  Product with(std::optional<Product>& pattern, Csr const& block, Product (*make)(Csr const&, Product::Storage)) {
+    std::lock_guard const lock(mutex);
     if (!pattern) pattern = make(block, Product::Storage::csr).with_values(block.dtype, {});
     return pattern->with_values(block.dtype, block.values);
   }
@@ -55,7 +59,10 @@ struct Matrix::Data : Matrix::Products {
     for (auto const* const c : {&diagonal, &coupling}) c->values.settle(device::Access::read, "a matrix's values");
   }
   void make_rows() {
-    if (!half || diagonal.offsets) return;
+    if (!half) return;
+    static std::mutex mutex;
+    std::lock_guard const lock(mutex);
+    if (diagonal.offsets) return;
     diagonal = half->expanded();
     log::info("rows of a symmetric matrix are made: {} bytes",
               diagonal.offsets.bytes() + diagonal.columns.bytes() + diagonal.values.bytes());
@@ -66,27 +73,23 @@ struct Matrix::Data : Matrix::Products {
     return diagonal;
   }
   Product const& whole() {
-    if (diagonal_product) return *diagonal_product;
-    auto const make = [](Csr const& a, Product::Storage s) { return Product(a, s); };
-    if (values_at == device::Memory::gpu) diagonal_product = PatternProducts::with(pattern_products->diagonal, diagonal, make);
-    else diagonal_product.emplace(block());
-    return *diagonal_product;
+    return diagonal_product.made_by([this] {
+      if (values_at != device::Memory::gpu) return Product(block());
+      return pattern_products->with(pattern_products->diagonal, diagonal, [](Csr const& a, Product::Storage s) { return Product(a, s); });
+    });
   }
   Product const& adding() {
-    if (adding_product) return *adding_product;
-    if (values_at == device::Memory::gpu) adding_product = PatternProducts::with(pattern_products->adding, diagonal, &Product::coupling);
-    else adding_product = Product::coupling(block());
-    return *adding_product;
+    return adding_product.made_by([this] {
+      if (values_at != device::Memory::gpu) return Product::coupling(block());
+      return pattern_products->with(pattern_products->adding, diagonal, &Product::coupling);
+    });
   }
   Product const& rest() {
-    if (coupling_product) return *coupling_product;
-    if (values_at == device::Memory::gpu) {
-      coupling_product = PatternProducts::with(pattern_products->rest, coupling, &Product::coupling);
-    } else {
+    return coupling_product.made_by([this] {
+      if (values_at == device::Memory::gpu) return pattern_products->with(pattern_products->rest, coupling, &Product::coupling);
       settle();
-      coupling_product = Product::coupling(coupling);
-    }
-    return *coupling_product;
+      return Product::coupling(coupling);
+    });
   }
 };
 
@@ -125,12 +128,11 @@ Csr merged(Csr const& diagonal, Csr const& coupling, std::int32_t below) {
 Product const* Matrix::Data::ordered_for(Epilogue e) {
   bool const adds = e == Epilogue::add;
   auto& p = adds ? ordered_adding : ordered;
-  if (!p && !product_only) {
+  if (!p && product_only) return nullptr;
+  return &p.made_by([&] {
     auto const whole_rows = ghosts.empty() ? block() : merged(block(), coupling, std::int32_t(ghosts_below(columns, ghosts)));
-    if (adds) p = Product::coupling(whole_rows, Product::Storage::csr);
-    else p.emplace(whole_rows, Product::Storage::csr);
-  }
-  return p ? &*p : nullptr;
+    return adds ? Product::coupling(whole_rows, Product::Storage::csr) : Product(whole_rows, Product::Storage::csr);
+  });
 }
 
 Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagonal, Csr coupling, std::vector<std::int64_t> ghosts) {
@@ -194,7 +196,7 @@ void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector con
   ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
                    "matrix product: x and y are the same vector; they must differ.");
   auto const k = x.columns();
-  bool const has_plain = d.half || !d.product_only || (whole == Epilogue::add ? d.adding_product : d.diagonal_product);
+  bool const has_plain = d.half || !d.product_only || bool(whole == Epilogue::add ? d.adding_product : d.diagonal_product);
   if (reproducible() || !has_plain)
     if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
   auto const* const product = d.half ? nullptr : whole == Epilogue::add ? &d.adding() : &d.whole();
@@ -268,22 +270,20 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   require_layout(y, d.columns, d.dtype, "transposed product");
   conjugate = conjugate && is_complex(d.dtype);
   if (reproducible()) {
-    auto& t = d.ordered_transposed[conjugate];
-    if (!t) t = transposed(conjugate);
-    return t->apply(x, y);
+    return d.ordered_transposed[conjugate].made_by([&] { return transposed(conjugate); }).apply(x, y);
   }
-  auto& t = d.transposed[conjugate];
-  if (!t)
-    t.emplace(Products::Transposed{Product(la::transpose(d.block(), conjugate)),
-                                   Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)});
+  auto const& t = d.transposed[conjugate].made_by([&] {
+    return Products::Transposed{Product(la::transpose(d.block(), conjugate)),
+                                Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)};
+  });
   auto const k = x.columns();
   static int const event = profile::event("MatMultTranspose");
-  profile::Scope const scope(event, t->diagonal.bytes(k) + t->coupling.bytes(k), 2 * double(d.local_nnz * k));
+  profile::Scope const scope(event, t.diagonal.bytes(k) + t.coupling.bytes(k), 2 * double(d.local_nnz * k));
   auto const& ctx = y.context();
-  t->diagonal.run(ctx, Epilogue::assign, k, x.data(), y.data());
+  t.diagonal.run(ctx, Epilogue::assign, k, x.data(), y.data());
   if (comm().size() == 1) return;
   auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  t->coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
+  t.coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_on_host(
@@ -318,6 +318,37 @@ Vector Matrix::diagonal() const {
     }
   });
   return v;
+}
+
+double Matrix::largest_entry() const {
+  auto const& d = *data_;
+  d.settle();
+  double largest = 0;
+  auto const look = [&](Array const& values) {
+    auto const count = std::int64_t(values.bytes() / size_of(d.dtype));
+    auto const found = look_at_local_entries(Vector::wrap(Layout(comm::Communicator(), count), d.dtype, 1, values));
+    largest = std::max(largest, found.largest[0]);
+  };
+  if (!d.half) look(d.diagonal.values);
+  else
+    for (auto const sum : d.half->absolute_row_sums()) largest = std::max(largest, sum);
+  look(d.coupling.values);
+  return comm().max(largest);
+}
+
+Matrix Matrix::scaled(int exponent, bool negated) const {
+  auto const& d = *data_;
+  data_->block();
+  auto const times = [&](Array const& values) {
+    Layout const alone(comm::Communicator(), std::int64_t(values.bytes() / size_of(d.dtype)));
+    Vector out(alone, d.dtype);
+    copy(Vector::wrap(alone, d.dtype, 1, values), out);
+    scale_by_powers(out, std::span(&exponent, 1));
+    if (negated) scale(-1.0, out);
+    return out.data();
+  };
+  auto const m = with_block_values(dtype(), times(d.diagonal.values), times(d.coupling.values), device::Memory::host);
+  return d.half ? m.symmetric(d.half->kind()) : m;
 }
 
 double Matrix::scaled_row_sum_norm(Vector const* s) const {

@@ -72,6 +72,10 @@ class Matrix final : public Operator {
   std::string describe() const override;
 
   Vector diagonal() const;
+  /// The largest |re| or |im| of all entries that is finite; where half is held, the largest sum of a row. Collective.
+  double largest_entry() const;
+  /// The same pattern, and the values times 2^exponent, or its negative. Collective where half of the matrix is held.
+  Matrix scaled(int exponent, bool negated) const;
   /// max over rows of sum |a_ij| |s_i|; s: (n) scale by rows, or none
   double scaled_row_sum_norm(Vector const* s = nullptr) const;
   GlobalRows to_rows() const;

@@ -1,6 +1,8 @@
 #include "asterism/la/vector.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
@@ -112,6 +114,32 @@ void copy(Vector const& x, Vector& y) {
       else fail(ErrorKind::dtype, "copy: {} into {} is not offered.", name_of(x.dtype()), name_of(y.dtype()));
     });
   });
+}
+
+void copy_where(Scalar const& mask, Vector const& x, Vector& y) {
+  static Event const e("VecCopy");
+  VectorScope const scope(e, y, 2, 0);
+  require_same(x, y, "copy_where");
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.context(), kernel::copy_where<T>, y.local_size(), y.columns(), value<T>(mask, y.columns()), read<T>(x.data()),
+           update<T>(y.data()));
+  });
+}
+
+void scale_by_powers(Vector& y, std::span<int const> exponents) {
+  ASTERISM_ASSERT(std::ssize(exponents) == y.columns());
+  int const most = real_of(y.dtype()) == Dtype::float32 ? 100 : 1000;  // a factor that the dtype has
+  std::vector<int> left(exponents.begin(), exponents.end());
+  while (std::any_of(left.begin(), left.end(), [](int e) { return e != 0; })) {
+    std::vector<Scalar::Value> factors;
+    for (auto& e : left) {
+      int const now = std::clamp(e, -most, most);
+      factors.push_back(std::ldexp(1.0, now));
+      e -= now;
+    }
+    scale(Scalar(std::move(factors)), y);
+  }
 }
 
 void scale(Scalar const& a, Vector& y) {
@@ -257,7 +285,23 @@ Scalar dot(Vector const& x, Vector const& y) {
   return dots(one)[0];
 }
 
-Scalar norm(Vector const& x) { return sqrt(real_part(dot(x, x))); }
+Scalar norm(Vector const& x) {
+  if (reproducible()) return sqrt(real_part(dot(x, x)));
+  static Event const e("VecNorm");
+  VectorScope const scope(e, x, 1, 2);
+  auto const k = x.columns();
+  Reduction reduction(x.comm(), x.context(), 2 * k);
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(x.context(), kernel::squares<T>, x.local_size(), k, read<T>(x.data()), write<Sum>(reduction.partial()));
+  });
+  reduction.begin();
+  reduction.end();
+  Scalar const both = reduction.result(0, k), small = reduction.result(k, k), c = 0x1p-600;
+  Scalar const medium = real_part(both), large = imaginary_part(both);
+  if (real_of(x.dtype()) == Dtype::float32) return sqrt(medium);
+  return select(large, sqrt(large + medium * c * c) / c, select(medium, sqrt(medium + small * c * c), sqrt(small) * c));
+}
 
 Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r) {
   static Event const e("VecUpdateNorm");
@@ -406,21 +450,50 @@ void fill_hashed(Vector& x, std::uint64_t seed) {
   });
 }
 
-Entries look_at_entries(Vector const& x) {
-  auto const none = std::numeric_limits<std::int64_t>::max();
-  std::int64_t at = none, counts[2] = {0, 0};  // not finite, not zero
+bool Entries::all_zero() const {
+  return not_finite == 0 && std::all_of(largest.begin(), largest.end(), [](double v) { return v == 0; });
+}
+
+Entries look_at_local_entries(Vector const& x) {
+  auto const k = x.columns();
+  Entries out;
+  out.largest.resize(std::size_t(k));
+  std::int64_t first = -1;
+  x.data().settle(device::Access::read, "look at entries");
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const v = x.host<T>();
-    for (std::size_t i = 0; i < v.size(); ++i) {
-      counts[1] += v[i] != T(0);
-      if (!std::isfinite(real(v[i])) || !std::isfinite(imag(v[i]))) {
-        if (counts[0]++ == 0) at = x.layout().begin() + std::int64_t(i) / x.columns();
-      }
-    }
+    device::Queue q;
+    out.not_finite = kernel::look_at_entries<T>(q, x.local_size(), k, x.data().as<T>(), out.largest.data(), &first);
   });
-  x.comm().sum(std::span<std::int64_t>(counts));
-  return {counts[0], counts[0] > 0 ? x.comm().min(at) : -1, counts[1] == 0};
+  if (first >= 0) out.first_not_finite = x.layout().begin() + first;
+  return out;
+}
+
+std::vector<Entries> look_at_entries(std::span<Vector const* const> vectors) {
+  std::vector<Entries> out;
+  std::vector<double> both;  // the largest of all columns, and for each vector whether it has one that is not finite
+  for (auto const* const v : vectors) {
+    out.push_back(look_at_local_entries(*v));
+    both.insert(both.end(), out.back().largest.begin(), out.back().largest.end());
+  }
+  for (auto const& e : out) both.push_back(double(e.not_finite > 0));
+  auto const& comm = vectors[0]->comm();
+  comm.max(std::span<double>(both));
+  auto const* at = both.data();
+  auto const* finds = at + (both.size() - vectors.size());
+  for (auto& e : out) {
+    for (auto& v : e.largest) v = *at++;
+    if (*finds++ == 0) continue;
+    auto const none = std::numeric_limits<std::int64_t>::max();
+    e.first_not_finite = comm.min(e.not_finite > 0 ? e.first_not_finite : none);
+    e.not_finite = comm.sum(e.not_finite);
+  }
+  return out;
+}
+
+Entries look_at_entries(Vector const& x) {
+  Vector const* const one[] = {&x};
+  return look_at_entries(one)[0];
 }
 
 }  // namespace asterism::la

@@ -55,7 +55,11 @@ class Vector {
 void fill(Vector& y, Scalar const& a);
 /// y = x, converting between precisions of one field if the dtypes differ.
 void copy(Vector const& x, Vector& y);
+/// y = x in the columns whose mask is not zero.
+void copy_where(Scalar const& mask, Vector const& x, Vector& y);
 void scale(Scalar const& a, Vector& y);
+/// Column j times 2^exponents[j], also where that is no number of the dtype.
+void scale_by_powers(Vector& y, std::span<int const> exponents);
 /// y = a x + y
 void axpy(Scalar const& a, Vector const& x, Vector& y);
 /// y = x + b y
@@ -86,7 +90,7 @@ class DotsInFlight {
   std::int64_t pairs_ = 0, columns_ = 0;
 };
 DotsInFlight dots_begin(std::span<std::pair<Vector const*, Vector const*> const> pairs);
-/// ||x||_2, k wide.
+/// ||x||_2, k wide. Entries may be as large or small as the dtype has them (but with -reproducible).
 Scalar norm(Vector const& x);
 /// x += alpha p; r -= alpha q; returns r^H r. One pass instead of three.
 Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r);
@@ -111,12 +115,17 @@ class Basis {
 
 /// Values in (-1, 1) that depend on the global index and the seed alone, not on the ranks.
 void fill_hashed(Vector& x, std::uint64_t seed);
-/// What a look at the entries of all ranks finds. Collective.
+/// What a look at the entries finds.
 struct Entries {
-  std::int64_t not_finite = 0;         ///< that are NaN or infinite
+  std::vector<double> largest;         ///< of each column the largest |re| or |im| that is finite
+  std::int64_t not_finite = 0;         ///< entries that are NaN or infinite
   std::int64_t first_not_finite = -1;  ///< global row of the first
-  bool all_zero = false;
+  bool all_zero() const;
 };
+/// Of this rank's.
+Entries look_at_local_entries(Vector const& x);
+/// Of several vectors, all ranks'. One message; another two if something is not finite. Collective.
+std::vector<Entries> look_at_entries(std::span<Vector const* const> vectors);
 Entries look_at_entries(Vector const& x);
 
 /// Checks that x belongs with a layout: for O(1) checks at entries.

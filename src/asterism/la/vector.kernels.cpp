@@ -1,5 +1,7 @@
 #include "asterism/la/vector.kernels.hpp"
 
+#include <vector>
+
 #include "asterism/base/dtype.hpp"
 
 namespace asterism::la::kernel {
@@ -101,10 +103,44 @@ ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* ASTERISM_RESTRI
   return {re, im};
 }
 
+/// conj(x) y in double precision: products of float32 values that are small or large are none in float32
+template <class T>
+ASTERISM_FN void add_product(T x, T y, Sum& acc) {
+  if constexpr (is_complex_v<T>) {
+    acc.re += double(x.re) * double(y.re) + double(x.im) * double(y.im);
+    acc.im += double(x.re) * double(y.im) - double(x.im) * double(y.re);
+  } else {
+    acc.re += double(x) * double(y);
+  }
+}
+
 template <class T>
 ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, T const* y, Sum* acc) {
   for (i64 row = begin; row < end; row += step)
-    for (i64 j = 0; j < k; ++j) acc[j] += Sum(conj(x[row * k + j]) * y[row * k + j]);
+    for (i64 j = 0; j < k; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
+}
+
+/// Blue (1978): squares of large and of small numbers are summed apart, scaled.
+struct Squares {
+  double medium = 0, large = 0, small = 0;
+  ASTERISM_FN void add(double v) {
+    double const a = v < 0 ? -v : v;
+    if (a > 1e-100 && a < 1e100) medium += a * a;
+    else if (a < 1) small += (a * 0x1p600) * (a * 0x1p600);
+    else large += (a * 0x1p-600) * (a * 0x1p-600);  // NaN too
+  }
+};
+/// Whether a sum of squares, formed as it is, has lost nothing: then no entry was large, and what small ones are lost does not matter.
+ASTERISM_FN bool is_safe(double sum) { return sum > 1e-200 && sum < 1e200; }
+
+template <class T>
+ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
+  Squares s;
+  for (i64 i = begin; i < end; i += step) {
+    s.add(double(real(x[i])));
+    if constexpr (is_complex_v<T>) s.add(double(imag(x[i])));
+  }
+  return s;
 }
 
 }  // namespace
@@ -118,6 +154,30 @@ void dot(Queue& q, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
   else
     parallel_sum_blocks(q, n, k, out + offset,
                         [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
+}
+
+template <class T>
+void squares(Queue& q, i64 n, i64 k, T const* x, Sum* out) {
+  if (k == 1) {
+    parallel_sum_blocks<2>(q, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      double const plain = dot_range(begin, end, step, x, x).re;
+      if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain)) {
+        acc[0].re += plain;
+        return;
+      }
+      Squares const s = squares_of(begin, end, step, x);
+      acc[0] += Sum(s.medium, s.large);
+      acc[1].re += s.small;
+    });
+    return;
+  }
+  parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    for (i64 j = 0; j < k; ++j) {
+      Squares const s = squares_of(begin * k + j, end * k, step * k, x);
+      acc[j] += Sum(s.medium, s.large);
+      acc[k + j].re += s.small;
+    }
+  });
 }
 
 template <class T>
@@ -211,6 +271,70 @@ ASTERISM_FN T hashed_value(std::uint64_t h) {
 }
 }  // namespace
 
+#if !defined(ASTERISM_ON_GPU)
+template <class T>
+i64 look_at_entries(Queue& q, i64 n, i64 k, T const* x, double* largest, i64* first_not_finite) {
+  using R = real_t<T>;
+  constexpr i64 parts = is_complex_v<T> ? 2 : 1, block = 4096;
+  auto const* const v = reinterpret_cast<R const*>(x);
+  i64 const width = k * parts, blocks = (n + block - 1) / block;
+  std::vector<R> most(std::size_t(blocks * k), R(0));
+  std::vector<i64> bad(std::size_t(blocks), 0);
+  device::parallel_ranges(
+      q, blocks,
+      [=, most = most.data(), bad = bad.data()](i64 begin, i64 end) {
+        for (i64 b = begin; b < end; ++b) {
+          i64 const last = b + 1 == blocks ? n : (b + 1) * block;
+          R check = 0;  // 0 times what is not finite is NaN
+          if (k == 1) {
+            R largest_here = 0;
+#pragma omp simd reduction(max : largest_here) reduction(+ : check)
+            for (i64 i = b * block * parts; i < last * parts; ++i) {
+              R const a = v[i] < 0 ? -v[i] : v[i];
+              largest_here = a > largest_here ? a : largest_here;
+              check += v[i] * R(0);
+            }
+            most[b] = largest_here;
+          } else {
+            for (i64 row = b * block; row < last; ++row)
+              for (i64 j = 0; j < width; ++j) {
+                R const e = v[row * width + j], a = e < 0 ? -e : e;
+                auto& m = most[b * k + j / parts];
+                m = a > m ? a : m;
+                check += e * R(0);
+              }
+          }
+          bad[b] = check != 0 || check != check;
+        }
+      },
+      16);
+  i64 count = 0;
+  auto const finite = [](R a) { return a - a == 0; };
+  for (i64 b = 0; b < blocks; ++b) {
+    if (bad[std::size_t(b)]) {  // once more, with care
+      for (i64 j = 0; j < k; ++j) most[std::size_t(b * k + j)] = R(0);
+      i64 const last = b + 1 == blocks ? n : (b + 1) * block;
+      for (i64 row = b * block; row < last; ++row)
+        for (i64 j = 0; j < k; ++j) {
+          bool all = true;
+          for (i64 p = 0; p < parts; ++p) {
+            R const e = v[row * width + j * parts + p], a = e < 0 ? -e : e;
+            all = all && finite(a);
+            auto& m = most[std::size_t(b * k + j)];
+            if (finite(a) && a > m) m = a;
+          }
+          if (!all && count++ == 0) *first_not_finite = row;
+        }
+    }
+    for (i64 j = 0; j < k; ++j) {
+      auto const m = double(most[std::size_t(b * k + j)]);
+      largest[j] = m > largest[j] ? m : largest[j];
+    }
+  }
+  return count;
+}
+#endif
+
 template <class T>
 void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
   parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
@@ -220,6 +344,12 @@ void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
         x[row * k + j] = hashed_value<T>(h);
       }
   });
+}
+
+template <class T>
+void copy_where(Queue& q, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
+  auto const m = mask.here();
+  ASTERISM_ELEMENTWISE(n, k, if (m[0] == T(0)) return, y[i] = x[i], y[i] = m[j] == T(0) ? y[i] : x[i])
 }
 
 template <class S, class T>
@@ -237,6 +367,8 @@ void convert(Queue& q, i64 n, S const* x, T* y) {
   template void multiply(Queue&, i64, i64, T const*, T const*, T*);                               \
   template void multiply_add(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*);               \
   template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                             \
+  template void squares(Queue&, i64, i64, T const*, Sum*);                                        \
+  template void copy_where(Queue&, i64, i64, Numbers<T>, T const*, T*);                           \
   template void update_and_norm2(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, Sum*); \
   template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);                 \
   template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                       \
@@ -245,6 +377,11 @@ void convert(Queue& q, i64 n, S const* x, T* y) {
   template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
+#if !defined(ASTERISM_ON_GPU)
+#define INSTANTIATE(T) template i64 look_at_entries(Queue&, i64, i64, T const*, double*, i64*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+#endif
 template void convert(Queue&, i64, float const*, double*);
 template void convert(Queue&, i64, double const*, float*);
 template void convert(Queue&, i64, float const*, float*);

@@ -26,6 +26,10 @@ template <class T>
 void multiply_add(Queue&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* d, T const* x, T* y);
 template <class T>
 void dot(Queue&, std::int64_t n, std::int64_t k, T const* x, T const* y, Sum* out, std::int64_t offset);
+/// Sums of squares that neither overflow nor underflow, for norm(): out[j] = {of entries of ordinary size, of large ones scaled by
+/// 2^-600}, out[k + j].re of small ones scaled by 2^600.
+template <class T>
+void squares(Queue&, std::int64_t n, std::int64_t k, T const* x, Sum* out);
 template <class T>
 void update_and_norm2(Queue&, std::int64_t n, std::int64_t k, Numbers<T> alpha, T const* p, T const* q, T* x, T* r, Sum* out);
 template <class T>
@@ -36,8 +40,15 @@ template <class T>
 void multi_axpy(Queue&, std::int64_t n, std::int64_t m, std::int64_t stride, T const* a, T const* v, T* w);
 template <class T>
 void chebyshev_step(Queue&, std::int64_t n, std::int64_t k, double a, double b, T const* w, T const* r, T* d, T* x);
+/// A look at all entries: the largest finite |re| or |im| of each column, how many entries are not finite, and the row of the first of
+/// them. On the host.
+template <class T>
+std::int64_t look_at_entries(Queue&, std::int64_t n, std::int64_t k, T const* x, double* largest, std::int64_t* first_not_finite);
 template <class T>
 void hashed(Queue&, std::int64_t n, std::int64_t k, std::int64_t first_row, std::uint64_t seed, T* x);
+/// y = x in the columns whose mask is not zero
+template <class T>
+void copy_where(Queue&, std::int64_t n, std::int64_t k, Numbers<T> mask, T const* x, T* y);
 template <class S, class T>
 void convert(Queue&, std::int64_t n, S const* x, T* y);
 

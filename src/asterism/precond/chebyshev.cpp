@@ -33,8 +33,8 @@ class Chebyshev final : public Preconditioner {
     p_.degree = degree;
   }
   void apply(Vector const& b, Vector& x) const override {
-    auto& w = work_.of(b, [&] { return Work{b.like(), b.like()}; });
-    chebyshev(A_, p_, b, x, w.r, w.d, true);
+    auto const w = work_.lease(b, [&] { return Work{b.like(), b.like()}; });
+    chebyshev(A_, p_, b, x, w->r, w->d, true);
   }
   std::string describe() const override { return format("chebyshev (degree {} on [{}, {}] of D^-1 A)", p_.degree, p_.lo, p_.hi); }
   std::size_t memory_bytes() const override { return p_.weights.data().bytes(); }

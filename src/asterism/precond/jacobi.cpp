@@ -1,6 +1,8 @@
 // z = D^-1 r, and no preconditioner at all.
 #include <cmath>
 
+#include "asterism/base/lazy.hpp"
+
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -38,16 +40,17 @@ class Jacobi final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     if (!conjugate || !is_complex(dtype_)) return multiply(inverse_, x, y);
-    if (conjugated_.local_size() != inverse_.local_size()) {
-      conjugated_ = inverse_.like();
+    multiply(conjugated_.made_by([&] {
+      auto out = inverse_.like();
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
         auto const from = inverse_.host<T>();
-        auto const to = conjugated_.host<T>();
+        auto const to = out.host<T>();
         for (std::size_t i = 0; i < from.size(); ++i) to[i] = conj(from[i]);
       });
-    }
-    multiply(conjugated_, x, y);
+      return out;
+    }),
+             x, y);
   }
   std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override { return multiply_and_dot(inverse_, x, y); }
   std::string describe() const override { return type_ == "diagonal" ? "jacobi" : "jacobi (" + type_ + ")"; }
@@ -56,7 +59,7 @@ class Jacobi final : public Preconditioner {
  private:
   std::string type_;
   Vector inverse_;
-  mutable Vector conjugated_;  // made when asked for
+  mutable Lazy<Vector> conjugated_;  // made when asked for
 };
 
 class None final : public Preconditioner {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -98,25 +99,54 @@ class Users final : public Preconditioner {
 /// None at all: z = r.
 PreconditionerPtr none(Operator const& A);
 
-/// Vectors to work in, one set for each queue and number of columns that an operator is applied with.
+/// Sets of vectors to work in, for each queue and number of columns. A call has one to itself; several threads may call at once.
 template <class Set>
 class Scratch {
- public:
-  template <class Make>
-  Set& of(Vector const& like, Make const& make) {
-    for (auto& e : entries_)
-      if (e->context == like.context() && e->columns == like.columns()) return e->set;
-    entries_.push_back(std::make_unique<Entry>(Entry{like.context(), like.columns(), make()}));
-    return entries_.back()->set;
-  }
-
- private:
   struct Entry {
     device::Context context;
     std::int64_t columns;
     Set set;
   };
-  std::vector<std::unique_ptr<Entry>> entries_;
+  struct Free {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Entry>> entries;  // the one that came back last is taken first
+  };
+
+ public:
+  class Lease {
+   public:
+    Lease(Free& free, std::unique_ptr<Entry> entry) : free_(free), entry_(std::move(entry)) {}
+    ~Lease() {
+      std::lock_guard const lock(free_.mutex);
+      free_.entries.push_back(std::move(entry_));
+    }
+    Lease(Lease const&) = delete;
+    Lease& operator=(Lease const&) = delete;
+    Set& operator*() const { return entry_->set; }
+    Set* operator->() const { return &entry_->set; }
+
+   private:
+    Free& free_;
+    std::unique_ptr<Entry> entry_;
+  };
+
+  template <class Make>
+  Lease lease(Vector const& like, Make const& make) {
+    {
+      std::lock_guard const lock(free_->mutex);
+      auto& all = free_->entries;
+      for (auto e = all.rbegin(); e != all.rend(); ++e)
+        if ((*e)->context == like.context() && (*e)->columns == like.columns()) {
+          auto found = std::move(*e);
+          all.erase(std::next(e).base());
+          return Lease(*free_, std::move(found));
+        }
+    }
+    return Lease(*free_, std::make_unique<Entry>(Entry{like.context(), like.columns(), make()}));
+  }
+
+ private:
+  std::unique_ptr<Free> free_ = std::make_unique<Free>();
 };
 
 /// One preconditioner a rank, on a block of its own, under the prefix sub_; what fails on one fails on all. Collective.

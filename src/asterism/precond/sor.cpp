@@ -1,6 +1,5 @@
 // Successive over-relaxation on each rank's own block, symmetric by default: Saad (2003), sec. 4.1.
-#include <optional>
-
+#include "asterism/base/lazy.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/precond/level_sweep.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -111,9 +110,9 @@ class Sor final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override { sweep(block_, true, symmetric_, x, y); }
   // The sweeps on the transpose, in reverse: backward after forward is the transpose of the same.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
-    auto& t = transposed_[conjugate && is_complex(dtype_)];
-    if (!t) t = Block{la::transpose(block_.rows, conjugate && is_complex(dtype_)), nullptr, nullptr};
-    sweep(*t, symmetric_, true, x, y);
+    conjugate = conjugate && is_complex(dtype_);
+    auto const& t = transposed_[conjugate].made_by([&] { return Block{la::transpose(block_.rows, conjugate), nullptr, nullptr}; });
+    sweep(t, symmetric_, true, x, y);
   }
   std::string describe() const override {
     auto const order = block_.schedule ? format(", by {} levels", block_.schedule->levels.count()) : std::string();
@@ -172,7 +171,7 @@ class Sor final : public Preconditioner {
   }
 
   Block block_;
-  mutable std::optional<Block> transposed_[2];  // plain, conjugated; made when asked for, in the rows' order
+  mutable Lazy<Block> transposed_[2];  // plain, conjugated; made when asked for, in the rows' order
   double omega_;
   std::int64_t its_;
   bool symmetric_;

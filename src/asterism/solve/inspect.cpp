@@ -1,7 +1,9 @@
 // What can be seen of a matrix in one pass over its entries and three products.
+#include <algorithm>
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/solve/scaling.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::solve {
@@ -13,7 +15,7 @@ void look_at_entries(Matrix const& A, Inspection& found) {
   bool const is_half = A.half() != nullptr;  // all of its entries are finite, since they have mirror images
   auto const& O = A.coupling_block();
   auto const first_row = A.range().begin();
-  std::int64_t zero_diagonal = 0, not_positive = 0;
+  std::int64_t zero_diagonal = 0, not_positive = 0, not_negative = 0;
   comm::agree(comm, [&] {
     auto const sums = is_half ? A.half()->absolute_row_sums() : std::vector<double>();
     with_dtype(A.dtype(), [&](auto tag) {
@@ -52,13 +54,15 @@ void look_at_entries(Matrix const& A, Inspection& found) {
                          first_row + std::int64_t(r));
         zero_diagonal += diagonal == T(0);
         not_positive += !(double(real(diagonal)) > 0);
+        not_negative += !(double(real(diagonal)) < 0);
       }
     });
   });
-  std::int64_t counts[2] = {zero_diagonal, not_positive};
+  std::int64_t counts[3] = {zero_diagonal, not_positive, not_negative};
   comm.sum(std::span<std::int64_t>(counts));
   found.zero_diagonals = counts[0];
   found.positive_diagonal = counts[1] == 0;
+  found.negative_diagonal = counts[2] == 0 && A.global_rows() > 0;
 }
 
 }  // namespace
@@ -74,25 +78,19 @@ Inspection inspect(Operator const& A) {
   fill_hashed(y, 2);
   A.apply(x, u);
   A.apply(y, v);
+  if (!matrix) {  // its size is seen by its products alone
+    Vector const* const products[] = {&u, &v};
+    auto const sizes = look_at_entries(products);
+    found.size = std::max(sizes[0].largest[0], sizes[1].largest[0]);
+    if (int const e = scaling_exponent(found.size, A.dtype()))
+      for (auto* const product : {&u, &v}) scale_by_powers(*product, std::span(&e, 1));
+  }
   std::pair<Vector const*, Vector const*> const pairs[] = {{&y, &u}, {&x, &v}, {&x, &x}, {&v, &v}};
   auto const d = dots(pairs);
   double const size = std::sqrt(d[2].real() * d[3].real());
   found.asymmetry = size > 0 ? std::abs(d[0].value() - std::conj(d[1].value())) / size : 0;
   // rounding in the two products is far below; a single unsymmetric entry among millions is seen too
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
-
-  if (!matrix) return found;
-
-  double const norm = matrix->scaled_row_sum_norm();
-  fill(x, 1.0);
-  A.apply(x, u);
-  double worst = 0;
-  with_dtype(A.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (auto const& e : u.host<T>()) worst = std::max(worst, double(magnitude(e)));
-  });
-  worst = matrix->comm().max(worst);
-  found.constant_null_space = matrix->global_rows() > 1 && worst <= 100 * epsilon_of(A.dtype()) * norm;
   return found;
 }
 

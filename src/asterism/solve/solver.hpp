@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "asterism/base/options.hpp"
+#include "asterism/device/host/in_use.hpp"
 #include "asterism/krylov/method.hpp"
 #include "asterism/precond/preconditioner.hpp"
+#include "asterism/solve/null_space.hpp"
+#include "asterism/solve/scaling.hpp"
 
 namespace asterism::solve {
 
@@ -32,11 +35,12 @@ struct SolveInfo {
 
 /// What a look at the matrix found.
 struct Inspection {
-  bool hermitian = false, positive_diagonal = false, constant_null_space = false;
+  bool hermitian = false, positive_diagonal = false, negative_diagonal = false;
   double asymmetry = 0;  ///< |x^H A y - (y^H A x)^*| / (||x|| ||A y||) for hashed x, y
   std::int64_t zero_diagonals = 0;
+  double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
 };
-/// Of an operator without entries: only whether it is Hermitian. Collective.
+/// Of an operator without entries: only its size, and whether it is Hermitian. Collective.
 Inspection inspect(Operator const& A);
 
 class Solver {
@@ -44,24 +48,23 @@ class Solver {
   /// Checks the matrix and the options and sets up the preconditioner. Collective.
   Solver(Matrix A, Options options, std::string prefix = "") : Solver(std::make_shared<Matrix>(A), A, nullptr, options, prefix) {}
   /// A may be a user's operator. Preconditioners are set up on P; without P there is none, but for M, the user's approximate inverse.
-  Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix = "");
+  /// null_space: (n, k), vectors that A maps to zero, projected out; those that are found else.
+  Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix = "", Vector null_space = {});
   /// From now on for another matrix of the same size and dtype. Where it has the pattern of the last one, preconditioners keep what
   /// depends on that alone. For a solver made for a matrix, with no other P. Collective.
   void update(Matrix A);
-  /// x holds the initial guess. Collective. Does not throw for a solve that fails to converge.
-  SolveInfo solve(Vector const& b, Vector& x);
+  /// x holds the initial guess. The watcher is called with each norm that the host learns; if it `needs_iterate`, x holds the iterate
+  /// then (not of gmres: that of the last restart; nor with ksp_asynchronous, which looks late). Collective. Does not throw for a solve
+  /// that fails to converge. Several threads may call: one solves at a time.
+  SolveInfo solve(Vector const& b, Vector& x, krylov::Watcher const& watcher = {}, bool needs_iterate = false);
   /// Every option in force and where it came from.
   std::vector<EffectiveOption> const& explain() const { return record_; }
   std::string view() const;
-  Operator const& op() const { return *A_; }
-  /// Called with each norm that the host learns. If it `needs_iterate`, x holds the iterate then (not of gmres: that of the last
-  /// restart; nor with ksp_asynchronous, which looks late).
-  void set_watcher(krylov::Watcher watcher, bool needs_iterate = false) {
-    watcher_ = std::move(watcher);
-    watcher_needs_iterate_ = needs_iterate;
-  }
-  /// To be the M of other solvers, which then share its set-up.
+  Operator const& op() const { return *given_A_; }
+  /// An error if the last update failed.
   precond::PreconditionerPtr const& preconditioner() const;
+  /// The preconditioner for A as it was given: to be the M of other solvers, which then share its set-up.
+  OperatorPtr approximate_inverse() const { return scaled(preconditioner(), scale_); }
   Inspection const& inspection() const { return inspection_; }
   std::vector<std::string> const& notes() const { return notes_; }
   std::string const& method_name() const { return method_name_; }
@@ -71,31 +74,64 @@ class Solver {
   bool reused() const { return reused_; }
 
  private:
+  // the set-up, in these steps
   void set_up(bool same_pattern);
-  bool P_is_A() const { return P_ && A_->matrix() && A_->matrix()->is_same(P_); }
-  precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
-  std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
-  SolveInfo solve_columns(Vector const& b, Vector& x, bool zero_guess);
-  void explain_failure(SolveInfo& info, krylov::Reason reason) const;
+  void read_options(OptionReader& r);
+  void choose_queue(OptionReader& r);
+  void look_at_system();
+  void choose_method(Configuration const& config);
+  void choose_preconditioner(Configuration const& config, bool same_pattern, std::vector<EffectiveOption> const& record_before);
+  void warn_of_unread_options() const;
 
-  OperatorPtr A_;
-  Matrix P_;
+  /// On several ranks threads have no common order to wait for each other in.
+  device::host::InUse::Turn take_turn(char const* what) const;
+  void use_gpu(std::string const& device);
+  void scale_system(MatrixScale const& by);
+  bool P_is_A() const { return given_P_ && given_A_->matrix() && given_A_->matrix()->is_same(given_P_); }
+  precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
+  precond::PreconditionerPtr automatic_preconditioner(Configuration const& config, std::string& type);
+  bool seems_stable(precond::Preconditioner const& M) const;
+  std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
+  struct Watch {
+    krylov::Watcher const& watcher;
+    bool needs_iterate;
+  };
+  SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
+  SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
+  SolveInfo solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
+  Vector projected_rhs(Vector const& b, std::vector<std::string>& notes) const;
+  bool ended(krylov::Monitor& monitor, std::vector<double> const& true_norms, Vector const& x, std::vector<double>& before,
+             SolveInfo& info) const;
+  /// What to try when a solve ended so: nothing that is in use already.
+  std::string advice(krylov::Reason reason) const;
+  std::string other_preconditioner() const;
+  bool at_rounding_level(double residual, double norm_b, Vector const& x) const;
+
+  // as given, and as they are worked with (scaling.hpp)
+  OperatorPtr given_A_, A_;
+  Matrix given_P_, P_;
   OperatorPtr M_;
+  Vector given_null_space_;
+  MatrixScale scale_;
+  double largest_A_ = 1;  // entry, of A_
+  NullSpace null_space_;
   Options options_;
   std::string prefix_;
   mutable std::vector<EffectiveOption> record_;
   Inspection inspection_;
+  bool P_is_hermitian_ = false;
   std::vector<std::string> notes_;
   std::shared_ptr<krylov::Method> method_;
-  std::string method_name_, preconditioner_type_;
+  std::string wanted_method_, method_name_, preconditioner_type_;
   precond::PreconditionerPtr preconditioner_;
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;
+  bool looks_ = true;     // at the matrix, before anything is done with it
+  std::string projects_;  // -ksp_null_space
   device::Context ctx_;
   std::int64_t check_every_ = 0;  // 0: not asynchronous
   bool graphs_ = true;
-  krylov::Watcher watcher_;
-  bool watcher_needs_iterate_ = false;
+  std::shared_ptr<device::host::InUse> in_use_ = std::make_shared<device::host::InUse>();
   double setup_seconds_ = 0;
   bool reused_ = false;
 };

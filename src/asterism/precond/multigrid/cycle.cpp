@@ -15,7 +15,8 @@ std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
 }
 
 void Cycle::apply(Vector const& b, Vector& x) const {
-  run(0, work_.of(b, [&] { return new_work(b); }), b, x);
+  auto const work = work_.lease(b, [&] { return new_work(b); });
+  run(0, *work, b, x);
 }
 
 void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector& x) const {

@@ -1,0 +1,78 @@
+// What to try after a solve that failed, by what is known of the matrix and what is in use.
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::solve {
+namespace {
+
+using krylov::Reason;
+
+constexpr std::int64_t small_enough_for_lu = 8000;  // dense
+
+}  // namespace
+
+/// A preconditioner that is stronger, or fits the matrix better, than the one in use; with its options.
+std::string Solver::other_preconditioner() const {
+  auto const& now = preconditioner_type_;
+  bool const definite = inspection_.hermitian && inspection_.positive_diagonal;
+  bool const small = A_->range().global_size() <= small_enough_for_lu && now != "lu";
+  std::string const direct = small ? ", or -ksp_type preonly -pc_type lu (a dense matrix of this size fits)" : "";
+  if (M_) return "another M" + direct;
+  if (!P_) return "a matrix near A as P, or an approximate inverse as M";
+  if (now == "lu") return "a wider dtype: this is a direct solution already";
+  if (inspection_.zero_diagonals > 0) {
+    std::string const of_rows = "-pc_type jacobi -pc_jacobi_type rowl1";
+    std::string const other = now == "jacobi" || now == "none" ? "-pc_type ilut -pc_factor_shift_type nonzero" : of_rows;
+    return format("{} ({} entries of the diagonal are zero){}", other, inspection_.zero_diagonals, direct);
+  }
+  if (definite) {
+    if (now == "amg" || now == "gamg")
+      return "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3, for several unknowns a node block_size and near_null_space or coordinates, "
+             "or -pc_type icc -pc_factor_shift_type positive_definite" +
+             direct;
+    if (now == "icc") return "-pc_type amg, or -pc_factor_levels 2" + direct;
+    return "-pc_type amg or icc" + direct;
+  }
+  if (now == "ilu") return "-pc_factor_levels 2, or -pc_type ilut -pc_ilut_drop 1e-4 -pc_ilut_fill 10" + direct;
+  if (now == "ilut") return "a smaller -pc_ilut_drop with a larger -pc_ilut_fill" + direct;
+  return "-pc_type ilu or ilut" + direct;
+}
+
+std::string Solver::advice(Reason reason) const {
+  bool const is_gmres = method_name_ == "gmres" || method_name_ == "fgmres";
+  bool const factors = preconditioner_type_ == "ilu" || preconditioner_type_ == "ilut" || preconditioner_type_ == "icc";
+  std::string const method = is_gmres ? "" : inspection_.hermitian && method_name_ != "minres" ? "-ksp_type minres or gmres"
+                                                                                               : "-ksp_type gmres";
+  std::string const singular =
+      null_space_.empty() && !A_->matrix() ? "" : null_space_.empty() ? " If the matrix is singular, give its null space (null_space=)." : "";
+  switch (reason) {
+    case Reason::diverged_its:
+      return format("Try {}{}, or more -ksp_max_it.", other_preconditioner(), is_gmres ? ", a larger -ksp_gmres_restart" : "");
+    case Reason::diverged_stagnated:
+      return format("Accept this accuracy with a larger -ksp_rtol, or try {}{}.", other_preconditioner(),
+                    is_gmres ? ", or a larger -ksp_gmres_restart" : "");
+    case Reason::diverged_indefinite_mat:
+      return format("Use -ksp_type minres (Hermitian) or gmres.{}",
+                    inspection_.positive_diagonal ? " If the matrix should be definite, look for a wrong sign."
+                                                  : " The diagonal has entries that are not positive: the matrix is indefinite.");
+    case Reason::diverged_indefinite_pc:
+      if (preconditioner_type_ == "ilu" || preconditioner_type_ == "icc")
+        return "Use -pc_type icc -pc_factor_shift_type positive_definite, or amg, or -ksp_type gmres.";
+      if (preconditioner_type_ == "amg" || preconditioner_type_ == "gamg")
+        return "Use -pc_dtype float64, -mg_levels_ksp_type chebyshev, or -ksp_type gmres.";
+      return format("Use {}, or -ksp_type gmres.", M_ ? "an M that is positive definite" : "-pc_type amg or jacobi");
+    case Reason::diverged_breakdown:
+      if (is_gmres)
+        return format("Try {}: without it, or with another, it shows whether the matrix or the preconditioner is singular.{}",
+                      preconditioner_type_ == "none" ? other_preconditioner() : "-pc_type none", singular);
+      return format("Use {}.{}", method, singular);
+    case Reason::diverged_dtol:
+      return format("Try {}{}. Residuals of some methods grow for a while: a larger -ksp_divtol lets them.", other_preconditioner(),
+                    is_gmres ? "" : ", or " + method);
+    case Reason::diverged_nanorinf:
+      if (factors) return format("The factors of {} may be unstable. Try {}.", preconditioner_type_, other_preconditioner());
+      return format("Try {}.", other_preconditioner());
+    default: return {};
+  }
+}
+
+}  // namespace asterism::solve

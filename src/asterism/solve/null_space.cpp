@@ -1,0 +1,105 @@
+#include "asterism/solve/null_space.hpp"
+
+#include <cmath>
+
+namespace asterism::solve {
+namespace {
+
+using la::Vector;
+
+Vector column_of(Vector const& vectors, std::int64_t j) {
+  Vector out(vectors.layout(), vectors.dtype());
+  with_dtype(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const from = vectors.host<T>();
+    auto const to = out.host<T>();
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i * std::size_t(vectors.columns()) + std::size_t(j)];
+  });
+  return out;
+}
+
+/// ||A z|| / ||z|| in the largest entries: to be compared with the largest sum of a row.
+double size_of_product(la::Operator const& A, Vector const& z) {
+  auto product = z.like();
+  A.apply(z, product);
+  Vector const* const both[] = {&z, &product};
+  auto const found = look_at_entries(both);
+  return found[0].largest[0] > 0 ? found[1].largest[0] / found[0].largest[0] : 0;
+}
+
+}  // namespace
+
+NullSpace::NullSpace(std::vector<Vector> const& vectors) {
+  for (auto const& given : vectors) {
+    auto z = given.like();
+    copy(given, z);
+    double const before = norm(z).real();
+    if (before == 0) continue;
+    scale(1 / before, z);
+    for (int pass = 0; pass < 2; ++pass) remove_from(z);
+    double const left = norm(z).real();
+    if (left < 1e3 * epsilon_of(z.dtype())) continue;
+    scale(1 / left, z);
+    basis_.push_back(std::move(z));
+  }
+}
+
+std::vector<la::Scalar> NullSpace::remove_from(Vector& y) const {
+  if (basis_.empty()) return {};
+  std::vector<Vector> here;  // on the queue of y
+  std::vector<std::pair<Vector const*, Vector const*>> pairs;
+  for (auto const& z : basis_) here.push_back(Vector::wrap(z.layout(), z.dtype(), 1, z.data(), y.context()));
+  for (auto const& z : here) pairs.emplace_back(&z, &y);
+  auto const parts = dots(pairs);
+  for (std::size_t i = 0; i < here.size(); ++i) axpy(-parts[i], here[i], y);
+  return parts;
+}
+
+NullSpace detected_null_space(la::Matrix const& A) {
+  if (A.global_rows() < 2) return {};
+  double const tiny = 100 * epsilon_of(A.dtype()) * A.scaled_row_sum_norm();
+  std::vector<Vector> found;
+  auto const try_one = [&](Vector const& z) {
+    if (size_of_product(A, z) <= tiny) found.push_back(z);
+  };
+  Vector ones(A.range(), A.dtype());
+  fill(ones, 1.0);
+  try_one(ones);
+  auto const bs = A.block_size();
+  for (std::int64_t c = 0; bs > 1 && c < bs; ++c) {
+    auto z = ones.like();
+    with_dtype(z.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const v = z.host<T>();
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = T(i % std::size_t(bs) == std::size_t(c) ? 1 : 0);
+    });
+    try_one(z);
+  }
+  if (auto const& modes = A.near_null_space())
+    for (std::int64_t j = 0; j < modes.columns(); ++j) try_one(column_of(modes, j));
+  return NullSpace(found);
+}
+
+NullSpace given_null_space(la::Operator const& A, Vector const& vectors) {
+  la::require_layout(vectors, A.domain(), A.dtype(), "null_space");
+  auto const* const matrix = A.matrix();
+  std::vector<Vector> columns;
+  for (std::int64_t j = 0; j < vectors.columns(); ++j) {
+    auto z = column_of(vectors, j);
+    auto const entries = look_at_entries(z);
+    ASTERISM_REQUIRE(entries.not_finite == 0, value, "null_space: column {} has an entry that is NaN or infinite in row {}.", j,
+                     entries.first_not_finite);
+    ASTERISM_REQUIRE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
+    if (matrix) {
+      double const size = size_of_product(A, z), norm_A = matrix->scaled_row_sum_norm();
+      ASTERISM_REQUIRE(size <= 1e4 * epsilon_of(A.dtype()) * norm_A, value,
+                       "null_space: A times column {} is {} of ||A|| times that column, in the largest entries, and should be zero. A vector "
+                       "that A maps to nearly zero belongs into near_null_space.",
+                       j, size / norm_A);
+    }
+    columns.push_back(std::move(z));
+  }
+  return NullSpace(columns);
+}
+
+}  // namespace asterism::solve

@@ -1,0 +1,55 @@
+// Vectors that a matrix maps to zero, and the removal of their part from others.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "asterism/la/matrix.hpp"
+
+namespace asterism::solve {
+
+class NullSpace {
+ public:
+  NullSpace() = default;
+  /// Spanned by the vectors, (n) each; those that depend on others are left out. Collective.
+  explicit NullSpace(std::vector<la::Vector> const& vectors);
+  bool empty() const { return basis_.empty(); }
+  std::size_t dimension() const { return basis_.size(); }
+  /// y -= Z Z^H y for an orthonormal basis Z, y of one column; returns Z^H y. One message.
+  std::vector<la::Scalar> remove_from(la::Vector& y) const;
+
+ private:
+  std::vector<la::Vector> basis_;
+};
+
+/// M followed by the removal of the null space: iterates stay in its complement.
+class WithoutNullSpace final : public la::Operator {
+ public:
+  WithoutNullSpace(la::Operator const& inner, NullSpace const& space) : inner_(inner), space_(space) {}
+  la::Layout const& range() const override { return inner_.range(); }
+  la::Layout const& domain() const override { return inner_.domain(); }
+  Dtype dtype() const override { return inner_.dtype(); }
+  void apply(la::Vector const& x, la::Vector& y) const override {
+    inner_.apply(x, y);
+    space_.remove_from(y);
+  }
+  void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override {
+    auto in_complement = x.like();
+    copy(x, in_complement);
+    space_.remove_from(in_complement);
+    inner_.apply_transpose(in_complement, y, conjugate);
+  }
+  std::string describe() const override { return inner_.describe(); }
+
+ private:
+  la::Operator const& inner_;
+  NullSpace const& space_;
+};
+
+/// What a Hermitian matrix has in its null space of the vectors that often are: constants, constants of each unknown of a node, and its
+/// near-null vectors (rigid-body modes of a free body). Collective; a product for each.
+NullSpace detected_null_space(la::Matrix const& A);
+
+/// The user's, (n, k): an error with the norm of A times a column that is not zero. Collective.
+NullSpace given_null_space(la::Operator const& A, la::Vector const& vectors);
+
+}  // namespace asterism::solve

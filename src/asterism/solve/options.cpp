@@ -1,0 +1,137 @@
+#include "asterism/solve/options.hpp"
+
+#include <algorithm>
+
+#include "asterism/base/reproducible_sum.hpp"
+#include "asterism/comm/call_check.hpp"
+#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/gpu_aware.hpp"
+#include "asterism/comm/gpu_transport.hpp"
+#include "asterism/comm/progress.hpp"
+#include "asterism/comm/shared_array.hpp"
+#include "asterism/device/gpu/gpu.hpp"
+#include "asterism/device/race_check.hpp"
+#include "asterism/la/cusparse.hpp"
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::solve {
+namespace {
+
+template <class Map>
+std::vector<std::string> names_and_auto(Map const& map) {
+  std::vector<std::string> out{"auto"};
+  for (auto const& [name, entry] : map) out.push_back(name);
+  return out;
+}
+
+}  // namespace
+
+OptionTable const& method_table() {
+  static OptionTable const t = {
+      choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
+                    "the iterative method; auto: cg if Hermitian with positive diagonal, else gmres"),
+      real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0),
+      real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
+      real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
+      integer_option("ksp_max_it", 10000, "most iterations", 0),
+      integer_option("ksp_max_resumes", 30, "times a method starts again when the verified residual misses the target", 0, 1000),
+      choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
+      choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
+                    "project the constant vector out; auto: if A times it vanishes"),
+      choice_option(
+          "queue", "inline", {"inline", "thread", "strict", "shuffle"},
+          "host queue that runs the work: at once, by a worker thread; strict (data apart, as on a device) and shuffle are for tests"),
+      choice_option("device", "host", {"host", "auto", "cuda", "hip"},
+                    "where the iterations run; cuda and hip are an error where they cannot, auto takes the host then and says so"),
+      flag_option("ksp_asynchronous", false,
+                  "the host does not wait for each iteration's norm: it looks every ksp_check_every iterations, late; on -queue thread if "
+                  "nothing else is said"),
+      integer_option("ksp_check_every", 20, "asynchronous: iterations between two looks of the host", 1),
+      flag_option("ksp_graphs", true, "asynchronous, on a GPU: the kernels of an iteration are launched together, as a graph"),
+      flag_option("reproducible", false,
+                  "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
+      choice_option("use_gpu_aware_mpi", "auto", {"auto", "0", "1"},
+                    "from now on halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
+                    "exchange comes first"),
+      choice_option("gpu_transport", "auto", comm::gpu_transport_names(),
+                    "what carries sums and halos between GPUs, from now on; nccl, nvshmem: each rank has one of its own; ipc: windows of "
+                    "their memory, on one machine; auto: nccl or ipc, as messages prove, where no two share a GPU, else mpi"),
+      choice_option("mat_gpu_product", "auto", {"auto", "own", "cusparse"},
+                    "products of csr blocks on a GPU from now on: what takes less time at the first, ours, or cuSPARSE's"),
+      choice_option("sf_transport", "auto", comm::transport_names(),
+                    "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else; nccl, ipc, nvshmem: "
+                    "of star forests on GPUs' queues"),
+      choice_option("sf_progress", "none", {"none", "thread"},
+                    "thread: from now on a helper thread lets MPI move messages while this process computes"),
+      choice_option("shared_vectors", "auto", {"auto", "0", "1"},
+                    "vectors made from now on lie in memory that neighbours on the machine read in place; auto: if it has large pages"),
+      choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
+                    "how ranks learn who sends to them when a pattern is set up, from now on; auto: by their number"),
+      flag_option("sf_debug", false,
+                  "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
+      integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
+      integer_option("memory_cap", 0,
+                     "from now on arrays of this process take at most so many bytes together, or it is an error; 0: no cap", 0),
+      integer_option("gpu_memory_cap", 0, "the same for this process's arrays on its GPU", 0),
+      flag_option("forbid_copies", false,
+                  "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
+      flag_option("queue_debug", false, "from now on each submission to a queue is checked for conflicts that nothing orders"),
+      flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
+      flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
+      flag_option("ksp_converged_reason", false, "print why the solve ended"),
+      flag_option("ksp_view", false, "print the solver with every option in force"),
+      flag_option("log_view", false, "print the table of events"),
+  };
+  return t;
+}
+
+OptionTable const& preconditioner_table() {
+  static OptionTable const t = {
+      choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()),
+                    "the preconditioner; auto: amg if Hermitian with positive diagonal, else ilu"),
+      choice_option("pc_dtype", "auto", {"auto", "float32", "float64"},
+                    "precision of the preconditioner; auto: float32 for amg where the values allow it"),
+  };
+  return t;
+}
+
+void apply_process_options(OptionReader& r) {
+  if (auto const progress = r.text("sf_progress"); r.given("sf_progress") && comm::mpi()) comm::set_progress_thread(progress == "thread");
+  if (auto const shared = r.text("shared_vectors"); r.given("shared_vectors"))
+    comm::set_shared_vectors(comm::shared_vectors_from_name(shared));
+  if (auto const same_bits = r.flag("reproducible"); r.given("reproducible")) set_reproducible(same_bits);
+  if (auto const aware = r.text("use_gpu_aware_mpi"); r.given("use_gpu_aware_mpi"))
+    comm::set_gpu_aware(aware == "auto" ? comm::GpuAware::automatic : aware == "1" ? comm::GpuAware::yes : comm::GpuAware::no);
+  if (auto const transport = r.text("gpu_transport"); r.given("gpu_transport")) comm::set_gpu_transport(transport);
+  if (auto const product = r.text("mat_gpu_product"); r.given("mat_gpu_product"))
+    la::set_gpu_product(product == "auto" ? la::GpuProduct::automatic : product == "own" ? la::GpuProduct::own : la::GpuProduct::cusparse);
+  if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
+    comm::set_default_transport(comm::transport_from_name(transport));
+  if (auto const most = r.integer("memory_cap"); r.given("memory_cap")) device::host::set_memory_cap(std::size_t(most));
+  if (auto const most = r.integer("gpu_memory_cap"); r.given("gpu_memory_cap")) device::gpu::set_memory_cap(std::size_t(most));
+  if (auto const forbid = r.flag("forbid_copies"); r.given("forbid_copies")) device::set_forbid_copies(forbid);
+  if (auto const races = r.flag("queue_debug"); r.given("queue_debug")) device::race_check::enable(races);
+  if (auto const debug = r.flag("sf_debug"); r.given("sf_debug")) comm::set_call_checks(debug);
+  if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
+}
+
+std::vector<std::pair<std::string, OptionTable const*>> option_tables() {
+  std::vector<std::pair<std::string, OptionTable const*>> out{{"solver", &method_table()}, {"preconditioner", &preconditioner_table()}};
+  std::vector<OptionTable const*> seen;
+  auto const add = [&](std::string const& name, OptionTable const* t) {
+    if (t->empty() || std::find(seen.begin(), seen.end(), t) != seen.end()) return;
+    seen.push_back(t);
+    out.emplace_back(name, t);
+  };
+  for (auto const& [name, e] : krylov::methods()) add(name, e.options);
+  for (auto const& [name, e] : precond::preconditioners()) add(name, e.options);
+  return out;
+}
+
+void apply_process_options(Options const& options) {
+  std::vector<EffectiveOption> record;
+  auto r = Configuration{&options, "", &record}.reader(method_table());
+  apply_process_options(r);
+}
+
+}  // namespace asterism::solve

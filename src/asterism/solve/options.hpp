@@ -1,0 +1,12 @@
+// The options of a solver itself, beside those of its method and its preconditioner.
+#pragma once
+#include "asterism/base/options.hpp"
+
+namespace asterism::solve {
+
+OptionTable const& method_table();
+OptionTable const& preconditioner_table();
+/// What holds from now on for everything in the process.
+void apply_process_options(OptionReader& r);
+
+}  // namespace asterism::solve

@@ -1,0 +1,308 @@
+// A solve: its columns, the method, and the verification of what it says.
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/gpu_messenger.hpp"
+#include "asterism/device/gpu/gpu.hpp"
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::solve {
+namespace {
+
+using krylov::Monitor;
+using krylov::Reason;
+
+/// What ran on the host because it has no form for a GPU, since `before`.
+std::string told_without_form(std::vector<device::gpu::WithoutForm> const& before) {
+  std::string out;
+  for (auto const& now : device::gpu::without_form()) {
+    auto count = now.count;
+    for (auto const& b : before)
+      if (b.event == now.event) count -= b.count;
+    if (count > 0) out += format("{}{} ({} times)", out.empty() ? "" : ", ", now.event, count);
+  }
+  return out;
+}
+
+std::int64_t host_waits(device::Context const& ctx) {
+  std::int64_t n = 0;
+  for (auto const& w : ctx.waits()) n += w.count;
+  return n;
+}
+
+std::vector<double> column_norms(Vector const& v) {
+  std::vector<double> out;
+  for (auto const& n : norm(v).values()) out.push_back(n.real());
+  return out;
+}
+
+}  // namespace
+
+SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate) {
+  auto const turn = take_turn("solve");
+  return solve_in_turn(b, x, {watcher, needs_iterate});
+}
+
+SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) {
+  preconditioner();  // an error if there is none
+  la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
+  la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
+  ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
+  Vector const* const both[] = {&b, &x};
+  auto const entries = look_at_entries(both);
+  auto const &rhs = entries[0], &guess = entries[1];
+  ASTERISM_REQUIRE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.", rhs.not_finite,
+                   rhs.first_not_finite);
+  ASTERISM_REQUIRE(guess.not_finite == 0, value,
+                   "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", guess.not_finite,
+                   guess.first_not_finite);
+
+  if (!ctx_.runs_inline() && b.context().runs_inline()) {  // the same memory, worked on through the queue
+    auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
+    auto xq = on_queue(x);
+    try {
+      auto info = solve_by_columns(on_queue(b), xq, rhs, guess, watch);
+      x.data().settle(device::Access::read, "end of solve");
+      return info;
+    } catch (...) {
+      ctx_.finish();  // x and b are the caller's, and may end with this error
+      throw;
+    }
+  }
+  return solve_by_columns(b, x, rhs, guess, watch);
+}
+
+SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x,
+                                   Watch const& watch) {
+  if (b.columns() == 1 || (method_->blocks_columns() && null_space_.empty())) return solve_at_once(b, x, of_b, of_x, watch);
+  // one column after the other: the method (or the projection) works on one
+  SolveInfo all;
+  all.converged = true;
+  for (std::int64_t j = 0; j < b.columns(); ++j) {
+    Vector bj(b.layout(), b.dtype(), 1, b.context()), xj = bj.like();
+    with_dtype(b.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::int64_t i = 0; i < b.local_size(); ++i) {
+        bj.host<T>()[std::size_t(i)] = b.host<T>()[std::size_t(i * b.columns() + j)];
+        xj.host<T>()[std::size_t(i)] = x.host<T>()[std::size_t(i * b.columns() + j)];
+      }
+    });
+    la::Entries of_bj, of_xj;
+    of_bj.largest = {of_b.largest[std::size_t(j)]};
+    of_xj.largest = {of_x.largest[std::size_t(j)]};
+    auto one = solve_at_once(bj, xj, of_bj, of_xj, watch);
+    with_dtype(b.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::int64_t i = 0; i < b.local_size(); ++i) x.host<T>()[std::size_t(i * b.columns() + j)] = xj.host<T>()[std::size_t(i)];
+    });
+    if (all.converged) all.reason = one.reason, all.why = one.why;
+    all.converged = all.converged && one.converged;
+    for (std::size_t it = 0; it < one.residual_norms.size(); ++it) {
+      if (all.residual_norms.size() <= it) {
+        all.residual_norms.push_back(it ? all.residual_norms.back() : std::vector<double>{});
+        all.residual_norms.back().resize(std::size_t(j));
+      }
+      all.residual_norms[it].push_back(one.residual_norms[it][0]);
+    }
+    for (auto it = one.residual_norms.size(); it < all.residual_norms.size(); ++it)
+      all.residual_norms[it].push_back(one.residual_norms.back()[0]);
+    all.iterations = std::max(all.iterations, one.iterations);
+    all.true_residual.push_back(one.true_residual[0]);
+    all.rhs_norm.push_back(one.rhs_norm[0]);
+    all.resumes += one.resumes;
+    all.setup_seconds = one.setup_seconds;
+    all.solve_seconds += one.solve_seconds;
+    all.memory_bytes = one.memory_bytes;
+    all.host_waits += one.host_waits;
+    if (j == 0) all.notes = one.notes;
+  }
+  all.notes.push_back(format("{} columns were solved one after the other", b.columns()));
+  return all;
+}
+
+/// b without what no x can give.
+Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) const {
+  auto out = b.like();
+  copy(b, out);
+  double const size = norm(out).real();
+  double removed = 0;
+  for (auto const& part : null_space_.remove_from(out)) removed = std::hypot(removed, std::abs(part.value()));
+  if (removed > 1e-8 * size)
+    notes.push_back(format("b is not in the range of the matrix: its part in the null space, {} of ||b||, was removed; x solves the "
+                           "nearest consistent system",
+                           removed / size));
+  return out;
+}
+
+SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entries const& of_b, la::Entries const& of_x,
+                                Watch const& watch) {
+  static int const event = profile::event("KSPSolve");
+  profile::Scope const scope(event);
+  double const start = profile::now();
+  auto const waits_before = host_waits(x_given.context());
+  auto const on_gpu = x_given.context().memory() == device::Memory::gpu;
+  auto const without_form = on_gpu ? device::gpu::without_form() : std::vector<device::gpu::WithoutForm>();
+  SolveInfo info;
+  info.notes = notes_;
+  info.setup_seconds = setup_seconds_;
+
+  ScaledColumns const scaling(scale_, largest_A_, of_b, of_x, A_->dtype());
+  bool const scales = !scaling.nothing_to_do();
+  Vector b = scales ? scaling.scaled_b(b_given) : b_given, x = scales ? scaling.scaled_guess(x_given) : x_given;
+  for (auto const j : scaling.dropped_guesses())
+    info.notes.push_back(format("the initial guess of column {} is so large beside b that it was not used", j));
+  std::unique_ptr<WithoutNullSpace> projected;
+  if (!null_space_.empty()) {
+    if (inspection_.hermitian) b = projected_rhs(b, info.notes);
+    null_space_.remove_from(x);
+    projected = std::make_unique<WithoutNullSpace>(*preconditioner_, null_space_);
+  }
+  la::Operator const& M = projected ? *projected : static_cast<la::Operator const&>(*preconditioner_);
+
+  std::vector<krylov::Target> targets;
+  auto const norms_b = column_norms(b);
+  for (std::size_t j = 0; j < norms_b.size(); ++j) {
+    double const unit = scaling.unit(j);
+    targets.push_back({norms_b[j], std::max(rule_.rtol * norms_b[j], rule_.atol / unit), unit});
+    info.rhs_norm.push_back(norms_b[j] * unit);
+  }
+  if (rule_.atol == 0) {  // of b = 0 only x = 0 satisfies the test
+    std::vector<la::Scalar::Value> zero;
+    for (auto const n : norms_b) zero.push_back(n == 0 ? 1.0 : 0.0);
+    if (std::find(norms_b.begin(), norms_b.end(), 0.0) != norms_b.end()) {
+      auto none = x.like();
+      fill(none, 0.0);
+      copy_where(la::Scalar(std::move(zero)), none, x);
+    }
+  }
+  krylov::Watcher watcher;
+  if (watch.watcher)
+    watcher = [&](std::int64_t it, std::vector<double> const& norms) {
+      if (scales && watch.needs_iterate) scaling.unscale(x, x_given);
+      watch.watcher(it, norms);
+    };
+  Monitor monitor(rule_, targets, x, {x.context(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
+  monitor.set_stagnation(method_->stagnation(b.global_size()), method_->keeps_iterate());
+
+  auto residual = b.like();
+  auto const true_norms = [&] {
+    A_->residual(b, x, residual);
+    auto norms = column_norms(residual);
+    if (auto const messenger = comm::sent_by(x.context(), b.comm())) messenger->check();
+    return norms;
+  };
+  std::vector<double> norms, before;
+  do {
+    method_->solve(*A_, M, b, x, monitor);
+    norms = true_norms();
+    if (monitor.restore_best(norms)) norms = true_norms();
+  } while (!ended(monitor, norms, x, before, info));
+
+  if (scales) {
+    scaling.unscale(x, x_given);
+    // what the answer has lost where its numbers are at the ends of the dtype's range
+    scaling.rescale(x_given, x);
+    auto const of_answer = true_norms();
+    for (std::size_t j = 0; j < norms.size(); ++j)
+      if (krylov::converged(monitor.reason()) && !(of_answer[j] <= std::max(1.5 * norms[j], targets[j].tolerance)))
+        monitor.set_all(Reason::diverged_stagnated, format("the solution has entries that {} does not have: too large, or so small that "
+                                                           "they have few digits",
+                                                           name_of(A_->dtype())));
+    norms = of_answer;
+  }
+  for (std::size_t j = 0; j < norms.size(); ++j) info.true_residual.push_back(norms[j] * targets[j].unit);
+  info.converged = krylov::converged(monitor.reason());
+  info.reason = krylov::name_of(monitor.reason());
+  info.why = info.converged ? "" : monitor.why();
+  info.iterations = monitor.iterations();
+  info.residual_norms = monitor.history();
+  if (!info.residual_norms.empty()) info.residual_norms.back() = info.true_residual;
+  info.memory_bytes = (P_ ? P_.memory_bytes() : 0) + preconditioner_->memory_bytes();
+  info.host_waits = host_waits(x.context()) - waits_before;
+  if (on_gpu)
+    if (auto const told = told_without_form(without_form); !told.empty())
+      info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));
+  if (!info.converged)
+    if (auto const hint = advice(monitor.reason()); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
+  info.solve_seconds = profile::now() - start;
+  return info;
+}
+
+/// After a method has ended and its answer was verified: whether that is all. Else the method starts again from x.
+bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector const& x, std::vector<double>& before,
+                   SolveInfo& info) const {
+  auto const k = norms.size();
+  auto const& targets = monitor.targets();
+  auto const stagnation = method_->stagnation(x.global_size());
+  std::vector<Reason> reasons(k);
+  std::vector<char> open(k, false);  // what may be improved
+  bool any_open = false, progress = before.empty(), believed = false;
+  for (std::size_t j = 0; j < k; ++j) {
+    auto const r = monitor.reason(std::int64_t(j));
+    auto const& t = targets[j];
+    bool const by_atol = rule_.atol > 0 && rule_.atol / t.unit >= rule_.rtol * t.norm_b;
+    reasons[j] = r;
+    if (r == Reason::diverged_interrupted) continue;
+    if (norms[j] <= t.tolerance) {
+      reasons[j] = by_atol ? Reason::converged_atol : Reason::converged_rtol;
+    } else if (!std::isfinite(norms[j])) {
+      reasons[j] = Reason::diverged_nanorinf;
+    } else if (krylov::converged(r) || r == Reason::start_again) {
+      open[j] = any_open = true;
+      believed = believed || krylov::converged(r);
+      progress = progress || norms[j] < 0.5 * before[j];
+    }
+  }
+  if (!any_open) {
+    monitor.conclude(reasons, norms, monitor.why());
+    return true;
+  }
+  bool const stalled = monitor.trouble() == Reason::diverged_stagnated;
+  // with another start it may do better, but not if it had reached what it takes for its target
+  bool const worth_a_try = stagnation.starts_again && !believed && monitor.vain_starts() < 4;
+  bool const again = stalled && !stagnation.starts_again ? false : progress || worth_a_try;
+  if (again && info.resumes < max_resumes_ && monitor.iterations() < rule_.max_it) {
+    if (progress) before = norms;
+    ++info.resumes;
+    monitor.start_again(open, norms, !progress);
+    return false;
+  }
+  std::size_t worst = k;
+  for (std::size_t j = 0; j < k; ++j) {
+    if (!open[j]) continue;
+    if (targets[j].tolerance == 0 && at_rounding_level(norms[j], targets[j].norm_b, x)) {
+      reasons[j] = Reason::converged_rounding;
+      continue;
+    }
+    auto const excess = [&](std::size_t i) { return norms[i] / std::max(targets[i].tolerance, 1e-300); };
+    if (worst == k || excess(j) > excess(worst)) worst = j;
+    reasons[j] = !krylov::converged(monitor.reason(std::int64_t(j))) && monitor.trouble() != Reason::iterating ? monitor.trouble()
+                                                                                                              : Reason::diverged_stagnated;
+  }
+  auto why = monitor.why();
+  if (worst < k) {
+    double const unit = targets[worst].unit;
+    auto const where = format("||b - A x|| stays at {} ({} of ||b||) above the target {}", norms[worst] * unit,
+                              norms[worst] / std::max(targets[worst].norm_b, 1e-300), targets[worst].tolerance * unit);
+    if (why.empty() || krylov::converged(monitor.reason(std::int64_t(worst))))
+      why = format("the method believed it had converged, but {}: the attainable accuracy in {}", where, name_of(A_->dtype()));
+    else if (info.resumes > 0) why = format("{}; after {} new start(s) {}", why, info.resumes, where);
+    else why = format("{}; {}", why, where);
+  }
+  monitor.conclude(reasons, norms, why);
+  return true;
+}
+
+/// Whether a residual is what rounding in A x and b makes (Rigal and Gaches 1967).
+bool Solver::at_rounding_level(double residual, double norm_b, Vector const& x) const {
+  auto const* const matrix = A_->matrix();
+  double norm_Ax = norm_b;
+  if (matrix) {
+    auto const norms = column_norms(x);
+    norm_Ax = matrix->scaled_row_sum_norm() * *std::max_element(norms.begin(), norms.end());
+  }
+  return residual <= 100 * epsilon_of(A_->dtype()) * (norm_Ax + norm_b);
+}
+
+}  // namespace asterism::solve
