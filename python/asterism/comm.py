@@ -8,11 +8,14 @@ import functools
 import logging
 import os
 import sys
+import threading
+import time
+import traceback
 from pathlib import Path
 from typing import Any
 
 from . import _core
-from .errors import AsterismError, CommError, ConvergenceError, OptionError
+from .errors import AsterismError, CommError
 from .options import apply_to_process
 
 __all__ = ["InputTypeError", "as_communicator"]
@@ -49,6 +52,7 @@ def _load_plugin() -> None:
         raise CommError(f"mpi4py uses {version.splitlines()[0].strip()}, but none of {', '.join(names)} is loaded.")
     _core.load_mpi(str(plugin))
     apply_to_process()
+    _core.set_stack(_stack)
     atexit.register(_core.set_progress_thread, False)  # before MPI is finalised
     if MPI.COMM_WORLD.Get_size() > 1:
         _install_abort_hook(MPI)
@@ -59,17 +63,15 @@ def _install_abort_hook(MPI: Any) -> None:
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
-        # an error that all ranks agreed on is printed once
-        # (it begins with "rank r:"; options and convergence are the same everywhere). Any other error may be
-        # this rank's alone, also one of ours, e.g. a wrong shape in A @ x: the others would wait for ever.
-        agreed = isinstance(value, (ConvergenceError, OptionError)) or (
-            isinstance(value, AsterismError) and str(value).startswith("rank ")
-        )
-        if MPI.COMM_WORLD.Get_rank() == 0 or not agreed:
+        # an error that all ranks raise is printed once, by rank 0, which the others give the time to. A rank that caught it, or has an
+        # error of its own, would wait for this one for ever
+        told = isinstance(value, AsterismError) and value.shared and MPI.COMM_WORLD.Get_rank() != 0
+        if told:
+            time.sleep(1.0)
+        else:
             previous(kind, value, trace)
         sys.stderr.flush()
-        if not agreed:
-            MPI.COMM_WORLD.Abort(1)
+        MPI.COMM_WORLD.Abort(1)
 
     sys.excepthook = hook
 
@@ -112,6 +114,47 @@ def as_communicator(comm: Any) -> _core.Communicator:
     size = MPI._sizeof(comm)
     handle = int.from_bytes(ctypes.string_at(MPI._addressof(comm), size), sys.byteorder)
     return _core.Communicator.from_handle(handle)
+
+
+class collective:
+    """A call that all ranks make together, as a context: an error in it, of this rank alone, is told to the others, who leave it too.
+
+    Parameters
+    ----------
+    comm : Communicator
+        The core's.
+    name : str
+        What the call is, for people.
+    """
+
+    __slots__ = ("_call", "_comm", "_name")
+
+    def __init__(self, comm: _core.Communicator, name: str) -> None:
+        self._comm, self._name = comm, name
+        self._call: Any = None
+
+    def __enter__(self) -> None:
+        if self._comm.size > 1:
+            self._call = self._comm.begin_call(self._name)
+
+    def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> None:
+        if self._call is None:
+            return
+        try:
+            if value is not None and not getattr(value, "shared", False):
+                ours = isinstance(value, AsterismError)
+                text = str(value) if ours else f"{type(value).__name__}: {value}"
+                name = "Interrupted" if isinstance(value, KeyboardInterrupt) else type(value).__name__
+                self._call.failed(text, name if ours or name == "Interrupted" else "InputError")
+        finally:
+            self._call.end()
+            self._call = None
+
+
+def _stack() -> str:
+    """Return the main thread's stack, for the roll call of ranks that hang."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame else "no Python stack"
 
 
 class InputTypeError(CommError, TypeError):

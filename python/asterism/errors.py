@@ -9,7 +9,15 @@ if TYPE_CHECKING:
 
 
 class AsterismError(Exception):
-    """Base of all errors of this library."""
+    """Base of all errors of this library.
+
+    Attributes
+    ----------
+    shared : bool
+        All ranks raise it in the same call: what each rank found, or what one rank found and the others were told.
+    """
+
+    shared = False
 
 
 class ShapeError(AsterismError, ValueError):
@@ -66,6 +74,8 @@ class ConvergenceError(AsterismError, ArithmeticError):
     info : SolveInfo
         What happened; ``info.why`` names the option to try.
     """
+
+    shared = True
 
     def __init__(self, message: str, x: Any, info: SolveInfo) -> None:
         super().__init__(message)

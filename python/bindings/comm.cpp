@@ -1,7 +1,9 @@
 #include "bindings.hpp"
 
+#include "asterism/comm/failures.hpp"
 #include "asterism/comm/layout.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/comm/roll_call.hpp"
 #include "asterism/comm/shared_array.hpp"
 
 namespace asterism::python {
@@ -10,9 +12,35 @@ comm::TransportChoice transport_of(std::optional<std::string> const& name) {
   return name ? comm::transport_from_name(*name) : comm::default_transport();
 }
 
+namespace {
+/// A collective call of a Python function; what it calls here is part of it.
+struct PythonCall {
+  std::unique_ptr<comm::CollectiveCall> call;
+};
+
+ErrorKind kind_named(std::string const& name) {
+  auto kind = ErrorKind{};
+  while (kind != ErrorKind::internal && name_of(kind) != name) kind = ErrorKind(std::uint8_t(kind) + 1);
+  return kind;
+}
+}  // namespace
+
 void bind_comm(nb::module_& m) {
   using comm::Communicator;
+  nb::class_<PythonCall>(m, "CollectiveCall")
+      .def("failed",
+           [](PythonCall const& c, std::string const& text, std::string const& kind) {
+             nb::gil_scoped_release const gil;
+             c.call->failed(kind_named(kind), text);
+           })
+      .def("end", [](PythonCall& c) { c.call.reset(); });
   m.def("load_mpi", &comm::load_mpi_plugin);
+  m.def("set_stack", [](nb::object const& f) {
+    comm::roll_call::set_stack([held = keep(f)] {
+      nb::gil_scoped_acquire const gil;
+      return nb::cast<std::string>(nb::handle(static_cast<PyObject*>(held.get()))());
+    });
+  });
   m.def("mpi_abi", []() -> std::optional<std::string> {
     if (!comm::mpi()) return std::nullopt;
     return comm::mpi()->abi;
@@ -22,6 +50,12 @@ void bind_comm(nb::module_& m) {
       .def_static("from_handle", &Communicator::from_handle)
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
+      .def(
+          "begin_call",
+          [](Communicator const& c, std::string const& name) {
+            return std::make_unique<PythonCall>(std::make_unique<comm::CollectiveCall>(c, name.c_str()));
+          },
+          nb::call_guard<nb::gil_scoped_release>())
       .def("barrier", &Communicator::barrier, nb::call_guard<nb::gil_scoped_release>())
       .def("sum", nb::overload_cast<std::int64_t>(&Communicator::sum, nb::const_), nb::call_guard<nb::gil_scoped_release>())
       .def("max", nb::overload_cast<double>(&Communicator::max, nb::const_), nb::call_guard<nb::gil_scoped_release>())
@@ -42,8 +76,7 @@ void bind_comm(nb::module_& m) {
       .def(
           "agree",
           [](Communicator const& c, std::optional<std::string> const& text, std::string const& kind) {
-            auto number = ErrorKind{};
-            while (number != ErrorKind::internal && name_of(number) != kind) number = ErrorKind(std::uint8_t(number) + 1);
+            auto const number = kind_named(kind);
             nb::gil_scoped_release const gil;
             comm::agree_on(c, text ? std::optional<Error>(Error(number, *text)) : std::nullopt);
           },

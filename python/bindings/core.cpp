@@ -31,7 +31,9 @@ NB_MODULE(_core, m) {
         return;
       }
       nb::object cls = error_class()(std::string(name_of(e.kind())));
-      PyErr_SetString(cls.ptr(), e.what());
+      nb::object value = cls(e.what());
+      value.attr("shared") = e.shared();
+      PyErr_SetObject(cls.ptr(), value.ptr());
     } catch (std::bad_alloc const&) {
       nb::object cls = error_class()(std::string(name_of(ErrorKind::memory)));
       PyErr_SetString(cls.ptr(), "out of memory.");

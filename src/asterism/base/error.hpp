@@ -28,11 +28,14 @@ std::string_view name_of(ErrorKind kind);
 
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, std::string const& text) : std::runtime_error(text), kind_(kind) {}
+  Error(ErrorKind kind, std::string const& text, bool shared = false) : std::runtime_error(text), kind_(kind), shared_(shared) {}
   ErrorKind kind() const { return kind_; }
+  /// All ranks throw it, in the same call.
+  bool shared() const { return shared_; }
 
  private:
   ErrorKind kind_;
+  bool shared_;
 };
 
 template <class... A>

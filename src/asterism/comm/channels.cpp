@@ -10,6 +10,7 @@
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/traffic_record.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -39,6 +40,7 @@ End* with_rank(std::vector<End>& ends, int rank) {
 
 struct Channels::Impl {
   Communicator comm;
+  MpiApi::Comm handle = 0;  // as it was when the receives were posted
   std::int64_t max_bytes = 0;
   int tag = 0;
   std::vector<Target> targets;
@@ -53,7 +55,7 @@ struct Channels::Impl {
 
   std::byte* place(int receive) { return landing.data() + receive * max_bytes; }
   void post(Source& s, int receive) {
-    check_mpi(mpi()->irecv_at(receives, receive, comm.handle(), place(receive), max_bytes, s.rank, tag), "MPI_Irecv");
+    check_mpi(mpi()->irecv_at(receives, receive, handle, place(receive), max_bytes, s.rank, tag), "MPI_Irecv");
     s.posted.push_back(receive);
   }
   void progress_sends() {
@@ -69,7 +71,8 @@ struct Channels::Impl {
       mpi()->testall(sends, &done);
       if (!done) {
         log::warning("Channels go away before everything that was put is taken; they wait for it.");
-        mpi()->waitall(sends);
+        while (!done && mpi()->testall(sends, &done) == 0) {
+        }
       }
     }
     if (receives && alive) mpi()->cancel_all(receives);
@@ -97,6 +100,7 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
   im.record.emplace(comm);
   if (comm.size() == 1) return;
   im.tag = comm.new_tag();
+  im.handle = comm.handle();
   // a sender's first place goes to the receiver with its name; 0 says that MPI carries this one
   std::vector<Parcel> parcels;
   agree(comm, [&] {
@@ -104,7 +108,7 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
       Target t{rank, nullptr};
       std::uint64_t head = 0;
       if (reach(comm, transport, rank) == Way::shared_memory) {
-        t.box = std::make_unique<node::Outbox>(*node::Arena::mine());
+        t.box = std::make_unique<node::Outbox>(*node::Arena::mine(), &comm.node()->mapping(comm.node()->index_of(rank))->head().bell);
         head = t.box->head();
       }
       Parcel p{rank, {}};
@@ -165,7 +169,7 @@ void Channels::put(int rank, std::span<std::byte const> data) {
   im.progress_sends();
   auto copy = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(data.size(), 1));
   if (bytes > 0) std::memcpy(copy.get(), data.data(), data.size());
-  check_mpi(mpi()->isend(im.sends, im.comm.handle(), copy.get(), bytes, rank, im.tag), "MPI_Isend");
+  check_mpi(mpi()->isend(im.sends, im.handle, copy.get(), bytes, rank, im.tag), "MPI_Isend");
   im.sent.push_back(std::move(copy));
 }
 
@@ -198,7 +202,7 @@ std::optional<Channels::Arrival> Channels::poll() {
 Channels::Arrival Channels::wait() {
   auto& im = *impl_;
   ASTERISM_REQUIRE(!im.sources.empty(), comm, "Channels: nobody sends to rank {}; it would wait for ever.", im.comm.rank());
-  auto patience = im.comm.node()->patience();
+  Wait patience(im.comm, im.receives ? Wait::For::messages : Wait::For::memory);
   while (true) {
     if (auto const a = poll()) return *a;
     patience();

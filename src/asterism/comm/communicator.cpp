@@ -2,15 +2,22 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <utility>
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/batch.hpp"
+#include "asterism/comm/failures.hpp"
 #include "asterism/comm/node/node.hpp"
+#include "asterism/comm/node_collective.hpp"
+#include "asterism/comm/wait.hpp"
 #include "asterism/device/host/line.hpp"
 
 namespace asterism::comm {
@@ -59,7 +66,11 @@ void detail::mpi_failed(int code, char const* call) {
 
 struct Communicator::Impl {
   int rank = 0, size = 1;
-  std::uint64_t handle = 0;
+  std::uint64_t handle = 0, parent = 0;  // our duplicate, and the user's
+  Failures failures;
+  std::uint64_t epoch = 0;
+  bool recovering = false;
+  std::vector<std::shared_ptr<void const>> given_up;
   bool freed = false;
   int next_tag = 0;
   device::Array lane{1};
@@ -111,6 +122,18 @@ void Communicator::forget(std::uint64_t duplicate, bool ends) {
   impl.freed = true;
 }
 
+namespace {
+/// The same on all ranks, and hardly that of another group: rank 0's choice.
+std::uint64_t number_of_group(MpiApi const& api, MpiApi::Comm comm) {
+  std::random_device random;
+  std::uint64_t number = (std::uint64_t(random()) << 32 | random()) | 1;
+  Batch const batch(api);
+  check_mpi(api.ibcast(batch.get(), comm, &number, sizeof number, 0), "MPI_Ibcast");
+  batch.finish("MPI_Ibcast");
+  return number;
+}
+}  // namespace
+
 Communicator Communicator::from_handle(std::uint64_t parent) {
   ASTERISM_REQUIRE(table, comm, "a communicator was given, but MPI support is not loaded.");
   int flag = 0;
@@ -124,9 +147,10 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
     auto impl = std::make_shared<Impl>();
     check_mpi(table->rank_and_size(mine, &impl->rank, &impl->size), "MPI_Comm_size");
     impl->handle = mine;
+    impl->parent = parent;
     impl->node = node::Node::join(*table, mine, impl->rank);
-    if (impl->node->size() > device::host::ranks_on_node())
-      device::host::set_ranks_on_node(impl->node->size(), impl->node->index_of(impl->rank));
+    impl->failures.communicator = number_of_group(*table, mine);
+    if (impl->node->share().ranks > device::host::node_share().ranks) device::host::set_node_share(impl->node->share());
     found = std::move(impl);
   }
   auto impl = std::static_pointer_cast<Impl>(found);
@@ -156,21 +180,86 @@ void Communicator::end_queued() const {
   if (!device::host::in_task()) impl_->lane.settle(device::Access::update, "communication at once");
 }
 
-void Communicator::barrier() const {
-  end_queued();
-  if (size() > 1) check_mpi(table->barrier(handle()), "MPI_Barrier");
+namespace {
+
+/// A collective call of MPI's, begun by start(batch, buffer) and waited for. MPI gets memory of its own, which outlives the call if that is
+/// given up.
+template <class F>
+std::shared_ptr<std::vector<std::byte>> by_mpi(Communicator const& c, std::size_t bytes, char const* name, F const& start) {
+  struct Call {
+    std::vector<std::byte> buffer;
+    Batch batch{*table};
+  };
+  auto const call = std::make_shared<Call>();
+  call->buffer.resize(bytes);
+  check_mpi(start(call->batch.get(), call->buffer.data()), name);
+  try {
+    wait_for(c, call->batch.get(), name);
+  } catch (...) {
+    c.give_up(call);
+    throw;
+  }
+  return {call, &call->buffer};
 }
 
-namespace {
+/// `bytes` of each rank to all, in the order of the ranks.
+void gather(Communicator const& c, void const* mine, std::size_t bytes, std::byte* all) {
+  auto const own = std::span(static_cast<std::byte const*>(mine), bytes);
+  auto const place = [&](int rank) { return all + std::size_t(rank) * bytes; };
+  if (NodeCollective::serves(c)) {
+    NodeCollective call(c);
+    call.send_to_all(own);
+    std::memcpy(place(c.rank()), mine, bytes);
+    call.receive([&](int rank, std::span<std::byte const> theirs) {
+      ASTERISM_REQUIRE(theirs.size() == bytes, comm, "rank {} gives {} bytes to a collective call where this rank, {}, gives {}: {}", rank,
+                       theirs.size(), c.rank(), bytes, "the ranks are in different calls, or call with different sizes.");
+      std::memcpy(place(rank), theirs.data(), bytes);
+    });
+    return;
+  }
+  auto const size = std::size_t(c.size()) * bytes;
+  auto const out = by_mpi(c, size + bytes, "MPI_Iallgather", [&](MpiApi::Batch batch, std::byte* buffer) {
+    std::memcpy(buffer + size, mine, bytes);
+    return table->iallgather(batch, c.handle(), buffer + size, buffer, std::int64_t(bytes));
+  });
+  std::memcpy(all, out->data(), size);
+}
+
+template <class T>
+void combine(MpiApi::Op op, T& a, T b) {
+  if (op == MpiApi::sum) a += b;
+  else if (b != b || (op == MpiApi::max ? b > a : b < a)) a = b;  // NaN wins
+}
+
 template <class T>
 void all_reduce(Communicator const& c, std::span<T> values, MpiApi::Type type, MpiApi::Op op) {
   if (c.size() == 1 || values.empty()) return;
   c.end_queued();
   profile::count_reduction();
-  std::vector<T> in(values.begin(), values.end());
-  check_mpi(table->allreduce(c.handle(), in.data(), values.data(), std::int64_t(in.size()), type, op), "MPI_Allreduce");
+  auto const bytes = values.size_bytes();
+  if (NodeCollective::serves(c)) {  // each rank adds in the order of the ranks
+    std::vector<T> all(values.size() * std::size_t(c.size()));
+    gather(c, values.data(), bytes, reinterpret_cast<std::byte*>(all.data()));
+    std::copy_n(all.begin(), values.size(), values.begin());
+    for (std::size_t i = values.size(); i < all.size(); ++i) combine(op, values[i % values.size()], all[i]);
+    return;
+  }
+  auto const out = by_mpi(c, 2 * bytes, "MPI_Iallreduce", [&](MpiApi::Batch batch, std::byte* buffer) {
+    std::memcpy(buffer + bytes, values.data(), bytes);
+    return table->iallreduce(batch, c.handle(), buffer + bytes, buffer, std::int64_t(values.size()), type, op);
+  });
+  std::memcpy(values.data(), out->data(), bytes);
 }
+
 }  // namespace
+
+void Communicator::barrier() const {
+  end_queued();
+  if (size() == 1) return;
+  std::vector<std::byte> nothing;
+  if (NodeCollective::serves(*this)) return gather(*this, nullptr, 0, nothing.data());
+  by_mpi(*this, 0, "MPI_Ibarrier", [&](MpiApi::Batch batch, std::byte*) { return table->ibarrier(batch, handle()); });
+}
 
 std::int64_t Communicator::sum(std::int64_t v) const {
   all_reduce(*this, std::span(&v, 1), MpiApi::int64, MpiApi::sum);
@@ -194,22 +283,34 @@ void Communicator::max(std::span<double> v) const { all_reduce(*this, v, MpiApi:
 
 std::int64_t Communicator::exclusive_sum(std::int64_t v) const {
   if (size() == 1) return 0;
-  end_queued();
-  std::int64_t out = 0;
-  check_mpi(table->exscan_sum(handle(), &v, &out, 1), "MPI_Exscan");
-  return rank() == 0 ? 0 : out;
+  auto const all = all_gather(v);
+  return std::accumulate(all.begin(), all.begin() + rank(), std::int64_t(0));
 }
 
 std::vector<std::int64_t> Communicator::all_gather(std::int64_t v) const {
   end_queued();
   std::vector<std::int64_t> out(static_cast<std::size_t>(size()), v);
-  if (size() > 1) check_mpi(table->allgather(handle(), &v, out.data(), sizeof v), "MPI_Allgather");
+  if (size() > 1) gather(*this, &v, sizeof v, reinterpret_cast<std::byte*>(out.data()));
   return out;
 }
 
 void Communicator::bcast(void* data, std::int64_t bytes, int root) const {
   end_queued();
-  if (size() > 1 && bytes > 0) check_mpi(table->bcast(handle(), data, bytes, root), "MPI_Bcast");
+  if (size() == 1 || bytes <= 0) return;
+  auto const n = std::size_t(bytes);
+  if (NodeCollective::serves(*this)) {
+    NodeCollective call(*this, root);
+    if (rank() == root) return call.send_to_all({static_cast<std::byte const*>(data), n});
+    return call.receive([&](int, std::span<std::byte const> theirs) {
+      ASTERISM_REQUIRE(theirs.size() == n, comm, "rank {} sends {} bytes to all where rank {} expects {}.", root, theirs.size(), rank(), n);
+      std::memcpy(data, theirs.data(), n);
+    });
+  }
+  auto const out = by_mpi(*this, n, "MPI_Ibcast", [&](MpiApi::Batch batch, std::byte* buffer) {
+    std::memcpy(buffer, data, n);
+    return table->ibcast(batch, handle(), buffer, bytes, root);
+  });
+  std::memcpy(data, out->data(), n);
 }
 
 std::string Communicator::bcast(std::string text, int root) const {
@@ -234,15 +335,76 @@ std::vector<std::byte> Communicator::all_gather_bytes(std::span<std::byte const>
     at[r] = int(total);
     total += counts[r];
   }
-  std::vector<std::byte> out(static_cast<std::size_t>(total));
-  check_mpi(table->allgatherv(handle(), mine.data(), std::int64_t(mine.size()), out.data(), n.data(), at.data()), "MPI_Allgatherv");
-  return out;
+  if (NodeCollective::serves(*this)) {
+    std::vector<std::byte> out(static_cast<std::size_t>(total));
+    NodeCollective call(*this);
+    call.send_to_all(mine);
+    std::copy(mine.begin(), mine.end(), out.begin() + at[std::size_t(rank())]);
+    call.receive(
+        [&](int r, std::span<std::byte const> theirs) { std::copy(theirs.begin(), theirs.end(), out.begin() + at[std::size_t(r)]); });
+    return out;
+  }
+  auto const out = by_mpi(*this, std::size_t(total) + mine.size(), "MPI_Iallgatherv", [&](MpiApi::Batch batch, std::byte* buffer) {
+    std::copy(mine.begin(), mine.end(), buffer + total);
+    return table->iallgatherv(batch, handle(), buffer + total, int(mine.size()), buffer, n.data(), at.data(), 1);
+  });
+  return {out->begin(), out->begin() + total};
 }
 
 bool Communicator::same_on_all_ranks(std::int64_t v) const {
   std::int64_t pair[2] = {v, -v};
   all_reduce(*this, std::span<std::int64_t>(pair, 2), MpiApi::int64, MpiApi::max);
   return pair[0] == v && pair[1] == -v;
+}
+
+Failures& Communicator::failures() const { return impl_->failures; }
+std::uint64_t Communicator::epoch() const { return impl_->epoch; }
+void Communicator::give_up(std::shared_ptr<void const> of_a_call) const { impl_->given_up.push_back(std::move(of_a_call)); }
+
+void Communicator::recover() const {
+  require_living();
+  auto& im = *impl_;
+  auto& f = im.failures;
+  try {
+    im.lane.settle(device::Access::update, "recovery from an error");  // queued work that waited has failed too
+  } catch (Error const&) {
+  }
+  Batch const batch(*table);
+  if (!im.recovering) {
+    check_mpi(table->duplicate_anew(batch.get(), im.parent), "MPI_Comm_idup");
+    batch.finish("MPI_Comm_idup");
+    MpiApi::Comm anew = 0;
+    check_mpi(table->adopt_duplicate(im.parent, &anew), "MPI_Comm_set_attr");
+    std::lock_guard const lock(mpi_groups().mutex);
+    auto const at = mpi_groups().all.find(im.handle);
+    ASTERISM_ASSERT(at != mpi_groups().all.end());
+    auto self = std::move(at->second);
+    mpi_groups().all.erase(at);
+    mpi_groups().all[anew] = std::move(self);
+    im.handle = anew;
+    im.recovering = true;
+  }
+  // Ranks that had left the failed call before it failed are one call ahead. That one fails on the others as it did there.
+  for (;;) {
+    std::uint64_t const mine = f.serial;
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(im.size));
+    check_mpi(table->iallgather(batch.get(), im.handle, &mine, all.data(), sizeof mine), "MPI_Iallgather");
+    batch.finish("MPI_Iallgather");
+    auto const most = *std::max_element(all.begin(), all.end());
+    if (mine < most)
+      throw Error(ErrorKind::comm, "this call has failed on other ranks, after an error in the one before. The next one goes on.", true);
+    if (std::all_of(all.begin(), all.end(), [&](auto s) { return s == most; })) break;
+  }
+  im.given_up.push_back(im.node);  // operations that were begun and not ended know its mailboxes
+  im.node = node::Node::join(*table, im.handle, im.rank);
+  im.memos.clear();
+  im.next_tag = 0;
+  ++im.epoch;
+  im.recovering = false;
+  std::lock_guard const lock(f.mutex);
+  f.known.reset();
+  f.handled = f.serial - 1;
+  f.broken = false;
 }
 
 int Communicator::new_tag() const {
@@ -274,7 +436,7 @@ void agree_on(Communicator const& comm, std::optional<Error> const& mine) {
   comm.bcast(&kind, sizeof kind, int(lowest));
   auto const text = comm.bcast(mine ? std::string(mine->what()) : std::string(), int(lowest));
   bool const named = comm.size() > 1 && text.rfind("rank ", 0) != 0;
-  throw Error(ErrorKind(kind), named ? format("rank {}: {}", lowest, text) : text);
+  throw Error(ErrorKind(kind), named ? format("rank {}: {}", lowest, text) : text, true);
 }
 
 void agree(Communicator const& comm, std::function<void()> const& f) {

@@ -17,6 +17,7 @@ namespace asterism::comm {
 namespace node {
 class Node;
 }
+struct Failures;
 
 /// Opens the plug-in at path; the process has loaded its MPI with global symbols before.
 /// Throws CommError if another MPI is in use already or the plug-in does not fit.
@@ -51,6 +52,15 @@ class Communicator {
   /// The bytes of all ranks, in rank order; every rank's count is found first.
   std::vector<std::byte> all_gather_bytes(std::span<std::byte const> mine, std::vector<std::int64_t>* counts = nullptr) const;
   bool same_on_all_ranks(std::int64_t v) const;
+
+  /// Of its calls and errors; see failures.hpp.
+  Failures& failures() const;
+  /// Waits until all ranks are here and goes on with a new duplicate, without what was under way; from then on epoch() is another. Where
+  /// this call failed on ranks that are already in the next one, that is thrown, and the next call recovers. Collective.
+  void recover() const;
+  std::uint64_t epoch() const;
+  /// Keeps what MPI may still use, and nobody else: of calls that were given up.
+  void give_up(std::shared_ptr<void const> of_a_call) const;
 
   /// A message tag for one use, the same on all ranks when drawn in the same order (collective calls).
   int new_tag() const;

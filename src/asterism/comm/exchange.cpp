@@ -5,8 +5,12 @@
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/batch.hpp"
+#include "asterism/comm/node_collective.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 
@@ -18,8 +22,6 @@ constexpr int few_ranks = 128;
 
 std::atomic<Discovery> chosen_discovery{Discovery::automatic};
 
-using Sends = std::unique_ptr<void, void (*)(void*)>;
-
 /// A parcel that waits, if there is one.
 bool receive_one(Communicator const& comm, int tag, std::vector<Parcel>& incoming) {
   int found = 0, source = 0;
@@ -27,17 +29,22 @@ bool receive_one(Communicator const& comm, int tag, std::vector<Parcel>& incomin
   check_mpi(mpi()->iprobe(comm.handle(), tag, &found, &source, &bytes), "MPI_Iprobe");
   if (!found) return false;
   Parcel p{source, std::vector<std::byte>(static_cast<std::size_t>(bytes))};
-  check_mpi(mpi()->recv(comm.handle(), p.data.data(), bytes, source, tag), "MPI_Recv");
+  Batch const receive;
+  check_mpi(mpi()->irecv(receive.get(), comm.handle(), p.data.data(), bytes, source, tag), "MPI_Irecv");
+  wait_for(comm, receive.get(), "MPI_Irecv");
   incoming.push_back(std::move(p));
   return true;
 }
 
-void by_consensus(Communicator const& comm, int tag, void* sends, std::vector<Parcel>& incoming) {
+void by_consensus(Communicator const& comm, int tag, MpiApi::Batch sends, std::vector<Parcel>& incoming) {
   auto const* api = mpi();
-  Sends const barrier(api->batch_new(), api->batch_free);
+  Batch const barrier;
   bool in_barrier = false;
+  std::optional<Wait> wait;
   for (int done = 0; !done;) {
-    receive_one(comm, tag, incoming);
+    if (receive_one(comm, tag, incoming)) wait.reset();
+    else if (!wait) wait.emplace(comm, Wait::For::messages);
+    else (*wait)();
     if (in_barrier) {
       check_mpi(api->testall(barrier.get(), &done), "MPI_Test");
     } else {
@@ -59,9 +66,62 @@ std::int64_t count_incoming(Communicator const& comm, std::vector<Parcel> const&
     comm.sum(flags);
     return flags[std::size_t(comm.rank())];
   }
-  std::int64_t mine = 0;
-  check_mpi(mpi()->reduce_scatter_sum(comm.handle(), flags.data(), &mine), "MPI_Reduce_scatter_block");
-  return mine;
+  auto const memory = std::make_shared<std::pair<std::vector<std::int64_t>, std::int64_t>>(std::move(flags), 0);
+  Batch const batch;
+  check_mpi(mpi()->ireduce_scatter_sum(batch.get(), comm.handle(), memory->first.data(), &memory->second), "MPI_Ireduce_scatter_block");
+  try {
+    wait_for(comm, batch.get(), "MPI_Ireduce_scatter_block");
+  } catch (...) {
+    comm.give_up(memory);
+    throw;
+  }
+  return memory->second;
+}
+
+/// A message to each other rank, empty where there is no parcel.
+void on_node(Communicator const& comm, std::vector<Parcel> const& outgoing, std::vector<Parcel>& incoming,
+             std::function<void()> const& meanwhile) {
+  NodeCollective call(comm);
+  std::vector<Parcel const*> to(static_cast<std::size_t>(comm.size()), nullptr);
+  for (auto const& p : outgoing) to[std::size_t(p.rank)] = &p;
+  std::vector<std::byte> flagged;  // a parcel may be empty
+  for (int r = 0; r < comm.size(); ++r) {
+    if (r == comm.rank()) continue;
+    flagged.assign(1, std::byte(to[std::size_t(r)] != nullptr));
+    if (auto const* const p = to[std::size_t(r)]) {
+      flagged.insert(flagged.end(), p->data.begin(), p->data.end());
+      profile::count_message(1, double(p->data.size()));
+    }
+    call.send(r, flagged);
+  }
+  meanwhile();
+  call.receive([&](int rank, std::span<std::byte const> data) {
+    if (data[0] != std::byte(0)) incoming.push_back({rank, {data.begin() + 1, data.end()}});
+  });
+}
+
+void by_mpi(Communicator const& comm, std::vector<Parcel> const& outgoing, std::vector<Parcel>& incoming, Discovery discovery,
+            std::function<void()> const& meanwhile) {
+  auto const* api = mpi();
+  int const tag = comm.new_tag();
+  if (discovery == Discovery::automatic) discovery = comm.size() <= few_ranks ? Discovery::reduce_scatter : Discovery::nbx;
+  // for the consensus synchronous: complete means received, which is what its barrier has to prove
+  auto const send = discovery == Discovery::nbx ? api->issend : api->isend;
+  Batch const sends;
+  for (auto const& p : outgoing) {
+    check_mpi(send(sends.get(), comm.handle(), p.data.data(), std::int64_t(p.data.size()), p.rank, tag), "MPI_Isend");
+    profile::count_message(1, double(p.data.size()));
+  }
+  if (discovery == Discovery::nbx) {
+    meanwhile();
+    return by_consensus(comm, tag, sends.get(), incoming);
+  }
+  auto const all = std::ssize(incoming) + count_incoming(comm, outgoing, discovery);
+  meanwhile();
+  Wait wait(comm, Wait::For::messages);
+  while (std::ssize(incoming) < all)
+    if (!receive_one(comm, tag, incoming)) wait();
+  wait_for(comm, sends.get(), "MPI_Isend");
 }
 
 }  // namespace
@@ -88,17 +148,6 @@ std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgo
   }
 
   comm.end_queued();
-  auto const* api = mpi();
-  int const tag = comm.new_tag();
-  auto discovery = chosen_discovery.load();
-  if (discovery == Discovery::automatic) discovery = comm.size() <= few_ranks ? Discovery::reduce_scatter : Discovery::nbx;
-  // for the consensus synchronous: complete means received, which is what its barrier has to prove
-  auto const send = discovery == Discovery::nbx ? api->issend : api->isend;
-  Sends const sends(api->batch_new(), api->batch_free);
-  for (auto const& p : outgoing) {
-    check_mpi(send(sends.get(), comm.handle(), p.data.data(), std::int64_t(p.data.size()), p.rank, tag), "MPI_Isend");
-    profile::count_message(1, double(p.data.size()));
-  }
   std::exception_ptr error;  // of this rank alone: what is on its way arrives all the same
   auto const do_meanwhile = [&] {
     try {
@@ -107,14 +156,18 @@ std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgo
       error = std::current_exception();
     }
   };
-  if (discovery == Discovery::nbx) {
-    do_meanwhile();
-    by_consensus(comm, tag, sends.get(), incoming);
+  auto const discovery = chosen_discovery.load();
+  if (discovery == Discovery::automatic && NodeCollective::serves(comm)) {
+    on_node(comm, outgoing, incoming, do_meanwhile);
   } else {
-    auto const all = std::ssize(incoming) + count_incoming(comm, outgoing, discovery);
-    do_meanwhile();
-    while (std::ssize(incoming) < all) receive_one(comm, tag, incoming);
-    check_mpi(api->waitall(sends.get()), "MPI_Waitall");
+    // MPI may read what is sent as long as a call that was given up is under way
+    auto const sent = std::make_shared<std::vector<Parcel>>(std::move(outgoing));
+    try {
+      by_mpi(comm, *sent, incoming, discovery, do_meanwhile);
+    } catch (...) {
+      comm.give_up(sent);
+      throw;
+    }
   }
   if (error) std::rethrow_exception(error);
   std::sort(incoming.begin(), incoming.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });

@@ -3,12 +3,15 @@
 // mpi_plugin.cpp fills it, compiled once per MPI ABI (Open MPI, MPICH) against that MPI's mpi.h and
 // linked to none: the host program has loaded its libmpi. Handles are opaque 64-bit values, and
 // non-blocking calls work on batches that the plug-in owns, so no MPI type appears outside it.
+//
+// Nothing that a program calls again and again waits inside MPI, but for the epochs of windows: who waits (wait.hpp) also looks for
+// errors of other ranks, and does not keep a core that others need.
 #pragma once
 #include <cstdint>
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 10;
+inline constexpr int mpi_api_version = 11;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -27,6 +30,9 @@ struct MpiApi {
   int (*gpu_aware)(char const* runtime, int* answer);
   /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
   int (*duplicate_cached)(Comm parent, Comm* duplicate);
+  /// Another one: begun, and, when the batch is done, taken in the place of the first, which is given up with what is under way in it.
+  int (*duplicate_anew)(Batch, Comm parent);
+  int (*adopt_duplicate)(Comm parent, Comm* duplicate);
   /// From now on f is called with a duplicate that goes, before it does: when the user frees the communicator, or when MPI ends.
   void (*when_freed)(void (*f)(Comm duplicate, bool ends));
   int (*rank_and_size)(Comm, int* rank, int* size);
@@ -35,15 +41,6 @@ struct MpiApi {
   int (*comm_free)(Comm);
   /// Lets MPI move its messages.
   int (*progress)(Comm);
-  int (*barrier)(Comm);
-  int (*allreduce)(Comm, void const* in, void* out, std::int64_t count, Type, Op);
-  /// Entry r of the sum over all ranks, on rank r.
-  int (*reduce_scatter_sum)(Comm, std::int64_t const* in, std::int64_t* out);
-  int (*exscan_sum)(Comm, std::int64_t const* in, std::int64_t* out, int count);
-  int (*bcast)(Comm, void* data, std::int64_t bytes, int root);
-  int (*allgather)(Comm, void const* in, void* out, std::int64_t bytes);
-  int (*allgatherv)(Comm, void const* in, std::int64_t bytes, void* out, int const* byte_counts, int const* byte_offsets);
-  int (*alltoall)(Comm, void const* in, void* out, std::int64_t bytes);
   int (*abort)(Comm, int code);
 
   Batch (*batch_new)();
@@ -54,19 +51,20 @@ struct MpiApi {
   /// A receive with a place of its own in the batch, posted again and again; test_at frees the place when it is done.
   int (*irecv_at)(Batch, int place, Comm, void* data, std::int64_t bytes, int from, int tag);
   int (*test_at)(Batch, int place, int* done, std::int64_t* bytes);
-  int (*wait_at)(Batch, int place);  ///< the same
   int (*cancel_all)(Batch);
   int (*iallgather)(Batch, Comm, void const* in, void* out, std::int64_t bytes);
   int (*iallreduce)(Batch, Comm, void const* in, void* out, std::int64_t count, Type, Op);
   int (*ibarrier)(Batch, Comm);
+  int (*ibcast)(Batch, Comm, void* data, std::int64_t bytes, int root);
+  /// Entry r of the sum over all ranks, on rank r.
+  int (*ireduce_scatter_sum)(Batch, Comm, std::int64_t const* in, std::int64_t* out);
   /// Collectives of items of `unit` bytes; counts and places are numbers of items, one for each rank.
   int (*iallgatherv)(Batch, Comm, void const* in, int count, void* out, int const* counts, int const* places, std::int64_t unit);
   int (*igatherv)(Batch, Comm, void const* in, int count, void* out, int const* counts, int const* places, std::int64_t unit, int root);
   int (*iscatterv)(Batch, Comm, void const* in, int const* counts, int const* places, void* out, int count, std::int64_t unit, int root);
   int (*ialltoallv)(Batch, Comm, void const* in, int const* in_counts, int const* in_places, void* out, int const* out_counts,
                     int const* out_places, std::int64_t unit);
-  int (*waitall)(Batch);  ///< empties the batch
-  int (*testall)(Batch, int* done);
+  int (*testall)(Batch, int* done);  ///< empties the batch when all are
 
   /// A communicator that knows whom each rank receives from and sends to. Collective.
   int (*graph_comm)(Comm, int from_count, int const* from, int to_count, int const* to, Comm* graph);
@@ -78,7 +76,7 @@ struct MpiApi {
   using NeighborPlan = void*;
   int (*neighbor_plan)(Comm graph, Part const* to, int to_count, Part const* from, int from_count, NeighborPlan*);
   int (*neighbor_start)(NeighborPlan);
-  int (*neighbor_wait)(NeighborPlan);
+  int (*neighbor_test)(NeighborPlan, int* done);
   void (*neighbor_free)(NeighborPlan);
 
   /// Memory that other ranks write to. Made and freed collectively.
@@ -94,7 +92,6 @@ struct MpiApi {
 
   /// Any message with this tag waiting?
   int (*iprobe)(Comm, int tag, int* found, int* source, std::int64_t* bytes);
-  int (*recv)(Comm, void* data, std::int64_t bytes, int from, int tag);
   /// For benchmarks: rank 0 sends to rank 1 and back, `repeats` times, by MPI_Send and MPI_Recv.
   int (*pingpong)(Comm, void* data, std::int64_t bytes, int repeats);
   /// For benchmarks: a halo exchange of float64 as one writes it by hand, `repeats` times: MPI_Isend and MPI_Irecv of subarray

@@ -153,6 +153,19 @@ int duplicate_cached(Comm parent, Comm* duplicate) {
   return MPI_SUCCESS;
 }
 
+MPI_Comm anew = MPI_COMM_NULL;  // one at a time
+int duplicate_anew(Batch b, Comm parent);
+int adopt_duplicate(Comm parent, Comm* duplicate) {
+  void* found = nullptr;
+  int flag = 0;
+  if (int const e = MPI_Comm_get_attr(comm(parent), keyval, &found, &flag)) return e;
+  if (!flag) return MPI_ERR_COMM;
+  MPI_Comm_set_errhandler(anew, MPI_ERRORS_RETURN);
+  *static_cast<MPI_Comm*>(found) = anew;
+  *duplicate = handle(anew);
+  return MPI_SUCCESS;
+}
+
 int rank_and_size(Comm c, int* rank, int* size) {
   int const e = MPI_Comm_rank(comm(c), rank);
   return e ? e : MPI_Comm_size(comm(c), size);
@@ -173,31 +186,6 @@ int progress(Comm c) {
   return MPI_Iprobe(MPI_ANY_SOURCE, 0, comm(c), &flag, MPI_STATUS_IGNORE);
 }
 
-int barrier(Comm c) { return MPI_Barrier(comm(c)); }
-int allreduce(Comm c, void const* in, void* out, std::int64_t n, MpiApi::Type t, MpiApi::Op op) {
-  return MPI_Allreduce(in, out, int(n), datatype(t), operation(op), comm(c));
-}
-int reduce_scatter_sum(Comm c, std::int64_t const* in, std::int64_t* out) {
-  return MPI_Reduce_scatter_block(in, out, 1, MPI_INT64_T, MPI_SUM, comm(c));
-}
-int exscan_sum(Comm c, std::int64_t const* in, std::int64_t* out, int n) {
-  for (int i = 0; i < n; ++i) out[i] = 0;  // MPI leaves rank 0's result undefined
-  return MPI_Exscan(in, out, n, MPI_INT64_T, MPI_SUM, comm(c));
-}
-int bcast(Comm c, void* data, std::int64_t bytes, int root) {
-  Message const m(bytes);
-  return MPI_Bcast(data, m.count, m.type, root, comm(c));
-}
-int allgather(Comm c, void const* in, void* out, std::int64_t bytes) {
-  Message const m(bytes);
-  return MPI_Allgather(in, m.count, m.type, out, m.count, m.type, comm(c));
-}
-int allgatherv(Comm c, void const* in, std::int64_t bytes, void* out, int const* counts, int const* offsets) {
-  return MPI_Allgatherv(in, int(bytes), MPI_BYTE, out, counts, offsets, MPI_BYTE, comm(c));
-}
-int alltoall(Comm c, void const* in, void* out, std::int64_t bytes) {
-  return MPI_Alltoall(in, int(bytes), MPI_BYTE, out, int(bytes), MPI_BYTE, comm(c));
-}
 int abort_all(Comm c, int code) { return MPI_Abort(comm(c), code); }
 
 Batch batch_new() { return new Requests; }
@@ -231,7 +219,6 @@ int test_at(Batch b, int place, int* done, std::int64_t* bytes) {
   *bytes = n;
   return e2;
 }
-int wait_at(Batch b, int place) { return MPI_Wait(&static_cast<Requests*>(b)->list[std::size_t(place)], MPI_STATUS_IGNORE); }
 int cancel_all(Batch b) {
   auto& list = static_cast<Requests*>(b)->list;
   for (auto& r : list)
@@ -245,6 +232,14 @@ int iallreduce(Batch b, Comm c, void const* in, void* out, std::int64_t n, MpiAp
   return MPI_Iallreduce(in, out, int(n), datatype(t), operation(op), comm(c), slot(b));
 }
 int ibarrier(Batch b, Comm c) { return MPI_Ibarrier(comm(c), slot(b)); }
+int ibcast(Batch b, Comm c, void* data, std::int64_t bytes, int root) {
+  Message const m(bytes);
+  return MPI_Ibcast(data, m.count, m.type, root, comm(c), slot(b));
+}
+int ireduce_scatter_sum(Batch b, Comm c, std::int64_t const* in, std::int64_t* out) {
+  return MPI_Ireduce_scatter_block(in, out, 1, MPI_INT64_T, MPI_SUM, comm(c), slot(b));
+}
+int duplicate_anew(Batch b, Comm parent) { return MPI_Comm_idup(comm(parent), &anew, slot(b)); }
 /// Items of `unit` bytes.
 class Unit {
  public:
@@ -275,17 +270,11 @@ int ialltoallv(Batch b, Comm c, void const* in, int const* in_counts, int const*
   Unit const u(unit);
   return MPI_Ialltoallv(in, in_counts, in_places, u.type, out, out_counts, out_places, u.type, comm(c), slot(b));
 }
-int waitall(Batch b) {
-  auto& list = static_cast<Requests*>(b)->list;
-  // the call for one costs less
-  int const e =
-      list.size() == 1 ? MPI_Wait(list.data(), MPI_STATUS_IGNORE) : MPI_Waitall(int(list.size()), list.data(), MPI_STATUSES_IGNORE);
-  list.clear();
-  return e;
-}
 int testall(Batch b, int* done) {
   auto& list = static_cast<Requests*>(b)->list;
-  int const e = MPI_Testall(int(list.size()), list.data(), done, MPI_STATUSES_IGNORE);
+  // the call for one costs less
+  int const e = list.size() == 1 ? MPI_Test(list.data(), done, MPI_STATUS_IGNORE)
+                                 : MPI_Testall(int(list.size()), list.data(), done, MPI_STATUSES_IGNORE);
   if (*done) list.clear();
   return e;
 }
@@ -344,7 +333,9 @@ int neighbor_start(MpiApi::NeighborPlan plan) {
   return MPI_Ineighbor_alltoallw(MPI_BOTTOM, p->to.lengths.data(), p->to.places.data(), p->to.types.data(), MPI_BOTTOM,
                                  p->from.lengths.data(), p->from.places.data(), p->from.types.data(), p->graph, &p->request);
 }
-int neighbor_wait(MpiApi::NeighborPlan plan) { return MPI_Wait(&static_cast<Neighbor*>(plan)->request, MPI_STATUS_IGNORE); }
+int neighbor_test(MpiApi::NeighborPlan plan, int* done) {
+  return MPI_Test(&static_cast<Neighbor*>(plan)->request, done, MPI_STATUS_IGNORE);
+}
 void neighbor_free(MpiApi::NeighborPlan plan) {
   auto* p = static_cast<Neighbor*>(plan);
   if (p->request != MPI_REQUEST_NULL) MPI_Request_free(&p->request);
@@ -416,10 +407,6 @@ int iprobe(Comm c, int tag, int* found, int* source, std::int64_t* bytes) {
   int const e2 = MPI_Get_elements_x(&s, MPI_BYTE, &n);
   *bytes = n;
   return e2;
-}
-int recv(Comm c, void* p, std::int64_t bytes, int from, int tag) {
-  Message const m(bytes);
-  return MPI_Recv(p, m.count, m.type, from, tag, comm(c), MPI_STATUS_IGNORE);
 }
 int pingpong(Comm c, void* p, std::int64_t bytes, int repeats) {
   int rank = 0;
@@ -502,19 +489,13 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         library_version,
                         gpu_aware,
                         duplicate_cached,
+                        duplicate_anew,
+                        adopt_duplicate,
                         when_freed,
                         rank_and_size,
                         split_node,
                         comm_free,
                         progress,
-                        barrier,
-                        allreduce,
-                        reduce_scatter_sum,
-                        exscan_sum,
-                        bcast,
-                        allgather,
-                        allgatherv,
-                        alltoall,
                         abort_all,
                         batch_new,
                         batch_free,
@@ -523,21 +504,21 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         irecv,
                         irecv_at,
                         test_at,
-                        wait_at,
                         cancel_all,
                         iallgather,
                         iallreduce,
                         ibarrier,
+                        ibcast,
+                        ireduce_scatter_sum,
                         iallgatherv,
                         igatherv,
                         iscatterv,
                         ialltoallv,
-                        waitall,
                         testall,
                         graph_comm,
                         neighbor_plan,
                         neighbor_start,
-                        neighbor_wait,
+                        neighbor_test,
                         neighbor_free,
                         window_new,
                         window_free,
@@ -545,7 +526,6 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         window_open,
                         window_close,
                         iprobe,
-                        recv,
                         pingpong,
                         halo};
 

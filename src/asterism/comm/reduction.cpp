@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstring>
+#include <optional>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/gpu_messenger.hpp"
+#include "asterism/comm/node_collective.hpp"
 #include "asterism/comm/reduction.kernels.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -17,9 +21,44 @@ constexpr int gather_ranks = 64;
 }  // namespace
 
 struct Reduction::Flight {
-  void* batch = nullptr;
+  std::optional<NodeCollective> on_node;
+  MpiApi::Batch batch = nullptr;
   ~Flight() {
     if (batch) mpi()->batch_free(batch);
+  }
+  /// Begins to give the bytes to all ranks.
+  void gather(Communicator const& comm, std::byte const* in, std::byte* out, std::int64_t bytes) {
+    if (NodeCollective::serves(comm)) {
+      on_node.emplace(comm);
+      on_node->send_to_all({in, std::size_t(bytes)});
+      std::memcpy(out + comm.rank() * bytes, in, std::size_t(bytes));
+      return;
+    }
+    batch = mpi()->batch_new();
+    check_mpi(mpi()->iallgather(batch, comm.handle(), in, out, bytes), "MPI_Iallgather");
+  }
+  void sum(Communicator const& comm, void const* in, void* out, std::int64_t count, MpiApi::Type type) {
+    batch = mpi()->batch_new();
+    check_mpi(mpi()->iallreduce(batch, comm.handle(), in, out, count, type, MpiApi::sum), "MPI_Iallreduce");
+  }
+  /// `keep`: what MPI uses.
+  void end(Communicator const& comm, std::byte* out, std::int64_t bytes, std::initializer_list<device::Array> keep) {
+    if (on_node)
+      return on_node->receive([&](int rank, std::span<std::byte const> theirs) {
+        ASTERISM_REQUIRE(
+            std::int64_t(theirs.size()) == bytes, comm,
+            "rank {} gives {} bytes to a sum to which rank {} gives {}: the ranks are in different calls, or their vectors have "
+            "different numbers of columns.",
+            rank, theirs.size(), comm.rank(), bytes);
+        std::memcpy(out + rank * bytes, theirs.data(), theirs.size());
+      });
+    try {
+      wait_for(comm, batch, "the end of a sum");
+    } catch (...) {
+      comm.give_up(std::make_shared<std::vector<device::Array>>(keep));
+      batch = nullptr;
+      throw;
+    }
   }
 };
 
@@ -43,12 +82,9 @@ void Reduction::begin() {
   device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
-        flight->batch = mpi()->batch_new();
-        auto const bytes = n * std::int64_t(sizeof(Value));
-        check_mpi(comm.size() <= gather_ranks
-                      ? mpi()->iallgather(flight->batch, comm.handle(), in, out, bytes)
-                      : mpi()->iallreduce(flight->batch, comm.handle(), in, out, 2 * n, MpiApi::float64, MpiApi::sum),
-                  "MPI_Iallgather");
+        auto const* const from = reinterpret_cast<std::byte const*>(in);
+        if (comm.size() <= gather_ranks) flight->gather(comm, from, reinterpret_cast<std::byte*>(out), n * std::int64_t(sizeof(Value)));
+        else flight->sum(comm, in, out, 2 * n, MpiApi::float64);
       },
       device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::write<Value>(gathered_));
 }
@@ -60,11 +96,12 @@ void Reduction::end() {
   if (messenger_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
   device::submit_on_host(
       ctx_,
-      [n = n_, parts, flight = flight_](device::Queue& q, std::byte*, Number const*, Number const* in, Number* out) {
-        check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");
+      [n = n_, parts, flight = flight_, comm = comm_, arrays = std::pair(partial_, gathered_)](device::Queue& q, std::byte*, Number const*,
+                                                                                               Number* in, Number* out) {
+        flight->end(comm, reinterpret_cast<std::byte*>(in), n * std::int64_t(sizeof(Value)), {arrays.first, arrays.second});
         kernel::add_parts(q, n, parts, in, out);
       },
-      device::update<std::byte>(comm_.lane()), device::read<Number>(partial_), device::read<Number>(gathered_),
+      device::update<std::byte>(comm_.lane()), device::read<Number>(partial_), device::update<Number>(gathered_),
       device::write<Number>(total_));
 }
 
@@ -91,8 +128,7 @@ void ReproducibleReduction::begin() {
   device::submit_on_host(
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, std::int64_t* out) {
-        flight->batch = mpi()->batch_new();
-        check_mpi(mpi()->iallreduce(flight->batch, comm.handle(), in, out, 2 * n * words, MpiApi::int64, MpiApi::sum), "MPI_Iallreduce");
+        flight->sum(comm, in, out, 2 * n * words, MpiApi::int64);
       },
       device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(partial_), device::write<std::int64_t>(sum_));
 }
@@ -110,8 +146,9 @@ void ReproducibleReduction::end() {
   }
   device::submit_on_host(
       ctx_,
-      [round, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, Value* out) {
-        check_mpi(mpi()->waitall(flight->batch), "MPI_Waitall");
+      [round, flight = flight_, comm = comm_, arrays = std::pair(partial_, sum_)](device::Queue&, std::byte*, std::int64_t const* in,
+                                                                                  Value* out) {
+        flight->end(comm, nullptr, 0, {arrays.first, arrays.second});
         round(in, out);
       },
       device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(sum_), device::write<Value>(total_));

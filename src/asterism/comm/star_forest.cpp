@@ -10,6 +10,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/call_check.hpp"
 #include "asterism/comm/exchange.hpp"
+#include "asterism/comm/failures.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/progress.hpp"
 #include "asterism/comm/traffic_record.hpp"
@@ -92,6 +93,7 @@ struct StarForest::Impl {
   // several values may meet in one place: a replace must then keep the order of ranks
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;
+  std::uint64_t epoch = 0;  // of the communicator, when it was made
   std::optional<StarForest> multi;
   std::optional<TrafficRecord> record;
   std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
@@ -110,6 +112,8 @@ struct StarForest::Impl {
     return s;
   }
 
+  Flight start_together(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to, void const* source,
+                        void* target, Items const& items, Operation const& op, void* update, bool at_once);
   Flight start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to, void const* source,
                void* target, Items const& items, Operation const& op, void* update, bool at_once);
   void end(Flight::State& state);
@@ -379,6 +383,7 @@ void StarForest::Impl::choose_ways() {
 
 void StarForest::Impl::weave() {
   record.emplace(comm, root_sides, leaf_sides);
+  epoch = comm.epoch();
   if (comm.size() == 1) return;
   auto const with = [this](Way way, auto const& make) {
     uses[std::size_t(way)] = true;  // here too if there is no neighbour
@@ -394,10 +399,23 @@ void StarForest::Impl::weave() {
     });
 }
 
+StarForest::Flight StarForest::Impl::start_together(std::shared_ptr<Impl> const& self, std::vector<Side> const& from,
+                                                    std::vector<Side> const& to, void const* source, void* target, Items const& items,
+                                                    Operation const& op, void* update, bool at_once) {
+  return collective(comm, "a star-forest operation", [&] { return start(self, from, to, source, target, items, op, update, at_once); });
+}
+
 StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, std::vector<Side> const& from, std::vector<Side> const& to,
                                            void const* source, void* target, Items const& items, Operation const& op, void* update,
                                            bool at_once) {
   comm.end_queued();
+  if (comm.epoch() != epoch && std::any_of(fabrics.begin(), fabrics.end(), [](auto const& f) { return f != nullptr; }))
+    throw Error(
+        ErrorKind::comm,
+        format("the star forest '{}', whose transport is {}, was made before an error ended a call on its communicator. Make it anew, "
+               "or use the transport auto.",
+               record->name, name_of(choice)),
+        true);
   auto state = take_idle();
   state->combine.set(op, items);  // throws before anything is under way
   if (call_checks())
@@ -545,8 +563,10 @@ void StarForest::Flight::end() {
       if (on) detail::operation_ends();
     }
   } const helped{state->helped};
-  if (state->update) forest->end_fetch(*state);
-  else forest->end(*state);
+  collective(forest->comm, "the end of a star-forest operation", [&] {
+    if (state->update) forest->end_fetch(*state);
+    else forest->end(*state);
+  });
   if (auto const before = std::exchange(state->before, {}); before)
     before->require_unchanged(*state->from, state->source, state->unit, forest->record->name);
   state->combine.forget();
@@ -557,11 +577,11 @@ std::string const& StarForest::name() const { return impl_->record->name; }
 void StarForest::set_name(std::string name) { impl_->record->name = std::move(name); }
 
 StarForest::Flight StarForest::bcast_begin(void const* root, void* leaf, Items const& items, Operation const& op) const {
-  return impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr, false);
+  return impl_->start_together(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr, false);
 }
 
 StarForest::Flight StarForest::reduce_begin(void const* leaf, void* root, Items const& items, Operation const& op) const {
-  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr, false);
+  return impl_->start_together(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr, false);
 }
 
 namespace {
@@ -570,19 +590,23 @@ std::byte nothing;  // an empty leaf array may have no address
 
 StarForest::Flight StarForest::fetch_and_op_begin(void* root, void const* leaf, void* update, Items const& items,
                                                   Operation const& op) const {
-  return impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing, false);
+  return impl_->start_together(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing, false);
 }
 
 void StarForest::bcast(void const* root, void* leaf, Items const& items, Operation const& op) const {
-  impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr, true).end();
+  collective(impl_->comm, "a broadcast",
+             [&] { impl_->start(impl_, impl_->root_sides, impl_->leaf_sides, root, leaf, items, op, nullptr, true).end(); });
 }
 
 void StarForest::reduce(void const* leaf, void* root, Items const& items, Operation const& op) const {
-  impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr, true).end();
+  collective(impl_->comm, "a reduction",
+             [&] { impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, nullptr, true).end(); });
 }
 
 void StarForest::fetch_and_op(void* root, void const* leaf, void* update, Items const& items, Operation const& op) const {
-  impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing, true).end();
+  collective(impl_->comm, "fetch_and_op", [&] {
+    impl_->start(impl_, impl_->leaf_sides, impl_->root_sides, leaf, root, items, op, update ? update : &nothing, true).end();
+  });
 }
 
 }  // namespace asterism::comm

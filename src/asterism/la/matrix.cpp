@@ -8,6 +8,7 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
+#include "asterism/comm/failures.hpp"
 #include "asterism/la/ghost_exchange.hpp"
 #include "asterism/la/vector.kernels.hpp"
 
@@ -189,6 +190,12 @@ std::string Matrix::describe() const {
 }
 
 void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const {
+  if (comm().size() == 1) return product_here(name, whole, rest, x, y, b, w);
+  comm::collective(comm(), name, [&] { product_here(name, whole, rest, x, y, b, w); });
+}
+
+void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b,
+                          Array const& w) const {
   auto& d = *data_;
   require_layout(x, d.columns, d.dtype, "matrix product");
   require_layout(y, d.rows, d.dtype, "matrix product");
@@ -264,6 +271,10 @@ void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y
 }
 
 void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  comm::collective(comm(), "transposed product", [&] { transposed_product(x, y, conjugate); });
+}
+
+void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) const {
   auto& d = *data_;
   ASTERISM_ASSERT(!d.product_only);
   require_layout(x, d.rows, d.dtype, "transposed product");

@@ -117,6 +117,8 @@ class Matrix final : public Operator {
   struct PatternProducts;
   struct Data;
   void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
+  void product_here(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
+  void transposed_product(Vector const& x, Vector& y, bool conjugate) const;
   void ordered_product(Product const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;
   std::shared_ptr<Data> data_;
 };

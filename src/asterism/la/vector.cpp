@@ -6,6 +6,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
+#include "asterism/comm/failures.hpp"
 #include "asterism/comm/reduction.hpp"
 #include "asterism/comm/shared_array.hpp"
 #include "asterism/la/reproducible_dot.kernels.hpp"
@@ -230,7 +231,7 @@ comm::ReproducibleReduction reproducible_begin(Pairs pairs) {
 }
 }  // namespace
 
-DotsInFlight dots_begin(Pairs pairs) {
+DotsInFlight begin_dots(Pairs pairs) {
   static Event const e("VecDot");
   auto const& first = *pairs[0].first;
   VectorScope const scope(e, first, 2 * double(pairs.size()), 2 * double(pairs.size()));
@@ -254,6 +255,10 @@ DotsInFlight dots_begin(Pairs pairs) {
   }
   out.sums_->begin();
   return out;
+}
+
+DotsInFlight dots_begin(Pairs pairs) {
+  return comm::collective(pairs[0].first->comm(), "dot", [&] { return begin_dots(pairs); });
 }
 
 std::vector<Scalar> DotsInFlight::end() {

@@ -84,7 +84,7 @@ class DotsInFlight {
   std::vector<Scalar> end();
 
  private:
-  friend DotsInFlight dots_begin(std::span<std::pair<Vector const*, Vector const*> const> pairs);
+  friend DotsInFlight begin_dots(std::span<std::pair<Vector const*, Vector const*> const> pairs);
   std::optional<comm::Reduction> sums_;
   std::optional<comm::ReproducibleReduction> ordered_;  // -reproducible
   std::int64_t pairs_ = 0, columns_ = 0;

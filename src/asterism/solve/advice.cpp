@@ -26,7 +26,8 @@ std::string Solver::other_preconditioner() const {
   }
   if (definite) {
     if (now == "amg" || now == "gamg")
-      return "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3, for several unknowns a node block_size and near_null_space or coordinates, "
+      return "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3, for several unknowns a node block_size and near_null_space or "
+             "coordinates, "
              "or -pc_type icc -pc_factor_shift_type positive_definite" +
              direct;
     if (now == "icc") return "-pc_type amg, or -pc_factor_levels 2" + direct;
@@ -40,10 +41,12 @@ std::string Solver::other_preconditioner() const {
 std::string Solver::advice(Reason reason) const {
   bool const is_gmres = method_name_ == "gmres" || method_name_ == "fgmres";
   bool const factors = preconditioner_type_ == "ilu" || preconditioner_type_ == "ilut" || preconditioner_type_ == "icc";
-  std::string const method = is_gmres ? "" : inspection_.hermitian && method_name_ != "minres" ? "-ksp_type minres or gmres"
-                                                                                               : "-ksp_type gmres";
-  std::string const singular =
-      null_space_.empty() && !A_->matrix() ? "" : null_space_.empty() ? " If the matrix is singular, give its null space (null_space=)." : "";
+  std::string const method = is_gmres                                            ? ""
+                             : inspection_.hermitian && method_name_ != "minres" ? "-ksp_type minres or gmres"
+                                                                                 : "-ksp_type gmres";
+  std::string const singular = null_space_.empty() && !A_->matrix() ? ""
+                               : null_space_.empty()                ? " If the matrix is singular, give its null space (null_space=)."
+                                                                    : "";
   switch (reason) {
     case Reason::diverged_its:
       return format("Try {}{}, or more -ksp_max_it.", other_preconditioner(), is_gmres ? ", a larger -ksp_gmres_restart" : "");

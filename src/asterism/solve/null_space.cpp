@@ -92,10 +92,11 @@ NullSpace given_null_space(la::Operator const& A, Vector const& vectors) {
     ASTERISM_REQUIRE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
     if (matrix) {
       double const size = size_of_product(A, z), norm_A = matrix->scaled_row_sum_norm();
-      ASTERISM_REQUIRE(size <= 1e4 * epsilon_of(A.dtype()) * norm_A, value,
-                       "null_space: A times column {} is {} of ||A|| times that column, in the largest entries, and should be zero. A vector "
-                       "that A maps to nearly zero belongs into near_null_space.",
-                       j, size / norm_A);
+      ASTERISM_REQUIRE(
+          size <= 1e4 * epsilon_of(A.dtype()) * norm_A, value,
+          "null_space: A times column {} is {} of ||A|| times that column, in the largest entries, and should be zero. A vector "
+          "that A maps to nearly zero belongs into near_null_space.",
+          j, size / norm_A);
     }
     columns.push_back(std::move(z));
   }

@@ -1,6 +1,7 @@
 #include "asterism/solve/options.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/call_check.hpp"
@@ -8,6 +9,7 @@
 #include "asterism/comm/gpu_aware.hpp"
 #include "asterism/comm/gpu_transport.hpp"
 #include "asterism/comm/progress.hpp"
+#include "asterism/comm/roll_call.hpp"
 #include "asterism/comm/shared_array.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
@@ -69,6 +71,9 @@ OptionTable const& method_table() {
                     "how ranks learn who sends to them when a pattern is set up, from now on; auto: by their number"),
       flag_option("sf_debug", false,
                   "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
+      real_option("hang_timeout", 0,
+                  "seconds: from now on a wait for other ranks that lasts longer prints which rank is in which call and ends all; 0: none",
+                  0),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
       integer_option("memory_cap", 0,
                      "from now on arrays of this process take at most so many bytes together, or it is an error; 0: no cap", 0),
@@ -83,6 +88,24 @@ OptionTable const& method_table() {
       flag_option("log_view", false, "print the table of events"),
   };
   return t;
+}
+
+bool may_differ_between_ranks(std::string_view option) {
+  static std::set<std::string_view> const own = {"memory_cap",
+                                                 "gpu_memory_cap",
+                                                 "forbid_copies",
+                                                 "queue_debug",
+                                                 "queue",
+                                                 "queue_seed",
+                                                 "device",
+                                                 "ksp_monitor",
+                                                 "ksp_view",
+                                                 "log_view",
+                                                 "hang_timeout",
+                                                 "shared_vectors",
+                                                 "ksp_converged_reason",
+                                                 "ksp_error_if_not_converged"};
+  return own.contains(option);
 }
 
 OptionTable const& preconditioner_table() {
@@ -107,6 +130,7 @@ void apply_process_options(OptionReader& r) {
     la::set_gpu_product(product == "auto" ? la::GpuProduct::automatic : product == "own" ? la::GpuProduct::own : la::GpuProduct::cusparse);
   if (auto const transport = r.text("sf_transport"); r.given("sf_transport"))
     comm::set_default_transport(comm::transport_from_name(transport));
+  if (auto const seconds = r.real("hang_timeout"); r.given("hang_timeout")) comm::roll_call::set_hang_timeout(seconds);
   if (auto const most = r.integer("memory_cap"); r.given("memory_cap")) device::host::set_memory_cap(std::size_t(most));
   if (auto const most = r.integer("gpu_memory_cap"); r.given("gpu_memory_cap")) device::gpu::set_memory_cap(std::size_t(most));
   if (auto const forbid = r.flag("forbid_copies"); r.given("forbid_copies")) device::set_forbid_copies(forbid);

@@ -6,6 +6,8 @@ namespace asterism::solve {
 
 OptionTable const& method_table();
 OptionTable const& preconditioner_table();
+/// What each rank may have its own way: where its work runs, what it prints, what is its process's alone.
+bool may_differ_between_ranks(std::string_view option);
 /// What holds from now on for everything in the process.
 void apply_process_options(OptionReader& r);
 

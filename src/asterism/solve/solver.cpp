@@ -6,8 +6,10 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/failures.hpp"
 #include "asterism/comm/gpu_aware.hpp"
 #include "asterism/comm/gpu_transport.hpp"
+#include "asterism/comm/same_on_all.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/la/cusparse.hpp"
 #include "asterism/solve/options.hpp"
@@ -41,7 +43,30 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
       given_null_space_(std::move(null_space)),
       options_(std::move(options)),
       prefix_(std::move(prefix)) {
-  auto const& comm = A_->range().comm();
+  comm::collective(A_->range().comm(), "Solver", [&] {
+    compare_ranks();
+    check_operators();
+    check_options();
+    set_up(false);
+  });
+}
+
+/// What would end in a hang, or in messages of different sizes, if it were not the same on all ranks.
+void Solver::compare_ranks() const {
+  auto const& comm = given_A_->range().comm();
+  if (comm.size() == 1) return;
+  std::vector<comm::Fact> facts{{"dtype of A", std::string(name_of(given_A_->dtype()))},
+                                {"P", given_P_ ? "given" : "not given"},
+                                {"M", M_ ? "given" : "not given"},
+                                {"columns of null_space", given_null_space_ ? std::to_string(given_null_space_.columns()) : "none"}};
+  for (auto const& name : options_.names()) {
+    auto const plain = std::string_view(name).substr(name.rfind(prefix_, 0) == 0 ? prefix_.size() : 0);
+    if (!may_differ_between_ranks(plain)) facts.push_back({"-" + name, options_.find(name)->value});
+  }
+  comm::require_same(comm, "Solver", facts);
+}
+
+void Solver::check_operators() const {
   ASTERISM_REQUIRE(A_->range().fits(A_->domain()), shape,
                    "solve: the matrix is {} x {}; a square one is needed. am.least_squares takes any shape.", A_->range().global_size(),
                    A_->domain().global_size());
@@ -54,17 +79,24 @@ Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::str
   };
   if (given_P_) check(given_P_, "P");
   if (M_) check(*M_, "M");
+}
+
+void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
   check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_", prefix_ + "mg_coarse_"});
+  if (given_A_->range().comm().rank() != 0) return;
   for (auto const& [name, value] : options_.shadowed())
-    if (value.layer == OptionLayer::command_line && comm.rank() == 0)
+    if (value.layer == OptionLayer::command_line)
       log::warning("-{} {} ({}) is overridden by {} ({}).", name, value.value, value.origin, options_.find(name)->value,
                    options_.find(name)->origin);
-  set_up(false);
 }
 
 void Solver::update(Matrix A) {
+  comm::collective(given_A_->range().comm(), "Solver.update", [&] { update_in_turn(std::move(A)); });
+}
+
+void Solver::update_in_turn(Matrix A) {
   auto const turn = take_turn("update");
   auto const* const old = given_A_->matrix();
   ASTERISM_REQUIRE(old && (!given_P_ || P_is_A()), unsupported, "update: the solver was made for {}{}. Make a new one.",

@@ -74,6 +74,10 @@ class Solver {
   bool reused() const { return reused_; }
 
  private:
+  void compare_ranks() const;
+  void check_operators() const;
+  void check_options() const;
+  void update_in_turn(Matrix A);
   // the set-up, in these steps
   void set_up(bool same_pattern);
   void read_options(OptionReader& r);

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/failures.hpp"
 #include "asterism/comm/gpu_messenger.hpp"
+#include "asterism/comm/same_on_all.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/solve/solver.hpp"
 
@@ -40,8 +42,10 @@ std::vector<double> column_norms(Vector const& v) {
 }  // namespace
 
 SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate) {
-  auto const turn = take_turn("solve");
-  return solve_in_turn(b, x, {watcher, needs_iterate});
+  return comm::collective(given_A_->range().comm(), "Solver.solve", [&] {
+    auto const turn = take_turn("solve");
+    return solve_in_turn(b, x, {watcher, needs_iterate});
+  });
 }
 
 SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) {
@@ -49,6 +53,8 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
   la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
+  comm::Fact const columns[] = {{"the number of columns of b", std::to_string(b.columns())}};
+  comm::require_same(b.comm(), "Solver.solve", columns);
   Vector const* const both[] = {&b, &x};
   auto const entries = look_at_entries(both);
   auto const &rhs = entries[0], &guess = entries[1];
@@ -73,8 +79,7 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   return solve_by_columns(b, x, rhs, guess, watch);
 }
 
-SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x,
-                                   Watch const& watch) {
+SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch) {
   if (b.columns() == 1 || (method_->blocks_columns() && null_space_.empty())) return solve_at_once(b, x, of_b, of_x, watch);
   // one column after the other: the method (or the projection) works on one
   SolveInfo all;
@@ -129,9 +134,10 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   double removed = 0;
   for (auto const& part : null_space_.remove_from(out)) removed = std::hypot(removed, std::abs(part.value()));
   if (removed > 1e-8 * size)
-    notes.push_back(format("b is not in the range of the matrix: its part in the null space, {} of ||b||, was removed; x solves the "
-                           "nearest consistent system",
-                           removed / size));
+    notes.push_back(
+        format("b is not in the range of the matrix: its part in the null space, {} of ||b||, was removed; x solves the "
+               "nearest consistent system",
+               removed / size));
   return out;
 }
 
@@ -278,7 +284,7 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
     auto const excess = [&](std::size_t i) { return norms[i] / std::max(targets[i].tolerance, 1e-300); };
     if (worst == k || excess(j) > excess(worst)) worst = j;
     reasons[j] = !krylov::converged(monitor.reason(std::int64_t(j))) && monitor.trouble() != Reason::iterating ? monitor.trouble()
-                                                                                                              : Reason::diverged_stagnated;
+                                                                                                               : Reason::diverged_stagnated;
   }
   auto why = monitor.why();
   if (worst < k) {

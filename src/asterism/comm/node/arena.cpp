@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -22,10 +23,6 @@ namespace {
 constexpr std::size_t size = std::size_t(64) << 30;  // of address space: pages exist once they are touched
 constexpr std::int64_t returned = 4 << 20;           // freed blocks from this size on give their pages back
 constexpr std::uint64_t magic = 0x61737465724d656dull;
-
-struct Head {
-  std::uint64_t magic, token;
-};
 
 /// Differs between machines and between their starts.
 std::uint64_t boot_number() {
@@ -48,7 +45,7 @@ std::size_t size_class(std::int64_t bytes) { return std::size_t(std::bit_width(s
 
 struct Arena::Free {
   std::mutex mutex;
-  std::uint64_t next = 4096;  // behind the head
+  std::uint64_t next = (sizeof(Head) + 4095) / 4096 * 4096;
   std::array<std::vector<std::uint64_t>, 64> blocks;
 };
 
@@ -62,7 +59,9 @@ Arena* Arena::mine() {
     if (!a->base_) return nullptr;
     std::random_device random;
     a->name_ = {boot_number(), std::uint64_t(getpid()), std::uint64_t(a->file_), std::uint64_t(random()) << 32 | random()};
-    *reinterpret_cast<Head*>(a->base_) = {magic, a->name_.token};
+    auto* const head = new (a->base_) Head;
+    head->token = a->name_.token;
+    head->magic = magic;
     a->free_ = std::make_unique<Free>();
     return a.release();
   }();
@@ -113,9 +112,8 @@ std::shared_ptr<Mapping const> Mapping::open(ArenaName const& name) {
   m->process_ = name.process;
   close(file);
   if (!m->base_) return nullptr;
-  auto const& head = *reinterpret_cast<Head const*>(m->base_);
   // the same process number in another container is another process
-  return head.magic == magic && head.token == name.token ? m : nullptr;
+  return m->head().magic == magic && m->head().token == name.token ? m : nullptr;
 }
 
 bool Mapping::read_private(std::uint64_t address, void* to, std::int64_t bytes) const {

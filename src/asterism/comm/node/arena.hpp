@@ -3,11 +3,52 @@
 // One sparse memory file a process (memfd, so not bound by a container's small /dev/shm), far longer than it will be full:
 // a peer maps it once and never again, and addresses travel as offsets. Nothing is freed collectively.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "asterism/device/host/futex.hpp"
+
 namespace asterism::comm::node {
+
+/// By which a process that sleeps is woken by others. (The waker's store of what is waited for, and its look at `sleepers`, stand to
+/// the sleeper's count in `sleepers` and its look at what it waits for as in Dekker's protocol: one of the two sees the other.)
+struct Doorbell {
+  std::atomic<std::uint32_t> word{0}, sleepers{0};
+  /// After the store of something that the process may wait for.
+  void ring() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (sleepers.load(std::memory_order_relaxed) == 0) return;
+    word.fetch_add(1, std::memory_order_seq_cst);
+    device::host::futex_wake(word);
+  }
+};
+
+/// An error of a rank of one communicator, for the others.
+struct Failure {
+  std::atomic<std::uint64_t> communicator{0};  ///< 0: none. Written last
+  std::uint64_t serial = 0;                    ///< of the collective call that it ended
+  std::int32_t rank = 0, kind = 0;
+  char text[1000] = {};
+};
+
+/// The collective call that a process is in.
+struct CallNow {
+  std::atomic<std::int64_t> since{0};  ///< 0: in none
+  std::atomic<std::uint64_t> serial{0};
+  std::atomic<int> stack_wanted{0}, roll_is_called{0};
+  char name[96] = {};
+};
+
+/// What the first pages of an arena hold.
+struct Head {
+  std::uint64_t magic = 0, token = 0;
+  alignas(64) Doorbell bell;
+  alignas(64) std::atomic<std::uint32_t> alarms{0};  ///< failures that others have reported to this process, or asked it to look for
+  alignas(64) CallNow call;
+  alignas(64) Failure failures[8];  ///< of this process, the last ones
+};
 
 /// What another process needs to find an arena. Equal bytes on different machines are told apart by `boot`.
 struct ArenaName {
@@ -24,6 +65,7 @@ class Arena {
   /// The block may be handed out again. Nobody reads it any more.
   void release(std::uint64_t offset, std::int64_t bytes);
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+  Head& head() const { return *reinterpret_cast<Head*>(base_); }
   bool contains(void const* p) const;
   std::uint64_t offset_of(void const* p) const { return std::uint64_t(static_cast<std::byte const*>(p) - base_); }
   ~Arena();
@@ -44,6 +86,7 @@ class Mapping {
   /// nullptr if it cannot be opened from here (another machine, another container, no permission).
   static std::shared_ptr<Mapping const> open(ArenaName const& name);
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+  Head& head() const { return *reinterpret_cast<Head*>(base_); }
   /// Copies from any memory of that process, one pass by the system. False if it does not let us.
   bool read_private(std::uint64_t address, void* to, std::int64_t bytes) const;
   ~Mapping();

@@ -9,8 +9,9 @@
 
 namespace asterism::comm::node {
 
-Outbox::Outbox(Arena& arena)
+Outbox::Outbox(Arena& arena, Doorbell* receiver)
     : arena_(arena),
+      receiver_(receiver),
       credit_at_(arena.allocate(128)),
       credit_(new (arena.at(credit_at_)) std::atomic<std::uint64_t>(0)),
       protocol_(memory_, 15) {

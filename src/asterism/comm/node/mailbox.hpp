@@ -57,7 +57,8 @@ inline void store(Message& m, Word w, std::uint64_t value) {
 /// The sending end. Not thread-safe.
 class Outbox {
  public:
-  explicit Outbox(Arena& arena);
+  /// receiver: rung when there is something for it.
+  explicit Outbox(Arena& arena, Doorbell* receiver = nullptr);
   /// Gives the blocks of taken messages back. The places, some 128 bytes each, stay: the receiver may look at one once more.
   ~Outbox();
   Outbox(Outbox const&) = delete;
@@ -96,7 +97,10 @@ class Outbox {
   BlockWriter& writer() { return writer_; }
   BlockWriter const& writer() const { return writer_; }
   /// The first `bytes` bytes may be read.
-  void publish(Sent const& sent, std::int64_t bytes) { protocol_.publish(sent, std::uint64_t(bytes)); }
+  void publish(Sent const& sent, std::int64_t bytes) {
+    protocol_.publish(sent, std::uint64_t(bytes));
+    if (receiver_) receiver_->ring();
+  }
   /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken(), or until it is revoked.
   void lend(Sent const& sent, Place place, std::byte const* array, std::int64_t bytes);
   /// Puts a copy in their place if nobody is reading them: fill(where it goes). False if somebody is.
@@ -134,6 +138,7 @@ class Outbox {
   Block make_block(std::int64_t bytes);
   void returned(Sent const& sent);
   Arena& arena_;
+  Doorbell* receiver_;
   std::uint64_t credit_at_;
   std::atomic<std::uint64_t> const* credit_;
   std::vector<std::unique_ptr<Slot>> slots_;
@@ -175,7 +180,10 @@ class Inbox {
   /// Of a message in the sender's process: bytes first ... first + n - 1. Throws a CommError if the system refuses.
   void read(Message const& m, std::int64_t first, std::int64_t n, std::byte* to) const;
   /// Gives its place back to the sender; the message has been found.
-  void take(std::uint64_t number) { protocol_.take(number); }
+  void take(std::uint64_t number) {
+    protocol_.take(number);
+    sender_->head().bell.ring();  // it may wait for the credit
+  }
 
  private:
   struct Memory {

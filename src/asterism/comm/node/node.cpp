@@ -1,10 +1,12 @@
 #include "asterism/comm/node/node.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <new>
 
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/batch.hpp"
 #include "asterism/device/host/team.hpp"
 
 namespace asterism::comm::node {
@@ -16,6 +18,7 @@ struct Introduction {
   ArenaName arena;
   std::uint64_t heads = 0;  // 0: it has no arena
   std::uint64_t probe = 0;  // address of memory that is not shared and holds the arena's token
+  cpu_set_t cores;          // that it may use
 };
 
 std::atomic<std::uint64_t>* table(std::byte* at) { return reinterpret_cast<std::atomic<std::uint64_t>*>(at); }
@@ -31,9 +34,10 @@ std::shared_ptr<Node> Node::join(MpiApi const& api, MpiApi::Comm comm, int rank)
   int size = 1;
   check_mpi(api.rank_and_size(here, &n->me_, &size), "MPI_Comm_size");
   static std::uint64_t probe;
-  n->crowded_ = size > device::host::allowed_cores();
   Introduction mine;
   mine.rank = rank;
+  CPU_ZERO(&mine.cores);
+  sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   auto* const arena = size > 1 ? Arena::mine() : nullptr;
   if (arena) {
     n->heads_ = arena->allocate(size * std::int64_t(sizeof(std::uint64_t)));
@@ -44,7 +48,20 @@ std::shared_ptr<Node> Node::join(MpiApi const& api, MpiApi::Comm comm, int rank)
     mine.probe = std::uint64_t(reinterpret_cast<std::uintptr_t>(&probe));
   }
   std::vector<Introduction> all(static_cast<std::size_t>(size));
-  check_mpi(api.allgather(here, &mine, all.data(), sizeof mine), "MPI_Allgather");
+  Batch const batch(api);
+  check_mpi(api.iallgather(batch.get(), here, &mine, all.data(), sizeof mine), "MPI_Iallgather");
+  batch.finish("MPI_Iallgather");
+  n->share_ = {.ranks = size, .rank = n->me_, .sharing = 0};
+  cpu_set_t of_any;
+  CPU_ZERO(&of_any);
+  for (auto const& i : all) {
+    cpu_set_t of_both;
+    CPU_AND(&of_both, &i.cores, &mine.cores);
+    CPU_OR(&of_any, &of_any, &i.cores);
+    n->share_.sharing += CPU_COUNT(&of_both) > 0;
+  }
+  n->share_.cores = CPU_COUNT(&of_any);
+  n->share_.sharing = std::max(n->share_.sharing, 1);
   // for tests on one machine: ranks are taken for neighbours in groups of this many
   auto const* const text = std::getenv("ASTERISM_RANKS_PER_NODE");
   int const group = text && std::atoi(text) > 0 ? std::atoi(text) : size;
@@ -65,7 +82,8 @@ std::shared_ptr<Node> Node::join(MpiApi const& api, MpiApi::Comm comm, int rank)
     auto const& theirs = *std::find_if(all.begin(), all.end(), [&](auto const& i) { return i.rank == n->ranks_[neighbour]; });
     works[1] = works[0] && next.mapping->read_private(theirs.probe, &token, sizeof token) && token == theirs.arena.token;
   }
-  check_mpi(api.allreduce(here, works, everywhere, 2, MpiApi::int64, MpiApi::min), "MPI_Allreduce");
+  check_mpi(api.iallreduce(batch.get(), here, works, everywhere, 2, MpiApi::int64, MpiApi::min), "MPI_Iallreduce");
+  batch.finish("MPI_Iallreduce");
   n->reads_private_ = everywhere[1];
   check_mpi(api.comm_free(here), "MPI_Comm_free");
   if (size == 1) n->why_not_ = "no other rank runs on this machine";
@@ -84,7 +102,7 @@ Outbox& Node::to(int index) {
   auto& p = peers_[std::size_t(index)];
   if (!p.out) {
     auto& arena = *Arena::mine();
-    p.out = std::make_unique<Outbox>(arena);
+    p.out = std::make_unique<Outbox>(arena, &mapping(index)->head().bell);
     table(arena.at(heads_))[index].store(p.out->head(), std::memory_order_release);
   }
   return *p.out;
@@ -104,7 +122,5 @@ Inbox& Node::from(int index) {
   if (!p.in) p.in = std::make_unique<Inbox>(mapping(index), table(mapping(index)->at(p.heads)) + me_);
   return *p.in;
 }
-
-Patience Node::patience() const { return {api_, comm_, crowded_}; }
 
 }  // namespace asterism::comm::node

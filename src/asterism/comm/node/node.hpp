@@ -6,7 +6,7 @@
 
 #include "asterism/comm/mpi_api.hpp"
 #include "asterism/comm/node/mailbox.hpp"
-#include "asterism/comm/node/wait.hpp"
+#include "asterism/device/host/team.hpp"
 
 namespace asterism::comm::node {
 
@@ -20,6 +20,9 @@ class Node {
   std::string const& why_not() const { return why_not_; }
   /// Whether they can also copy from each other's memory that is not shared.
   bool reads_private() const { return reads_private_; }
+  /// Of all processes of this machine, also where a test groups them.
+  device::host::NodeShare const& share() const { return share_; }
+  int rank_of(int index) const { return ranks_[std::size_t(index)]; }
   /// Number of a rank among those here, -1 for one of another machine.
   int index_of(int rank) const;
 
@@ -27,7 +30,6 @@ class Node {
   Outbox& to(int index);
   Inbox& from(int index);
   std::shared_ptr<Mapping const> const& mapping(int index);
-  Patience patience() const;
   /// What was measured of the way to that rank, for people; empty before.
   std::string describe(int index) const {
     auto const& box = peers_[std::size_t(index)].out;
@@ -49,7 +51,7 @@ class Node {
   MpiApi::Comm comm_ = 0;
   std::string why_not_;
   bool reads_private_ = false;
-  bool crowded_ = false;  // more ranks than cores
+  device::host::NodeShare share_;
   int me_ = 0;
   std::vector<int> ranks_;  // ascending
   std::vector<Peer> peers_;

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/batch.hpp"
 #include "asterism/comm/transport/transport.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -68,10 +70,9 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
 
   class Call final : public Transport {
    public:
-    explicit Call(std::shared_ptr<Collectives> shared) : shared_(std::move(shared)), batch_(mpi()->batch_new()) {}
+    explicit Call(std::shared_ptr<Collectives> shared) : shared_(std::move(shared)) { mpi_carries_messages(); }
     ~Call() override {
-      if (!waited_) mpi()->waitall(batch_);  // an error ended the operation
-      mpi()->batch_free(batch_);
+      if (!waited_) shared_->comm_.give_up(buffers_);  // an error ended the operation
     }
 
     void open(Traffic const& t, Way) override { traffic_ = &t; }
@@ -81,25 +82,26 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
       auto& s = *shared_;
       auto const& out = t.down ? s.roots_ : s.leaves_;
       auto const& in = t.down ? s.leaves_ : s.roots_;
-      received_.resize(std::size_t(in.edges * t.unit));
+      buffers_->received.resize(std::size_t(in.edges * t.unit));
       bool const same_for_all = t.down && s.shape_ == Shape::all_gather;
       auto const* values = pack(source, same_for_all);
       auto const comm = s.comm_.handle();
       int const me = s.comm_.rank(), only = s.only_;
       if (t.unit == 0) return;
       waited_ = false;
+      auto const batch = buffers_->batch.get();
       int error;
       if (same_for_all) {
         auto const mine = t.out->empty() ? 0 : int(t.out->front().at.count());
-        error = mpi()->iallgatherv(batch_, comm, values, mine, received_.data(), in.counts.data(), in.places.data(), t.unit);
+        error = mpi()->iallgatherv(batch, comm, values, mine, buffers_->received.data(), in.counts.data(), in.places.data(), t.unit);
       } else if (s.shape_ == (t.down ? Shape::gather : Shape::scatter)) {
-        error = mpi()->igatherv(batch_, comm, values, out.counts[std::size_t(only)], received_.data(), in.counts.data(), in.places.data(),
-                                t.unit, only);
+        error = mpi()->igatherv(batch, comm, values, out.counts[std::size_t(only)], buffers_->received.data(), in.counts.data(),
+                                in.places.data(), t.unit, only);
       } else if (s.shape_ == (t.down ? Shape::scatter : Shape::gather)) {
-        error = mpi()->iscatterv(batch_, comm, values, out.counts.data(), out.places.data(), received_.data(), in.counts[std::size_t(only)],
-                                 t.unit, only);
+        error = mpi()->iscatterv(batch, comm, values, out.counts.data(), out.places.data(), buffers_->received.data(),
+                                 in.counts[std::size_t(only)], t.unit, only);
       } else {
-        error = mpi()->ialltoallv(batch_, comm, values, out.counts.data(), out.places.data(), received_.data(), in.counts.data(),
+        error = mpi()->ialltoallv(batch, comm, values, out.counts.data(), out.places.data(), buffers_->received.data(), in.counts.data(),
                                   in.places.data(), t.unit);
       }
       check_mpi(error, "a collective");
@@ -110,13 +112,13 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
     void receive(Side const& side, Taker& taker) override {
       close();
       auto const& in = traffic_->down ? shared_->leaves_ : shared_->roots_;
-      taker.take(side, 0, side.at.count(), received_.data() + in.places[std::size_t(side.rank)] * traffic_->unit);
+      taker.take(side, 0, side.at.count(), buffers_->received.data() + in.places[std::size_t(side.rank)] * traffic_->unit);
     }
 
     void close() override {
       if (waited_) return;
+      wait_for(shared_->comm_, buffers_->batch.get(), "a collective");
       waited_ = true;
-      check_mpi(mpi()->waitall(batch_), "MPI_Wait of a collective");
     }
 
    private:
@@ -127,20 +129,24 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
       if (!sides.empty() && sides[0].at.contiguous() && (same_for_all || sides.size() == 1)) return source + sides[0].at.first() * t.unit;
       std::int64_t bytes = 0;
       for (auto const& s : sides) bytes += s.at.count() * t.unit;
-      if (std::int64_t(sent_.size()) < bytes) sent_.resize(std::size_t(bytes));
-      auto* at = sent_.data();
+      auto& sent = buffers_->sent;
+      if (std::int64_t(sent.size()) < bytes) sent.resize(std::size_t(bytes));
+      auto* at = sent.data();
       for (auto const& s : sides) {
         s.at.pack(source, at, t.unit);
         at += s.at.count() * t.unit;
       }
-      return sent_.data();
+      return sent.data();
     }
 
     std::shared_ptr<Collectives> shared_;
     Traffic const* traffic_ = nullptr;
-    MpiApi::Batch batch_;
+    struct Buffers {
+      Batch batch;
+      std::vector<std::byte> sent, received;
+    };
+    std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
     bool waited_ = true;
-    std::vector<std::byte> sent_, received_;
   };
 
   Communicator comm_;

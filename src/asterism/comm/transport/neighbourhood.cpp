@@ -4,6 +4,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/transport/transport.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -53,9 +54,10 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
 
   class Exchange final : public Transport {
    public:
-    explicit Exchange(std::shared_ptr<Neighbourhood> shared) : shared_(std::move(shared)) {}
+    explicit Exchange(std::shared_ptr<Neighbourhood> shared) : shared_(std::move(shared)) { mpi_carries_messages(); }
     ~Exchange() override {
-      if (plan_) mpi()->neighbor_wait(plan_->plan), plan_->user = nullptr;  // an error ended the operation
+      // else an error ended the operation: the forest will not be used any more
+      if (plan_) plan_->user = nullptr, shared_->comm_.give_up(shared_);
     }
 
     void open(Traffic const& t, Way) override {
@@ -117,8 +119,13 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
     }
     void wait() {
       if (waited_) return;
+      Wait patience(shared_->comm_, Wait::For::messages);
+      for (int done = 0;;) {
+        check_mpi(mpi()->neighbor_test(plan_->plan, &done), "MPI_Neighbor_alltoallw");
+        if (done) break;
+        patience();
+      }
       waited_ = true;
-      check_mpi(mpi()->neighbor_wait(plan_->plan), "MPI_Neighbor_alltoallw");
     }
     /// Another operation needs the plan.
     void put_aside() {

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "asterism/base/log.hpp"
+#include "asterism/comm/batch.hpp"
 #include "asterism/comm/transport/outgoing.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -21,11 +23,9 @@ std::int64_t edges_of_piece(Traffic const& t, std::int64_t count) {
 
 class PointToPoint final : public Transport {
  public:
-  PointToPoint() : batch_(mpi()->batch_new()), pieces_(mpi()->batch_new()) {}
+  PointToPoint() { mpi_carries_messages(); }
   ~PointToPoint() override {
-    if (open_) finish();  // an error ended the operation: its senders wait all the same
-    mpi()->batch_free(batch_);
-    mpi()->batch_free(pieces_);
+    if (open_) give_up();  // an error ended the operation
   }
 
   void open(Traffic const& t, Way way) override {
@@ -36,8 +36,9 @@ class PointToPoint final : public Transport {
     std::int64_t bytes = 0;
     for (auto const& s : *t.in)
       if (staged(s)) bytes += room(s);
-    if (std::int64_t(received_.size()) < bytes) received_.resize(std::size_t(bytes));
-    auto* next = received_.data();
+    if (!buffers_) buffers_ = std::make_shared<Buffers>();
+    if (std::int64_t(buffers_->received.size()) < bytes) buffers_->received.resize(std::size_t(bytes));
+    auto* next = buffers_->received.data();
     next_ = next;
     first_place_ = 0;
     piece_ = posted_ = 0;
@@ -52,17 +53,17 @@ class PointToPoint final : public Transport {
       }
       auto* const to = staged(s) ? next : t.target + s.at.first() * t.unit;
       if (staged(s)) next += count * t.unit;
-      check_mpi(mpi()->irecv(batch_, t.comm->handle(), to, count * t.unit, s.rank, t.tag), "MPI_Irecv");
+      check_mpi(mpi()->irecv(buffers_->receives.get(), t.comm->handle(), to, count * t.unit, s.rank, t.tag), "MPI_Irecv");
     }
   }
 
   void send(std::byte const* source) override {
     auto const& t = *traffic_;
-    each_outgoing(t, way_, source, sent_, [&](Side const& s, std::byte const* place, std::int64_t bytes) {
+    each_outgoing(t, way_, source, buffers_->sent, [&](Side const& s, std::byte const* place, std::int64_t bytes) {
       auto const step = edges_of_piece(t, s.at.count()) * t.unit;
       do {
         auto const n = std::min(step, bytes);
-        check_mpi(mpi()->isend(batch_, t.comm->handle(), place, n, s.rank, t.tag), "MPI_Isend");
+        check_mpi(mpi()->isend(buffers_->sends.get(), t.comm->handle(), place, n, s.rank, t.tag), "MPI_Isend");
         place += n, bytes -= n;
       } while (bytes > 0);
     });
@@ -100,7 +101,7 @@ class PointToPoint final : public Transport {
   void post(Side const& s, std::byte* buffer, std::int64_t piece, int place) {
     auto const& t = *traffic_;
     auto const count = s.at.count(), length = edges_of_piece(t, count);
-    check_mpi(mpi()->irecv_at(pieces_, place, t.comm->handle(), buffer + piece % ring(s) * length * t.unit,
+    check_mpi(mpi()->irecv_at(buffers_->pieces.get(), place, t.comm->handle(), buffer + piece % ring(s) * length * t.unit,
                               std::min(length, count - piece * length) * t.unit, s.rank, t.tag),
               "MPI_Irecv");
   }
@@ -114,43 +115,40 @@ class PointToPoint final : public Transport {
       for (posted_ = std::max<std::int64_t>(posted_, places); posted_ < std::min(pieces, piece_ + places); ++posted_)
         post(side, next_, posted_, first_place_ + int(posted_ % places));
       auto const p = piece_++;
-      check_mpi(mpi()->wait_at(pieces_, first_place_ + int(p % places)), "MPI_Wait");
+      Wait wait(*t.comm, Wait::For::messages);
+      std::int64_t bytes = 0;
+      for (int done = 0;;) {
+        check_mpi(mpi()->test_at(buffers_->pieces.get(), first_place_ + int(p % places), &done, &bytes), "MPI_Irecv");
+        if (done) break;
+        wait();
+      }
       take(p * length, std::min(length, count - p * length), next_ + p % places * length * t.unit);
     }
     next_ += room(side);
     first_place_ += places;
     piece_ = posted_ = 0;
   }
-  /// Receives what is left, to no purpose but that its senders wait for it.
-  void finish() noexcept {
-    try {
-      int place = 0;
-      std::byte* buffer = received_.data();
-      for (auto const& s : *traffic_->in) {
-        if (!staged(s)) continue;
-        if (in_pieces(s) && place >= first_place_) {
-          next_ = buffer;
-          receive_pieces(s, [](std::int64_t, std::int64_t, std::byte const*) {});
-        }
-        if (in_pieces(s)) place += ring(s);
-        buffer += room(s);
-      }
-      wait();
-    } catch (Error const& e) {
-      log::warning("{}", e.what());
-    }
+  /// What comes is not received any more, which may be into the user's memory. What was sent stays for MPI.
+  void give_up() noexcept {
+    mpi()->cancel_all(buffers_->receives.get());
+    mpi()->cancel_all(buffers_->pieces.get());
+    traffic_->comm->give_up(buffers_);
   }
   void wait() {
     if (waited_) return;
     waited_ = true;
-    check_mpi(mpi()->waitall(batch_), "MPI_Waitall");
+    wait_for(*traffic_->comm, buffers_->receives.get(), "MPI_Irecv");
+    wait_for(*traffic_->comm, buffers_->sends.get(), "MPI_Isend");
   }
 
   Traffic const* traffic_ = nullptr;
   Way way_ = Way::point_to_point;
-  MpiApi::Batch batch_, pieces_;
+  struct Buffers {
+    Batch receives, sends, pieces;
+    std::vector<std::byte> sent, received;
+  };
+  std::shared_ptr<Buffers> buffers_;
   bool waited_ = false;
-  std::vector<std::byte> sent_, received_;
   std::byte* next_ = nullptr;
   bool open_ = false;
   // of the side whose turn it is: where its pieces are in pieces_, the next one, and how many were posted since the first `places`

@@ -12,6 +12,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/transport/transport.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -33,11 +34,15 @@ class SharedMemory final : public Transport {
   ~SharedMemory() override {
     if (!open_) return;  // else an error ended the operation: what it lent is still to be read
     forget();
-    wait_for_readers();
+    try {
+      wait_for_readers();
+    } catch (Error const&) {  // the readers have left their operation too
+    }
   }
 
   void open(Traffic const& t, Way) override {
     traffic_ = &t;
+    epoch_ = t.comm->epoch();
     auto& node = *t.comm->node();
     ++node.under_way;
     open_ = true;
@@ -103,10 +108,11 @@ class SharedMemory final : public Transport {
 
   void receive(Side const& side, Taker& taker) override {
     auto const& t = *traffic_;
+    require_same_epoch();
     auto const& e = expected_[next_++];  // sides are received in their order
     auto const count = side.at.count();
     auto& in = *e.box;
-    auto wait = t.comm->node()->patience();
+    Wait wait(*t.comm, Wait::For::memory);
     node::Message* m;
     while (!(m = in.find(e.number))) wait();
     struct Credit {  // also if the user's operation throws: the sender must not wait for a reader that has gone
@@ -141,6 +147,7 @@ class SharedMemory final : public Transport {
   }
 
   void close() override {
+    require_same_epoch();
     auto& node = *traffic_->comm->node();
     forget();
     wait_for_readers();
@@ -151,7 +158,7 @@ class SharedMemory final : public Transport {
         return out.under_way() > own + far_ahead || (out.bytes_under_way() > far_ahead_bytes && out.under_way() > own + 2);
       };
       if (!ahead()) continue;
-      auto wait = node.patience();
+      Wait wait(*traffic_->comm, Wait::For::memory);
       for (out.collect(); ahead(); out.collect()) wait();
     }
   }
@@ -169,8 +176,12 @@ class SharedMemory final : public Transport {
     std::uint64_t number;
   };
   void forget() {
-    --traffic_->comm->node()->under_way;
+    if (traffic_->comm->epoch() == epoch_) --traffic_->comm->node()->under_way;
     open_ = false;
+  }
+  void require_same_epoch() const {
+    ASTERISM_REQUIRE(traffic_->comm->epoch() == epoch_, comm,
+                     "this operation was under way when an error ended another call on its communicator, and was given up.");
   }
 
   /// Until nobody reads this rank's arrays any more. A receiver may be busy with something else, even waiting for this rank: then it
@@ -181,11 +192,11 @@ class SharedMemory final : public Transport {
       if (!sent.lent) continue;
       auto const& s = *sent.side;
       auto& out = *sent.box;
-      auto wait = traffic_->comm->node()->patience();
+      Wait wait(*traffic_->comm, Wait::For::memory);
       double const start = profile::now();
       bool revocable = true;
       for (int waited = 1; !out.taken(sent.message); ++waited) {
-        if (waited % 256 == 0 && revocable && profile::now() - start > revoke_after) {
+        if (waited % 64 == 0 && revocable && profile::now() - start > revoke_after) {
           revocable = false;
           if (out.revoke(sent.message, [&](std::byte* to) { s.at.pack(source_, to, traffic_->unit); })) break;
         }
@@ -235,6 +246,7 @@ class SharedMemory final : public Transport {
   }
 
   Traffic const* traffic_ = nullptr;
+  std::uint64_t epoch_ = 0;
   bool open_ = false, lent_ = false;
   std::byte const* source_ = nullptr;
   std::vector<Sent> sent_;

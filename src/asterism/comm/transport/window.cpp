@@ -5,6 +5,7 @@
 
 #include "asterism/comm/exchange.hpp"
 #include "asterism/comm/transport/outgoing.hpp"
+#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -48,7 +49,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
 
   class Put final : public Transport {
    public:
-    explicit Put(std::shared_ptr<Windows> shared) : shared_(std::move(shared)) {}
+    explicit Put(std::shared_ptr<Windows> shared) : shared_(std::move(shared)) { mpi_carries_messages(); }
     ~Put() override { close(); }
 
     void open(Traffic const& t, Way) override {

@@ -69,7 +69,7 @@ std::string load(State& s, std::string_view name) {
     return why;
   }
   s.plugin = library;
-  s.device = host::rank_on_node() % devices;
+  s.device = host::node_share().rank % devices;
   s.api = api;
   return {};
 }
@@ -113,7 +113,7 @@ void open(std::string_view name, bool callers) {
   s.device = current;
   check(s.api.load()->keep_freed(s.device), "setting up its pool of memory");
   s.text = described(s);
-  log::info("GPU of rank {} on this node: {}", host::rank_on_node(), s.text);
+  log::info("GPU of rank {} on this node: {}", host::node_share().rank, s.text);
   pin_small_arrays();
 }
 

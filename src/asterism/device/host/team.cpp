@@ -1,29 +1,162 @@
 #include "asterism/device/host/team.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
+#include "asterism/base/profile.hpp"
+#include "asterism/device/host/futex.hpp"
+#include "asterism/device/host/patience.hpp"
 
 namespace asterism::device::host {
 namespace {
 
-int threads = 0;  // 0: not decided yet
-int node_ranks = 1, node_rank = 0;
+std::atomic<int> threads{0};  // 0: not decided yet
+NodeShare share_of_node;
 
 int from_environment() {
   for (auto const* name : {"ASTERISM_NUM_THREADS", "OMP_NUM_THREADS"})
     if (auto const* v = std::getenv(name); v && std::atoi(v) > 0) return std::atoi(v);
   return 0;
 }
+
+/// A word that threads wait for to change: a waker that finds nobody asleep makes no call of the system.
+class Signal {
+ public:
+  std::uint32_t value() const { return word_.load(std::memory_order_acquire); }
+  void set(std::uint32_t value) {
+    word_.store(value, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(word_);
+  }
+  void add(std::uint32_t by) {
+    word_.fetch_add(by, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(word_);
+  }
+  /// Until reached(value()).
+  template <class F>
+  void wait(F const& reached) {
+    Patience patience;
+    while (!reached(value()))
+      if (patience.over()) return sleep(reached);
+  }
+
+ private:
+  template <class F>
+  void sleep(F const& reached) {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    for (auto v = word_.load(std::memory_order_seq_cst); !reached(v); v = word_.load(std::memory_order_seq_cst))
+      futex_wait(word_, v, 60'000'000'000);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  std::atomic<std::uint32_t> word_{0};
+  std::atomic<int> sleepers_{0};
+};
+
+class Team {
+ public:
+  explicit Team(int size) : size_(size), claimed_(std::make_unique<Claim[]>(std::size_t(size))) {
+    for (int t = 1; t < size; ++t) std::thread([this, t] { work(t); }).detach();  // they end with the process
+  }
+  int size() const { return size_; }
+
+  /// By one caller at a time. f(share) for each of size() shares; it does not throw.
+  void run(void (*f)(void* job, int share), void* job) {
+    f_ = f;
+    job_ = job;
+    auto const region = region_.value() + 1;
+    done_.store_plain(0);
+    region_.set(region);
+    take_shares(0, region);
+    done_.wait([this](std::uint32_t done) { return done == std::uint32_t(size_); });
+  }
+
+ private:
+  /// The region that a share was last begun in.
+  struct alignas(64) Claim {
+    std::atomic<std::uint32_t> region{0};
+  };
+  struct Count : Signal {
+    void store_plain(std::uint32_t v) { set(v); }
+  };
+
+  void take_shares(int mine, std::uint32_t region) {
+    for (int i = 0; i < size_; ++i) {
+      int const s = (mine + i) % size_;
+      auto& of_share = claimed_[std::size_t(s)].region;
+      auto before = region - 1;  // every share of every region is taken
+      if (of_share.load(std::memory_order_relaxed) != before ||
+          !of_share.compare_exchange_strong(before, region, std::memory_order_acq_rel))
+        continue;
+      f_(job_, s);
+      done_.add(1);
+    }
+  }
+  void work(int t) {
+    profile::name_thread("team " + std::to_string(t));
+    for (std::uint32_t seen = 0;;) {
+      region_.wait([seen](std::uint32_t now) { return now != seen; });
+      seen = region_.value();
+      take_shares(t, seen);
+    }
+  }
+
+  int size_;
+  std::unique_ptr<Claim[]> claimed_;
+  void (*f_)(void*, int) = nullptr;
+  void* job_ = nullptr;
+  alignas(64) Signal region_;
+  alignas(64) Count done_;
+};
+
+thread_local bool in_region = false;
+/// nullptr: none yet. One of another size is left to its threads, which sleep.
+Team* team = nullptr;
+std::mutex team_mutex;
+
+/// A child of fork has none of the threads, and perhaps a mutex that one of them held.
+void forget_team() {
+  team = nullptr;
+  new (&team_mutex) std::mutex;
+}
+
+Team& team_of(int size) {
+  static int const once = pthread_atfork(nullptr, nullptr, forget_team);
+  (void)once;
+  if (!team || team->size() != size) team = new Team(size);
+  return *team;
+}
+
+struct Pieces {
+  std::int64_t n, step;
+  int shares;
+  void (*body)(void const*, std::int64_t, std::int64_t);
+  void const* context;
+  std::mutex mutex;
+  std::exception_ptr error;
+
+  // long pieces end on multiples of 8 so that vectorised bodies stay aligned with each other; short ones are a few large shares of work
+  std::int64_t cut(int k) const { return k == shares ? n : n * k / shares / step * step; }
+  static void run(void* job, int share) {
+    auto& p = *static_cast<Pieces*>(job);
+    bool const before = std::exchange(in_region, true);
+    try {
+      if (p.cut(share) < p.cut(share + 1)) p.body(p.context, p.cut(share), p.cut(share + 1));
+    } catch (...) {
+      std::lock_guard const lock(p.mutex);
+      if (!p.error) p.error = std::current_exception();
+    }
+    in_region = before;
+  }
+};
 
 }  // namespace
 
@@ -34,20 +167,17 @@ int allowed_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-void set_ranks_on_node(int ranks, int rank) {
-  node_ranks = std::max(1, ranks);
-  node_rank = rank;
-  if (!from_environment()) threads = std::max(1, allowed_cores() / node_ranks);
+void set_node_share(NodeShare const& share) {
+  share_of_node = share;
+  if (!from_environment()) threads = std::max(1, allowed_cores() / share.sharing);
 }
 
-int ranks_on_node() { return node_ranks; }
-int rank_on_node() { return node_rank; }
+NodeShare const& node_share() { return share_of_node; }
 
 int team_size() {
-  if (threads == 0) {
-    int const wanted = from_environment();
-    threads = wanted ? wanted : std::max(1, allowed_cores() / node_ranks);
-  }
+  if (int const known = threads.load(std::memory_order_relaxed)) return known;
+  int const wanted = from_environment();
+  threads = wanted ? wanted : std::max(1, allowed_cores() / share_of_node.sharing);
   return threads;
 }
 
@@ -56,34 +186,12 @@ void set_team_size(int n) { threads = std::max(1, n); }
 void run_pieces(std::int64_t n, std::int64_t serial, void (*body)(void const*, std::int64_t, std::int64_t), void const* context) {
   if (n <= 0) return;
   int const shares = team_size();
-  if (n <= serial || shares == 1) return body(context, 0, n);
-  // long pieces end on multiples of 8 so that vectorised bodies stay aligned with each other; short ones are a few large shares of work
-  std::int64_t const step = n / shares >= 64 ? 8 : 1;
-  auto const cut = [&](int k) { return k == shares ? n : n * k / shares / step * step; };
-  std::exception_ptr error;
-  std::mutex mutex;
-  auto const guarded = [&](int t) {
-    try {
-      if (cut(t) < cut(t + 1)) body(context, cut(t), cut(t + 1));
-    } catch (...) {
-      std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  };
-#if defined(_OPENMP) && !defined(ASTERISM_STD_THREADS)
-#pragma omp parallel num_threads(shares)
-  {
-    // a runtime that grants fewer threads than asked must still run every share
-    for (int t = omp_get_thread_num(); t < shares; t += omp_get_num_threads()) guarded(t);
-  }
-#else
-  // the thread-sanitizer build: it cannot see g++'s OpenMP barriers
-  std::vector<std::thread> helpers;
-  for (int t = 1; t < shares; ++t) helpers.emplace_back(guarded, t);
-  guarded(0);
-  for (auto& h : helpers) h.join();
-#endif
-  if (error) std::rethrow_exception(error);
+  if (n <= serial || shares == 1 || in_region) return body(context, 0, n);
+  std::unique_lock const lock(team_mutex, std::try_to_lock);
+  if (!lock) return body(context, 0, n);  // another thread's region is under way
+  Pieces pieces{n, n / shares >= 64 ? 8 : 1, shares, body, context, {}, nullptr};
+  team_of(shares).run(Pieces::run, &pieces);
+  if (pieces.error) std::rethrow_exception(pieces.error);
 }
 
 }  // namespace asterism::device::host

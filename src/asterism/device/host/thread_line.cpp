@@ -11,29 +11,13 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/host/line.hpp"
-#include "asterism/device/host/team.hpp"
+#include "asterism/device/host/patience.hpp"
 
 namespace asterism::device::host {
 namespace {
 
 std::atomic<std::int64_t> blocked{0};
 thread_local bool is_worker = false;
-
-/// Looks for a while, then sleeps until the value changes. Where the processes of this machine have no core for each
-/// thread, it sleeps at once: who is waited for needs the core.
-class Patience {
- public:
-  bool over() {
-    if (++looks_ > most_) return true;
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-    return false;
-  }
-
- private:
-  int looks_ = 0, most_ = allowed_cores() >= 2 * ranks_on_node() ? 4000 : 0;
-};
 
 ClosedLines& closed_lines() {
   static auto* const lines = new ClosedLines;  // queues may end after static destruction began
@@ -50,12 +34,14 @@ class ThreadLine final : public Line {
     error_ = nullptr;
     failed_ = false;
     forget_waits();
+    add_helper_threads(1);
     worker_ = std::thread([this, first = added_.load() + 1] { run(first); });
   }
 
   void close() override {
     closed_.store(true);
     wake_worker();
+    add_helper_threads(-1);
     // the last holder may be a task, which cannot wait; that line is not opened again
     if (is_worker) {
       static auto* const left = new ClosedLines;

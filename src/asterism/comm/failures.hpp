@@ -1,0 +1,74 @@
+// Errors of one rank that end the waits of the others.
+//
+// A rank on which a collective call fails alone (a wrong shape, a function of the user's that raises) reports it: in shared memory for
+// the ranks of its machine, by messages for the others. Every wait looks there (wait.hpp). A rank that finds a report of the call
+// that it is in leaves it with the same error. What is under way on the communicator is given up then; in their next collective call all
+// ranks go on from a new duplicate (Communicator::recover).
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "asterism/comm/communicator.hpp"
+
+namespace asterism::comm {
+
+/// What one process knows of a communicator's calls and errors.
+struct Failures {
+  struct Report {
+    std::uint64_t serial = 0;  ///< of the call
+    int rank = 0;
+    ErrorKind kind = ErrorKind::internal;
+    std::string text;
+    std::int64_t seen = 0;  ///< when, of device::host::now()
+  };
+  std::uint64_t communicator = 0;           ///< the same number on all ranks, and no other's
+  std::atomic<std::uint64_t> serial{0};     ///< of the collective call that is under way, or was the last
+  std::atomic<std::uint64_t> handled{0};    ///< errors of calls up to this one are no news
+  std::atomic<bool> broken{false};          ///< all ranks have to recover before the next call
+  std::atomic<std::uint32_t> alarms_seen{0};
+  std::mutex mutex;
+  std::optional<Report> known;
+
+  /// Tells the other ranks that the call under way has failed here. Never throws.
+  static void report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept;
+  /// Whether there may be news: one load.
+  static bool alarmed(Communicator const& comm);
+  /// Looks for reports; `far`: those by messages too.
+  static void look(Communicator const& comm, bool far);
+  /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
+  static void require_none(Communicator const& comm);
+};
+
+/// One call that all ranks of a communicator make together. Those within another, and those of queued tasks, are part of it.
+class CollectiveCall {
+ public:
+  /// Recovers first where the last call failed on a rank.
+  CollectiveCall(Communicator const& comm, char const* name);
+  ~CollectiveCall();
+  CollectiveCall(CollectiveCall const&) = delete;
+  CollectiveCall& operator=(CollectiveCall const&) = delete;
+  /// It ends with an error; one that not all ranks throw anyway is reported.
+  void failed(std::exception_ptr const& error) const noexcept;
+  void failed(ErrorKind kind, std::string const& text) const noexcept;
+
+ private:
+  std::optional<Communicator> comm_;  // nothing: part of another
+};
+
+/// f() as a collective call.
+template <class F>
+auto collective(Communicator const& comm, char const* name, F const& f) {
+  CollectiveCall const call(comm, name);
+  try {
+    return f();
+  } catch (...) {
+    call.failed(std::current_exception());
+    throw;
+  }
+}
+
+}  // namespace asterism::comm
