@@ -9,12 +9,13 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .agree import agreed
 from .comm import as_communicator
 from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
 from .files import replacing
@@ -31,8 +32,6 @@ __all__ = [
     "write_matrix",
     "write_vector",
 ]
-
-T = TypeVar("T")
 
 _HARWELL_BOEING = (
     ".rb",
@@ -52,27 +51,6 @@ _HARWELL_BOEING = (
 )
 _MATRIX_MARKET, _COMPRESSED = (".mtx", ".mm"), (".mtx.gz", ".mm.gz")
 _PETSC = (".petsc", ".petscbin", ".bin", ".dat")
-
-
-def _agreed(comm: _core.Communicator, f: Callable[[], T]) -> T:
-    """Return f(), which does not communicate; if it fails on any rank, raise on all."""
-    try:
-        out = f()
-    except Exception as error:
-        try:
-            kind = (
-                type(error)
-                if isinstance(error, AsterismError)
-                else FileError
-                if isinstance(error, OSError)
-                else InputError
-            )
-            comm.agree(str(error), kind.__name__)
-        except AsterismError:
-            raise error from None
-        raise
-    comm.agree(None)
-    return out
 
 
 def format_of(path: str | Path) -> str:
@@ -137,9 +115,9 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     Each rank reads its rows of Matrix Market (uncompressed), PETSc and asterism's files; of others all, and keeps its rows.
     """
     p, c = str(path), as_communicator(comm)
-    kind = _agreed(c, lambda: format_of(p))
+    kind = agreed(c, lambda: format_of(p))
     if kind == "archive":
-        wanted = _agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
+        wanted = agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
         return Matrix(_core.read_archive_matrix(p, wanted, c))
     if kind == "matrix_market":
         A = Matrix(_core.read_matrix_market(p, c, block_size))
@@ -149,13 +127,13 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
         A = Matrix(_core.read_harwell_boeing(p, c, block_size))
     elif kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
-            member = _agreed(c, lambda: _extracted(p, folder, ""))
+            member = agreed(c, lambda: _extracted(p, folder, ""))
             A = Matrix(_core.read_matrix_market(member, c, block_size))
     elif kind == "npy":
         raise FormatError(f"'{p}' is a dense array. read_vector reads it.")
     else:
         read = {"npz": _npz, "matlab": _matlab, "hdf5": _hdf5}[kind]
-        S = _agreed(c, lambda: _checked(read(p, name), p))
+        S = agreed(c, lambda: _checked(read(p, name), p))
         return Matrix.from_scipy(S, comm, distribute=True, block_size=block_size)
     if block_size != 1:
         A.block_size = block_size
@@ -183,25 +161,25 @@ def read_vector(
     def layout(rows: int) -> _core.Layout:
         return A._h.rows if A is not None else _core.Layout.even(c, rows)
 
-    kind = _agreed(c, lambda: format_of(p))
+    kind = agreed(c, lambda: format_of(p))
     if kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
-            return read_vector(_agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)
+            return read_vector(agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)
     if kind == "petsc":
-        out = _core.read_petsc_vector(p, layout(_agreed(c, lambda: int(_core.petsc_vector_size(p)))))
+        out = _core.read_petsc_vector(p, layout(agreed(c, lambda: int(_core.petsc_vector_size(p)))))
     elif kind == "harwell_boeing":
-        out = _core.read_harwell_boeing_rhs(p, layout(_agreed(c, lambda: int(_core.harwell_boeing_rows(p)))))
+        out = _core.read_harwell_boeing_rhs(p, layout(agreed(c, lambda: int(_core.harwell_boeing_rows(p)))))
     elif kind == "matrix_market":
-        rows, cols, *_ = _agreed(c, lambda: _core.matrix_market_header(p))
+        rows, cols, *_ = agreed(c, lambda: _core.matrix_market_header(p))
         out = _core.read_matrix_market_vector(p, layout(cols if rows == 1 else rows))
     elif kind == "npy":
-        whole = _agreed(c, lambda: np.load(p, allow_pickle=False, mmap_mode="r"))
+        whole = agreed(c, lambda: np.load(p, allow_pickle=False, mmap_mode="r"))
         mine = layout(whole.shape[0])
         if mine.global_size != whole.shape[0]:
             raise ShapeError(f"'{p}' holds {whole.shape[0]} rows where {mine.global_size} are needed.")
         out = as_values(np.array(whole[mine.begin : mine.end]), p)
     elif kind == "archive":
-        rows = _agreed(c, lambda: _core.archive_names(p)[1])
+        rows = agreed(c, lambda: _core.archive_names(p)[1])
         wanted = _the_one(p, list(rows), name)
         out = _core.read_archive_vector(p, wanted, layout(rows[wanted]))
     else:
@@ -290,7 +268,7 @@ def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None
         finally:
             os.unlink(plain)
 
-    _agreed(comm, compress)
+    agreed(comm, compress)
 
 
 def _write_hdf5(path: str, A: Matrix) -> None:
@@ -337,7 +315,7 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
         for name, t in things.items()
     )
     first = c.bcast(mine, 0)
-    _agreed(c, lambda: _same(mine, first))
+    agreed(c, lambda: _same(mine, first))
     matrices: dict[str, Any] = {}
     vectors: dict[str, Any] = {}
     texts: dict[str, str] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,20 @@ import numpy as np
 from . import _core
 from .errors import OptionError
 
-__all__ = ["add_options", "apply_to_process", "process_options", "use_argv"]
+__all__ = ["add_options", "apply_to_process", "check_keywords", "process_options", "use_argv"]
+
+# what other libraries call our arguments
+_ELSEWHERE = {
+    "B": "near_null_space",
+    "callback": "monitor",
+    "method": "ksp",
+    "nullspace": "near_null_space",
+    "precond": "pc",
+    "preconditioner": "pc",
+    "solver": "ksp",
+    "tol": "rtol",
+    "tolerance": "rtol",
+}
 
 _command_line: list[str] = []
 
@@ -56,3 +70,37 @@ def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.O
             out.set(name, text, layer, origin)
     else:
         raise OptionError(f"options are a string or a dict, not {type(source).__name__}.")
+
+
+def check_keywords(
+    given: Iterable[str],
+    arguments: list[str],
+    aliases: Container[str],
+    call: str,
+    others: Mapping[str, list[str]] | None = None,
+) -> None:
+    """Raise an OptionError for a keyword that is rather a mistyped argument than a mistyped option, which the core tells.
+
+    Parameters
+    ----------
+    given : names
+        That are no arguments.
+    arguments : list of str
+        Of the call, whose name is for the text.
+    aliases : names
+        That are taken too.
+    others : dict of list of str, optional
+        Arguments of other calls, by their names, that a keyword may be meant for.
+    """
+    where = {name: f"Did you mean {name}=?" for name in arguments}
+    for other, names in (others or {}).items():
+        for name in names:
+            where.setdefault(name, f"It is an argument of {other}: {name}=.")
+    options = [name for _, name, *_ in _core.option_tables()]
+    for name in given:
+        if name in aliases:
+            continue
+        near = _ELSEWHERE.get(name, "") or (name if name in where else _core.nearest(name, [*options, *where]))
+        alike = near == _ELSEWHERE.get(name) or difflib.SequenceMatcher(None, name, near).ratio() > 0.5
+        if near in where and alike:
+            raise OptionError(f"{call}: there is no argument {name}=. {where[near]}")
