@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
 import shutil
 import tarfile
@@ -23,6 +24,7 @@ from .la import Matrix
 from .operator import as_values
 
 __all__ = [
+    "check_matrix_name",
     "check_vector_name",
     "format_of",
     "load",
@@ -180,7 +182,7 @@ def read_vector(
         out = as_values(np.array(whole[mine.begin : mine.end]), p)
     elif kind == "archive":
         rows = agreed(c, lambda: _core.archive_names(p)[1])
-        wanted = _the_one(p, list(rows), name)
+        wanted = _the_one(p, list(rows), name, f"{p}:NAME")
         out = _core.read_archive_vector(p, wanted, layout(rows[wanted]))
     else:
         raise FormatError(f"'{p}': vectors are not read from files of format {kind}.")
@@ -195,26 +197,41 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     """
     p, array = str(path), as_values(x, "x")
     layout = A._h.rows if A is not None else _core.Layout(as_communicator(None), array.shape[0])
+    check_vector_name(p, layout.comm.size)
     if p.endswith(_PETSC):
         _core.write_petsc_vector(p, layout, array)
     elif p.endswith(".ast"):
         _core.write_archive(p, layout.comm, {}, {"x": (layout, array)}, {})
     elif p.endswith(".npy"):
-        _alone(layout.comm, p)
         with replacing(p, binary=True) as out:
             np.save(out, array)
     elif p.endswith(_MATRIX_MARKET):
         _core.write_matrix_market_vector(p, layout, array)
-    elif p.endswith(_COMPRESSED):
-        _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
     else:
-        check_vector_name(p)
+        _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
 
 
-def check_vector_name(path: str | Path) -> None:
-    """Raise unless `write_vector` knows the ending."""
+def check_vector_name(path: str | Path, ranks: int) -> None:
+    """Raise unless `write_vector` knows the ending, and so many ranks can write it."""
     if not str(path).endswith((*_PETSC, ".ast", ".npy", *_MATRIX_MARKET, *_COMPRESSED)):
         raise InputError(f"'{path}': a vector is written as .mtx, .mtx.gz, .petsc, .npy or .ast.")
+    if str(path).endswith(".npy"):
+        _alone(ranks, path)
+
+
+def check_matrix_name(path: str | Path, ranks: int) -> None:
+    """Raise unless `write_matrix` knows the ending, so many ranks can write it, and what it needs is installed."""
+    p = str(path)
+    if p.endswith((*_PETSC, ".ast", *_MATRIX_MARKET, *_COMPRESSED)):
+        return
+    needs = {".npz": "scipy", ".mat": "scipy", ".h5": "h5py", ".hdf5": "h5py"}.get(Path(p).suffix)
+    if needs is None:
+        raise InputError(f"'{p}': a matrix is written as .mtx, .mtx.gz, .petsc, .npz, .mat, .h5 or .ast.")
+    _alone(ranks, p)
+    try:
+        importlib.import_module(needs)
+    except ImportError as error:
+        raise UnsupportedError(f"'{p}': writing {Path(p).suffix} needs {needs}: pip install {needs}") from error
 
 
 def write_matrix(path: str | Path, A: Matrix) -> None:
@@ -224,18 +241,17 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
     (the group A, as AnnData and h5sparse have them). Written beside, then renamed. Collective.
     """
     p = str(path)
+    check_matrix_name(p, A.comm_size)
     if p.endswith(_PETSC):
         _core.write_petsc_matrix(p, A._h)
     elif p.endswith(".ast"):
         _core.write_archive(p, A._h.comm, {"A": A._h}, {}, {})
     elif p.endswith(".npz"):
-        _alone(A._h.comm, p)
         import scipy.sparse as sparse
 
         with replacing(p, binary=True) as out:
             sparse.save_npz(out, A.to_scipy())
     elif p.endswith(".mat"):
-        _alone(A._h.comm, p)
         import scipy.io
 
         S = A.to_scipy()
@@ -243,14 +259,11 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
         with replacing(p, binary=True) as out:
             scipy.io.savemat(out, {"A": wide}, do_compression=True)
     elif p.endswith((".h5", ".hdf5")):
-        _alone(A._h.comm, p)
         _write_hdf5(p, A)
     elif p.endswith(_MATRIX_MARKET):
         _core.write_matrix_market(p, A._h)
-    elif p.endswith(_COMPRESSED):
-        _compressed(A._h.comm, p, lambda plain: _core.write_matrix_market(plain, A._h))
     else:
-        raise InputError(f"'{p}': a matrix is written as .mtx, .mtx.gz, .petsc, .npz, .mat, .h5 or .ast.")
+        _compressed(A._h.comm, p, lambda plain: _core.write_matrix_market(plain, A._h))
 
 
 def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None]) -> None:
@@ -272,16 +285,13 @@ def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None
 
 
 def _write_hdf5(path: str, A: Matrix) -> None:
-    try:
-        import h5py
-    except ImportError as error:
-        raise UnsupportedError("writing HDF5 needs h5py: pip install h5py") from error
-    S = A.to_scipy().tocsr()
+    import h5py
+
+    ptr, col, val = A._rows()
     with replacing(path, binary=True) as out, h5py.File(out, "w") as f:
         g = f.create_group("A")
-        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", S.shape
-        for name in ("data", "indices", "indptr"):
-            values = getattr(S, name)
+        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", A.shape
+        for name, values in (("data", val), ("indices", col), ("indptr", ptr)):
             g.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if values.size else {}))
 
 
@@ -350,21 +360,22 @@ def _same(mine: str, first: str) -> None:
         )
 
 
-def _alone(comm: _core.Communicator, path: str) -> None:
-    if comm.size > 1:
+def _alone(ranks: int, path: str | Path) -> None:
+    if ranks > 1:
         raise UnsupportedError(
             f"'{path}': this format is written by one process. On several write .ast, .petsc or .mtx."
         )
 
 
-def _the_one(path: str, names: list[str], wanted: str | None) -> str:
+def _the_one(path: str, names: list[str], wanted: str | None, how: str = "--name") -> str:
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted in names:
         return str(wanted)
-    raise FormatError(
-        f"'{path}' holds no such thing." if not names else f"'{path}' holds {', '.join(names)}: say which with name=."
-    )
+    if not names:
+        raise FormatError(f"'{path}' holds no such thing.")
+    wrong = "" if wanted is None else f" and no '{wanted}'"
+    raise FormatError(f"'{path}' holds {', '.join(names)}{wrong}: say which with name= ({how} on the command line).")
 
 
 def _extracted(path: str, folder: str, ending: str) -> str:

@@ -321,7 +321,7 @@ class Matrix(Operator):
         try:
             import scipy.sparse as sparse
         except ImportError as error:
-            raise ImportError("to_scipy needs SciPy: pip install scipy", name="scipy") from error
+            raise ImportError("to_scipy needs SciPy: pip install scipy") from error
         ptr, col, val = self._rows()
         return sparse.csr_array((val, col, ptr), shape=(self.local_shape[0], self.shape[1]))
 

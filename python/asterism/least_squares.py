@@ -17,6 +17,7 @@ from .operator import Operator, as_values
 
 __all__ = ["LeastSquaresInfo", "least_squares"]
 
+_RESUMES = 4
 _REASONS = {
     0: "x is exact",
     1: "A x = b to the tolerances",
@@ -52,9 +53,9 @@ class LeastSquaresInfo:
     rhs_norm, norm_x : float
         Norms of b and x.
     norm_A : float
-        The Frobenius norm of A (with damp I below), estimated where A is a function.
+        The method's estimate of the Frobenius norm of A (with damp I below). The limits above are of the norm itself where A is a matrix.
     cond_A : float
-        Of the condition number: with lsmr a lower bound, which may be far below; with lsqr an estimate by Frobenius norms, which may be
+        The method's estimate of the condition number: with lsmr a lower bound, which may be far below; with lsqr an estimate by Frobenius norms, which may be
         too small or too large.
     """
 
@@ -93,7 +94,6 @@ class _Verified:
     normal_limit: float
     rhs_norm: float
     norm_x: float
-    norm_A: float
     within: bool
     excess: float
 
@@ -117,7 +117,7 @@ def _verify(
         residual / max(1.01 * limits[0] + rounding, 1e-300),
         normal / max(1.01 * limits[1] + rounding * norm_A, 1e-300),
     )
-    return _Verified(residual, limits[0], normal, limits[1], size_b, size_x, norm_A, excess <= 1, excess)
+    return _Verified(residual, limits[0], normal, limits[1], size_b, size_x, excess <= 1, excess)
 
 
 def least_squares(
@@ -199,17 +199,17 @@ def least_squares(
     rhs = np.ascontiguousarray(rhs.reshape(m).astype(both, copy=False))
     start, done = x.copy(), 0
     exact = math.hypot(op._h.frobenius_norm(), math.sqrt(op.shape[1]) * damp) if isinstance(op, Matrix) else None
-    best, cond = math.inf, 0.0
-    while True:
+    cond, tighter = 0.0, 1.0
+    for resumes in range(_RESUMES + 1):
         watch = monitor if monitor is None or done == 0 else _later(monitor, done)
-        r = _core.least_squares(method, op._h, rhs, x, rule, most - done, watch)
-        stop, done, cond = int(r[0]), done + int(r[1]), max(cond, float(r[5]))
-        found = _verify(op, rhs, x, start, float(r[4]) if exact is None else exact, rule)
+        r = _core.least_squares(method, op._h, rhs, x, _tightened(rule, tighter), most - done, watch)
+        stop, done, norm_A, cond = int(r[0]), done + int(r[1]), float(r[4]), max(cond, float(r[5]))
+        found = _verify(op, rhs, x, start, norm_A if exact is None else exact, rule)
         said = stop in (0, 1, 2, 4, 5)
         # rounding makes the methods' own estimate of norm(A) too large, and their limits with it: they go on from x
-        if not said or found.within or damp != 0 or done >= most or not 2 * found.excess <= best:
+        if not said or found.within or damp != 0 or done >= most or resumes == _RESUMES:
             break
-        best = found.excess
+        tighter *= 1.5 * found.excess
     reason = _REASONS[stop]
     if said and not found.within:
         reason += " by the method's estimates, but not by the norms of the answer"
@@ -224,9 +224,14 @@ def least_squares(
         found.normal_limit,
         found.rhs_norm,
         found.norm_x,
-        found.norm_A,
+        norm_A,
         cond,
     )
+
+
+def _tightened(rule: tuple[float, ...], by: float) -> tuple[float, ...]:
+    damp, atol, btol, conlim = rule
+    return damp, atol / by, btol / by, conlim
 
 
 def _later(monitor: Callable[[int, float, float], Any], done: int) -> Callable[[int, float, float], Any]:
