@@ -86,6 +86,8 @@ def _run(given: list[str]) -> int:
             solve.check(args, theirs, ranks)
         elif args.command in ("convert", "inspect"):
             files.check(args, ranks)
+        elif args.command == "bench":
+            ranks = bench.check(args) or 1
         if ranks > 1 and not launch.under_mpi():
             return launch.run(ranks, given)
         if args.command == "info":
