@@ -93,7 +93,7 @@ class CommReport:
         try:
             import matplotlib
         except ImportError as error:
-            raise UnsupportedError("a picture needs matplotlib: pip install 'asterism[report]'") from error
+            raise UnsupportedError("a picture needs matplotlib: pip install 'asterism-sparse[report]'") from error
         matplotlib.use("Agg")
         from matplotlib import pyplot as plt
         from matplotlib.colors import LogNorm

@@ -193,7 +193,7 @@ class Grid:
         try:
             import matplotlib
         except ImportError as error:
-            raise UnsupportedError("Grid.picture needs matplotlib: pip install 'asterism[report]'") from error
+            raise UnsupportedError("Grid.picture needs matplotlib: pip install 'asterism-sparse[report]'") from error
         matplotlib.use("Agg")
         from matplotlib import pyplot as plt
 

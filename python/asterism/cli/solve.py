@@ -298,15 +298,16 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
     if args.save:
         write_vector(args.save, x)
     if talk:
-        bound = "at least" if method == "lsmr" else "about"
-        how = "a lower bound, which may be far below" if method == "lsmr" else "by Frobenius norms"
+        cond = f"at least {info.cond_A:.1e}: the estimate of lsmr is a lower bound"
+        if method == "lsqr":
+            cond = f"about {info.cond_A:.1e}, estimated by Frobenius norms"
         print(
-            f"\nresult          {info.reason}, after {info.iterations} iterations of {method}\n"
-            f"||b - A x||     {info.residual_norm:.3e}, {info.relative_residual:.2e} of ||b||; A x = b to {rtol:g} from "
-            f"{info.residual_limit:.3e} on: {rtol:g} (||b|| + ||A|| ||x||)\n"
-            f"||A^H (b - Ax)|| {info.normal_norm:.3e}; least squares to {rtol:g} from {info.normal_limit:.3e} on: {rtol:g} ||A|| "
-            f"||b - A x||\n"
-            f"cond(A)         {bound} {info.cond_A:.1e}: {how}"
+            f"\nresult             {info.reason}, after {info.iterations} iterations\n"
+            f"||b - A x||        {info.residual_norm:.3e}, {info.relative_residual:.2e} of ||b||. "
+            f"A x = b to {rtol:g} needs {info.residual_limit:.3e}, {rtol:g} (||b|| + ||A|| ||x||)\n"
+            f"||A^H (b - A x)||  {info.normal_norm:.3e}. "
+            f"Least squares to {rtol:g} needs {info.normal_limit:.3e}, {rtol:g} ||A|| ||b - A x||\n"
+            f"cond(A)            {cond}"
         )
         if args.save:
             print(f"solution: {args.save}")
