@@ -197,10 +197,24 @@ def least_squares(
     rule = (float(damp), float(atol), float(btol), float(conlim))
     most = 4 * min(op.shape) if maxiter is None else maxiter
     rhs = np.ascontiguousarray(rhs.reshape(m).astype(both, copy=False))
+    return x, _solved(op, rhs, x, method, rule, most, monitor)
+
+
+def _solved(
+    op: Operator,
+    rhs: NDArray[Any],
+    x: NDArray[Any],
+    method: str,
+    rule: tuple[float, ...],
+    most: int,
+    monitor: Callable[[int, float, float], Any] | None,
+) -> LeastSquaresInfo:
+    """Solve from x on, and again where the norms of the answer are not what the method's estimates say."""
+    damp = rule[0]
     start, done = x.copy(), 0
     exact = math.hypot(op._h.frobenius_norm(), math.sqrt(op.shape[1]) * damp) if isinstance(op, Matrix) else None
-    cond, tighter = 0.0, 1.0
-    for resumes in range(_RESUMES + 1):
+    cond, tighter, resumes = 0.0, 1.0, 0
+    while True:
         watch = monitor if monitor is None or done == 0 else _later(monitor, done)
         r = _core.least_squares(method, op._h, rhs, x, _tightened(rule, tighter), most - done, watch)
         stop, done, norm_A, cond = int(r[0]), done + int(r[1]), float(r[4]), max(cond, float(r[5]))
@@ -209,11 +223,11 @@ def least_squares(
         # rounding makes the methods' own estimate of norm(A) too large, and their limits with it: they go on from x
         if not said or found.within or damp != 0 or done >= most or resumes == _RESUMES:
             break
-        tighter *= 1.5 * found.excess
+        tighter, resumes = tighter * 1.5 * found.excess, resumes + 1
     reason = _REASONS[stop]
     if said and not found.within:
         reason += " by the method's estimates, but not by the norms of the answer"
-    return x, LeastSquaresInfo(
+    return LeastSquaresInfo(
         said and found.within,
         stop,
         reason,
