@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
 import os
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,12 +74,18 @@ def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.O
         raise OptionError(f"options are a string or a dict, not {type(source).__name__}.")
 
 
+@functools.cache
+def _option_names() -> list[str]:
+    return [name for _, name, *_ in _core.option_tables()]
+
+
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds and p.name != "self"]
+
+
 def check_keywords(
-    given: Iterable[str],
-    arguments: list[str],
-    aliases: Container[str],
-    call: str,
-    others: Mapping[str, list[str]] | None = None,
+    given: Iterable[str], aliases: Container[str], call: Callable[..., Any], others: Sequence[Callable[..., Any]] = ()
 ) -> None:
     """Raise an OptionError for a keyword that is rather a mistyped argument than a mistyped option, which the core tells.
 
@@ -85,22 +93,22 @@ def check_keywords(
     ----------
     given : names
         That are no arguments.
-    arguments : list of str
-        Of the call, whose name is for the text.
     aliases : names
         That are taken too.
-    others : dict of list of str, optional
-        Arguments of other calls, by their names, that a keyword may be meant for.
+    call : function
+        That was called.
+    others : functions, optional
+        Whose arguments a keyword may be meant for.
     """
-    where = {name: f"Did you mean {name}=?" for name in arguments}
-    for other, names in (others or {}).items():
-        for name in names:
-            where.setdefault(name, f"It is an argument of {other}: {name}=.")
-    options = [name for _, name, *_ in _core.option_tables()]
     for name in given:
-        if name in aliases:
+        if name in aliases or name in _option_names():
             continue
-        near = _ELSEWHERE.get(name, "") or (name if name in where else _core.nearest(name, [*options, *where]))
-        alike = near == _ELSEWHERE.get(name) or difflib.SequenceMatcher(None, name, near).ratio() > 0.5
+        where = {argument: f"Did you mean {argument}=?" for argument in _arguments(call)}
+        for other in others:
+            for argument in _arguments(other):
+                where.setdefault(argument, f"It is an argument of {other.__qualname__}: {argument}=.")
+        near = _ELSEWHERE.get(name, "") or (name if name in where else _core.nearest(name, [*_option_names(), *where]))
+        alike = name in _ELSEWHERE or difflib.SequenceMatcher(None, name, near).ratio() > 0.5
         if near in where and alike:
-            raise OptionError(f"{call}: there is no argument {name}=. {where[near]}")
+            called = call.__qualname__.removesuffix(".__init__")
+            raise OptionError(f"{called}: there is no argument {name}=. {where[near]}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,12 @@ from numpy.typing import NDArray
 from . import _core
 from .agree import agreed
 from .display import html_table
-from .errors import AsterismError, ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
-from .files import check_target
+from .errors import AsterismError, ConvergenceError, InputError, UnsupportedError
 from .la import Matrix, as_operator
-from .operator import Operator, as_values
+from .operator import Operator
 from .options import add_options, check_keywords, process_options
 from .solve_info import SolveInfo
+from .solve_input import check_checkpoint, columns_of, prepared
 
 __all__ = ["SolveInfo", "Solver", "solve"]
 
@@ -98,8 +97,7 @@ class Solver:
         near_null_space: Any = None,
         **more: Any,
     ) -> None:
-        theirs = {"Solver.solve": _arguments(Solver.solve)}
-        check_keywords(more, _arguments(Solver.__init__), self._SHORT, "Solver", theirs)
+        check_keywords(more, self._SHORT, Solver.__init__, [Solver.solve])
         call = {"ksp": ksp, "pc": pc, "rtol": rtol, "atol": atol, "maxiter": maxiter, "restart": restart, **more}
         o = process_options()
         add_options(options, _core.OptionLayer.dict, "options", o)
@@ -254,9 +252,11 @@ class Solver:
             agreed(
                 A._h.rows.comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous"))
             )
-        rhs, x = _prepared(A, b, x0, monitor, checkpoint)
+        rhs, x = prepared(A, b, x0, monitor, checkpoint)
+        if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
+            log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
-            both = [np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (_columns(rhs), _columns(x))]
+            both = [np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x))]
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
             xr = self.solve(*both, monitor=monitor, raise_on_failure=raise_on_failure)
             k = xr.shape[1] // 2
@@ -340,52 +340,6 @@ class Solver:
 def _print_norm(it: int, norm: Any) -> None:
     text = f"{norm:.12e}" if isinstance(norm, float) else " ".join(f"{v:.6e}" for v in norm)
     print(f"{it:5d} KSP residual norm {text}", flush=True)
-
-
-def _columns(a: NDArray[Any]) -> NDArray[Any]:
-    return a[:, None] if a.ndim == 1 else a
-
-
-def _prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Check what a solve is given, before any work, and return b and the first x; both are complex if b is and A is not."""
-    rhs = as_values(b, "b")
-    if rhs.ndim not in (1, 2) or rhs.shape[0] != A.local_shape[0]:
-        raise ShapeError(f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here.")
-    if monitor is not None and not callable(monitor):
-        raise InputError(f"monitor is {monitor!r}; a function of the iteration and the residual norm is needed.")
-    parts = np.iscomplexobj(rhs) and A.dtype.kind != "c"
-    if parts and checkpoint is not None:
-        raise UnsupportedError(
-            "a checkpoint of a real matrix with a complex b is not offered; use A.astype('complex128')."
-        )
-    wide = np.promote_types(rhs.dtype, A.dtype)
-    if wide != A.dtype and not parts:
-        raise DtypeError(f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{wide}').")
-    if rhs.dtype != A.dtype and not parts:
-        log.info("b is converted from %s to %s.", rhs.dtype, A.dtype)
-        rhs = rhs.astype(A.dtype)
-    if x0 is None:
-        return rhs, np.zeros(rhs.shape, dtype=rhs.dtype)
-    guess = as_values(x0, "x0")
-    if guess.shape != rhs.shape:
-        raise ShapeError(f"x0 has shape {guess.shape}, b {rhs.shape}; they must be the same.")
-    if np.iscomplexobj(guess) and not np.iscomplexobj(rhs):
-        raise DtypeError(f"x0 is {guess.dtype}, b and the matrix are real. Use x0.real, or A.astype('complex128').")
-    return rhs, np.array(guess, dtype=rhs.dtype, order="C")
-
-
-def check_checkpoint(path: str | Path, every: int, asynchronous: bool) -> None:
-    """Raise where iterates could not be kept there."""
-    if every < 1:
-        raise InputError(f"checkpoint_every is {every}; at least 1.")
-    if asynchronous:
-        raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
-    check_target(path, "checkpoint")
-
-
-def _arguments(function: Callable[..., Any]) -> list[str]:
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds and p.name != "self"]
 
 
 def _unpickled(
@@ -477,11 +431,11 @@ def solve(
     >>> info.reason
     'CONVERGED_RTOL'
     """
-    check_keywords(more, _arguments(solve), Solver._SHORT, "solve")
+    check_keywords(more, Solver._SHORT, solve)
     op = as_operator(A, "A")
 
     def check() -> None:
-        _prepared(op, b, x0, monitor, checkpoint)
+        prepared(op, b, x0, monitor, checkpoint)
         if checkpoint is not None:
             check_checkpoint(checkpoint, checkpoint_every, False)
 

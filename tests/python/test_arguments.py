@@ -123,6 +123,8 @@ def test_what_can_be_refused_is_refused_before_the_set_up(monkeypatch, tmp_path)
         (dict(b=np.ones(99)), am.ShapeError, r"\(100,\)"),
         (dict(b=np.ones((100, 2, 2))), am.ShapeError, r"\(100,\)"),
         (dict(b=np.array(["x"] * 100)), am.DtypeError, "b has dtype"),
+        (dict(A=A.astype("float32")), am.DtypeError, r"Use A.astype\('float64'\)"),
+        (dict(A=A.astype("float32"), b=1j * b), am.DtypeError, r"Use A.astype\('float64'\)"),
         (dict(x0=np.ones(3)), am.ShapeError, "x0 has shape"),
         (dict(x0=1j * b), am.DtypeError, "x0 is complex128"),
         (dict(monitor=3), am.InputError, "monitor is 3"),
@@ -132,7 +134,7 @@ def test_what_can_be_refused_is_refused_before_the_set_up(monkeypatch, tmp_path)
         (dict(checkpoint=tmp_path / "x.ast", b=1j * b), am.UnsupportedError, "astype"),
     ):
         with pytest.raises(error, match=text):
-            am.solve(A, **{"b": b, **given})
+            am.solve(**{"A": A, "b": b, **given})
 
 
 def test_a_solver_looks_at_the_checkpoint_before_it_iterates(tmp_path):

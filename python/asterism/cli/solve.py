@@ -20,7 +20,8 @@ from ..formats import check_vector_name, format_of, read_vector, write_vector
 from ..least_squares import least_squares
 from ..operator import as_values
 from ..options import use_argv
-from ..solve import Solver, check_checkpoint
+from ..solve import Solver
+from ..solve_input import check_checkpoint
 from ..trace import Trace
 from . import launch, output, problems
 from .progress import Progress
