@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .agree import agreed
 from .comm import as_communicator
 from .display import html_table, si_bytes
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
@@ -89,7 +90,7 @@ class Matrix(Operator):
             rows = _core.Layout(c, n)
         cols = rows if rows.global_size == m else _core.Layout.even(c, m)
         A = cls(_from_rows(rows, cols, _as_csr(S, part)))
-        A._describe(block_size, xyz, near_null_space)
+        agreed(c, lambda: A._describe(block_size, xyz, near_null_space))
         return A
 
     @classmethod

@@ -113,7 +113,7 @@ class Solver:
             raise InputError(
                 f"block_size, coordinates and near_null_space are said of a matrix, and A is {A!r}. Give a matrix near it as P."
             )
-        described = None if near is None else near._described(*said)
+        described = None if near is None else agreed(A._h.rows.comm, lambda: near._described(*said))
         self.A: Operator = described if P is None and described is not None else A
         self._said, self._options, self._prefix = said, o, prefix
         self._P = None if P is None else described

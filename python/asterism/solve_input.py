@@ -32,7 +32,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
         raise UnsupportedError(
             "a checkpoint of a real matrix with a complex b is not offered; use A.astype('complex128')."
         )
-    wide = np.promote_types(rhs.real.dtype if parts else rhs.dtype, A.dtype)
+    wide = np.promote_types(np.real(rhs).dtype if parts else rhs.dtype, A.dtype)
     if wide != A.dtype:
         raise DtypeError(f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{wide}').")
     if not parts:

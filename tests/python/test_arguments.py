@@ -110,6 +110,11 @@ best = am.solve(K, load, **options)[1].iterations
 for said in (dict(coordinates=nodes[lo // 3 : hi // 3]), dict(block_size=3, near_null_space=K.near_null_space)):
     assert am.solve(bare, load, **said, **options)[1].iterations == best
 assert bare.block_size == 1 and bare.near_null_space is None
+for wrong in range(size):  # told on all ranks
+    n = hi - lo
+    said = dict(near_null_space=np.ones(n + 1 if rank == wrong else n))
+    for call in (lambda: am.solve(bare, load, **said), lambda: am.Matrix.from_scipy(K.to_scipy(), comm, **said)):
+        assert "near_null_space has shape" in message(call)
 """,
     )
 
