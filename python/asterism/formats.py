@@ -93,6 +93,14 @@ def format_of(path: str | Path) -> str:
     )
 
 
+def _format_with(path: str, name: str | None, named: tuple[str, ...]) -> str:
+    """Return the format; raise if a name is given where nothing in the file has one."""
+    kind = format_of(path)
+    if name is not None and kind not in named:
+        raise InputError(f"name '{name}': '{path}' ({kind}) holds one thing without a name. Leave the name out.")
+    return kind
+
+
 def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name: str | None = None) -> Matrix:
     """Read a matrix, all ranks together.
 
@@ -117,7 +125,7 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     Each rank reads its rows of Matrix Market (uncompressed), PETSc and asterism's files; of others all, and keeps its rows.
     """
     p, c = str(path), as_communicator(comm)
-    kind = agreed(c, lambda: format_of(p))
+    kind = agreed(c, lambda: _format_with(p, name, ("archive", "matlab", "hdf5")))
     if kind == "archive":
         wanted = agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
         return Matrix(_core.read_archive_matrix(p, wanted, c))
@@ -163,7 +171,7 @@ def read_vector(
     def layout(rows: int) -> _core.Layout:
         return A._h.rows if A is not None else _core.Layout.even(c, rows)
 
-    kind = agreed(c, lambda: format_of(p))
+    kind = agreed(c, lambda: _format_with(p, name, ("archive",)))
     if kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
             return read_vector(agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,7 +145,7 @@ BENCHMARKS = {  # a quick form of each, and what its table has
 def test_every_benchmark_is_tried_here():
     from asterism.cli.bench import BENCHMARKS as known
 
-    assert set(known) - {"busy"} <= set(BENCHMARKS)
+    assert set(known) == set(BENCHMARKS)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -348,3 +349,31 @@ def test_a_stopped_solve_goes_on_from_its_checkpoint(data, tmp_path):
     # told before the solve
     out = run("solve", K, *options, "--save", tmp_path / "x.npz", expect=1)
     assert "is written as" in out and "iteration" not in out
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_coordinates_make_the_rigid_body_modes(ranks):
+    folder = Path(__file__).resolve().parents[2] / "examples" / "data"
+    command = (
+        "solve",
+        folder / "bar.mtx.gz",
+        "--ksp",
+        "cg",
+        "--pc",
+        "amg",
+        "--rtol",
+        "1e-8",
+        "--block-size",
+        3,
+        "--ranks",
+        ranks,
+    )
+    nodes = folder / "bar_coords.mtx.gz"
+    plain, told = (
+        int(run(*command, *more).split("CONVERGED_RTOL after ")[1].split()[0])
+        for more in ((), ("--coordinates", nodes))
+    )
+    assert told < 35 < plain, (told, plain)
+    if ranks == 1:
+        for wrong, text in ((folder / "bar.mtx.gz", "is needed"), (f"{nodes}:x", "Leave the name out")):
+            assert text in run(*command, "--coordinates", wrong, expect=1)
