@@ -273,6 +273,8 @@ def test_refused_before_the_work(tmp_path, data):
         (["-pc_amg_treshold", "0.1"], "Did you mean -pc_amg_threshold"),
         (["-ksp_max_it", "many"], "ksp_max_it"),
         (["--name", "A"], "--name goes with a file"),
+        (["-device", "hip"], "-device hip"),
+        (["--ksp", "gmres", "-ksp_asynchronous"], "not asynchronous"),
     ):
         out = run("solve", "poisson2d", "--n", 2000, *options, expect=1)
         assert text in out and "read or made" not in out and "prterun" not in out, out

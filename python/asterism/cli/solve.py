@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core, gallery
 from ..comm_report import comm_report
-from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError
+from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError, UnsupportedError
 from ..files import check_target
 from ..formats import check_vector_name, format_of, read_vector, write_vector
 from ..least_squares import least_squares
@@ -139,7 +139,7 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     use_argv(petsc_options)
     try:  # names and values of options, on a system of four unknowns; what else it cannot be set up for is that system's
         tried = _solver(gallery.poisson((4,)), args)
-    except OptionError:
+    except (OptionError, UnsupportedError):
         raise
     except AsterismError:
         return
