@@ -27,6 +27,7 @@ $(STAMP): scripts/requirements.txt
 setup: $(STAMP)  ## the virtual environment with all tools
 
 build: $(STAMP)  ## compile and install into the environment
+	@ls -d $(VENV)/lib/*/site-packages/asterism-0*.dist-info > /dev/null 2>&1 && $(PIP) uninstall -y asterism || true  # its name before
 	@start=$$(date +%s); \
 	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/py -C cmake.define.ASTERISM_TESTS=OFF && \
 	echo "built in $$(( $$(date +%s) - start )) s"

@@ -30,8 +30,8 @@ import scipy.sparse.linalg as spla  # noqa: E402
 
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
-from asterism.cli.bench import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_assembly import trilinear_entries  # noqa: E402
+from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases, print_async, print_launch  # noqa: E402
 from asterism.machine import _cpu_name  # noqa: E402
 

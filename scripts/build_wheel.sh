@@ -15,7 +15,7 @@ rm -rf dist build/wheel
 "$root/.venv/bin/pip" -q --disable-pip-version-check wheel . --no-deps --no-build-isolation -w dist -C build-dir=build/wheel \
   -C cmake.define.ASTERISM_ARCH=x86-64-v3 -C cmake.define.ASTERISM_TESTS=OFF \
   -C "cmake.define.ASTERISM_MPI_INCLUDES=$dir/headers_openmpi/include;$dir/headers_mpich/include"
-wheel=$(ls dist/asterism-*.whl)
+wheel=$(ls dist/asterism_sparse-*.whl)
 for abi in openmpi mpich; do
   "$root/.venv/bin/python" -m zipfile -l "$wheel" | grep -q "libasterism_mpi_$abi.so" || { echo "$wheel has no plug-in for $abi"; exit 1; }
 done

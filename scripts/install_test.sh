@@ -13,8 +13,12 @@ import numpy as np, asterism as am
 A = am.gallery.poisson((30, 30))
 x, info = am.solve(A, np.ones(900), rtol=1e-10)
 assert info.converged and np.linalg.norm(A @ x - 1) < 1e-9 * 30, info
+D = np.array([[2.0, 1.0], [1.0, 3.0]])
+assert np.allclose(D @ am.solve(D, np.ones(2), rtol=1e-10)[0], 1)
 print('pip install: works without SciPy and MPI,', info.iterations, 'iterations')
 "
+"$dir/v/bin/asterism" inspect "$root/examples/data/bar.mtx.gz" >/dev/null
+"$dir/v/bin/pip" --disable-pip-version-check show -q asterism-sparse
 prefix=$("$dir/v/bin/python" -c "import asterism._core as c, pathlib; print(pathlib.Path(c.__file__).parent)")
 cmake -S "$root/tests/install" -B "$dir/b" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$dir/b" >/dev/null

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
 import logging as _logging
+from typing import Any as _Any
 
 from . import _core as _core
 from . import errors as _errors
@@ -16,8 +18,21 @@ from . import gallery, grid  # noqa: E402
 from .assembly import Assembly  # noqa: E402
 from .channels import Channels  # noqa: E402
 from .comm_report import CommReport, comm_report  # noqa: E402
-from .errors import *  # noqa: E402, F403
-from .errors import AsterismError, ConvergenceError  # noqa: E402
+from .errors import (  # noqa: E402
+    AsterismError,
+    BreakdownError,
+    CommError,
+    ConvergenceError,
+    DtypeError,
+    FileError,
+    FormatError,
+    InputError,
+    InternalError,
+    OptionError,
+    OutOfMemoryError,
+    ShapeError,
+    UnsupportedError,
+)
 from .forest import StarForest, shared_zeros  # noqa: E402
 from .formats import load, read_matrix, read_vector, save, write_matrix, write_vector  # noqa: E402
 from .la import Matrix  # noqa: E402
@@ -38,22 +53,33 @@ __version__ = _core.version()
 __all__ = [
     "Assembly",
     "AsterismError",
+    "BreakdownError",
     "Channels",
+    "CommError",
     "CommReport",
     "ConvergenceError",
+    "DtypeError",
     "Event",
+    "FileError",
+    "FormatError",
+    "InputError",
+    "InternalError",
     "LeastSquaresInfo",
     "Matrix",
     "Operator",
+    "OptionError",
+    "OutOfMemoryError",
     "Queue",
     "QueuedForest",
     "Redistribution",
     "Scalar",
+    "ShapeError",
     "SolveInfo",
     "Solver",
     "StarForest",
     "Submatrix",
     "Trace",
+    "UnsupportedError",
     "Vector",
     "comm_report",
     "dots",
@@ -72,3 +98,15 @@ __all__ = [
     "write_matrix",
     "write_vector",
 ]
+
+_modules = ("pyamg", "report", "scipy")  # public, and loaded when they are named
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _modules:
+        return _importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_modules, "__version__"])  # without the modules that the public names come from

@@ -34,6 +34,9 @@ class Channels:
     def __init__(self, comm: Any, to: Sequence[int], max_bytes: int, transport: str | None = None) -> None:
         self._h = _core.Channels(as_communicator(comm), [int(r) for r in to], int(max_bytes), transport)
 
+    def __repr__(self) -> str:
+        return f"<asterism.Channels '{self.name}', from ranks {self.sources}>"
+
     @property
     def name(self) -> str:
         """For `comm_report`."""

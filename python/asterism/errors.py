@@ -7,9 +7,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .solve import SolveInfo
 
+__all__ = [
+    "AsterismError",
+    "BreakdownError",
+    "CommError",
+    "ConvergenceError",
+    "DtypeError",
+    "FileError",
+    "FormatError",
+    "InputError",
+    "InternalError",
+    "OptionError",
+    "OutOfMemoryError",
+    "ShapeError",
+    "UnsupportedError",
+]
+
 
 class AsterismError(Exception):
-    """Base of all errors of this library.
+    """Base of all errors of this library. They can be pickled, so worker processes can raise them.
 
     Attributes
     ----------
@@ -18,6 +34,10 @@ class AsterismError(Exception):
     """
 
     shared = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # not by calling the class: its arguments are not always the text, and a pool waits for ever for an error that it cannot read
+        return _unpickled, (type(self), self.args, self.__dict__)
 
 
 class ShapeError(AsterismError, ValueError):
@@ -81,6 +101,16 @@ class ConvergenceError(AsterismError, ArithmeticError):
         super().__init__(message)
         self.x = x
         self.info = info
+
+
+def _unpickled(cls: type[AsterismError], args: tuple[Any, ...], state: dict[str, Any]) -> AsterismError:
+    make: Any = (
+        OSError if issubclass(cls, OSError) else Exception
+    )  # which memory the object has; cls.__new__ may be another's
+    error: AsterismError = make.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 def by_name(name: str) -> type[Exception]:

@@ -11,7 +11,18 @@ from typing import IO, Any
 
 from .errors import FileError
 
-__all__ = ["replacing"]
+__all__ = ["check_target", "replacing"]
+
+
+def check_target(path: str | Path, what: str) -> None:
+    """Raise where no file could be written: before the work whose result is to lie there."""
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise FileError(f"{what} '{path}' is a folder. Give the name of a file in it.")
+    if not target.parent.is_dir():
+        raise FileError(f"{what} '{path}': the folder '{target.parent}' does not exist. Make it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise FileError(f"{what} '{path}': the folder '{target.parent}' cannot be written to.")
 
 
 @contextmanager

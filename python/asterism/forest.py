@@ -140,6 +140,9 @@ class Flight:
         self._held = held  # the arrays must outlive the operation
         self._finish = finish
 
+    def __repr__(self) -> str:
+        return f"<asterism.Flight, {'under way' if self._held else 'ended'}>"
+
     def end(self) -> None:
         """Wait for the data. Raises if called twice."""
         self._flight.end()
@@ -209,6 +212,9 @@ class StarForest:
         self = cls.__new__(cls)
         self._sf = core
         return self
+
+    def __repr__(self) -> str:
+        return f"<asterism.StarForest of {self.nroots} roots and {self.nleaves} leaves, by {self.transport}>"
 
     # what it is
 

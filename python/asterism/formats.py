@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .agree import agreed
 from .comm import as_communicator
 from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
 from .files import replacing
@@ -22,6 +24,7 @@ from .la import Matrix
 from .operator import as_values
 
 __all__ = [
+    "check_matrix_name",
     "check_vector_name",
     "format_of",
     "load",
@@ -31,8 +34,6 @@ __all__ = [
     "write_matrix",
     "write_vector",
 ]
-
-T = TypeVar("T")
 
 _HARWELL_BOEING = (
     ".rb",
@@ -52,27 +53,6 @@ _HARWELL_BOEING = (
 )
 _MATRIX_MARKET, _COMPRESSED = (".mtx", ".mm"), (".mtx.gz", ".mm.gz")
 _PETSC = (".petsc", ".petscbin", ".bin", ".dat")
-
-
-def _agreed(comm: _core.Communicator, f: Callable[[], T]) -> T:
-    """Return f(), which does not communicate; if it fails on any rank, raise on all."""
-    try:
-        out = f()
-    except Exception as error:
-        try:
-            kind = (
-                type(error)
-                if isinstance(error, AsterismError)
-                else FileError
-                if isinstance(error, OSError)
-                else InputError
-            )
-            comm.agree(str(error), kind.__name__)
-        except AsterismError:
-            raise error from None
-        raise
-    comm.agree(None)
-    return out
 
 
 def format_of(path: str | Path) -> str:
@@ -113,6 +93,14 @@ def format_of(path: str | Path) -> str:
     )
 
 
+def _format_with(path: str, name: str | None, named: tuple[str, ...]) -> str:
+    """Return the format; raise if a name is given where nothing in the file has one."""
+    kind = format_of(path)
+    if name is not None and kind not in named:
+        raise InputError(f"name '{name}': '{path}' ({kind}) holds one thing without a name. Leave the name out.")
+    return kind
+
+
 def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name: str | None = None) -> Matrix:
     """Read a matrix, all ranks together.
 
@@ -137,9 +125,9 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     Each rank reads its rows of Matrix Market (uncompressed), PETSc and asterism's files; of others all, and keeps its rows.
     """
     p, c = str(path), as_communicator(comm)
-    kind = _agreed(c, lambda: format_of(p))
+    kind = agreed(c, lambda: _format_with(p, name, ("archive", "matlab", "hdf5")))
     if kind == "archive":
-        wanted = _agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
+        wanted = agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
         return Matrix(_core.read_archive_matrix(p, wanted, c))
     if kind == "matrix_market":
         A = Matrix(_core.read_matrix_market(p, c, block_size))
@@ -149,13 +137,13 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
         A = Matrix(_core.read_harwell_boeing(p, c, block_size))
     elif kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
-            member = _agreed(c, lambda: _extracted(p, folder, ""))
+            member = agreed(c, lambda: _extracted(p, folder, ""))
             A = Matrix(_core.read_matrix_market(member, c, block_size))
     elif kind == "npy":
         raise FormatError(f"'{p}' is a dense array. read_vector reads it.")
     else:
         read = {"npz": _npz, "matlab": _matlab, "hdf5": _hdf5}[kind]
-        S = _agreed(c, lambda: _checked(read(p, name), p))
+        S = agreed(c, lambda: _checked(read(p, name), p))
         return Matrix.from_scipy(S, comm, distribute=True, block_size=block_size)
     if block_size != 1:
         A.block_size = block_size
@@ -183,26 +171,26 @@ def read_vector(
     def layout(rows: int) -> _core.Layout:
         return A._h.rows if A is not None else _core.Layout.even(c, rows)
 
-    kind = _agreed(c, lambda: format_of(p))
+    kind = agreed(c, lambda: _format_with(p, name, ("archive",)))
     if kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
-            return read_vector(_agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)
+            return read_vector(agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)
     if kind == "petsc":
-        out = _core.read_petsc_vector(p, layout(_agreed(c, lambda: int(_core.petsc_vector_size(p)))))
+        out = _core.read_petsc_vector(p, layout(agreed(c, lambda: int(_core.petsc_vector_size(p)))))
     elif kind == "harwell_boeing":
-        out = _core.read_harwell_boeing_rhs(p, layout(_agreed(c, lambda: int(_core.harwell_boeing_rows(p)))))
+        out = _core.read_harwell_boeing_rhs(p, layout(agreed(c, lambda: int(_core.harwell_boeing_rows(p)))))
     elif kind == "matrix_market":
-        rows, cols, *_ = _agreed(c, lambda: _core.matrix_market_header(p))
+        rows, cols, *_ = agreed(c, lambda: _core.matrix_market_header(p))
         out = _core.read_matrix_market_vector(p, layout(cols if rows == 1 else rows))
     elif kind == "npy":
-        whole = _agreed(c, lambda: np.load(p, allow_pickle=False, mmap_mode="r"))
+        whole = agreed(c, lambda: np.load(p, allow_pickle=False, mmap_mode="r"))
         mine = layout(whole.shape[0])
         if mine.global_size != whole.shape[0]:
             raise ShapeError(f"'{p}' holds {whole.shape[0]} rows where {mine.global_size} are needed.")
         out = as_values(np.array(whole[mine.begin : mine.end]), p)
     elif kind == "archive":
-        rows = _agreed(c, lambda: _core.archive_names(p)[1])
-        wanted = _the_one(p, list(rows), name)
+        rows = agreed(c, lambda: _core.archive_names(p)[1])
+        wanted = _the_one(p, list(rows), name, f"{p}:NAME")
         out = _core.read_archive_vector(p, wanted, layout(rows[wanted]))
     else:
         raise FormatError(f"'{p}': vectors are not read from files of format {kind}.")
@@ -217,26 +205,41 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     """
     p, array = str(path), as_values(x, "x")
     layout = A._h.rows if A is not None else _core.Layout(as_communicator(None), array.shape[0])
+    check_vector_name(p, layout.comm.size)
     if p.endswith(_PETSC):
         _core.write_petsc_vector(p, layout, array)
     elif p.endswith(".ast"):
         _core.write_archive(p, layout.comm, {}, {"x": (layout, array)}, {})
     elif p.endswith(".npy"):
-        _alone(layout.comm, p)
         with replacing(p, binary=True) as out:
             np.save(out, array)
     elif p.endswith(_MATRIX_MARKET):
         _core.write_matrix_market_vector(p, layout, array)
-    elif p.endswith(_COMPRESSED):
-        _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
     else:
-        check_vector_name(p)
+        _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
 
 
-def check_vector_name(path: str | Path) -> None:
-    """Raise unless `write_vector` knows the ending."""
+def check_vector_name(path: str | Path, ranks: int) -> None:
+    """Raise unless `write_vector` knows the ending, and so many ranks can write it."""
     if not str(path).endswith((*_PETSC, ".ast", ".npy", *_MATRIX_MARKET, *_COMPRESSED)):
         raise InputError(f"'{path}': a vector is written as .mtx, .mtx.gz, .petsc, .npy or .ast.")
+    if str(path).endswith(".npy"):
+        _alone(ranks, path)
+
+
+def check_matrix_name(path: str | Path, ranks: int) -> None:
+    """Raise unless `write_matrix` knows the ending, so many ranks can write it, and what it needs is installed."""
+    p = str(path)
+    if p.endswith((*_PETSC, ".ast", *_MATRIX_MARKET, *_COMPRESSED)):
+        return
+    needs = {".npz": "scipy", ".mat": "scipy", ".h5": "h5py", ".hdf5": "h5py"}.get(Path(p).suffix)
+    if needs is None:
+        raise InputError(f"'{p}': a matrix is written as .mtx, .mtx.gz, .petsc, .npz, .mat, .h5 or .ast.")
+    _alone(ranks, p)
+    try:
+        importlib.import_module(needs)
+    except ImportError as error:
+        raise UnsupportedError(f"'{p}': writing {Path(p).suffix} needs {needs}: pip install {needs}") from error
 
 
 def write_matrix(path: str | Path, A: Matrix) -> None:
@@ -246,18 +249,17 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
     (the group A, as AnnData and h5sparse have them). Written beside, then renamed. Collective.
     """
     p = str(path)
+    check_matrix_name(p, A.comm_size)
     if p.endswith(_PETSC):
         _core.write_petsc_matrix(p, A._h)
     elif p.endswith(".ast"):
         _core.write_archive(p, A._h.comm, {"A": A._h}, {}, {})
     elif p.endswith(".npz"):
-        _alone(A._h.comm, p)
         import scipy.sparse as sparse
 
         with replacing(p, binary=True) as out:
             sparse.save_npz(out, A.to_scipy())
     elif p.endswith(".mat"):
-        _alone(A._h.comm, p)
         import scipy.io
 
         S = A.to_scipy()
@@ -265,14 +267,11 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
         with replacing(p, binary=True) as out:
             scipy.io.savemat(out, {"A": wide}, do_compression=True)
     elif p.endswith((".h5", ".hdf5")):
-        _alone(A._h.comm, p)
         _write_hdf5(p, A)
     elif p.endswith(_MATRIX_MARKET):
         _core.write_matrix_market(p, A._h)
-    elif p.endswith(_COMPRESSED):
-        _compressed(A._h.comm, p, lambda plain: _core.write_matrix_market(plain, A._h))
     else:
-        raise InputError(f"'{p}': a matrix is written as .mtx, .mtx.gz, .petsc, .npz, .mat, .h5 or .ast.")
+        _compressed(A._h.comm, p, lambda plain: _core.write_matrix_market(plain, A._h))
 
 
 def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None]) -> None:
@@ -290,20 +289,17 @@ def _compressed(comm: _core.Communicator, path: str, write: Callable[[str], None
         finally:
             os.unlink(plain)
 
-    _agreed(comm, compress)
+    agreed(comm, compress)
 
 
 def _write_hdf5(path: str, A: Matrix) -> None:
-    try:
-        import h5py
-    except ImportError as error:
-        raise UnsupportedError("writing HDF5 needs h5py: pip install h5py") from error
-    S = A.to_scipy().tocsr()
+    import h5py
+
+    ptr, col, val = A._rows()
     with replacing(path, binary=True) as out, h5py.File(out, "w") as f:
         g = f.create_group("A")
-        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", S.shape
-        for name in ("data", "indices", "indptr"):
-            values = getattr(S, name)
+        g.attrs["encoding-type"], g.attrs["encoding-version"], g.attrs["shape"] = "csr_matrix", "0.1.0", A.shape
+        for name, values in (("data", val), ("indices", col), ("indptr", ptr)):
             g.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if values.size else {}))
 
 
@@ -337,7 +333,7 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
         for name, t in things.items()
     )
     first = c.bcast(mine, 0)
-    _agreed(c, lambda: _same(mine, first))
+    agreed(c, lambda: _same(mine, first))
     matrices: dict[str, Any] = {}
     vectors: dict[str, Any] = {}
     texts: dict[str, str] = {}
@@ -372,21 +368,22 @@ def _same(mine: str, first: str) -> None:
         )
 
 
-def _alone(comm: _core.Communicator, path: str) -> None:
-    if comm.size > 1:
+def _alone(ranks: int, path: str | Path) -> None:
+    if ranks > 1:
         raise UnsupportedError(
             f"'{path}': this format is written by one process. On several write .ast, .petsc or .mtx."
         )
 
 
-def _the_one(path: str, names: list[str], wanted: str | None) -> str:
+def _the_one(path: str, names: list[str], wanted: str | None, how: str = "--name") -> str:
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted in names:
         return str(wanted)
-    raise FormatError(
-        f"'{path}' holds no such thing." if not names else f"'{path}' holds {', '.join(names)}: say which with name=."
-    )
+    if not names:
+        raise FormatError(f"'{path}' holds no such thing.")
+    wrong = "" if wanted is None else f" and no '{wanted}'"
+    raise FormatError(f"'{path}' holds {', '.join(names)}{wrong}: say which with name= ({how} on the command line).")
 
 
 def _extracted(path: str, folder: str, ending: str) -> str:

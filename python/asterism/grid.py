@@ -95,6 +95,10 @@ class Grid:
         self._ghosts = StarForest._of(self._h.ghosts)
         self._to_local = StarForest._of(self._h.global_to_local)
 
+    def __repr__(self) -> str:
+        points, cuts = (" x ".join(map(str, a)) for a in (self.shape, self.ranks))
+        return f"<asterism.grid.Grid of {points} points in {cuts} boxes, {self.stencil} stencil, width {self.width}>"
+
     @property
     def local_shape(self) -> tuple[int, ...]:
         """Shape of local arrays."""
@@ -189,7 +193,7 @@ class Grid:
         try:
             import matplotlib
         except ImportError as error:
-            raise UnsupportedError("Grid.picture needs matplotlib: pip install 'asterism[report]'") from error
+            raise UnsupportedError("Grid.picture needs matplotlib: pip install 'asterism-sparse[report]'") from error
         matplotlib.use("Agg")
         from matplotlib import pyplot as plt
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .agree import agreed
 from .comm import as_communicator
-from .errors import DtypeError, ShapeError
+from .display import html_table, si_bytes
+from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .forest import as_indices
 from .operator import Operator, as_values
 
@@ -61,14 +63,10 @@ class Matrix(Operator):
         Collective. Cost: one pass over the entries. The values are copied, S is not changed.
         """
         c = as_communicator(comm)
-        csr = _as_csr(S)
-        values = as_values(csr.data, "the matrix")
-        n, m = csr.shape
-        xyz = np.zeros((0, 0)) if coordinates is None else np.asarray(coordinates, dtype=np.float64)
-        if coordinates is not None:
-            if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
-                raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
-            block_size = xyz.shape[1]
+        n, m = _shape_of(S)
+        xyz = None if coordinates is None else _checked_coordinates(coordinates)
+        together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
+        part = slice(0, n)
         if c.size > 1 and not distribute:
             square = c.sum(int(n == m))
             if square == c.size and n > 0:
@@ -82,34 +80,17 @@ class Matrix(Operator):
                 )
             rows = _core.Layout(c, n)
         elif c.size > 1:
-            rows = _core.Layout.even(c, n, block_size)
+            rows = _core.Layout.even(c, n, together)
             part = slice(rows.begin, rows.end)
-            csr = csr[part]
-            values = as_values(csr.data, "the matrix")
             if near_null_space is not None:
                 near_null_space = np.asarray(near_null_space)[part]
-            if coordinates is not None:
-                xyz = xyz[rows.begin // block_size : rows.end // block_size]
+            if xyz is not None:
+                xyz = xyz[rows.begin // together : rows.end // together]
         else:
             rows = _core.Layout(c, n)
         cols = rows if rows.global_size == m else _core.Layout.even(c, m)
-        build = _core.Matrix.from_rows32 if csr.indices.dtype == np.int32 else _core.Matrix.from_rows64
-        index = np.int32 if csr.indices.dtype == np.int32 else np.int64
-        handle = build(
-            rows,
-            cols,
-            np.ascontiguousarray(csr.indptr, dtype=index),
-            np.ascontiguousarray(csr.indices, dtype=index),
-            values,
-        )
-        A = cls(handle)
-        if block_size != 1:
-            A.block_size = block_size
-        if coordinates is not None:
-            modes = np.asarray(_core.rigid_body_modes(xyz.ravel().tolist(), xyz.shape[1]))
-            near_null_space = modes.reshape(xyz.size, -1)
-        if near_null_space is not None:
-            A.near_null_space = near_null_space
+        A = cls(_from_rows(rows, cols, _as_csr(S, part)))
+        agreed(c, lambda: A._describe(block_size, xyz, near_null_space))
         return A
 
     @classmethod
@@ -180,10 +161,74 @@ class Matrix(Operator):
             array = array[:, None]
         if array.shape[0] != self.local_shape[0]:
             raise ShapeError(f"near_null_space has shape {array.shape}; ({self.local_shape[0]}, k) is needed here.")
+        if np.iscomplexobj(array) and self.dtype.kind != "c":
+            raise DtypeError(
+                f"near_null_space is {array.dtype}, complex, and the matrix {self.dtype}. Use its real part."
+            )
         self._h.set_near_null_space(np.ascontiguousarray(array.astype(self.dtype)))
+
+    def _describe(self, block_size: int | None, coordinates: Any, near_null_space: Any) -> None:
+        """Attach what is said of the mesh and of the operator."""
+        if coordinates is not None:
+            if near_null_space is not None:
+                raise InputError(
+                    "coordinates= and near_null_space= are both given: rigid-body modes are made of the first. Give one."
+                )
+            xyz = _checked_coordinates(coordinates)
+            d, n = xyz.shape[1], self.local_shape[0]
+            if xyz.size != n:
+                raise ShapeError(
+                    f"coordinates has shape {xyz.shape}; ({n // d}, {d}) is needed here: a node for every {d} of the {n} rows."
+                )
+            if block_size not in (None, 1, d):
+                raise ShapeError(f"block_size is {block_size}, but coordinates has {d} columns: {d} unknowns a node.")
+            block_size = d
+            near_null_space = np.asarray(_core.rigid_body_modes(xyz.ravel().tolist(), d)).reshape(n, -1)
+        if block_size is not None and block_size != self.block_size:
+            self.block_size = block_size
+        if near_null_space is not None:
+            self.near_null_space = near_null_space
+
+    def _described(self, block_size: int | None, coordinates: Any, near_null_space: Any) -> Matrix:
+        """Return a matrix with this one's entries, of which that is said; this one, if nothing is."""
+        if block_size is None and coordinates is None and near_null_space is None:
+            return self
+        A = Matrix(self._h.shared())
+        A._describe(block_size, coordinates, near_null_space)
+        return A
+
+    def __reduce__(self) -> Any:
+        if self.comm_size > 1:
+            raise UnsupportedError(
+                f"a matrix on {self.comm_size} ranks cannot be pickled: each has its rows alone. Use am.save(path, comm, A=A) and "
+                "am.load, or pickle A.to_scipy(), my rows."
+            )
+        return _unpickled, (self.shape, *self._rows(), self.block_size, self.near_null_space, self._h.half)
+
+    def __copy__(self) -> Matrix:
+        return Matrix(self._h.shared())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Matrix:
+        return Matrix(self._h.shared())  # entries cannot be changed, the rest is the copy's own
 
     def __repr__(self) -> str:
         return f"<asterism.Matrix {self._h.describe()}>"
+
+    def _repr_html_(self) -> str:
+        near = self.near_null_space
+        n, m = self.shape
+        return html_table(
+            "asterism.Matrix",
+            {
+                "shape": f"{n} x {m}",
+                "dtype": self.dtype,
+                "entries": f"{self.nnz}, {self.nnz / max(n, 1):.1f} a row",
+                "ranks": self.comm_size,
+                "block size": self.block_size,
+                "near-null space": "not given" if near is None else f"{near.shape[1]} vectors",
+                "memory": si_bytes(self._h.memory_bytes) + (" on this rank" if self.comm_size > 1 else ""),
+            },
+        )
 
     def make_vector(self, columns: int = 1, fill: float = 0.0) -> NDArray[Any]:
         """Return an array of my rows, (n) or (n, columns)."""
@@ -266,12 +311,36 @@ class Matrix(Operator):
         r = np.arange(*self.row_range, dtype=np.int64) if rows is None else as_indices(rows)
         return r, np.arange(own.begin, own.end, dtype=np.int64) if cols is None else as_indices(cols)
 
-    def to_scipy(self) -> Any:
-        """Return my rows as a SciPy CSR array with global columns."""
-        sparse = _scipy_sparse()
+    def _rows(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """My rows: offsets, global columns, values; indices as narrow as they can be."""
         ptr, col, val = self._h.to_rows()
         index = np.int32 if max(self.shape[1], len(col)) < 2**31 else np.int64
-        return sparse.csr_array((val, col.astype(index), ptr.astype(index)), shape=(self.local_shape[0], self.shape[1]))
+        return ptr.astype(index), col.astype(index), val
+
+    def to_scipy(self) -> Any:
+        """Return my rows as a SciPy CSR array with global columns."""
+        try:
+            import scipy.sparse as sparse
+        except ImportError as error:
+            raise ImportError("to_scipy needs SciPy: pip install scipy") from error
+        ptr, col, val = self._rows()
+        return sparse.csr_array((val, col, ptr), shape=(self.local_shape[0], self.shape[1]))
+
+    def toarray(self) -> NDArray[Any]:
+        """Return my rows as a dense array, (my rows, m).
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> am.gallery.poisson((3,)).toarray()
+        array([[ 2., -1.,  0.],
+               [-1.,  2., -1.],
+               [ 0., -1.,  2.]])
+        """
+        ptr, col, val = self._rows()
+        out = np.zeros((self.local_shape[0], self.shape[1]), self.dtype)
+        out[np.repeat(np.arange(len(out)), np.diff(ptr)), col] = val
+        return out
 
 
 class Transposed:
@@ -281,7 +350,15 @@ class Transposed:
         self._a, self._conjugate = A, conjugate
         self.shape = A.shape[::-1]
 
+    def __repr__(self) -> str:
+        return f"<{self._a!r}.{'H' if self._conjugate else 'T'}>"
+
     def __matmul__(self, x: Any) -> NDArray[Any]:
+        if isinstance(x, (Operator, Transposed)) or hasattr(x, "tocsr"):
+            raise UnsupportedError(
+                f"A.T @ B with a {type(x).__name__} is not offered. Use A.T @ (B @ v) for a vector v, or, on one process, "
+                "A.to_scipy().T @ B.to_scipy()."
+            )
         return self._a._transposed_product(x, self._conjugate)
 
 
@@ -296,26 +373,57 @@ def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: 
     return rows, rows if shape[0] == shape[1] else _core.Layout.even(comm, int(shape[1]))
 
 
-def _scipy_sparse() -> Any:
-    try:
-        import scipy.sparse as sparse
-    except ImportError as error:
-        raise ImportError("this needs SciPy: pip install scipy") from error
-    return sparse
+class _Csr(NamedTuple):
+    """Rows as SciPy has them: offsets, columns, values."""
+
+    indptr: NDArray[Any]
+    indices: NDArray[Any]
+    data: NDArray[Any]
 
 
-def _as_csr(S: Any) -> Any:
+def _shape_of(S: Any) -> tuple[int, int]:
     if isinstance(S, Matrix):
         raise TypeError("this is an asterism.Matrix already")
+    if not (hasattr(S, "tocsr") or isinstance(S, np.ndarray) and S.ndim == 2):
+        raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
+    n, m = S.shape
+    return int(n), int(m)
+
+
+def _as_csr(S: Any, part: slice) -> _Csr:
+    """Return these rows of a sparse matrix, or of a dense array without its zeros."""
     if hasattr(S, "tocsr"):
         csr = S.tocsr()
-    elif isinstance(S, np.ndarray) and S.ndim == 2:
-        csr = _scipy_sparse().csr_array(S)
-    else:
-        raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
-    if csr.indices.dtype not in (np.int32, np.int64):
-        raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
-    return csr
+        csr = csr if part == slice(0, csr.shape[0]) else csr[part]
+        if csr.indices.dtype not in (np.int32, np.int64):
+            raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
+        return _Csr(csr.indptr, csr.indices, csr.data)
+    rows = np.asarray(S)[part]
+    places = np.nonzero(rows)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=len(rows)))])
+    return _Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
+
+
+def _from_rows(rows: Any, cols: Any, csr: _Csr) -> Any:
+    narrow = csr.indices.dtype == np.int32
+    index = np.int32 if narrow else np.int64
+    build = _core.Matrix.from_rows32 if narrow else _core.Matrix.from_rows64
+    ptr, col = (np.ascontiguousarray(a, dtype=index) for a in (csr.indptr, csr.indices))
+    return build(rows, cols, ptr, col, as_values(csr.data, "the matrix"))
+
+
+def _checked_coordinates(coordinates: Any) -> NDArray[np.float64]:
+    xyz = np.asarray(coordinates, dtype=np.float64)
+    if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
+        raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
+    return xyz
+
+
+def _unpickled(shape: tuple[int, int], ptr: Any, col: Any, val: Any, block_size: int, near: Any, half: str) -> Matrix:
+    rows, cols = layouts_of(shape, as_communicator(None), None, "Matrix")
+    A = Matrix(_from_rows(rows, cols, _Csr(ptr, col, val)))
+    A._describe(block_size, None, near)
+    return A.with_storage(half) if half else A
 
 
 def as_operator(A: Any, what: str, dtype: Any = None) -> Operator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from . import _core
 from .errors import DtypeError, InputError, OptionError, ShapeError
 from .la import Matrix, as_operator
-from .operator import as_values
+from .operator import Operator, as_values
 
 __all__ = ["LeastSquaresInfo", "least_squares"]
 
+_RESUMES = 4
 _REASONS = {
     0: "x is exact",
     1: "A x = b to the tolerances",
@@ -28,24 +30,33 @@ _REASONS = {
 }
 
 
-@dataclass
+@dataclass(repr=False)
 class LeastSquaresInfo:
-    """What happened.
+    """What happened. Norms are computed from the answer.
 
     Attributes
     ----------
     converged : bool
-        A solution to the tolerances (stop 0, 1, 2, 4 or 5).
+        A solution to the tolerances: one of the two norms below is within its limit, up to rounding.
     stop : int
-        Paige and Saunders' number, 0 to 7; ``reason`` says it.
+        Paige and Saunders' number of the test that ended it, 0 to 7; ``reason`` says it.
     reason : str
     iterations : int
     residual_norm : float
         ``norm(b - A x)``, with ``damp x`` below.
+    residual_limit : float
+        ``btol norm(b) + atol norm(A) norm(x)``: below it x solves A x = b to the tolerances.
     normal_norm : float
         ``norm(A^H (b - A x) - damp^2 x)``: zero at the solution.
-    norm_A, cond_A, norm_x : float
-        Estimates of the Frobenius norm and condition number of A (with damp I below), and the norm of x.
+    normal_limit : float
+        ``atol norm(A) norm(b - A x)``: below it x is the least-squares solution to the tolerance.
+    rhs_norm, norm_x : float
+        Norms of b and x.
+    norm_A : float
+        The method's estimate of the Frobenius norm of A (with damp I below). The limits above are of the norm itself where A is a matrix.
+    cond_A : float
+        The method's estimate of the condition number: with lsmr a lower bound, which may be far below; with lsqr an estimate by Frobenius norms, which may be
+        too small or too large.
     """
 
     converged: bool
@@ -53,10 +64,60 @@ class LeastSquaresInfo:
     reason: str
     iterations: int
     residual_norm: float
+    residual_limit: float
     normal_norm: float
+    normal_limit: float
+    rhs_norm: float
+    norm_x: float
     norm_A: float
     cond_A: float
+
+    @property
+    def relative_residual(self) -> float:
+        """``residual_norm / rhs_norm``."""
+        return self.residual_norm / self.rhs_norm if self.rhs_norm else 0.0 if self.residual_norm == 0 else math.inf
+
+    def __repr__(self) -> str:
+        return (
+            f"<asterism.LeastSquaresInfo {self.reason} after {self.iterations} iterations, "
+            f"relative residual {self.relative_residual:.2e}>"
+        )
+
+
+@dataclass
+class _Verified:
+    """Norms of an answer, computed from it, and whether they are within the limits that the rules of Paige and Saunders give them."""
+
+    residual_norm: float
+    residual_limit: float
+    normal_norm: float
+    normal_limit: float
+    rhs_norm: float
     norm_x: float
+    within: bool
+    excess: float
+
+
+def _verify(
+    op: Operator, b: NDArray[Any], x: NDArray[Any], start: NDArray[Any], norm_A: float, rule: tuple[float, ...]
+) -> _Verified:
+    damp, atol, btol, _ = rule
+
+    def norm(v: NDArray[Any], layout: _core.Layout) -> float:
+        return float(_core.norms(layout, np.ascontiguousarray(v))[0])
+
+    rows, cols = op._h.rows, op._h.cols
+    r = b - op @ x
+    plain, moved = norm(r, rows), norm(x - start, cols)
+    residual, normal = math.hypot(plain, damp * moved), norm(op.rmatvec(r) - damp**2 * (x - start), cols)
+    size_b, size_x, eps = norm(b, rows), norm(x, cols), float(np.finfo(x.dtype).eps)
+    limits = btol * size_b + atol * norm_A * size_x, atol * norm_A * residual
+    rounding = 16 * eps * (norm_A * size_x + size_b)  # of b - A x, which A^H then enlarges
+    excess = min(
+        residual / max(1.01 * limits[0] + rounding, 1e-300),
+        normal / max(1.01 * limits[1] + rounding * norm_A, 1e-300),
+    )
+    return _Verified(residual, limits[0], normal, limits[1], size_b, size_x, excess <= 1, excess)
 
 
 def least_squares(
@@ -133,14 +194,59 @@ def least_squares(
             raise InputError(f"{name}={value}; a number that is not negative is needed.")
     if maxiter is not None and maxiter < 1:
         raise InputError(f"maxiter={maxiter}; at least 1.")
-    r = _core.least_squares(
-        method,
-        op._h,
-        np.ascontiguousarray(rhs.reshape(m).astype(both, copy=False)),
-        x,
-        (float(damp), float(atol), float(btol), float(conlim)),
-        4 * min(op.shape) if maxiter is None else maxiter,
-        monitor,
+    rule = (float(damp), float(atol), float(btol), float(conlim))
+    most = 4 * min(op.shape) if maxiter is None else maxiter
+    rhs = np.ascontiguousarray(rhs.reshape(m).astype(both, copy=False))
+    return x, _solved(op, rhs, x, method, rule, most, monitor)
+
+
+def _solved(
+    op: Operator,
+    rhs: NDArray[Any],
+    x: NDArray[Any],
+    method: str,
+    rule: tuple[float, ...],
+    most: int,
+    monitor: Callable[[int, float, float], Any] | None,
+) -> LeastSquaresInfo:
+    """Solve from x on, and again where the norms of the answer are not what the method's estimates say."""
+    damp = rule[0]
+    start, done = x.copy(), 0
+    exact = math.hypot(op._h.frobenius_norm(), math.sqrt(op.shape[1]) * damp) if isinstance(op, Matrix) else None
+    cond, tighter, resumes = 0.0, 1.0, 0
+    while True:
+        watch = monitor if monitor is None or done == 0 else _later(monitor, done)
+        r = _core.least_squares(method, op._h, rhs, x, _tightened(rule, tighter), most - done, watch)
+        stop, done, norm_A, cond = int(r[0]), done + int(r[1]), float(r[4]), max(cond, float(r[5]))
+        found = _verify(op, rhs, x, start, norm_A if exact is None else exact, rule)
+        said = stop in (0, 1, 2, 4, 5)
+        # rounding makes the methods' own estimate of norm(A) too large, and their limits with it: they go on from x
+        if not said or found.within or damp != 0 or done >= most or resumes == _RESUMES:
+            break
+        tighter, resumes = tighter * 1.5 * found.excess, resumes + 1
+    reason = _REASONS[stop]
+    if said and not found.within:
+        reason += " by the method's estimates, but not by the norms of the answer"
+    return LeastSquaresInfo(
+        said and found.within,
+        stop,
+        reason,
+        done,
+        found.residual_norm,
+        found.residual_limit,
+        found.normal_norm,
+        found.normal_limit,
+        found.rhs_norm,
+        found.norm_x,
+        norm_A,
+        cond,
     )
-    stop = int(r[0])
-    return x, LeastSquaresInfo(stop in (0, 1, 2, 4, 5), stop, _REASONS[stop], *r[1:])
+
+
+def _tightened(rule: tuple[float, ...], by: float) -> tuple[float, ...]:
+    damp, atol, btol, conlim = rule
+    return damp, atol / by, btol / by, conlim
+
+
+def _later(monitor: Callable[[int, float, float], Any], done: int) -> Callable[[int, float, float], Any]:
+    return lambda it, r, n: monitor(done + it, r, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .comm import as_communicator
-from .errors import DtypeError, InputError, ShapeError
+from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 
 __all__ = ["Operator", "as_values"]
 
@@ -160,8 +161,36 @@ class Operator:
             array = array.astype(self.dtype)
         return array
 
+    __array_ufunc__ = None  # NumPy leaves `array @ A` to this class
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(
+            f"{self!r} cannot be pickled: it is a function of this process. Pickle what the function needs, and make it anew there."
+        )
+
+    def __copy__(self) -> Operator:
+        return Operator._of(self._h)  # nothing of it can be changed
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Operator:
+        return copy.copy(self)
+
+    def dot(self, x: Any) -> NDArray[Any]:
+        """Return ``A @ x``. Collective."""
+        product: NDArray[Any] = self @ x
+        return product
+
+    def __rmatmul__(self, x: Any) -> NDArray[Any]:
+        raise UnsupportedError(
+            f"x @ A of a {type(x).__name__} and a {type(self).__name__} is not offered. Use A.T @ x, or x @ A.to_scipy()."
+        )
+
     def __matmul__(self, x: Any) -> NDArray[Any]:
         """Product with my part of a vector, (n) or (n, k): an array, or a `Vector`, whose queue then does it. Collective."""
+        if isinstance(x, Operator) or hasattr(x, "tocsr"):
+            raise UnsupportedError(
+                f"A @ B of a {type(self).__name__} and a {type(x).__name__} is not offered. Use A @ (B @ v) for a vector v, or, on one "
+                "process, A.to_scipy() @ B.to_scipy()."
+            )
         if getattr(type(x), "__array_ufunc__", x) is None:
             return NotImplemented  # it knows how
         array = self._operand(x, "A @ x")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,20 @@ import numpy as np
 from . import _core
 from .errors import OptionError
 
-__all__ = ["add_options", "apply_to_process", "process_options", "use_argv"]
+__all__ = ["add_options", "apply_to_process", "check_keywords", "process_options", "use_argv"]
+
+# what other libraries call our arguments
+_ELSEWHERE = {
+    "B": "near_null_space",
+    "callback": "monitor",
+    "method": "ksp",
+    "nullspace": "near_null_space",
+    "precond": "pc",
+    "preconditioner": "pc",
+    "solver": "ksp",
+    "tol": "rtol",
+    "tolerance": "rtol",
+}
 
 _command_line: list[str] = []
 
@@ -56,3 +72,43 @@ def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.O
             out.set(name, text, layer, origin)
     else:
         raise OptionError(f"options are a string or a dict, not {type(source).__name__}.")
+
+
+@functools.cache
+def _option_names() -> list[str]:
+    return [name for _, name, *_ in _core.option_tables()]
+
+
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds and p.name != "self"]
+
+
+def check_keywords(
+    given: Iterable[str], aliases: Container[str], call: Callable[..., Any], others: Sequence[Callable[..., Any]] = ()
+) -> None:
+    """Raise an OptionError for a keyword that is rather a mistyped argument than a mistyped option, which the core tells.
+
+    Parameters
+    ----------
+    given : names
+        That are no arguments.
+    aliases : names
+        That are taken too.
+    call : function
+        That was called.
+    others : functions, optional
+        Whose arguments a keyword may be meant for.
+    """
+    for name in given:
+        if name in aliases or name in _option_names():
+            continue
+        where = {argument: f"Did you mean {argument}=?" for argument in _arguments(call)}
+        for other in others:
+            for argument in _arguments(other):
+                where.setdefault(argument, f"It is an argument of {other.__qualname__}: {argument}=.")
+        near = _ELSEWHERE.get(name, "") or (name if name in where else _core.nearest(name, [*_option_names(), *where]))
+        alike = name in _ELSEWHERE or difflib.SequenceMatcher(None, name, near).ratio() > 0.5
+        if near in where and alike:
+            called = call.__qualname__.removesuffix(".__init__")
+            raise OptionError(f"{called}: there is no argument {name}=. {where[near]}")

@@ -1,12 +1,15 @@
 """PyAMG's smoothed aggregation, with its names: ``smoothed_aggregation_solver(A, B).solve(b, accel="cg")``.
 
-The hierarchy, its smoothers and its cycle are this library's (`-pc_type amg`), so numbers of iterations differ a little from PyAMG's.
-What is not offered raises and says what is. On several ranks, and for all options, use `asterism.Solver` with ``pc="amg"``.
+Arguments, their order and their defaults are PyAMG's. The hierarchy, its smoothers and its cycle are this library's (`-pc_type amg`), so
+numbers of iterations differ a little from PyAMG's. Of its defaults what is not offered is replaced by what is nearest, which a warning says
+once; other choices that are not offered raise, and say what is. On several ranks, and for all options, use `asterism.Solver` with
+``pc="amg"``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,13 @@ from .solve import Solver
 
 __all__ = ["MultilevelSolver", "smoothed_aggregation_solver"]
 
+_SWEEP = ("block_gauss_seidel", {"sweep": "symmetric"})  # PyAMG's default smoother
+_SEQUENTIAL = (
+    "gauss_seidel",
+    "block_gauss_seidel",
+    "sor",
+)  # one row after the other: a polynomial smooths as well, in parallel
+_DIRECT = ("pinv", "pinv2", "lu", "splu", "cholesky")
 _ACCELERATORS = ("cg", "gmres", "fgmres", "bicgstab", "cgs", "cr", "minres")
 
 
@@ -81,6 +91,7 @@ class MultilevelSolver:
         accel: str | None = None,
         callback: Callable[[NDArray[Any]], Any] | None = None,
         residuals: list[float] | None = None,
+        cycles_per_level: int = 1,
         return_info: bool = False,
     ) -> Any:
         """Solve A x = b until ``norm(b - A x) <= tol norm(b)``.
@@ -97,25 +108,28 @@ class MultilevelSolver:
         callback : callable(x), optional
             Called after each iteration.
         residuals : list, optional
-            Norms of the residual are appended, from the initial guess on.
+            Becomes the norms of the residual, from the initial guess on.
+        cycles_per_level : int
+            Of F cycles, which are not offered.
         return_info : bool
 
         Returns
         -------
         x : array of b's shape, or (x, info)
-            info is 0 if the tolerance was reached, else the number of iterations.
+            info is 0 if the tolerance was reached, else the number of iterations. Without ``return_info`` a warning says that it was not.
         """
         if accel is not None and accel not in _ACCELERATORS:
             raise UnsupportedError(f"accel={accel!r} is not offered; one of {', '.join(_ACCELERATORS)}.")
+        rhs = as_values(b, "b")
         solver = Solver(
             self.A,
             M=self._cycle(cycle),
             ksp_type=accel or "richardson",
             ksp_rtol=tol,
+            ksp_atol=0.0 if np.any(rhs) else tol,
             ksp_max_it=maxiter,
             ksp_check_input="false",
         )
-        rhs = as_values(b, "b")
         n = self.A.shape[0]
         if rhs.shape not in ((n,), (n, 1)):
             raise ShapeError(f"b has shape {rhs.shape}; ({n},) or ({n}, 1) is needed.")
@@ -129,8 +143,15 @@ class MultilevelSolver:
         if r.reason == "DIVERGED_INTERRUPTED":
             raise KeyboardInterrupt(r.why)
         if residuals is not None:
-            residuals.extend(norms[0] for norms in r.residual_norms)
+            residuals[:] = [norms[0] for norms in r.residual_norms]
         out = x.reshape(rhs.shape)
+        if not r.converged and not return_info:
+            warnings.warn(
+                f"MultilevelSolver.solve did not converge to tol={tol:g}: {r.reason} after {r.iterations} iterations, norm(b - A x) is "
+                f"{r.true_residual[0]:.2e} and norm(b) {r.rhs_norm[0]:.2e}. {r.why}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return (out, 0 if r.converged else max(r.iterations, 1)) if return_info else out
 
     def aspreconditioner(self, cycle: str = "V") -> Any:
@@ -149,13 +170,20 @@ class MultilevelSolver:
 def smoothed_aggregation_solver(
     A: Any,
     B: Any = None,
-    *,
+    BH: Any = None,
+    symmetry: str = "hermitian",
     strength: Any = "symmetric",
-    smooth: Any = "jacobi",
-    presmoother: Any = "jacobi",
-    postsmoother: Any = None,
+    aggregate: Any = "standard",
+    smooth: Any = ("jacobi", {"omega": 4.0 / 3.0}),
+    presmoother: Any = _SWEEP,
+    postsmoother: Any = _SWEEP,
+    improve_candidates: Any = (("block_gauss_seidel", {"sweep": "symmetric", "iterations": 4}), None),
     max_levels: int = 10,
-    max_coarse: int = 400,
+    max_coarse: int = 10,
+    diagonal_dominance: Any = False,
+    keep: bool = False,
+    *,
+    coarse_solver: Any = "pinv",
 ) -> MultilevelSolver:
     """Build a smoothed-aggregation hierarchy.
 
@@ -165,63 +193,110 @@ def smoothed_aggregation_solver(
         Hermitian. Of a BSR matrix the block size is taken.
     B : array, shape (n,) or (n, k), optional
         Near-null vectors, e.g. rigid-body modes; constants by default.
-    strength : 'symmetric' or ('symmetric', {'theta': number})
-        Which couplings are strong; this library's default is not PyAMG's 0.
-    smooth : 'jacobi' or ('jacobi', {'omega': number})
+    BH : optional
+        As in PyAMG, of no effect on Hermitian matrices.
+    symmetry : 'hermitian', or 'symmetric' where A is real
+    strength : 'symmetric', ('symmetric', {'theta': number}) or None
+        Which couplings are strong: None: all; this library's default is not PyAMG's 0.
+    aggregate : 'standard'
+    smooth : 'jacobi', ('jacobi', {'omega': number}) or None
         Of the tentative prolongation.
     presmoother, postsmoother : 'jacobi', 'chebyshev', 'spai0', or (name, {'iterations' or 'degree': number})
-        The same one before and after.
+        The same before and after; the default of postsmoother is presmoother. 'gauss_seidel', 'block_gauss_seidel' and 'sor' become a Chebyshev polynomial of degree 3 for each
+        iteration, which takes about as many cycles.
+    improve_candidates : None
+        PyAMG's default is taken too, and does nothing.
     max_levels, max_coarse : int
         Most levels, and rows below which a level is solved directly.
+    diagonal_dominance, keep : False
+    coarse_solver : str
+        A direct one; which, is this library's choice.
 
     Examples
     --------
     >>> import asterism as am, numpy as np
     >>> from asterism.pyamg import smoothed_aggregation_solver
-    >>> ml = smoothed_aggregation_solver(am.gallery.poisson((60, 60)))
+    >>> ml = smoothed_aggregation_solver(am.gallery.poisson((60, 60)), presmoother="jacobi", postsmoother="jacobi", improve_candidates=None)
     >>> x, info = ml.solve(np.ones(3600), tol=1e-8, accel="cg", return_info=True)
     >>> info
     0
     """
+    for name, value, allowed in (
+        ("aggregate", aggregate, ("standard",)),
+        ("diagonal_dominance", diagonal_dominance, (False,)),
+        ("keep", keep, (False,)),
+        ("coarse_solver", coarse_solver, _DIRECT),
+    ):
+        if value not in allowed:
+            raise UnsupportedError(f"{name}={value!r} is not offered; {' or '.join(map(repr, allowed))}.")
     bs = A.blocksize[0] if hasattr(A, "blocksize") and A.blocksize[0] == A.blocksize[1] else 1
     matrix = A if isinstance(A, Matrix) else Matrix.from_scipy(A, block_size=bs)
+    if symmetry != "hermitian" and (symmetry != "symmetric" or matrix.dtype.kind == "c"):
+        raise UnsupportedError(f"symmetry={symmetry!r} of a {matrix.dtype} matrix is not offered; 'hermitian'.")
     if B is not None:
-        near = as_values(B, "B")
-        matrix = Matrix.from_scipy(matrix.to_scipy(), block_size=matrix.block_size) if isinstance(A, Matrix) else matrix
-        matrix.near_null_space = near  # of a copy: A is the caller's
+        matrix = matrix._described(None, None, B)
+    options: dict[str, Any] = {"pc_amg_max_levels": max_levels, "pc_amg_coarse_size": max_coarse}
+    options |= _strength(strength) | _prolongation(smooth) | _smoother(presmoother, postsmoother)
+    if improve_candidates is not None:
+        _say_once("smoothed_aggregation_solver: candidates are not improved (improve_candidates=None).", 2)
+    return MultilevelSolver(matrix, options)
+
+
+def _strength(strength: Any) -> dict[str, Any]:
     name, given = _named(strength, "strength")
     if name not in ("symmetric", None):
-        raise UnsupportedError(f"strength={strength!r} is not offered; ('symmetric', {{'theta': number}}).")
-    options: dict[str, Any] = {"pc_amg_max_levels": max_levels, "pc_amg_coarse_size": max_coarse}
-    if "theta" in given:
-        options["pc_amg_threshold"] = given.pop("theta")
+        raise UnsupportedError(f"strength={strength!r} is not offered; ('symmetric', {{'theta': number}}) or None.")
+    options = {"pc_amg_threshold": given.pop("theta")} if "theta" in given else {}
     _no_more(given, "strength")
+    return options if name else {"pc_amg_threshold": 0}
+
+
+def _prolongation(smooth: Any) -> dict[str, Any]:
     name, given = _named(smooth, "smooth")
-    if name != "jacobi":
-        raise UnsupportedError(f"smooth={smooth!r} is not offered; 'jacobi' or ('jacobi', {{'omega': number}}).")
-    if "omega" in given:
-        options["pc_amg_prolongator_damping"] = given.pop("omega")
+    if name not in ("jacobi", None):
+        raise UnsupportedError(f"smooth={smooth!r} is not offered; ('jacobi', {{'omega': number}}) or None.")
+    options = {"pc_amg_prolongator_damping": given.pop("omega")} if "omega" in given else {}
     _no_more(given, "smooth")
+    return options if name else {"pc_amg_prolongator_damping": 0}
+
+
+def _smoother(presmoother: Any, postsmoother: Any) -> dict[str, Any]:
     name, given = _named(presmoother, "presmoother")
-    if postsmoother is not None and postsmoother != presmoother:
+    if postsmoother != presmoother and not (postsmoother == _SWEEP and presmoother != _SWEEP):
         raise UnsupportedError("postsmoother: the same as presmoother is offered, so that the cycle is symmetric.")
+    if name in _SEQUENTIAL:
+        _say_once(
+            f"smoothed_aggregation_solver: {name} is not offered as a smoother; a Chebyshev polynomial of degree 3 takes its place.",
+            3,
+        )
+        given.pop("sweep", None)
+        name, given["degree"] = "chebyshev", 3 * given.pop("iterations", 1)
     if name not in ("jacobi", "chebyshev", "spai0"):
         raise UnsupportedError(f"presmoother={presmoother!r} is not offered; 'jacobi', 'chebyshev' or 'spai0'.")
     if name == "chebyshev":
-        options["mg_levels_ksp_type"] = "chebyshev"
+        options = {"mg_levels_ksp_type": "chebyshev"}
     else:
-        options["mg_levels_ksp_type"], options["mg_levels_pc_type"] = "richardson", name
+        options = {"mg_levels_ksp_type": "richardson", "mg_levels_pc_type": name}
     steps = given.pop("degree", None) if name == "chebyshev" else given.pop("iterations", None)
     if steps is not None:
         options["mg_levels_ksp_max_it"] = steps
     _no_more(given, "presmoother")
-    return MultilevelSolver(matrix, options)
+    return options
+
+
+_said: set[str] = set()
+
+
+def _say_once(text: str, stacklevel: int) -> None:
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
 def _named(value: Any, what: str) -> tuple[str | None, dict[str, Any]]:
     if value is None or isinstance(value, str):
         return value, {}
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
+    if isinstance(value, Sequence) and len(value) == 2 and isinstance(value[1], dict):
         return value[0], dict(value[1])
     raise InputError(f"{what}={value!r}; a name, or a tuple of a name and a dict, is needed.")
 

@@ -35,6 +35,9 @@ class Event:
     def __init__(self, handle: _core.QueueEvent) -> None:
         self._h = handle
 
+    def __repr__(self) -> str:
+        return f"<asterism.Event, {'done' if self.done else 'not done'}>"
+
     @property
     def done(self) -> bool:
         """Whether all before it is done."""

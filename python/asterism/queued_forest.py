@@ -24,12 +24,18 @@ class _Space:
     def __init__(self, layout: _core.Layout) -> None:
         self._vector_layout = layout
 
+    def __repr__(self) -> str:
+        return f"<a layout of {self._vector_layout.local_size} values here>"
+
 
 class QueuedFlight:
     """One operation under way on a queue."""
 
     def __init__(self, handle: _core.QueuedFlight) -> None:
         self._h = handle
+
+    def __repr__(self) -> str:
+        return "<asterism.QueuedFlight>"
 
     def end(self) -> None:
         """Submit the rest: what is submitted next finds the result. Does not wait. Collective."""

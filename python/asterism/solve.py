@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,61 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
+from .agree import agreed
+from .comm import collective
+from .display import html_table
+from .errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
 from .la import Matrix, as_operator
-from .operator import as_values
-from .options import add_options, process_options
+from .operator import Operator, as_values
+from .options import add_options, check_keywords, process_options
+from .solve_info import SolveInfo
+from .solve_input import check_checkpoint, columns_of, prepared
 
 __all__ = ["SolveInfo", "Solver", "solve"]
 
 log = logging.getLogger("asterism")
 
-
-@dataclass
-class SolveInfo:
-    """What happened in a solve.
-
-    Attributes
-    ----------
-    converged : bool
-    reason : str
-        PETSc's name, e.g. ``CONVERGED_RTOL``.
-    why : str
-        In words, with the option to try; empty when converged.
-    iterations : int
-    residual_norms : array, shape (iterations + 1,) or (iterations + 1, k)
-        ``||b - A x||`` from step 0.
-    true_residual : float or array of k
-        Computed from the answer at the end.
-    rhs_norm : float or array of k
-    host_waits : int
-        Times that the host waited for the queue; 0 on the inline queue.
-    """
-
-    converged: bool
-    reason: str
-    why: str
-    iterations: int
-    residual_norms: NDArray[np.float64]
-    true_residual: Any
-    rhs_norm: Any
-    resumes: int
-    host_waits: int
-    setup_seconds: float
-    solve_seconds: float
-    memory_bytes: int
-    method: str = ""
-    preconditioner: str = ""
-    notes: list[str] = field(default_factory=list)
-
-    def notes_of_projection(self) -> bool:
-        """Tell whether a null space was projected out: x is then one of many solutions."""
-        return any("null space" in n for n in self.notes)
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            "the truth of a SolveInfo is ambiguous (SciPy's info is 0 on success); use info.converged instead"
-        )
+Monitor = Callable[[int, Any], Any]
 
 
 class Solver:
@@ -84,13 +44,32 @@ class Solver:
         Preconditioners are set up on it: A itself where that is a matrix; where A is a function's operator, a matrix near it.
     M : Matrix or Operator, optional
         An approximate inverse of A, instead of a preconditioner.
-    **call
-        Single options with highest precedence: ``ksp="cg", pc="amg", rtol=1e-8`` and any full name.
+    ksp, pc : str, optional
+        Method and preconditioner; chosen by a look at the matrix if not given.
+    rtol, atol : float, optional
+        Stop when ``||b - A x|| <= max(rtol ||b||, atol)``; defaults 1e-5 and 0.
+    maxiter : int, optional
+        Most iterations; 10000 by default.
+    restart : int, optional
+        Iterations of gmres between restarts; 30 by default.
+    block_size : int, optional
+        Unknowns of a node of the mesh.
+    coordinates : array, shape (my nodes, 2 or 3), optional
+        Of the nodes, for elasticity: rigid-body modes are made of them.
+    near_null_space : array, shape (my rows, k), optional
+        Vectors that the operator maps to nearly zero. These three are said of the matrix that preconditioners are set up on; the caller's
+        own is not changed.
+    null_space : array, shape (my rows,) or (my rows, k), optional
+        Vectors that A maps to zero: the six rigid-body modes of a free body, say. They are projected out of b, if A is Hermitian, and of x.
+        Constants, constants of each unknown of a node, and near-null vectors are found by themselves where A is Hermitian.
+    **more
+        Any other option by its full name: ``pc_amg_threshold=0.1``.
 
     Notes
     -----
     Precedence: call > dict > command line (only after :func:`use_argv`) > environment
-    (``ASTERISM_OPTIONS``) > file (``ASTERISM_OPTIONS_FILE``). Collective.
+    (``ASTERISM_OPTIONS``) > file (``ASTERISM_OPTIONS_FILE``). Collective. On one process a solver can be pickled and copied: as its matrix
+    and the options in force, with which it is set up anew.
     """
 
     _SHORT = {
@@ -104,26 +83,103 @@ class Solver:
     }
 
     def __init__(
-        self, A: Any, options: Any = None, prefix: str = "", *, P: Any = None, M: Any = None, **call: Any
+        self,
+        A: Any,
+        options: Any = None,
+        prefix: str = "",
+        *,
+        P: Any = None,
+        M: Any = None,
+        ksp: str | None = None,
+        pc: str | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        maxiter: int | None = None,
+        restart: int | None = None,
+        block_size: int | None = None,
+        coordinates: Any = None,
+        near_null_space: Any = None,
+        null_space: Any = None,
+        **more: Any,
     ) -> None:
-        self.A = as_operator(A, "A")
+        check_keywords(more, self._SHORT, Solver.__init__, [Solver.solve])
+        call = {"ksp": ksp, "pc": pc, "rtol": rtol, "atol": atol, "maxiter": maxiter, "restart": restart, **more}
         o = process_options()
-        layer = _core.OptionLayer
-        add_options(options, layer.dict, "options", o)
+        add_options(options, _core.OptionLayer.dict, "options", o)
         named = {prefix + self._SHORT.get(k, k): v for k, v in call.items() if v is not None}
-        add_options(named, layer.call, "call", o)
-        self._options, self._prefix = o, prefix
-        if P is None and M is None and isinstance(self.A, Matrix):
-            self._h = _core.Solver(self.A._h, o, prefix)
-        else:
-            near = self.A if P is None and isinstance(self.A, Matrix) else P
-            if near is not None and not isinstance(near, Matrix):
-                near = Matrix.from_scipy(near)
-            inverse = None if M is None else as_operator(M, "M", self.A.dtype)
-            self._h = _core.Solver(
-                self.A._h, None if near is None else near._h, None if inverse is None else inverse._h, o, prefix
+        add_options(named, _core.OptionLayer.call, "call", o)
+        self._null_space = None if null_space is None else _columns(null_space, "null_space")
+        self._set_up(as_operator(A, "A"), o, prefix, P, M, (block_size, coordinates, near_null_space))
+
+    def _set_up(self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]) -> None:
+        with collective(A._h.rows.comm, "Solver"):
+            self._set_up_together(A, o, prefix, P, M, said)
+
+    def _set_up_together(
+        self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]
+    ) -> None:
+        near = A if P is None and isinstance(A, Matrix) else P
+        if near is not None and not isinstance(near, Matrix):
+            near = Matrix.from_scipy(near)
+        if near is None and any(s is not None for s in said):
+            raise InputError(
+                f"block_size, coordinates and near_null_space are said of a matrix, and A is {A!r}. Give a matrix near it as P."
             )
+        described = None if near is None else agreed(A._h.rows.comm, lambda: near._described(*said))
+        self.A: Operator = described if P is None and described is not None else A
+        self._said, self._options, self._prefix = said, o, prefix
+        self._P = None if P is None else described
+        self._M = None if M is None else as_operator(M, "M", self.A.dtype)
         self.info: SolveInfo | None = None
+        handles = (None if x is None else x._h for x in (described, self._M))
+        zeros = None if self._null_space is None else np.ascontiguousarray(self._null_space, dtype=self.A.dtype)
+        self._h = _core.Solver(self.A._h, *handles, o, prefix, zeros)
+
+    def __reduce__(self) -> Any:
+        if self.A._h.rows.comm.size > 1:
+            raise UnsupportedError(
+                f"a solver on {self.A._h.rows.comm.size} ranks cannot be pickled. Keep its matrix by am.save, and make it anew from there."
+            )
+        settings = {name: str(self._options.get(name)) for name in self._options.names()}
+        return _unpickled, (self.A, self._P, self._M, self._said, self._null_space, settings, self._prefix, self.info)
+
+    def _again(self, A: Operator) -> Solver:
+        new = Solver.__new__(Solver)
+        new._null_space = self._null_space
+        new._set_up(A, self._options, self._prefix, self._P, self._M, (None, None, None))
+        new._said, new.info = self._said, self.info
+        return new
+
+    def __copy__(self) -> Solver:
+        """Return another solver for the same matrix, set up anew. Collective."""
+        return self._again(self.A)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Solver:
+        return self._again(copy.deepcopy(self.A, memo))
+
+    def __repr__(self) -> str:
+        n, m = self.A.shape
+        ranks = self.A._h.rows.comm.size
+        where = f", on {ranks} ranks" if ranks > 1 else ""
+        return f"<asterism.Solver {self._h.method} + {self._preconditioner()} for {n} x {m}, {self.A.dtype}{where}>"
+
+    def _preconditioner(self) -> str:
+        try:
+            return str(self._h.preconditioner)
+        except AsterismError:  # the last update failed
+            return "nothing: set-up failed"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "matrix": repr(self.A).strip("<>"),
+            "method": self._h.method,
+            "preconditioner": self._preconditioner(),
+            "set-up": f"{self._h.setup_seconds:.3g} s",
+            "last solve": "none yet" if self.info is None else self.info._summary(),
+        }
+        changed = [o for o in self.options_in_force() if o["origin"] != "default"]
+        rows = [(f"-{o['name']}", o["value"], o["origin"]) for o in changed]
+        return html_table("asterism.Solver", facts, ("option", "value", "from") if rows else (), rows)
 
     def update(self, A: Any) -> None:
         """Solve with another matrix from now on.
@@ -154,7 +210,9 @@ class Solver:
         B = as_operator(A, "A")
         if not isinstance(B, Matrix):
             raise InputError(f"update: A is {B!r}; a matrix is needed.")
-        self._h.update(B._h)
+        with collective(self.A._h.rows.comm, "Solver.update"):
+            B = B._described(*self._said)
+            self._h.update(B._h)
         self.A = B
 
     @property
@@ -171,7 +229,7 @@ class Solver:
         b: Any,
         x0: Any = None,
         *,
-        monitor: Callable[[int, Any], None] | None = None,
+        monitor: Monitor | None = None,
         raise_on_failure: bool | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 200,
@@ -201,54 +259,42 @@ class Solver:
         ConvergenceError
             Carries ``x`` and ``info``.
         """
+        with collective(self.A._h.rows.comm, "Solver.solve"):
+            return self._solve_together(b, x0, monitor, raise_on_failure, checkpoint, checkpoint_every)
+
+    def _solve_together(
+        self,
+        b: Any,
+        x0: Any,
+        monitor: Monitor | None,
+        raise_on_failure: bool | None,
+        checkpoint: str | Path | None,
+        checkpoint_every: int,
+    ) -> NDArray[Any]:
         A = self.A
-        rhs = as_values(b, "b")
-        if rhs.ndim not in (1, 2) or rhs.shape[0] != A.local_shape[0]:
-            raise ShapeError(
-                f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here."
+        if checkpoint is not None:
+            agreed(
+                A._h.rows.comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous"))
             )
+        rhs, x = prepared(A, b, x0, monitor, checkpoint)
+        if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
+            log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
-            columns = np.atleast_2d(rhs.T).T
-            both = np.ascontiguousarray(np.concatenate([np.real(columns), np.imag(columns)], axis=1))
-            guess = None
-            if x0 is not None:
-                g = np.atleast_2d(np.asarray(x0).T).T
-                guess = np.concatenate([np.real(g), np.imag(g)], axis=1)
+            both = [np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x))]
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
-            if checkpoint is not None:
-                raise UnsupportedError(
-                    "a checkpoint of a real matrix with a complex b is not offered; use A.astype('complex128')."
-                )
-            xr = self.solve(both, guess, monitor=monitor, raise_on_failure=raise_on_failure)
+            xr = self.solve(*both, monitor=monitor, raise_on_failure=raise_on_failure)
             k = xr.shape[1] // 2
             joined = xr[:, :k] + 1j * xr[:, k:]
             out: NDArray[Any] = joined[:, 0] if rhs.ndim == 1 else joined
             return out
-        if rhs.dtype != A.dtype:
-            if np.promote_types(rhs.dtype, A.dtype) != A.dtype:
-                raise DtypeError(
-                    f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{np.promote_types(rhs.dtype, A.dtype)}')."
-                )
-            log.info("b is converted from %s to %s.", rhs.dtype, A.dtype)
-            rhs = rhs.astype(A.dtype)
-        if x0 is None:
-            x = np.zeros(rhs.shape, dtype=A.dtype)
-        else:
-            x = np.array(as_values(x0, "x0"), dtype=A.dtype, order="C")
-            if x.shape != rhs.shape:
-                raise ShapeError(f"x0 has shape {x.shape}, b {rhs.shape}; they must be the same.")
         single = rhs.ndim == 1
         rank0 = A._h.rows.comm.rank == 0
-        watchers: list[Callable[[int, Any], Any]] = []
+        watchers: list[Monitor] = []
         if monitor is not None:
             watchers.append(monitor)
         if self._flag("ksp_monitor") and rank0:
             watchers.append(_print_norm)
         if checkpoint is not None:
-            if checkpoint_every < 1:
-                raise InputError(f"checkpoint_every is {checkpoint_every}; at least 1.")
-            if self._flag("ksp_asynchronous"):
-                raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
             watchers.append(lambda it, _: self._keep(checkpoint, x) if it > 0 and it % checkpoint_every == 0 else None)
 
         def watch(it: int, norms: list[float]) -> None:
@@ -256,8 +302,6 @@ class Solver:
                 w(it, norms[0] if single else norms)
 
         r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None)
-        if checkpoint is not None:
-            self._keep(checkpoint, x)
         norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)
         info = SolveInfo(
             r.converged,
@@ -277,6 +321,8 @@ class Solver:
             list(r.notes),
         )
         self.info = info
+        if checkpoint is not None:
+            self._keep(checkpoint, x)
         if info.reason == "DIVERGED_INTERRUPTED":
             raise KeyboardInterrupt(info.why)
         if rank0:
@@ -318,6 +364,32 @@ def _print_norm(it: int, norm: Any) -> None:
     print(f"{it:5d} KSP residual norm {text}", flush=True)
 
 
+def _columns(vectors: Any, what: str) -> NDArray[Any]:
+    a = as_values(vectors, what)
+    if a.ndim not in (1, 2):
+        raise ShapeError(f"{what} has shape {a.shape}; (n,) or (n, k) is needed.")
+    return columns_of(a)
+
+
+def _unpickled(
+    A: Operator,
+    P: Any,
+    M: Any,
+    said: tuple[Any, Any, Any],
+    null_space: Any,
+    settings: dict[str, str],
+    prefix: str,
+    info: SolveInfo | None,
+) -> Solver:
+    o = _core.Options()
+    add_options(settings, _core.OptionLayer.call, "pickle", o)
+    new = Solver.__new__(Solver)
+    new._null_space = null_space
+    new._set_up(A, o, prefix, P, M, (None, None, None))
+    new._said, new.info = said, info
+    return new
+
+
 def solve(
     A: Any,
     b: Any,
@@ -328,9 +400,18 @@ def solve(
     rtol: float | None = None,
     atol: float | None = None,
     maxiter: int | None = None,
+    restart: int | None = None,
     options: Any = None,
-    monitor: Callable[[int, Any], None] | None = None,
+    P: Any = None,
+    M: Any = None,
+    block_size: int | None = None,
+    coordinates: Any = None,
+    near_null_space: Any = None,
+    null_space: Any = None,
+    monitor: Monitor | None = None,
     raise_on_failure: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 200,
     **more: Any,
 ) -> tuple[NDArray[Any], SolveInfo]:
     """Solve A x = b.
@@ -341,14 +422,24 @@ def solve(
     b : array, shape (n,) or (n, k)
         My rows.
     x0 : array, optional
+        Initial guess; zero by default.
     ksp, pc : str, optional
         Method and preconditioner; chosen by a look at the matrix if not given.
     rtol, atol : float, optional
         Stop when ``||b - A x|| <= max(rtol ||b||, atol)``; defaults 1e-5 and 0.
-    maxiter : int, optional
+    maxiter, restart : int, optional
+        Most iterations; iterations of gmres between restarts.
     options : str or dict, optional
         Any option by PETSc's name.
+    P, M : optional
+        A matrix near A that preconditioners are set up on; an approximate inverse of A instead of a preconditioner.
+    block_size, coordinates, near_null_space, null_space : optional
+        Unknowns of a node; coordinates of my nodes, for elasticity; vectors that A maps to nearly zero; to zero. As for `Solver`.
     monitor : callable(iteration, residual norm), optional
+    raise_on_failure, checkpoint, checkpoint_every : optional
+        As for `Solver.solve`.
+    **more
+        Any other option by its full name: ``pc_amg_threshold=0.1``.
 
     Returns
     -------
@@ -360,6 +451,10 @@ def solve(
     ConvergenceError
         If the solve did not converge; it carries ``x`` and ``info``.
 
+    Notes
+    -----
+    Collective. What is given is checked before the set-up.
+
     Examples
     --------
     >>> import asterism as am, numpy as np
@@ -368,7 +463,39 @@ def solve(
     >>> info.reason
     'CONVERGED_RTOL'
     """
-    s = Solver(A, options, ksp=ksp, pc=pc, rtol=rtol, atol=atol, maxiter=maxiter, **more)
-    x = s.solve(b, x0, monitor=monitor, raise_on_failure=raise_on_failure)
+    check_keywords(more, Solver._SHORT, solve)
+    op = as_operator(A, "A")
+
+    def check() -> None:
+        prepared(op, b, x0, monitor, checkpoint)
+        if checkpoint is not None:
+            check_checkpoint(checkpoint, checkpoint_every, False)
+
+    agreed(op._h.rows.comm, check)
+    s = Solver(
+        op,
+        options,
+        P=P,
+        M=M,
+        ksp=ksp,
+        pc=pc,
+        rtol=rtol,
+        atol=atol,
+        maxiter=maxiter,
+        restart=restart,
+        block_size=block_size,
+        coordinates=coordinates,
+        near_null_space=near_null_space,
+        null_space=null_space,
+        **more,
+    )
+    x = s.solve(
+        b,
+        x0,
+        monitor=monitor,
+        raise_on_failure=raise_on_failure,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+    )
     assert s.info is not None
     return x, s.info

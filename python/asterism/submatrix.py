@@ -44,6 +44,9 @@ class Submatrix:
     def __init__(self, A: Matrix, rows: Any = None, cols: Any = None) -> None:
         self._h = _core.Submatrix(A._h, *A._selected(rows, cols))
 
+    def __repr__(self) -> str:
+        return f"<asterism.Submatrix {self.matrix._h.describe()}>"
+
     @property
     def matrix(self) -> Matrix:
         """What was extracted."""
@@ -82,6 +85,9 @@ class Redistribution:
         self._h = _core.Redistribution(A._h.rows, as_indices(owners))
         self._old = A.local_shape[0]
         self.forest = StarForest._of(self._h.forest)
+
+    def __repr__(self) -> str:
+        return f"<asterism.Redistribution of {self._old} rows here, {self.forest.nleaves} afterwards>"
 
     @property
     def order(self) -> NDArray[np.int64]:

@@ -43,6 +43,9 @@ class Trace:
         """On rank 0 afterwards: Chrome's trace events (ts and dur in microseconds, pid the rank, tid the thread)."""
         as_communicator(comm)
 
+    def __repr__(self) -> str:
+        return f"<asterism.Trace of {len(self.spans)} spans>"
+
     def __enter__(self) -> Trace:
         if self._comm is not None:
             self._comm.Barrier()  # the ranks' clocks start together

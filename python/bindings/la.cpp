@@ -89,6 +89,13 @@ void bind_la(nb::module_& m) {
       .def_prop_ro("local_nnz", &Matrix::local_nnz)
       .def_prop_ro("product_bytes", [](Matrix const& a) { return a.product_bytes(); })
       .def_prop_ro("storage", [](Matrix const& a) { return std::string(a.storage_name()); })
+      .def_prop_ro("half",
+                   [](Matrix const& a) -> std::string {
+                     if (!a.half()) return "";
+                     return a.half()->kind() == la::SymmetricHalf::Kind::hermitian ? "hermitian" : "symmetric";
+                   })
+      .def("shared", &Matrix::shared)
+      .def("frobenius_norm", &Matrix::frobenius_norm, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
       .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)
       .def("apply_repeatedly",

@@ -1,8 +1,10 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +12,11 @@ import pytest
 import asterism as am
 
 
-def run(*args, expect=0):
+def run(*args, expect=0, limit=90):
     command = [sys.executable, "-m", "asterism.cli", *map(str, args)]
     p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
-        out, _ = p.communicate(timeout=60)
+        out, _ = p.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(p.pid, signal.SIGKILL)  # the launcher and its ranks
         pytest.fail(f"hung: {args}")
@@ -87,7 +89,9 @@ def test_exit_codes_and_messages(tmp_path):
     assert "which problem?" in run("solve", expect=1)
     assert "usage" in run(expect=2)
     assert "least squares by lsmr" in run("solve", make_rectangular(tmp_path))
-    refused = run("solve", make_rectangular(tmp_path), "--x0", "x.mtx", "-ksp_gmres_restart", "5", expect=1)
+    refused = run(
+        "solve", make_rectangular(tmp_path), "--x0", make_rectangular(tmp_path), "-ksp_gmres_restart", "5", expect=1
+    )
     assert "--x0, -ksp_gmres_restart is not offered for least squares" in refused
     assert "--ksp lsmr" in run("solve", make_rectangular(tmp_path), "--ksp", "cg", expect=1)
     assert "least squares by lsqr" in run("solve", make_rectangular(tmp_path), "--ksp", "lsqr")
@@ -112,16 +116,208 @@ def test_info_and_bench():
     assert d["triad_GB_per_s"] > 0.1
     r = json.loads(run("bench", "spmv", "--n", 20, "--repeats", 2, "--json"))
     assert r["nnz"] == am.gallery.poisson((20, 20, 20)).nnz and r["GB_per_s"] > 0
-    assert "iterations" in run("bench", "amg", "--n", 16, "--repeats", 1)
+    table = run("bench", "amg", "--n", 16, "--repeats", 1).splitlines()
+    assert table[1].split() == ["set-up", "s", "solve", "s", "iterations"] and len(table[1]) == len(table[2])
 
 
-def test_bench_between_two_ranks():
-    rows = json.loads(run("bench", "pingpong", "--repeats", 1, "--json").splitlines()[-1])
-    assert [r["bytes"] for r in rows][0] == 8 and all(
-        min(r["shm permuted sum"] + r["p2p contiguous"] + r["raw_mpi"]) > 0 for r in rows
+BENCHMARKS = {  # a quick form of each, and what its table has
+    "spmv": (["--n", 12], "of the triad"),
+    "vectors": (["--n", 12], "update_and_norm2"),
+    "assembly": (["--n", 6], "entries given"),
+    "amg": (["--n", 12], "2 rank(s)"),
+    "launch": ([], "waited for"),
+    "async": (["--most", "1e4"], "sync. / async."),
+    "pingpong": ([], "raw mpi"),
+    "unpack": ([], "sum / replace"),
+    "transports": ([], "auto / best"),
+    "sfsetup": ([], "131072"),
+    "halo": (["--n", 12], "raw / ours"),
+}
+
+
+def test_every_benchmark_is_tried_here():
+    from asterism.cli.bench import BENCHMARKS as known
+
+    assert set(known) == set(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_runs_where_its_help_says(name, capsys):
+    """On one rank and on two, or an error that says where; JSON, and a table of it."""
+    from asterism.cli.bench import BENCHMARKS as known
+
+    options, word = BENCHMARKS[name]
+    where = " ".join(run("bench", name, "--help").split()).split(" Runs ")[1].split(".")[0]
+    command = ("bench", name, *options, "--repeats", 1)
+    several = "on any number" in where or "on 2 ranks or more" in where
+    assert several != ("on one process" in where), where
+    if several:
+        found = json.loads(run(*command, "--ranks", 2, "--json", limit=250).splitlines()[-1])
+        if "on 2 ranks" in where:
+            assert "Use --ranks 2" in run(*command, "--ranks", 1, expect=1)
+        else:
+            assert json.loads(run(*command, "--json", limit=250))
+    else:
+        found = json.loads(run(*command, "--json", limit=250))
+        assert "unrecognized arguments: --ranks" in run("bench", name, "--ranks", 2, expect=2)
+    if name == "pingpong":
+        assert found[0]["bytes"] == 8 and min(found[0]["raw_mpi"] + found[0]["p2p contiguous"]) > 0
+    known[name].show(found)
+    table = capsys.readouterr().out
+    lines = [line for line in table.splitlines() if line.startswith("  ")]
+    assert word in table and len(lines) >= 2, table
+    assert "unrecognized arguments: --fast" in run("bench", name, "--fast", expect=2)
+
+
+def test_tables_are_aligned(capsys):
+    from asterism.cli.table import in_bytes, print_table
+
+    print_table("title", ["name", "us", "why"], [["a", "1.50", "x"], ["bbbbbb", "123.25", "-"]])
+    assert capsys.readouterr().out == "title\n  name        us  why\n  a         1.50  x\n  bbbbbb  123.25  -\n"
+    assert [in_bytes(n) for n in (8, 1024, 4096, 1000, 1 << 22)] == ["8 B", "1 KiB", "4 KiB", "1000 B", "4 MiB"]
+
+
+def test_progress_shows_how_fast_and_how_long(monkeypatch, capsys):
+    from asterism.cli import progress
+
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    p = progress.Progress(1e-8)
+    for it in range(201):
+        now[0] += 1.0
+        p(it, 10 ** (-0.02 * it), f"r {10 ** (-0.02 * it):.1e}")
+    lines = capsys.readouterr().err.splitlines()
+    its = [int(line.split()[1]) for line in lines]
+    assert its[:5] == [0, 1, 2, 5, 10] and all(b - a <= 11 for a, b in zip(its, its[1:], strict=False)), its
+    assert "0.02 digits an iteration, some 200 left" in lines[-1]
+    p = progress.Progress(1e-8)
+    for it in range(30):
+        p(it, 1.0, "r")
+    assert "not falling" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("solve", "poisson2d", "--n", "60"),
+        ("solve", "--help-options"),
+        ("solve", "--help"),
+        ("inspect", "poisson2d", "--n", "60"),
+        ("solve", "poisson2d", "--n", "60", "--ranks", "2"),
+    ],
+)
+def test_a_reader_that_goes_away_is_no_error(args):
+    command = [sys.executable, "-u", "-m", "asterism.cli", *args]
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert p.stdout.readline()
+    p.stdout.close()
+    said = p.stderr.read()
+    assert p.wait(timeout=60) in (0, 141), said
+    assert "Traceback" not in said and "BrokenPipe" not in said and "Exception ignored" not in said, said
+
+
+def test_a_result_is_written_though_nobody_reads(tmp_path):
+    target = tmp_path / "x.npy"
+    command = [sys.executable, "-u", "-m", "asterism.cli", "solve", "poisson2d", "--n", "60", "--save", str(target)]
+    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p.stdout.close()
+    p.stderr.close()
+    assert p.wait(timeout=60) == 0 and np.load(target).shape == (3600,)
+
+
+def test_numbers_of_ranks_that_cannot_be_meant(tmp_path):
+    for ranks in (0, -1):
+        for command in (("solve", "poisson2d"), ("convert", "poisson2d", tmp_path / "x.ast"), ("bench", "halo")):
+            assert f"--ranks {ranks}: at least 1 process" in run(*command, "--ranks", ranks, expect=1)
+    cores = len(os.sched_getaffinity(0))
+    for command in (("solve", "poisson2d"), ("bench", "pingpong")):
+        out = run(*command, "--ranks", 8 * cores + 1, expect=1)
+        assert "add --oversubscribe" in out and f"{cores} core(s)" in out
+        assert "cluster's own launcher" in run(*command, "--ranks", 5000, "--oversubscribe", expect=1)
+    out = run("solve", "poisson2d", "--n", 20, "--ranks", 3, "--oversubscribe", "--quiet")
+    assert "iteration" not in out
+
+
+def test_ranks_beside_a_launcher(on_ranks):
+    out = on_ranks(
+        2,
+        """
+from asterism.cli import main
+code = main(["solve", "poisson2d", "--n", "20", "--quiet", "--ranks", "3"])
+assert code == 1, code
+assert main(["solve", "poisson2d", "--n", "20", "--quiet", "--ranks", "2"]) == 0
+assert main(["bench", "spmv"]) == 1
+""",
     )
-    assert "131072 bytes: contiguous" in run("bench", "sfsetup", "--repeats", 1)
-    assert "two ranks" in run("bench", "pingpong", "--ranks", 1, expect=1)
+    assert "--ranks 3: mpiexec has started 2 process(es) already" in out and "spmv runs on one process" in out
+
+
+def test_refused_before_the_work(tmp_path, data):
+    """Nothing is read, made or solved before these errors."""
+    (tmp_path / "empty").mkdir()
+    nothing = tmp_path / "nothing.mtx"
+    for options, text in (
+        (["--save", "x.npy", "--ranks", 2], "written by one process"),
+        (["--save", "x.zip"], "is written as"),
+        (["--save", tmp_path / "empty"], "is a folder"),
+        (["--report", tmp_path / "empty"], "is a folder"),
+        (["--trace", tmp_path / "no" / "t.json"], "does not exist"),
+        (["--checkpoint", tmp_path / "empty"], "is a folder"),
+        (["--checkpoint", tmp_path / "x.ast", "-ksp_asynchronous"], "looks at late"),
+        (["--rhs", nothing], "--rhs: "),
+        (["--x0", nothing], "--x0: "),
+        (["--coordinates", nothing], "--coordinates: "),
+        (["--near-null-space", nothing], "--near-null-space: "),
+        (["--ksp", "cgg"], "Did you mean 'cg'"),
+        (["--rtol", "-1"], "ksp_rtol"),
+        (["-pc_amg_treshold", "0.1"], "Did you mean -pc_amg_threshold"),
+        (["-ksp_max_it", "many"], "ksp_max_it"),
+        (["--name", "A"], "--name goes with a file"),
+        (["-device", "hip"], "-device hip"),
+        (["--ksp", "gmres", "-ksp_asynchronous"], "not asynchronous"),
+    ):
+        out = run("solve", "poisson2d", "--n", 2000, *options, expect=1)
+        assert text in out and "read or made" not in out and "prterun" not in out, out
+    for options, text in ((["--dtype", "float16"], "float16"), (["--checkpoint-every", 0], "at least 1")):
+        assert text in run("solve", "poisson2d", *options, expect=2)
+    for target, text in (
+        ("x.npz", "written by one process"),
+        ("x.h5", "written by one process"),
+        ("x.zip", "is written as"),
+    ):
+        assert text in run("convert", "poisson2d", tmp_path / target, "--ranks", 2, expect=1)
+    assert "is no picture" in run("inspect", "poisson2d", "--spy", tmp_path / "x.mtx", expect=1)
+    assert not [f for f in tmp_path.iterdir() if f.is_file()]
+
+
+def test_names_in_files_that_hold_several(tmp_path):
+    scipy_io = pytest.importorskip("scipy.io")
+    A, B = (am.gallery.poisson((n, n)) for n in (6, 9))
+    scipy_io.savemat(tmp_path / "two.mat", {"A": A.to_scipy(), "B": B.to_scipy()})
+    out = run("solve", tmp_path / "two.mat", expect=1)
+    assert "holds A, B: say which with name= (--name on the command line)" in out
+    assert "81 x 81" in run("solve", tmp_path / "two.mat", "--name", "B")
+    assert "holds A, B and no 'C'" in run("solve", tmp_path / "two.mat", "--name", "C", expect=1)
+    x = np.arange(36.0)
+    am.save(tmp_path / "run.ast", A=A, first=A @ x, second=-(A @ x), x=x)
+    out = run("solve", tmp_path / "run.ast", "--rhs", tmp_path / "run.ast", expect=1)
+    assert "holds first, second, x" in out and "run.ast:NAME" in out
+    command = ("solve", tmp_path / "run.ast", "--rhs", f"{tmp_path / 'run.ast'}:second", "--rtol", "1e-10")
+    run(*command, "--save", tmp_path / "y.npy")
+    assert np.allclose(np.load(tmp_path / "y.npy"), -x, atol=1e-6)
+    assert "after 0 iterations" in run(
+        "solve", tmp_path / "run.ast", "--rhs", f"{tmp_path / 'run.ast'}:first", "--x0", tmp_path / "run.ast"
+    )
+
+
+def test_least_squares_says_what_ended_it(data):
+    out = run("solve", data / "lp_e226.mtx.gz", "--rtol", "1e-8")
+    result = {
+        line.split("  ")[0].strip(): line for line in out.splitlines() if line.startswith(("||", "cond", "result"))
+    }
+    residual, relative, limit = (float(w) for w in re.findall(r"\d\.\d+e[-+]\d+", result["||b - A x||"])[:3])
+    assert "A x = b to the tolerances" in result["result"] and relative > 1e-8 and residual <= limit
+    assert "a lower bound" in result["cond(A)"]
 
 
 def test_convert_and_inspect(data, tmp_path):
@@ -155,3 +351,31 @@ def test_a_stopped_solve_goes_on_from_its_checkpoint(data, tmp_path):
     # told before the solve
     out = run("solve", K, *options, "--save", tmp_path / "x.npz", expect=1)
     assert "is written as" in out and "iteration" not in out
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_coordinates_make_the_rigid_body_modes(ranks):
+    folder = Path(__file__).resolve().parents[2] / "examples" / "data"
+    command = (
+        "solve",
+        folder / "bar.mtx.gz",
+        "--ksp",
+        "cg",
+        "--pc",
+        "amg",
+        "--rtol",
+        "1e-8",
+        "--block-size",
+        3,
+        "--ranks",
+        ranks,
+    )
+    nodes = folder / "bar_coords.mtx.gz"
+    plain, told = (
+        int(run(*command, *more).split("CONVERGED_RTOL after ")[1].split()[0])
+        for more in ((), ("--coordinates", nodes))
+    )
+    assert told < 35 < plain, (told, plain)
+    if ranks == 1:
+        for wrong, text in ((folder / "bar.mtx.gz", "is needed"), (f"{nodes}:x", "Leave the name out")):
+            assert text in run(*command, "--coordinates", wrong, expect=1)

@@ -1,11 +1,49 @@
 """Every Python block of a page runs, one after the other."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.M | re.S)
+COMMANDS = [line for kind, text in BLOCKS if not kind for line in text.splitlines() if line.startswith("asterism ")]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_of_the_readme_runs_as_it_stands(line, tmp_path):
+    assert len(COMMANDS) == 5
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    command = [sys.executable, "-m", "asterism.cli", *line.split()[1:]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_python_of_the_readme_runs_as_it_stands(capsys):
+    (block,) = (text for kind, text in BLOCKS if kind == "python")
+    exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("CONVERGED_RTOL ")
+
+
+def test_the_distribution_is_not_called_as_another_projects():
+    """`asterism` on PyPI is another project."""
+    files = [ROOT / "README.md", ROOT / "pyproject.toml"]
+    for folder in ("python", "docs", "packaging", "scripts", "src", "cmake", "examples"):
+        files += [
+            p
+            for p in (ROOT / folder).rglob("*")
+            if p.suffix in (".py", ".md", ".toml", ".sh", ".yaml", ".cpp", ".hpp", ".cmake")
+        ]
+    wrong = re.compile(
+        r"(?<![\w/-])asterism\[|pip install '?asterism(?!-sparse)|^name = \"asterism\"|^  name: asterism$", re.M
+    )
+    assert len(files) > 100 and '"asterism-sparse"' in (ROOT / "pyproject.toml").read_text()
+    found = [str(p.relative_to(ROOT)) for p in files if wrong.search(p.read_text(errors="ignore"))]
+    assert found == [] or found == ["python/asterism/comm.py"], found
 
 
 @pytest.mark.parametrize("page", ["migrating.md", "files.md", "howto.md"])

@@ -218,4 +218,4 @@ if rank == 0:
 """,
         **FAKES,
     )
-    assert "good" in out and "pingpong    300000 bytes: raw MPI, host" in out and "of a copy's rate" in out
+    assert "good" in out and "raw MPI, host" in out and "300000 B" in out and "own sum / copy" in out

@@ -198,6 +198,53 @@ assert info.converged and np.linalg.norm(whole - one) <= 1e-7 * np.linalg.norm(o
     )
 
 
+@pytest.mark.parametrize("method", ["lsmr", "lsqr"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_least_squares_says_is_true_of_its_answer(data, on_ranks, method, ranks):
+    """Rounding makes the methods' own estimate of norm(A), and with it what they stop at, several times too large here."""
+    on_ranks(
+        ranks,
+        f"""
+import math
+for name in ("lp_e226", "well1850"):
+    A = am.read_matrix(f"{data}/{{name}}.mtx.gz", comm)
+    S = np.concatenate(comm.allgather(A.toarray()))
+    sizes = np.linalg.svd(S, compute_uv=False)
+    sizes = sizes[sizes > 1e-10 * sizes[0]]
+    norm = np.linalg.norm(S)
+    for b in (A @ np.ones(A.local_shape[1]), np.sin(np.arange(*A.row_range))):
+        for tol in (1e-4, 1e-8):
+            x, info = am.least_squares(A, b, method="{method}", atol=tol, btol=tol, conlim=0, maxiter=5000)
+            whole, rhs = np.concatenate(comm.allgather(x)), np.concatenate(comm.allgather(b))
+            r = rhs - S @ whole
+            size = np.linalg.norm(r)
+            assert math.isclose(info.residual_norm, size, rel_tol=1e-6), (info, size)
+            assert math.isclose(info.normal_norm, np.linalg.norm(S.T @ r), rel_tol=1e-3), info
+            assert math.isclose(info.relative_residual, size / np.linalg.norm(rhs), rel_tol=1e-6)
+            assert math.isclose(info.residual_limit, tol * (np.linalg.norm(rhs) + norm * np.linalg.norm(whole)), rel_tol=1e-6)
+            assert math.isclose(info.normal_limit, tol * norm * size, rel_tol=1e-6)
+            assert info.converged, vars(info)
+            assert size <= 1.02 * info.residual_limit or np.linalg.norm(S.T @ r) <= 1.02 * info.normal_limit, vars(info)
+            if "{method}" == "lsmr":
+                assert info.cond_A <= 1.01 * sizes[0] / sizes[-1], (info.cond_A, sizes[0] / sizes[-1])
+x, info = am.least_squares(A, b, method="{method}", atol=1e-12, btol=1e-12, maxiter=20)
+assert not info.converged and info.iterations == 20 and info.stop == 7 and info.residual_norm > info.residual_limit
+""",
+    )
+
+
+def test_least_squares_goes_on_where_its_estimates_deceive(data):
+    A = am.read_matrix(data / "lp_e226.mtx.gz")
+    seen = []
+    x, info = am.least_squares(
+        A, A @ np.ones(472), atol=1e-8, btol=1e-8, maxiter=5000, monitor=lambda it, r, n: seen.append(it)
+    )
+    assert info.converged and info.residual_norm <= 1.02 * info.residual_limit
+    assert seen[-1] == info.iterations and all(0 <= b - a <= 1 for a, b in zip(seen, seen[1:], strict=False))
+    damped = am.least_squares(A, A @ np.ones(472), damp=0.1, atol=1e-8, btol=1e-8, maxiter=5000)[1]
+    assert damped.converged == ("but not by" not in damped.reason)
+
+
 def test_least_squares_bad_input():
     A = np.ones((4, 3))
     for call, text in (

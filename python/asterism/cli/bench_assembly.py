@@ -14,6 +14,7 @@ from ..options import use_argv
 from ..queue import Queue
 from ..vector import Vector
 from .bench_gpu import seconds_of, vector_of
+from .table import microseconds, print_table
 
 __all__ = ["assembly_case", "print_assembly", "trilinear_entries"]
 
@@ -73,15 +74,30 @@ def assembly_case(device: str, cells: int, repeats: int) -> dict[str, Any]:
 
 def print_assembly(r: dict[str, Any]) -> None:
     """Print what assembly_case() measured."""
-    t = statistics.median(r["seconds"])
-    print(
-        f"assembly of {r['entries']} entries to {r['nnz']}, {r['device']}: pattern {r['pattern_seconds']:.3f} s (host), values "
-        f"{1e3 * t:.3f} ms, {r['fraction_of_copy']:.2f} of a copy's {r['copy_GB_per_s']:.0f} GB/s by least bytes"
+    print_table(
+        f"assembly of trilinear elements, {r['device']}",
+        ["entries given", "of the matrix", "pattern s (host)", "values ms", "of a copy by least bytes", "copy GB/s"],
+        [
+            [
+                r["entries"],
+                r["nnz"],
+                f"{r['pattern_seconds']:.3f}",
+                f"{1e3 * statistics.median(r['seconds']):.3f}",
+                f"{r['fraction_of_copy']:.2f}",
+                f"{r['copy_GB_per_s']:.1f}",
+            ]
+        ],
     )
     if p := r["products"]:
-        found = (
-            f"cuSPARSE {1e6 * p['measured'][0]['cusparse_seconds']:.1f} us; taken: {p['measured'][0]['taken']}"
-            if p["measured"]
-            else "no cuSPARSE to compare with"
+        found = p["measured"][0] if p["measured"] else None
+        print_table(
+            "its product in csr",
+            ["ours us", "cuSPARSE us", "taken"],
+            [
+                [
+                    microseconds(p["seconds"]),
+                    f"{1e6 * found['cusparse_seconds']:.2f}" if found else "-",
+                    found["taken"] if found else "no cuSPARSE to compare with",
+                ]
+            ],
         )
-        print(f"  its product in csr: ours {1e6 * statistics.median(p['seconds']):.1f} us, {found}")

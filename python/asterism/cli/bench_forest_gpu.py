@@ -15,6 +15,7 @@ from ..forest import StarForest
 from ..queue import Queue
 from ..queued_forest import QueuedForest
 from .bench_gpu import seconds_of, vector_of
+from .table import in_bytes, microseconds, print_table
 
 __all__ = ["pingpong_on_device", "print_pingpong", "print_unpack", "unpack_on_device"]
 
@@ -83,9 +84,12 @@ def print_pingpong(r: dict[str, Any]) -> None:
     print(f"messages between GPUs, {r['device']}{', which the ranks share' if r['shared'] else ''}")
     for transport, why in r["unable"].items():
         print(f"  not by {transport}: {why}")
-    for case in r["cases"]:
-        times = ", ".join(f"{k} {1e6 * statistics.median(v):.2f} us" for k, v in case["seconds"].items())
-        print(f"pingpong {case['bytes']:>9d} bytes: {times}")
+    kinds = list(dict.fromkeys(k for c in r["cases"] for k in c["seconds"]))
+    print_table(
+        "one way between two ranks",
+        ["microseconds", *(in_bytes(c["bytes"]) for c in r["cases"])],
+        [[k, *(microseconds(c["seconds"][k]) for c in r["cases"])] for k in kinds],
+    )
 
 
 def unpack_on_device(
@@ -142,9 +146,17 @@ def print_unpack(r: dict[str, Any]) -> None:
     print(f"star forests on {r['device']}")
     for transport, why in r["unable"].items():
         print(f"  not by {transport}: {why}")
-    for case in r["cases"]:
-        times = ", ".join(f"{k} {1e6 * statistics.median(v):.1f} us" for k, v in case["seconds"].items())
-        print(
-            f"unpack {case['pattern']:8s} {case['bytes']:>9d} bytes: {times}; a rank's own sum moves its bytes at "
-            f"{case['own_sum_over_copy']:.2f} of a copy's rate"
-        )
+    kinds = list(dict.fromkeys(k for c in r["cases"] for k in c["seconds"]))
+    print_table(
+        "a broadcast to leaves, microseconds; a rank's own sum by its bytes over a copy's rate",
+        ["leaves", "size", *kinds, "own sum / copy"],
+        [
+            [
+                c["pattern"],
+                in_bytes(c["bytes"]),
+                *(microseconds(c["seconds"][k]) for k in kinds),
+                f"{c['own_sum_over_copy']:.2f}",
+            ]
+            for c in r["cases"]
+        ],
+    )

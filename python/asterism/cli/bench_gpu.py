@@ -12,6 +12,7 @@ from ..la import Matrix
 from ..queue import Queue
 from ..vector import Vector
 from .bench_cupy import cupy_product
+from .table import microseconds, print_table
 
 __all__ = ["print_spmv", "print_vectors", "seconds_of", "spmv_on_device", "vector_of", "vectors_on_device"]
 
@@ -43,8 +44,8 @@ def vector_of(n: int, queue: Queue, fill: float) -> Vector:
 
 
 def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
-    """Vector operations of n entries, float64: seconds, bytes a second, and their ratio to a copy's."""
-    queue = Queue(device)
+    """Vector operations of n entries, float64, on a GPU or the host: seconds, bytes a second, and their ratio to a copy's."""
+    queue = Queue("inline" if device == "host" else device)
     x, y, z = (vector_of(n, queue, float(k)) for k in (1, 2, 3))
     operations: dict[str, tuple[Callable[[], Any], float]] = {
         "copy": (lambda: y.copy_from(x), 2),
@@ -55,7 +56,8 @@ def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
         "norm": (lambda: x.norm(), 1),
         "update_and_norm2": (lambda: x.update_and_norm2(1e-9, y, y, z), 6),
     }
-    out: dict[str, Any] = {"device": _core.gpu_state()["device"], "entries": n, "operations": {}}
+    where = "host" if device == "host" else _core.gpu_state()["device"]
+    out: dict[str, Any] = {"device": where, "entries": n, "operations": {}}
     for name, (operation, passes) in operations.items():
         seconds = seconds_of(queue, operation, repeats)
         out["operations"][name] = {
@@ -70,11 +72,14 @@ def vectors_on_device(device: str, n: int, repeats: int) -> dict[str, Any]:
 
 def print_vectors(r: dict[str, Any]) -> None:
     """Print what vectors_on_device() measured."""
-    print(f"vectors of {r['entries']} entries on {r['device']}")
-    for name, o in r["operations"].items():
-        print(
-            f"{name:17s} {1e6 * statistics.median(o['seconds']):9.2f} us, {o['GB_per_s']:7.1f} GB/s, {o['over_copy']:.2f} of a copy"
-        )
+    print_table(
+        f"vectors of {r['entries']} entries on {r['device']}",
+        ["operation", "us", "GB/s", "of a copy"],
+        [
+            [name, microseconds(o["seconds"]), f"{o['GB_per_s']:.1f}", f"{o['over_copy']:.2f}"]
+            for name, o in r["operations"].items()
+        ],
+    )
 
 
 def spmv_on_device(device: str, A: Matrix, repeats: int) -> dict[str, Any]:
@@ -108,12 +113,18 @@ def spmv_on_device(device: str, A: Matrix, repeats: int) -> dict[str, Any]:
 
 def print_spmv(r: dict[str, Any]) -> None:
     """Print what spmv_on_device() measured."""
-    peer = (
-        f"; cuSPARSE takes {r['cusparse_over_ours']:.2f} times as long"
-        if r["cusparse_over_ours"]
-        else "; no CuPy to compare with"
-    )
-    print(
-        f"spmv {r['rows']} rows, {r['nnz']} entries, {r['storage']}, {r['device']}: {1e6 * statistics.median(r['seconds']):.1f} us, "
-        f"{r['fraction_of_copy']:.2f} of a copy's {r['copy_GB_per_s']:.0f} GB/s by least bytes{peer}"
+    print_table(
+        f"a product, {r['device']}",
+        ["rows", "entries", "storage", "us", "of a copy by least bytes", "copy GB/s", "cuSPARSE / ours"],
+        [
+            [
+                r["rows"],
+                r["nnz"],
+                r["storage"],
+                microseconds(r["seconds"]),
+                f"{r['fraction_of_copy']:.2f}",
+                f"{r['copy_GB_per_s']:.0f}",
+                f"{r['cusparse_over_ours']:.2f}" if r["cusparse_over_ours"] else "no CuPy",
+            ]
+        ],
     )

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _core, gallery
 from ..solve import Solver
 from .bench_cupy import cupy_cg
+from .table import microseconds, print_table
 
 __all__ = ["async_cases", "launch_cases", "print_async", "print_launch"]
 
@@ -41,19 +42,25 @@ def launch_cases(rounds: int, device: str = "host") -> dict[str, Any]:
 
 def print_launch(r: dict[str, Any]) -> None:
     """Print what launch_cases() measured."""
-    for queue, t in r["queues"].items():
-        submit, streamed, waited = (1e9 * statistics.median(t[k]) for k in ("submit", "streamed", "waited"))
-        print(
-            f"launch {queue:7s} an empty task: {submit:.0f} ns to submit, {streamed:.0f} ns streamed, {waited:.0f} ns waited for"
-        )
-    streamed, interrupted = (1e6 * statistics.median(r["pipeline"][k]) for k in ("streamed", "interrupted"))
-    print(
-        f"pipeline of 20, 5 and 5 us, each 10 us to launch: {streamed:.1f} us streamed, {interrupted:.1f} us with a wait after the "
-        "first (PetscSF, fig. 5: 40 and 55)"
+
+    def nanoseconds(times: list[float]) -> str:
+        return f"{1e9 * statistics.median(times):.0f}"
+
+    print_table(
+        "an empty task, nanoseconds",
+        ["queue", "submit", "streamed", "waited for"],
+        [[queue, *(nanoseconds(t[k]) for k in ("submit", "streamed", "waited"))] for queue, t in r["queues"].items()],
     )
-    for name, t in r["operations"].items():
-        operation, loop = (1e9 * statistics.median(t[k]) for k in ("operation", "loop"))
-        print(f"{name}: {operation:.0f} ns, a vectorised loop {loop:.0f} ns, {operation - loop:+.0f} ns")
+    print_table(
+        "a pipeline of 20, 5 and 5 us, each 10 us to launch (PetscSF, fig. 5: 40 and 55), microseconds",
+        ["streamed", "with a wait after the first"],
+        [[microseconds(r["pipeline"][k]) for k in ("streamed", "interrupted")]],
+    )
+    print_table(
+        "short vector operations, nanoseconds",
+        ["operation", "ours", "a vectorised loop"],
+        [[name, nanoseconds(t["operation"]), nanoseconds(t["loop"])] for name, t in r["operations"].items()],
+    )
 
 
 def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "host") -> list[dict[str, Any]]:
@@ -106,11 +113,23 @@ def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "
 
 def print_async(cases: list[dict[str, Any]]) -> None:
     """Print what async_cases() measured."""
-    for c in cases:
-        us = {k: 1e6 * statistics.median(v) for k, v in c["seconds_per_iteration"].items()}
-        print(
-            f"{c['case']:20s} {c['nonzeros']:>9d} nonzeros, {c['iterations']} iterations: "
-            + ", ".join(f"{k} {v:.1f} us" for k, v in us.items())
-            + f" an iteration; waits {c['host_waits']['synchronous']} and {c['host_waits']['asynchronous']}; "
-            f"synchronous takes {c['synchronous_over_asynchronous']:.2f} times as long"
-        )
+    forms = list(dict.fromkeys(k for c in cases for k in c["seconds_per_iteration"]))
+    print_table(
+        "microseconds an iteration; times that the host waited",
+        ["case", "nonzeros", "iterations", *forms, "waits sync.", "waits async.", "sync. / async."],
+        [
+            [
+                c["case"],
+                c["nonzeros"],
+                c["iterations"],
+                *(
+                    microseconds(c["seconds_per_iteration"][k]) if k in c["seconds_per_iteration"] else "-"
+                    for k in forms
+                ),
+                c["host_waits"]["synchronous"],
+                c["host_waits"]["asynchronous"],
+                f"{c['synchronous_over_asynchronous']:.2f}",
+            ]
+            for c in cases
+        ],
+    )

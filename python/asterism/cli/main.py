@@ -9,7 +9,7 @@ import sys
 
 from .. import _core
 from ..errors import AsterismError, ConvergenceError
-from . import bench, files, launch, problems, solve
+from . import bench, files, launch, output, problems, solve
 
 __all__ = ["main"]
 
@@ -60,7 +60,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 done, 1 an error, 2 wrong usage, 3 not converged."""
-    given = sys.argv[1:] if argv is None else argv
+    try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads any more
+        output.drop(sys.stdout)
+        output.drop(sys.stderr)
+        return output.BROKEN_PIPE
+
+
+def _run(given: list[str]) -> int:
     ours, theirs = _split_options(given)
     parser = _parser()
     args = parser.parse_args(ours)
@@ -69,9 +80,16 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     if theirs and args.command != "solve":
         parser.error(f"{args.command} takes no options like {theirs[0]}")
-    if (getattr(args, "ranks", None) or 1) > 1 and not launch.under_mpi():
-        return launch.run(args.ranks, given)
     try:
+        ranks = launch.check_ranks(args) if hasattr(args, "ranks") else 1
+        if args.command == "solve":
+            solve.check(args, theirs, ranks)
+        elif args.command in ("convert", "inspect"):
+            files.check(args, ranks)
+        elif args.command == "bench":
+            ranks = bench.check(args) or 1
+        if ranks > 1 and not launch.under_mpi():
+            return launch.run(ranks, given)
         if args.command == "info":
             return _info(args)
         if args.command == "bench":

@@ -10,7 +10,7 @@ from ..errors import FileError, InputError
 from ..formats import read_matrix
 from ..la import Matrix
 
-__all__ = ["BUILT_IN", "load", "print_options"]
+__all__ = ["BUILT_IN", "check", "load", "print_options"]
 
 BUILT_IN = {
     "poisson1d": (100_000, "-u'' on n points"),
@@ -24,12 +24,27 @@ BUILT_IN = {
 }
 
 
-def load(name: str, n: int | None, comm: Any, block_size: int) -> tuple[Matrix, str]:
+def check(name: str, n: int | None, which: str | None = None) -> None:
+    """Raise unless it is a file or a built-in problem, and --n and --name go with it."""
+    if name in BUILT_IN:
+        if n is not None and n < 1:
+            raise InputError(f"--n {n}: at least 1.")
+        if which is not None:
+            raise InputError(f"--name goes with a file, not with the built-in problem {name}.")
+        return
+    if not Path(name).exists():
+        near = _core.nearest(name, list(BUILT_IN))
+        hint = f" Did you mean {near}?" if near else ""
+        raise FileError(f"'{name}' is neither a file nor a built-in problem ({', '.join(BUILT_IN)}).{hint}")
+    if n is not None:
+        raise InputError(f"--n goes with a built-in problem, not with the file '{name}'.")
+
+
+def load(name: str, n: int | None, comm: Any, block_size: int, which: str | None = None) -> tuple[Matrix, str]:
     """Return the matrix and a line that describes it."""
+    check(name, n, which)
     if name in BUILT_IN:
         size = BUILT_IN[name][0] if n is None else n
-        if size < 1:
-            raise InputError(f"--n {size}: at least 1.")
         A = {
             "poisson1d": lambda: gallery.poisson((size,), comm),
             "poisson2d": lambda: gallery.poisson((size, size), comm),
@@ -41,13 +56,7 @@ def load(name: str, n: int | None, comm: Any, block_size: int) -> tuple[Matrix, 
             "elasticity3d": lambda: gallery.elasticity((size,) * 3, comm),
         }[name]()
         return A, f"{name} with n = {size}, {A.shape[0]} unknowns, {A.nnz} entries"
-    if not Path(name).exists():
-        near = _core.nearest(name, list(BUILT_IN))
-        hint = f" Did you mean {near}?" if near else ""
-        raise FileError(f"'{name}' is neither a file nor a built-in problem ({', '.join(BUILT_IN)}).{hint}")
-    if n is not None:
-        raise InputError(f"--n goes with a built-in problem, not with the file '{name}'.")
-    A = read_matrix(name, comm, block_size=block_size)
+    A = read_matrix(name, comm, block_size=block_size, name=which)
     return A, f"{Path(name).name}, {A.shape[0]} x {A.shape[1]}, {A.nnz} entries, {A.dtype}"
 
 

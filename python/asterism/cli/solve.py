@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import logging
 import os
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import _core
+from .. import _core, gallery
 from ..comm_report import comm_report
-from ..errors import ConvergenceError, FileError, InputError, ShapeError
+from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError, UnsupportedError
+from ..files import check_target
 from ..formats import check_vector_name, format_of, read_vector, write_vector
 from ..least_squares import least_squares
 from ..operator import as_values
 from ..options import use_argv
 from ..solve import Solver
+from ..solve_input import check_checkpoint
 from ..trace import Trace
-from . import launch, problems
+from . import launch, output, problems
+from .progress import Progress
 
 __all__ = ["add_arguments", "run"]
 
@@ -50,30 +52,35 @@ def add_arguments(sub: Any) -> None:
         help="a file (.mtx, .mtx.gz, PETSc, .npz, .mat, .rb, .tar.gz, .ast, ...) or a built-in problem",
     )
     p.add_argument("--n", type=int, help="size of a built-in problem")
+    p.add_argument("--name", help="which matrix, in a file that holds several")
     p.add_argument(
-        "--rhs", metavar="FILE", help="right-hand side; default: A x* with a known x*, and the error is reported"
+        "--rhs",
+        metavar="FILE[:NAME]",
+        help="right-hand side (NAME: which one, in a file that holds several); default: A x* with a known x*, and the error is reported",
     )
-    p.add_argument("--x0", metavar="FILE", help="initial guess, e.g. a checkpoint or what --save wrote")
+    p.add_argument("--x0", metavar="FILE[:NAME]", help="initial guess, e.g. a checkpoint or what --save wrote")
     p.add_argument("--checkpoint", metavar="FILE.ast", help="keep the iterate there, also of a solve that is stopped")
-    p.add_argument("--checkpoint-every", type=int, default=200, metavar="K", help="iterations (200)")
+    p.add_argument("--checkpoint-every", type=_count, default=200, metavar="K", help="iterations (200)")
     p.add_argument("--ksp", metavar="NAME", help="method: auto, " + ", ".join(methods))
     p.add_argument("--pc", metavar="NAME", help="preconditioner: auto, " + ", ".join(preconditioners))
     p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
     p.add_argument("--atol", type=float, help="or when ||b - A x|| <= atol")
     p.add_argument("--max-it", type=int, help="most iterations")
-    p.add_argument("--block-size", type=int, default=1, help="unknowns per node of a vector problem in a file")
-    p.add_argument("--near-null-space", metavar="FILE", help="Matrix Market array (n, k): e.g. rigid-body modes")
+    p.add_argument("--block-size", type=_count, default=1, help="unknowns per node of a vector problem in a file")
+    p.add_argument("--near-null-space", metavar="FILE[:NAME]", help="Matrix Market array (n, k): e.g. rigid-body modes")
     p.add_argument(
-        "--coordinates", metavar="FILE", help="Matrix Market array (nodes, d): rigid-body modes are made from it"
+        "--coordinates", metavar="FILE[:NAME]", help="Matrix Market array (nodes, d): rigid-body modes are made from it"
     )
-    p.add_argument("--dtype", help="convert to float32, float64, complex64 or complex128 first")
+    p.add_argument(
+        "--dtype", choices=("float32", "float64", "complex64", "complex128"), help="convert the matrix first"
+    )
     p.add_argument(
         "--storage",
         choices=("auto", "symmetric", "hermitian"),
         default="auto",
         help="hold half of a symmetric matrix: less memory; preconditioners other than jacobi and chebyshev make the rest",
     )
-    p.add_argument("--ranks", type=int, default=1, metavar="N", help="run on N processes (needs mpi4py)")
+    launch.add_ranks(p)
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
     p.add_argument("--comm-report", action="store_true", help="say what the ranks sent each other, and how")
     p.add_argument("--trace", metavar="FILE.json", help="write what each thread did when, for https://ui.perfetto.dev")
@@ -82,79 +89,97 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--help-options", action="store_true", help="list every solver option and stop")
 
 
-class _Progress:
-    """A live line on a terminal; now and then a line in a log."""
-
-    def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.last = 0.0
-        self.next_line = 1
-
-    def __call__(self, it: int, norm: Any) -> None:
-        value = float(np.max(norm))
-        if self.live:
-            now = time.monotonic()
-            if now - self.last > 0.1:
-                self.last = now
-                print(f"\r  iteration {it:6d}   ||r|| {value:.3e} ", end="", file=sys.stderr, flush=True)
-        elif it == self.next_line or it == 0:
-            print(f"  iteration {it:6d}   ||r|| {value:.3e}", file=sys.stderr, flush=True)
-            self.next_line = max(1, self.next_line * (2 if it else 1))
-
-    def finish(self) -> None:
-        if self.live:
-            print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
 
 
-def _check_writable(path: str, what: str) -> None:
-    folder = Path(path).resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise FileError(f"{what} '{path}': the folder '{folder}' does not exist or cannot be written to.")
+def _named(spec: str) -> tuple[str, str | None]:
+    """Part FILE:NAME; a file that is there with all of it is a file."""
+    path, colon, name = spec.rpartition(":")
+    return (path, name) if colon and path and not os.path.exists(spec) else (spec, None)
+
+
+def _vector(spec: str, A: Any = None, usual: str = "x") -> Any:
+    """Read FILE or FILE:NAME; of several vectors in one of asterism's own files the `usual` one, if nothing is said."""
+    path, name = _named(spec)
+    if name is None and format_of(path) == "archive" and usual in _core.archive_names(path)[1]:
+        name = usual
+    return read_vector(path, A, name=name)
+
+
+def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> None:
+    """Raise for all that can be known to fail before the work: files that cannot be read or written, missing packages, options."""
+    if args.help_options:
+        return
+    if args.problem is None:
+        raise InputError("which problem? Give a file or one of: " + ", ".join(problems.BUILT_IN))
+    problems.check(args.problem, args.n, args.name)
+    for name in ("report", "save", "trace", "checkpoint"):
+        if path := getattr(args, name):
+            check_target(path, f"--{name}")
+    if args.save:
+        check_vector_name(args.save, ranks)
+    for name in ("rhs", "x0", "near_null_space", "coordinates"):
+        if spec := getattr(args, name):
+            try:
+                format_of(_named(spec)[0])
+            except AsterismError as error:
+                raise type(error)(f"--{name.replace('_', '-')}: {error}") from None
+    if args.near_null_space and args.coordinates:
+        raise InputError(
+            "--near-null-space and --coordinates are both given: modes are made of the coordinates. Give one."
+        )
+    if args.report and importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--report needs matplotlib: pip install 'asterism-sparse[report]'")
+    if args.ksp in ("lsmr", "lsqr"):  # no methods of a Solver
+        return
+    use_argv(petsc_options)
+    try:  # names and values of options, on a system of four unknowns; what else it cannot be set up for is that system's
+        tried = _solver(gallery.poisson((4,)), args)
+    except (OptionError, UnsupportedError):
+        raise
+    except AsterismError:
+        return
+    finally:
+        use_argv([])
+        _core.profile_reset()
+    if args.checkpoint:
+        check_checkpoint(args.checkpoint, args.checkpoint_every, tried._flag("ksp_asynchronous"))
+
+
+def _solver(A: Any, args: argparse.Namespace) -> Solver:
+    return Solver(A, ksp=args.ksp, pc=args.pc, rtol=args.rtol, atol=args.atol, maxiter=args.max_it)
 
 
 def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     """Solve what the arguments say. Returns 0, or raises."""
-    if args.problem is None:
-        raise InputError("which problem? Give a file or one of: " + ", ".join(problems.BUILT_IN))
     comm = launch.communicator()
     rank = 0 if comm is None else comm.Get_rank()
     talk = rank == 0 and not args.quiet
     logging.basicConfig(level=logging.WARNING, format="asterism: %(message)s")
-    for path, what in (
-        (args.report, "--report"),
-        (args.save, "--save"),
-        (args.trace, "--trace"),
-        (args.checkpoint, "--checkpoint"),
-    ):
-        if path:
-            _check_writable(path, what)
-    if args.save:
-        check_vector_name(args.save)
-    if args.report:
-        import importlib.util
-
-        if importlib.util.find_spec("matplotlib") is None:
-            raise InputError("--report needs matplotlib: pip install 'asterism[report]'")
-
+    if any((args.save, args.report, args.trace, args.checkpoint)):
+        output.go_on_without_readers()
     use_argv(petsc_options)
     started = time.perf_counter()
-    A, described = problems.load(args.problem, args.n, comm, args.block_size)
+    A, described = problems.load(args.problem, args.n, comm, args.block_size, args.name)
     if A.shape[0] != A.shape[1]:
         return _least_squares(A, described, args, petsc_options, talk)
     if args.dtype:
         A = A.astype(args.dtype)
     if args.near_null_space:
-        A.near_null_space = read_vector(args.near_null_space, A)
+        A.near_null_space = _vector(args.near_null_space, A, "near_null_space")
     if args.coordinates:
-        nodes = read_vector(args.coordinates)
-        _attach_modes(A, nodes)
+        _attach_modes(A, _vector(args.coordinates, usual="coordinates"))
     if args.storage != "auto":
         A = A.with_storage(args.storage)
         described += f", {args.storage} storage"
     layout = A._h.rows
     known = None
     if args.rhs:
-        b = read_vector(args.rhs, A)
+        b = _vector(args.rhs, A, "b")
         if np.iscomplexobj(b) and A.dtype.kind != "c":
             raise ShapeError(f"'{args.rhs}' is complex, the matrix real; use --dtype complex128.")
         b = b.astype(A.dtype)
@@ -163,23 +188,20 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         known = np.empty(A.local_shape[1], dtype=A.dtype)
         _core.fill_hashed(layout, known, 3)
         b = A @ known
+    x0 = None if args.x0 is None else _vector(args.x0, A)
     if talk:
         print(f"{described}; read or made in {time.perf_counter() - started:.2f} s", flush=True)
 
-    solver = Solver(A, ksp=args.ksp, pc=args.pc, rtol=args.rtol, atol=args.atol, maxiter=args.max_it)
+    solver = _solver(A, args)
     use_argv([])
     if talk:
         print(f"set-up {solver._h.setup_seconds:.2f} s: {solver._h.method} + {solver._h.preconditioner}", flush=True)
-    monitors = solver._options.get("ksp_monitor")
-    progress = _Progress() if talk and not monitors else None
+    progress, monitor = _watch(solver, b, talk and not solver._flag("ksp_monitor"))
     failure: ConvergenceError | None = None
     trace = Trace(comm) if args.trace else None
-    x0 = None if args.x0 is None else read_vector(args.x0, A, name="x" if format_of(args.x0) == "archive" else None)
     try:
         with trace or contextlib.nullcontext():
-            x = solver.solve(
-                b, x0, monitor=progress, checkpoint=args.checkpoint, checkpoint_every=args.checkpoint_every
-            )
+            x = solver.solve(b, x0, monitor=monitor, checkpoint=args.checkpoint, checkpoint_every=args.checkpoint_every)
     except ConvergenceError as error:
         failure, x = error, error.x
     finally:
@@ -218,6 +240,22 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     return 0
 
 
+def _watch(solver: Solver, b: Any, talk: bool) -> tuple[Progress | None, Any]:
+    """Return what shows the iterations of a solve, and the monitor that calls it. Collective."""
+    norms = np.asarray(_core.norms(solver.A._h.rows, b))
+    if not talk:
+        return None, None
+    said = {o["name"]: float(o["value"]) for o in solver.options_in_force() if o["name"] in ("ksp_rtol", "ksp_atol")}
+    size = float(norms.max(initial=0.0)) or 1.0
+    progress = Progress(max(said["ksp_rtol"], said["ksp_atol"] / size))
+
+    def monitor(it: int, norm: Any) -> None:
+        worst = float(np.max(norm)) / size
+        progress(it, worst, f"||r||/||b|| {worst:.2e}")
+
+    return progress, monitor
+
+
 def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_options: list[str], talk: bool) -> int:
     """Solve with a matrix that is not square."""
     taken = ("atol", "checkpoint", "coordinates", "near_null_space", "report", "comm_report", "trace", "x0")
@@ -236,24 +274,24 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         )
     method = "lsqr" if args.ksp == "lsqr" else "lsmr"
     if args.rhs:
-        b = read_vector(args.rhs, A).astype(A.dtype)
+        b = _vector(args.rhs, A, "b").astype(A.dtype)
     else:
         known = np.empty(A.local_shape[1], dtype=A.dtype)
         _core.fill_hashed(A._h.cols, known, 3)
         b = A @ known
     if talk:
         print(f"{described}: least squares by {method}", flush=True)
-    progress = _Progress() if talk else None
     rtol = 1e-6 if args.rtol is None else args.rtol
+    progress = Progress(None) if talk else None
+    size = _core.norms(A._h.rows, b)[0]
+
+    def monitor(it: int, r: float, normal: float) -> None:
+        assert progress is not None
+        progress(it, normal, f"||b - A x||/||b|| {r / (size or 1.0):.2e}   ||A^H (b - A x)|| {normal:.2e}")
+
     try:
         x, info = least_squares(
-            A,
-            b,
-            method=method,
-            atol=rtol,
-            btol=rtol,
-            maxiter=args.max_it,
-            monitor=None if progress is None else lambda it, r, _: progress(it, r),
+            A, b, method=method, atol=rtol, btol=rtol, maxiter=args.max_it, monitor=monitor if talk else None
         )
     finally:
         if progress:
@@ -261,10 +299,19 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
     if args.save:
         write_vector(args.save, x)
     if talk:
-        print(f"\nresult          {info.reason}, after {info.iterations} iterations")
-        print(f"||b - A x||     {info.residual_norm:.3e}")
-        print(f"||A^H (b - Ax)|| {info.normal_norm:.3e}")
-        print(f"cond(A)         {info.cond_A:.1e}, estimated")
+        cond = f"at least {info.cond_A:.1e}: the estimate of lsmr is a lower bound"
+        if method == "lsqr":
+            cond = f"about {info.cond_A:.1e}, estimated by Frobenius norms"
+        print(
+            f"\nresult             {info.reason}, after {info.iterations} iterations\n"
+            f"||b - A x||        {info.residual_norm:.3e}, {info.relative_residual:.2e} of ||b||. "
+            f"A x = b to {rtol:g} needs {info.residual_limit:.3e}, {rtol:g} (||b|| + ||A|| ||x||)\n"
+            f"||A^H (b - A x)||  {info.normal_norm:.3e}. "
+            f"Least squares to {rtol:g} needs {info.normal_limit:.3e}, {rtol:g} ||A|| ||b - A x||\n"
+            f"cond(A)            {cond}"
+        )
+        if args.save:
+            print(f"solution: {args.save}")
     return 0 if info.converged else 3
 
 
@@ -281,6 +328,4 @@ def _attach_modes(A: Any, nodes: Any) -> None:
     if lo % d or hi % d:
         raise ShapeError(f"--coordinates: a node's rows are on two ranks; add --block-size {d}.")
     mine = np.ascontiguousarray(nodes[lo // d : hi // d].real)
-    modes = np.asarray(_core.rigid_body_modes(mine.ravel().tolist(), d)).reshape(hi - lo, -1)
-    A.block_size = d
-    A.near_null_space = modes
+    A._describe(d, mine, None)

@@ -12,7 +12,7 @@ from ..solve import SolveInfo, Solver
 __all__ = ["Findings", "collect"]
 
 
-@dataclass
+@dataclass(repr=False)
 class Findings:
     """Everything a report shows; plain data."""
 
@@ -26,6 +26,9 @@ class Findings:
     triad: float
     error: float | None = None
     advice: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<asterism.report.Findings on {self.problem}: {self.info._summary()}>"
 
 
 _PHASES = {"KSPSolve", "PCSetUpAMG", "PCApplyAMG", "SolverInspect"}

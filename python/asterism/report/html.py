@@ -34,7 +34,7 @@ def _residual_plot(f: Findings) -> str:
         matplotlib.use("svg")
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UnsupportedError("a report needs matplotlib: pip install 'asterism[report]'") from error
+        raise UnsupportedError("a report needs matplotlib: pip install 'asterism-sparse[report]'") from error
     norms = np.asarray(f.info.residual_norms, dtype=float)
     columns = norms[:, None] if norms.ndim == 1 else norms
     with matplotlib.rc_context({"svg.hashsalt": "asterism", "svg.fonttype": "path"}):

@@ -1,6 +1,7 @@
 #include "asterism/la/matrix.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
 
@@ -383,6 +384,13 @@ double Matrix::scaled_row_sum_norm(Vector const* s) const {
   return comm().max(worst);
 }
 
+double Matrix::frobenius_norm() const {
+  double total = 0;
+  for (auto const* const c : {&diagonal_block(), &coupling_block()})
+    total = std::hypot(total, norm(Vector::wrap(Layout(comm(), c->nnz()), dtype(), 1, c->values)).real());
+  return total;
+}
+
 GlobalRows Matrix::to_rows() const {
   auto const& d = *data_;
   ASTERISM_ASSERT(!d.product_only);
@@ -522,6 +530,12 @@ Matrix Matrix::general() const {
 }
 
 std::shared_ptr<SymmetricHalf const> const& Matrix::half() const { return data_->half; }
+
+Matrix Matrix::shared() const {
+  Matrix m;
+  m.data_ = std::make_shared<Data>(*data_);
+  return m;
+}
 
 bool Matrix::has_pattern_of(Matrix const& other) const {
   auto const &a = *data_, &b = *other.data_;

@@ -78,6 +78,8 @@ class Matrix final : public Operator {
   Matrix scaled(int exponent, bool negated) const;
   /// max over rows of sum |a_ij| |s_i|; s: (n) scale by rows, or none
   double scaled_row_sum_norm(Vector const* s = nullptr) const;
+  /// Collective.
+  double frobenius_norm() const;
   GlobalRows to_rows() const;
   Matrix transposed(bool conjugate = false) const;
   /// In the general storage.
@@ -101,6 +103,8 @@ class Matrix final : public Operator {
   /// How the diagonal block is stored if it is half of it; else nothing.
   std::shared_ptr<SymmetricHalf const> const& half() const;
   bool is_same(Matrix const& other) const { return data_ == other.data_; }
+  /// The same entries in the same memory, with a block size and a near-null space of its own.
+  Matrix shared() const;
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
   /// adds: for apply_add() instead of the other products.
   void keep_product_only(bool adds = false);

@@ -70,6 +70,9 @@ void check_products(std::int64_t rows, std::int64_t cols, std::int64_t k, unsign
   Dense dense;
   auto const A = random_matrix<T>(c, rows, cols, seed, dense);
   ASSERT_EQ(A.nnz(), std::int64_t(dense.size()));
+  double squares = 0;
+  for (auto const& [place, value] : dense) squares += std::norm(value);
+  EXPECT_NEAR(A.frobenius_norm(), std::sqrt(squares), 10 * tolerance<T>() * std::sqrt(squares));
   Vector x(A.domain(), A.dtype(), k), y(A.range(), A.dtype(), k), b = y.like(), r = y.like();
   fill_hashed(x, 5);
   fill_hashed(b, 6);
@@ -441,6 +444,27 @@ TEST(Product, AConditionHoldsForCusparseToo) {
     }
   }
   set_gpu_product(GpuProduct::automatic);
+}
+
+TEST(Matrix, OneThatSharesEntriesHasABlockSizeOfItsOwn) {
+  auto const& c = world();
+  Dense dense;
+  auto A = random_matrix<double>(c, 12 * c.size(), 12 * c.size(), 1, dense);
+  auto B = A.shared();
+  B.set_block_size(3);
+  Vector modes(A.range(), A.dtype(), 2);
+  fill(modes, 1.0);
+  B.set_near_null_space(modes);
+  EXPECT_EQ(A.block_size(), 1);
+  EXPECT_FALSE(A.near_null_space());
+  EXPECT_TRUE(B.shares_pattern_with(A));
+  EXPECT_FALSE(B.is_same(A));
+  Vector x(A.domain(), A.dtype(), 1), y(A.range(), A.dtype(), 1), z = y.like();
+  fill_hashed(x, 5);
+  A.apply(x, y);
+  B.apply(x, z);
+  axpby(-1.0, y, 1.0, z);
+  EXPECT_EQ(norm(z).real(), 0);
 }
 
 TEST(Matrix, BadInputNamesTheRow) {

@@ -1,6 +1,7 @@
 #include "asterism/la/io/matrix_market.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -47,6 +48,30 @@ bool take_real(std::string_view& s, double& v) {
   return s.empty() || s[0] == ' ' || s[0] == '\t';
 }
 
+struct BannerWord {
+  char const* what;
+  std::vector<std::string> names;
+};
+std::array<BannerWord, 4> const names_of = {{{"object", {"matrix"}},
+                                             {"format", {"coordinate", "array"}},
+                                             {"field", {"real", "complex", "integer", "pattern"}},
+                                             {"symmetry", {"general", "symmetric", "skew-symmetric", "hermitian"}}}};
+auto constexpr banner =
+    "The line is %%MatrixMarket matrix FORMAT FIELD SYMMETRY: coordinate or array; real, complex, integer or pattern; general where the "
+    "file lists "
+    "all entries, symmetric, skew-symmetric or hermitian where it lists one triangle. Look which it is: one triangle read as general is a "
+    "triangular matrix.";
+
+bool one_of(std::string const& word, std::vector<std::string> const& names) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+std::string joined(std::vector<std::string> const& names) {
+  std::string out;
+  for (auto const& n : names) out += (out.empty() ? "" : ", ") + n;
+  return out;
+}
+
 /// Reads banner, comments and sizes; the source then stands at the first data line.
 MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
   std::string_view line;
@@ -61,22 +86,32 @@ MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
       word += char(std::tolower(static_cast<unsigned char>(c)));
     }
   }
-  ASTERISM_REQUIRE(words.size() >= 5 && words[0] == "%%matrixmarket" && words[1] == "matrix", format,
-                   "'{}', line 1: not a Matrix Market banner. It should read: %%MatrixMarket matrix coordinate real general.", path);
+  ASTERISM_REQUIRE(
+      !words.empty() && words[0] == "%%matrixmarket", format,
+      "'{}', line 1: '{}' is no Matrix Market banner, and nothing else says whether the file lists all entries or one triangle of "
+      "a symmetric matrix. {}",
+      path, line.substr(0, 40), banner);
+  for (std::size_t i = 1; i < 5; ++i) {
+    // a word of a later place here: what belongs here was left out
+    auto const& at = names_of[i - 1];
+    bool const later =
+        i < words.size() && !one_of(words[i], at.names) &&
+        std::any_of(names_of.begin() + std::ptrdiff_t(i), names_of.end(), [&](auto const& n) { return one_of(words[i], n.names); });
+    ASTERISM_REQUIRE(i < words.size() && !later, format, "'{}', line 1: the banner '{}' lacks its {} ({}). {}", path, line, at.what,
+                     joined(at.names), banner);
+  }
+  ASTERISM_REQUIRE(words[1] == "matrix", format, "'{}', line 1: '{}' is not 'matrix', and nothing else is read.", path, words[1]);
   MatrixMarketHeader h;
-  auto const pick = [&](std::string const& got, std::initializer_list<char const*> names, char const* what) {
-    int i = 0;
-    std::string all;
-    for (auto const* n : names) {
-      if (got == n) return i;
-      ++i;
-      all += (all.empty() ? "" : ", ") + std::string(n);
-    }
-    fail(ErrorKind::format, "'{}', line 1: {} '{}' is not one of {}.", path, what, got, all);
+  auto const pick = [&](std::size_t i) {
+    auto const& [what, names] = names_of[i - 1];
+    auto const at = std::find(names.begin(), names.end(), words[i]);
+    ASTERISM_REQUIRE(at != names.end(), format, "'{}', line 1: {} '{}' is not one of {}.", path, what, words[i], joined(names));
+    return int(at - names.begin());
   };
-  h.coordinate = pick(words[2], {"coordinate", "array"}, "format") == 0;
-  h.field = Field(pick(words[3] == "double" ? "real" : words[3], {"real", "complex", "integer", "pattern"}, "field"));
-  h.symmetry = Symmetry(pick(words[4], {"general", "symmetric", "skew-symmetric", "hermitian"}, "symmetry"));
+  if (words[3] == "double") words[3] = "real";
+  h.coordinate = pick(2) == 0;
+  h.field = Field(pick(3));
+  h.symmetry = Symmetry(pick(4));
   for (;;) {
     ASTERISM_REQUIRE(in.next(line), format, "'{}' ends before the line with the sizes.", path);
     line = trimmed(line);

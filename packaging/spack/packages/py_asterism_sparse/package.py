@@ -1,4 +1,4 @@
-"""In the sources: spack repo add packaging/spack && spack dev-build py-asterism@develop; +hdf5, +report for those files and reports.
+"""In the sources: spack repo add packaging/spack && spack dev-build py-asterism-sparse@develop; +hdf5, +report for those files and reports.
 
 Written against Spack's packaging guide (package API 2.0); Spack is not where CI runs, so it is not built there.
 """
@@ -7,7 +7,7 @@ from spack.package import depends_on, variant, version
 from spack_repo.builtin.build_systems.python import PythonPackage
 
 
-class PyAsterism(PythonPackage):
+class PyAsterismSparse(PythonPackage):
     """Large sparse systems from PDEs: the same on a laptop, a cluster and GPUs."""
 
     license("BSD-3-Clause")

@@ -1,0 +1,50 @@
+"""Standard output and error whose reader may go away, as in ``asterism solve ... | head -1``."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any
+
+__all__ = ["BROKEN_PIPE", "drop", "go_on_without_readers"]
+
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+
+def drop(stream: Any) -> None:
+    """Let what is still written to a stream, at exit too, vanish."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, io.UnsupportedOperation):
+        pass
+
+
+class _Unread:
+    """A stream that vanishes with its reader, while the work goes on."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            self._stream.write(text)
+        except BrokenPipeError:
+            drop(self._stream)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            drop(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def go_on_without_readers() -> None:
+    """From now on nobody needs to read what is printed: files are to be written."""
+    sys.stdout, sys.stderr = _Unread(sys.stdout), _Unread(sys.stderr)

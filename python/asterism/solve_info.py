@@ -1,0 +1,87 @@
+"""What happened in a solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .display import html_table, si_bytes
+
+__all__ = ["SolveInfo"]
+
+
+@dataclass(repr=False)
+class SolveInfo:
+    """What happened in a solve.
+
+    Attributes
+    ----------
+    converged : bool
+    reason : str
+        PETSc's name, e.g. ``CONVERGED_RTOL``.
+    why : str
+        In words, with the option to try; empty when converged.
+    iterations : int
+    residual_norms : array, shape (iterations + 1,) or (iterations + 1, k)
+        ``||b - A x||`` from step 0.
+    true_residual : float or array of k
+        Computed from the answer at the end.
+    rhs_norm : float or array of k
+    host_waits : int
+        Times that the host waited for the queue; 0 on the inline queue.
+    """
+
+    converged: bool
+    reason: str
+    why: str
+    iterations: int
+    residual_norms: NDArray[np.float64]
+    true_residual: Any
+    rhs_norm: Any
+    resumes: int
+    host_waits: int
+    setup_seconds: float
+    solve_seconds: float
+    memory_bytes: int
+    method: str = ""
+    preconditioner: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def relative_residual(self) -> Any:
+        """``true_residual / rhs_norm``, a float or an array of k; where b is zero: 0 if the residual is zero too, else infinite."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(np.equal(self.true_residual, 0), 0.0, np.divide(self.true_residual, self.rhs_norm))
+        return float(ratio) if ratio.ndim == 0 else ratio
+
+    def notes_of_projection(self) -> bool:
+        """Tell whether a null space was projected out: x is then one of many solutions."""
+        return any("null space" in n for n in self.notes)
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "the truth of a SolveInfo is ambiguous (SciPy's info is 0 on success); use info.converged instead"
+        )
+
+    def _summary(self) -> str:
+        columns = np.size(self.true_residual)
+        worst = f"{np.max(self.relative_residual):.2e}" if columns else "none"
+        many = f", the worst of {columns} columns" if columns > 1 else ""
+        return f"{self.reason} after {self.iterations} iterations, relative residual {worst}{many}"
+
+    def __repr__(self) -> str:
+        return f"<asterism.SolveInfo {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "result": self._summary(),
+            "why": self.why,
+            "solver": f"{self.method} + {self.preconditioner}",
+            "time": f"set-up {self.setup_seconds:.3g} s, solve {self.solve_seconds:.3g} s",
+            "memory": si_bytes(self.memory_bytes),
+            **{f"note {i}": note for i, note in enumerate(self.notes, 1)},
+        }
+        return html_table("asterism.SolveInfo", {name: text for name, text in facts.items() if text})

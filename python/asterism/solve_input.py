@@ -1,0 +1,56 @@
+"""What a solve is given, checked before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DtypeError, InputError, ShapeError, UnsupportedError
+from .files import check_target
+from .operator import Operator, as_values
+
+__all__ = ["check_checkpoint", "columns_of", "prepared"]
+
+
+def columns_of(a: NDArray[Any]) -> NDArray[Any]:
+    """Return (n) as (n, 1)."""
+    return a[:, None] if a.ndim == 1 else a
+
+
+def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Check what a solve is given, before any work, and return b and the first x; both are complex if b is and A is not."""
+    rhs = as_values(b, "b")
+    if rhs.ndim not in (1, 2) or rhs.shape[0] != A.local_shape[0]:
+        raise ShapeError(f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here.")
+    if monitor is not None and not callable(monitor):
+        raise InputError(f"monitor is {monitor!r}; a function of the iteration and the residual norm is needed.")
+    parts = np.iscomplexobj(rhs) and A.dtype.kind != "c"
+    if parts and checkpoint is not None:
+        raise UnsupportedError(
+            "a checkpoint of a real matrix with a complex b is not offered; use A.astype('complex128')."
+        )
+    wide = np.promote_types(np.real(rhs).dtype if parts else rhs.dtype, A.dtype)
+    if wide != A.dtype:
+        raise DtypeError(f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{wide}').")
+    if not parts:
+        rhs = rhs.astype(A.dtype, copy=False)
+    if x0 is None:
+        return rhs, np.zeros(rhs.shape, dtype=rhs.dtype)
+    guess = as_values(x0, "x0")
+    if guess.shape != rhs.shape:
+        raise ShapeError(f"x0 has shape {guess.shape}, b {rhs.shape}; they must be the same.")
+    if np.iscomplexobj(guess) and not np.iscomplexobj(rhs):
+        raise DtypeError(f"x0 is {guess.dtype}, b and the matrix are real. Use x0.real, or A.astype('complex128').")
+    return rhs, np.array(guess, dtype=rhs.dtype, order="C")
+
+
+def check_checkpoint(path: str | Path, every: int, asynchronous: bool) -> None:
+    """Raise where iterates could not be kept there."""
+    if every < 1:
+        raise InputError(f"checkpoint_every is {every}; at least 1.")
+    if asynchronous:
+        raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
+    check_target(path, "checkpoint")
