@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import logging
@@ -11,8 +12,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from . import _core
 from .errors import AsterismError, CommError
@@ -21,6 +23,8 @@ from .options import apply_to_process
 __all__ = ["InputTypeError", "as_communicator"]
 
 _SELF = _core.Communicator()
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def _load_plugin() -> None:
@@ -63,12 +67,13 @@ def _install_abort_hook(MPI: Any) -> None:
     previous = sys.excepthook
 
     def hook(kind: type[BaseException], value: BaseException, trace: Any) -> None:
-        # an error that all ranks raise is printed once, by rank 0, which the others give the time to. A rank that caught it, or has an
+        # an error that other ranks raise too is printed once: by the rank that it is of, else by rank 0. A rank that caught it, or has an
         # error of its own, would wait for this one for ever
-        told = isinstance(value, AsterismError) and value.shared and MPI.COMM_WORLD.Get_rank() != 0
-        if told:
-            time.sleep(1.0)
-        else:
+        others = getattr(value, "shared", False)
+        first = MPI.COMM_WORLD.Get_rank() == 0
+        if others:
+            time.sleep(0.5 if first else 1.5)
+        if first or not others:
             previous(kind, value, trace)
         sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)
@@ -133,22 +138,52 @@ class collective:
         self._comm, self._name = comm, name
         self._call: Any = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> collective:
         if self._comm.size > 1:
             self._call = self._comm.begin_call(self._name)
+        return self
+
+    def failed(self, error: BaseException) -> None:
+        """Tell the other ranks."""
+        if self._call is None:
+            return
+        ours = isinstance(error, AsterismError)
+        text = str(error) if ours else f"{type(error).__name__}: {error}"
+        name = "Interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
+        self._call.failed(text, name if ours or name == "Interrupted" else "InputError")
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> None:
         if self._call is None:
             return
         try:
             if value is not None and not getattr(value, "shared", False):
-                ours = isinstance(value, AsterismError)
-                text = str(value) if ours else f"{type(value).__name__}: {value}"
-                name = "Interrupted" if isinstance(value, KeyboardInterrupt) else type(value).__name__
-                self._call.failed(text, name if ours or name == "Interrupted" else "InputError")
+                self.failed(value)
         finally:
             self._call.end()
             self._call = None
+
+
+def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a method that all ranks call together, and that costs little: an error of this rank alone is told to the others.
+
+    The object's ``_comm`` is the core's communicator. Nothing is done where nothing fails.
+    """
+
+    def decorate(f: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(f)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return f(*args, **kwargs)
+            except BaseException as error:
+                comm = cast(Any, args[0])._comm
+                if not getattr(error, "shared", False) and not comm.is_broken:
+                    with contextlib.suppress(AsterismError), collective(comm, name) as call:
+                        call.failed(error)
+                raise
+
+        return call
+
+    return decorate
 
 
 def _stack() -> str:

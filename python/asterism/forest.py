@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .comm import InputTypeError, as_communicator
+from .comm import InputTypeError, as_communicator, reported
 from .derived_types import Typed
 from .errors import DtypeError, ShapeError
 from .queue import Queue
@@ -219,6 +219,10 @@ class StarForest:
     # what it is
 
     @property
+    def _comm(self) -> _core.Communicator:
+        return self._sf.comm
+
+    @property
     def nroots(self) -> int:
         """Size of this rank's root space."""
         return int(self._sf.nroots)
@@ -353,30 +357,35 @@ class StarForest:
         )
         return (*at, *items, _operation(op, rootdata))
 
+    @reported("StarForest.bcast_begin")
     def bcast_begin(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> Flight:
         """Begin `bcast`; neither array may be touched before ``end()``."""
         if isinstance(rootdata, tuple):
             return self._derived("bcast", op, rootdata=rootdata, leafdata=leafdata)
         return Flight(self._sf.bcast_begin(*self._down(rootdata, leafdata, op)), (rootdata, leafdata))
 
+    @reported("StarForest.bcast")
     def bcast(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> None:
         """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
         if isinstance(rootdata, tuple):
             return self.bcast_begin(rootdata, leafdata, op).end()
         self._sf.bcast(*self._down(rootdata, leafdata, op))
 
+    @reported("StarForest.reduce_begin")
     def reduce_begin(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> Flight:
         """Begin `reduce`; neither array may be touched before ``end()``."""
         if isinstance(rootdata, tuple):
             return self._derived("reduce", op, leafdata=leafdata, rootdata=rootdata)
         return Flight(self._sf.reduce_begin(*self._up(leafdata, rootdata, op)), (rootdata, leafdata))
 
+    @reported("StarForest.reduce")
     def reduce(self, leafdata: Data, rootdata: Data, op: Op = "sum") -> None:
         """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge; with replace the highest (rank, leaf) wins."""
         if isinstance(rootdata, tuple):
             return self.reduce_begin(leafdata, rootdata, op).end()
         self._sf.reduce(*self._up(leafdata, rootdata, op))
 
+    @reported("StarForest.fetch_and_op_begin")
     def fetch_and_op_begin(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> Flight:
         """Begin `fetch_and_op`; ``end()`` sends the answers and is collective too."""
         if isinstance(rootdata, tuple):
@@ -384,6 +393,7 @@ class StarForest:
         arguments = self._up_and_down(rootdata, leafdata, leafupdate, op)
         return Flight(self._sf.fetch_and_op_begin(*arguments), (rootdata, leafdata, leafupdate))
 
+    @reported("StarForest.fetch_and_op")
     def fetch_and_op(self, rootdata: Data, leafdata: Data, leafupdate: Data, op: Op = "sum") -> None:
         """As `reduce`, and ``leafupdate[l]`` becomes the root's value just before leaf l was taken."""
         if isinstance(rootdata, tuple):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .agree import agreed
-from .comm import as_communicator
+from .comm import as_communicator, reported
 from .display import html_table, si_bytes
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .forest import as_indices
@@ -235,6 +235,7 @@ class Matrix(Operator):
         n = self.local_shape[0]
         return np.full(n if columns == 1 else (n, columns), fill, dtype=self.dtype)
 
+    @reported("A.T @ x")
     def _transposed_product(self, x: Any, conjugate: bool) -> NDArray[Any]:
         array = self._operand(x, "A.T @ x")
         y = np.empty((self.local_shape[1], *array.shape[1:]), dtype=self.dtype)
@@ -256,6 +257,7 @@ class Matrix(Operator):
         d: NDArray[Any] = self._h.diagonal()
         return d
 
+    @reported("Matrix.with_values")
     def with_values(self, values: Any) -> Matrix:
         """Return a matrix with entries at the same places and other values.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .comm import as_communicator
+from .comm import as_communicator, reported
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 
 __all__ = ["Operator", "as_values"]
@@ -130,6 +130,10 @@ class Operator:
         )
 
     @property
+    def _comm(self) -> _core.Communicator:
+        return self._h.rows.comm
+
+    @property
     def _vector_layout(self) -> _core.Layout:
         return self._h.rows
 
@@ -184,6 +188,7 @@ class Operator:
             f"x @ A of a {type(x).__name__} and a {type(self).__name__} is not offered. Use A.T @ x, or x @ A.to_scipy()."
         )
 
+    @reported("A @ x")
     def __matmul__(self, x: Any) -> NDArray[Any]:
         """Product with my part of a vector, (n) or (n, k): an array, or a `Vector`, whose queue then does it. Collective."""
         if isinstance(x, Operator) or hasattr(x, "tocsr"):

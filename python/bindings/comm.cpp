@@ -50,6 +50,7 @@ void bind_comm(nb::module_& m) {
       .def_static("from_handle", &Communicator::from_handle)
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
+      .def_prop_ro("is_broken", [](Communicator const& c) { return c.size() > 1 && c.failures().broken; })
       .def(
           "begin_call",
           [](Communicator const& c, std::string const& name) {

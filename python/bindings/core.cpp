@@ -27,7 +27,9 @@ NB_MODULE(_core, m) {
       std::rethrow_exception(p);
     } catch (Error const& e) {
       if (e.kind() == ErrorKind::interrupted) {
-        PyErr_SetString(PyExc_KeyboardInterrupt, e.what());
+        nb::object value = nb::borrow(PyExc_KeyboardInterrupt)(e.what());
+        value.attr("shared") = e.shared();
+        PyErr_SetObject(PyExc_KeyboardInterrupt, value.ptr());
         return;
       }
       nb::object cls = error_class()(std::string(name_of(e.kind())));

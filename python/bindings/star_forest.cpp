@@ -121,6 +121,7 @@ void bind_star_forest(nb::module_& m) {
           },
           nb::arg("comm"), nb::arg("nroots"), nb::arg("local").none(), nb::arg("remote"), nb::arg("leaf_space"),
           nb::arg("transport").none())
+      .def_prop_ro("comm", [](comm::StarForest const& f) { return f.comm(); })
       .def_prop_ro("nroots", &StarForest::roots)
       .def_prop_ro("nleaves", &StarForest::leaves)
       .def_prop_ro("leaf_space", &StarForest::leaf_space)

@@ -15,15 +15,21 @@ class Batch {
   Batch& operator=(Batch const&) = delete;
   MpiApi::Batch get() const { return batch_; }
   /// Waits for all of it where a communicator is being made: errors of others are not looked for, as wait_for() does (wait.hpp).
-  void finish(char const* call) const {
+  /// look() may throw.
+  template <class F>
+  void finish(char const* call, F const& look) const {
     device::host::Patience patience;
     for (int done = 0;;) {
       check_mpi(api_.testall(batch_, &done), call);
       if (done) return;
       if (!patience.over()) continue;
+      look();
       timespec const nap{0, 50'000};
       nanosleep(&nap, nullptr);
     }
+  }
+  void finish(char const* call) const {
+    finish(call, [] {});
   }
 
  private:

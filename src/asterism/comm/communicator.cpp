@@ -43,7 +43,7 @@ void load_mpi_plugin(std::string const& path) {
                    path, api->version, mpi_api_version);
   table = api;
   table_path = path;
-  table->when_freed(Communicator::forget);
+  table->when_freed(Communicator::forget, Communicator::program_ends);
 }
 
 MpiApi const* mpi() { return table; }
@@ -100,6 +100,15 @@ MpiGroups& mpi_groups() {
   return *k;
 }
 }  // namespace
+
+void Communicator::program_ends() {
+  std::lock_guard const lock(mpi_groups().mutex);
+  for (auto const& [handle, group] : mpi_groups().all) {
+    Communicator c;
+    c.impl_ = std::static_pointer_cast<Impl>(group);
+    if (c.size() > 1) Failures::report_end(c);
+  }
+}
 
 void Communicator::forget(std::uint64_t duplicate, bool ends) {
   std::shared_ptr<void> gone;
@@ -370,9 +379,16 @@ void Communicator::recover() const {
   } catch (Error const&) {
   }
   Batch const batch(*table);
+  auto const finish = [&](char const* call) {  // unless a rank will not come
+    batch.finish(call, [&] {
+      if (!Failures::alarmed(*this)) return;
+      Failures::look(*this, false);
+      if (Failures::has_ended(f)) Failures::require_none(*this);
+    });
+  };
   if (!im.recovering) {
     check_mpi(table->duplicate_anew(batch.get(), im.parent), "MPI_Comm_idup");
-    batch.finish("MPI_Comm_idup");
+    finish("MPI_Comm_idup");
     MpiApi::Comm anew = 0;
     check_mpi(table->adopt_duplicate(im.parent, &anew), "MPI_Comm_set_attr");
     std::lock_guard const lock(mpi_groups().mutex);
@@ -389,7 +405,7 @@ void Communicator::recover() const {
     std::uint64_t const mine = f.serial;
     std::vector<std::uint64_t> all(static_cast<std::size_t>(im.size));
     check_mpi(table->iallgather(batch.get(), im.handle, &mine, all.data(), sizeof mine), "MPI_Iallgather");
-    batch.finish("MPI_Iallgather");
+    finish("MPI_Iallgather");
     auto const most = *std::max_element(all.begin(), all.end());
     if (mine < most)
       throw Error(ErrorKind::comm, "this call has failed on other ranks, after an error in the one before. The next one goes on.", true);
@@ -429,6 +445,7 @@ std::shared_ptr<void> Communicator::keep(std::function<int()> free) const {
 }
 
 void agree_on(Communicator const& comm, std::optional<Error> const& mine) {
+  CollectiveCall const call(comm, "a check of input");
   auto const none = std::numeric_limits<std::int64_t>::max();
   auto const lowest = comm.min(mine ? std::int64_t(comm.rank()) : none);
   if (lowest == none) return;

@@ -83,6 +83,8 @@ class Communicator {
   void require_living() const;
   /// MPI frees what is kept under that handle. Collective, unless MPI ends.
   static void forget(std::uint64_t duplicate, bool ends);
+  /// MPI is about to be finalised: other ranks get to know, in case that they still wait for this one.
+  static void program_ends();
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

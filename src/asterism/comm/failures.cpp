@@ -19,7 +19,7 @@ constexpr std::int64_t grace = 200'000'000;
 /// As a message.
 struct Letter {
   std::uint64_t serial;
-  std::int32_t rank, kind;
+  std::int32_t rank, kind, ended;
   char text[1000];
 };
 
@@ -37,6 +37,10 @@ node::Head* head() {
 }
 
 void take_news(Failures& f, Failures::Report report) {
+  if (report.ended) {
+    if (!f.ended || report.serial < f.ended->serial) f.ended = std::move(report);
+    return;
+  }
   if (report.serial <= f.handled) return;
   if (f.known && (f.known->serial < report.serial || (f.known->serial == report.serial && f.known->rank <= report.rank))) return;
   report.seen = device::host::now();
@@ -53,6 +57,7 @@ void tell_neighbours(Communicator const& comm, Letter const& letter) {
   slot.serial = letter.serial;
   slot.rank = letter.rank;
   slot.kind = letter.kind;
+  slot.ended = letter.ended;
   std::memcpy(slot.text, letter.text, sizeof slot.text);
   slot.communicator.store(comm.failures().communicator, std::memory_order_release);
   for (int i = 0; i < node->size(); ++i) {
@@ -68,8 +73,7 @@ void tell_others_by_messages(Communicator const& comm, Letter const& letter) {
   auto* const kept = new Letter(letter);  // as long as MPI may want it
   auto const batch = mpi()->batch_new();
   for (int r = 0; r < comm.size(); ++r)
-    if (r != comm.rank() && comm.node()->index_of(r) < 0)
-      mpi()->isend(batch, comm.handle(), kept, sizeof *kept, r, failure_tag);
+    if (r != comm.rank() && comm.node()->index_of(r) < 0) mpi()->isend(batch, comm.handle(), kept, sizeof *kept, r, failure_tag);
   int done = 0;
   mpi()->testall(batch, &done);
 }
@@ -81,7 +85,7 @@ void look_in_memory(Communicator const& comm, Failures& f) {
     if (i == node->index_of(comm.rank())) continue;
     for (auto const& slot : node->mapping(i)->head().failures)
       if (slot.communicator.load(std::memory_order_acquire) == f.communicator)
-        take_news(f, {slot.serial, slot.rank, ErrorKind(slot.kind), slot.text, 0});
+        take_news(f, {slot.serial, slot.rank, ErrorKind(slot.kind), slot.text, slot.ended != 0, 0});
   }
 }
 
@@ -96,7 +100,7 @@ void look_for_letters(Communicator const& comm, Failures& f) {
     while (!done)
       if (mpi()->testall(batch, &done) != 0) return;
     mpi()->batch_free(batch);
-    take_news(f, {letter->serial, letter->rank, ErrorKind(letter->kind), letter->text, 0});
+    take_news(f, {letter->serial, letter->rank, ErrorKind(letter->kind), letter->text, false, 0});
   }
 }
 
@@ -109,11 +113,21 @@ void Failures::report(Communicator const& comm, ErrorKind kind, std::string cons
   try {
     auto& f = comm.failures();
     f.broken = true;
-    Letter letter{f.serial, comm.rank(), std::int32_t(kind), {}};
+    Letter letter{f.serial, comm.rank(), std::int32_t(kind), 0, {}};
     copy_text(letter.text, text);
     tell_neighbours(comm, letter);
     tell_others_by_messages(comm, letter);
   } catch (...) {  // the error that is under way is the one to be told
+  }
+}
+
+void Failures::report_end(Communicator const& comm) noexcept {
+  try {
+    Letter letter{comm.failures().serial + 1, comm.rank(), std::int32_t(ErrorKind::comm), 1, {}};
+    copy_text(letter.text,
+              format("rank {} has ended its program, while other ranks go on with calls that all ranks make together.", comm.rank()));
+    tell_neighbours(comm, letter);
+  } catch (...) {  // it ends
   }
 }
 
@@ -136,6 +150,10 @@ void Failures::look(Communicator const& comm, bool far) {
 void Failures::require_none(Communicator const& comm) {
   auto& f = comm.failures();
   std::lock_guard const lock(f.mutex);
+  if (f.ended && f.serial >= f.ended->serial) {
+    f.broken = true;
+    throw Error(f.ended->kind, f.ended->text, true);
+  }
   if (!f.known) return;
   auto const& k = *f.known;
   if (k.serial != f.serial && device::host::now() - k.seen < grace) return;
@@ -154,6 +172,7 @@ CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
     std::lock_guard const lock(f.mutex);
     return f.known ? f.known->serial : 0;
   };
+  if (Failures::has_ended(f)) Failures::require_none(comm);
   if (auto const failed = of_call(); f.broken || (failed > 0 && failed < f.serial)) comm.recover();
   if (of_call() > 0) Failures::require_none(comm);  // of this very call, which others were in first
   under_way.push_back(&f);

@@ -23,20 +23,29 @@ struct Failures {
     int rank = 0;
     ErrorKind kind = ErrorKind::internal;
     std::string text;
+    bool ended = false;     ///< the rank has ended its program, so that it will not come to this call
     std::int64_t seen = 0;  ///< when, of device::host::now()
   };
-  std::uint64_t communicator = 0;           ///< the same number on all ranks, and no other's
-  std::atomic<std::uint64_t> serial{0};     ///< of the collective call that is under way, or was the last
-  std::atomic<std::uint64_t> handled{0};    ///< errors of calls up to this one are no news
-  std::atomic<bool> broken{false};          ///< all ranks have to recover before the next call
+  std::uint64_t communicator = 0;         ///< the same number on all ranks, and no other's
+  std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last
+  std::atomic<std::uint64_t> handled{0};  ///< errors of calls up to this one are no news
+  std::atomic<bool> broken{false};        ///< all ranks have to recover before the next call
   std::atomic<std::uint32_t> alarms_seen{0};
   std::mutex mutex;
   std::optional<Report> known;
+  std::optional<Report> ended;  ///< as `known`, but for good
 
   /// Tells the other ranks that the call under way has failed here. Never throws.
   static void report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept;
+  /// Tells the other ranks of this machine that this one ends its program: calls after its last one fail there.
+  static void report_end(Communicator const& comm) noexcept;
   /// Whether there may be news: one load.
   static bool alarmed(Communicator const& comm);
+  /// Whether a rank has ended its program.
+  static bool has_ended(Failures& f) {
+    std::lock_guard const lock(f.mutex);
+    return f.ended.has_value();
+  }
   /// Looks for reports; `far`: those by messages too.
   static void look(Communicator const& comm, bool far);
   /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.

@@ -11,7 +11,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 11;
+inline constexpr int mpi_api_version = 12;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -34,7 +34,7 @@ struct MpiApi {
   int (*duplicate_anew)(Batch, Comm parent);
   int (*adopt_duplicate)(Comm parent, Comm* duplicate);
   /// From now on f is called with a duplicate that goes, before it does: when the user frees the communicator, or when MPI ends.
-  void (*when_freed)(void (*f)(Comm duplicate, bool ends));
+  void (*when_freed)(void (*freed)(Comm duplicate, bool ends), void (*ends)());  ///< ends: before MPI is finalised
   int (*rank_and_size)(Comm, int* rank, int* size);
   /// The ranks on this machine, in the same order, as a communicator of their own. Collective.
   int (*split_node)(Comm, Comm* node);

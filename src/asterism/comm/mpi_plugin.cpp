@@ -77,7 +77,22 @@ class Message {
 
 int keyval = MPI_KEYVAL_INVALID;
 void (*tell_freed)(Comm, bool) = nullptr;
-void when_freed(void (*f)(Comm, bool)) { tell_freed = f; }
+void (*tell_end)() = nullptr;
+void when_freed(void (*freed)(Comm, bool), void (*ends)()) {
+  tell_freed = freed;
+  tell_end = ends;
+}
+
+int finalizes(MPI_Comm, int, void*, void*) {
+  if (tell_end) tell_end();
+  return MPI_SUCCESS;
+}
+/// MPI_Finalize deletes the attributes of MPI_COMM_SELF before all else (MPI 4.1, 11.2.4).
+int notice_the_end() {
+  int self = MPI_KEYVAL_INVALID;
+  if (int const e = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalizes, &self, nullptr)) return e;
+  return MPI_Comm_set_attr(MPI_COMM_SELF, self, nullptr);
+}
 
 int free_duplicate(MPI_Comm parent, int, void* value, void*) {
   auto* d = static_cast<MPI_Comm*>(value);
@@ -137,8 +152,10 @@ int library_version(char* text, int length) {
 }
 
 int duplicate_cached(Comm parent, Comm* duplicate) {
-  if (keyval == MPI_KEYVAL_INVALID)
+  if (keyval == MPI_KEYVAL_INVALID) {
     if (int const e = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_duplicate, &keyval, nullptr)) return e;
+    if (int const e = notice_the_end()) return e;
+  }
   void* found = nullptr;
   int flag = 0;
   if (int const e = MPI_Comm_get_attr(comm(parent), keyval, &found, &flag)) return e;

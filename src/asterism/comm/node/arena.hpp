@@ -29,7 +29,7 @@ struct Doorbell {
 struct Failure {
   std::atomic<std::uint64_t> communicator{0};  ///< 0: none. Written last
   std::uint64_t serial = 0;                    ///< of the collective call that it ended
-  std::int32_t rank = 0, kind = 0;
+  std::int32_t rank = 0, kind = 0, ended = 0;
   char text[1000] = {};
 };
 
@@ -47,7 +47,7 @@ struct Head {
   alignas(64) Doorbell bell;
   alignas(64) std::atomic<std::uint32_t> alarms{0};  ///< failures that others have reported to this process, or asked it to look for
   alignas(64) CallNow call;
-  alignas(64) Failure failures[8];  ///< of this process, the last ones
+  alignas(64) Failure failures[16];  ///< of this process, the last ones
 };
 
 /// What another process needs to find an arena. Equal bytes on different machines are told apart by `boot`.
