@@ -158,7 +158,8 @@ TEST(DenseInverse, ItsConditionIsThatOfTheScaledMatrix) {
   for (bool const symmetric : {true, false}) {  // rows and columns in very different units: nothing is small in them
     auto a = good;
     for (std::size_t i = 0; i < N; ++i)
-      for (std::size_t j = 0; j < N; ++j) a[i * N + j] *= std::pow(10.0, double(i % 9) * 12 - 50 + (symmetric ? double(j % 9) * 12 - 50 : 0));
+      for (std::size_t j = 0; j < N; ++j)
+        a[i * N + j] *= std::pow(10.0, double(i % 9) * 12 - 50 + (symmetric ? double(j % 9) * 12 - 50 : 0));
     auto x = a;
     auto const found = invert(n, x.data());
     EXPECT_EQ(found.left_out, 0);

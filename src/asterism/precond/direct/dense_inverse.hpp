@@ -9,8 +9,8 @@ namespace asterism::precond {
 /// Neumann problem) are left out, not divided by.
 class DenseInverse final : public Preconditioner {
  public:
-  /// target: the precision of the vectors. The inverse is kept in it too, unless as_needed says that it may be double where the matrix is so
-  /// ill-conditioned that the inverse rounded to float32 is another matrix's.
+  /// target: the precision of the vectors. The inverse is kept in it too, unless as_needed says that it may be double where the matrix is
+  /// so ill-conditioned that the inverse rounded to float32 is another matrix's.
   DenseInverse(Matrix const& A, Dtype target, bool as_needed);
   void apply(Vector const& x, Vector& y) const override;
   std::string describe() const override;

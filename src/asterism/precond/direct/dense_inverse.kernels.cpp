@@ -64,12 +64,12 @@ void mirror(Square<T> const& A) {  // LAPACK's lower triangle is the upper one h
     for (std::size_t j = 0; j < i; ++j) A(i, j) = conj(A(j, i));
 }
 
-/// What is left of A when the first `rank` pivots are eliminated, as the factors of pstrf have it, is zero up to rounding: A has no negative
-/// direction that ended the factorisation.
+/// What is left of A when the first `rank` pivots are eliminated, as the factors of pstrf have it, is zero up to rounding: A has no
+/// negative direction that ended the factorisation.
 template <class T>
 bool rest_is_zero(Square<T> const& A, std::vector<T> factors, std::vector<int> const& order, int rank, double tolerance) {
   int const n = int(A.size()), rest = n - rank;
-  auto* const below = factors.data() + rank;                                          // rows of L behind the rank
+  auto* const below = factors.data() + rank;                                                // rows of L behind the rank
   auto* const S = factors.data() + std::size_t(rank) * std::size_t(n) + std::size_t(rank);  // its place in the same array
   for (int j = 0; j < rest; ++j)
     for (int i = 0; i < rest; ++i)

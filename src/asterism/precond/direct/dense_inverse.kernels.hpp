@@ -7,8 +7,8 @@ struct Inversion {
   int left_out = 0;      ///< directions in which A is zero up to rounding, and its inverse set to zero
 };
 
-/// A dense row-major n x n matrix becomes its inverse. It is scaled first, so that neither the size of entries nor that of whole rows decides
-/// what is zero: that is what elimination leaves below n times the rounding of the scaled matrix. For double and Complex<double>.
+/// A dense row-major n x n matrix becomes its inverse. It is scaled first, so that neither the size of entries nor that of whole rows
+/// decides what is zero: that is what elimination leaves below n times the rounding of the scaled matrix. For double and Complex<double>.
 template <class T>
 Inversion invert(int n, T* a);
 

@@ -97,10 +97,12 @@ class DenseLU final : public Preconditioner {
       std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
       std::iota(rows.begin(), rows.end(), 0);
       for (int k = 0; k <= zero; ++k) std::swap(rows[std::size_t(k)], rows[std::size_t(pivots[k] - 1)]);
-      fail(ErrorKind::value,
-           "lu: the matrix is singular: column {} is a combination of the columns before it, and elimination leaves zero for the pivot in row "
-           "{}. Look for an equation that repeats others or a boundary condition that is missing; am.least_squares takes singular matrices.",
-           zero, rows[std::size_t(zero)]);
+      fail(
+          ErrorKind::value,
+          "lu: the matrix is singular: column {} is a combination of the columns before it, and elimination leaves zero for the pivot in "
+          "row "
+          "{}. Look for an equation that repeats others or a boundary condition that is missing; am.least_squares takes singular matrices.",
+          zero, rows[std::size_t(zero)]);
     }
     std::vector<T> work(std::size_t(n) * 4);
     std::vector<std::conditional_t<is_complex_v<T>, real_t<T>, int>> more_work(std::size_t(n) * 2);
@@ -142,7 +144,8 @@ class DenseLU final : public Preconditioner {
 
   void solve(char trans, Vector const& x, Vector& y) const {
     static int const event = profile::event("PCApplyDense");
-    profile::Scope const scope(event, double(factors_.bytes()), 2 * double(layout_.global_size()) * double(layout_.global_size() * x.columns()));
+    profile::Scope const scope(event, double(factors_.bytes()),
+                               2 * double(layout_.global_size()) * double(layout_.global_size() * x.columns()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       // everything that is needed travels with the task
