@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from . import _core
 from .comm import as_communicator
-from .errors import DtypeError, ShapeError
-from .forest import as_indices
+from .errors import DtypeError, InputError, ShapeError
+from .indices import as_count, as_indices
 from .operator import Operator, as_values
 
 __all__ = ["Matrix", "as_operator"]
@@ -64,11 +64,13 @@ class Matrix(Operator):
         csr = _as_csr(S)
         values = as_values(csr.data, "the matrix")
         n, m = csr.shape
-        xyz = np.zeros((0, 0)) if coordinates is None else np.asarray(coordinates, dtype=np.float64)
-        if coordinates is not None:
-            if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
-                raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
+        xyz = None if coordinates is None else _as_coordinates(coordinates)
+        if xyz is not None:
             block_size = xyz.shape[1]
+            if near_null_space is not None:
+                raise InputError(
+                    "from_scipy: coordinates= and near_null_space= are two ways to say one thing. Give one."
+                )
         if c.size > 1 and not distribute:
             square = c.sum(int(n == m))
             if square == c.size and n > 0:
@@ -87,9 +89,9 @@ class Matrix(Operator):
             csr = csr[part]
             values = as_values(csr.data, "the matrix")
             if near_null_space is not None:
-                near_null_space = np.asarray(near_null_space)[part]
-            if coordinates is not None:
-                xyz = xyz[rows.begin // block_size : rows.end // block_size]
+                near_null_space = _whole(near_null_space, n, "near_null_space")[part]
+            if xyz is not None:
+                xyz = _whole(xyz, n // block_size, "coordinates")[rows.begin // block_size : rows.end // block_size]
         else:
             rows = _core.Layout(c, n)
         cols = rows if rows.global_size == m else _core.Layout.even(c, m)
@@ -103,11 +105,10 @@ class Matrix(Operator):
             values,
         )
         A = cls(handle)
-        if block_size != 1:
+        if xyz is not None:
+            A._h.set_coordinates(xyz)
+        elif block_size != 1:
             A.block_size = block_size
-        if coordinates is not None:
-            modes = np.asarray(_core.rigid_body_modes(xyz.ravel().tolist(), xyz.shape[1]))
-            near_null_space = modes.reshape(xyz.size, -1)
         if near_null_space is not None:
             A.near_null_space = near_null_space
         return A
@@ -132,11 +133,10 @@ class Matrix(Operator):
         Collective. An index out of range raises with the first bad triple. `Assembly` takes values again and again.
         """
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "coo")
-        ii, jj = (np.ascontiguousarray(a, dtype=np.int64) for a in (i, j))
-        vv = as_values(v, "v")
+        ii, jj, vv = np.asarray(i), np.asarray(j), as_values(v, "v")
         if not ii.shape == jj.shape == vv.shape:
             raise ShapeError(f"coo: i, j and v have shapes {ii.shape}, {jj.shape} and {vv.shape}.")
-        return cls(_core.Matrix.from_coo(rows, cols, ii, jj, vv))
+        return cls(_core.Matrix.from_coo(rows, cols, as_indices(ii, "coo: i"), as_indices(jj, "coo: j"), vv))
 
     @property
     def row_range(self) -> tuple[int, int]:
@@ -263,8 +263,8 @@ class Matrix(Operator):
     def _selected(self, rows: Any, cols: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Global rows and columns of a part; my own where nothing is said."""
         own = self._h.cols
-        r = np.arange(*self.row_range, dtype=np.int64) if rows is None else as_indices(rows)
-        return r, np.arange(own.begin, own.end, dtype=np.int64) if cols is None else as_indices(cols)
+        r = np.arange(*self.row_range, dtype=np.int64) if rows is None else as_indices(rows, "rows")
+        return r, np.arange(own.begin, own.end, dtype=np.int64) if cols is None else as_indices(cols, "cols")
 
     def to_scipy(self) -> Any:
         """Return my rows as a SciPy CSR array with global columns."""
@@ -287,13 +287,14 @@ class Transposed:
 
 def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: str) -> tuple[Any, Any]:
     """Return who owns which rows and columns of a matrix that entries are given for."""
+    n, m = (as_count(s, f"{what}: shape") for s in shape)
     if local_rows is None:
-        rows = _core.Layout.even(comm, int(shape[0]))
+        rows = _core.Layout.even(comm, n)
     else:
-        rows = _core.Layout(comm, int(local_rows))
-        if not shape[0] == shape[1] == rows.global_size:
+        rows = _core.Layout(comm, as_count(local_rows, f"{what}: local_rows"))
+        if not n == m == rows.global_size:
             raise ShapeError(f"{what}: the ranks' rows are {rows.global_size}, but the shape is {tuple(shape)}.")
-    return rows, rows if shape[0] == shape[1] else _core.Layout.even(comm, int(shape[1]))
+    return rows, rows if n == m else _core.Layout.even(comm, m)
 
 
 def _scipy_sparse() -> Any:
@@ -302,6 +303,22 @@ def _scipy_sparse() -> Any:
     except ImportError as error:
         raise ImportError("this needs SciPy: pip install scipy") from error
     return sparse
+
+
+def _as_coordinates(coordinates: Any) -> NDArray[np.float64]:
+    xyz = np.ascontiguousarray(coordinates, dtype=np.float64)
+    if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
+        raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
+    return xyz
+
+
+def _whole(array: Any, rows: int, name: str) -> NDArray[Any]:
+    given = np.asarray(array)
+    if given.shape[:1] != (rows,):
+        raise ShapeError(
+            f"{name} has shape {given.shape}; with distribute=True all {rows} rows are needed on every rank."
+        )
+    return given
 
 
 def _as_csr(S: Any) -> Any:
