@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import logging
 import os
 import sys
 from pathlib import Path
@@ -119,6 +118,3 @@ class InputTypeError(CommError, TypeError):
 
     def __init__(self, what: str, got: object) -> None:
         super().__init__(f"{what} must be a C-contiguous NumPy array, not {type(got).__name__}.")
-
-
-logging.getLogger("asterism").addHandler(logging.NullHandler())
