@@ -52,8 +52,14 @@ struct AmgOptions {
   bool reuse;
 };
 
-/// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
-bool fits_float32(Matrix const& A) {
+struct Range {
+  double least, most;
+  /// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
+  bool fits_float32() const { return most < 1e15 && least > 1e-15; }
+};
+
+/// Of the magnitudes on the diagonal, but zero.
+Range range_of_diagonal(Matrix const& A) {
   double most = 0, least = 1e300;
   auto const d = A.diagonal();
   with_dtype(A.dtype(), [&](auto tag) {
@@ -66,7 +72,20 @@ bool fits_float32(Matrix const& A) {
   });
   double both[2] = {most, -least};
   A.comm().max(std::span<double>(both));
-  return both[0] < 1e15 && -both[1] > 1e-15;
+  return {-both[1], both[0]};
+}
+
+/// The same matrix times a number.
+Matrix scaled(Matrix const& A, double factor) {
+  auto const &diagonal = A.diagonal_block().values, &coupling = A.coupling_block().values;
+  device::Array const values[2] = {device::Array(diagonal.bytes()), device::Array(coupling.bytes())};
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (auto const& [from, to] : {std::pair(&diagonal, &values[0]), std::pair(&coupling, &values[1])})
+      for (std::size_t e = 0; e < from->bytes() / sizeof(T); ++e)
+        to->template as<T>()[e] = from->template as<T>()[e] * T(real_t<T>(factor));
+  });
+  return A.with_block_values(A.dtype(), values[0], values[1], device::Memory::host);
 }
 
 class Amg final : public Preconditioner {
@@ -89,6 +108,7 @@ class Amg final : public Preconditioner {
     profile::Scope const scope(event);
     if (whole_nodes_) whole_nodes_->apply(x, y, [&](Vector const& b, Vector& z) { cycle_.apply(b, z); });
     else cycle_.apply(x, y);
+    if (scale_ != 1) scale(scale_, y);
   }
 
   std::string describe() const override {
@@ -132,7 +152,7 @@ class Amg final : public Preconditioner {
 
   Dtype dtype_for(Matrix const& A) const {
     auto const real = real_of(A.dtype()) == Dtype::float32 ? Dtype::float32
-                      : options_.precision == "auto"       ? (fits_float32(A) ? Dtype::float32 : Dtype::float64)
+                      : options_.precision == "auto"       ? (range_of_diagonal(A).fits_float32() ? Dtype::float32 : Dtype::float64)
                                                            : dtype_from_name(options_.precision);
     return with_precision_of(A.dtype(), real);
   }
@@ -143,9 +163,13 @@ class Amg final : public Preconditioner {
     dtype_ = levels_dtype_ = dtype_for(A);
     choose_block_size(A);
     auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
-    auto const wide = with_precision_of(A.dtype(), Dtype::float64);
-    if (is_complex(wide)) build<Complex<double>>(given.converted(wide), given, keep);
-    else build<double>(given.converted(wide), given, keep);
+    auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
+    // squares of entries are summed: beyond 1e150 they overflow
+    auto const most = range_of_diagonal(A).most;
+    scale_ = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
+    if (scale_ != 1) wide = scaled(wide, scale_);
+    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, keep);
+    else build<double>(std::move(wide), given, keep);
   }
 
   void choose_block_size(Matrix const& A) {
@@ -340,6 +364,7 @@ class Amg final : public Preconditioner {
   std::vector<Size> sizes_;
   Dtype levels_dtype_ = Dtype::float64;  // dtype_, unless there is one level
   std::int64_t block_size_ = 0, modes_ = 1;
+  double scale_ = 1;  // the levels are of this times the matrix
   bool found_block_size_ = false;
   std::optional<amg::WholeNodes> whole_nodes_;
   std::size_t memory_ = 0;
