@@ -92,7 +92,9 @@ void expect_factors(int n) {
     for (std::size_t i = 0; i < N; ++i) {
       T sum = i <= j ? f[j * N + i] : T(0);
       for (std::size_t k = 0; k < std::min(i, j + 1); ++k) sum += f[k * N + i] * f[j * N + k];
-      if (i > j) EXPECT_LE(double(magnitude(f[j * N + i])), 1.5) << "a multiplier that partial pivoting cannot have";
+      if (i > j) {
+        EXPECT_LE(double(magnitude(f[j * N + i])), 1.5) << "a multiplier that partial pivoting cannot have";
+      }
       worst = std::max(worst, double(magnitude(sum - permuted[j * N + i])));
     }
   EXPECT_LT(worst, 10 * n * epsilon_of(dtype_v<T>)) << n;
@@ -128,6 +130,32 @@ TEST(DenseLU, EndsAtAZeroPivotAndWhereItIsStopped) {
                            if (k > 128) throw std::runtime_error("stop");
                          }),
                std::runtime_error);
+}
+
+TEST(DenseLU, SolvesWithTheMatrixItsTransposeAndItsAdjoint) {
+  auto const& comm = world();
+  std::int64_t const n = 70;
+  la::Layout const layout = la::Layout::even(comm, n);
+  std::vector<std::int64_t> i, j;
+  std::vector<Complex<double>> v;
+  if (comm.rank() == 0)
+    for (auto const a = random_square<Complex<double>>(int(n), 8); std::ssize(v) < n * n; v.push_back(a[v.size()]))
+      i.push_back(std::ssize(v) / n), j.push_back(std::ssize(v) % n);
+  auto const A = la::Matrix::from_coo<std::int64_t>(layout, layout, Dtype::complex128, i, j, v.data());
+  Options const options;
+  std::vector<EffectiveOption> record;
+  auto const M = precond::preconditioners().at("lu").make({{&options, "", &record}, {}}, A);
+  for (std::int64_t const columns : {1, 3})
+    for (auto const& ctx : {device::Context::host(), device::Context::thread()})
+      for (int const kind : {0, 1, 2}) {
+        la::Vector x(layout, Dtype::complex128, columns, ctx), b = x.like(), got = x.like();
+        fill_hashed(x, 5);
+        if (kind == 0) A.apply(x, b), M->apply(b, got);
+        else A.apply_transpose(x, b, kind == 2), M->apply_transpose(b, got, kind == 2);
+        axpy(-1.0, x, got);
+        for (std::int64_t c = 0; c < columns; ++c)
+          EXPECT_LT(norm(got).values()[std::size_t(c)].real(), 1e-10) << columns << " columns, kind " << kind;
+      }
 }
 
 TEST(DenseInverse, OfRegularMatrices) {

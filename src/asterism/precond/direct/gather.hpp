@@ -16,11 +16,15 @@ void each_entry(la::Matrix const& A, bool on_all, F const& put) {
     T v;
   };
   auto const rows = A.to_rows();
+  auto const each_of_mine = [&](auto const& f) {
+    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
+      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p)
+        f(A.range().begin() + std::int64_t(r), rows.columns[std::size_t(p)], rows.values.as<T>()[p]);
+  };
+  if (A.comm().size() == 1) return each_of_mine(put);
   std::vector<Entry> mine;
   mine.reserve(rows.columns.size());
-  for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
-    for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p)
-      mine.push_back({A.range().begin() + std::int64_t(r), rows.columns[std::size_t(p)], rows.values.as<T>()[p]});
+  each_of_mine([&](std::int64_t i, std::int64_t j, T v) { mine.push_back({i, j, v}); });
   auto const put_all = [&](std::vector<std::byte> const& bytes) {
     for (std::size_t e = 0; e < bytes.size() / sizeof(Entry); ++e) {
       Entry x;
