@@ -149,5 +149,5 @@ def test_inspect_shows_what_amg_finds(tmp_path, capsys):
         path = str(tmp_path / f"{name}.mtx")
         am.write_matrix(path, am.Matrix.from_scipy(S))
         assert main(["inspect", path, "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["block_size"] == b
+        assert json.loads(capsys.readouterr().out)["block_size_of_the_pattern"] == b
         assert f"block size {b}" in am.Solver(S, ksp="cg", pc="amg").view()

@@ -138,7 +138,7 @@ def statistics(A: Matrix) -> dict[str, Any]:
         "positive_diagonal": bool(np.all(np.real(d) > 0) and np.all(np.imag(d) == 0)),
         "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
         "constants_in_null_space": bool(n > 1 and np.abs(S @ np.ones(n)).max() <= 1e-13 * row_sum.max()),
-        "block_size": A.block_size if A.block_size > 1 else int(A._h.detected_block_size()),
+        "block_size_of_the_pattern": A.block_size if A.block_size > 1 else int(A._h.detected_block_size()),
     }
     if out["empty_rows"]:
         hint = "rows are empty: the matrix is singular"

@@ -24,24 +24,34 @@ struct Nodes {
   }
 };
 
-/// Appends the column nodes of my rows among [begin, end), once for each entry.
-void append_column_nodes(Matrix const& A, Nodes const& nodes, i64 begin, i64 end, std::vector<i64>& out) {
+/// Appends the column nodes of my rows among [begin, end), some several times; the number of entries there.
+i64 append_column_nodes(Matrix const& A, Nodes const& nodes, i64 begin, i64 end, std::vector<i64>& out) {
   auto const &D = A.diagonal_block(), &O = A.coupling_block();
   auto const *dp = D.offsets.as<i64>(), *op = O.offsets.as<i64>();
   auto const *dc = D.columns.as<std::int32_t>(), *oc = O.columns.as<std::int32_t>();
   auto const first_row = A.range().begin(), first_column = A.domain().begin();
   auto const from = std::max(begin, first_row) - first_row, to = std::min(end, A.range().end()) - first_row;
+  if (from >= to) return 0;
+  i64 next = 0;  // columns of a row ascend: those below are of the node that was added last
+  auto const add = [&](i64 column) {
+    if (column < next) return;
+    out.push_back(nodes.of(column));
+    next = nodes.begin(out.back() + 1);
+  };
   for (auto r = from; r < to; ++r) {
-    for (auto p = dp[r]; p < dp[r + 1]; ++p) out.push_back(nodes.of(first_column + dc[p]));
-    for (auto p = op[r]; p < op[r + 1]; ++p) out.push_back(nodes.of(A.ghosts()[std::size_t(oc[p])]));
+    next = 0;
+    for (auto p = dp[r]; p < dp[r + 1]; ++p) add(first_column + dc[p]);
+    next = 0;
+    for (auto p = op[r]; p < op[r + 1]; ++p) add(A.ghosts()[std::size_t(oc[p])]);
   }
+  return dp[to] - dp[from] + op[to] - op[from];
 }
 
 /// Entries of the nodes looked at, divided by the places in the blocks that have any.
 double fullness(Matrix const& A, Nodes const& nodes) {
   auto const& layout = A.range();
   auto const count = nodes.count();
-  i64 const stride = count > 500'000 ? 1009 : count > 50'000 ? 101 : count > 5'000 ? 11 : 1;
+  i64 const stride = count > 2'000'000 ? 10'007 : count > 200'000 ? 1009 : count > 20'000 ? 101 : count > 2'000 ? 11 : 1;
   auto const looked_at = [&](i64 node) { return node >= 0 && node < count && node % stride == 0; };
   // the rank that has a node's first row counts; what others have of it they send, once at most
   std::vector<std::vector<i64>> of_others;
@@ -49,7 +59,7 @@ double fullness(Matrix const& A, Nodes const& nodes) {
     std::vector<comm::Parcel> parcels;
     if (auto const cut = nodes.of(layout.begin()); layout.local_size() > 0 && looked_at(cut) && nodes.begin(cut) < layout.begin()) {
       std::vector<i64> mine;
-      append_column_nodes(A, nodes, nodes.begin(cut), nodes.begin(cut + 1), mine);
+      mine.push_back(append_column_nodes(A, nodes, nodes.begin(cut), nodes.begin(cut + 1), mine));
       parcels.push_back({layout.owner(nodes.begin(cut)), {}});
       comm::append<i64>(parcels[0].data, mine);
     }
@@ -61,10 +71,12 @@ double fullness(Matrix const& A, Nodes const& nodes) {
   node = (node + stride - 1) / stride * stride;
   for (; node < count && nodes.begin(node) < layout.end(); node += stride) {
     seen.clear();
-    append_column_nodes(A, nodes, nodes.begin(node), nodes.begin(node + 1), seen);
+    sums[1] += append_column_nodes(A, nodes, nodes.begin(node), nodes.begin(node + 1), seen);
     if (nodes.begin(node + 1) > layout.end())
-      for (auto const& rest : of_others) seen.insert(seen.end(), rest.begin(), rest.end());
-    sums[1] += i64(seen.size());
+      for (auto const& rest : of_others) {
+        seen.insert(seen.end(), rest.begin(), rest.end() - 1);
+        sums[1] += rest.back();
+      }
     std::sort(seen.begin(), seen.end());
     sums[0] += std::unique(seen.begin(), seen.end()) - seen.begin();
   }

@@ -10,7 +10,7 @@ namespace asterism::precond::amg {
 
 /// 2 to 6, or 1: the largest number of consecutive rows whose patterns fit together, as those of a mesh's node do: blocks of this size on
 /// the grid of its multiples are at least 0.6 full, and 1.3 times as full as on any shifted grid, which keeps bands and dense blocks from
-/// looking like nodes. Judged by nodes at a prime stride, all of a small matrix, some thousands of a large one: the same on any number of
+/// looking like nodes. Judged by nodes at a prime stride, all of a small matrix, some hundreds of a large one: the same on any number of
 /// ranks. Collective.
 std::int64_t detected_block_size(la::Matrix const& A);
 
