@@ -54,7 +54,8 @@ class Matrix(Operator):
         near_null_space : array, shape (my rows, k), optional
             Vectors that the operator maps to nearly zero, e.g. rigid-body modes.
         coordinates : array, shape (my nodes, d), optional
-            Makes ``near_null_space`` the rigid-body modes; ``block_size`` becomes d.
+            Makes ``near_null_space`` the rigid-body modes; ``block_size`` becomes d. The nodes stand in the order of the rows, each with
+            its d unknowns one after the other; a warning says if they do not seem to.
 
         Notes
         -----
@@ -160,7 +161,7 @@ class Matrix(Operator):
 
     @property
     def block_size(self) -> int:
-        """Rows per node of the mesh."""
+        """Rows per node of the mesh; setting it is collective, and needs whole nodes on each rank."""
         return int(self._h.block_size)
 
     @block_size.setter
@@ -169,7 +170,10 @@ class Matrix(Operator):
 
     @property
     def near_null_space(self) -> NDArray[Any] | None:
-        """Vectors that the operator maps to nearly zero, (my rows, k)."""
+        """Vectors that the operator maps to nearly zero, (my rows, k); setting them is collective.
+
+        NaN is refused; a warning says if they are not mapped to nearly zero.
+        """
         found: NDArray[Any] | None = self._h.near_null_space()
         return found
 

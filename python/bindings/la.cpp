@@ -109,7 +109,11 @@ void bind_la(nb::module_& m) {
       .def_prop_ro("product_bytes", [](Matrix const& a) { return a.product_bytes(); })
       .def_prop_ro("storage", [](Matrix const& a) { return std::string(a.storage_name()); })
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
-      .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)
+      .def_prop_rw("block_size", &Matrix::block_size,
+                   [](Matrix& a, std::int64_t bs) {
+                     nb::gil_scoped_release const gil;
+                     a.set_block_size(bs);
+                   })
       .def("detected_block_size", &precond::amg::detected_block_size, nb::call_guard<nb::gil_scoped_release>())
       .def("apply_repeatedly",
            [](Matrix const& a, ReadArray const& x, AnyArray const& y, int times) {

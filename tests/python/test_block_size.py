@@ -137,6 +137,9 @@ assert "nodes on two ranks moved to one" in s.view()
 alone = am.Solver(S, "-pc_amg_block_size 3 -pc_amg_coarse_size 100", ksp="cg", pc="amg", rtol=1e-8)
 assert np.allclose(alone.solve(np.cos(np.arange(N)))[lo:hi], x, rtol=1e-5)
 assert alone.info.iterations == s.info.iterations
+def give(): A.block_size = 3
+text = message(give)  # on all ranks, also those with whole nodes
+assert "block size 3 does not divide the" in text and "-pc_amg_block_size" in text, text
 text = message(lambda: am.Solver(A, "-pc_amg_block_size 5", ksp="cg", pc="amg"))
 assert "amg: block size 5 does not divide the 1449 rows" in text, text
 """,
