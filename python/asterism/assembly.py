@@ -9,7 +9,7 @@ import numpy as np
 from . import _core
 from .comm import as_communicator
 from .errors import InputError
-from .forest import as_indices
+from .indices import as_indices
 from .la import Matrix, layouts_of
 from .operator import as_values
 from .vector import Vector
@@ -51,9 +51,9 @@ class Assembly:
         self, shape: tuple[int, int], i: Any, j: Any, comm: Any = None, *, local_rows: int | None = None
     ) -> None:
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Assembly")
-        ii, jj = as_indices(i), as_indices(j)
+        ii, jj = as_indices(i, "Assembly: i"), as_indices(j, "Assembly: j")
         self._h = _core.Assembly(rows, cols, ii, jj)
-        self.shape = (int(shape[0]), int(shape[1]))
+        self.shape = (rows.global_size, cols.global_size)
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
 
     @property

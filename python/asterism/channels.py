@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _core
 from .comm import as_communicator
+from .indices import as_count
 
 __all__ = ["Channels"]
 
@@ -32,7 +33,12 @@ class Channels:
     """
 
     def __init__(self, comm: Any, to: Sequence[int], max_bytes: int, transport: str | None = None) -> None:
-        self._h = _core.Channels(as_communicator(comm), [int(r) for r in to], int(max_bytes), transport)
+        self._h = _core.Channels(
+            as_communicator(comm),
+            [as_count(r, "Channels: to") for r in to],
+            as_count(max_bytes, "Channels: max_bytes"),
+            transport,
+        )
 
     def __repr__(self) -> str:
         return f"<asterism.Channels '{self.name}', from ranks {self.sources}>"
@@ -54,7 +60,7 @@ class Channels:
 
     def put(self, rank: int, data: Any) -> None:
         """Copy a bytes-like object (also an array's memory) and signal it to `rank`. Never waits."""
-        self._h.put(int(rank), bytes(memoryview(data)))
+        self._h.put(as_count(rank, "put: rank"), bytes(memoryview(data)))
 
     def poll(self) -> tuple[int, bytes] | None:
         """Return (rank, data) of a message that has arrived, in turn among the senders, or None."""

@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import ctypes
 import functools
-import logging
 import os
 import sys
 import threading
@@ -197,6 +196,3 @@ class InputTypeError(CommError, TypeError):
 
     def __init__(self, what: str, got: object) -> None:
         super().__init__(f"{what} must be a C-contiguous NumPy array, not {type(got).__name__}.")
-
-
-logging.getLogger("asterism").addHandler(logging.NullHandler())

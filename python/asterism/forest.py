@@ -16,10 +16,11 @@ from . import _core
 from .comm import InputTypeError, as_communicator, reported
 from .derived_types import Typed
 from .errors import DtypeError, ShapeError
+from .indices import as_count, as_indices
 from .queue import Queue
 from .queued_forest import QueuedForest
 
-__all__ = ["Flight", "StarForest", "as_indices", "shared_zeros"]
+__all__ = ["Flight", "StarForest", "shared_zeros"]
 
 Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
 
@@ -201,11 +202,11 @@ class StarForest:
         nleafspace: int | None = None,
         transport: str | None = None,
     ) -> None:
-        pairs = np.ascontiguousarray(np.asarray(remote, dtype=np.int64).reshape(-1, 2))
-        leaves = None if local is None else np.ascontiguousarray(np.asarray(local, dtype=np.int64).reshape(-1))
-        self._sf = _core.StarForest(
-            as_communicator(comm), int(nroots), leaves, pairs, -1 if nleafspace is None else int(nleafspace), transport
-        )
+        pairs = as_indices(remote, "StarForest: remote").reshape(-1, 2)
+        leaves = None if local is None else as_indices(local, "StarForest: local")
+        space = -1 if nleafspace is None else as_count(nleafspace, "StarForest: nleafspace")
+        roots = as_count(nroots, "StarForest: nroots")
+        self._sf = _core.StarForest(as_communicator(comm), roots, leaves, pairs, space, transport)
 
     @classmethod
     def _of(cls, core: Any) -> StarForest:
@@ -440,19 +441,19 @@ class StarForest:
 
     def embed_roots(self, selected: Any) -> StarForest:
         """Only the edges of the selected roots; nothing is renumbered."""
-        return StarForest._of(self._sf.embed_roots(as_indices(selected)))
+        return StarForest._of(self._sf.embed_roots(as_indices(selected, "embed_roots: selected")))
 
     def embed_leaves(self, selected: Any) -> StarForest:
         """Only the edges of the selected leaves; nothing is renumbered."""
-        return StarForest._of(self._sf.embed_leaves(as_indices(selected)))
+        return StarForest._of(self._sf.embed_leaves(as_indices(selected, "embed_leaves: selected")))
 
     def strided(self, k: int) -> StarForest:
         """Every edge k times: root r has the roots ``r k ... r k + k - 1``."""
-        return StarForest._of(self._sf.strided(int(k)))
+        return StarForest._of(self._sf.strided(as_count(k, "strided: k")))
 
     def section(self, root_dofs: Any) -> tuple[StarForest, NDArray[np.int64]]:
         """From points to unknowns: root point r has ``root_dofs[r]``. Also returns each leaf point's number."""
-        core, leaf_dofs = self._sf.section(as_indices(root_dofs))
+        core, leaf_dofs = self._sf.section(as_indices(root_dofs, "section: root_dofs"))
         return StarForest._of(core), np.asarray(leaf_dofs, dtype=np.int64)
 
     @staticmethod
@@ -465,30 +466,28 @@ class StarForest:
     @staticmethod
     def from_sizes(comm: Any, local_size: int, indices: Any) -> StarForest:
         """Leaves 0, 1, ... hang on global indices, of which every rank owns `local_size` in rank order."""
-        layout = _core.Layout(as_communicator(comm), int(local_size))
-        return StarForest._of(_core.StarForest.from_layout(layout, as_indices(indices)))
+        layout = _core.Layout(as_communicator(comm), as_count(local_size, "from_sizes: local_size"))
+        return StarForest._of(_core.StarForest.from_layout(layout, as_indices(indices, "from_sizes: indices")))
 
     @staticmethod
     def matching(comm: Any, root_ids: Any, leaf_ids: Any) -> StarForest:
         """Leaf l hangs on the one root anywhere that has the same number, ``root_ids[r] == leaf_ids[l]``."""
         return StarForest._of(
-            _core.StarForest.matching(as_communicator(comm), as_indices(root_ids), as_indices(leaf_ids))
+            _core.StarForest.matching(
+                as_communicator(comm),
+                as_indices(root_ids, "matching: root_ids"),
+                as_indices(leaf_ids, "matching: leaf_ids"),
+            )
         )
 
     @staticmethod
     def all_gather(comm: Any, nroots: int) -> StarForest:
         """Every rank's leaves are all roots of all ranks, in rank order."""
-        return StarForest._of(_core.StarForest.all_gather(as_communicator(comm), int(nroots)))
+        return StarForest._of(
+            _core.StarForest.all_gather(as_communicator(comm), as_count(nroots, "all_gather: nroots"))
+        )
 
     @staticmethod
     def all_to_all(comm: Any, n: int) -> StarForest:
         """Give n roots to each rank; my leaves are those that each rank has for me."""
-        return StarForest._of(_core.StarForest.all_to_all(as_communicator(comm), int(n)))
-
-
-def as_indices(a: Any) -> NDArray[np.int64]:
-    """Return a flat array of int64; raises a ShapeError for other than integers."""
-    given = np.asarray(a)
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise ShapeError(f"indices are of dtype {given.dtype}; integers are needed.")
-    return np.ascontiguousarray(given.astype(np.int64, copy=False).reshape(-1))
+        return StarForest._of(_core.StarForest.all_to_all(as_communicator(comm), as_count(n, "all_to_all: n")))

@@ -20,6 +20,7 @@ from .agree import agreed
 from .comm import as_communicator
 from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
 from .files import replacing
+from .indices import as_indices
 from .la import Matrix
 from .operator import as_values
 
@@ -478,10 +479,10 @@ def _hdf5(path: str, name: str | None) -> Any:
             f.visititems(look)
             g = found[_the_one(path, list(found), name)]
             if "jc" in g:
-                jc = np.asarray(g["jc"]).astype(np.int64)
+                jc = as_indices(g["jc"], f"'{path}': jc")
                 size = (int(g.attrs["MATLAB_sparse"]), len(jc) - 1)
-                return sparse.csc_array((values(g["data"]), np.asarray(g["ir"]).astype(np.int64), jc), shape=size)
-            ptr, index = np.asarray(g["indptr"]), np.asarray(g["indices"])
+                return sparse.csc_array((values(g["data"]), as_indices(g["ir"], f"'{path}': ir"), jc), shape=size)
+            ptr, index = (as_indices(g[k], f"'{path}': {k}") for k in ("indptr", "indices"))
             kind = g.attrs.get("encoding-type", g.attrs.get("format", g.attrs.get("h5sparse_format", "csr")))
             by_columns = "csc" in (kind.decode() if isinstance(kind, bytes) else str(kind))
             shape = g.attrs.get("shape", g.attrs.get("h5sparse_shape"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _core
 from .comm import as_communicator
+from .indices import as_count
 from .la import Matrix
 
 __all__ = ["convection_diffusion", "elasticity", "poisson"]
@@ -43,7 +44,14 @@ def poisson(
     if stencil not in ("star", "box"):
         raise ValueError(f"stencil '{stencil}' is not 'star' or 'box'.")
     return Matrix(
-        _core.poisson(as_communicator(comm), list(map(int, shape)), dtype, stencil == "box", neumann, list(epsilon))
+        _core.poisson(
+            as_communicator(comm),
+            [as_count(s, "shape") for s in shape],
+            dtype,
+            stencil == "box",
+            neumann,
+            list(epsilon),
+        )
     )
 
 
@@ -58,7 +66,11 @@ def convection_diffusion(
     """First-order upwind convection-diffusion on the unit interval, square or cube; unsymmetric."""
     return Matrix(
         _core.convection_diffusion(
-            as_communicator(comm), list(map(int, shape)), float(epsilon), list(map(float, velocity)), dtype
+            as_communicator(comm),
+            [as_count(s, "shape") for s in shape],
+            float(epsilon),
+            list(map(float, velocity)),
+            dtype,
         )
     )
 
@@ -79,5 +91,5 @@ def elasticity(
     ----------
     cells : (int, int, int)
     """
-    nx, ny, nz = map(int, cells)
+    nx, ny, nz = (as_count(c, "cells") for c in cells)
     return Matrix(_core.elasticity(as_communicator(comm), [nx, ny, nz], youngs_modulus, poisson_ratio, dtype))

@@ -13,6 +13,7 @@ from . import _core
 from .comm import as_communicator
 from .errors import OptionError, ShapeError, UnsupportedError
 from .forest import Flight, StarForest, shared_zeros
+from .indices import as_count
 
 __all__ = ["Grid"]
 
@@ -76,14 +77,16 @@ class Grid:
         ranks: Sequence[int] | None = None,
         transport: str | None = None,
     ) -> None:
-        sizes = [int(shape)] if np.isscalar(shape) else [int(s) for s in shape]  # type: ignore[union-attr,arg-type]
+        sizes = [as_count(s, "Grid: shape") for s in ([shape] if np.isscalar(shape) else shape)]  # type: ignore[union-attr]
         d = len(sizes)
         around = [bool(periodic)] * d if np.isscalar(periodic) else [bool(p) for p in periodic]  # type: ignore[union-attr]
         if stencil not in ("star", "box"):
             raise OptionError(f"stencil '{stencil}' is not one of star, box.")
-        cuts = [] if ranks is None else [int(r) for r in ranks]
+        cuts = [] if ranks is None else [as_count(r, "Grid: ranks") for r in ranks]
         self._comm = as_communicator(comm)
-        self._h = _core.Grid(self._comm, sizes, int(width), stencil == "box", around, cuts, transport)
+        self._h = _core.Grid(
+            self._comm, sizes, as_count(width, "Grid: width"), stencil == "box", around, cuts, transport
+        )
         self.stencil, self.width, self.periodic = stencil, int(width), tuple(around)
         self.shape: tuple[int, ...] = tuple(sizes)
         self.ranks: tuple[int, ...] = tuple(self._h.ranks[3 - d :])

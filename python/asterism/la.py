@@ -12,7 +12,7 @@ from .agree import agreed
 from .comm import as_communicator, reported
 from .display import html_table, si_bytes
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
-from .forest import as_indices
+from .indices import as_count, as_indices
 from .operator import Operator, as_values
 
 __all__ = ["Matrix", "as_operator"]
@@ -56,7 +56,8 @@ class Matrix(Operator):
         near_null_space : array, shape (my rows, k), optional
             Vectors that the operator maps to nearly zero, e.g. rigid-body modes.
         coordinates : array, shape (my nodes, d), optional
-            Makes ``near_null_space`` the rigid-body modes; ``block_size`` becomes d.
+            Makes ``near_null_space`` the rigid-body modes; ``block_size`` becomes d. The nodes stand in the order of the rows, each with
+            its d unknowns one after the other; a warning says if they do not seem to.
 
         Notes
         -----
@@ -64,7 +65,7 @@ class Matrix(Operator):
         """
         c = as_communicator(comm)
         n, m = _shape_of(S)
-        xyz = None if coordinates is None else _checked_coordinates(coordinates)
+        xyz = None if coordinates is None else _as_coordinates(coordinates)
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
         if c.size > 1 and not distribute:
@@ -83,14 +84,14 @@ class Matrix(Operator):
             rows = _core.Layout.even(c, n, together)
             part = slice(rows.begin, rows.end)
             if near_null_space is not None:
-                near_null_space = np.asarray(near_null_space)[part]
+                near_null_space = _whole(near_null_space, n, "near_null_space")[part]
             if xyz is not None:
-                xyz = xyz[rows.begin // together : rows.end // together]
+                xyz = _whole(xyz, n // together, "coordinates")[rows.begin // together : rows.end // together]
         else:
             rows = _core.Layout(c, n)
         cols = rows if rows.global_size == m else _core.Layout.even(c, m)
         A = cls(_from_rows(rows, cols, _as_csr(S, part)))
-        agreed(c, lambda: A._describe(block_size, xyz, near_null_space))
+        A._describe(block_size, xyz, near_null_space)
         return A
 
     @classmethod
@@ -113,11 +114,10 @@ class Matrix(Operator):
         Collective. An index out of range raises with the first bad triple. `Assembly` takes values again and again.
         """
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "coo")
-        ii, jj = (np.ascontiguousarray(a, dtype=np.int64) for a in (i, j))
-        vv = as_values(v, "v")
+        ii, jj, vv = np.asarray(i), np.asarray(j), as_values(v, "v")
         if not ii.shape == jj.shape == vv.shape:
             raise ShapeError(f"coo: i, j and v have shapes {ii.shape}, {jj.shape} and {vv.shape}.")
-        return cls(_core.Matrix.from_coo(rows, cols, ii, jj, vv))
+        return cls(_core.Matrix.from_coo(rows, cols, as_indices(ii, "coo: i"), as_indices(jj, "coo: j"), vv))
 
     @property
     def row_range(self) -> tuple[int, int]:
@@ -141,56 +141,72 @@ class Matrix(Operator):
 
     @property
     def block_size(self) -> int:
-        """Rows per node of the mesh."""
+        """Rows per node of the mesh; setting it is collective, and needs whole nodes on each rank."""
         return int(self._h.block_size)
 
     @block_size.setter
     def block_size(self, bs: int) -> None:
-        self._h.block_size = bs
+        self._describe(bs, None, None)
 
     @property
     def near_null_space(self) -> NDArray[Any] | None:
-        """Vectors that the operator maps to nearly zero, (my rows, k)."""
+        """Vectors that the operator maps to nearly zero, (my rows, k); setting them is collective.
+
+        NaN is refused; a warning says if they are not mapped to nearly zero.
+        """
         found: NDArray[Any] | None = self._h.near_null_space()
         return found
 
     @near_null_space.setter
     def near_null_space(self, B: Any) -> None:
+        self._describe(None, None, B)
+
+    def _near_null_space_of(self, B: Any) -> NDArray[Any]:
         array = as_values(B, "near_null_space")
         if array.ndim == 1:
             array = array[:, None]
-        if array.shape[0] != self.local_shape[0]:
+        if array.ndim != 2 or array.shape[0] != self.local_shape[0]:
             raise ShapeError(f"near_null_space has shape {array.shape}; ({self.local_shape[0]}, k) is needed here.")
         if np.iscomplexobj(array) and self.dtype.kind != "c":
             raise DtypeError(
                 f"near_null_space is {array.dtype}, complex, and the matrix {self.dtype}. Use its real part."
             )
-        self._h.set_near_null_space(np.ascontiguousarray(array.astype(self.dtype)))
+        return np.ascontiguousarray(array.astype(self.dtype))
 
     def _describe(self, block_size: int | None, coordinates: Any, near_null_space: Any) -> None:
-        """Attach what is said of the mesh and of the operator."""
-        if coordinates is not None:
+        """Attach what is said of the mesh and of the operator. Collective."""
+
+        def look() -> tuple[int | None, NDArray[np.float64] | None, NDArray[Any] | None]:
+            xyz = None if coordinates is None else _as_coordinates(coordinates)
+            size = None if block_size is None else as_count(block_size, "block_size")
+            if xyz is None:
+                return size, None, None if near_null_space is None else self._near_null_space_of(near_null_space)
             if near_null_space is not None:
                 raise InputError(
                     "coordinates= and near_null_space= are both given: rigid-body modes are made of the first. Give one."
                 )
-            xyz = _checked_coordinates(coordinates)
-            d, n = xyz.shape[1], self.local_shape[0]
-            if xyz.size != n:
+            if size not in (None, 1, xyz.shape[1]):
                 raise ShapeError(
-                    f"coordinates has shape {xyz.shape}; ({n // d}, {d}) is needed here: a node for every {d} of the {n} rows."
+                    f"block_size is {size}, but coordinates has {xyz.shape[1]} columns: so many unknowns a node."
                 )
-            if block_size not in (None, 1, d):
-                raise ShapeError(f"block_size is {block_size}, but coordinates has {d} columns: {d} unknowns a node.")
-            block_size = d
-            near_null_space = np.asarray(_core.rigid_body_modes(xyz.ravel().tolist(), d)).reshape(n, -1)
-        if block_size is not None and block_size != self.block_size:
-            self.block_size = block_size
-        if near_null_space is not None:
-            self.near_null_space = near_null_space
+            return None, xyz, None
+
+        size, xyz, near = agreed(self._comm, look)
+        given = {
+            "block_size": size,
+            "columns of coordinates": None if xyz is None else xyz.shape[1],
+            "columns of near_null_space": None if near is None else near.shape[1],
+        }
+        self._comm.require_same("Matrix", [(what, str(v)) for what, v in given.items() if v is not None])
+        if xyz is not None:
+            self._h.set_coordinates(xyz)
+        elif size is not None and size != self.block_size:
+            self._h.block_size = size
+        if near is not None:
+            self._h.set_near_null_space(near)
 
     def _described(self, block_size: int | None, coordinates: Any, near_null_space: Any) -> Matrix:
-        """Return a matrix with this one's entries, of which that is said; this one, if nothing is."""
+        """Return a matrix with this one's entries, of which that is said; this one, if nothing is. Collective."""
         if block_size is None and coordinates is None and near_null_space is None:
             return self
         A = Matrix(self._h.shared())
@@ -310,8 +326,8 @@ class Matrix(Operator):
     def _selected(self, rows: Any, cols: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Global rows and columns of a part; my own where nothing is said."""
         own = self._h.cols
-        r = np.arange(*self.row_range, dtype=np.int64) if rows is None else as_indices(rows)
-        return r, np.arange(own.begin, own.end, dtype=np.int64) if cols is None else as_indices(cols)
+        r = np.arange(*self.row_range, dtype=np.int64) if rows is None else as_indices(rows, "rows")
+        return r, np.arange(own.begin, own.end, dtype=np.int64) if cols is None else as_indices(cols, "cols")
 
     def _rows(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """My rows: offsets, global columns, values; indices as narrow as they can be."""
@@ -366,13 +382,14 @@ class Transposed:
 
 def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: str) -> tuple[Any, Any]:
     """Return who owns which rows and columns of a matrix that entries are given for."""
+    n, m = (as_count(s, f"{what}: shape") for s in shape)
     if local_rows is None:
-        rows = _core.Layout.even(comm, int(shape[0]))
+        rows = _core.Layout.even(comm, n)
     else:
-        rows = _core.Layout(comm, int(local_rows))
-        if not shape[0] == shape[1] == rows.global_size:
+        rows = _core.Layout(comm, as_count(local_rows, f"{what}: local_rows"))
+        if not n == m == rows.global_size:
             raise ShapeError(f"{what}: the ranks' rows are {rows.global_size}, but the shape is {tuple(shape)}.")
-    return rows, rows if shape[0] == shape[1] else _core.Layout.even(comm, int(shape[1]))
+    return rows, rows if n == m else _core.Layout.even(comm, m)
 
 
 class _Csr(NamedTuple):
@@ -381,6 +398,15 @@ class _Csr(NamedTuple):
     indptr: NDArray[Any]
     indices: NDArray[Any]
     data: NDArray[Any]
+
+
+def _whole(array: Any, rows: int, name: str) -> NDArray[Any]:
+    given = np.asarray(array)
+    if given.shape[:1] != (rows,):
+        raise ShapeError(
+            f"{name} has shape {given.shape}; with distribute=True all {rows} rows are needed on every rank."
+        )
+    return given
 
 
 def _shape_of(S: Any) -> tuple[int, int]:
@@ -414,8 +440,8 @@ def _from_rows(rows: Any, cols: Any, csr: _Csr) -> Any:
     return build(rows, cols, ptr, col, as_values(csr.data, "the matrix"))
 
 
-def _checked_coordinates(coordinates: Any) -> NDArray[np.float64]:
-    xyz = np.asarray(coordinates, dtype=np.float64)
+def _as_coordinates(coordinates: Any) -> NDArray[np.float64]:
+    xyz = np.ascontiguousarray(coordinates, dtype=np.float64)
     if xyz.ndim != 2 or xyz.shape[1] not in (2, 3):
         raise ShapeError(f"coordinates has shape {xyz.shape}; (nodes, 2) or (nodes, 3) is needed.")
     return xyz

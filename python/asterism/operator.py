@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from . import _core
 from .comm import as_communicator, reported
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
+from .indices import as_count
 
 __all__ = ["Operator", "as_values"]
 
@@ -80,8 +81,8 @@ class Operator:
         name: str = "a function",
     ) -> None:
         c = as_communicator(comm)
-        row_layout = _core.Layout(c, int(rows))
-        col_layout = row_layout if cols is None else _core.Layout(c, int(cols))
+        row_layout = _core.Layout(c, as_count(rows, "Operator: rows"))
+        col_layout = row_layout if cols is None else _core.Layout(c, as_count(cols, "Operator: cols"))
         self._h: _core.Operator = _core.FunctionOperator(
             row_layout,
             col_layout,

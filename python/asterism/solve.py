@@ -125,7 +125,7 @@ class Solver:
             raise InputError(
                 f"block_size, coordinates and near_null_space are said of a matrix, and A is {A!r}. Give a matrix near it as P."
             )
-        described = None if near is None else agreed(A._h.rows.comm, lambda: near._described(*said))
+        described = None if near is None else near._described(*said)
         self.A: Operator = described if P is None and described is not None else A
         self._said, self._options, self._prefix = said, o, prefix
         self._P = None if P is None else described
@@ -207,10 +207,10 @@ class Solver:
         >>> solver.reused
         True
         """
-        B = as_operator(A, "A")
-        if not isinstance(B, Matrix):
-            raise InputError(f"update: A is {B!r}; a matrix is needed.")
         with collective(self.A._h.rows.comm, "Solver.update"):
+            B = as_operator(A, "A")
+            if not isinstance(B, Matrix):
+                raise InputError(f"update: A is {B!r}; a matrix is needed.")
             B = B._described(*self._said)
             self._h.update(B._h)
         self.A = B

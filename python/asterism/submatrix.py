@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import ShapeError
-from .forest import StarForest, as_indices
+from .forest import StarForest
+from .indices import as_indices
 from .la import Matrix
 
 __all__ = ["Redistribution", "Submatrix"]
@@ -82,7 +83,7 @@ class Redistribution:
     """
 
     def __init__(self, A: Matrix, owners: Any) -> None:
-        self._h = _core.Redistribution(A._h.rows, as_indices(owners))
+        self._h = _core.Redistribution(A._h.rows, as_indices(owners, "Redistribution: owners"))
         self._old = A.local_shape[0]
         self.forest = StarForest._of(self._h.forest)
 

@@ -4,6 +4,7 @@
 #include "asterism/comm/layout.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/roll_call.hpp"
+#include "asterism/comm/same_on_all.hpp"
 #include "asterism/comm/shared_array.hpp"
 
 namespace asterism::python {
@@ -73,6 +74,13 @@ void bind_comm(nb::module_& m) {
              auto const* at = reinterpret_cast<char const*>(all.data());
              for (auto const n : lengths) out.emplace_back(at, std::size_t(n)), at += n;
              return out;
+           })
+      .def("require_same",
+           [](Communicator const& c, std::string const& call, std::vector<std::pair<std::string, std::string>> const& given) {
+             std::vector<comm::Fact> facts;
+             for (auto const& [name, value] : given) facts.push_back({name, value});
+             nb::gil_scoped_release const gil;
+             comm::collective(c, call.c_str(), [&] { comm::require_same(c, call.c_str(), facts); });
            })
       .def(
           "agree",

@@ -1,6 +1,8 @@
 #include "bindings.hpp"
 
 #include "asterism/apps/gallery.hpp"
+#include "asterism/la/near_null_space.hpp"
+#include "asterism/precond/amg/block_size.hpp"
 
 namespace asterism::python {
 
@@ -61,6 +63,14 @@ void bind_la(nb::module_& m) {
                      nb::ndarray<std::int64_t const, nb::device::cpu, nb::c_contig> const& j, ReadArray const& v) {
                     auto const d = dtype_of_array(v);
                     nb::gil_scoped_release gil;
+                    comm::agree(rows.comm(), [&] {
+                      auto const e =
+                          std::min(i.size(), j.size()) == v.size() ? la::first_not_finite(d, std::int64_t(v.size()), v.data()) : -1;
+                      ASTERISM_REQUIRE(e < 0, value,
+                                       "coo: entry {}, at ({}, {}), is NaN or infinite. Look for a division by zero or an overflow "
+                                       "where it is computed.",
+                                       e, i.data()[e], j.data()[e]);
+                    });
                     return Matrix::from_coo<std::int64_t>(rows, cols, d, {i.data(), i.size()}, {j.data(), j.size()}, v.data());
                   })
       .def(
@@ -82,6 +92,15 @@ void bind_la(nb::module_& m) {
            [](Matrix const& a, ReadArray const& values) {
              auto const dtype = dtype_of_array(values);
              nb::gil_scoped_release const gil;
+             comm::agree(a.comm(), [&] {
+               auto const e = la::first_not_finite(dtype, std::int64_t(values.size()), values.data());
+               if (e < 0 || std::int64_t(values.size()) != a.local_nnz()) return;
+               auto const offsets = a.to_rows().offsets;
+               fail(ErrorKind::value,
+                    "with_values: value {} is NaN or infinite; it belongs to row {}. Look for a division by zero or an overflow "
+                    "where it is computed.",
+                    e, a.range().begin() + (std::upper_bound(offsets.begin(), offsets.end(), e) - offsets.begin()) - 1);
+             });
              return a.with_values(dtype, std::int64_t(values.size()), values.data());
            })
       .def_prop_ro("comm", [](Matrix const& a) { return a.comm(); })
@@ -97,7 +116,12 @@ void bind_la(nb::module_& m) {
       .def("shared", &Matrix::shared)
       .def("frobenius_norm", &Matrix::frobenius_norm, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
-      .def_prop_rw("block_size", &Matrix::block_size, &Matrix::set_block_size)
+      .def_prop_rw("block_size", &Matrix::block_size,
+                   [](Matrix& a, std::int64_t bs) {
+                     nb::gil_scoped_release const gil;
+                     a.set_block_size(bs);
+                   })
+      .def("detected_block_size", &precond::amg::detected_block_size, nb::call_guard<nb::gil_scoped_release>())
       .def("apply_repeatedly",
            [](Matrix const& a, ReadArray const& x, AnyArray const& y, int times) {
              auto const xv = as_vector(a.domain(), x, "A @ x");
@@ -142,7 +166,13 @@ void bind_la(nb::module_& m) {
              auto const view = as_vector(a.range(), b, "near_null_space");
              Vector own(a.range(), a.dtype(), view.columns());
              copy(view, own);
-             a.set_near_null_space(std::move(own));
+             nb::gil_scoped_release const gil;
+             la::attach_near_null_space(a, std::move(own));
+           })
+      .def("set_coordinates",
+           [](Matrix& a, nb::ndarray<double const, nb::device::cpu, nb::c_contig, nb::ndim<2>> const& xyz) {
+             nb::gil_scoped_release const gil;
+             la::attach_coordinates(a, {xyz.data(), xyz.size()}, std::int64_t(xyz.shape(1)));
            })
       .def("near_null_space",
            [](Matrix const& a) -> nb::object {
@@ -191,7 +221,6 @@ void bind_la(nb::module_& m) {
         return apps::elasticity(c, cells, E, nu, dtype_from_name(dtype));
       },
       nb::call_guard<nb::gil_scoped_release>());
-  m.def("rigid_body_modes", &apps::rigid_body_modes);
   bind_assembly(m);
   bind_submatrix(m);
 }

@@ -167,10 +167,10 @@ def test_what_an_update_refuses():
     assert solver.info.converged and "ilu" in solver.view()
     with pytest.raises(am.ShapeError, match="3 values for 105 entries"):
         A.with_values(np.ones(3))
-    nan = A.to_scipy().data
-    nan[7] = np.nan
+    nan = A.to_scipy()
+    nan.data[7] = np.nan
     with pytest.raises(am.InputError, match="NaN"):
-        solver.update(A.with_values(nan))
+        solver.update(am.Matrix.from_scipy(nan))
     with pytest.raises(
         am.InputError, match="the last update.. of this solver failed"
     ):  # not with the old preconditioner

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError, UnsupportedError
 from ..files import check_target, replacing
@@ -152,14 +151,12 @@ def statistics(A: Matrix) -> dict[str, Any]:
         "positive_diagonal": bool(np.all(np.real(d) > 0) and np.all(np.imag(d) == 0)),
         "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
         "constants_in_null_space": bool(n > 1 and np.abs(A @ np.ones(n, A.dtype)).max() <= 1e-13 * row_sum.max()),
-        "block_size_of_the_pattern": _block_size(ptr, col, lengths),
+        "block_size_of_the_pattern": A.block_size if A.block_size > 1 else int(A._h.detected_block_size()),
     }
     if out["empty_rows"]:
         hint = "rows are empty: the matrix is singular"
     elif out["Hermitian"] and out["positive_diagonal"]:
         hint = "--ksp cg --pc amg"
-        if out["block_size_of_the_pattern"] > 1:
-            hint += f" --block-size {out['block_size_of_the_pattern']}"
     elif out["Hermitian"]:
         hint = "--ksp minres --pc jacobi -pc_jacobi_type rowl1 (indefinite)"
     elif out["zeros_on_the_diagonal"]:
@@ -175,22 +172,6 @@ def _asymmetry(n: int, rows: NDArray[Any], cols: NDArray[Any], values: NDArray[A
     i, j = np.concatenate([rows, cols]), np.concatenate([cols, rows])
     difference = Matrix.coo((n, n), i, j, np.concatenate([values, -np.conj(values)]))
     return float(np.abs(difference._rows()[2]).max(initial=0.0))
-
-
-def _block_size(ptr: NDArray[Any], cols: NDArray[Any], lengths: NDArray[Any]) -> int:
-    """Return the largest of 6 ... 2 for which all rows of a block have the same columns, in whole blocks."""
-    n = len(lengths)
-    for b in (6, 5, 4, 3, 2):
-        if n % b or n < 2 * b or not np.all(lengths.reshape(-1, b) == lengths[::b, None]) or np.any(lengths % b):
-            continue
-        starts = ptr[:-1].reshape(-1, b)
-        if all(
-            np.array_equal(cols[s[0] : s[0] + k], cols[s[i] : s[i] + k])
-            for s, k in zip(starts, lengths[::b], strict=True)
-            for i in range(1, b)
-        ) and np.all(cols.reshape(-1, b) // b == cols[::b, None] // b):
-            return b
-    return 1
 
 
 def _places(A: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "asterism/la/near_null_space.hpp"
+
 namespace asterism::apps {
 namespace {
 
@@ -123,27 +125,6 @@ Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int
   });
 }
 
-std::vector<double> rigid_body_modes(std::vector<double> const& xyz, std::int64_t d) {
-  ASTERISM_REQUIRE(d == 2 || d == 3, shape, "rigid-body modes exist for coordinates in 2 or 3 dimensions, not {}.", d);
-  auto const nodes = std::int64_t(xyz.size()) / d;
-  auto const m = d == 2 ? 3 : 6;
-  std::vector<double> b(std::size_t(nodes * d * m), 0.0);
-  for (std::int64_t v = 0; v < nodes; ++v) {
-    auto const* p = xyz.data() + v * d;
-    auto const at = [&](std::int64_t c, std::int64_t mode) -> double& { return b[std::size_t((v * d + c) * m + mode)]; };
-    for (std::int64_t c = 0; c < d; ++c) at(c, c) = 1;
-    if (d == 2) {
-      at(0, 2) = -p[1];
-      at(1, 2) = p[0];
-    } else {
-      at(0, 3) = -p[1], at(1, 3) = p[0];
-      at(1, 4) = -p[2], at(2, 4) = p[1];
-      at(2, 5) = -p[0], at(0, 5) = p[2];
-    }
-  }
-  return b;
-}
-
 namespace {
 /// Stiffness of a unit cube of trilinear shape functions, 2 x 2 x 2 Gauss points.
 std::array<std::array<double, 24>, 24> cube_stiffness(double E, double nu) {
@@ -208,7 +189,7 @@ Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> ce
   std::vector<double> xyz;
   for (auto v = nodes.begin(); v < nodes.end(); ++v)
     for (auto const c : {v / (ny * nz) + 1, v / nz % ny, v % nz}) xyz.push_back(double(c));
-  auto const modes = rigid_body_modes(xyz, 3);
+  auto const modes = la::rigid_body_modes(xyz, 3);
   la::Vector B(layout, dtype, 6);
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

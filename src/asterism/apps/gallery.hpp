@@ -30,8 +30,4 @@ la::Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std:
 la::Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, double youngs_modulus, double poisson_ratio,
                       Dtype dtype);
 
-/// The six (three in 2-D) rigid-body modes of nodes at the given coordinates, (nodes, d) row-major, as
-/// (d nodes, 6 or 3) row-major.
-std::vector<double> rigid_body_modes(std::vector<double> const& coordinates, std::int64_t dimension);
-
 }  // namespace asterism::apps

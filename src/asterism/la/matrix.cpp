@@ -566,9 +566,15 @@ void Matrix::keep_product_only(bool adds) {
 
 std::int64_t Matrix::block_size() const { return data_->block_size; }
 void Matrix::set_block_size(std::int64_t bs) {
-  ASTERISM_REQUIRE(bs >= 1 && global_rows() % bs == 0 && range().local_size() % bs == 0, shape,
-                   "block size {} does not divide the {} rows ({} here on rank {}).", bs, global_rows(), range().local_size(),
-                   comm().rank());
+  comm::agree(comm(), [&] {
+    ASTERISM_REQUIRE(bs >= 1 && global_rows() % bs == 0, shape, "block size {} does not divide the {} rows of the matrix.", bs,
+                     global_rows());
+    ASTERISM_REQUIRE(
+        range().local_size() % bs == 0, shape,
+        "block size {} does not divide the {} rows here. Give each rank whole nodes; or say nothing, since amg finds nodes that "
+        "two ranks share, or takes their size from -pc_amg_block_size.",
+        bs, range().local_size());
+  });
   data_->block_size = bs;
 }
 Vector const& Matrix::near_null_space() const { return data_->near_null_space; }

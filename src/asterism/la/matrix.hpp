@@ -111,7 +111,7 @@ class Matrix final : public Operator {
 
   /// Rows per node of the mesh (1 unless set or found).
   std::int64_t block_size() const;
-  void set_block_size(std::int64_t bs);
+  void set_block_size(std::int64_t bs);  ///< whole nodes on each rank; collective
   /// (n, m): vectors that the operator maps to nearly zero; m columns.
   Vector const& near_null_space() const;
   void set_near_null_space(Vector b);

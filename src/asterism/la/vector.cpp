@@ -501,4 +501,30 @@ Entries look_at_entries(Vector const& x) {
   return look_at_entries(one)[0];
 }
 
+namespace {
+template <class R>
+std::int64_t first_not_finite_of(R const* v, std::int64_t n) {
+  for (std::int64_t begin = 0; begin < n; begin += 4096) {
+    auto const end = std::min<std::int64_t>(begin + 4096, n);
+    R sums[4] = {0, 0, 0, 0};  // 0 times NaN or infinity is NaN: no branch for each value
+    auto i = begin;
+    for (; i + 3 < end; i += 4)
+      for (int k = 0; k < 4; ++k) sums[k] += v[i + k] * R(0);
+    for (; i < end; ++i) sums[0] += v[i] * R(0);
+    if ((sums[0] + sums[1]) + (sums[2] + sums[3]) == R(0)) continue;
+    i = begin;
+    while (std::isfinite(v[i])) ++i;
+    return i;
+  }
+  return -1;
+}
+}  // namespace
+
+std::int64_t first_not_finite(Dtype dtype, std::int64_t count, void const* values) {
+  std::int64_t const parts = is_complex(dtype) ? 2 : 1;
+  auto const at = real_of(dtype) == Dtype::float32 ? first_not_finite_of(static_cast<float const*>(values), count * parts)
+                                                   : first_not_finite_of(static_cast<double const*>(values), count * parts);
+  return at < 0 ? -1 : at / parts;
+}
+
 }  // namespace asterism::la

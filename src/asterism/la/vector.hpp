@@ -127,6 +127,8 @@ Entries look_at_local_entries(Vector const& x);
 /// Of several vectors, all ranks'. One message; another two if something is not finite. Collective.
 std::vector<Entries> look_at_entries(std::span<Vector const* const> vectors);
 Entries look_at_entries(Vector const& x);
+/// Of an array of this process: the place of the first value that is NaN or infinite, or -1.
+std::int64_t first_not_finite(Dtype dtype, std::int64_t count, void const* values);
 
 /// Checks that x belongs with a layout: for O(1) checks at entries.
 void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/la/io/repeated_entries.hpp"
 #include "asterism/la/io/text_source.hpp"
 
 namespace asterism::la::io {
@@ -197,10 +198,10 @@ Matrix read_harwell_boeing(std::string const& path, comm::Communicator const& co
   });
   auto const rows = Layout::even(comm, h.rows, block_size), cols = h.rows == h.cols ? rows : Layout::even(comm, h.cols);
   std::vector<i64> i, j;
-  std::vector<double> v;  // pairs where complex
+  std::vector<double> v;           // pairs where complex
+  std::vector<i64> pointers, all;  // of the file
   comm::agree(comm, [&] {
-    auto const pointers = read_pointers(*in, h);
-    std::vector<i64> all;
+    pointers = read_pointers(*in, h);
     all.reserve(std::size_t(std::min<i64>(h.entries, 1 << 24)));  // a header is somebody's claim
     in->fields(h.entries, h.indices, "the row indices", [&](std::string_view s) {
       auto const r = in->integer(s, "a row index") - 1;
@@ -224,6 +225,12 @@ Matrix read_harwell_boeing(std::string const& path, comm::Communicator const& co
     for (i64 c = 0; c < h.cols; ++c)
       for (auto e = pointers[std::size_t(c)]; e < pointers[std::size_t(c) + 1]; ++e) {
         auto const r = all[std::size_t(e)];
+        if (r == c && (h.symmetry == 'z' || h.symmetry == 'h')) {
+          double const re = numbers[std::size_t(e * parts)], im = parts == 2 ? numbers[std::size_t(e * parts) + 1] : 0;
+          ASTERISM_REQUIRE(h.symmetry == 'z' ? re == 0 && im == 0 : std::abs(im) <= 1e-8 * std::abs(re), format,
+                           "'{}': the diagonal entry of row {} is {} + {} i, but the diagonal of {}.", path, r + 1, re, im,
+                           h.symmetry == 'z' ? "a skew-symmetric matrix is zero" : "a Hermitian matrix is real");
+        }
         put(r, c, e, 1, 1);
         if (r == c) continue;
         if (h.symmetry == 's') put(c, r, e, 1, 1);
@@ -231,7 +238,13 @@ Matrix read_harwell_boeing(std::string const& path, comm::Communicator const& co
         else if (h.symmetry == 'z') put(c, r, e, -1, -1);
       }
   });
-  return Matrix::from_coo<i64>(rows, cols, h.complex() ? Dtype::complex128 : Dtype::float64, i, j, v.data());
+  auto A = Matrix::from_coo<i64>(rows, cols, h.complex() ? Dtype::complex128 : Dtype::float64, i, j, v.data());
+  bool const one_triangle = h.symmetry == 's' || h.symmetry == 'h' || h.symmetry == 'z';
+  check_repeated_entries(path, A, i64(i.size()), one_triangle, [&](auto const& f) {
+    for (i64 c = 0; c < h.cols && comm.rank() == 0; ++c)  // every rank has read them all
+      for (auto e = pointers[std::size_t(c)]; e < pointers[std::size_t(c) + 1]; ++e) f(all[std::size_t(e)], c);
+  });
+  return A;
 }
 
 Vector read_harwell_boeing_rhs(std::string const& path, Layout const& layout) {

@@ -10,6 +10,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/la/io/entry_lines.hpp"
 #include "asterism/la/io/parallel_file.hpp"
+#include "asterism/la/io/repeated_entries.hpp"
 #include "asterism/la/io/text_source.hpp"
 
 namespace asterism::la::io {
@@ -260,19 +261,26 @@ Coordinates<I> read_coordinates(std::string const& path, comm::Communicator cons
       put(j - 1, i - 1, h.symmetry == Symmetry::skew ? -re : re,
           h.symmetry == Symmetry::hermitian || h.symmetry == Symmetry::skew ? -im : im);
   };
+  // a diagonal that the symmetry forbids; rounding of one that was computed is not meant
+  auto const contradicts = [&](std::int64_t i, std::int64_t j, double re, double im) {
+    if (i != j) return false;
+    return h.symmetry == Symmetry::skew ? re != 0 || im != 0 : h.symmetry == Symmetry::hermitian && std::abs(im) > 1e-8 * std::abs(re);
+  };
   EntryLines found;
   auto const fast = [&, values = is_complex_field ? 2
                                  : is_pattern     ? 0
                                                   : 1](char const*& p, char const* stop, std::int64_t most) {
     auto const* const start = p;
     p = read_entry_lines(start, stop, values, most, found);
-    auto const outside = [&](std::int64_t e) {
-      return std::uint64_t(found.i[e] - 1) >= std::uint64_t(h.rows) || std::uint64_t(found.j[e] - 1) >= std::uint64_t(h.cols);
+    bool const general = h.symmetry == Symmetry::general;
+    auto const bad = [&](std::int64_t e) {
+      return std::uint64_t(found.i[e] - 1) >= std::uint64_t(h.rows) || std::uint64_t(found.j[e] - 1) >= std::uint64_t(h.cols) ||
+             (!general && contradicts(found.i[e], found.j[e], found.re[e], is_complex_field ? found.im[e] : 0));
     };
     std::int64_t inside = 0;
-    while (inside < found.count && !outside(inside)) ++inside;
+    while (inside < found.count && !bad(inside)) ++inside;
     if (inside < found.count) p = read_entry_lines(start, stop, values, inside, found);  // the next one is an error
-    if (h.symmetry == Symmetry::general && !is_complex_field) {                          // all at once
+    if (general && !is_complex_field) {                                                  // all at once
       auto const before = out.i.size(), after = before + std::size_t(inside);
       out.i.resize(after);
       out.j.resize(after);
@@ -299,6 +307,9 @@ Coordinates<I> read_coordinates(std::string const& path, comm::Communicator cons
     ASTERISM_REQUIRE(i >= 1 && i <= h.rows && j >= 1 && j <= h.cols, format,
                      "'{}', line {}: entry ({}, {}) is outside the {} x {} matrix (indices start at 1).", path, number, i, j, h.rows,
                      h.cols);
+    ASTERISM_REQUIRE(!contradicts(i, j, re, im), format, "'{}', line {}: '{}' is on the diagonal, which {}.", path, number,
+                     line.substr(0, 60),
+                     h.symmetry == Symmetry::skew ? "is zero in a skew-symmetric matrix" : "is real in a Hermitian matrix");
     put_all(i, j, re, im);
   };
   auto const lines = my_lines(*in, path, h, comm, error, fast, parse);
@@ -373,7 +384,15 @@ Matrix read_matrix_market(std::string const& path, comm::Communicator const& com
   auto const assembled = [&](auto const& c) {
     void const* v = c.values.data();
     if (h.field == Field::complex) v = c.complex_values.data();
-    return Matrix::from_coo<typename decltype(c.i)::value_type>(rows, cols, h.dtype(), c.i, c.j, v);
+    auto A = Matrix::from_coo<typename decltype(c.i)::value_type>(rows, cols, h.dtype(), c.i, c.j, v);
+    bool const general = h.symmetry == Symmetry::general;
+    check_repeated_entries(path, A, std::int64_t(c.i.size()), !general, [&](auto const& f) {
+      for (std::size_t e = 0; e < c.i.size(); ++e) {
+        f(c.i[e], c.j[e]);
+        if (!general && c.i[e] != c.j[e]) ++e;  // what comes next is its mirror image
+      }
+    });
+    return A;
   };
   bool const narrow = std::max(h.rows, h.cols) <= std::numeric_limits<std::int32_t>::max();  // less memory to be filled
   return narrow ? assembled(read_coordinates<std::int32_t>(path, comm, h)) : assembled(read_coordinates<std::int64_t>(path, comm, h));

@@ -2,9 +2,11 @@
 // number of ranks changes: see architecture.md.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <variant>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/precond/amg/block_size.hpp"
 #include "asterism/precond/amg/galerkin.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
@@ -22,7 +24,7 @@ OptionTable const& table() {
       real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
       integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
       integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
-      integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found from its pattern", 0, 100),
+      integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found in its pattern", 0, 100),
       choice_option("pc_amg_cycle_type", "v", {"v", "w"}, "cycle"),
       flag_option("pc_amg_reuse_interpolation", true, "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
       real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
@@ -50,38 +52,14 @@ struct AmgOptions {
   bool reuse;
 };
 
-/// The largest block size whose blocks are at least three quarters full, judged by the nodes whose global number is a
-/// multiple of a prime stride: all of a small matrix, some ten thousand of a large one, the same on any number of ranks.
-std::int64_t detected_block_size(Matrix const& A) {
-  auto const n = A.global_rows();
-  auto const& D = A.diagonal_block();
-  auto const& O = A.coupling_block();
-  auto const *dp = D.offsets.as<std::int64_t>(), *op = O.offsets.as<std::int64_t>();
-  auto const *dc = D.columns.as<std::int32_t>(), *oc = O.columns.as<std::int32_t>();
-  auto const first_column = A.domain().begin(), first_row = A.range().begin();
-  for (std::int64_t bs : {6, 3, 2}) {
-    std::int64_t aligned = n > 0 && n % bs == 0 && A.range().local_size() % bs == 0;
-    if (A.comm().min(aligned) == 0) continue;
-    std::int64_t const stride = n / bs > 1'000'000 ? 101 : n / bs > 100'000 ? 11 : 1;
-    std::int64_t counts[2] = {0, 0};  // blocks, entries
-    std::vector<std::int64_t> seen;
-    auto const first = first_row / bs;
-    for (auto v = (first + stride - 1) / stride * stride - first; v < D.rows / bs; v += stride) {
-      seen.clear();
-      for (auto p = dp[v * bs]; p < dp[(v + 1) * bs]; ++p) seen.push_back((first_column + dc[p]) / bs);
-      for (auto p = op[v * bs]; p < op[(v + 1) * bs]; ++p) seen.push_back(A.ghosts()[std::size_t(oc[p])] / bs);
-      counts[1] += std::int64_t(seen.size());
-      std::sort(seen.begin(), seen.end());
-      counts[0] += std::unique(seen.begin(), seen.end()) - seen.begin();
-    }
-    A.comm().sum(std::span<std::int64_t>(counts));
-    if (double(counts[1]) >= 0.75 * double(counts[0] * bs * bs)) return bs;
-  }
-  return 1;
-}
+struct Range {
+  double least, most;
+  /// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
+  bool fits_float32() const { return most < 1e15 && least > 1e-15; }
+};
 
-/// Values that a float32 cycle can hold: nothing over- or underflows, also when squared.
-bool fits_float32(Matrix const& A) {
+/// Of the magnitudes on the diagonal, but zero.
+Range range_of_diagonal(Matrix const& A) {
   double most = 0, least = 1e300;
   auto const d = A.diagonal();
   with_dtype(A.dtype(), [&](auto tag) {
@@ -94,30 +72,43 @@ bool fits_float32(Matrix const& A) {
   });
   double both[2] = {most, -least};
   A.comm().max(std::span<double>(both));
-  return both[0] < 1e15 && -both[1] > 1e-15;
+  return {-both[1], both[0]};
+}
+
+/// The same matrix times a number.
+Matrix scaled(Matrix const& A, double factor) {
+  auto const &diagonal = A.diagonal_block().values, &coupling = A.coupling_block().values;
+  device::Array const values[2] = {device::Array(diagonal.bytes()), device::Array(coupling.bytes())};
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (auto const& [from, to] : {std::pair(&diagonal, &values[0]), std::pair(&coupling, &values[1])})
+      for (std::size_t e = 0; e < from->bytes() / sizeof(T); ++e)
+        to->template as<T>()[e] = from->template as<T>()[e] * T(real_t<T>(factor));
+  });
+  return A.with_block_values(A.dtype(), values[0], values[1], device::Memory::host);
 }
 
 class Amg final : public Preconditioner {
  public:
-  Amg(Matrix const& A, AmgOptions options) : Preconditioner(A), options_(std::move(options)) {
-    dtype_ = dtype_for(A);
-    set_up(A, false);
-  }
+  Amg(Matrix const& A, AmgOptions options) : Preconditioner(A), options_(std::move(options)) { set_up(A, false); }
 
   /// The first one keeps the prolongations in the form that set-ups need, which those who never update are spared; from the second
   /// on they are used.
   bool update(Matrix const& A) override {
-    if (!options_.reuse || dtype_for(A) != dtype_) return false;
+    if (!options_.reuse || dtype_for(A) != levels_dtype_) return false;
+    auto const before = dtype_;
     sizes_.clear();
     memory_ = 0;
     set_up(A, true);
-    return true;
+    return dtype_ == before;
   }
 
   void apply(Vector const& x, Vector& y) const override {
     static int const event = profile::event("PCApplyAMG");
     profile::Scope const scope(event);
-    cycle_.apply(x, y);
+    if (whole_nodes_) whole_nodes_->apply(x, y, [&](Vector const& b, Vector& z) { cycle_.apply(b, z); });
+    else cycle_.apply(x, y);
+    if (scale_ != 1) scale(scale_, y);
   }
 
   std::string describe() const override {
@@ -126,8 +117,8 @@ class Amg final : public Preconditioner {
 
   std::string report() const override {
     std::string out = format("{}, {} cycle, smoother {}, {}\n", describe(), cycle_name_, smoother_name_, name_of(dtype_));
-    out +=
-        format("  grid complexity {}, block size {}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_, modes_);
+    out += format("  grid complexity {}, block size {}{}{}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_,
+                  found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "", modes_);
     out += "  level      rows        entries  per row  storage\n";
     for (std::size_t l = 0; l < sizes_.size(); ++l) {
       auto const row = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
@@ -161,7 +152,7 @@ class Amg final : public Preconditioner {
 
   Dtype dtype_for(Matrix const& A) const {
     auto const real = real_of(A.dtype()) == Dtype::float32 ? Dtype::float32
-                      : options_.precision == "auto"       ? (fits_float32(A) ? Dtype::float32 : Dtype::float64)
+                      : options_.precision == "auto"       ? (range_of_diagonal(A).fits_float32() ? Dtype::float32 : Dtype::float64)
                                                            : dtype_from_name(options_.precision);
     return with_precision_of(A.dtype(), real);
   }
@@ -169,9 +160,28 @@ class Amg final : public Preconditioner {
   void set_up(Matrix const& A, bool keep) {
     static int const event = profile::event("PCSetUpAMG");
     profile::Scope const scope(event);
-    auto const wide = with_precision_of(A.dtype(), Dtype::float64);
-    if (is_complex(wide)) build<Complex<double>>(A.converted(wide), A, keep);
-    else build<double>(A.converted(wide), A, keep);
+    dtype_ = levels_dtype_ = dtype_for(A);
+    choose_block_size(A);
+    auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
+    auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
+    // squares of entries are summed: beyond 1e150 they overflow
+    auto const most = range_of_diagonal(A).most;
+    scale_ = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
+    if (scale_ != 1) wide = scaled(wide, scale_);
+    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, keep);
+    else build<double>(std::move(wide), given, keep);
+  }
+
+  void choose_block_size(Matrix const& A) {
+    if (block_size_ > 0) return;  // an update's pattern is the old one
+    block_size_ = options_.block_size > 0 ? options_.block_size : A.block_size();
+    if (block_size_ == 1 && options_.block_size == 0) {
+      block_size_ = amg::detected_block_size(A);
+      found_block_size_ = block_size_ > 1;
+    }
+    ASTERISM_REQUIRE(A.global_rows() % block_size_ == 0, shape, "amg: block size {} does not divide the {} rows.", block_size_,
+                     A.global_rows());
+    if (amg::WholeNodes::needed(A.range(), block_size_)) whole_nodes_.emplace(A.range(), block_size_);
   }
 
   static double rounded(double x) { return std::round(x * 100) / 100; }
@@ -212,17 +222,12 @@ class Amg final : public Preconditioner {
   void build(Matrix A, Matrix const& given, bool keep) {
     auto const& o = options_;
     auto const comm = A.comm();  // A becomes the next level
+    bool const automatic = o.precision == "auto";
     std::vector<GridLevel> levels;
     if (!std::holds_alternative<Interpolations<T>>(kept_)) kept_ = Interpolations<T>();
     auto& kept = std::get<Interpolations<T>>(kept_);
     bool const again = !kept.empty();
-    auto bs = o.block_size > 0 ? o.block_size : given.block_size();
-    if (bs == 1 && o.block_size == 0) bs = detected_block_size(given);
-    comm::agree(comm, [&] {
-      ASTERISM_REQUIRE(given.range().local_size() % bs == 0, shape, "amg: block size {} does not divide the {} rows of rank {}.", bs,
-                       given.range().local_size(), comm.rank());
-    });
-    block_size_ = bs;
+    auto bs = block_size_;
     // near-null space: the user's, or the constants of each component
     std::int64_t m = bs;
     amg::Buffer<T> B;
@@ -259,10 +264,13 @@ class Amg final : public Preconditioner {
         last = coarse_rows == 0 || double(coarse_rows) > 0.9 * double(n);
       }
       if (last && n <= std::max<std::int64_t>(o.coarse_size, 4000)) {
+        // a single level has nothing to gain from float32
+        if (l == 0 && automatic) dtype_ = with_precision_of(dtype_, given.dtype());
         level.A = A.converted(dtype_);
-        level.solver = std::make_shared<DenseInverse>(A, dtype_);
-        memory_ += level.solver->memory_bytes();
-        sizes_.back().storage = "dense inverse";
+        auto const inverse = std::make_shared<DenseInverse>(A, dtype_, automatic);
+        memory_ += inverse->memory_bytes();
+        sizes_.back().storage = inverse->storage();
+        level.solver = inverse;
         levels.push_back(std::move(level));
         break;
       }
@@ -354,7 +362,11 @@ class Amg final : public Preconditioner {
   Cycle cycle_;
   std::variant<Interpolations<double>, Interpolations<Complex<double>>> kept_;
   std::vector<Size> sizes_;
-  std::int64_t block_size_ = 1, modes_ = 1;
+  Dtype levels_dtype_ = Dtype::float64;  // dtype_, unless there is one level
+  std::int64_t block_size_ = 0, modes_ = 1;
+  double scale_ = 1;  // the levels are of this times the matrix
+  bool found_block_size_ = false;
+  std::optional<amg::WholeNodes> whole_nodes_;
   std::size_t memory_ = 0;
   std::string cycle_name_, smoother_name_;
 };

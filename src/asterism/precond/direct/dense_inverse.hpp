@@ -4,22 +4,27 @@
 
 namespace asterism::precond {
 
-/// For coarse levels: at most some thousand rows. The rows are gathered on all ranks, factored by
-/// LAPACK in double precision and inverted; apply() gathers the right-hand side and multiplies with
-/// my rows. A singular direction (zero pivot relative to the matrix) is left out, not divided by.
+/// For coarse levels: at most some thousand rows. The rows are gathered on all ranks and inverted by LAPACK in double precision; apply()
+/// gathers the right-hand side and multiplies with my rows. Directions in which the matrix is zero up to rounding (constants, in a pure
+/// Neumann problem) are left out, not divided by.
 class DenseInverse final : public Preconditioner {
  public:
-  /// target: the dtype that apply() works in.
-  DenseInverse(Matrix const& A, Dtype target);
+  /// target: the precision of the vectors. The inverse is kept in it too, unless as_needed says that it may be double where the matrix is
+  /// so ill-conditioned that the inverse rounded to float32 is another matrix's.
+  DenseInverse(Matrix const& A, Dtype target, bool as_needed);
   void apply(Vector const& x, Vector& y) const override;
-  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   std::string describe() const override;
   std::size_t memory_bytes() const override { return rows_.bytes(); }
-  double reciprocal_condition() const { return rcond_; }
+  /// Of the matrix, scaled by rows and columns, without the directions that are left out.
+  double condition() const { return condition_; }
+  /// "dense inverse", and what is unusual about it.
+  std::string storage() const;
 
  private:
   device::Array rows_;  // my rows of the inverse, row-major
-  double rcond_ = 1;
+  Dtype stored_;
+  double condition_ = 1;
+  int left_out_ = 0;
 };
 
 }  // namespace asterism::precond

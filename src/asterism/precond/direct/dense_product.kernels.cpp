@@ -4,8 +4,8 @@
 
 namespace asterism::precond::kernel {
 
-template <class T>
-void dense_product(Queue& q, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, T const* b, T* z) {
+template <class T, class S>
+void dense_product(Queue& q, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z) {
   device::parallel_ranges(
       q, m,
       [=] ASTERISM_KERNEL(std::int64_t begin, std::int64_t end) {
@@ -14,20 +14,25 @@ void dense_product(Queue& q, std::int64_t m, std::int64_t n, std::int64_t k, T c
             T s0(0), s1(0), s2(0), s3(0);  // adds that do not wait for each other
             std::int64_t c = 0;
             for (; c + 3 < n; c += 4) {
-              s0 += a[i * n + c] * b[c * k + j];
-              s1 += a[i * n + c + 1] * b[(c + 1) * k + j];
-              s2 += a[i * n + c + 2] * b[(c + 2) * k + j];
-              s3 += a[i * n + c + 3] * b[(c + 3) * k + j];
+              s0 += a[i * n + c] * T(b[c * k + j]);
+              s1 += a[i * n + c + 1] * T(b[(c + 1) * k + j]);
+              s2 += a[i * n + c + 2] * T(b[(c + 2) * k + j]);
+              s3 += a[i * n + c + 3] * T(b[(c + 3) * k + j]);
             }
-            for (; c < n; ++c) s0 += a[i * n + c] * b[c * k + j];
-            z[i * k + j] = (s0 + s1) + (s2 + s3);
+            for (; c < n; ++c) s0 += a[i * n + c] * T(b[c * k + j]);
+            z[i * k + j] = S((s0 + s1) + (s2 + s3));
           }
       },
       64);
 }
 
-#define INSTANTIATE(T) template void dense_product(Queue&, std::int64_t, std::int64_t, std::int64_t, T const*, T const*, T*);
-ASTERISM_FOR_DTYPES(INSTANTIATE)
+#define INSTANTIATE(T, S) template void dense_product(Queue&, std::int64_t, std::int64_t, std::int64_t, T const*, S const*, S*);
+INSTANTIATE(float, float)
+INSTANTIATE(double, double)
+INSTANTIATE(double, float)
+INSTANTIATE(Complex<float>, Complex<float>)
+INSTANTIATE(Complex<double>, Complex<double>)
+INSTANTIATE(Complex<double>, Complex<float>)
 #undef INSTANTIATE
 
 }  // namespace asterism::precond::kernel

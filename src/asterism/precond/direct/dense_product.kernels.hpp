@@ -7,8 +7,8 @@ namespace asterism::precond::kernel {
 
 using device::Queue;
 
-/// z = A b with m rows of a dense row-major A with n columns; k columns of b and z.
-template <class T>
-void dense_product(Queue&, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, T const* b, T* z);
+/// z = A b with m rows of a dense row-major A with n columns; k columns of b and z. Sums are in A's precision, which may be the wider one.
+template <class T, class S>
+void dense_product(Queue&, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z);
 
 }  // namespace asterism::precond::kernel

@@ -1,0 +1,36 @@
+"""Indices and counts as users give them: integers, never rounded."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DtypeError, InputError
+
+__all__ = ["as_count", "as_indices"]
+
+
+def as_indices(a: Any, what: str = "indices") -> NDArray[np.int64]:
+    """Return a flat, contiguous array of int64; raises a DtypeError for anything but integers."""
+    given = np.asarray(a)
+    if given.size and given.dtype.kind not in "iu":
+        hint = (
+            "Give the numbers themselves: np.flatnonzero(mask)."
+            if given.dtype.kind == "b"
+            else "Convert them with .astype(np.int64), if they are whole numbers."
+        )
+        raise DtypeError(f"{what}: dtype {given.dtype}; int64, or another integer type, is needed. {hint}")
+    if given.dtype == np.uint64 and given.size and given.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{what}: {given.max()} is above {np.iinfo(np.int64).max}, the largest index.")
+    return np.ascontiguousarray(given.astype(np.int64, copy=False).reshape(-1))
+
+
+def as_count(n: Any, what: str) -> int:
+    """Return an int; raises a DtypeError for anything but an integer."""
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise DtypeError(f"{what} is {n!r} ({type(n).__name__}); an integer is needed.") from None
