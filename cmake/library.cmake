@@ -61,10 +61,17 @@ if(NOT ASTERISM_SANITIZE)
   set_source_files_properties(${row_kernels} PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
 endif()
 
+if(FEWER_HEADERS)  # the short ones
+  set(short_kernels ${kernel_sources})
+  list(FILTER short_kernels EXCLUDE REGEX "/(spmv|rows|galerkin|aggregation|prolongation|items|index_set|vector|symmetric_half).kernels.cpp$")
+  set_source_files_properties(${short_kernels} PROPERTIES UNITY_GROUP kernels)
+endif()
+
 # The library with kernels for an instruction set.
 function(asterism_library name arch)
   asterism_objects(${name}_kernels ${kernel_sources})
   target_compile_definitions(${name}_kernels PRIVATE ASTERISM_ARCH_NAME="${arch}")
+  set_target_properties(${name}_kernels PROPERTIES UNITY_BUILD ${FEWER_HEADERS} UNITY_BUILD_MODE GROUP)
   if(ASTERISM_SANITIZE)  # instrumented -O3 takes minutes a file
     target_compile_options(${name}_kernels PRIVATE -O1 -march=${arch} -fopenmp-simd)
   else()
