@@ -34,7 +34,7 @@ build: $(STAMP)  ## compile and install into the environment
 demo: build  ## solve two problems, write a report with pictures
 	$(BIN)/python examples/demo.py
 
-test: build test-cpp test-python test-examples  ## all tests
+test: build test-cpp test-python test-kernels test-examples  ## all tests
 
 test-cpp: build  ## C++ tests, on 1 to 4 ranks
 	@scripts/ensure_gtest.sh $(VENV)
@@ -44,6 +44,9 @@ test-cpp: build  ## C++ tests, on 1 to 4 ranks
 
 test-python: build  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
+
+test-kernels: build test-cpp  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
+	scripts/test_kernels.sh
 
 test-examples: build  ## every example, each asserts its number
 	@for e in examples/[0-9]*.py; do echo "$$e"; $(BIN)/python $$e > /dev/null || exit 1; done
@@ -115,4 +118,4 @@ docs: build  ## the site of the documentation, in build/docs
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean
+.PHONY: help setup build demo test test-cpp test-python test-kernels test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean

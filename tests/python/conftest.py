@@ -16,11 +16,23 @@ import faulthandler; faulthandler.dump_traceback_later({limit})
 import numpy as np, scipy.sparse as sp, asterism as am
 from mpi4py import MPI
 comm = MPI.COMM_WORLD; rank, size = comm.rank, comm.size
+import os; assert os.environ.get("ASTERISM_TEST_ARCH") in (None, am._core.build_info()["arch"])
 def message(f):
     try: f()
     except am.AsterismError as e: return f"{{type(e).__name__}}: {{e}}"
     raise AssertionError("no error")
 """
+
+
+def pytest_configure():
+    """Where the tests are for kernels of one instruction set (scripts/test_kernels.sh), end if others were loaded."""
+    wanted = os.environ.get("ASTERISM_TEST_ARCH")
+    if wanted:
+        from asterism import _core
+
+        loaded = _core.build_info()["arch"]
+        if loaded != wanted:
+            pytest.exit(f"the kernels that were loaded are for {loaded}, not for {wanted}", returncode=1)
 
 
 # The GPU of the tests: a real one where ASTERISM_TEST_GPU=1 (make gpu-check), else the emulated one that the C++ tests build
