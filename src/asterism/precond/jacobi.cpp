@@ -38,7 +38,7 @@ class Jacobi final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     if (!conjugate || !is_complex(dtype_)) return multiply(inverse_, x, y);
-    if (conjugated_.local_size() != inverse_.local_size()) {
+    if (!conjugated_) {
       conjugated_ = inverse_.like();
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
