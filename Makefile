@@ -29,25 +29,25 @@ setup: $(STAMP)  ## the virtual environment with all tools
 build: $(STAMP)  ## compile and install into the environment
 	@ls -d $(VENV)/lib/*/site-packages/asterism-0*.dist-info > /dev/null 2>&1 && $(PIP) uninstall -y asterism || true  # its name before
 	@start=$$(date +%s); \
-	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/py -C cmake.define.ASTERISM_TESTS=OFF && \
+	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/release && \
 	echo "built in $$(( $$(date +%s) - start )) s"
 
 demo: build  ## solve two problems, write a report with pictures
 	$(BIN)/python examples/demo.py
 
-test: build test-cpp test-python test-examples  ## all tests
+test: build test-cpp test-python test-kernels test-examples  ## all tests
 
-build/tests/CMakeCache.txt: $(STAMP)
+test-cpp: build  ## C++ tests, on 1 to 4 ranks
 	@scripts/ensure_gtest.sh $(VENV)
-	cmake -S . -B build/tests -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
-	  -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
-
-test-cpp: build/tests/CMakeCache.txt  ## C++ tests, on 1 to 4 ranks
-	cmake --build build/tests
-	ctest --test-dir build/tests --output-on-failure -j 2
+	cmake -S . -B build/release -DASTERISM_TESTS=ON -DGTest_ROOT=$(CURDIR)/$(VENV)/deps/usr > /dev/null
+	cmake --build build/release --target cpp_tests
+	ctest --test-dir build/release --output-on-failure -j 2
 
 test-python: build  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
+
+test-kernels: build test-cpp  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
+	scripts/test_kernels.sh
 
 test-examples: build  ## every example, each asserts its number
 	@for e in examples/[0-9]*.py; do echo "$$e"; $(BIN)/python $$e > /dev/null || exit 1; done
@@ -94,7 +94,7 @@ cuda-check: build  ## build the plug-ins for GPUs, warnings as errors; nvcc come
 	scripts/cuda_check.sh
 
 gpu: $(STAMP)  ## the same as build, with the plug-in for CUDA
-	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/py -C cmake.define.ASTERISM_TESTS=OFF -C cmake.define.ASTERISM_CUDA=ON
+	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/release -C cmake.define.ASTERISM_CUDA=ON
 
 gpu-check:  ## on a machine with CUDA, no network needed: build, test and measure; writes build/gpu-check/*.json
 	scripts/gpu_check.sh
@@ -119,4 +119,4 @@ docs: build  ## the site of the documentation, in build/docs
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean
+.PHONY: help setup build demo test test-cpp test-python test-kernels test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean

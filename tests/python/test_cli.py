@@ -8,19 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import PATIENCE, run_session
 
 import asterism as am
 
 
-def run(*args, expect=0, limit=90):
+def run(*args, expect=0, limit=PATIENCE):
     command = [sys.executable, "-m", "asterism.cli", *map(str, args)]
-    p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
-    try:
-        out, _ = p.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(p.pid, signal.SIGKILL)  # the launcher and its ranks
-        pytest.fail(f"hung: {args}")
-    assert p.returncode == expect, out
+    code, out = run_session(command, limit)
+    assert code == expect, out
     return out
 
 

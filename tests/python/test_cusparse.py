@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import EMULATED_GPU
+from conftest import EMULATED_GPU, PATIENCE
 
 FAKE = EMULATED_GPU.parent / "libasterism_fake_cusparse.so"
 REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
@@ -30,7 +30,7 @@ def message(f):
 def run(script, **environment):
     env = {**os.environ, **({} if REAL else {"ASTERISM_CUSPARSE": str(FAKE)}), **environment}
     out = subprocess.run(
-        [sys.executable, "-c", PRELUDE + script], env=env, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", PRELUDE + script], env=env, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     if REAL and "there is no cuSPARSE" in out.stderr:
         pytest.skip("no cuSPARSE")

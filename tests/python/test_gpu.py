@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import EMULATED_GPU, HAS_GPU
+from conftest import EMULATED_GPU, HAS_GPU, PATIENCE
 
 import asterism as am
 
@@ -81,7 +81,7 @@ y, _ = am.solve(A, np.ones(400), options="-ksp_type cg -ksp_rtol 1e-8 -device cu
 assert np.array_equal(x, y) and am.gpu_state()["graphs"]["replayed"] == 0
 """
     env = {**os.environ, "ASTERISM_EMULATED_NO_GRAPHS": "1"}
-    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert out.returncode == 0, out.stderr
     assert out.stderr.count("makes no graph of") == 1
 
@@ -358,7 +358,7 @@ except am.AsterismError as e: assert "allocating unified memory" in str(e), e
 else: raise SystemExit("no error")
 """
     env = {**os.environ, "ASTERISM_EMULATED_NO_UNIFIED": "1"}
-    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert out.returncode == 0, out.stderr
 
 

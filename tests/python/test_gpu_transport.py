@@ -41,7 +41,7 @@ for dtype, shape in (("float64", (11, 7, 5)), ("complex64", (13, 6)), ("float32"
 def test_solves_have_the_bits_that_they_have_by_the_host(on_ranks, n, carrier, delays):
     delayed = {"ASTERISM_EMULATED_DELAYS": "1"} if delays else {}
     script = SOLVES.replace("CARRIER", carrier) + "\nif rank == 0: print('good')"
-    out = on_ranks(n, script, limit=170, **FAKES, **delayed)
+    out = on_ranks(n, script, **FAKES, **delayed)
     assert "good" in out
 
 
@@ -82,7 +82,6 @@ for carrier in ("ipc",) if REAL else ("ipc", "nccl", "nvshmem"):
     assert np.array_equal(x, y), carrier
 if rank == 0: print("good")
 """.replace("REAL", repr(REAL)),
-        limit=170,
         **FAKES,
     )
     assert "good" in out
@@ -169,7 +168,7 @@ if rank == 0: print("good")
 @emulated
 def test_nvshmem_by_a_network_sends_from_symmetric_memory(on_ranks):
     script = SOLVES.replace("CARRIER", "nvshmem") + "\nif rank == 0: print('good')"
-    assert "good" in on_ranks(2, script, limit=170, **FAKES, ASTERISM_FAKE_NVSHMEM="network")
+    assert "good" in on_ranks(2, script, **FAKES, ASTERISM_FAKE_NVSHMEM="network")
 
 
 @emulated

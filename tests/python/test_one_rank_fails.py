@@ -207,7 +207,7 @@ if rank == 1: lost_in_thought()
 am.solve(A, np.ones(A.local_shape[0]), ksp="cg")
 """,
         limit=50,
-        expect=None,
+        expect="error",
         **place,
     )
     assert "rank 0 of 2 has waited for other ranks" in out and "Timeout" not in out, out

@@ -90,7 +90,7 @@ def test_on_every_queue(on_ranks, queue, n):
         CHECK
         + f"\ncheck('{queue}', 'p2p', range(4))\ncheck('{queue}', 'auto', range(4, 12))\nif rank == 0: print('good')"
     )
-    assert "good" in on_ranks(n, script, limit=170, ASTERISM_NCCL="none", ASTERISM_EMULATED_NO_IPC="" if REAL else "1")
+    assert "good" in on_ranks(n, script, ASTERISM_NCCL="none", ASTERISM_EMULATED_NO_IPC="" if REAL else "1")
 
 
 emulated = pytest.mark.skipif(REAL or not HAS_GPU, reason="a GPU that ranks share, or none emulated")
@@ -110,7 +110,7 @@ emulated = pytest.mark.skipif(REAL or not HAS_GPU, reason="a GPU that ranks shar
 )
 def test_by_every_way_between_gpus(on_ranks, transport, n):
     script = CHECK + f"\ncheck('cuda', '{transport}', range({12 if n == 3 else 6}))\nif rank == 0: print('good')"
-    assert "good" in on_ranks(n, script, limit=170, **FAKES)
+    assert "good" in on_ranks(n, script, **FAKES)
 
 
 @emulated
@@ -120,7 +120,7 @@ def test_mpi_that_takes_gpu_memory(on_ranks):
         "\ncheck('cuda', 'auto', range(8))\nsf = am.StarForest(comm, 2, None, [[(rank + 1) % size, 0]])"
         "\nassert sf.on(am.Queue('cuda')).way == 'by MPI from GPU memory'\nif rank == 0: print('good')"
     )
-    assert "good" in on_ranks(3, script, limit=170)
+    assert "good" in on_ranks(3, script)
 
 
 @emulated

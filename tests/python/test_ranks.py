@@ -135,16 +135,15 @@ def test_an_uncaught_exception_ends_all_ranks(on_ranks):
     out = on_ranks(
         2,
         "A = am.gallery.poisson((9, 9), comm)\nif rank == 1: raise ValueError('mine alone')\ncomm.Barrier()\n",
-        limit=60,
-        expect=None,
+        expect="error",
     )
-    assert "mine alone" in out and "hung" not in out
+    assert "mine alone" in out
 
 
 def test_a_wrong_shape_on_one_rank_ends_all_ranks(on_ranks):
     script = "A = am.gallery.poisson((9, 9), comm)\nA @ np.ones(A.local_shape[1] + (rank == 1))\ncomm.Barrier()\n"
-    out = on_ranks(2, script, limit=40, expect=None)
-    assert "ShapeError" in out and "Timeout" not in out
+    out = on_ranks(2, script, expect="error")
+    assert "ShapeError" in out
 
 
 @pytest.mark.parametrize("n", [1, 3])

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import HAS_GPU, HOST_QUEUES, QUEUES
+from conftest import HAS_GPU, HOST_QUEUES, PATIENCE, QUEUES
 
 import asterism as am
 
@@ -330,7 +330,7 @@ def main():
 main()
 print("end", flush=True)
 """
-    r = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    r = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert r.returncode == 0, r.stderr
     assert sorted(r.stdout.split()) == ["end", "ran", "ran", "ran"]
     assert "told at the end" in r.stderr

@@ -2,6 +2,7 @@
 extern "C" {
 extern const bool asterism_kernels_use_avx512;
 extern const bool asterism_kernels_use_avx2;
+extern const char asterism_kernels_arch[];
 #if defined(__AVX512F__)
 const bool asterism_kernels_use_avx512 = true;
 #else
@@ -12,4 +13,5 @@ const bool asterism_kernels_use_avx2 = true;
 #else
 const bool asterism_kernels_use_avx2 = false;
 #endif
+const char asterism_kernels_arch[] = ASTERISM_ARCH_NAME;
 }

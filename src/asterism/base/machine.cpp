@@ -5,6 +5,7 @@
 extern "C" {
 extern const bool asterism_kernels_use_avx512;
 extern const bool asterism_kernels_use_avx2;
+extern const char asterism_kernels_arch[];
 }
 
 namespace asterism {
@@ -13,7 +14,7 @@ std::string_view version() { return ASTERISM_VERSION; }
 
 std::map<std::string, std::string> build_info() {
   return {{"compiler", __VERSION__},
-          {"arch", ASTERISM_ARCH_NAME},
+          {"arch", asterism_kernels_arch},
           {"kernels", asterism_kernels_use_avx512 ? "AVX-512"
                       : asterism_kernels_use_avx2 ? "AVX2"
                                                   : "baseline"}};

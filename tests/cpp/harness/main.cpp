@@ -1,20 +1,42 @@
-// Runs the tests; with ASTERISM_TEST_MPI=1 under mpiexec they get the world communicator.
+// Runs the tests; with ASTERISM_TEST_MPI=1 under mpiexec they get the world communicator. ASTERISM_TEST_ARCH is the instruction set of the
+// kernels that are to be tested: another library than that is an error, a CPU without it a test that is skipped.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
+#include "asterism/base/machine.hpp"
 #include "harness/world.hpp"
 
 namespace {
 asterism::comm::Communicator world_communicator;
+
+constexpr int skipped = 77;
+
+/// 0 where the kernels are those that are to be tested, and can run here.
+int check_kernels(char const* wanted) {
+  if (auto const loaded = asterism::build_info()["arch"]; loaded != wanted) {
+    std::fprintf(stderr, "the kernels that were loaded are for %s, not for %s\n", loaded.c_str(), wanted);
+    return 1;
+  }
+  try {
+    asterism::check_cpu();
+  } catch (asterism::Error const& e) {
+    std::fprintf(stderr, "skipped: %s\n", e.what());
+    return skipped;
+  }
+  return 0;
 }
+}  // namespace
 
 asterism::comm::Communicator const& world() { return world_communicator; }
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
+  if (auto const* const arch = std::getenv("ASTERISM_TEST_ARCH"))
+    if (int const result = check_kernels(arch)) return result;
   void* mpi = nullptr;
   if (std::getenv("ASTERISM_TEST_MPI")) {
     // as a host program would: libmpi with global symbols first, then our plug-in

@@ -25,7 +25,8 @@ class WholeNodes {
   /// y = f(x), f on the moved rows. Costs a message to and from a neighbour on each side, of a part of a node.
   template <class F>
   void apply(la::Vector const& x, la::Vector& y, F const& f) const {
-    auto& w = work_.of(x, [&] { return new_work(x); });
+    auto const lease = work_.lease(x, [&] { return new_work(x); });
+    auto& w = *lease;
     w.forest->bcast_begin(x.dtype(), x.columns(), x.data(), w.x.data(), comm::ReduceOp::replace).end();
     f(w.x, w.y);
     w.forest->reduce_begin(y.dtype(), y.columns(), w.y.data(), y.data(), comm::ReduceOp::replace).end();

@@ -1,0 +1,105 @@
+# One shared library with everything but MPI, in the package's own folder so that a wheel carries it. Its kernels are compiled for the instruction
+# set that ASTERISM_ARCH names, all else for any CPU; the same library with other kernels costs a compilation of those alone.
+file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS src/asterism/*.cpp)
+list(FILTER host_sources EXCLUDE REGEX "(mpi_plugin|gpu_plugin|[.]gpu)[.]cpp$")
+set(kernel_sources ${host_sources})
+list(FILTER kernel_sources INCLUDE REGEX "kernels.cpp$")
+list(FILTER host_sources EXCLUDE REGEX "kernels.cpp$")
+
+find_package(Threads REQUIRED)
+set(sanitizer "")
+if(ASTERISM_SANITIZE)
+  set(sanitizer -fsanitize=${ASTERISM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+endif()
+
+function(asterism_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PRIVATE src)
+  # nobody replaces our functions: calls inside the library need no table
+  target_compile_options(${name} PRIVATE -fno-semantic-interposition ${sanitizer})
+  target_link_libraries(${name} PRIVATE asterism_warnings asterism_openblas)
+endfunction()
+
+asterism_objects(asterism_host ${host_sources})
+target_compile_definitions(asterism_host PRIVATE ASTERISM_VERSION="${PROJECT_VERSION}")
+# The same headers again and again are a good part of a cold build. ccache works better without this; the address sanitizer's
+# build does without, and so shows an include that is missing.
+set(FEWER_HEADERS OFF)
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT ASTERISM_SANITIZE MATCHES "address")
+  set(FEWER_HEADERS ON)
+  target_precompile_headers(asterism_host PRIVATE <algorithm> <cmath> <complex> <functional> <map> <memory> <mutex> <optional> <span>
+    <sstream> <string> <unordered_map> <vector>)
+  # rooms of short files
+  set_target_properties(asterism_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(room base device device/host krylov precond comm comm/transport)
+    file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)
+    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|forest_algebra|channels|mpi_plugin).cpp$")  # by themselves: long, or with types of their own in an Impl
+    string(REPLACE "/" "_" group ${room})
+    set_source_files_properties(${room_sources} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+endif()
+
+# contraction stays as the compiler has it, but one setting for all: bits must not depend on the file, nor on the loop. Tuned for
+# AMD's processors g++ fuses in some sums of rows and not in others: found by comparing bits between ranks
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag("--param=avoid-fma-max-bits=0" CAN_FUSE_ALIKE)
+# loops over sparse rows: left to itself g++ makes gathers and lane by lane sums of them, at a third of the speed. Loops that
+# gain from vectors say so (vector types, omp simd)
+set(row_kernels ${kernel_sources})
+list(FILTER row_kernels INCLUDE REGEX "/(spmv|rows|galerkin|aggregation|prolongation|items|index_set).kernels.cpp$")
+if(NOT ASTERISM_SANITIZE)
+  set_source_files_properties(${row_kernels} PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
+endif()
+
+if(FEWER_HEADERS)  # the short ones
+  set(short_kernels ${kernel_sources})
+  list(FILTER short_kernels EXCLUDE REGEX "/(spmv|rows|galerkin|aggregation|prolongation|items|index_set|vector|symmetric_half).kernels.cpp$")
+  set_source_files_properties(${short_kernels} PROPERTIES UNITY_GROUP kernels)
+endif()
+
+# The library with kernels for an instruction set.
+function(asterism_library name arch)
+  asterism_objects(${name}_kernels ${kernel_sources})
+  target_compile_definitions(${name}_kernels PRIVATE ASTERISM_ARCH_NAME="${arch}")
+  set_target_properties(${name}_kernels PROPERTIES UNITY_BUILD ${FEWER_HEADERS} UNITY_BUILD_MODE GROUP)
+  if(ASTERISM_SANITIZE)  # instrumented -O3 takes minutes a file
+    target_compile_options(${name}_kernels PRIVATE -O1 -march=${arch} -fopenmp-simd)
+  else()
+    target_compile_options(${name}_kernels PRIVATE -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fopenmp-simd
+      $<$<BOOL:${CAN_FUSE_ALIKE}>:--param=avoid-fma-max-bits=0>)
+  endif()
+  add_library(${name} SHARED $<TARGET_OBJECTS:asterism_host> $<TARGET_OBJECTS:${name}_kernels>)
+  target_link_options(${name} PRIVATE -Wl,-Bsymbolic-functions ${sanitizer})
+  target_link_libraries(${name} PRIVATE asterism_openblas Threads::Threads ${CMAKE_DL_LIBS})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME asterism)
+endfunction()
+
+list(POP_FRONT ASTERISM_ARCH first_arch)
+asterism_library(asterism ${first_arch})
+add_library(asterism::asterism ALIAS asterism)
+target_include_directories(asterism PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src> $<INSTALL_INTERFACE:${package_dir}/include>)
+target_compile_features(asterism PUBLIC cxx_std_20)
+target_compile_options(asterism PUBLIC ${sanitizer})
+target_link_options(asterism PUBLIC ${sanitizer})
+set_target_properties(asterism PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../../scipy_openblas32/lib")
+install(TARGETS asterism EXPORT asterismTargets LIBRARY DESTINATION ${package_dir}/lib)
+
+# Beside it, where glibc (2.33 and newer) looks first, those that the CPU may have; for tests, out of its sight.
+set(chosen_by_glibc x86-64-v2 x86-64-v3 x86-64-v4)
+foreach(arch IN LISTS ASTERISM_ARCH)
+  if(NOT arch IN_LIST chosen_by_glibc)
+    message(FATAL_ERROR "ASTERISM_ARCH: '${arch}' is not one of those that glibc chooses from: ${chosen_by_glibc}")
+  endif()
+  asterism_library(asterism_${arch} ${arch})
+  set_target_properties(asterism_${arch} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/glibc-hwcaps/${arch}
+    INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../../scipy_openblas32/lib")
+  install(TARGETS asterism_${arch} LIBRARY DESTINATION ${package_dir}/lib/glibc-hwcaps/${arch})
+endforeach()
+if(ASTERISM_TESTS AND NOT ASTERISM_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  foreach(arch IN LISTS chosen_by_glibc)
+    asterism_library(asterism_test_${arch} ${arch})
+    set_target_properties(asterism_test_${arch} asterism_test_${arch}_kernels PROPERTIES EXCLUDE_FROM_ALL ON)
+    set_target_properties(asterism_test_${arch} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/instruction_sets/${arch})
+  endforeach()
+endif()

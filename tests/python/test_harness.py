@@ -1,0 +1,32 @@
+"""The tests' own runs on several ranks: what hangs fails, whatever a test expects, and leaves no process behind."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+
+def test_a_rank_that_hangs_fails_and_is_ended(on_ranks):
+    script = """
+import os, sys, time
+sys.stdout.write(f"process {os.getpid()}.\\n"); sys.stdout.flush()
+def sleeps_for_ever():
+    while True: time.sleep(1)
+if rank == 1: sleeps_for_ever()
+comm.Barrier()
+"""
+    with pytest.raises(pytest.fail.Exception, match="hung for") as hung:
+        on_ranks(2, script, limit=12, expect="any")
+    text = str(hung.value)
+    assert "sleeps_for_ever" in text, text  # its stack
+    ranks = re.findall(r"process (\d+)\.", text)
+    assert len(ranks) == 2, text
+    for pid in ranks:
+        stat = Path(f"/proc/{pid}/stat")
+        assert not stat.exists() or " Z " in stat.read_text()  # a zombie where nobody waits for it
+
+
+@pytest.mark.parametrize(("expect", "code"), [(0, 7), (7, 0), ("error", 0)])
+def test_another_exit_code_fails(on_ranks, expect, code):
+    with pytest.raises(AssertionError, match=f"exit code {code}"):
+        on_ranks(1, f"raise SystemExit({code})", expect=expect)
