@@ -8,10 +8,12 @@ from typing import Any as _Any
 
 from . import _core as _core
 from . import errors as _errors
+from .live import show_set_ups as _show_set_ups
 
 _core.check_cpu()
 _core.set_error_classes(_errors.by_name)
 _logger = _logging.getLogger("asterism")
+_show_set_ups()
 _core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
 
 from . import gallery, grid  # noqa: E402

@@ -148,8 +148,10 @@ class collective:
             return
         ours = isinstance(error, AsterismError)
         text = str(error) if ours else f"{type(error).__name__}: {error}"
-        name = "Interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
-        self._call.failed(text, name if ours or name == "Interrupted" else "InputError")
+        name = "Interrupted" if isinstance(error, KeyboardInterrupt) else "InputError"
+        if ours:  # the nearest class that the core knows
+            name = next(c.__name__ for c in type(error).__mro__ if c.__module__ == AsterismError.__module__)
+        self._call.failed(text, name)
 
     def __exit__(self, kind: Any, value: BaseException | None, trace: Any) -> None:
         if self._call is None:

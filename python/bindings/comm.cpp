@@ -16,6 +16,7 @@ comm::TransportChoice transport_of(std::optional<std::string> const& name) {
 namespace {
 /// A collective call of a Python function; what it calls here is part of it.
 struct PythonCall {
+  comm::Communicator comm;
   std::unique_ptr<comm::CollectiveCall> call;
 };
 
@@ -55,7 +56,9 @@ void bind_comm(nb::module_& m) {
       .def(
           "begin_call",
           [](Communicator const& c, std::string const& name) {
-            return std::make_unique<PythonCall>(std::make_unique<comm::CollectiveCall>(c, name.c_str()));
+            auto call = std::make_unique<PythonCall>(PythonCall{c, nullptr});
+            call->call = std::make_unique<comm::CollectiveCall>(call->comm, name.c_str());
+            return call;
           },
           nb::call_guard<nb::gil_scoped_release>())
       .def("barrier", &Communicator::barrier, nb::call_guard<nb::gil_scoped_release>())

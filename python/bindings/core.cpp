@@ -1,7 +1,10 @@
 // The extension module: thin, no logic. Arrays are passed as views; the GIL is dropped while we work.
+#include <atomic>
+
 #include "bindings.hpp"
 
 #include "asterism/base/interrupt.hpp"
+#include "asterism/base/progress.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/machine.hpp"
 #include "asterism/base/profile.hpp"
@@ -17,6 +20,9 @@ nb::object& error_class() {
   static auto* maker = new nb::object();  // never destroyed: the interpreter may be gone by then
   return *maker;
 }
+
+/// Ctrl-C that a function of Python's, called from here, has met.
+std::atomic<bool> interrupted_elsewhere{false};
 
 }  // namespace
 
@@ -42,6 +48,18 @@ NB_MODULE(_core, m) {
     }
   });
   m.def("set_error_classes", [](nb::object by_name) { error_class() = std::move(by_name); });
+  // work that takes long: what, the fraction that is done or a negative number, seconds, whether it has ended
+  m.def("set_progress_sink", [](nb::object sink) {
+    auto* held = new nb::object(std::move(sink));
+    set_progress_sink([held](ProgressReport const& r) {
+      nb::gil_scoped_acquire gil;
+      try {
+        (*held)(r.what, r.fraction, r.seconds, r.ended);
+      } catch (nb::python_error& e) {  // of showing it only Ctrl-C is of interest
+        if (e.matches(PyExc_KeyboardInterrupt)) interrupted_elsewhere = true;
+      }
+    });
+  });
   m.def("set_log_sink", [](nb::object sink) {
     auto* held = new nb::object(std::move(sink));
     log::set_sink([held](log::Level level, std::string const& text) {
@@ -50,6 +68,7 @@ NB_MODULE(_core, m) {
     });
   });
   set_interrupt_poll([] {
+    if (interrupted_elsewhere.exchange(false)) return true;
     nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() == 0) return false;
     PyErr_Clear();  // the solve ends with DIVERGED_INTERRUPTED, which Python turns into KeyboardInterrupt

@@ -107,7 +107,15 @@ def on_ranks(tmp_path):
         for prefix in ("OMPI", "PRTE"):
             env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
         mpiexec = Path(sys.executable).parent / "mpiexec"
-        command = [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(n), "--map-by", ":oversubscribe"]
+        command = [
+            str(mpiexec) if mpiexec.exists() else "mpiexec",
+            "-n",
+            str(n),
+            "--bind-to",
+            "none",
+            "--map-by",
+            ":oversubscribe",
+        ]
         code, out = run_session([*command, sys.executable, str(path)], limit + 5, env)
         assert expect == "any" or (code != 0 if expect == "error" else code == expect), f"exit code {code}\n{out}"
         return out

@@ -125,11 +125,12 @@ def test_singular_to_working_precision_is_said(caplog):
     assert rcond == pytest.approx(1 / np.linalg.cond(np.vander(np.linspace(0, 1, 6)), 1), rel=2)
 
 
-def test_overflow_in_the_factors_is_said():
+def test_entries_near_the_largest_number_are_scaled_before():
     A = np.full((4, 4), 1.5e308)
     A[np.diag_indices(4)] = -1.5e308
-    with pytest.raises(am.InputError, match="overflow.*Scale the equations"):
-        am.Solver(A, ksp="gmres", pc="lu")
+    b = np.array([1e308, -1e300, 3e307, 0])
+    x = am.Solver(A, ksp="preonly", pc="lu").solve(b)
+    assert np.allclose((A * 2.0**-1000) @ x, b * 2.0**-1000, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -162,7 +163,7 @@ def test_ctrl_c_ends_the_factorisation(rng):
     solver = None
     timer = threading.Timer(0.2, _thread.interrupt_main)
     timer.start()
-    with pytest.raises(KeyboardInterrupt, match=r"of 3500 columns are factored"):
+    with pytest.raises(KeyboardInterrupt, match=r"lu: dense factors of 3500 rows, 98 MB, \d+ % done"):
         solver = am.Solver(A, ksp="gmres", pc="lu", options={"ksp_check_input": "false"})
     timer.join()
     assert solver is None

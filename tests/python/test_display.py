@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import asterism as am
 
@@ -71,7 +72,7 @@ def test_tables_for_notebooks():
         assert all(word in page for word in words), page
     broken = found["Solver"]
     with pytest.raises(am.AsterismError):
-        broken.update(am.Matrix.coo((300, 300), [0], [0], [np.nan]))
+        broken.update(am.Matrix.from_scipy(sp.csr_array(([np.nan], ([0], [0])), shape=(300, 300))))
     assert "set-up failed" in repr(broken) and "set-up failed" in broken._repr_html_()
 
 

@@ -46,15 +46,17 @@ here = "{tmp_path}"
 
 
 @pytest.mark.parametrize("at", [1, 3, 11, 31, 63, 111])
-@pytest.mark.parametrize("transport", ["shm", "p2p"])
-def test_an_mpi_call_that_fails_ends_the_run(on_ranks, failing_mpi, tmp_path, at, transport):
+@pytest.mark.parametrize(
+    "place", [{"ASTERISM_RANKS_PER_NODE": "1"}, {"ASTERISM_OPTIONS": "-sf_transport p2p"}], ids=["machines", "p2p"]
+)
+def test_an_mpi_call_that_fails_ends_the_run(on_ranks, failing_mpi, tmp_path, at, place):
     out = on_ranks(
         2,
         with_failing(failing_mpi, tmp_path, SOLVE),
         expect="error",
         ASTERISM_FAULT_RANK="1",
         ASTERISM_FAULT_AT=str(at),
-        ASTERISM_OPTIONS=f"-sf_transport {transport}",
+        **place,
     )
     assert "CommError: MPI failed in MPI_" in out and "(code 16)" in out, out
     assert "DONE" not in out

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import asterism as am
 
@@ -105,7 +106,7 @@ def test_a_matrix(dtype, storage):
 
 
 def test_a_rectangular_matrix_with_stored_zeros_and_an_empty_one():
-    A = am.Matrix.coo((4, 7), [0, 1, 3, 3], [6, 0, 2, 3], [1.0, 0.0, np.nan, -2.0])
+    A = am.Matrix.from_scipy(sp.csr_array(([1.0, 0.0, np.nan, -2.0], ([0, 1, 3, 3], [6, 0, 2, 3])), shape=(4, 7)))
     B = sent(A)
     assert B.nnz == 4 and np.array_equal(B.toarray(), A.toarray(), equal_nan=True)
     assert sent(am.Matrix.coo((0, 0), [], [], [])).shape == (0, 0)

@@ -124,7 +124,7 @@ attempt(lambda: am.StarForest(comm, 1, None, [[rank, 5 if rank == last else 0]])
 everyone = comm.allgather(caught)
 assert all(len(c) == 5 for c in everyone), everyone
 assert len({c[0] for c in everyone}) == 1 and "column 77" in caught[0]
-assert len({c[1] for c in everyone}) == 1 and "NaN" in caught[1]
+assert len({c[1] for c in everyone}) == 1 and "NaN" in caught[1], everyone
 print("AGREED")
 """,
     )

@@ -13,7 +13,9 @@ import pytest
 import asterism as am
 from asterism import _core
 
-METHODS, PRECONDITIONERS = (sorted(names - {"bcgs", "gamg"}) for names in map(set, _core.component_names()))  # PETSc's names
+METHODS, PRECONDITIONERS = (
+    sorted(names - {"bcgs", "gamg"}) for names in map(set, _core.component_names())
+)  # PETSc's names
 #: Factor and number of the band. Residuals of the second and third kind are irregular, and delayed by rounding.
 STEADY, IRREGULAR, SQUARED = (1.1, 3), (2, 10), (3, 10)
 BANDS = {
@@ -58,7 +60,13 @@ CASES = {
         METHODS,
         PRECONDITIONERS,
     ),
-    "strong convection": (rows((60, 60), (300.0, 100.0)), np.ones, False, ["idr", "bicgstab"], ["none", "jacobi", "ilu"]),
+    "strong convection": (
+        rows((60, 60), (300.0, 100.0)),
+        np.ones,
+        False,
+        ["idr", "bicgstab"],
+        ["none", "jacobi", "ilu"],
+    ),
     "complex": (complex_convection, lambda n: np.exp(1j * np.arange(n)), False, METHODS, ["jacobi", "ilu", "amg"]),
 }
 
@@ -115,12 +123,12 @@ def test_rounding_of_b_does_not_decide(case, ksp, pc):
 def test_rounding_of_b_and_of_sums_over_ranks(on_ranks, n):
     on_ranks(
         n,
-        f"""
+        """
 from test_rounding import BANDS, METHODS, NOT_YET, STEADY, SYMMETRIC_ONLY
 P, C = am.gallery.poisson((50, 40), comm), am.gallery.convection_diffusion((25, 25), (30.0, 10.0), 1.0, comm)
 for case, A, methods in (("poisson", P, METHODS), ("convection", C, set(METHODS) - SYMMETRIC_ONLY)):
     mine = slice(*A.row_range)
-    for ksp in sorted(set(methods) - {{"preonly", "richardson"}}):
+    for ksp in sorted(set(methods) - {"preonly", "richardson"}):
         if (case, ksp) in NOT_YET or (None, ksp) in NOT_YET: continue
         s = am.Solver(A, ksp=ksp, pc="bjacobi", rtol=1e-8, maxiter=3000, ksp_divtol=1e12)
         seen = []

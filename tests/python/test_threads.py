@@ -74,6 +74,6 @@ def monitor(it, norm):
         t = threading.Thread(target=second); t.start(); t.join()
 s.solve(np.ones(n), monitor=monitor)
 assert s.info.converged
-assert len(errors) == 1 and "another thread is using this solver" in errors[0], errors
+assert len(errors) == 1 and "another thread is in a call" in errors[0], errors
 """,
     )

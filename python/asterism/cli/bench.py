@@ -12,7 +12,16 @@ from .. import gallery
 from ..errors import OptionError
 from ..formats import read_matrix
 from ..la import Matrix
-from . import bench_assembly, bench_forest, bench_forest_gpu, bench_gpu, bench_products, bench_queues, launch
+from . import (
+    bench_assembly,
+    bench_busy,
+    bench_forest,
+    bench_forest_gpu,
+    bench_gpu,
+    bench_products,
+    bench_queues,
+    launch,
+)
 
 __all__ = ["add_arguments", "check", "run"]
 
@@ -85,6 +94,12 @@ BENCHMARKS = {
         lambda a, comm: bench_queues.async_cases(a.repeats, a.most, device=a.device),
         bench_queues.print_async,
         takes=("most", "device"),
+    ),
+    "busy": Benchmark(
+        "solves and exchanges beside busy processes, against a fair share of the cores",
+        lambda a, comm: bench_busy.busy_cases(comm, a.repeats),
+        bench_busy.print_busy,
+        ranks=(1, None),
     ),
     "pingpong": Benchmark(
         "messages from rank 0 to rank 1, beside raw MPI",

@@ -88,6 +88,8 @@ def run(ranks: int, argv: list[str]) -> int:
         if os.geteuid() == 0:  # containers; Open MPI asks for both
             for prefix in ("OMPI", "PRTE"):
                 env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+        # bound to a core, a rank cannot leave it to others who want it
+        command += ["--bind-to", "none"]
         if ranks > cores:
             command += ["--oversubscribe"] if "OpenRTE" in version.stdout else ["--map-by", ":oversubscribe"]
     elif ranks > cores:  # MPICH's shared-memory collectives spin without yielding

@@ -6,6 +6,8 @@ import math
 import sys
 import time
 
+from ..live import LiveLine
+
 __all__ = ["Progress"]
 
 _LIVE_SECONDS, _LOG_SECONDS = 0.1, 10.0
@@ -22,10 +24,10 @@ class Progress:
 
     def __init__(self, target: float | None) -> None:
         self.target = target
-        self.live = sys.stderr.isatty()
+        self._line = LiveLine()
         self._past: list[tuple[int, float]] = []  # (iteration, logarithm of the norm)
         self._shown_at = -math.inf
-        self._next, self._width = 0, 0
+        self._next = 0
 
     def __call__(self, it: int, norm: float, text: str) -> None:
         """Show an iteration; `norm` is the one that is judged, `text` what to print."""
@@ -33,11 +35,10 @@ class Progress:
             self._past.append((it, math.log10(norm)))
             del self._past[: len(self._past) - 1000 if len(self._past) > 2000 else 0]
         now = time.monotonic()
-        if self.live:
+        if self._line.possible:
             if now - self._shown_at > _LIVE_SECONDS:
-                line = f"  iteration {it:6d}   {text}{self._rate()}"
-                print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-                self._width, self._shown_at = len(line), now
+                self._line.show(f"  iteration {it:6d}   {text}{self._rate()}")
+                self._shown_at = now
         elif it >= self._next or now - self._shown_at > _LOG_SECONDS:
             print(f"  iteration {it:6d}   {text}{self._rate()}", file=sys.stderr, flush=True)
             self._shown_at = now
@@ -58,8 +59,7 @@ class Progress:
 
     def finish(self) -> None:
         """Wipe the live line."""
-        if self.live and self._width:
-            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
+        self._line.wipe()
 
 
 def _after(it: int) -> int:

@@ -18,6 +18,7 @@ from ..errors import AsterismError, ConvergenceError, InputError, OptionError, S
 from ..files import check_target
 from ..formats import check_vector_name, format_of, read_vector, write_vector
 from ..least_squares import least_squares
+from ..live import show_set_ups
 from ..operator import as_values
 from ..options import use_argv
 from ..solve import Solver
@@ -192,6 +193,8 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if talk:
         print(f"{described}; read or made in {time.perf_counter() - started:.2f} s", flush=True)
 
+    if talk:
+        show_set_ups(in_logs=True)
     solver = _solver(A, args)
     use_argv([])
     if talk:

@@ -25,7 +25,7 @@ void require_same_call(Communicator const& comm, std::string_view forest, std::s
     rest.remove_prefix(theirs.size());
     if (different.insert(theirs).second) list += format("{}rank {}: {}", list.empty() ? "" : "; ", r, theirs);
   }
-  ASTERISM_REQUIRE(different.size() == 1, comm, "the ranks called different operations: {}.", list);
+  if (different.size() > 1) throw Error(ErrorKind::comm, format("the ranks called different operations: {}.", list), true);
 }
 
 SourceCopy::SourceCopy(std::vector<Side> const& sides, std::byte const* source, std::int64_t unit) {

@@ -421,6 +421,7 @@ void Communicator::recover() const {
   f.known.reset();
   f.handled = f.serial - 1;
   f.broken = false;
+  f.news = f.ended.has_value();
 }
 
 int Communicator::new_tag() const {

@@ -39,12 +39,14 @@ node::Head* head() {
 void take_news(Failures& f, Failures::Report report) {
   if (report.ended) {
     if (!f.ended || report.serial < f.ended->serial) f.ended = std::move(report);
+    f.news = true;
     return;
   }
   if (report.serial <= f.handled) return;
   if (f.known && (f.known->serial < report.serial || (f.known->serial == report.serial && f.known->rank <= report.rank))) return;
   report.seen = device::host::now();
   f.known = std::move(report);
+  f.news = true;
 }
 
 void tell_neighbours(Communicator const& comm, Letter const& letter) {
@@ -104,15 +106,12 @@ void look_for_letters(Communicator const& comm, Failures& f) {
   }
 }
 
-/// The communicators of the calls that this thread is in.
-thread_local std::vector<Failures const*> under_way;
-
 }  // namespace
 
 void Failures::report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept {
   try {
     auto& f = comm.failures();
-    f.broken = true;
+    f.break_off();
     Letter letter{f.serial, comm.rank(), std::int32_t(kind), 0, {}};
     copy_text(letter.text, text);
     tell_neighbours(comm, letter);
@@ -151,13 +150,13 @@ void Failures::require_none(Communicator const& comm) {
   auto& f = comm.failures();
   std::lock_guard const lock(f.mutex);
   if (f.ended && f.serial >= f.ended->serial) {
-    f.broken = true;
+    f.break_off();
     throw Error(f.ended->kind, f.ended->text, true);
   }
   if (!f.known) return;
   auto const& k = *f.known;
   if (k.serial != f.serial && device::host::now() - k.seen < grace) return;
-  f.broken = true;
+  f.break_off();
   bool const named = k.text.rfind("rank ", 0) == 0;
   throw Error(k.kind, named ? k.text : format("rank {}: {}", k.rank, k.text), true);
 }
@@ -165,25 +164,45 @@ void Failures::require_none(Communicator const& comm) {
 CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
   if (comm.size() == 1 || device::host::in_task()) return;
   auto& f = comm.failures();
-  if (std::find(under_way.begin(), under_way.end(), &f) != under_way.end()) return;
+  auto const me = std::this_thread::get_id();
+  auto owner = f.thread.load(std::memory_order_relaxed);
+  if (owner == me) return;  // part of the call that this thread is in
+  if (owner != std::thread::id() || !f.thread.compare_exchange_strong(owner, me))
+    throw Error(ErrorKind::unsupported,
+                format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
+                       "thread make all of them, or give each a communicator of its own.",
+                       name),
+                true);
   f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
   if (Failures::alarmed(comm)) Failures::look(comm, true);
+  if (f.news.load(std::memory_order_relaxed)) {
+    try {
+      attend_to_news(comm);
+    } catch (...) {
+      f.thread.store({}, std::memory_order_release);
+      throw;
+    }
+  }
+  comm_ = &comm;
+  if (roll_call::hang_timeout() > 0) roll_call::enter(name, f.serial);
+}
+
+/// Recovers, or throws what has been reported of this very call, which others were in first.
+void CollectiveCall::attend_to_news(Communicator const& comm) {
+  auto& f = comm.failures();
   auto const of_call = [&] {  // that the first report is of, or 0
     std::lock_guard const lock(f.mutex);
     return f.known ? f.known->serial : 0;
   };
   if (Failures::has_ended(f)) Failures::require_none(comm);
   if (auto const failed = of_call(); f.broken || (failed > 0 && failed < f.serial)) comm.recover();
-  if (of_call() > 0) Failures::require_none(comm);  // of this very call, which others were in first
-  under_way.push_back(&f);
-  comm_ = comm;
-  if (roll_call::hang_timeout() > 0) roll_call::enter(name, f.serial);
+  if (of_call() > 0) Failures::require_none(comm);
 }
 
 CollectiveCall::~CollectiveCall() {
   if (!comm_) return;
   if (roll_call::hang_timeout() > 0) roll_call::leave();
-  std::erase(under_way, &comm_->failures());
+  comm_->failures().thread.store({}, std::memory_order_release);
 }
 
 void CollectiveCall::failed(std::exception_ptr const& error) const noexcept {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "asterism/comm/communicator.hpp"
 
@@ -29,6 +30,8 @@ struct Failures {
   std::uint64_t communicator = 0;         ///< the same number on all ranks, and no other's
   std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last
   std::atomic<std::uint64_t> handled{0};  ///< errors of calls up to this one are no news
+  std::atomic<std::thread::id> thread{};  ///< that is in a call
+  std::atomic<bool> news{false};          ///< one of those below says something
   std::atomic<bool> broken{false};        ///< all ranks have to recover before the next call
   std::atomic<std::uint32_t> alarms_seen{0};
   std::mutex mutex;
@@ -46,16 +49,18 @@ struct Failures {
     std::lock_guard const lock(f.mutex);
     return f.ended.has_value();
   }
+  void break_off() { broken = news = true; }
   /// Looks for reports; `far`: those by messages too.
   static void look(Communicator const& comm, bool far);
   /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
   static void require_none(Communicator const& comm);
 };
 
-/// One call that all ranks of a communicator make together. Those within another, and those of queued tasks, are part of it.
+/// One call that all ranks of a communicator make together. Those within another, and those of queued tasks, are part of it. The
+/// communicator must live as long.
 class CollectiveCall {
  public:
-  /// Recovers first where the last call failed on a rank.
+  /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
   CollectiveCall(Communicator const& comm, char const* name);
   ~CollectiveCall();
   CollectiveCall(CollectiveCall const&) = delete;
@@ -65,7 +70,8 @@ class CollectiveCall {
   void failed(ErrorKind kind, std::string const& text) const noexcept;
 
  private:
-  std::optional<Communicator> comm_;  // nothing: part of another
+  static void attend_to_news(Communicator const& comm);
+  Communicator const* comm_ = nullptr;  // of the caller's; nothing: part of another
 };
 
 /// f() as a collective call.

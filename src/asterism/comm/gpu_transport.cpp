@@ -67,7 +67,7 @@ GpuTransportUse const& gpu_transport(Communicator const& comm) {
   });
   auto const& use = gpu_transport(comm, choice);
   bool const chosen = choice != GpuTransport::automatic && choice != GpuTransport::mpi;
-  ASTERISM_REQUIRE(use.messenger || !chosen || comm.size() == 1, comm, "-gpu_transport {}.", use.why);
+  if (!use.messenger && chosen && comm.size() > 1) throw Error(ErrorKind::comm, format("-gpu_transport {}.", use.why), true);  // on all
   return use;
 }
 

@@ -33,19 +33,19 @@ std::string described(std::vector<std::map<std::string, std::string, std::less<>
     for (auto const& [name, value] : r) names.insert(name);
   std::string out;
   for (auto const& name : names) {
-    std::map<std::string, std::string> by_value;  // the ranks that give it
+    std::map<std::string, std::vector<std::size_t>> by_value;  // the ranks that give it
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       auto const at = ranks[r].find(name);
-      auto& list = by_value[at == ranks[r].end() ? "not given" : at->second];
-      if (list.size() < 40) list += format("{}{}", list.empty() ? "rank " : ", ", r);
-      else if (list.back() != '.') list += ", ...";
+      by_value[at == ranks[r].end() ? "not given" : at->second].push_back(r);
     }
     if (by_value.size() == 1) continue;
-    if (!out.empty()) out += "; ";
+    if (!out.empty()) out += ". ";
     out += name + " is ";
     bool first = true;
-    for (auto const& [value, list] : by_value) {
-      out += format("{}{} on {}", first ? "" : ", ", value, list);
+    for (auto const& [value, on] : by_value) {
+      out += format("{}{} on rank{} {}", first ? "" : "; ", value, on.size() > 1 ? "s" : "", on[0]);
+      for (std::size_t i = 1; i < on.size() && i < 10; ++i) out += format(", {}", on[i]);
+      if (on.size() > 10) out += ", ...";
       first = false;
     }
   }

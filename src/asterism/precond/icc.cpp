@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
 #include "asterism/precond/level_sweep.hpp"
 #include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -80,7 +81,9 @@ class Icc final : public Preconditioner {
     auto const av = a.entries<T>(), val = lower_.entries<T>();
     auto const inverse = inverse_.template host<T>();
     std::vector<T> row(n, T(0));  // l_ik d_k of the row at hand
+    Progress progress(format("icc: a factor of {} entries, {}", lower_.nnz(), megabytes(double(memory_bytes()))), double(n));
     for (std::size_t i = 0; i < n; ++i) {
+      progress.at(double(i));
       T pivot(0);
       double largest = 0;
       auto at = std::size_t(ptr[i]);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
 #include "asterism/precond/level_sweep.hpp"
 #include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -61,6 +62,7 @@ la::Csr with_full_diagonal(la::Csr const& a) {
 /// The places of f, and of the entries that eliminations up to a level of `most` make: those have level 1 + the levels of the two they come
 /// from. Values are not set.
 la::Csr with_fill(la::Csr const& f, std::int64_t most) {
+  Progress progress(format("ilu({}): the places of the fill", most), double(f.rows));
   auto const ptr = f.row_offsets();
   auto const col = f.column_indices();
   auto const n = std::size_t(f.rows);
@@ -68,6 +70,7 @@ la::Csr with_fill(la::Csr const& f, std::int64_t most) {
   std::vector<std::int32_t> columns, levels, next(n, none), level(n);
   std::vector<std::int64_t> offsets{0}, diagonal(n);
   for (std::size_t i = 0; i < n; ++i) {
+    progress.at(double(i));
     // the row as a list of ascending columns
     std::int32_t head = end, last = end;
     for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
@@ -347,7 +350,9 @@ class Ilu final : public Preconditioner {
       (*diagonal)[i] = std::lower_bound(col.begin() + ptr[i], col.begin() + ptr[i + 1], std::int32_t(i)) - col.begin();
     f_.diagonal = diagonal;
     std::vector<std::int64_t> where(n, -1);  // position of a column in the row at hand
+    Progress progress(format("{}: factors of {} entries, {}", name_, f_.rows.nnz(), megabytes(double(memory_bytes()))), double(n));
     for (std::size_t i = 0; i < n; ++i) {
+      progress.at(double(i));
       double largest = 0;
       for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
         where[std::size_t(col[p])] = std::int64_t(p);
@@ -380,7 +385,10 @@ class Ilu final : public Preconditioner {
       auto const u = magnitude(row[std::size_t(x)]), v = magnitude(row[std::size_t(y)]);
       return u > v || (u == v && x < y);
     };
+    double const most_memory = std::max(1.0, fill) * double(a.nnz()) * double(sizeof(T) + sizeof(std::int32_t));
+    Progress progress(format("{}: factors of up to {}", name_, megabytes(most_memory)), double(n));
     for (std::size_t i = 0; i < n; ++i) {
+      progress.at(double(i));
       lower.clear();
       kept.clear();
       upper.clear();

@@ -75,8 +75,13 @@ NullSpace detected_null_space(la::Matrix const& A) {
     });
     try_one(z);
   }
-  if (auto const& modes = A.near_null_space())
+  if (auto const& given = A.near_null_space()) {
+    // those of a matrix that was converted have the dtype from before
+    Vector wide(A.range(), with_precision_of(A.dtype(), real_of(given.dtype())), given.columns()), modes(A.range(), A.dtype(), given.columns());
+    copy(given, wide);
+    copy(wide, modes);
     for (std::int64_t j = 0; j < modes.columns(); ++j) try_one(column_of(modes, j));
+  }
   return NullSpace(found);
 }
 

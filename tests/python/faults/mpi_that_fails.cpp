@@ -52,17 +52,14 @@ extern "C" __attribute__((visibility("default"))) MpiApi const* asterism_mpi_plu
   failing_api = *real_api;
   fault_rank = std::atoi(std::getenv("ASTERISM_FAULT_RANK"));
   left = std::atol(std::getenv("ASTERISM_FAULT_AT"));
-  replace<&MpiApi::barrier>();
-  replace<&MpiApi::allreduce>();
-  replace<&MpiApi::exscan_sum>();
-  replace<&MpiApi::bcast>();
-  replace<&MpiApi::allgather>();
-  replace<&MpiApi::allgatherv>();
-  replace<&MpiApi::alltoall>();
+  replace<&MpiApi::ibarrier>();
+  replace<&MpiApi::iallreduce>();
+  replace<&MpiApi::iallgather>();
+  replace<&MpiApi::iallgatherv>();
+  replace<&MpiApi::ireduce_scatter_sum>();
+  replace<&MpiApi::ibcast>();
   replace<&MpiApi::isend>();
   replace<&MpiApi::issend>();
   replace<&MpiApi::irecv>();
-  replace<&MpiApi::iallreduce>();
-  replace<&MpiApi::ibarrier>();
   return &failing_api;
 }

@@ -10,6 +10,7 @@
 namespace asterism::device::host {
 namespace {
 
+constexpr std::int64_t while_wanted = 2'000;      // of looking: what is as good as there
 constexpr std::int64_t gap = 300'000;             // no interrupt takes so long
 constexpr std::int64_t remembered = 200'000'000;  // after a gap
 std::atomic<std::int64_t> busy_until{0}, gaps{0};
@@ -44,7 +45,7 @@ bool Patience::look_at_clock() {
   auto const t = now();
   if (start_ == 0) {
     start_ = last_ = t;
-    if (cores_are_wanted()) most_ = std::max<std::int64_t>(most_ / 10, 2000);
+    if (cores_are_wanted()) most_ = std::min(most_, while_wanted);
     return false;
   }
   notice_gap(t - last_);

@@ -25,12 +25,12 @@ void add_helper_threads(int more);
 /// One wait. Call over() each time what is waited for is not there.
 class Patience {
  public:
-  /// Looks for up to `nanoseconds` where cores are free, a tenth of it at the most (but 2 us) where they are wanted.
+  /// Looks for up to `nanoseconds` where cores are free, 2 us where they are wanted.
   explicit Patience(std::int64_t nanoseconds = 200'000) : most_(nanoseconds) {}
   /// True when it is time to sleep.
   bool over() {
 #if defined(__x86_64__)
-    __builtin_ia32_pause();
+    if (looks_ > 128) __builtin_ia32_pause();  // which may take longer than what is waited for
 #endif
     return ++looks_ % 32 == 0 && look_at_clock();
   }

@@ -1,15 +1,20 @@
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/device/host/forks.hpp"
 #include "asterism/device/host/line.hpp"
 #include "asterism/device/host/patience.hpp"
 
@@ -24,6 +29,19 @@ ClosedLines& closed_lines() {
   return *lines;
 }
 
+class ThreadLine;
+
+/// Lines with a thread. A fork waits a while for their tasks, since one that runs may hold a lock, which nobody would give back in the
+/// child.
+struct OpenLines {
+  std::mutex mutex;
+  std::vector<ThreadLine*> all;
+
+  static OpenLines& get();
+  static void before_fork();
+  static void after_fork() { get().mutex.unlock(); }
+};
+
 class ThreadLine final : public Line {
  public:
   ThreadLine() : Line(true) {}
@@ -35,13 +53,31 @@ class ThreadLine final : public Line {
     failed_ = false;
     forget_waits();
     add_helper_threads(1);
+    forks_ = forks();
     worker_ = std::thread([this, first = added_.load() + 1] { run(first); });
+    std::lock_guard const lock(OpenLines::get().mutex);
+    OpenLines::get().all.push_back(this);
+  }
+
+  /// Whether all tasks are done; waits up to the deadline.
+  bool settles(std::int64_t deadline) const {
+    for (Patience patience; !is_lost() && !reached(last());)
+      if (patience.over()) {
+        if (now() > deadline) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+    return true;
   }
 
   void close() override {
+    {
+      std::lock_guard const lock(OpenLines::get().mutex);
+      std::erase(OpenLines::get().all, this);
+    }
+    add_helper_threads(-1);
+    if (is_lost()) return;  // not opened again: who knows what the thread held
     closed_.store(true);
     wake_worker();
-    add_helper_threads(-1);
     // the last holder may be a task, which cannot wait; that line is not opened again
     if (is_worker) {
       static auto* const left = new ClosedLines;
@@ -60,6 +96,7 @@ class ThreadLine final : public Line {
   }
 
   std::uint64_t add(Task task) override {
+    require_thread();
     make_room();
     retire();
     auto const number = added_.load(std::memory_order_relaxed) + 1;
@@ -74,6 +111,7 @@ class ThreadLine final : public Line {
 
   void reach(std::uint64_t number) override {
     if (reached(number)) return;
+    require_thread();
     ASTERISM_REQUIRE(std::this_thread::get_id() != worker_.get_id(), unsupported,
                      "a task waits for its own queue, which would wait for ever. Read what it needs in the task itself.");
     ++blocked;
@@ -98,6 +136,13 @@ class ThreadLine final : public Line {
   }
 
  private:
+  bool is_lost() const { return forks_ != forks(); }
+  void require_thread() const {
+    ASTERISM_REQUIRE(!is_lost(), unsupported,
+                     "this queue was made before a fork, and a child process has no worker threads of its parent. Make queues in the child, "
+                     "or start processes with multiprocessing's 'spawn' method.");
+  }
+
   static constexpr std::uint64_t room = 4096, nobody = ~std::uint64_t(0);
   Task& place(std::uint64_t number) { return (*places_)[number % room]; }
 
@@ -159,7 +204,23 @@ class ThreadLine final : public Line {
   std::condition_variable work_, progress_;
   std::exception_ptr error_;
   std::thread worker_;
+  int forks_ = 0;
 };
+
+OpenLines& OpenLines::get() {
+  static auto* const lines = [] {
+    pthread_atfork(before_fork, after_fork, after_fork);
+    return new OpenLines;
+  }();
+  return *lines;
+}
+
+void OpenLines::before_fork() {
+  get().mutex.lock();
+  auto const deadline = now() + 1'000'000'000;
+  for (auto const* line : get().all)
+    if (!on_worker() && !line->settles(deadline)) return;
+}
 
 }  // namespace
 

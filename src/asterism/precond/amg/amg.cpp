@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
 #include "asterism/precond/amg/block_size.hpp"
 #include "asterism/precond/amg/galerkin.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
@@ -246,11 +247,16 @@ class Amg final : public Preconditioner {
 
     auto rows = amg::rows_of<T>(A);
     double threshold = o.threshold;
+    // a level costs as its entries; those of coarser ones are some 0.3 of the finest's
+    Progress progress(format("amg: levels of {} rows", A.global_rows()), 1.3 * double(std::max<std::int64_t>(A.nnz(), 1)));
+    double entries_before = 0;
     for (std::int64_t l = 0;; ++l) {
       GridLevel level;
       auto const layout = A.range();
       auto const n = A.global_rows();
+      auto const stage = [&, nnz = double(A.nnz())](double part) { progress.at(entries_before + part * nnz); };
       sizes_.push_back({n, A.nnz(), ""});
+      stage(0);
       bool last = n <= o.coarse_size || l + 1 >= o.max_levels;
       amg::Aggregates aggregates;
       amg::NodeGraph graph;
@@ -258,7 +264,9 @@ class Amg final : public Preconditioner {
         last = std::size_t(l) == kept.size();
       } else if (!last) {
         graph = amg::strong_couplings(rows, layout, bs, threshold);
+        stage(0.1);
         aggregates = amg::aggregate(graph);
+        stage(0.15);
         // no progress: all couplings are weak, or every node stands alone
         auto const coarse_rows = aggregates.coarse.global_size() * m;
         last = coarse_rows == 0 || double(coarse_rows) > 0.9 * double(n);
@@ -299,6 +307,7 @@ class Amg final : public Preconditioner {
         levels.push_back(std::move(level));
         break;
       }
+      stage(0.25);
       Interpolation<T> made;
       auto& between = again ? kept[std::size_t(l)] : made;
       if (!again) {
@@ -314,6 +323,7 @@ class Amg final : public Preconditioner {
         profile::Scope const transpose_scope(transposing);
         between.R = amg::transpose(between.P, layout, between.coarse);
       }
+      stage(0.5);
       auto const coarse = between.coarse;
 
       static int const rap = profile::event("AMGProductRAP");
@@ -326,6 +336,7 @@ class Amg final : public Preconditioner {
           for (auto p = next.ptr[i]; p < next.ptr[i + 1]; ++p)
             if (next.col[p] == i + next.map.below && next.val[p] == T(0)) next.val[p] = T(1);
       }
+      stage(0.85);
       static int const store = profile::event("AMGStore");
       {
         profile::Scope const store_scope(store);
@@ -350,6 +361,7 @@ class Amg final : public Preconditioner {
         A = amg::matrix_of(next, coarse, coarse);
       }
       rows = comm.size() == 1 ? std::move(next) : amg::rows_of<T>(A);
+      entries_before += double(sizes_.back().nnz);
       bs = m;
       threshold *= o.threshold_scale;
       levels.push_back(std::move(level));

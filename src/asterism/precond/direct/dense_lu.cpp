@@ -2,9 +2,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "asterism/base/interrupt.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
 #include "asterism/precond/direct/dense_lu.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
 #include "asterism/precond/direct/lapack.hpp"
@@ -90,8 +90,10 @@ class DenseLU final : public Preconditioner {
       norm = std::max(norm, sum);
     }
     auto* const pivots = pivots_.as<int>();
+    Progress progress(format("lu: dense factors of {} rows, {}", n, megabytes(double(memory_bytes()))), 1);
     int const zero = kernel::factorise(n, a, pivots, [&](int done) {
-      if (interrupt_requested()) fail(ErrorKind::interrupted, "interrupted: {} of {} columns are factored", done, n);
+      double const left = 1 - double(done) / n;
+      progress.at(1 - left * left * left);  // of the operations
     });
     if (zero >= 0) {
       std::vector<std::int64_t> rows(static_cast<std::size_t>(n));

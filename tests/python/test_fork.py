@@ -1,0 +1,90 @@
+"""A process that has solved forks: parent and child go on, whatever threads the parent had."""
+
+import os
+import sys
+
+import pytest
+from conftest import PATIENCE, run_session
+
+CHILDREN = """
+import os, signal, sys, numpy as np, asterism as am
+def task(n):
+    A = am.gallery.poisson((n, n))
+    b = np.ones(n * n)
+    x, info = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-8)
+    return float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+def in_child(f):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        try: f()
+        except BaseException as e: print(repr(e), file=sys.stderr, flush=True); os._exit(3)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    "script",
+    [
+        """
+for round in range(4):
+    assert task(120) < 2e-8
+    assert in_child(lambda: [task(120) for k in range(2)] and in_child(lambda: task(100)) == 0 or 1 / 0) == 0
+assert task(120) < 2e-8
+""",
+        """
+import multiprocessing as mp
+assert task(100) < 2e-8
+with mp.get_context("fork").Pool(2) as pool:
+    out = pool.map_async(task, [90, 100, 110, 120]).get(timeout=60)
+assert max(out) < 2e-8, out
+assert task(100) < 2e-8
+""",
+        """
+import multiprocessing as mp
+from concurrent.futures import ProcessPoolExecutor
+assert task(100) < 2e-8
+with ProcessPoolExecutor(2, mp_context=mp.get_context("fork")) as pool:
+    assert max(pool.map(task, [90, 100, 110, 120], timeout=60)) < 2e-8
+assert task(100) < 2e-8
+""",
+        """
+import multiprocessing as mp
+def fails(n):
+    A = am.gallery.poisson((n, n))
+    return am.solve(A, np.ones(n * n), ksp="cg", pc="none", rtol=1e-10, maxiter=3)
+with mp.get_context("fork").Pool(2) as pool:
+    try: pool.map_async(fails, [50, 60]).get(timeout=60)
+    except am.ConvergenceError as e: assert e.info.iterations == 3, e
+    else: raise AssertionError("no error")
+""",
+        """
+q = am.Queue("thread")
+A = am.gallery.poisson((60, 60))
+x = am.Vector.wrap(A, np.ones(3600), q)
+y = A @ x
+s = am.Solver(A, ksp="cg", pc="jacobi", rtol=1e-8, queue="thread")
+s.solve(np.ones(3600))
+def child():
+    try: A @ x
+    except am.AsterismError as e: assert "before a fork" in str(e), e
+    else: raise AssertionError("no error")
+    task(100)
+    z = am.Vector.wrap(A, np.ones(3600), am.Queue("thread"))
+    assert np.array_equal((A @ z).numpy(), A @ np.ones(3600))
+for round in range(5):
+    y = A @ x                                      # may be under way
+    assert in_child(child) == 0
+assert np.array_equal(y.numpy(), A @ np.ones(3600))
+assert s.solve(np.ones(3600)) is not None
+""",
+    ],
+    ids=["os.fork", "Pool", "ProcessPoolExecutor", "error in Pool", "queues"],
+)
+def test_a_fork(tmp_path, script, threads):
+    path = tmp_path / "script.py"
+    path.write_text(CHILDREN + script)
+    code, out = run_session([sys.executable, str(path)], PATIENCE, dict(os.environ, ASTERISM_NUM_THREADS=str(threads)))
+    assert code == 0, out
