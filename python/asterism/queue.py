@@ -87,7 +87,7 @@ class Queue:
     >>> r = A @ x                     # returns at once
     >>> norm = r.norm()               # so does this
     >>> round(float(norm), 6)         # this waits
-    20.199010
+    20.19901
     """
 
     def __init__(self, kind: str = "thread", *, seed: int = 1) -> None:

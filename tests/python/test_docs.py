@@ -67,3 +67,20 @@ def test_the_tutorial_ends_as_it_says(data, monkeypatch):
         assert len(then) == len(now) == (0 if "inspect" in command else 1), command
         for (words, iterations), (same, again) in zip(then, now, strict=True):
             assert words == same and abs(int(iterations) - int(again)) <= 0.03 * int(iterations) + 1, command
+
+
+def test_examples_of_docstrings_run():
+    code = """
+import doctest, importlib, pkgutil, asterism as am
+tried = 0
+for found in pkgutil.walk_packages(am.__path__, "asterism."):
+    if found.name.rpartition(".")[2] in ("__main__", "_core") or found.name.startswith("asterism.lib"): continue
+    module = importlib.import_module(found.name)
+    outcome = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert outcome.failed == 0, found.name
+    tried += outcome.attempted
+print(tried)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) > 80

@@ -230,7 +230,7 @@ def told(f, *texts):
         assert e.shared and all(t in str(e) for t in texts), e
         return
     raise AssertionError("no error")
-told(lambda: am.Solver(A, ksp="gmres" if last else "cg"), "-ksp_type is cg on rank 0", f"gmres on rank {size - 1}")
+told(lambda: am.Solver(A, ksp="gmres" if last else "cg"), "-ksp_type is cg on rank", f"gmres on rank {size - 1}")
 told(lambda: am.Solver(A, pc="ilu" if last else "amg"), "-pc_type is amg", "ilu")
 told(lambda: am.Solver(A, rtol=1e-8 / (1 + rank)), "-ksp_rtol is", "1e-08 on rank 0")
 told(lambda: am.Solver(A, atol=1e-8 if last else None), "-ksp_atol is", "not given")

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from conftest import QUEUES
 
 import asterism as am
+from asterism import _core
 
 METHODS = [
     "cg",
@@ -169,3 +170,21 @@ for scale in (1e-300, 1e250):
         assert comm.allreduce(float((r**2).sum())) ** 0.5 <= 1.1e-8 * comm.allreduce(float(((b / scale)**2).sum())) ** 0.5
 """,
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_norms_of_columns_that_are_not_finite(dtype, bad):
+    A = am.gallery.poisson((70,), dtype=dtype)
+    x = np.ones((70, 3), dtype)
+    x[5, 1] = bad
+    norms = _core.norms(A._h.rows, x)
+    assert not np.isfinite(norms[1]) and np.allclose([norms[0], norms[2]], np.sqrt(70))
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_an_answer_that_the_dtype_does_not_have_is_no_answer(columns):
+    A = am.Matrix.from_scipy(sp.diags_array(np.geomspace(1e-10, 1, 12)).tocsr().astype(np.float32))
+    b = np.full((12, columns), 1e30, np.float32)
+    x, info = am.solve(A, b, ksp="cg", pc="lu", raise_on_failure=False)
+    assert not info.converged and "does not have" in info.why, info

@@ -19,6 +19,7 @@ from ..files import check_target
 from ..formats import check_vector_name, format_of, read_vector, write_vector
 from ..least_squares import least_squares
 from ..live import show_set_ups
+from ..machine import WaitsForCores
 from ..operator import as_values
 from ..options import use_argv
 from ..solve import Solver
@@ -193,6 +194,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if talk:
         print(f"{described}; read or made in {time.perf_counter() - started:.2f} s", flush=True)
 
+    waits = WaitsForCores()
     if talk:
         show_set_ups(in_logs=True)
     solver = _solver(A, args)
@@ -210,6 +212,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     finally:
         if progress:
             progress.finish()
+    waited = waits.share()
     info = solver.info
     assert info is not None
     error_norm = None
@@ -221,7 +224,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if not args.quiet or args.report or solver._options.get("log_view"):  # collective: all ranks or none
         from ..report import collect, summary, write_html
 
-        findings = collect(described, solver, info, comm, error_norm)
+        findings = collect(described, solver, info, comm, error_norm, waited)
         if talk or (rank == 0 and solver._options.get("log_view")):
             print("\n" + summary(findings, 40 if solver._options.get("log_view") else 8), flush=True)
         if args.report and rank == 0:

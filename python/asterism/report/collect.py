@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from .. import _core
-from ..machine import memory_bandwidth
+from ..la import Matrix
+from ..machine import last_level_cache_bytes, memory_bandwidth
 from ..solve import SolveInfo, Solver
 
 __all__ = ["Findings", "collect"]
@@ -25,6 +29,12 @@ class Findings:
     threads: int
     triad: float
     error: float | None = None
+    waited: float = 0.0  # share of the time that a thread waited for a core
+    cores: int = 1
+    cache: int = 0  # bytes of the last level, 0: not known
+    storage: str = ""
+    entries_per_row: float = 0.0
+    spread: float = 0.0  # bytes of the vector between the entries of a row, in the mean
     advice: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -34,8 +44,13 @@ class Findings:
 _PHASES = {"KSPSolve", "PCSetUpAMG", "PCApplyAMG", "SolverInspect"}
 
 
-def collect(problem: str, solver: Solver, info: SolveInfo, comm: Any = None, error: float | None = None) -> Findings:
-    """Gather on all ranks (collective); events are the slowest rank's times and all ranks' traffic."""
+def collect(
+    problem: str, solver: Solver, info: SolveInfo, comm: Any = None, error: float | None = None, waited: float = 0.0
+) -> Findings:
+    """Gather on all ranks (collective); events are the slowest rank's times and all ranks' traffic.
+
+    ``waited``: the share of the time that threads of this rank waited for a core (`WaitsForCores`).
+    """
     mine = _core.profile_snapshot()
     everyone = [mine] if comm is None else comm.allgather(mine)
     names: list[str] = []
@@ -58,6 +73,7 @@ def collect(problem: str, solver: Solver, info: SolveInfo, comm: Any = None, err
             }
         )
     merged.sort(key=lambda e: -float(e["self_seconds"]))
+    cores = os.sched_getaffinity(0)
     out = Findings(
         problem,
         info,
@@ -68,8 +84,100 @@ def collect(problem: str, solver: Solver, info: SolveInfo, comm: Any = None, err
         _core.team_size(),
         memory_bandwidth(comm),
         error,
+        waited if comm is None else max(comm.allgather(waited)),
+        len(cores if comm is None else set().union(*comm.allgather(cores))),
+        last_level_cache_bytes(),
     )
+    if isinstance(solver.A, Matrix):
+        out.storage = solver.A.storage
+        out.entries_per_row = solver.A.nnz / max(solver.A.shape[0], 1)
+        out.spread = _spread(solver.A)
+    if _looks_wrong(out):  # the triad, perhaps measured when others used the cores
+        out.triad = max(out.triad, memory_bandwidth(comm, refresh=True))
     out.advice = _advice(out)
+    return out
+
+
+def _spread(A: Matrix, sample: int = 2000) -> float:
+    """Bytes of the vector between the first and the last entry of a row, the mean of some rows of this rank."""
+    ptr, col, _ = A._rows()
+    rows = np.unique(np.linspace(0, len(ptr) - 2, min(sample, len(ptr) - 1)).astype(int)) if len(ptr) > 1 else []
+    widths = [col[ptr[i + 1] - 1] - col[ptr[i]] for i in rows if ptr[i + 1] > ptr[i]]
+    return float(np.mean(widths)) * A.dtype.itemsize if widths else 0.0
+
+
+def _streaming(f: Findings) -> dict[str, Any] | None:
+    """Return the event that moved data for longest, if any took a notable share of the time."""
+    total = f.info.setup_seconds + f.info.solve_seconds
+    events = [
+        e
+        for e in f.events
+        if e["name"].startswith(("Mat", "Vec", "PCApply"))
+        and e["name"] != "MatAssemble"
+        and e["bytes"] > 0
+        and e["self_seconds"] > 0.02 * max(total, 1e-12)
+    ]
+    return max(events, key=lambda e: float(e["self_seconds"]), default=None)
+
+
+def _fits_cache(f: Findings, event: dict[str, Any]) -> bool:
+    """Whether what one call of an event moves is less than the caches hold."""
+    return 0 < event["bytes"] / max(event["calls"], 1) < 0.8 * f.cache
+
+
+def _looks_wrong(f: Findings) -> bool:
+    """Whether an event is faster than the memory is said to be, with more data than the caches hold."""
+    return any(
+        e["bytes"] > 1.1 * f.triad * e["self_seconds"] > 0 and not _fits_cache(f, e)
+        for e in f.events
+        if e["name"].startswith(("Mat", "Vec"))
+    )
+
+
+def _busy(f: Findings) -> str | None:
+    if f.waited < 0.05:
+        return None
+    ours = f.ranks * f.threads
+    why = (
+        f"{ours} threads of this program share {f.cores} core(s). Use fewer ranks, or ASTERISM_NUM_THREADS=1."
+        if ours > f.cores
+        else "other programs used the cores. Times and rates say less then; ASTERISM_NUM_THREADS=1 leaves cores to others."
+    )
+    return f"The machine was busy: a thread waited for a core {100 * f.waited:.0f} % of the time, since {why}"
+
+
+def _what_limited(f: Findings, top: dict[str, Any]) -> list[str]:
+    """Say how fast the longest event was, beside what is known of its data."""
+    rate = top["bytes"] / top["self_seconds"]
+    share = 100 * rate / f.triad
+    fits = _fits_cache(f, top)
+    out = [
+        f"{top['name']} moved its data at {rate / 1e9:.1f} GB/s, {share:.0f} % of the {f.triad / 1e9:.1f} GB/s that this "
+        f"machine gave to a STREAM triad on {f.ranks} rank(s) x {f.threads} thread(s)"
+        + (f"; its data fit the {f.cache / 1e6:.0f} MB of cache." if fits else ".")
+    ]
+    each = top["self_seconds"] / max(top["calls"], 1)
+    if fits and share >= 60:
+        out.append("The data come from cache: the memory's bandwidth is no limit at this size.")
+    elif share >= 60:
+        out.append(
+            "The solve is limited by memory bandwidth: fewer bytes help (-pc_dtype float32), more cores of the same chip hardly."
+        )
+    elif f.waited >= 0.05:
+        pass  # the load explains it
+    elif each < 2e-5 * f.threads:
+        out.append(f"Its calls are short, {1e6 * each:.0f} us each: the problem is small for so many threads.")
+    elif f.ranks > 1:
+        out.append("It stays well below the memory limit: look at the messages, or use fewer ranks for this size.")
+    elif top["name"].startswith("PCApply"):
+        out.append("Its rows wait for each other: amg or jacobi have more work to do at once.")
+    elif f.storage == "csr" and f.spread > 0.5 * f.cache > 0:
+        out.append(
+            f"The entries of a row are {f.spread / 1e6:.0f} MB of the vector apart, in the mean, beside {f.cache / 1e6:.0f} MB "
+            "of cache: another order of the unknowns may help (scipy.sparse.csgraph.reverse_cuthill_mckee)."
+        )
+    elif f.storage == "csr" and f.entries_per_row < 4:
+        out.append(f"Rows are short, {f.entries_per_row:.1f} entries in the mean: vectors weigh as much as the matrix.")
     return out
 
 
@@ -86,38 +194,19 @@ def _advice(f: Findings) -> list[str]:
             f"Set-up took {100 * info.setup_seconds / total:.0f} % of the time ({again:.1f} times one solve): keep the "
             "Solver for further right-hand sides, or try a cheaper preconditioner (-pc_type jacobi) for a single easy one."
         )
-    streaming = [
-        e
-        for e in f.events
-        if e["name"].startswith(("Mat", "Vec", "PCApply"))
-        and e["name"] != "MatAssemble"
-        and e["bytes"] > 0
-        and e["self_seconds"] > 0.02 * max(total, 1e-12)
-    ]
-    if streaming:
-        top = max(streaming, key=lambda e: float(e["self_seconds"]))
-        rate = top["bytes"] / top["self_seconds"]
-        share = 100 * rate / f.triad
-        cached = " (its data fit the cache)" if share > 130 else ""
-        out.append(
-            f"{top['name']} moved its data at {rate / 1e9:.1f} GB/s, {share:.0f} % of the {f.triad / 1e9:.1f} GB/s that this "
-            f"machine gave to a STREAM triad on {f.ranks} rank(s) x {f.threads} thread(s){cached}."
-        )
-        if share >= 60:
-            out.append(
-                "The solve is limited by memory bandwidth: fewer bytes help (-pc_dtype float32), more cores of the same chip hardly."
-            )
-        elif f.ranks > 1:
-            out.append(
-                "It stays well below the memory limit: look at the messages below, or use fewer ranks for this size."
-            )
-        else:
-            out.append(
-                "It stays below the memory limit: indices are irregular or rows short; a reordering of the unknowns may help."
-            )
+    if busy := _busy(f):
+        out.append(busy)
+    if top := _streaming(f):
+        out += _what_limited(f, top)
     if info.converged and info.iterations > 200:
+        said = "coordinates=, near_null_space= or block_size= of a vector problem"
         out.append(
-            f"{info.iterations} iterations are many: try -pc_type amg (symmetric) or ilu, and give coordinates or the block size of a vector problem."
+            f"{info.iterations} iterations are many: "
+            + (
+                f"give {said}, or try a smaller -pc_amg_threshold."
+                if info.preconditioner.startswith("amg")
+                else f"try -pc_type amg (symmetric), with {said}; or ilu."
+            )
         )
     if info.converged and info.resumes:
         out.append(

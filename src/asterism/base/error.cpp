@@ -1,4 +1,5 @@
 #include "asterism/base/error.hpp"
+#include "asterism/base/limits.hpp"
 
 #include <limits>
 
@@ -28,9 +29,8 @@ std::int64_t checked_product(std::int64_t a, std::int64_t b, std::string_view wh
 }
 
 std::int32_t checked_local_index(std::int64_t n, std::string_view what) {
-  ASTERISM_REQUIRE(n >= 0 && n <= std::numeric_limits<std::int32_t>::max(), memory,
-                   "{}: {} local indices do not fit in 32 bits (at most {} per rank). Use more ranks.", what, n,
-                   std::numeric_limits<std::int32_t>::max());
+  ASTERISM_REQUIRE(n >= 0 && n <= limits().local_index, memory,
+                   "{}: {} local indices do not fit in 32 bits (at most {} per rank). Use more ranks.", what, n, limits().local_index);
   return std::int32_t(n);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/limits.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/la/assembly.kernels.hpp"
 #include "asterism/la/ghost_exchange.hpp"
@@ -115,7 +116,7 @@ Assembly::Assembly(Layout const& rows, Layout const& columns, std::span<std::int
   }
   for (auto const& parcel : parcels) p.received += std::int64_t(parcel.data.size() / sizeof(Announced));
   auto const most = std::max(p.entries.local_size() + p.received, columns.global_size());
-  p.narrow = most < std::numeric_limits<std::int32_t>::max();
+  p.narrow = most < limits().narrow_index;
   if (p.narrow) p.build<std::int32_t>(rows, columns, i, j, parcels);
   else p.build<std::int64_t>(rows, columns, i, j, parcels);
 }

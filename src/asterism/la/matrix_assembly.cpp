@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/limits.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/la/matrix.hpp"
 
@@ -235,7 +236,7 @@ Matrix Matrix::from_coo(Layout const& rows, Layout const& columns, Dtype dtype, 
       return from_rows<J>(rows, columns, dtype, offsets, col, val.data());
     };
     auto const most = std::max(ptr.back(), columns.global_size());
-    return most <= std::numeric_limits<std::int32_t>::max() ? by_rows(std::int32_t()) : by_rows(std::int64_t());
+    return most <= limits().narrow_index ? by_rows(std::int32_t()) : by_rows(std::int64_t());
   });
 }
 template Matrix Matrix::from_coo<std::int32_t>(Layout const&, Layout const&, Dtype, std::span<std::int32_t const>,

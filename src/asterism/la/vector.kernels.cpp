@@ -123,6 +123,7 @@ ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, T 
 /// Blue (1978): squares of large and of small numbers are summed apart, scaled.
 struct Squares {
   double medium = 0, large = 0, small = 0;
+  ASTERISM_FN void add(float v) { medium += double(v) * double(v); }  // which is safe
   ASTERISM_FN void add(double v) {
     double const a = v < 0 ? -v : v;
     if (a > 1e-100 && a < 1e100) medium += a * a;
@@ -137,8 +138,8 @@ template <class T>
 ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
   Squares s;
   for (i64 i = begin; i < end; i += step) {
-    s.add(double(real(x[i])));
-    if constexpr (is_complex_v<T>) s.add(double(imag(x[i])));
+    s.add(real(x[i]));
+    if constexpr (is_complex_v<T>) s.add(imag(x[i]));
   }
   return s;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/limits.hpp"
 #include "asterism/comm/batch.hpp"
 #include "asterism/comm/transport/transport.hpp"
 #include "asterism/comm/wait.hpp"
@@ -33,7 +34,7 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
     fill(leaves_, *pattern.leaves);
     agree(comm_, [&] {
       for (auto const* h : {&roots_, &leaves_})
-        ASTERISM_REQUIRE(h->edges <= std::numeric_limits<int>::max(), unsupported,
+        ASTERISM_REQUIRE(h->edges <= limits().mpi_count, unsupported,
                          "transport 'collective': {} edges on a rank are more than MPI's collectives can count. Use 'auto' or 'p2p'.",
                          h->edges);
     });

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/limits.hpp"
 #include "asterism/la/io/entry_lines.hpp"
 #include "asterism/la/io/parallel_file.hpp"
 #include "asterism/la/io/repeated_entries.hpp"
@@ -394,7 +395,7 @@ Matrix read_matrix_market(std::string const& path, comm::Communicator const& com
     });
     return A;
   };
-  bool const narrow = std::max(h.rows, h.cols) <= std::numeric_limits<std::int32_t>::max();  // less memory to be filled
+  bool const narrow = std::max(h.rows, h.cols) <= limits().narrow_index;  // less memory to be filled
   return narrow ? assembled(read_coordinates<std::int32_t>(path, comm, h)) : assembled(read_coordinates<std::int64_t>(path, comm, h));
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/base/limits.hpp"
 #include "asterism/la/io/parallel_file.hpp"
 
 namespace asterism::la::io {
@@ -236,7 +237,7 @@ Vector read_petsc_vector(std::string const& path, Layout const& layout) {
 void write_petsc_binary(std::string const& path, Matrix const& A) {
   auto const rows = A.to_rows();
   auto const n = A.global_rows(), m = A.global_cols(), nnz = A.nnz();
-  int const index = std::max({n, m, nnz}) > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
+  int const index = std::max({n, m, nnz}) > limits().narrow_index ? 8 : 4;
   int const scalar = is_complex(A.dtype()) ? 16 : 8;
   OutputFile file(path, A.comm(), (4 + n + nnz) * index + nnz * scalar);
   auto const mine = rows.offsets.back(), first = A.comm().exclusive_sum(mine);
@@ -267,7 +268,7 @@ void write_petsc_binary(std::string const& path, Matrix const& A) {
 
 void write_petsc_binary(std::string const& path, Vector const& x) {
   auto const n = x.global_size(), k = x.columns();
-  int const index = n > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
+  int const index = n > limits().narrow_index ? 8 : 4;
   i64 const scalar = is_complex(x.dtype()) ? 16 : 8;
   OutputFile file(path, x.comm(), k * (2 * index + n * scalar));
   comm::agree(x.comm(), [&] {

@@ -1,0 +1,22 @@
+#include "asterism/base/limits.hpp"
+
+#include <cstdlib>
+#include <limits>
+
+namespace asterism {
+namespace {
+
+std::int64_t limit(char const* variable) {
+  auto const* const text = std::getenv(variable);
+  auto const lowered = text ? std::atoll(text) : 0;
+  return lowered > 0 ? lowered : std::numeric_limits<std::int32_t>::max();
+}
+
+}  // namespace
+
+Limits const& limits() {
+  static Limits const l{limit("ASTERISM_TEST_NARROW_INDEX"), limit("ASTERISM_TEST_LOCAL_INDEX"), limit("ASTERISM_TEST_MPI_COUNT")};
+  return l;
+}
+
+}  // namespace asterism

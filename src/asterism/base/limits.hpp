@@ -1,0 +1,15 @@
+// What the narrow integers hold that indices, counts and messages are kept in.
+#pragma once
+#include <cstdint>
+
+namespace asterism {
+
+/// 2^31 - 1 each. Tests lower them by the environment, so that small data get to what is done beyond.
+struct Limits {
+  std::int64_t narrow_index;  ///< up to here 32-bit indices are used, beyond it 64-bit ones: ASTERISM_TEST_NARROW_INDEX
+  std::int64_t local_index;   ///< rows and columns of one rank; more are refused: ASTERISM_TEST_LOCAL_INDEX
+  std::int64_t mpi_count;     ///< what an int of MPI's counts: ASTERISM_TEST_MPI_COUNT, which the plug-in for MPI reads too
+};
+Limits const& limits();
+
+}  // namespace asterism
