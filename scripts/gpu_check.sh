@@ -26,6 +26,21 @@ done
 PATH="$site/bin:$PATH"
 "$py" -m pip install -q --no-index --no-build-isolation --no-deps --no-cache-dir --upgrade --target "$site" . \
   -C build-dir=build/gpu/tree -C cmake.define.ASTERISM_CUDA=ON -C "cmake.define.ASTERISM_CUDA_ARCH=${arch:-90}"
+# the C++ tests on this GPU
+if "$py" - <<'END'
+import sys, pathlib
+sys.exit(not any((pathlib.Path(p) / "gtest/gtest.h").exists() for p in (".venv/deps/usr/include", "/usr/include", "/usr/local/include")))
+END
+then
+  cmake -S . -B build/gpu/tree -DASTERISM_TESTS=ON -DASTERISM_TEST_GPU=ON -DCMAKE_PREFIX_PATH="$PWD/.venv/deps/usr" >/dev/null
+  cmake --build build/gpu/tree --target cpp_tests -j
+  ctest --test-dir build/gpu/tree --output-on-failure -R '^(device|la|krylov|precond|solve)_.*(test|ranks)$' --no-tests=error \
+    >"$out/ctest.log" || { cat "$out/ctest.log"; exit 1; }
+  if grep -q 'Skipped' "$out/ctest.log"; then cat "$out/ctest.log"; echo "C++ tests were skipped, though there is a GPU"; exit 1; fi
+else
+  echo "GoogleTest is missing, so the C++ tests cannot run here: apt-get install libgtest-dev, or copy .venv/deps from where make test-cpp has run"
+  exit 1
+fi
 cd tests/python  # not beside the sources: the installed package is what is tested
 export ASTERISM_TEST_GPU=1 ASTERISM_TEST_LARGE=1
 ranks=""

@@ -30,7 +30,8 @@ class AsterismError(Exception):
     Attributes
     ----------
     shared : bool
-        All ranks raise it in the same call: what each rank found, or what one rank found and the others were told.
+        All ranks raise it: what each rank found, or what one rank found and the others were told, in the same call. A rank that had
+        left that call before gets it in its next one.
     """
 
     shared = False
@@ -90,7 +91,7 @@ class ConvergenceError(AsterismError, ArithmeticError):
     Attributes
     ----------
     x : array
-        The last iterate.
+        The iterate with the smallest residual of those that were kept.
     info : SolveInfo
         What happened; ``info.why`` names the option to try.
     """

@@ -21,7 +21,7 @@ class SolveInfo:
     ----------
     converged : bool
     reason : str
-        PETSc's name, e.g. ``CONVERGED_RTOL``.
+        ``CONVERGED_RTOL`` and others by PETSc's names; ``CONVERGED_ROUNDING`` where ``rtol`` and ``atol`` are 0.
     why : str
         In words, with the option to try; empty when converged.
     iterations : int

@@ -4,10 +4,10 @@
 #include "bindings.hpp"
 
 #include "asterism/base/interrupt.hpp"
-#include "asterism/base/progress.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/machine.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/device/stream.hpp"
 

@@ -1,6 +1,7 @@
 """Shared by the Python tests: real data where it is, and scripts on several ranks with a time limit."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,6 +50,17 @@ QUEUES = [
     *HOST_QUEUES,
     pytest.param("cuda", marks=pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one (make test-cpp)")),
 ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Where the tests are for a GPU that is there, one that is skipped for want of it or of its libraries has failed."""
+    report = yield
+    if report.skipped and os.environ.get("ASTERISM_TEST_GPU") == "1" and isinstance(report.longrepr, tuple):
+        reason = str(report.longrepr[2])
+        if re.search(r"no GPU|no cuSPARSE", reason):
+            report.outcome, report.longrepr = "failed", f"there is a GPU, but the test was skipped: {reason}"
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,8 @@ def collect(
 def _spread(A: Matrix, sample: int = 2000) -> float:
     """Bytes of the vector between the first and the last entry of a row, the mean of some rows of this rank."""
     ptr, col, _ = A._rows()
-    rows = np.unique(np.linspace(0, len(ptr) - 2, min(sample, len(ptr) - 1)).astype(int)) if len(ptr) > 1 else []
+    n = len(ptr) - 1
+    rows = np.unique(np.linspace(0, n - 1, min(sample, n)).astype(int)) if n else np.empty(0, int)
     widths = [col[ptr[i + 1] - 1] - col[ptr[i]] for i in rows if ptr[i + 1] > ptr[i]]
     return float(np.mean(widths)) * A.dtype.itemsize if widths else 0.0
 
@@ -122,7 +123,7 @@ def _streaming(f: Findings) -> dict[str, Any] | None:
 
 def _fits_cache(f: Findings, event: dict[str, Any]) -> bool:
     """Whether what one call of an event moves is less than the caches hold."""
-    return 0 < event["bytes"] / max(event["calls"], 1) < 0.8 * f.cache
+    return bool(0 < event["bytes"] / max(event["calls"], 1) < 0.8 * f.cache)
 
 
 def _looks_wrong(f: Findings) -> bool:

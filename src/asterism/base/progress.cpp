@@ -26,7 +26,8 @@ std::int64_t now() {
 
 }  // namespace
 
-Progress::Progress(std::string what, double total) : what_(std::move(what)), total_(total), start_(now()), looked_(start_), asked_(start_) {}
+Progress::Progress(std::string what, double total)
+    : what_(std::move(what)), total_(total), start_(now()), looked_(start_), asked_(start_) {}
 
 Progress::~Progress() {
   if (told_ == 0) return;

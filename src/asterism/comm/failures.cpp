@@ -168,11 +168,12 @@ CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
   auto owner = f.thread.load(std::memory_order_relaxed);
   if (owner == me) return;  // part of the call that this thread is in
   if (owner != std::thread::id() || !f.thread.compare_exchange_strong(owner, me))
-    throw Error(ErrorKind::unsupported,
-                format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
-                       "thread make all of them, or give each a communicator of its own.",
-                       name),
-                true);
+    throw Error(
+        ErrorKind::unsupported,
+        format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
+               "thread make all of them, or give each a communicator of its own.",
+               name),
+        true);
   f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
   if (Failures::alarmed(comm)) Failures::look(comm, true);
   if (f.news.load(std::memory_order_relaxed)) {

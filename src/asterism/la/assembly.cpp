@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "asterism/base/profile.hpp"
 #include "asterism/base/limits.hpp"
+#include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/la/assembly.kernels.hpp"
 #include "asterism/la/ghost_exchange.hpp"

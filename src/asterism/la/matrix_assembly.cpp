@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "asterism/base/profile.hpp"
 #include "asterism/base/limits.hpp"
+#include "asterism/base/profile.hpp"
 #include "asterism/comm/exchange.hpp"
 #include "asterism/la/matrix.hpp"
 

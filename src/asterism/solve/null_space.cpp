@@ -77,7 +77,8 @@ NullSpace detected_null_space(la::Matrix const& A) {
   }
   if (auto const& given = A.near_null_space()) {
     // those of a matrix that was converted have the dtype from before
-    Vector wide(A.range(), with_precision_of(A.dtype(), real_of(given.dtype())), given.columns()), modes(A.range(), A.dtype(), given.columns());
+    Vector wide(A.range(), with_precision_of(A.dtype(), real_of(given.dtype())), given.columns()),
+        modes(A.range(), A.dtype(), given.columns());
     copy(given, wide);
     copy(wide, modes);
     for (std::int64_t j = 0; j < modes.columns(); ++j) try_one(column_of(modes, j));

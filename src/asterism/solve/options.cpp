@@ -31,7 +31,7 @@ std::vector<std::string> names_and_auto(Map const& map) {
 OptionTable const& method_table() {
   static OptionTable const t = {
       choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
-                    "the iterative method; auto: cg if Hermitian with positive diagonal, else gmres"),
+                    "the iterative method; auto: cg if Hermitian with a diagonal of one sign, else gmres"),
       real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0),
       real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
       real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
@@ -39,7 +39,7 @@ OptionTable const& method_table() {
       integer_option("ksp_max_resumes", 30, "times a method starts again when the verified residual misses the target", 0, 1000),
       choice_option("ksp_check_input", "true", {"true", "false"}, "look for NaN, empty rows, asymmetry and null vectors first"),
       choice_option("ksp_null_space", "auto", {"auto", "none", "constant"},
-                    "project the constant vector out; auto: if A times it vanishes"),
+                    "what is projected out; auto: constants, those of each component, and near-null vectors, where A times them vanishes"),
       choice_option(
           "queue", "inline", {"inline", "thread", "strict", "shuffle"},
           "host queue that runs the work: at once, by a worker thread; strict (data apart, as on a device) and shuffle are for tests"),
@@ -110,8 +110,9 @@ bool may_differ_between_ranks(std::string_view option) {
 
 OptionTable const& preconditioner_table() {
   static OptionTable const t = {
-      choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()),
-                    "the preconditioner; auto: amg if Hermitian with positive diagonal, else ilu"),
+      choice_option(
+          "pc_type", "auto", names_and_auto(precond::preconditioners()),
+          "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; without pivots for it lu, or jacobi if large"),
       choice_option("pc_dtype", "auto", {"auto", "float32", "float64"},
                     "precision of the preconditioner; auto: float32 for amg where the values allow it"),
   };

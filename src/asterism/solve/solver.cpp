@@ -251,6 +251,9 @@ void Solver::look_at_system() {
     notes_.push_back(null_space_.dimension() == 1 && !given_null_space_
                          ? "the constant vector is in the null space (a pure Neumann problem?): it is projected out"
                          : format("a null space of {} dimension(s) is projected out", null_space_.dimension()));
+  else if (!null_space_.empty())
+    notes_.push_back(
+        format("a null space of {} dimension(s) is kept out of x; b is taken as it is, since A is not Hermitian", null_space_.dimension()));
 }
 
 void Solver::choose_method(Configuration const& config) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "asterism/base/profile.hpp"
 #include "asterism/base/limits.hpp"
+#include "asterism/base/profile.hpp"
 #include "asterism/comm/batch.hpp"
 #include "asterism/comm/transport/transport.hpp"
 #include "asterism/comm/wait.hpp"

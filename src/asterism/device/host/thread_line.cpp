@@ -138,9 +138,10 @@ class ThreadLine final : public Line {
  private:
   bool is_lost() const { return forks_ != forks(); }
   void require_thread() const {
-    ASTERISM_REQUIRE(!is_lost(), unsupported,
-                     "this queue was made before a fork, and a child process has no worker threads of its parent. Make queues in the child, "
-                     "or start processes with multiprocessing's 'spawn' method.");
+    ASTERISM_REQUIRE(
+        !is_lost(), unsupported,
+        "this queue was made before a fork, and a child process has no worker threads of its parent. Make queues in the child, "
+        "or start processes with multiprocessing's 'spawn' method.");
   }
 
   static constexpr std::uint64_t room = 4096, nobody = ~std::uint64_t(0);

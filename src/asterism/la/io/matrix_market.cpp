@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "asterism/base/profile.hpp"
 #include "asterism/base/limits.hpp"
+#include "asterism/base/profile.hpp"
 #include "asterism/la/io/entry_lines.hpp"
 #include "asterism/la/io/parallel_file.hpp"
 #include "asterism/la/io/repeated_entries.hpp"

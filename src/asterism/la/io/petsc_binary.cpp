@@ -6,8 +6,8 @@
 #include <fstream>
 #include <limits>
 
-#include "asterism/base/profile.hpp"
 #include "asterism/base/limits.hpp"
+#include "asterism/base/profile.hpp"
 #include "asterism/la/io/parallel_file.hpp"
 
 namespace asterism::la::io {

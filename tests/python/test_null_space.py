@@ -1,0 +1,98 @@
+"""Singular systems: what is projected out by itself, and what the user gives (null_space=)."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+FREE_BODY = """
+def free_body(dtype="float64"):
+    '''A body of elastic springs that nothing holds: six rigid-body modes, and coordinates.'''
+    grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    n = len(grid)
+    S = sp.lil_array((3 * n, 3 * n))
+    for i in range(n):
+        for j in range(i + 1, n):
+            d = grid[j] - grid[i]
+            if d @ d > 3.1: continue
+            K = np.outer(d, d) / (d @ d)
+            for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
+                S[3 * a : 3 * a + 3, 3 * b : 3 * b + 3] += sign * K
+    x, y, z = grid.T
+    modes = np.zeros((n, 3, 6))
+    modes[:, 0, 0] = modes[:, 1, 1] = modes[:, 2, 2] = 1
+    modes[:, 0, 3], modes[:, 1, 3] = -y, x
+    modes[:, 1, 4], modes[:, 2, 4] = -z, y
+    modes[:, 0, 5], modes[:, 2, 5] = z, -x
+    return S.tocsr().astype(dtype), modes.reshape(3 * n, 6).astype(dtype), grid
+S, Z, grid = free_body()
+Q = np.linalg.qr(Z)[0]
+f = np.cos(np.arange(len(Z)))
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("pc", ["amg", "jacobi", "none"])
+def test_a_free_body(on_ranks, n, pc):
+    on_ranks(
+        n,
+        FREE_BODY
+        + f"""
+pc = {pc!r}
+A = am.Matrix.from_scipy(S, comm, distribute=True, block_size=3)
+mine = slice(*A.row_range)
+inside = f - Q @ (Q.T @ f)
+for b in (inside, f):                            # f has a part that no x reaches: it is left out, and said
+    solver = am.Solver(A, ksp="cg", pc=pc, rtol=1e-9, null_space=Z[mine])
+    x = np.concatenate(comm.allgather(solver.solve(b[mine])))
+    assert solver.info.converged and np.linalg.norm(inside - S @ x) <= 2e-9 * np.linalg.norm(f), solver.info
+    assert np.abs(Q.T @ x).max() < 1e-8 * np.linalg.norm(x)
+    assert any("null space of 6 dimension(s)" in note for note in solver.info.notes), solver.info.notes
+two = am.Solver(A, ksp="cg", pc=pc, rtol=1e-9, null_space=Z[mine])
+X = two.solve(np.stack([f, -2 * f], 1)[mine])
+assert np.allclose(X[:, 1], -2 * X[:, 0], rtol=1e-6, atol=1e-6 * np.abs(X).max())
+# the coordinates are enough: rigid-body modes are tried
+B = am.Matrix.from_scipy(S, comm, distribute=True, coordinates=grid)
+x, info = am.solve(B, inside[mine], ksp="cg", pc="amg", rtol=1e-9)
+assert info.converged and any("null space of 6" in note for note in info.notes), info.notes
+""",
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_is_no_null_space_is_refused(on_ranks, n):
+    on_ranks(
+        n,
+        """
+A = am.gallery.poisson((9, 9), comm, neumann=True)
+m = A.local_shape[0]
+rng = np.random.default_rng(rank)
+text = message(lambda: am.Solver(A, null_space=rng.standard_normal(m)))
+assert "null_space: A times column 0" in text and "near_null_space" in text, text
+z = np.ones((m, 2)); z[:, 1] = np.arange(m)
+assert "column 1" in message(lambda: am.Solver(A, null_space=z))
+bad = np.ones(m)
+if rank == size - 1: bad[2] = np.nan
+assert "NaN" in message(lambda: am.Solver(A, null_space=bad))
+assert "null_space" in message(lambda: am.Solver(A, null_space=np.ones(m + (rank == size - 1))))
+x, info = am.solve(A, np.cos(np.arange(m)), null_space=np.ones((m, 2)), ksp="cg", pc="amg")  # one of two is enough
+assert info.converged
+""",
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_not_hermitian(dtype):
+    """Rows sum to zero, columns do not: x is free by a constant, and b must be in the range."""
+    n = 40
+    S = (sp.diags_array([-1.3 * np.ones(n - 1), np.zeros(n), -0.7 * np.ones(n - 1)], offsets=[-1, 0, 1])).tolil()
+    S.setdiag(-S.sum(1))
+    S = S.tocsr().astype(dtype)
+    want = np.cos(np.arange(n)).astype(dtype)
+    b = S @ want
+    tolerance = 1e-4 if dtype in ("float32", "complex64") else 1e-9
+    x, info = am.solve(S, b, ksp="gmres", pc="jacobi", rtol=tolerance, null_space=np.ones(n, dtype))
+    assert info.converged and np.linalg.norm(b - S @ x) <= 1.1 * tolerance * np.linalg.norm(b)
+    assert any("kept out of x" in note for note in info.notes)
+    assert abs(x.sum()) < 1e-3 * np.abs(x).sum()
