@@ -8,6 +8,7 @@
 #include "asterism/comm/roll_call.hpp"
 #include "asterism/device/host/line.hpp"
 #include "asterism/device/host/patience.hpp"
+#include "asterism/device/host/this_thread.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -164,10 +165,10 @@ void Failures::require_none(Communicator const& comm) {
 CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
   if (comm.size() == 1 || device::host::in_task()) return;
   auto& f = comm.failures();
-  auto const me = std::this_thread::get_id();
+  auto const me = device::host::this_thread();
   auto owner = f.thread.load(std::memory_order_relaxed);
   if (owner == me) return;  // part of the call that this thread is in
-  if (owner != std::thread::id() || !f.thread.compare_exchange_strong(owner, me))
+  if (owner != 0 || !f.thread.compare_exchange_strong(owner, me))
     throw Error(
         ErrorKind::unsupported,
         format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
@@ -180,7 +181,7 @@ CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
     try {
       attend_to_news(comm);
     } catch (...) {
-      f.thread.store({}, std::memory_order_release);
+      f.thread.store(0, std::memory_order_release);
       throw;
     }
   }
@@ -203,7 +204,7 @@ void CollectiveCall::attend_to_news(Communicator const& comm) {
 CollectiveCall::~CollectiveCall() {
   if (!comm_) return;
   if (roll_call::hang_timeout() > 0) roll_call::leave();
-  comm_->failures().thread.store({}, std::memory_order_release);
+  comm_->failures().thread.store(0, std::memory_order_release);
 }
 
 void CollectiveCall::failed(std::exception_ptr const& error) const noexcept {

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "asterism/comm/communicator.hpp"
 
@@ -30,7 +29,7 @@ struct Failures {
   std::uint64_t communicator = 0;         ///< the same number on all ranks, and no other's
   std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last
   std::atomic<std::uint64_t> handled{0};  ///< errors of calls up to this one are no news
-  std::atomic<std::thread::id> thread{};  ///< that is in a call
+  std::atomic<std::uintptr_t> thread{0};  ///< that is in a call
   std::atomic<bool> news{false};          ///< one of those below says something
   std::atomic<bool> broken{false};        ///< all ranks have to recover before the next call
   std::atomic<std::uint32_t> alarms_seen{0};
