@@ -248,6 +248,17 @@ def queues(rounds: int) -> dict:
     }
 
 
+def busy(rounds: int) -> dict:
+    """Solves and exchanges beside busy processes, of 1 rank with all threads, 2 ranks and 4."""
+    out = []
+    for ranks in (1, 2, 4):
+        command = [sys.executable, "-m", "asterism.cli", "bench", "busy", "--repeats", str(rounds), "--json"]
+        more = [] if ranks == 1 else ["--ranks", str(ranks), "--oversubscribe"]
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+        out.append(json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{"))))
+    return {"bench": "busy", "cases": out}
+
+
 def scipy_cg(rounds: int) -> list[dict]:
     """SciPy's cg with a jacobi preconditioner on the smallest and the largest of those grids, for the scale."""
     from scipy.sparse.linalg import cg
@@ -542,6 +553,7 @@ def main() -> int:
             "profiling",
             "reproducible",
             "queues",
+            "busy",
             "forest",
             "scipy",
             "read",
@@ -572,6 +584,7 @@ def main() -> int:
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
         ("queues", lambda: queues(args.rounds)),
+        ("busy", lambda: busy(args.rounds)),
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
     ):
@@ -584,7 +597,15 @@ def main() -> int:
 
 
 def show(r: dict) -> None:
-    if r["bench"] == "spmv":
+    if r["bench"] == "busy":
+        for c in r["cases"]:
+            for name, cases in c["solves"].items():
+                worst = max(cases, key=lambda b: b["of_fair_share"])
+                print(
+                    f"busy  {c['ranks']} rank(s), {c['threads']} threads, {c['cores']} cores, {name} solve: at most {worst['of_fair_share']:.2f} "
+                    f"of the fair share, beside {worst['busy']} busy processes{' on one core' if worst['bound'] else ''}"
+                )
+    elif r["bench"] == "spmv":
         for name, c in r["cases"].items():
             ours = statistics.median(c["seconds"])
             others = [("SciPy", c["scipy_seconds"]), *c["petsc"].items()]

@@ -122,6 +122,7 @@ BENCHMARKS = {  # a quick form of each, and what its table has
     "amg": (["--n", 12], "2 rank(s)"),
     "launch": ([], "waited for"),
     "async": (["--most", "1e4"], "sync. / async."),
+    "busy": ([], "of fair share"),
     "pingpong": ([], "raw mpi"),
     "unpack": ([], "sum / replace"),
     "transports": ([], "auto / best"),

@@ -40,7 +40,10 @@ class Watch {
   Watch()
       : helper_([this] {
           auto* const call = here();
-          if (call && call->stack_wanted.exchange(0) != 0) print_stack();
+          if (call && call->stack_wanted.load() != 0) {
+            print_stack();
+            call->stack_wanted = 0;
+          }
           nap(100);
         }) {
     helper_.begin();
@@ -109,7 +112,12 @@ void call_and_abort(Communicator const& comm, double waited) {
   Watch::print_stack();
   for (int i = 0; node.shares_memory() && i < node.size(); ++i)
     if (node.rank_of(i) != comm.rank()) node.mapping(i)->head().call.stack_wanted = 1;
-  nap(1000);
+  auto const told = [&] {
+    for (int i = 0; node.shares_memory() && i < node.size(); ++i)
+      if (node.rank_of(i) != comm.rank() && node.mapping(i)->head().call.stack_wanted != 0) return false;
+    return true;
+  };
+  for (int tenths = 0; tenths < 50 && !(tenths > 0 && told()); ++tenths) nap(100);
   mpi()->abort(comm.handle(), 1);
   std::_Exit(1);
 }
