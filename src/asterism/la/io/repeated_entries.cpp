@@ -27,7 +27,8 @@ struct Found {
   }
   void gather(comm::Communicator const& comm) {
     count = comm.sum(count);
-    bool const mine = comm.min(first.i) == first.i;  // rows have one owner
+    // rows have one owner; a rank without any has the largest number
+    bool const mine = comm.min(first.i) == first.i && first.i < std::numeric_limits<i64>::max();
     i64 place[2] = {mine ? (first.mirror ? first.j : first.i) : -1, mine ? (first.mirror ? first.i : first.j) : -1};
     row = comm.max(place[0]) + 1;
     column = comm.max(place[1]) + 1;
