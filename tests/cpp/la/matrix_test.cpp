@@ -157,7 +157,8 @@ void check_half(std::int64_t n, SymmetricHalf::Kind kind, std::int64_t k, unsign
   auto const rows = A.to_rows(), expanded = H.to_rows();
   EXPECT_EQ(rows.offsets, expanded.offsets);
   EXPECT_EQ(rows.columns, expanded.columns);
-  EXPECT_TRUE(std::equal(rows.values.raw(), rows.values.raw() + rows.values.bytes(), expanded.values.raw()));
+  auto const bytes = rows.values.bytes();
+  EXPECT_TRUE(bytes == 0 || std::memcmp(rows.values.raw(), expanded.values.raw(), bytes) == 0);
   EXPECT_EQ(H.general().half(), nullptr);
 }
 
