@@ -16,16 +16,25 @@ am.load(here + "/x.ast", comm)
 """
 
 
-@pytest.fixture(scope="session")
-def failing_mpi(tmp_path_factory):
-    out = tmp_path_factory.mktemp("fault") / "mpi_that_fails.so"
-    source = HERE / "faults/mpi_that_fails.cpp"
+def plugin_of(tmp_path_factory, name):
+    out = tmp_path_factory.mktemp("fault") / f"{name}.so"
+    source = HERE / f"faults/{name}.cpp"
     include = HERE.parents[1] / "src"
     subprocess.run(
         ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(out), "-ldl"],
         check=True,
     )
     return out
+
+
+@pytest.fixture(scope="session")
+def failing_mpi(tmp_path_factory):
+    return plugin_of(tmp_path_factory, "mpi_that_fails")
+
+
+@pytest.fixture(scope="session")
+def rounding_mpi(tmp_path_factory):
+    return plugin_of(tmp_path_factory, "mpi_that_rounds")
 
 
 def with_failing(plugin, tmp_path, script):
@@ -134,3 +143,28 @@ print("DONE")
         expect="error",
     )
     assert "DONE" not in out and "signal 9" in out.lower(), out
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("queue", ["inline", "thread"])
+def test_sums_of_mpi_that_differ_in_their_last_bit(on_ranks, rounding_mpi, tmp_path, n, queue):
+    """As on more than 64 ranks, where MPI adds: all ranks go on with the same numbers and stop in the same iteration."""
+    on_ranks(
+        n,
+        with_failing(
+            rounding_mpi,
+            tmp_path,
+            f"""
+A = am.gallery.poisson((34, 33), comm)
+b = np.cos(np.arange(*A.row_range))
+for ksp in ("cg", "pipecg", "bicgstab", "gmres", "idr"):
+    for rtol in (1e-6, 0):
+        s = am.Solver(A, ksp=ksp, pc="bjacobi", rtol=rtol, queue={queue!r}, ksp_asynchronous=ksp in ("cg", "bicgstab"))
+        x = s.solve(b)
+        seen = comm.allgather((s.info.iterations, s.info.reason, s.info.true_residual, float(am.Vector.wrap(A, x).norm())))
+        assert len(set(seen)) == 1 and s.info.converged, seen
+""",
+        ),
+        ASTERISM_TEST_GATHER_RANKS="1",
+        ASTERISM_RANKS_PER_NODE="1",
+    )

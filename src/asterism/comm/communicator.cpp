@@ -258,6 +258,7 @@ void all_reduce(Communicator const& c, std::span<T> values, MpiApi::Type type, M
     return table->iallreduce(batch, c.handle(), buffer + bytes, buffer, std::int64_t(values.size()), type, op);
   });
   std::memcpy(values.data(), out->data(), bytes);
+  if (type == MpiApi::float64 && op == MpiApi::sum) c.bcast(values.data(), std::int64_t(bytes), 0);  // the same bits on all ranks
 }
 
 }  // namespace

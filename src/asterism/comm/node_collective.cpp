@@ -1,15 +1,12 @@
 #include "asterism/comm/node_collective.hpp"
 
+#include "asterism/base/limits.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
-namespace {
-constexpr int most_ranks = 64;
-}
-
 bool NodeCollective::serves(Communicator const& comm) {
-  return comm.size() <= most_ranks && comm.node()->size() == comm.size() && comm.node()->shares_memory();
+  return comm.size() <= limits().gather_ranks && comm.node()->size() == comm.size() && comm.node()->shares_memory();
 }
 
 NodeCollective::NodeCollective(Communicator const& comm, int only) : comm_(comm) {

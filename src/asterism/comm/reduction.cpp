@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "asterism/base/limits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/gpu_messenger.hpp"
@@ -15,14 +16,15 @@
 namespace asterism::comm {
 namespace {
 using Value = device::Scalar::Value;
-/// Up to this many ranks the partial sums are gathered and added in rank order by everybody: the
-/// bits agree whatever algorithm MPI chooses, and a small gather costs what a small reduce costs.
-constexpr int gather_ranks = 64;
+/// Then the partial sums are gathered and added in rank order by everybody: the bits agree whatever algorithm MPI chooses, and a small
+/// gather costs what a small reduce costs.
+bool gathers(Communicator const& comm) { return comm.size() <= limits().gather_ranks; }
 }  // namespace
 
 struct Reduction::Flight {
   std::optional<NodeCollective> on_node;
   MpiApi::Batch batch = nullptr;
+  bool rounded = false;  // a sum of MPI's own, of real numbers
   ~Flight() {
     if (batch) mpi()->batch_free(batch);
   }
@@ -39,6 +41,7 @@ struct Reduction::Flight {
   }
   void sum(Communicator const& comm, void const* in, void* out, std::int64_t count, MpiApi::Type type) {
     batch = mpi()->batch_new();
+    rounded = type == MpiApi::float64;
     check_mpi(mpi()->iallreduce(batch, comm.handle(), in, out, count, type, MpiApi::sum), "MPI_Iallreduce");
   }
   /// `keep`: what MPI uses.
@@ -54,6 +57,11 @@ struct Reduction::Flight {
       });
     try {
       wait_for(comm, batch, "the end of a sum");
+      // MPI does not promise the same bits on all ranks, and ranks that decide differently would wait for each other: rank 0's are taken
+      if (rounded) {
+        check_mpi(mpi()->ibcast(batch, comm.handle(), out, bytes, 0), "MPI_Ibcast");
+        wait_for(comm, batch, "the end of a sum");
+      }
     } catch (...) {
       comm.give_up(std::make_shared<std::vector<device::Array>>(keep));
       batch = nullptr;
@@ -69,8 +77,8 @@ Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::
     return;
   }
   messenger_ = sent_by(ctx, comm);
-  bool const gathers = messenger_ || comm.size() <= gather_ranks;
-  gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(gathers ? comm.size() : 1));
+  bool const all = messenger_ || gathers(comm);
+  gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(all ? comm.size() : 1));
   total_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value));
   if (!messenger_) flight_ = std::make_shared<Flight>();
 }
@@ -83,7 +91,7 @@ void Reduction::begin() {
       ctx_,
       [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
         auto const* const from = reinterpret_cast<std::byte const*>(in);
-        if (comm.size() <= gather_ranks) flight->gather(comm, from, reinterpret_cast<std::byte*>(out), n * std::int64_t(sizeof(Value)));
+        if (gathers(comm)) flight->gather(comm, from, reinterpret_cast<std::byte*>(out), n * std::int64_t(sizeof(Value)));
         else flight->sum(comm, in, out, 2 * n, MpiApi::float64);
       },
       device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::write<Value>(gathered_));
@@ -92,7 +100,7 @@ void Reduction::begin() {
 void Reduction::end() {
   if (comm_.size() == 1) return;
   using device::Number;
-  std::int64_t const parts = messenger_ || comm_.size() <= gather_ranks ? comm_.size() : 1;
+  std::int64_t const parts = messenger_ || gathers(comm_) ? comm_.size() : 1;
   if (messenger_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
   device::submit_on_host(
       ctx_,
