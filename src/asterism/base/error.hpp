@@ -48,6 +48,11 @@ template <class... A>
   do {                                                                            \
     if (!(condition)) ::asterism::fail(::asterism::ErrorKind::kind, __VA_ARGS__); \
   } while (0)
+/// The same of what all ranks of a collective call know alike, so that all throw and none has to be told.
+#define ASTERISM_REQUIRE_ALIKE(condition, kind, ...)                                                               \
+  do {                                                                                                             \
+    if (!(condition)) throw ::asterism::Error(::asterism::ErrorKind::kind, ::asterism::format(__VA_ARGS__), true); \
+  } while (0)
 
 /// Our own invariants.
 #define ASTERISM_ASSERT(condition)                                  \

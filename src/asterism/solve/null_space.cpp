@@ -93,12 +93,12 @@ NullSpace given_null_space(la::Operator const& A, Vector const& vectors) {
   for (std::int64_t j = 0; j < vectors.columns(); ++j) {
     auto z = column_of(vectors, j);
     auto const entries = look_at_entries(z);
-    ASTERISM_REQUIRE(entries.not_finite == 0, value, "null_space: column {} has an entry that is NaN or infinite in row {}.", j,
-                     entries.first_not_finite);
-    ASTERISM_REQUIRE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
+    ASTERISM_REQUIRE_ALIKE(entries.not_finite == 0, value, "null_space: column {} has an entry that is NaN or infinite in row {}.", j,
+                           entries.first_not_finite);
+    ASTERISM_REQUIRE_ALIKE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
     if (matrix) {
       double const size = size_of_product(A, z), norm_A = matrix->scaled_row_sum_norm();
-      ASTERISM_REQUIRE(
+      ASTERISM_REQUIRE_ALIKE(
           size <= 1e4 * epsilon_of(A.dtype()) * norm_A, value,
           "null_space: A times column {} is {} of ||A|| times that column, in the largest entries, and should be zero. A vector "
           "that A maps to nearly zero belongs into near_null_space.",

@@ -274,21 +274,23 @@ void Solver::choose_method(Configuration const& config) {
     std::string able;
     for (auto const& [name, e] : krylov::methods())
       if (e.make(config)->asynchronous()) able += (able.empty() ? "" : ", ") + name;
-    fail(ErrorKind::option, "{} needs values on the host in each iteration: it is not asynchronous. -ksp_type of those that are: {}.", type,
-         able);
+    ASTERISM_REQUIRE_ALIKE(false, option,
+                           "{} needs values on the host in each iteration: it is not asynchronous. -ksp_type of those that are: {}.", type,
+                           able);
   }
   if (method_->needs_symmetric_matrix() && looks_)
-    ASTERISM_REQUIRE(inspection_.hermitian, value,
-                     "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
-                     "or bicgstab, or -ksp_check_input false if you know better.",
-                     type, inspection_.asymmetry);
+    ASTERISM_REQUIRE_ALIKE(
+        inspection_.hermitian, value,
+        "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
+        "or bicgstab, or -ksp_check_input false if you know better.",
+        type, inspection_.asymmetry);
 }
 
 void Solver::choose_preconditioner(Configuration const& config, bool same_pattern, std::vector<EffectiveOption> const& record_before) {
   reused_ = false;
   if (M_) {
-    ASTERISM_REQUIRE(!config.reader(preconditioner_table()).given("pc_type"), option,
-                     "solve: M is an approximate inverse already; -{}pc_type cannot be given besides.", prefix_);
+    ASTERISM_REQUIRE_ALIKE(!config.reader(preconditioner_table()).given("pc_type"), option,
+                           "solve: M is an approximate inverse already; -{}pc_type cannot be given besides.", prefix_);
     preconditioner_ = std::make_shared<precond::Users>(scaled_inverse(M_, scale_));
   } else if (P_) {
     std::vector<EffectiveOption> not_again;
@@ -307,17 +309,17 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     preconditioner_type_ = type;
   } else {
     auto const type = config.reader(preconditioner_table()).text("pc_type");
-    ASTERISM_REQUIRE(type == "auto" || type == "none", option,
-                     "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse.", prefix_,
-                     type, A_->describe());
+    ASTERISM_REQUIRE_ALIKE(type == "auto" || type == "none", option,
+                           "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse.",
+                           prefix_, type, A_->describe());
     preconditioner_ = precond::none(*A_);
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
-    fail(ErrorKind::option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}, or -ksp_type gmres.", method_name_,
-         preconditioner_->describe(),
-         preconditioner_type_ == "sor"   ? "-pc_sor_symmetric true"
-         : preconditioner_type_ == "asm" ? "-pc_asm_type basic"
-                                         : "-pc_type icc, amg or jacobi");
+    ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}, or -ksp_type gmres.",
+                           method_name_, preconditioner_->describe(),
+                           preconditioner_type_ == "sor"   ? "-pc_sor_symmetric true"
+                           : preconditioner_type_ == "asm" ? "-pc_asm_type basic"
+                                                           : "-pc_type icc, amg or jacobi");
   if (!M_) preconditioner_->set_self_adjoint(P_is_hermitian_ && preconditioner_->symmetric());
 }
 

@@ -58,11 +58,11 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   Vector const* const both[] = {&b, &x};
   auto const entries = look_at_entries(both);
   auto const &rhs = entries[0], &guess = entries[1];
-  ASTERISM_REQUIRE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.", rhs.not_finite,
-                   rhs.first_not_finite);
-  ASTERISM_REQUIRE(guess.not_finite == 0, value,
-                   "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", guess.not_finite,
-                   guess.first_not_finite);
+  ASTERISM_REQUIRE_ALIKE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.",
+                         rhs.not_finite, rhs.first_not_finite);
+  ASTERISM_REQUIRE_ALIKE(guess.not_finite == 0, value,
+                         "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", guess.not_finite,
+                         guess.first_not_finite);
 
   if (!ctx_.runs_inline() && b.context().runs_inline()) {  // the same memory, worked on through the queue
     auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
