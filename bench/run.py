@@ -254,7 +254,8 @@ def busy(rounds: int) -> dict:
     for ranks in (1, 2, 4):
         command = [sys.executable, "-m", "asterism.cli", "bench", "busy", "--repeats", str(rounds), "--json"]
         more = [] if ranks == 1 else ["--ranks", str(ranks), "--oversubscribe"]
-        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+        env = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "ASTERISM_NUM_THREADS")}
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True, env=env)
         out.append(json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{"))))
     return {"bench": "busy", "cases": out}
 
