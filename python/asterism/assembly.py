@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .comm import as_communicator
+from .comm import as_communicator, one_call
 from .errors import InputError
 from .indices import as_indices
 from .la import Matrix, layouts_of
@@ -47,6 +47,7 @@ class Assembly:
            [-1.,  4.]])
     """
 
+    @one_call("Assembly")
     def __init__(
         self, shape: tuple[int, int], i: Any, j: Any, comm: Any = None, *, local_rows: int | None = None
     ) -> None:
@@ -55,6 +56,10 @@ class Assembly:
         self._h = _core.Assembly(rows, cols, ii, jj)
         self.shape = (rows.global_size, cols.global_size)
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
+
+    @property
+    def _comm(self) -> _core.Communicator:
+        return self._h.entries.comm
 
     @property
     def _vector_layout(self) -> _core.Layout:
@@ -75,6 +80,7 @@ class Assembly:
             f"<asterism.Assembly of {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.entries} given here>"
         )
 
+    @one_call("Assembly.matrix")
     def matrix(self, values: Any, *, add_to: Matrix | None = None) -> Matrix:
         """Return the matrix of these values.
 

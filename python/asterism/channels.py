@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
-from .comm import as_communicator
+from .comm import as_communicator, one_call
 from .indices import as_count
 
 __all__ = ["Channels"]
@@ -32,6 +32,7 @@ class Channels:
     message-driven triangular solves of Ding et al., whose one-sided puts these replace.
     """
 
+    @one_call("Channels")
     def __init__(self, comm: Any, to: Sequence[int], max_bytes: int, transport: str | None = None) -> None:
         self._h = _core.Channels(
             as_communicator(comm),

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import inspect
 import os
 import sys
 import threading
@@ -165,9 +166,9 @@ class collective:
 
 
 def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a method that all ranks call together, and that costs little: an error of this rank alone is told to the others.
+    """Decorate a method that is one of the core's collective calls: an error before it, of this rank alone, is told to the others.
 
-    The object's ``_comm`` is the core's communicator. Nothing is done where nothing fails.
+    It costs nothing where nothing fails. The communicator is the object's ``_comm``.
     """
 
     def decorate(f: Callable[P, T]) -> Callable[P, T]:
@@ -181,6 +182,37 @@ def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
                     with contextlib.suppress(AsterismError), collective(comm, name) as call:
                         call.failed(error)
                 raise
+
+        return call
+
+    return decorate
+
+
+def one_call(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function all of whose work is one collective call, as `collective`.
+
+    The communicator is that of the argument ``A``, else the argument ``comm``, else that of the object, its ``_comm``.
+    """
+
+    def decorate(f: Callable[P, T]) -> Callable[P, T]:
+        signature = inspect.signature(f)
+        named = {"A", "comm"} & set(signature.parameters)
+
+        def communicator(args: Any, kwargs: Any) -> _core.Communicator:
+            given = signature.bind_partial(*args, **kwargs).arguments if named else {}
+            own = getattr(given.get("A"), "_comm", None)
+            if own is None:
+                own = as_communicator(given.get("comm")) if "comm" in named else args[0]._comm
+            return cast(_core.Communicator, own)
+
+        @functools.wraps(f)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                comm = communicator(args, kwargs)
+            except (TypeError, AttributeError):  # an argument too many, or an object without ranks
+                return f(*args, **kwargs)
+            with collective(comm, name):
+                return f(*args, **kwargs)
 
         return call
 

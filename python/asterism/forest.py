@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .comm import InputTypeError, as_communicator, reported
+from .comm import InputTypeError, as_communicator, one_call, reported
 from .derived_types import Typed
 from .errors import DtypeError, ShapeError
 from .indices import as_count, as_indices
@@ -193,6 +193,7 @@ class StarForest:
     array([2, 1])
     """
 
+    @one_call("StarForest")
     def __init__(
         self,
         comm: Any,
@@ -401,6 +402,7 @@ class StarForest:
             return self.fetch_and_op_begin(rootdata, leafdata, leafupdate, op).end()
         self._sf.fetch_and_op(*self._up_and_down(rootdata, leafdata, leafupdate, op))
 
+    @one_call("StarForest.on")
     def on(self, queue: Queue) -> QueuedForest:
         """Return these operations as work of a queue, on vectors that may be a GPU's.
 
@@ -414,6 +416,7 @@ class StarForest:
         """Make the forest with one root for each edge: grouped by root, then by (rank, leaf). Made once."""
         return StarForest._of(self._sf.multi())
 
+    @one_call("StarForest.gather")
     def gather(self, leafdata: NDArray[Any]) -> NDArray[Any]:
         """Return all leaves' values at their roots, shape (sum of degrees[, k]), in the order of `multi`."""
         multi = self.multi()
@@ -421,16 +424,19 @@ class StarForest:
         multi.reduce(leafdata, out, "replace")
         return out
 
+    @one_call("StarForest.scatter")
     def scatter(self, multirootdata: Data, leafdata: Data) -> None:
         """Undo `gather`: every leaf gets its own value back."""
         self.multi().bcast(multirootdata, leafdata)
 
     # new forests
 
+    @one_call("StarForest.compose")
     def compose(self, other: StarForest) -> StarForest:
         """My roots with the leaves of `other`, whose roots are my leaves by index; unconnected edges are dropped."""
         return StarForest._of(self._sf.compose(other._sf))
 
+    @one_call("StarForest.compose_inverse")
     def compose_inverse(self, other: StarForest) -> StarForest:
         """My roots with the roots of `other` as leaves, through leaves of equal position."""
         return StarForest._of(self._sf.compose_inverse(other._sf))
@@ -439,18 +445,22 @@ class StarForest:
         """Leaves become roots; every root must have at most one leaf."""
         return StarForest._of(self._sf.inverse())
 
+    @one_call("StarForest.embed_roots")
     def embed_roots(self, selected: Any) -> StarForest:
         """Only the edges of the selected roots; nothing is renumbered."""
         return StarForest._of(self._sf.embed_roots(as_indices(selected, "embed_roots: selected")))
 
+    @one_call("StarForest.embed_leaves")
     def embed_leaves(self, selected: Any) -> StarForest:
         """Only the edges of the selected leaves; nothing is renumbered."""
         return StarForest._of(self._sf.embed_leaves(as_indices(selected, "embed_leaves: selected")))
 
+    @one_call("StarForest.strided")
     def strided(self, k: int) -> StarForest:
         """Every edge k times: root r has the roots ``r k ... r k + k - 1``."""
         return StarForest._of(self._sf.strided(as_count(k, "strided: k")))
 
+    @one_call("StarForest.section")
     def section(self, root_dofs: Any) -> tuple[StarForest, NDArray[np.int64]]:
         """From points to unknowns: root point r has ``root_dofs[r]``. Also returns each leaf point's number."""
         core, leaf_dofs = self._sf.section(as_indices(root_dofs, "section: root_dofs"))
@@ -464,12 +474,14 @@ class StarForest:
         return StarForest._of(_core.StarForest.concatenate([f._sf for f in forests], shared_roots, shared_leaves))
 
     @staticmethod
+    @one_call("StarForest.from_sizes")
     def from_sizes(comm: Any, local_size: int, indices: Any) -> StarForest:
         """Leaves 0, 1, ... hang on global indices, of which every rank owns `local_size` in rank order."""
         layout = _core.Layout(as_communicator(comm), as_count(local_size, "from_sizes: local_size"))
         return StarForest._of(_core.StarForest.from_layout(layout, as_indices(indices, "from_sizes: indices")))
 
     @staticmethod
+    @one_call("StarForest.matching")
     def matching(comm: Any, root_ids: Any, leaf_ids: Any) -> StarForest:
         """Leaf l hangs on the one root anywhere that has the same number, ``root_ids[r] == leaf_ids[l]``."""
         return StarForest._of(
@@ -481,6 +493,7 @@ class StarForest:
         )
 
     @staticmethod
+    @one_call("StarForest.all_gather")
     def all_gather(comm: Any, nroots: int) -> StarForest:
         """Every rank's leaves are all roots of all ranks, in rank order."""
         return StarForest._of(
@@ -488,6 +501,7 @@ class StarForest:
         )
 
     @staticmethod
+    @one_call("StarForest.all_to_all")
     def all_to_all(comm: Any, n: int) -> StarForest:
         """Give n roots to each rank; my leaves are those that each rank has for me."""
         return StarForest._of(_core.StarForest.all_to_all(as_communicator(comm), as_count(n, "all_to_all: n")))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .agree import agreed
-from .comm import as_communicator
+from .comm import as_communicator, one_call
 from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
 from .files import replacing
 from .indices import as_indices
@@ -102,6 +102,7 @@ def _format_with(path: str, name: str | None, named: tuple[str, ...]) -> str:
     return kind
 
 
+@one_call("read_matrix")
 def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name: str | None = None) -> Matrix:
     """Read a matrix, all ranks together.
 
@@ -151,6 +152,7 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     return A
 
 
+@one_call("read_vector")
 def read_vector(
     path: str | Path, A: Matrix | None = None, comm: Any = None, *, name: str | None = None
 ) -> NDArray[Any]:
@@ -199,6 +201,7 @@ def read_vector(
     return found
 
 
+@one_call("write_vector")
 def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     """Write a vector, in the format that the name says: .mtx, .mtx.gz, .petsc (.bin, .dat), .npy (one process) or .ast.
 
@@ -243,6 +246,7 @@ def check_matrix_name(path: str | Path, ranks: int) -> None:
         raise UnsupportedError(f"'{p}': writing {Path(p).suffix} needs {needs}: pip install {needs}") from error
 
 
+@one_call("write_matrix")
 def write_matrix(path: str | Path, A: Matrix) -> None:
     """Write a matrix, in the format that the name says.
 
@@ -304,6 +308,7 @@ def _write_hdf5(path: str, A: Matrix) -> None:
             g.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if values.size else {}))
 
 
+@one_call("save")
 def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     """Write matrices, vectors and text to one file of asterism's own, which any number of ranks can read.
 
@@ -353,6 +358,7 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     _core.write_archive(str(path), c, matrices, vectors, texts)
 
 
+@one_call("load")
 def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
     """Read all that `save` wrote, by name: matrices, arrays of my rows, text.
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
-from .comm import as_communicator
+from .comm import as_communicator, one_call
 from .indices import as_count
 from .la import Matrix
 
 __all__ = ["convection_diffusion", "elasticity", "poisson"]
 
 
+@one_call("poisson")
 def poisson(
     shape: Sequence[int],
     comm: Any = None,
@@ -55,6 +56,7 @@ def poisson(
     )
 
 
+@one_call("convection_diffusion")
 def convection_diffusion(
     shape: Sequence[int],
     velocity: Sequence[float],
@@ -75,6 +77,7 @@ def convection_diffusion(
     )
 
 
+@one_call("elasticity")
 def elasticity(
     cells: Sequence[int],
     comm: Any = None,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .comm import as_communicator
+from .comm import as_communicator, one_call, reported
 from .errors import OptionError, ShapeError, UnsupportedError
 from .forest import Flight, StarForest, shared_zeros
 from .indices import as_count
@@ -66,6 +66,7 @@ class Grid:
     ((6, 6), 36.0)
     """
 
+    @one_call("Grid")
     def __init__(
         self,
         shape: int | Sequence[int],
@@ -137,21 +138,26 @@ class Grid:
         points = int(np.prod(shape))
         return a.reshape(points) if a.ndim == len(shape) else a.reshape(points, a.shape[-1])
 
+    @reported("Grid.exchange_begin")
     def exchange_begin(self, local: NDArray[Any]) -> Flight:
         """Begin `exchange`; own points may be read until ``end()``, no point may be written."""
         flat = self._flat(local, "local", self.local_shape)
         return self._ghosts.bcast_begin(flat, flat)
 
+    @reported("Grid.exchange")
     def exchange(self, local: NDArray[Any]) -> None:
         """Fill the ghost points from their owners, in place."""
-        self.exchange_begin(local).end()
+        flat = self._flat(local, "local", self.local_shape)
+        self._ghosts.bcast(flat, flat)
 
+    @reported("Grid.to_local")
     def to_local(self, values: NDArray[Any], local: NDArray[Any]) -> None:
         """Fill a local array, ghost points included, from a global one."""
         self._to_local.bcast(
             self._flat(values, "values", self.global_shape), self._flat(local, "local", self.local_shape)
         )
 
+    @reported("Grid.to_global")
     def to_global(self, local: NDArray[Any], values: NDArray[Any], op: str = "replace") -> None:
         """Put own points into a global array (replace), or add what all ranks have at a point, ghost points too (sum).
 

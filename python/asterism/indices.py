@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DtypeError, InputError
+from .errors import DtypeError, InputError, ShapeError
 
 __all__ = ["as_count", "as_indices"]
 
@@ -29,8 +29,11 @@ def as_indices(a: Any, what: str = "indices") -> NDArray[np.int64]:
 
 
 def as_count(n: Any, what: str) -> int:
-    """Return an int; raises a DtypeError for anything but an integer."""
+    """Return an int; raises a DtypeError for anything but an integer, a ShapeError for one below zero."""
     try:
-        return operator.index(n)
+        count = operator.index(n)
     except TypeError:
         raise DtypeError(f"{what} is {n!r} ({type(n).__name__}); an integer is needed.") from None
+    if count < 0:
+        raise ShapeError(f"{what} is {count}; it cannot be negative.")
+    return count

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .agree import agreed
-from .comm import as_communicator, reported
+from .comm import as_communicator, one_call, reported
 from .display import html_table, si_bytes
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .indices import as_count, as_indices
@@ -32,6 +32,7 @@ class Matrix(Operator):
         self._h = handle
 
     @classmethod
+    @one_call("Matrix.from_scipy")
     def from_scipy(
         cls,
         S: Any,
@@ -95,6 +96,7 @@ class Matrix(Operator):
         return A
 
     @classmethod
+    @one_call("Matrix.coo")
     def coo(
         cls, shape: tuple[int, int], i: Any, j: Any, v: Any, comm: Any = None, *, local_rows: int | None = None
     ) -> Matrix:
@@ -273,7 +275,7 @@ class Matrix(Operator):
         d: NDArray[Any] = self._h.diagonal()
         return d
 
-    @reported("Matrix.with_values")
+    @one_call("Matrix.with_values")
     def with_values(self, values: Any) -> Matrix:
         """Return a matrix with entries at the same places and other values.
 
@@ -288,6 +290,7 @@ class Matrix(Operator):
         """
         return Matrix(self._h.with_values(as_values(values, "with_values")))
 
+    @one_call("Matrix.with_storage")
     def with_storage(self, storage: str) -> Matrix:
         """Return the same matrix stored otherwise.
 
@@ -319,6 +322,7 @@ class Matrix(Operator):
         """Return the matrix in another precision, or a real one as complex."""
         return Matrix(self._h.converted(np.dtype(dtype).name))
 
+    @one_call("Matrix.submatrix")
     def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:
         """Return ``A[rows][:, cols]`` with these global rows and columns as mine; see `Submatrix`. Collective."""
         return Matrix(_core.Submatrix(self._h, *self._selected(rows, cols)).matrix)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .comm import one_call
 from .errors import DtypeError, InputError, OptionError, ShapeError
 from .la import Matrix, as_operator
 from .operator import Operator, as_values
@@ -120,6 +121,7 @@ def _verify(
     return _Verified(residual, limits[0], normal, limits[1], size_b, size_x, excess <= 1, excess)
 
 
+@one_call("least_squares")
 def least_squares(
     A: Any,
     b: Any,
@@ -196,6 +198,16 @@ def least_squares(
         raise InputError(f"maxiter={maxiter}; at least 1.")
     rule = (float(damp), float(atol), float(btol), float(conlim))
     most = 4 * min(op.shape) if maxiter is None else maxiter
+    said = {
+        "method": method,
+        "dtype": both,
+        "damp": damp,
+        "atol": atol,
+        "btol": btol,
+        "conlim": conlim,
+        "maxiter": most,
+    }
+    op._comm.require_same("least_squares", [(name, str(value)) for name, value in said.items()])
     rhs = np.ascontiguousarray(rhs.reshape(m).astype(both, copy=False))
     return x, _solved(op, rhs, x, method, rule, most, monitor)
 

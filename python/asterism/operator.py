@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .comm import as_communicator, reported
+from .comm import as_communicator, one_call, reported
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .indices import as_count
 
@@ -69,6 +69,7 @@ class Operator:
     25
     """
 
+    @one_call("Operator")
     def __init__(
         self,
         apply: Callable[[NDArray[Any]], Any],
@@ -204,6 +205,7 @@ class Operator:
         self._h.apply(array, y)
         return y
 
+    @one_call("A.H @ x")
     def rmatvec(self, x: Any) -> NDArray[Any]:
         """Return A^H x. Collective."""
         array = self._operand(x, "A.H @ x")

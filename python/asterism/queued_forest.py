@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import _core
+from .comm import one_call
 from .queue import Queue
 from .vector import Vector, handle_of
 
@@ -80,6 +81,10 @@ class QueuedForest:
         self.leaves = _Space(self._h.leaves)
 
     @property
+    def _comm(self) -> _core.Communicator:
+        return self.forest._comm
+
+    @property
     def way(self) -> str:
         """How messages go, and why, in words."""
         return str(self._h.way)
@@ -87,6 +92,7 @@ class QueuedForest:
     def __repr__(self) -> str:
         return f"<asterism.QueuedForest of {self.forest.nroots} roots and {self.forest.nleaves} leaves on {self.queue!r}, {self.way}>"
 
+    @one_call("QueuedForest.bcast")
     def bcast_begin(self, rootdata: Vector, leafdata: Vector, op: str = "replace") -> QueuedFlight:
         """Begin `bcast`; its vectors are not to be changed before ``end()``, other work goes on meanwhile."""
         data = handle_of(rootdata, "rootdata"), handle_of(leafdata, "leafdata")
@@ -96,6 +102,7 @@ class QueuedForest:
         """``leafdata[l] = op(leafdata[l], rootdata[r])`` for every edge."""
         self.bcast_begin(rootdata, leafdata, op).end()
 
+    @one_call("QueuedForest.reduce")
     def reduce_begin(self, leafdata: Vector, rootdata: Vector, op: str = "sum") -> QueuedFlight:
         """Begin `reduce`; its vectors are not to be changed before ``end()``."""
         data = handle_of(leafdata, "leafdata"), handle_of(rootdata, "rootdata")
@@ -105,6 +112,7 @@ class QueuedForest:
         """``rootdata[r] = op(rootdata[r], leafdata[l])`` for every edge, in (rank, leaf) order."""
         self.reduce_begin(leafdata, rootdata, op).end()
 
+    @one_call("QueuedForest.fetch_and_op")
     def fetch_and_op_begin(
         self, rootdata: Vector, leafdata: Vector, leafupdate: Vector, op: str = "sum"
     ) -> QueuedFlight:

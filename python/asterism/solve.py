@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .agree import agreed
-from .comm import collective
+from .comm import collective, one_call
 from .display import html_table
 from .errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
 from .la import Matrix, as_operator
@@ -82,6 +82,7 @@ class Solver:
         "restart": "ksp_gmres_restart",
     }
 
+    @one_call("Solver")
     def __init__(
         self,
         A: Any,
@@ -111,13 +112,8 @@ class Solver:
         self._null_space = None if null_space is None else _columns(null_space, "null_space")
         self._set_up(as_operator(A, "A"), o, prefix, P, M, (block_size, coordinates, near_null_space))
 
+    @one_call("Solver")
     def _set_up(self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]) -> None:
-        with collective(A._h.rows.comm, "Solver"):
-            self._set_up_together(A, o, prefix, P, M, said)
-
-    def _set_up_together(
-        self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]
-    ) -> None:
         near = A if P is None and isinstance(A, Matrix) else P
         if near is not None and not isinstance(near, Matrix):
             near = Matrix.from_scipy(near)
@@ -207,7 +203,7 @@ class Solver:
         >>> solver.reused
         True
         """
-        with collective(self.A._h.rows.comm, "Solver.update"):
+        with collective(self.A._comm, "Solver.update"):
             B = as_operator(A, "A")
             if not isinstance(B, Matrix):
                 raise InputError(f"update: A is {B!r}; a matrix is needed.")
@@ -259,7 +255,7 @@ class Solver:
         ConvergenceError
             Carries ``x`` and ``info``.
         """
-        with collective(self.A._h.rows.comm, "Solver.solve"):
+        with collective(self.A._comm, "Solver.solve"):
             return self._solve_together(b, x0, monitor, raise_on_failure, checkpoint, checkpoint_every)
 
     def _solve_together(

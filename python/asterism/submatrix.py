@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import ShapeError
+from .comm import one_call, reported
+from .errors import InputError, ShapeError
 from .forest import StarForest
 from .indices import as_indices
 from .la import Matrix
@@ -42,8 +43,13 @@ class Submatrix:
            [ 4., -1.]])
     """
 
+    @one_call("Submatrix")
     def __init__(self, A: Matrix, rows: Any = None, cols: Any = None) -> None:
         self._h = _core.Submatrix(A._h, *A._selected(rows, cols))
+
+    @property
+    def _comm(self) -> _core.Communicator:
+        return self.matrix._comm
 
     def __repr__(self) -> str:
         return f"<asterism.Submatrix {self.matrix._h.describe()}>"
@@ -53,8 +59,11 @@ class Submatrix:
         """What was extracted."""
         return Matrix(self._h.matrix)
 
+    @one_call("Submatrix.update")
     def update(self, A: Matrix) -> Matrix:
         """Extract the values of A again and return the new matrix; raises if its pattern is another. Collective."""
+        if not isinstance(A, Matrix):
+            raise InputError(f"Submatrix.update: A is {A!r}; an asterism.Matrix is needed.")
         self._h.update(A._h)
         return self.matrix
 
@@ -82,6 +91,7 @@ class Redistribution:
     ((16, 16), array([0, 1, 2]))
     """
 
+    @one_call("Redistribution")
     def __init__(self, A: Matrix, owners: Any) -> None:
         self._h = _core.Redistribution(A._h.rows, as_indices(owners, "Redistribution: owners"))
         self._old = A.local_shape[0]
@@ -95,16 +105,23 @@ class Redistribution:
         """The old global indices of my rows now, shape (my rows now,)."""
         return np.asarray(self._h.order, dtype=np.int64)
 
+    @one_call("Redistribution.matrix")
     def matrix(self, A: Matrix) -> Matrix:
         """Return A with its rows and columns moved; block size and near-null space go with it. Collective."""
         return Matrix(self._h.matrix(A._h))
 
+    @property
+    def _comm(self) -> _core.Communicator:
+        return self.forest._comm
+
+    @reported("Redistribution.forward")
     def forward(self, x: NDArray[Any]) -> NDArray[Any]:
         """Return a vector, (old rows[, k]) of any dtype, on the new ranks. Collective."""
         out = np.empty((self.forest.nleaves, *x.shape[1:]), dtype=x.dtype)
         self.forest.bcast(self._checked(x, self._old), out)
         return out
 
+    @reported("Redistribution.back")
     def back(self, x: NDArray[Any]) -> NDArray[Any]:
         """Undo `forward`. Collective."""
         out = np.empty((self._old, *x.shape[1:]), dtype=x.dtype)

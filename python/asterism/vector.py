@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .comm import reported
 from .errors import InputError, ShapeError
 from .operator import Operator, as_values
 from .queue import GpuArray, Queue
@@ -300,6 +301,10 @@ class Vector:
         return v
 
     @property
+    def _comm(self) -> _core.Communicator:
+        return self._h.layout.comm
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the values."""
         return np.dtype(str(self._h.dtype))
@@ -381,6 +386,7 @@ class Vector:
         """Set y = d x, entry by entry."""
         self._h.multiply(handle_of(d, "multiply"), handle_of(x, "multiply"))
 
+    @reported("product")
     def product(self, A: Operator, x: Vector) -> None:
         """Set y = A x."""
         if not isinstance(A, Operator):
@@ -396,14 +402,20 @@ class Vector:
         y.product(A, self)
         return y
 
+    @reported("update_and_norm2")
     def update_and_norm2(self, alpha: Any, p: Vector, q: Vector, r: Vector) -> Scalar:
         """Add alpha p to x and -alpha q to r; return r^H r. One pass instead of three."""
         handles = (handle_of(v, "update_and_norm2") for v in (p, q, r))
         return Scalar._of(self._h.update_and_norm2(_scalar(alpha), *handles))
 
+    @reported("dot")
     def dot(self, y: Vector) -> Scalar:
         """Return x^H y over all ranks, a number for each column."""
         return Scalar._of(self._h.dot(handle_of(y, "dot")))
+
+    @reported("dots")
+    def _dots(self, pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
+        return [Scalar._of(h) for h in _core.dots([(handle_of(x, "dots"), handle_of(y, "dots")) for x, y in pairs])]
 
     def norm(self) -> Scalar:
         """Return the 2-norm over all ranks, of each column."""
@@ -446,5 +458,8 @@ def gpu_state() -> dict[str, Any]:
 
 
 def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
-    """Return x^H y of each pair; all in one message."""
-    return [Scalar._of(h) for h in _core.dots([(handle_of(x, "dots"), handle_of(y, "dots")) for x, y in pairs])]
+    """Return x^H y of each pair; all in one message. Collective."""
+    if not pairs:
+        return []
+    handle_of(pairs[0][0], "dots")
+    return pairs[0][0]._dots(pairs)

@@ -68,6 +68,48 @@ print("done", flush=True)
     )
 
 
+@PLACES
+@pytest.mark.parametrize("n", [2, 3])
+def test_operations_under_way_are_given_up(on_ranks, n, place):
+    """The rank that fails has not begun, or has begun and not ended, what the others end; no message of it is taken for a later one."""
+    on_ranks(
+        n,
+        SET_UP
+        + """
+points = 200_000                      # also messages in pieces
+sf = am.StarForest(comm, points, None, [(i * size // points, i) for i in range(points)])    # each rank hears from all
+def wrong(k): return np.zeros(points if rank != bad else 3)
+def attempt(f):
+    t = time.perf_counter()
+    try: f()
+    except am.AsterismError as e: return str(e)
+    finally: assert time.perf_counter() - t < 5
+    return ""
+for round in range(4):
+    data, out = np.full(points, float(rank)), np.zeros(points)
+    # an error when it begins
+    flight = []
+    said = attempt(lambda: flight.append(sf.reduce_begin(data, wrong(round))))
+    assert "rootdata" in said or (said == "" and rank != bad), said    # the others may have begun before
+    for f in flight: assert f"rank {bad}: " in attempt(f.end)
+    goes_on()
+    # an error while it is under way
+    first, second = sf.bcast_begin(data, out), sf.reduce_begin(data, np.zeros(points))
+    said = attempt(lambda: solver.solve(ones if rank != bad else ones[1:]))
+    assert "b has shape" in said, said
+    for f in (first, second):
+        told = attempt(f.end)
+        assert "was given up" in told, told
+    goes_on()
+    sf.bcast(data, out)
+    assert (out == np.arange(points) * size // points).all()
+print("done", flush=True)
+""",
+        limit=120,
+        **place,
+    )
+
+
 def test_many_failures_leave_nothing_behind(on_ranks):
     on_ranks(
         2,

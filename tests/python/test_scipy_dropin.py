@@ -44,6 +44,17 @@ def test_convergence(case):  # noqa: F811
     assert residual <= np.linalg.norm(case.b) * (rtol if info == 0 else 1)
 
 
+@pytest.mark.parametrize("case", suite.IterativeParams().cases)
+def test_show(case, capsys):
+    # theirs also expects that tfqmr fails for the lower bidiagonal matrix; ours starts again, and rounding decides whether it converges
+    x, info = ours.tfqmr(case.A, case.b, rtol=1e-4, show=True)
+    expected = "converged due to reach TOL" if info == 0 else "not converged due to reach MAXIT"
+    assert capsys.readouterr().out == f"TFQMR: Linear solve {expected} iterations\n"
+    residual = np.linalg.norm(case.A @ x - case.b)
+    assert residual <= np.linalg.norm(case.b) * (1.001e-4 if info == 0 else 1)
+    assert info == 0 or case.name.startswith(("nonsymposdef", "sym-nonpd"))
+
+
 class TestGMRES(suite.TestGMRES):
     @pytest.mark.filterwarnings("ignore:.*callback_type:DeprecationWarning")
     def test_callback(self):

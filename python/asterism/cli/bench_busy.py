@@ -70,8 +70,8 @@ def fair_share(k: int, bound: bool, threads: int, cores: int) -> float:
 def busy_cases(comm: Any, repeats: int) -> dict[str, Any]:
     """Seconds of solves and of single exchanges beside k = 0, 1, 2 and 4 busy processes, free or bound to one core.
 
-    Poisson's equation on 600^2 points, cg with amg, synchronous and asynchronous; on several ranks also the exchange of a grid's ghost
-    points, and a sum over the ranks. Cases are interleaved; the slowest rank counts.
+    Poisson's equation on 600^2 points, cg with amg, synchronous and asynchronous; on several ranks also an exchange with two
+    neighbours in a ring, and a sum over the ranks. Cases are interleaved; the slowest rank counts.
     """
     size = 1 if comm is None else comm.Get_size()
     rank = 0 if comm is None else comm.Get_rank()

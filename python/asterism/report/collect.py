@@ -34,7 +34,7 @@ class Findings:
     cache: int = 0  # bytes of the last level, 0: not known
     storage: str = ""
     entries_per_row: float = 0.0
-    spread: float = 0.0  # bytes of the vector between the entries of a row, in the mean
+    spread: float = 0.0  # bytes of the vector between the entries of a row, in the mean; csr only
     advice: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -86,12 +86,13 @@ def collect(
         error,
         waited if comm is None else max(comm.allgather(waited)),
         len(cores if comm is None else set().union(*comm.allgather(cores))),
-        last_level_cache_bytes(),
+        # the same on all ranks, which may be bound to different cores: whether the triad is measured again depends on it
+        last_level_cache_bytes() if comm is None else max(comm.allgather(last_level_cache_bytes())),
     )
     if isinstance(solver.A, Matrix):
         out.storage = solver.A.storage
         out.entries_per_row = solver.A.nnz / max(solver.A.shape[0], 1)
-        out.spread = _spread(solver.A)
+        out.spread = _spread(solver.A) if out.storage == "csr" else 0.0
     if _looks_wrong(out):  # the triad, perhaps measured when others used the cores
         out.triad = max(out.triad, memory_bandwidth(comm, refresh=True))
     out.advice = _advice(out)

@@ -1,5 +1,7 @@
 #include "asterism/comm/channels.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -71,8 +73,10 @@ struct Channels::Impl {
       mpi()->testall(sends, &done);
       if (!done) {
         log::warning("Channels go away before everything that was put is taken; they wait for it.");
-        while (!done && mpi()->testall(sends, &done) == 0) {
-        }
+        device::host::Patience patience;
+        timespec const nap{0, 50'000};
+        while (!done && mpi()->testall(sends, &done) == 0)
+          if (patience.over()) nanosleep(&nap, nullptr);
       }
     }
     if (receives && alive) mpi()->cancel_all(receives);

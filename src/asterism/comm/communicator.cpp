@@ -403,10 +403,19 @@ void Communicator::recover() const {
   }
   // Ranks that had left the failed call before it failed are one call ahead. That one fails on the others as it did there.
   for (;;) {
-    std::uint64_t const mine = f.serial;
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(im.size));
-    check_mpi(table->iallgather(batch.get(), im.handle, &mine, all.data(), sizeof mine), "MPI_Iallgather");
-    finish("MPI_Iallgather");
+    struct Serials {
+      std::uint64_t mine;
+      std::vector<std::uint64_t> all;
+    };
+    auto const serials = std::make_shared<Serials>(Serials{f.serial, std::vector<std::uint64_t>(static_cast<std::size_t>(im.size))});
+    auto const& [mine, all] = *serials;
+    check_mpi(table->iallgather(batch.get(), im.handle, &serials->mine, serials->all.data(), sizeof mine), "MPI_Iallgather");
+    try {
+      finish("MPI_Iallgather");
+    } catch (...) {
+      im.given_up.push_back(serials);  // as long as MPI may want it
+      throw;
+    }
     auto const most = *std::max_element(all.begin(), all.end());
     if (mine < most)
       throw Error(ErrorKind::comm, "this call has failed on other ranks, after an error in the one before. The next one goes on.", true);
@@ -419,6 +428,7 @@ void Communicator::recover() const {
   ++im.epoch;
   im.recovering = false;
   std::lock_guard const lock(f.mutex);
+  f.last = f.known ? f.known->said() : "";
   f.known.reset();
   f.handled = f.serial - 1;
   f.broken = false;

@@ -37,6 +37,12 @@ node::Head* head() {
   return arena ? &arena->head() : nullptr;
 }
 
+}  // namespace
+
+std::string Failures::Report::said() const { return text.starts_with("rank ") ? text : format("rank {}: {}", rank, text); }
+
+namespace {
+
 void take_news(Failures& f, Failures::Report report) {
   if (report.ended) {
     if (!f.ended || report.serial < f.ended->serial) f.ended = std::move(report);
@@ -147,6 +153,14 @@ void Failures::look(Communicator const& comm, bool far) {
   if (far && spans_machines(comm)) look_for_letters(comm, f);
 }
 
+bool Failures::known_since(Communicator const& comm, std::uint64_t serial) {
+  auto& f = comm.failures();
+  if (alarmed(comm)) look(comm, true);
+  if (!f.news) return false;
+  std::lock_guard const lock(f.mutex);
+  return f.broken || (f.known && f.known->serial >= serial);
+}
+
 void Failures::require_none(Communicator const& comm) {
   auto& f = comm.failures();
   std::lock_guard const lock(f.mutex);
@@ -158,16 +172,19 @@ void Failures::require_none(Communicator const& comm) {
   auto const& k = *f.known;
   if (k.serial != f.serial && device::host::now() - k.seen < grace) return;
   f.break_off();
-  bool const named = k.text.rfind("rank ", 0) == 0;
-  throw Error(k.kind, named ? k.text : format("rank {}: {}", k.rank, k.text), true);
+  throw Error(k.kind, k.said(), true);
+}
+
+bool CollectiveCall::is_part_of_another(Communicator const& comm) {
+  return comm.size() == 1 || device::host::in_task() ||
+         comm.failures().thread.load(std::memory_order_relaxed) == device::host::this_thread();
 }
 
 CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
-  if (comm.size() == 1 || device::host::in_task()) return;
+  if (is_part_of_another(comm)) return;
   auto& f = comm.failures();
   auto const me = device::host::this_thread();
   auto owner = f.thread.load(std::memory_order_relaxed);
-  if (owner == me) return;  // part of the call that this thread is in
   if (owner != 0 || !f.thread.compare_exchange_strong(owner, me))
     throw Error(
         ErrorKind::unsupported,

@@ -23,8 +23,9 @@ struct Failures {
     int rank = 0;
     ErrorKind kind = ErrorKind::internal;
     std::string text;
-    bool ended = false;     ///< the rank has ended its program, so that it will not come to this call
-    std::int64_t seen = 0;  ///< when, of device::host::now()
+    bool ended = false;        ///< the rank has ended its program, so that it will not come to this call
+    std::int64_t seen = 0;     ///< when, of device::host::now()
+    std::string said() const;  ///< by whom, and what
   };
   std::uint64_t communicator = 0;         ///< the same number on all ranks, and no other's
   std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last
@@ -36,6 +37,7 @@ struct Failures {
   std::mutex mutex;
   std::optional<Report> known;
   std::optional<Report> ended;  ///< as `known`, but for good
+  std::string last;             ///< text of the error that was recovered from last; empty if this rank's own
 
   /// Tells the other ranks that the call under way has failed here. Never throws.
   static void report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept;
@@ -51,6 +53,8 @@ struct Failures {
   void break_off() { broken = news = true; }
   /// Looks for reports; `far`: those by messages too.
   static void look(Communicator const& comm, bool far);
+  /// Whether an error is known of the `serial`-th call or a later one, from which the ranks have not recovered.
+  static bool known_since(Communicator const& comm, std::uint64_t serial);
   /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
   static void require_none(Communicator const& comm);
 };
@@ -62,6 +66,8 @@ class CollectiveCall {
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
   CollectiveCall(Communicator const& comm, char const* name);
   ~CollectiveCall();
+  /// Whether one that begins here and now is no call of its own.
+  static bool is_part_of_another(Communicator const& comm);
   CollectiveCall(CollectiveCall const&) = delete;
   CollectiveCall& operator=(CollectiveCall const&) = delete;
   /// It ends with an error; one that not all ranks throw anyway is reported.

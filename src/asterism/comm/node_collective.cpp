@@ -5,6 +5,7 @@
 #include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
+
 bool NodeCollective::serves(Communicator const& comm) {
   return comm.size() <= limits().gather_ranks && comm.node()->size() == comm.size() && comm.node()->shares_memory();
 }

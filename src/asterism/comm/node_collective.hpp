@@ -13,7 +13,7 @@ class NodeCollective {
  public:
   /// Whether the ranks share memory and are few enough that a message between each two is quick.
   static bool serves(Communicator const& comm);
-  /// What the other ranks send in this call will be theirs, if `from_all`, or that of `only`.
+  /// Receives what all other ranks send in this call, or what the rank `only` sends.
   explicit NodeCollective(Communicator const& comm, int only = -1);
   /// Never waits. In the order of the ranks, to all others or from `only` to all others.
   void send(int rank, std::span<std::byte const> data);

@@ -70,7 +70,9 @@ struct StarForest::Flight::State final : Taker {
   std::byte* update = nullptr;    // fetch_and_op: where the leaves' old root values go
   std::vector<std::byte> packed;  // my own edges' values
   std::optional<SourceCopy> before;
-  bool helped = false;  // by the progress thread
+  bool helped = false;       // by the progress thread
+  std::uint64_t epoch = 0;   // of the communicator, when it began
+  std::uint64_t serial = 0;  // of the call that it began in
 
   void take(Side const& s, std::int64_t first, std::int64_t count, std::byte const* data) override {
     if (in_place) s.at.unpack(data, target, unit, first, count, distinct);
@@ -118,6 +120,7 @@ struct StarForest::Impl {
                void* target, Items const& items, Operation const& op, void* update, bool at_once);
   void end(Flight::State& state);
   void end_fetch(Flight::State& state);
+  void end_together(Flight::State& state);
 };
 
 StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> const& leaves,
@@ -428,6 +431,8 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
   state->target = static_cast<std::byte*>(target);
   state->unit = items.unit();
   state->update = static_cast<std::byte*>(update);
+  state->epoch = comm.epoch();
+  state->serial = comm.failures().serial;
   if (call_checks()) state->before.emplace(from, state->source, state->unit);
   state->distinct = !(&to == &root_sides ? shared_roots : shared_leaves);
   state->in_place = op.replaces() && !update && state->distinct;
@@ -481,6 +486,35 @@ std::byte const* StarForest::Flight::State::own_values(int rank) {
     s.at.pack(source, packed.data(), unit);
   }
   return packed.data();
+}
+
+/// What an error of another call has ended is no call itself: the rank of the error may not have begun it.
+void StarForest::Impl::end_together(Flight::State& state) {
+  auto const here = [&] {
+    if (state.update) end_fetch(state);
+    else end(state);
+  };
+  auto& failures = comm.failures();
+  if (state.forth.traffic.at_once || CollectiveCall::is_part_of_another(comm)) return here();
+  if (comm.epoch() != state.epoch || Failures::known_since(comm, state.serial)) {
+    std::lock_guard const lock(failures.mutex);
+    auto const& cause = failures.known ? failures.known->said() : failures.last;
+    throw Error(ErrorKind::comm,
+                format("this operation on the star forest '{}' was under way when an error ended a call on its communicator, and was given "
+                       "up{}{}",
+                       record->name, cause.empty() ? "." : ": ", cause),
+                true);
+  }
+  collective(comm, "the end of a star-forest operation", [&] {
+    try {
+      here();
+    } catch (Error const& e) {
+      std::lock_guard const lock(failures.mutex);
+      auto const cause = failures.known ? failures.known->serial : 0;
+      if (e.shared() && cause >= state.serial && cause < failures.serial) --failures.serial;
+      throw;
+    }
+  });
 }
 
 void StarForest::Impl::end(Flight::State& state) {
@@ -563,10 +597,7 @@ void StarForest::Flight::end() {
       if (on) detail::operation_ends();
     }
   } const helped{state->helped};
-  collective(forest->comm, "the end of a star-forest operation", [&] {
-    if (state->update) forest->end_fetch(*state);
-    else forest->end(*state);
-  });
+  forest->end_together(*state);
   if (auto const before = std::exchange(state->before, {}); before)
     before->require_unchanged(*state->from, state->source, state->unit, forest->record->name);
   state->combine.forget();

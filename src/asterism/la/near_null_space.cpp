@@ -38,8 +38,8 @@ void each_row(Matrix const& A, Begin const& begin, F const& f, End const& end) {
 
 void require_finite(Vector const& x, char const* name, char const* unit) {
   auto const found = look_at_entries(x);
-  ASTERISM_REQUIRE(found.not_finite == 0, value, "{} has {} values that are NaN or infinite; the first belongs to {} {}.", name,
-                   found.not_finite, unit, found.first_not_finite);
+  ASTERISM_REQUIRE_ALIKE(found.not_finite == 0, value, "{} has {} values that are NaN or infinite; the first belongs to {} {}.", name,
+                         found.not_finite, unit, found.first_not_finite);
 }
 
 bool maps_rows_to_rows(Matrix const& A) { return A.range().fits(A.domain()); }
@@ -207,8 +207,7 @@ void attach_near_null_space(Matrix& A, Vector B) {
     if (images[j] > 0.3 && A.comm().rank() == 0) {
       log::warning(
           "near_null_space: the matrix does not map column {} to nearly zero: |A b|_i is {} of sum_j |a_ij b_j|, in the mean of all rows "
-          "i. "
-          "amg may need more iterations than with vectors that fit. Are its rows in the order of the matrix's?",
+          "i. amg may need more iterations than with vectors that fit. Are its rows in the order of the matrix's?",
           j, images[j]);
       return;
     }
