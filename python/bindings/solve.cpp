@@ -11,6 +11,13 @@ using solve::SolveInfo;
 using solve::Solver;
 
 void bind_solve(nb::module_& m) {
+  m.def(
+      "automatic_choice",
+      [](la::Matrix const& A) {
+        auto const choice = solve::automatic_choice(solve::inspect(A), A.global_rows());
+        return std::tuple(choice.method, choice.preconditioner, choice.fallback);
+      },
+      nb::call_guard<nb::gil_scoped_release>());
   nb::enum_<OptionLayer>(m, "OptionLayer")
       .value("file", OptionLayer::file)
       .value("environment", OptionLayer::environment)

@@ -316,6 +316,13 @@ def test_least_squares_says_what_ended_it(data):
     assert "a lower bound" in result["cond(A)"]
 
 
+def negative(folder, path):
+    """The file of the same matrix with the other sign."""
+    io = pytest.importorskip("scipy.io")
+    io.mmwrite(folder / "negative.mtx", -io.mmread(path))
+    return folder / "negative.mtx"
+
+
 def test_convert_and_inspect(data, tmp_path):
     for target, ranks in (("K.ast", 2), ("K.petsc", 2), ("K.mtx", 1), ("K.npz", 1)):
         out = run("convert", data / "bcsstk16.mtx.gz", tmp_path / target, "--ranks", ranks)
@@ -327,6 +334,8 @@ def test_convert_and_inspect(data, tmp_path):
     assert "written by one process" in out
     out = run("inspect", data / "west0479.mtx.gz", "--spy", tmp_path / "spy.png")
     assert "zeros on the diagonal      471" in out and "+----" in out
+    assert "--ksp gmres --pc lu (as auto does)" in out and "pc auto: lu" in run("solve", data / "west0479.mtx.gz")
+    assert "--ksp cg --pc amg (as auto does)" in run("inspect", negative(tmp_path, data / "1138_bus.mtx.gz"))
     assert (tmp_path / "spy.png").read_bytes()[1:4] == b"PNG" and not list(tmp_path.glob(".part*"))
     found = json.loads(run("inspect", "elasticity3d", "--n", 4, "--json"))
     assert found["Hermitian"] and found["positive_diagonal"] and "--ksp cg --pc amg" in found["to_try"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from ..errors import InputError, UnsupportedError
 from ..files import check_target, replacing
 from ..formats import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
@@ -155,16 +156,13 @@ def statistics(A: Matrix) -> dict[str, Any]:
         "block_size_of_the_pattern": A.block_size if A.block_size > 1 else int(A._h.detected_block_size()),
     }
     if out["empty_rows"]:
-        hint = "rows are empty: the matrix is singular"
-    elif out["Hermitian"] and out["positive_diagonal"]:
-        hint = "--ksp cg --pc amg"
-    elif out["Hermitian"]:
-        hint = "--ksp minres --pc jacobi -pc_jacobi_type rowl1 (indefinite)"
-    elif out["zeros_on_the_diagonal"]:
-        hint = "--ksp gmres --pc ilu -pc_factor_shift_type nonzero"
-    else:
-        hint = "--ksp gmres --pc ilu"
-    out["to_try"] = hint
+        out["to_try"] = "rows are empty: the matrix is singular"
+        return out
+    ksp, pc, fallback = _core.automatic_choice(A._h)
+    by_rows = " -pc_jacobi_type rowl1"
+    out["to_try"] = f"--ksp {ksp} --pc {pc}{by_rows if pc == 'jacobi' else ''} (as auto does)"
+    if pc == "ilu":
+        out["to_try"] += f"; --pc {fallback}{by_rows if fallback == 'jacobi' else ''} where a pivot is zero"
     return out
 
 

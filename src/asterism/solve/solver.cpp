@@ -19,9 +19,6 @@ namespace {
 
 using precond::PreconditionerPtr;
 
-/// auto takes a dense lu for so many where nothing cheaper works.
-constexpr std::int64_t few_rows = 2000;
-
 /// The same on all ranks: what is missing, or nothing.
 std::string why_no_gpu(comm::Communicator const& comm, std::string const& device) {
   std::string why;
@@ -259,7 +256,7 @@ void Solver::look_at_system() {
 void Solver::choose_method(Configuration const& config) {
   auto type = wanted_method_;
   if (type == "auto") {
-    type = inspection_.hermitian && inspection_.positive_diagonal ? "cg" : "gmres";
+    type = automatic_choice(inspection_, A_->range().global_size()).method;
     notes_.push_back(format("ksp auto: {} ({})", type,
                             !inspection_.hermitian          ? "not Hermitian"
                             : scale_.negated                ? "Hermitian, negative diagonal"
@@ -337,9 +334,7 @@ std::string Solver::chosen_preconditioner(Configuration const& config, std::stri
   auto r = config.reader(preconditioner_table());
   auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
   if (type != "auto") return type;
-  if (inspection_.hermitian && inspection_.positive_diagonal) return "amg";
-  if (inspection_.zero_diagonals == 0) return "ilu";
-  return A_->range().global_size() <= few_rows ? "lu" : "jacobi";
+  return automatic_choice(inspection_, A_->range().global_size()).preconditioner;
 }
 
 /// Of one that auto chose: whether it is any use as an approximate inverse. A product and an application.
@@ -365,7 +360,7 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config, 
       if (e.kind() != ErrorKind::value && e.kind() != ErrorKind::breakdown) throw;
       why = e.what();
     }
-    type = P_.global_rows() <= few_rows ? "lu" : "jacobi";
+    type = automatic_choice(inspection_, P_.global_rows()).fallback;
   }
   notes_.push_back(format("pc auto: {} ({})", type == "jacobi" ? "jacobi by sums of rows" : type, why));
   if (type != "jacobi") return make_preconditioner(config, P_, type);

@@ -43,6 +43,13 @@ struct Inspection {
 /// Of an operator without entries: only its size, and whether it is Hermitian. Collective.
 Inspection inspect(Operator const& A);
 
+/// What -ksp_type auto and -pc_type auto take of a matrix, before anything is set up.
+struct AutomaticChoice {
+  std::string method, preconditioner;
+  std::string fallback;  ///< where the factors of ilu are of no use: lu, or, of a large matrix, jacobi by sums of rows
+};
+AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows);
+
 class Solver {
  public:
   /// Checks the matrix and the options and sets up the preconditioner. Collective.
