@@ -8,14 +8,14 @@ set(ASTERISM_HIP_ARCH "gfx90a" CACHE STRING "AMD architectures")
 # one list for nvcc, hipcc and the emulation in the tests
 set(gpu_sources
   src/asterism/device/gpu/gpu_plugin.cpp
-  src/asterism/comm/gpu_ipc.kernels.cpp
-  src/asterism/comm/queued_forest.kernels.cpp
+  src/asterism/comm/gpu/ipc.kernels.cpp
+  src/asterism/comm/forest/queued_forest.kernels.cpp
   src/asterism/comm/reduction.kernels.cpp
   src/asterism/device/scalar.kernels.cpp
   src/asterism/krylov/verdict.kernels.cpp
-  src/asterism/la/vector.kernels.cpp
+  src/asterism/la/vectors/vector.kernels.cpp
   src/asterism/la/assembly.kernels.cpp
-  src/asterism/la/spmv.gpu.cpp
+  src/asterism/la/formats/spmv.gpu.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)
 list(TRANSFORM gpu_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = json.loads((ROOT / "scripts" / "floors.json").read_text())
+PLAN = json.loads((ROOT / "scripts" / "floors.json").read_text())
+FLOORS, ROOMS_WITHIN = PLAN["rooms"], PLAN["within"]
 
 
 def main() -> int:
@@ -14,6 +15,11 @@ def main() -> int:
     for path in sorted((ROOT / "src" / "asterism").rglob("*.[ch]pp")):
         relative = path.relative_to(ROOT / "src" / "asterism")
         room = relative.parts[0]
+        inner = ROOMS_WITHIN.get(room, {})
+        where = "/".join(relative.parts[:-1])
+        if inner and where not in inner:
+            wrong.append(f"{relative}: '{where}' is not in scripts/floors.json")
+            continue
         if room not in FLOORS:
             wrong.append(f"{relative}: room '{room}' is not in scripts/floors.json")
             continue
@@ -21,8 +27,11 @@ def main() -> int:
             include = re.match(r'#include ["<]asterism/([a-z_]+)/', line)
             if include and include[1] != room and include[1] not in FLOORS[room]:
                 wrong.append(f"{relative}:{number}: {room} must not include {include[1]}")
+            within = re.match(r'#include "asterism/([a-z_/]+)/', line)
+            if inner and within and within[1].split("/")[0] == room and within[1] not in (where, *inner[where]):
+                wrong.append(f"{relative}:{number}: {where} must not include {within[1]}")
             if "<mpi.h>" in line and relative.name != "mpi_plugin.cpp":
-                wrong.append(f"{relative}:{number}: only comm/mpi_plugin.cpp includes mpi.h")
+                wrong.append(f"{relative}:{number}: only comm/mpi/mpi_plugin.cpp includes mpi.h")
             if re.search(r"\b(isend|irecv|issend|iprobe)\(", line) and room != "comm":
                 wrong.append(f"{relative}:{number}: point-to-point messages belong to comm")
             if re.search(r"#pragma omp parallel|<omp\.h>|<thread>|cuda_runtime|hip_runtime", line):
@@ -31,10 +40,11 @@ def main() -> int:
                         f"{relative}:{number}: threads and GPU run-times are named in device/host and device/gpu only"
                     )
     # circles: the listed floors must be a partial order
-    for room, below in FLOORS.items():
-        for other in below:
-            if room in FLOORS[other]:
-                wrong.append(f"floors.json: {room} and {other} stand on each other")
+    for floors in (FLOORS, *ROOMS_WITHIN.values()):
+        for room, below in floors.items():
+            for other in below:
+                if room in floors[other]:
+                    wrong.append(f"floors.json: {room} and {other} stand on each other")
     print("\n".join(wrong) if wrong else "floors: no include points upward")
     return 1 if wrong else 0
 

@@ -138,7 +138,7 @@ class Matrix(Operator):
 
     @property
     def storage(self) -> str:
-        """How products read this rank's block: csr, or row_pattern (see la/spmv.hpp)."""
+        """How products read this rank's block: csr, or row_pattern (see la/formats/spmv.hpp)."""
         return str(self._h.storage)
 
     @property

@@ -1,11 +1,11 @@
 #include "bindings.hpp"
 
-#include "asterism/comm/failures.hpp"
-#include "asterism/comm/layout.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/comm/communicator/roll_call.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
+#include "asterism/comm/communicator/shared_array.hpp"
+#include "asterism/comm/layout/layout.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/comm/roll_call.hpp"
-#include "asterism/comm/same_on_all.hpp"
-#include "asterism/comm/shared_array.hpp"
 
 namespace asterism::python {
 

@@ -1,5 +1,5 @@
 // Operators that are functions written in Python.
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {

@@ -1,7 +1,7 @@
-#include "asterism/comm/queued_forest.hpp"
+#include "asterism/comm/forest/queued_forest.hpp"
 
 #include "asterism/apps/forest_timing.hpp"
-#include "asterism/comm/gpu_messenger.hpp"
+#include "asterism/comm/gpu/messenger.hpp"
 
 #include "bindings.hpp"
 #include "queue_vector.hpp"

@@ -1,9 +1,9 @@
 #include "asterism/apps/forest_timing.hpp"
-#include "asterism/comm/call_check.hpp"
-#include "asterism/comm/exchange.hpp"
-#include "asterism/comm/forest_algebra.hpp"
-#include "asterism/comm/progress.hpp"
-#include "asterism/comm/traffic_record.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/comm/communicator/progress.hpp"
+#include "asterism/comm/forest/call_check.hpp"
+#include "asterism/comm/forest/forest_algebra.hpp"
+#include "asterism/comm/transport/traffic_record.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {

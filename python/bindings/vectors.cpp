@@ -2,12 +2,12 @@
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/tuple.h>
 
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/gpu/launch_batch.hpp"
 #include "asterism/device/gpu/vendor_library.hpp"
 #include "asterism/device/ledger.hpp"
-#include "asterism/la/cusparse.hpp"
+#include "asterism/la/formats/cusparse.hpp"
 #include "bindings.hpp"
 #include "queue_vector.hpp"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "asterism/comm/queued_forest.hpp"
-#include "asterism/comm/star_forest.hpp"
+#include "asterism/comm/forest/queued_forest.hpp"
+#include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/grid/grid.hpp"
 
 namespace asterism::apps {

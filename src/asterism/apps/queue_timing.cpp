@@ -3,7 +3,7 @@
 #include "asterism/apps/plain_loops.kernels.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/scalar.kernels.hpp"
-#include "asterism/la/vector.hpp"
+#include "asterism/la/vectors/vector.hpp"
 
 namespace asterism::apps {
 namespace {

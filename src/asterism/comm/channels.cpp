@@ -9,10 +9,10 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/comm/traffic_record.hpp"
-#include "asterism/comm/wait.hpp"
+#include "asterism/comm/transport/traffic_record.hpp"
 
 namespace asterism::comm {
 namespace {

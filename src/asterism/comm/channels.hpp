@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/comm/transport/choice.hpp"
 
 namespace asterism::comm {

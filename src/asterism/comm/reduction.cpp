@@ -8,10 +8,10 @@
 #include "asterism/base/limits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
-#include "asterism/comm/gpu_messenger.hpp"
-#include "asterism/comm/node_collective.hpp"
+#include "asterism/comm/communicator/node_collective.hpp"
+#include "asterism/comm/communicator/wait.hpp"
+#include "asterism/comm/gpu/messenger.hpp"
 #include "asterism/comm/reduction.kernels.hpp"
-#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {

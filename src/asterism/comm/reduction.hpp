@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/device/scalar.hpp"
 
 namespace asterism::comm {

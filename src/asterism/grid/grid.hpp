@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "asterism/comm/layout.hpp"
-#include "asterism/comm/star_forest.hpp"
+#include "asterism/comm/forest/star_forest.hpp"
+#include "asterism/comm/layout/layout.hpp"
 
 namespace asterism::grid {
 

@@ -8,7 +8,7 @@
 
 #include "asterism/base/limits.hpp"
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/la/assembly.kernels.hpp"
 #include "asterism/la/ghost_exchange.hpp"
 

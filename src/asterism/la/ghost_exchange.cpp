@@ -5,11 +5,11 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
-#include "asterism/comm/call_check.hpp"
-#include "asterism/comm/edge_ends.hpp"
-#include "asterism/comm/gpu_aware.hpp"
-#include "asterism/comm/gpu_transport.hpp"
-#include "asterism/comm/queued_forest.kernels.hpp"
+#include "asterism/comm/forest/call_check.hpp"
+#include "asterism/comm/forest/edge_ends.hpp"
+#include "asterism/comm/forest/gpu_aware.hpp"
+#include "asterism/comm/forest/queued_forest.kernels.hpp"
+#include "asterism/comm/gpu/transport.hpp"
 
 namespace asterism::la {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "asterism/comm/star_forest.hpp"
+#include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/device/array.hpp"
 
 namespace asterism::la {

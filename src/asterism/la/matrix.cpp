@@ -9,9 +9,9 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
-#include "asterism/comm/failures.hpp"
+#include "asterism/comm/communicator/failures.hpp"
 #include "asterism/la/ghost_exchange.hpp"
-#include "asterism/la/vector.kernels.hpp"
+#include "asterism/la/vectors/vector.kernels.hpp"
 
 namespace asterism::la {
 

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "asterism/comm/star_forest.hpp"
-#include "asterism/la/csr.hpp"
+#include "asterism/comm/forest/star_forest.hpp"
+#include "asterism/la/formats/csr.hpp"
+#include "asterism/la/formats/spmv.hpp"
+#include "asterism/la/formats/symmetric_half.hpp"
 #include "asterism/la/operator.hpp"
-#include "asterism/la/spmv.hpp"
-#include "asterism/la/symmetric_half.hpp"
 
 namespace asterism::la {
 

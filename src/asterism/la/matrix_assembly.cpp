@@ -6,7 +6,7 @@
 
 #include "asterism/base/limits.hpp"
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::la {

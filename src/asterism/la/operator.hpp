@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "asterism/la/vector.hpp"
+#include "asterism/la/vectors/vector.hpp"
 
 namespace asterism::la {
 

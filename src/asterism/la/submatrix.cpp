@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/exchange.hpp"
-#include "asterism/comm/forest_algebra.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/comm/forest/forest_algebra.hpp"
 
 namespace asterism::la {
 

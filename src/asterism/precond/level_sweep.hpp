@@ -1,6 +1,6 @@
 // Triangular sweeps by levels of rows on a GPU's queue.
 #pragma once
-#include "asterism/la/vector.hpp"
+#include "asterism/la/vectors/vector.hpp"
 #include "asterism/precond/level_sweep.kernels.hpp"
 #include "asterism/precond/levels.hpp"
 

@@ -12,7 +12,7 @@
 #include "asterism/base/options.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/la/csr.hpp"
+#include "asterism/la/formats/csr.hpp"
 
 namespace asterism::precond {
 

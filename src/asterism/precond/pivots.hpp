@@ -9,8 +9,8 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/options.hpp"
-#include "asterism/comm/communicator.hpp"
-#include "asterism/la/csr.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/la/formats/csr.hpp"
 
 namespace asterism::precond {
 

@@ -4,16 +4,16 @@
 #include <set>
 
 #include "asterism/base/reproducible_sum.hpp"
-#include "asterism/comm/call_check.hpp"
-#include "asterism/comm/exchange.hpp"
-#include "asterism/comm/gpu_aware.hpp"
-#include "asterism/comm/gpu_transport.hpp"
-#include "asterism/comm/progress.hpp"
-#include "asterism/comm/roll_call.hpp"
-#include "asterism/comm/shared_array.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/comm/communicator/progress.hpp"
+#include "asterism/comm/communicator/roll_call.hpp"
+#include "asterism/comm/communicator/shared_array.hpp"
+#include "asterism/comm/forest/call_check.hpp"
+#include "asterism/comm/forest/gpu_aware.hpp"
+#include "asterism/comm/gpu/transport.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
-#include "asterism/la/cusparse.hpp"
+#include "asterism/la/formats/cusparse.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::solve {

@@ -6,12 +6,12 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/failures.hpp"
-#include "asterism/comm/gpu_aware.hpp"
-#include "asterism/comm/gpu_transport.hpp"
-#include "asterism/comm/same_on_all.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
+#include "asterism/comm/forest/gpu_aware.hpp"
+#include "asterism/comm/gpu/transport.hpp"
 #include "asterism/device/gpu/gpu.hpp"
-#include "asterism/la/cusparse.hpp"
+#include "asterism/la/formats/cusparse.hpp"
 #include "asterism/solve/options.hpp"
 
 namespace asterism::solve {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/failures.hpp"
-#include "asterism/comm/gpu_messenger.hpp"
-#include "asterism/comm/same_on_all.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
+#include "asterism/comm/gpu/messenger.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/solve/solver.hpp"
 

@@ -1,5 +1,6 @@
-// Every interleaving of one rank that rings another's doorbell (comm/node/arena.hpp) and one that goes to sleep (comm/wait.cpp), one
-// memory access at a time, on a machine whose stores wait in a buffer (x86's, TSO). A wake-up that is lost is a sleep without end.
+// Every interleaving of one rank that rings another's doorbell (comm/node/arena.hpp) and one that goes to sleep
+// (comm/communicator/wait.cpp), one memory access at a time, on a machine whose stores wait in a buffer (x86's, TSO). A wake-up that is
+// lost is a sleep without end.
 #include <gtest/gtest.h>
 
 #include <set>

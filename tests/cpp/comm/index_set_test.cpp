@@ -1,4 +1,4 @@
-#include "asterism/comm/index_set.hpp"
+#include "asterism/comm/layout/index_set.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The types and numbers that comm/nccl.cpp passes are those of NCCL's header: compiled by `make cuda-check` where that is found.
+// The types and numbers that comm/gpu/nccl.cpp passes are those of NCCL's header: compiled by `make cuda-check` where that is found.
 #include <nccl.h>
 
 #include <cstddef>

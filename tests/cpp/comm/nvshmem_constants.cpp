@@ -1,4 +1,5 @@
-// The types and numbers that comm/nvshmem.cpp passes are those of NVSHMEM's headers: compiled by `make cuda-check` where those are found.
+// The types and numbers that comm/gpu/nvshmem.cpp passes are those of NVSHMEM's headers: compiled by `make cuda-check` where those are
+// found.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 

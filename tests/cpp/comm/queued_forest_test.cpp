@@ -1,4 +1,4 @@
-#include "asterism/comm/queued_forest.hpp"
+#include "asterism/comm/forest/queued_forest.hpp"
 
 #include <gtest/gtest.h>
 

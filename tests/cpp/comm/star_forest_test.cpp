@@ -1,10 +1,10 @@
-#include "asterism/comm/star_forest.hpp"
+#include "asterism/comm/forest/star_forest.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/reduction.hpp"
 #include "harness/world.hpp"

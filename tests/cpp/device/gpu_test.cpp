@@ -10,9 +10,9 @@
 #include "asterism/device/condition.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/scalar.hpp"
+#include "asterism/la/formats/spmv.hpp"
 #include "asterism/la/matrix.hpp"
-#include "asterism/la/spmv.hpp"
-#include "asterism/la/vector.hpp"
+#include "asterism/la/vectors/vector.hpp"
 
 using namespace asterism;
 using namespace asterism::device;

@@ -1,5 +1,5 @@
 #pragma once
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 
 /// All ranks of this test run; one process without mpiexec.
 asterism::comm::Communicator const& world();

@@ -1,5 +1,5 @@
-// The numbers that la/cusparse.cpp passes, and the types of its functions, are those of NVIDIA's header: compiled by `make cuda-check`
-// where that is found.
+// The numbers that la/formats/cusparse.cpp passes, and the types of its functions, are those of NVIDIA's header: compiled by `make
+// cuda-check` where that is found.
 #include <cusparse.h>
 
 #include <cstdint>

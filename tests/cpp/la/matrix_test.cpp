@@ -7,11 +7,11 @@
 #include <map>
 #include <random>
 
+#include "asterism/comm/communicator/shared_array.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/comm/shared_array.hpp"
 #include "asterism/device/condition.hpp"
 #include "asterism/la/assembly.hpp"
-#include "asterism/la/cusparse.hpp"
+#include "asterism/la/formats/cusparse.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;

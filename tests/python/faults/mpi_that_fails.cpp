@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "asterism/comm/mpi_api.hpp"
+#include "asterism/comm/mpi/mpi_api.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "asterism/comm/batch.hpp"
+#include "asterism/comm/mpi/batch.hpp"
 #include "asterism/device/host/team.hpp"
 
 namespace asterism::comm::node {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "asterism/comm/mpi_api.hpp"
+#include "asterism/comm/mpi/mpi_api.hpp"
 #include "asterism/comm/node/mailbox.hpp"
 #include "asterism/device/host/team.hpp"
 

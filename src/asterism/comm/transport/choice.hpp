@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 
 namespace asterism::comm {
 

@@ -6,9 +6,9 @@
 
 #include "asterism/base/limits.hpp"
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/batch.hpp"
+#include "asterism/comm/communicator/wait.hpp"
+#include "asterism/comm/mpi/batch.hpp"
 #include "asterism/comm/transport/transport.hpp"
-#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/transport/transport.hpp"
-#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {

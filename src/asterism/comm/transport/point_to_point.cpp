@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "asterism/base/log.hpp"
-#include "asterism/comm/batch.hpp"
+#include "asterism/comm/communicator/wait.hpp"
+#include "asterism/comm/mpi/batch.hpp"
 #include "asterism/comm/transport/outgoing.hpp"
-#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {

@@ -10,9 +10,9 @@
 #include <array>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/transport/transport.hpp"
-#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {

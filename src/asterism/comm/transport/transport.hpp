@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "asterism/comm/communicator.hpp"
-#include "asterism/comm/index_set.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/comm/layout/index_set.hpp"
 #include "asterism/comm/transport/choice.hpp"
 
 namespace asterism::comm {

@@ -3,9 +3,9 @@
 // An operation's epoch begins and ends when the operation begins, so these wait for other ranks there (all of them, or with pscw
 // the neighbours); the order in which operations end is then free as it is with the other transports.
 
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/transport/outgoing.hpp"
-#include "asterism/comm/wait.hpp"
 
 namespace asterism::comm {
 namespace {

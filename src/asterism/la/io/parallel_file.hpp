@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "asterism/comm/communicator.hpp"
+#include "asterism/comm/communicator/communicator.hpp"
 
 namespace asterism::la::io {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "asterism/base/log.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 
 namespace asterism::la::io {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 
 namespace asterism::precond::amg {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "asterism/comm/queued_forest.hpp"
+#include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/la/submatrix.hpp"
 #include "asterism/precond/preconditioner.hpp"
 

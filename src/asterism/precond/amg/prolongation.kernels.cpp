@@ -5,7 +5,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
 
 namespace asterism::precond::amg {

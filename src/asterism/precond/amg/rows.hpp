@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/comm/star_forest.hpp"
+#include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::precond::amg {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
 
 namespace asterism::precond::amg {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "asterism/comm/exchange.hpp"
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::precond {

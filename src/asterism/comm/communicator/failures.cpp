@@ -1,0 +1,246 @@
+#include "asterism/comm/communicator/failures.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "asterism/comm/communicator/roll_call.hpp"
+#include "asterism/comm/node/node.hpp"
+#include "asterism/device/host/line.hpp"
+#include "asterism/device/host/patience.hpp"
+#include "asterism/device/host/this_thread.hpp"
+
+namespace asterism::comm {
+namespace {
+
+constexpr int failure_tag = 30001;  // above those that are drawn
+/// A report of an earlier call, of which this rank was through, is waited for so long: what is waited for may still come.
+constexpr std::int64_t grace = 200'000'000;
+
+/// As a message.
+struct Letter {
+  std::uint64_t serial;
+  std::int32_t rank, kind, ended;
+  char text[1000];
+};
+
+void copy_text(char (&to)[1000], std::string const& text) {
+  auto const n = std::min(text.size(), sizeof to - 1);
+  std::memcpy(to, text.data(), n);
+  to[n] = 0;
+}
+
+bool spans_machines(Communicator const& comm) { return comm.node()->size() < comm.size() || !comm.node()->shares_memory(); }
+
+node::Head* head() {
+  auto* const arena = node::Arena::mine();
+  return arena ? &arena->head() : nullptr;
+}
+
+}  // namespace
+
+std::string Failures::Report::said() const { return text.starts_with("rank ") ? text : format("rank {}: {}", rank, text); }
+
+namespace {
+
+void take_news(Failures& f, Failures::Report report) {
+  if (report.ended) {
+    if (!f.ended || report.serial < f.ended->serial) f.ended = std::move(report);
+    f.news = true;
+    return;
+  }
+  if (report.serial <= f.handled) return;
+  if (f.known && (f.known->serial < report.serial || (f.known->serial == report.serial && f.known->rank <= report.rank))) return;
+  report.seen = device::host::now();
+  f.known = std::move(report);
+  f.news = true;
+}
+
+void tell_neighbours(Communicator const& comm, Letter const& letter) {
+  auto* const mine = head();
+  auto* const node = comm.node();
+  if (!mine || !node->shares_memory()) return;
+  static std::atomic<unsigned> next{0};
+  auto& slot = mine->failures[next++ % std::size(mine->failures)];
+  slot.communicator.store(0, std::memory_order_release);
+  slot.serial = letter.serial;
+  slot.rank = letter.rank;
+  slot.kind = letter.kind;
+  slot.ended = letter.ended;
+  std::memcpy(slot.text, letter.text, sizeof slot.text);
+  slot.communicator.store(comm.failures().communicator, std::memory_order_release);
+  for (int i = 0; i < node->size(); ++i) {
+    if (i == node->index_of(comm.rank())) continue;
+    auto& theirs = node->mapping(i)->head();
+    theirs.alarms.fetch_add(1, std::memory_order_seq_cst);
+    theirs.bell.ring();
+  }
+}
+
+void tell_others_by_messages(Communicator const& comm, Letter const& letter) {
+  if (!spans_machines(comm)) return;
+  auto* const kept = new Letter(letter);  // as long as MPI may want it
+  auto const batch = mpi()->batch_new();
+  for (int r = 0; r < comm.size(); ++r)
+    if (r != comm.rank() && comm.node()->index_of(r) < 0) mpi()->isend(batch, comm.handle(), kept, sizeof *kept, r, failure_tag);
+  int done = 0;
+  mpi()->testall(batch, &done);
+}
+
+void look_in_memory(Communicator const& comm, Failures& f) {
+  auto* const node = comm.node();
+  if (!node->shares_memory()) return;
+  for (int i = 0; i < node->size(); ++i) {
+    if (i == node->index_of(comm.rank())) continue;
+    for (auto const& slot : node->mapping(i)->head().failures)
+      if (slot.communicator.load(std::memory_order_acquire) == f.communicator)
+        take_news(f, {slot.serial, slot.rank, ErrorKind(slot.kind), slot.text, slot.ended != 0, 0});
+  }
+}
+
+void look_for_letters(Communicator const& comm, Failures& f) {
+  for (;;) {
+    int found = 0, source = 0;
+    std::int64_t bytes = 0;
+    if (mpi()->iprobe(comm.handle(), failure_tag, &found, &source, &bytes) != 0 || !found || bytes != sizeof(Letter)) return;
+    auto letter = std::make_unique<Letter>();
+    auto const batch = mpi()->batch_new();
+    int done = mpi()->irecv(batch, comm.handle(), letter.get(), bytes, source, failure_tag) != 0;
+    while (!done)
+      if (mpi()->testall(batch, &done) != 0) return;
+    mpi()->batch_free(batch);
+    take_news(f, {letter->serial, letter->rank, ErrorKind(letter->kind), letter->text, false, 0});
+  }
+}
+
+}  // namespace
+
+void Failures::report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept {
+  try {
+    auto& f = comm.failures();
+    f.break_off();
+    Letter letter{f.serial, comm.rank(), std::int32_t(kind), 0, {}};
+    copy_text(letter.text, text);
+    tell_neighbours(comm, letter);
+    tell_others_by_messages(comm, letter);
+  } catch (...) {  // the error that is under way is the one to be told
+  }
+}
+
+void Failures::report_end(Communicator const& comm) noexcept {
+  try {
+    Letter letter{comm.failures().serial + 1, comm.rank(), std::int32_t(ErrorKind::comm), 1, {}};
+    copy_text(letter.text,
+              format("rank {} has ended its program, while other ranks go on with calls that all ranks make together.", comm.rank()));
+    tell_neighbours(comm, letter);
+  } catch (...) {  // it ends
+  }
+}
+
+bool Failures::alarmed(Communicator const& comm) {
+  auto const* const mine = head();
+  return mine && mine->alarms.load(std::memory_order_relaxed) != comm.failures().alarms_seen.load(std::memory_order_relaxed);
+}
+
+void Failures::look(Communicator const& comm, bool far) {
+  auto& f = comm.failures();
+  std::lock_guard const lock(f.mutex);
+  if (auto const* const mine = head()) {
+    auto const alarms = mine->alarms.load(std::memory_order_seq_cst);
+    if (alarms != f.alarms_seen) look_in_memory(comm, f);
+    f.alarms_seen = alarms;
+  }
+  if (far && spans_machines(comm)) look_for_letters(comm, f);
+}
+
+bool Failures::known_since(Communicator const& comm, std::uint64_t serial) {
+  auto& f = comm.failures();
+  if (alarmed(comm)) look(comm, true);
+  if (!f.news) return false;
+  std::lock_guard const lock(f.mutex);
+  return f.broken || (f.known && f.known->serial >= serial);
+}
+
+void Failures::require_none(Communicator const& comm) {
+  auto& f = comm.failures();
+  std::lock_guard const lock(f.mutex);
+  if (f.ended && f.serial >= f.ended->serial) {
+    f.break_off();
+    throw Error(f.ended->kind, f.ended->text, true);
+  }
+  if (!f.known) return;
+  auto const& k = *f.known;
+  if (k.serial != f.serial && device::host::now() - k.seen < grace) return;
+  f.break_off();
+  throw Error(k.kind, k.said(), true);
+}
+
+bool CollectiveCall::is_part_of_another(Communicator const& comm) {
+  return comm.size() == 1 || device::host::in_task() ||
+         comm.failures().thread.load(std::memory_order_relaxed) == device::host::this_thread();
+}
+
+CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
+  if (is_part_of_another(comm)) return;
+  auto& f = comm.failures();
+  auto const me = device::host::this_thread();
+  auto owner = f.thread.load(std::memory_order_relaxed);
+  if (owner != 0 || !f.thread.compare_exchange_strong(owner, me))
+    throw Error(
+        ErrorKind::unsupported,
+        format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
+               "thread make all of them, or give each a communicator of its own.",
+               name),
+        true);
+  f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
+  if (Failures::alarmed(comm)) Failures::look(comm, true);
+  if (f.news.load(std::memory_order_relaxed)) {
+    try {
+      attend_to_news(comm);
+    } catch (...) {
+      f.thread.store(0, std::memory_order_release);
+      throw;
+    }
+  }
+  comm_ = &comm;
+  if (roll_call::hang_timeout() > 0) roll_call::enter(name, f.serial);
+}
+
+/// Recovers, or throws what has been reported of this very call, which others were in first.
+void CollectiveCall::attend_to_news(Communicator const& comm) {
+  auto& f = comm.failures();
+  auto const of_call = [&] {  // that the first report is of, or 0
+    std::lock_guard const lock(f.mutex);
+    return f.known ? f.known->serial : 0;
+  };
+  if (Failures::has_ended(f)) Failures::require_none(comm);
+  if (auto const failed = of_call(); f.broken || (failed > 0 && failed < f.serial)) comm.recover();
+  if (of_call() > 0) Failures::require_none(comm);
+}
+
+CollectiveCall::~CollectiveCall() {
+  if (!comm_) return;
+  if (roll_call::hang_timeout() > 0) roll_call::leave();
+  comm_->failures().thread.store(0, std::memory_order_release);
+}
+
+void CollectiveCall::failed(std::exception_ptr const& error) const noexcept {
+  if (!comm_) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (Error const& e) {
+    if (!e.shared()) failed(e.kind(), e.what());
+  } catch (std::bad_alloc const&) {
+    failed(ErrorKind::memory, "out of memory.");
+  } catch (std::exception const& e) {
+    failed(ErrorKind::value, e.what());
+  } catch (...) {
+    failed(ErrorKind::internal, "an unknown error");
+  }
+}
+
+void CollectiveCall::failed(ErrorKind kind, std::string const& text) const noexcept {
+  if (comm_) Failures::report(*comm_, kind, text);
+}
+
+}  // namespace asterism::comm

@@ -1,0 +1,94 @@
+// Errors of one rank that end the waits of the others.
+//
+// A rank on which a collective call fails alone (a wrong shape, a function of the user's that raises) reports it: in shared memory for
+// the ranks of its machine, by messages for the others. Every wait looks there (wait.hpp). A rank that finds a report of the call
+// that it is in leaves it with the same error. What is under way on the communicator is given up then; in their next collective call all
+// ranks go on from a new duplicate (Communicator::recover).
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "asterism/comm/communicator/communicator.hpp"
+
+namespace asterism::comm {
+
+/// What one process knows of a communicator's calls and errors.
+struct Failures {
+  struct Report {
+    std::uint64_t serial = 0;  ///< of the call
+    int rank = 0;
+    ErrorKind kind = ErrorKind::internal;
+    std::string text;
+    bool ended = false;        ///< the rank has ended its program, so that it will not come to this call
+    std::int64_t seen = 0;     ///< when, of device::host::now()
+    std::string said() const;  ///< by whom, and what
+  };
+  std::uint64_t communicator = 0;         ///< the same number on all ranks, and no other's
+  std::atomic<std::uint64_t> serial{0};   ///< of the collective call that is under way, or was the last
+  std::atomic<std::uint64_t> handled{0};  ///< errors of calls up to this one are no news
+  std::atomic<std::uintptr_t> thread{0};  ///< that is in a call
+  std::atomic<bool> news{false};          ///< one of those below says something
+  std::atomic<bool> broken{false};        ///< all ranks have to recover before the next call
+  std::atomic<std::uint32_t> alarms_seen{0};
+  std::mutex mutex;
+  std::optional<Report> known;
+  std::optional<Report> ended;  ///< as `known`, but for good
+  std::string last;             ///< text of the error that was recovered from last; empty if this rank's own
+
+  /// Tells the other ranks that the call under way has failed here. Never throws.
+  static void report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept;
+  /// Tells the other ranks of this machine that this one ends its program: calls after its last one fail there.
+  static void report_end(Communicator const& comm) noexcept;
+  /// Whether there may be news: one load.
+  static bool alarmed(Communicator const& comm);
+  /// Whether a rank has ended its program.
+  static bool has_ended(Failures& f) {
+    std::lock_guard const lock(f.mutex);
+    return f.ended.has_value();
+  }
+  void break_off() { broken = news = true; }
+  /// Looks for reports; `far`: those by messages too.
+  static void look(Communicator const& comm, bool far);
+  /// Whether an error is known of the `serial`-th call or a later one, from which the ranks have not recovered.
+  static bool known_since(Communicator const& comm, std::uint64_t serial);
+  /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
+  static void require_none(Communicator const& comm);
+};
+
+/// One call that all ranks of a communicator make together. Those within another, and those of queued tasks, are part of it. The
+/// communicator must live as long.
+class CollectiveCall {
+ public:
+  /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
+  CollectiveCall(Communicator const& comm, char const* name);
+  ~CollectiveCall();
+  /// Whether one that begins here and now is no call of its own.
+  static bool is_part_of_another(Communicator const& comm);
+  CollectiveCall(CollectiveCall const&) = delete;
+  CollectiveCall& operator=(CollectiveCall const&) = delete;
+  /// It ends with an error; one that not all ranks throw anyway is reported.
+  void failed(std::exception_ptr const& error) const noexcept;
+  void failed(ErrorKind kind, std::string const& text) const noexcept;
+
+ private:
+  static void attend_to_news(Communicator const& comm);
+  Communicator const* comm_ = nullptr;  // of the caller's; nothing: part of another
+};
+
+/// f() as a collective call.
+template <class F>
+auto collective(Communicator const& comm, char const* name, F const& f) {
+  CollectiveCall const call(comm, name);
+  try {
+    return f();
+  } catch (...) {
+    call.failed(std::current_exception());
+    throw;
+  }
+}
+
+}  // namespace asterism::comm

@@ -1,0 +1,313 @@
+#include "asterism/la/formats/cusparse.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <tuple>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/log.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/gpu/gpu.hpp"
+#include "asterism/device/gpu/vendor_library.hpp"
+#include "asterism/la/vectors/vector.kernels.hpp"
+
+namespace asterism::la {
+namespace {
+
+namespace gpu = device::gpu;
+using device::Queue;
+
+// Below, launches are taken to be most of the time (not measured on a GPU yet), and those of cuSPARSE cannot be part of a graph.
+constexpr std::int64_t least_entries = std::int64_t(1) << 18;
+
+/// The part of cuSPARSE 12 and 13 that is used (NVIDIA, cuSPARSE documentation, Generic APIs). Its header is not needed: it comes with
+/// the toolkit, while the library comes with many packages. tests/cpp/la/cusparse_constants.cpp compares the numbers with it.
+struct Cusparse {
+  using Status = int;
+  static constexpr int non_transpose = 0, index_32 = 2, base_zero = 0;
+  static constexpr int deterministic_csr = 3;  // CUSPARSE_SPMV_CSR_ALG2: the same bits in every run
+  gpu::VendorLibrary library{{"libcusparse.so.12", "libcusparse.so"}, "ASTERISM_CUSPARSE"};
+  Status (*create)(void** handle) = nullptr;
+  Status (*set_stream)(void* handle, void* stream) = nullptr;
+  Status (*create_csr)(void** matrix, std::int64_t rows, std::int64_t cols, std::int64_t entries, void* offsets, void* columns,
+                       void* values, int offset_type, int column_type, int base, int value_type) = nullptr;
+  Status (*destroy_matrix)(void* matrix) = nullptr;
+  Status (*create_vector)(void** vector, std::int64_t size, void* values, int value_type) = nullptr;
+  Status (*destroy_vector)(void* vector) = nullptr;
+  using Product = Status(void* handle, int operation, void const* alpha, void* matrix, void* x, void const* beta, void* y, int type,
+                         int algorithm, void* buffer);
+  Status (*buffer_size)(void* handle, int operation, void const* alpha, void* matrix, void* x, void const* beta, void* y, int type,
+                        int algorithm, std::size_t* bytes) = nullptr;
+  Product *preprocess = nullptr, *multiply = nullptr;
+  char const* (*error_text)(Status) = nullptr;
+
+  void* handle = nullptr;
+  std::mutex mutex;  // of the handle
+  std::string why_not;
+
+  Cusparse() {
+    if (gpu::name() != "cuda") {
+      why_not = format("it is not for {}", gpu::name());
+      return;
+    }
+    why_not = library.why_not();
+    if (!library) return;
+    try {
+      library.find(create, "cusparseCreate");
+      library.find(set_stream, "cusparseSetStream");
+      library.find(create_csr, "cusparseCreateCsr");
+      library.find(destroy_matrix, "cusparseDestroySpMat");
+      library.find(create_vector, "cusparseCreateDnVec");
+      library.find(destroy_vector, "cusparseDestroyDnVec");
+      library.find(buffer_size, "cusparseSpMV_bufferSize");
+      library.find(preprocess, "cusparseSpMV_preprocess", false);  // from 12.4 on
+      library.find(multiply, "cusparseSpMV");
+      library.find(error_text, "cusparseGetErrorString");
+      gpu::OnDevice const here;
+      check(create(&handle), "cusparseCreate");
+      why_not.clear();
+    } catch (Error const& e) {
+      handle = nullptr;
+      why_not = e.what();
+    }
+  }
+  explicit operator bool() const { return handle != nullptr; }
+  void check(Status status, char const* call) const {
+    ASTERISM_REQUIRE(status == 0, unsupported, "cuSPARSE failed in {}: {} (status {}).", call, error_text ? error_text(status) : "?",
+                     status);
+  }
+};
+
+/// Once a GPU is open.
+Cusparse& cusparse() {
+  static auto* const c = new Cusparse;  // queues may end after static destruction began
+  return *c;
+}
+
+template <class T>
+constexpr int value_type() {  // cudaDataType
+  constexpr bool wide = sizeof(real_t<T>) == 8;
+  return is_complex_v<T> ? (wide ? 5 : 4) : wide ? 1 : 0;
+}
+
+std::atomic<GpuProduct> chosen{GpuProduct::automatic};
+
+struct Measured {
+  std::mutex mutex;
+  std::vector<MeasuredProduct> all;
+};
+Measured& measured() {
+  static auto* const m = new Measured;
+  return *m;
+}
+
+/// What was found for such a block before, if anything.
+std::optional<bool> known(Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t entries) {
+  std::lock_guard const lock(measured().mutex);
+  for (auto const& m : measured().all)
+    if (std::tie(m.dtype, m.rows, m.cols, m.entries) == std::tie(dtype, rows, cols, entries)) return m.cusparse_taken;
+  return std::nullopt;
+}
+
+/// A dense vector's descriptor.
+class DenseVector {
+ public:
+  template <class T>
+  DenseVector(std::int64_t size, T const* values) {
+    cusparse().check(cusparse().create_vector(&vector_, size, const_cast<T*>(values), value_type<T>()), "cusparseCreateDnVec");
+  }
+  ~DenseVector() { cusparse().destroy_vector(vector_); }
+  DenseVector(DenseVector const&) = delete;
+  DenseVector& operator=(DenseVector const&) = delete;
+  void* get() const { return vector_; }
+
+ private:
+  void* vector_ = nullptr;
+};
+
+}  // namespace
+
+void set_gpu_product(GpuProduct choice) { chosen = choice; }
+GpuProduct gpu_product() { return chosen; }
+
+void require_gpu_product() {
+  ASTERISM_REQUIRE(chosen.load() != GpuProduct::cusparse || cusparse(), unsupported,
+                   "-mat_gpu_product cusparse: there is no cuSPARSE: {}. ASTERISM_CUSPARSE names its file; "
+                   "pip install nvidia-cusparse has it.",
+                   cusparse().why_not);
+}
+
+std::vector<MeasuredProduct> measured_products() {
+  std::lock_guard const lock(measured().mutex);
+  return measured().all;
+}
+
+/// What one stream works with: its buffer is not shared.
+struct CusparseProduct::OfStream {
+  void* matrix = nullptr;
+  void* buffer = nullptr;
+  std::size_t buffer_bytes = 0, result_bytes = 0;
+  void* result = nullptr;  // where a product goes that may turn out not to be wanted
+  std::int32_t rows, cols;
+
+  OfStream(std::int32_t rows, std::int32_t cols) : rows(rows), cols(cols) {}
+  OfStream(OfStream const&) = delete;
+  OfStream& operator=(OfStream const&) = delete;
+  ~OfStream() {
+    if (matrix) cusparse().destroy_matrix(matrix);
+    if (buffer) gpu::release(buffer, buffer_bytes);
+    if (result) gpu::release(result, result_bytes);
+  }
+
+  template <class T>
+  T* scratch(void* stream) {
+    if (!result) {
+      result_bytes = std::size_t(rows) * sizeof(T);
+      result = gpu::allocate(result_bytes, stream);
+    }
+    return static_cast<T*>(result);
+  }
+
+  template <class T>
+  void multiply(void* stream, T const* x, T* y) const {
+    auto& c = cusparse();
+    T const one(1), zero(0);
+    DenseVector const xs(cols, x), ys(rows, y);
+    std::lock_guard const lock(c.mutex);
+    c.check(c.set_stream(c.handle, stream), "cusparseSetStream");
+    c.check(c.multiply(c.handle, Cusparse::non_transpose, &one, matrix, xs.get(), &zero, ys.get(), value_type<T>(),
+                       Cusparse::deterministic_csr, buffer),
+            "cusparseSpMV");
+  }
+};
+
+std::shared_ptr<CusparseProduct> CusparseProduct::of(Dtype dtype, std::int32_t rows, std::int32_t cols,
+                                                     std::span<std::int64_t const> offsets) {
+  auto const choice = chosen.load();
+  auto const entries = offsets.empty() ? 0 : offsets.back();
+  if (choice == GpuProduct::own || rows == 0 || entries == 0) return nullptr;
+  if (choice == GpuProduct::automatic && entries < least_entries) return nullptr;
+  require_gpu_product();
+  if (!cusparse()) {
+    static std::once_flag told;
+    std::call_once(told, [] { log::info("products on the GPU are ours: there is no cuSPARSE ({})", cusparse().why_not); });
+    return nullptr;
+  }
+  if (entries > std::numeric_limits<std::int32_t>::max()) return nullptr;  // not tried with 64-bit offsets and 32-bit columns
+  if (choice == GpuProduct::automatic && known(dtype, rows, cols, entries) == false) return nullptr;
+  static std::once_flag forms;
+  std::call_once(forms, [] {
+    auto const set = [](auto* run) { gpu::set_form(reinterpret_cast<void*>(run), reinterpret_cast<void*>(run)); };
+    set(&run<float>), set(&run<double>), set(&run<Complex<float>>), set(&run<Complex<double>>);
+  });
+  std::shared_ptr<CusparseProduct> out(new CusparseProduct(choice, dtype, rows, cols, entries));
+  std::copy(offsets.begin(), offsets.end(), out->offsets_.as<std::int32_t>());
+  return out;
+}
+
+CusparseProduct::CusparseProduct(GpuProduct choice, Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t entries)
+    : choice_(choice),
+      dtype_(dtype),
+      rows_(rows),
+      cols_(cols),
+      entries_(entries),
+      offsets_((std::size_t(rows) + 1) * sizeof(std::int32_t)) {}
+
+CusparseProduct::~CusparseProduct() = default;
+
+/// The kernel of ours, with guards and graphs.
+template <class T>
+static void by_ours(Queue& q, kernel::ProductRows<T> const& rows, T const* x, T* y) {
+  gpu::form_of (&kernel::product<T>)(q, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
+}
+
+template <class T>
+CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::ProductRows<T> const& rows, std::int32_t const* offsets,
+                                                      T const* x) {
+  auto& s = streams_[stream];
+  if (s) return *s;
+  auto& c = cusparse();
+  auto made = std::make_unique<OfStream>(rows_, cols_);
+  c.check(
+      c.create_csr(&made->matrix, rows_, cols_, entries_, const_cast<std::int32_t*>(offsets), const_cast<std::int32_t*>(rows.csr.columns),
+                   const_cast<T*>(rows.csr.values), Cusparse::index_32, Cusparse::index_32, Cusparse::base_zero, value_type<T>()),
+      "cusparseCreateCsr");
+  T const one(1), zero(0);
+  DenseVector const xs(cols_, x), ys(rows_, made->scratch<T>(stream));
+  std::lock_guard const lock(c.mutex);
+  c.check(c.set_stream(c.handle, stream), "cusparseSetStream");
+  c.check(c.buffer_size(c.handle, Cusparse::non_transpose, &one, made->matrix, xs.get(), &zero, ys.get(), value_type<T>(),
+                        Cusparse::deterministic_csr, &made->buffer_bytes),
+          "cusparseSpMV_bufferSize");
+  if (made->buffer_bytes > 0) made->buffer = gpu::allocate(made->buffer_bytes, stream);
+  if (c.preprocess)
+    c.check(c.preprocess(c.handle, Cusparse::non_transpose, &one, made->matrix, xs.get(), &zero, ys.get(), value_type<T>(),
+                         Cusparse::deterministic_csr, made->buffer),
+            "cusparseSpMV_preprocess");
+  s = std::move(made);
+  return *s;
+}
+
+/// Whether it is to be taken. Measures where nobody did for such a block.
+template <class T>
+bool CusparseProduct::decide(Queue const& q, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x) {
+  if (choice_ == GpuProduct::cusparse) return true;
+  if (auto const before = known(dtype_, rows_, cols_, entries_)) return *before;
+  MeasuredProduct m{dtype_, rows_, cols_, entries_, 0, 0, false};
+  try {
+    Queue plain = q;  // at once, whatever the conditions say
+    plain.collector = nullptr;
+    plain.guard_count = 0;
+    auto* const stream = q.stream();
+    auto& s = of_stream(stream, rows, offsets, x);
+    auto* const y = s.template scratch<T>(stream);
+    auto const seconds = [&](auto const& product) {
+      constexpr int rounds = 3, products = 8;
+      double best = std::numeric_limits<double>::infinity();
+      product();
+      for (int r = 0; r < rounds; ++r) {
+        gpu::wait(stream);
+        auto const start = profile::now();
+        for (int p = 0; p < products; ++p) product();
+        gpu::wait(stream);
+        best = std::min(best, (profile::now() - start) / products);
+      }
+      return best;
+    };
+    m.own_seconds = seconds([&] { by_ours(plain, rows, x, y); });
+    m.cusparse_seconds = seconds([&] { s.multiply(stream, x, y); });
+    m.cusparse_taken = m.cusparse_seconds < 0.9 * m.own_seconds;
+    log::info("products of {} x {} blocks with {} entries on the GPU: ours {} us, cuSPARSE {} us", rows_, cols_, entries_,
+              1e6 * m.own_seconds, 1e6 * m.cusparse_seconds);
+  } catch (Error const& e) {  // of cuSPARSE: ours does without
+    m.cusparse_seconds = std::numeric_limits<double>::infinity();
+    log::warning("products on the GPU are ours: {}", e.what());
+  }
+  std::lock_guard const lock(measured().mutex);
+  measured().all.push_back(m);
+  return m.cusparse_taken;
+}
+
+template <class T>
+void CusparseProduct::run(Queue& q, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows, std::int32_t const* offsets,
+                          T const* x, T* y) {
+  auto& c = *self;
+  std::lock_guard const lock(c.mutex_);
+  if (!c.taken_) c.taken_ = c.decide(q, rows, offsets, x);
+  if (!*c.taken_) return by_ours(q, rows, x, y);
+  auto* const stream = q.stream();
+  auto& s = c.of_stream(stream, rows, offsets, x);
+  if (q.guard_count == 0) return s.multiply(stream, x, y);
+  // cuSPARSE asks for no condition: it writes elsewhere, and a kernel that asks copies
+  auto* const result = s.template scratch<T>(stream);
+  s.multiply(stream, x, result);
+  gpu::form_of (&kernel::convert<T, T>)(q, c.rows_, result, y);
+}
+
+#define INSTANTIATE(T) \
+  template void CusparseProduct::run(Queue&, std::shared_ptr<CusparseProduct>, kernel::ProductRows<T>, std::int32_t const*, T const*, T*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+
+}  // namespace asterism::la

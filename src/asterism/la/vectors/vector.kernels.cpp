@@ -1,0 +1,398 @@
+#include "asterism/la/vectors/vector.kernels.hpp"
+
+#include <vector>
+
+#include "asterism/base/dtype.hpp"
+
+namespace asterism::la::kernel {
+
+using device::parallel_ranges;
+using device::parallel_strides;
+using device::parallel_sum_blocks;
+using i64 = std::int64_t;
+
+// One loop for k = 1 that vectorises (operands are the same vector or do not overlap: nothing to look at first), one for columns.
+// FIRST is what a loop has before it.
+#define ASTERISM_ELEMENTWISE(n, k, FIRST, ONE, MANY)                           \
+  if (k == 1) {                                                                \
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
+      FIRST;                                                                   \
+      _Pragma("omp simd") for (i64 i = begin; i < end; i += step) { ONE; }     \
+    });                                                                        \
+  } else {                                                                     \
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
+      for (i64 row = begin; row < end; row += step)                            \
+        for (i64 j = 0; j < k; ++j) {                                          \
+          i64 const i = row * k + j;                                           \
+          MANY;                                                                \
+        }                                                                      \
+    });                                                                        \
+  }
+
+template <class T>
+void fill(Queue& q, i64 n, i64 k, Numbers<T> a, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0, y[i] = an[j])
+}
+
+template <class T>
+void scale(Queue& q, i64 n, i64 k, Numbers<T> a, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0 * y[i], y[i] = an[j] * y[i])
+}
+
+template <class T>
+void axpy(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * x[i], y[i] += an[j] * x[i])
+}
+
+// b = 0 must not spread a NaN of the old y: it overwrites
+template <class T>
+void axpby(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T> b, T* y) {
+  auto const an = a.here();
+  auto const bn = b.here();
+  if (k == 1) {
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+      T const a0 = an[0], b0 = bn[0];
+      if (b0 == T(0)) {
+        for (i64 i = begin; i < end; i += step) y[i] = a0 * x[i];
+      } else {
+#pragma omp simd
+        for (i64 i = begin; i < end; i += step) y[i] = a0 * x[i] + b0 * y[i];
+      }
+    });
+  } else {
+    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+      for (i64 row = begin; row < end; row += step)
+        for (i64 j = 0; j < k; ++j) {
+          i64 const i = row * k + j;
+          y[i] = bn[j] == T(0) ? an[j] * x[i] : an[j] * x[i] + bn[j] * y[i];
+        }
+    });
+  }
+}
+
+template <class T>
+void multiply(Queue& q, i64 n, i64 k, T const* d, T const* x, T* y) {
+  ASTERISM_ELEMENTWISE(n, k, , y[i] = d[i] * x[i], y[i] = d[row] * x[i])
+}
+
+template <class T>
+void multiply_add(Queue& q, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
+  auto const an = a.here();
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
+}
+
+namespace {
+
+// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise.
+template <class T>
+ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
+  double re = 0, im = 0;
+  if constexpr (is_complex_v<T>) {
+#pragma omp simd reduction(+ : re, im)
+    for (i64 i = begin; i < end; i += step) {
+      re += double(x[i].re) * double(y[i].re) + double(x[i].im) * double(y[i].im);
+      im += double(x[i].re) * double(y[i].im) - double(x[i].im) * double(y[i].re);
+    }
+  } else {
+#pragma omp simd reduction(+ : re)
+    for (i64 i = begin; i < end; i += step) re += double(x[i]) * double(y[i]);
+  }
+  return {re, im};
+}
+
+/// conj(x) y in double precision: products of float32 values that are small or large are none in float32
+template <class T>
+ASTERISM_FN void add_product(T x, T y, Sum& acc) {
+  if constexpr (is_complex_v<T>) {
+    acc.re += double(x.re) * double(y.re) + double(x.im) * double(y.im);
+    acc.im += double(x.re) * double(y.im) - double(x.im) * double(y.re);
+  } else {
+    acc.re += double(x) * double(y);
+  }
+}
+
+template <class T>
+ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, T const* y, Sum* acc) {
+  for (i64 row = begin; row < end; row += step)
+    for (i64 j = 0; j < k; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
+}
+
+/// Blue (1978): squares of large and of small numbers are summed apart, scaled.
+struct Squares {
+  double medium = 0, large = 0, small = 0;
+  ASTERISM_FN void add(float v) { medium += double(v) * double(v); }  // which is safe
+  ASTERISM_FN void add(double v) {
+    double const a = v < 0 ? -v : v;
+    if (a > 1e-100 && a < 1e100) medium += a * a;
+    else if (a < 1) small += (a * 0x1p600) * (a * 0x1p600);
+    else large += (a * 0x1p-600) * (a * 0x1p-600);  // NaN too
+  }
+};
+/// Whether a sum of squares, formed as it is, has lost nothing: then no entry was large, and what small ones are lost does not matter.
+ASTERISM_FN bool is_safe(double sum) { return sum > 1e-200 && sum < 1e200; }
+
+template <class T>
+ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
+  Squares s;
+  for (i64 i = begin; i < end; i += step) {
+    s.add(real(x[i]));
+    if constexpr (is_complex_v<T>) s.add(imag(x[i]));
+  }
+  return s;
+}
+
+}  // namespace
+
+// One column apart: its sum is in a register then.
+template <class T>
+void dot(Queue& q, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
+  if (k == 1)
+    parallel_sum_blocks<1>(q, n, k, out + offset,
+                           [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
+  else
+    parallel_sum_blocks(q, n, k, out + offset,
+                        [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
+}
+
+template <class T>
+void squares(Queue& q, i64 n, i64 k, T const* x, Sum* out) {
+  if (k == 1) {
+    parallel_sum_blocks<2>(q, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      double const plain = dot_range(begin, end, step, x, x).re;
+      if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain)) {
+        acc[0].re += plain;
+        return;
+      }
+      Squares const s = squares_of(begin, end, step, x);
+      acc[0] += Sum(s.medium, s.large);
+      acc[1].re += s.small;
+    });
+    return;
+  }
+  parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    for (i64 j = 0; j < k; ++j) {
+      Squares const s = squares_of(begin * k + j, end * k, step * k, x);
+      acc[j] += Sum(s.medium, s.large);
+      acc[k + j].re += s.small;
+    }
+  });
+}
+
+template <class T>
+void update_and_norm2(Queue& q, i64 n, i64 k, Numbers<T> alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
+                      T* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT r, Sum* out) {
+  auto const a = alpha.here();
+  if (k == 1)
+    parallel_sum_blocks<1>(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      T const a0 = a[0];
+      for (i64 i = begin; i < end; i += step) {
+        x[i] += a0 * p[i];
+        r[i] -= a0 * qv[i];
+      }
+      acc[0] += dot_range(begin, end, step, r, r);  // the block is in cache
+    });
+  else
+    parallel_sum_blocks(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 row = begin; row < end; row += step)
+        for (i64 j = 0; j < k; ++j) {
+          i64 const i = row * k + j;
+          x[i] += a[j] * p[i];
+          r[i] -= a[j] * qv[i];
+        }
+      dot_columns(begin, end, step, k, r, r, acc);
+    });
+}
+
+template <class T>
+void multiply_and_dot(Queue& q, i64 n, i64 k, T const* d, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT z, Sum* out) {
+  if (k == 1)
+    parallel_sum_blocks<2>(q, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 i = begin; i < end; i += step) z[i] = d[i] * r[i];
+      acc[0] += dot_range(begin, end, step, r, z);
+      acc[1] += dot_range(begin, end, step, r, r);
+    });
+  else
+    parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 row = begin; row < end; row += step)
+        for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
+      dot_columns(begin, end, step, k, r, z, acc);
+      dot_columns(begin, end, step, k, r, r, acc + k);
+    });
+}
+
+template <class T>
+void multi_dot(Queue& q, i64 n, i64 m, i64 stride, T const* v, T const* w, Sum* out) {
+  parallel_sum_blocks(q, n, m, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    for (i64 j = 0; j < m; ++j) acc[j] += dot_range(begin, end, step, v + j * stride, w);
+  });
+}
+
+template <class T>
+void multi_axpy(Queue& q, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w) {
+  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+    for (i64 b = begin; b < end; b += 1024) {  // w stays in cache while the basis streams by
+      i64 const e = b + 1024 < end ? b + 1024 : end;
+      for (i64 j = 0; j < m; ++j) {
+        T const aj = a[j];
+        T const* vj = v + j * stride;
+        for (i64 i = b; i < e; ++i) w[i] += aj * vj[i];
+      }
+    }
+  });
+}
+
+template <class T>
+void chebyshev_step(Queue& q, i64 n, i64 k, double a, double b, T const* ASTERISM_RESTRICT w, T const* ASTERISM_RESTRICT r,
+                    T* ASTERISM_RESTRICT d, T* ASTERISM_RESTRICT x) {
+  using R = real_t<T>;
+  T const ta = T(R(a)), tb = T(R(b));
+  if (a == 0) {
+    ASTERISM_ELEMENTWISE(n, k, , d[i] = tb * w[i] * r[i]; x[i] += d[i], d[i] = tb * w[row] * r[i]; x[i] += d[i])
+  } else {
+    ASTERISM_ELEMENTWISE(n, k, , d[i] = ta * d[i] + tb * w[i] * r[i]; x[i] += d[i], d[i] = ta * d[i] + tb * w[row] * r[i]; x[i] += d[i])
+  }
+}
+
+namespace {
+// splitmix64
+ASTERISM_FN std::uint64_t mixed(std::uint64_t z) {
+  z += 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+ASTERISM_FN double uniform(std::uint64_t bits) { return double(bits >> 11) * 0x1.0p-52 - 1.0; }
+template <class T>
+ASTERISM_FN T hashed_value(std::uint64_t h) {
+  if constexpr (is_complex_v<T>) return T(real_t<T>(uniform(h)), real_t<T>(uniform(mixed(h))));
+  else return T(uniform(h));
+}
+}  // namespace
+
+#if !defined(ASTERISM_ON_GPU)
+template <class T>
+i64 look_at_entries(Queue& q, i64 n, i64 k, T const* x, double* largest, i64* first_not_finite) {
+  using R = real_t<T>;
+  constexpr i64 parts = is_complex_v<T> ? 2 : 1, block = 4096;
+  auto const* const v = reinterpret_cast<R const*>(x);
+  i64 const width = k * parts, blocks = (n + block - 1) / block;
+  std::vector<R> most(std::size_t(blocks * k), R(0));
+  std::vector<i64> bad(std::size_t(blocks), 0);
+  device::parallel_ranges(
+      q, blocks,
+      [=, most = most.data(), bad = bad.data()](i64 begin, i64 end) {
+        for (i64 b = begin; b < end; ++b) {
+          i64 const last = b + 1 == blocks ? n : (b + 1) * block;
+          R check = 0;  // 0 times what is not finite is NaN
+          if (k == 1) {
+            R largest_here = 0;
+#pragma omp simd reduction(max : largest_here) reduction(+ : check)
+            for (i64 i = b * block * parts; i < last * parts; ++i) {
+              R const a = v[i] < 0 ? -v[i] : v[i];
+              largest_here = a > largest_here ? a : largest_here;
+              check += v[i] * R(0);
+            }
+            most[b] = largest_here;
+          } else {
+            for (i64 row = b * block; row < last; ++row)
+              for (i64 j = 0; j < width; ++j) {
+                R const e = v[row * width + j], a = e < 0 ? -e : e;
+                auto& m = most[b * k + j / parts];
+                m = a > m ? a : m;
+                check += e * R(0);
+              }
+          }
+          bad[b] = check != 0 || check != check;
+        }
+      },
+      16);
+  i64 count = 0;
+  auto const finite = [](R a) { return a - a == 0; };
+  for (i64 b = 0; b < blocks; ++b) {
+    if (bad[std::size_t(b)]) {  // once more, with care
+      for (i64 j = 0; j < k; ++j) most[std::size_t(b * k + j)] = R(0);
+      i64 const last = b + 1 == blocks ? n : (b + 1) * block;
+      for (i64 row = b * block; row < last; ++row)
+        for (i64 j = 0; j < k; ++j) {
+          bool all = true;
+          for (i64 p = 0; p < parts; ++p) {
+            R const e = v[row * width + j * parts + p], a = e < 0 ? -e : e;
+            all = all && finite(a);
+            auto& m = most[std::size_t(b * k + j)];
+            if (finite(a) && a > m) m = a;
+          }
+          if (!all && count++ == 0) *first_not_finite = row;
+        }
+    }
+    for (i64 j = 0; j < k; ++j) {
+      auto const m = double(most[std::size_t(b * k + j)]);
+      largest[j] = m > largest[j] ? m : largest[j];
+    }
+  }
+  return count;
+}
+#endif
+
+template <class T>
+void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
+  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+    for (i64 row = begin; row < end; ++row)
+      for (i64 j = 0; j < k; ++j) {
+        std::uint64_t const h = mixed(std::uint64_t(first_row + row) * 2654435761ull + std::uint64_t(j) + (seed << 32));
+        x[row * k + j] = hashed_value<T>(h);
+      }
+  });
+}
+
+template <class T>
+void copy_where(Queue& q, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
+  auto const m = mask.here();
+  ASTERISM_ELEMENTWISE(n, k, if (m[0] == T(0)) return, y[i] = x[i], y[i] = m[j] == T(0) ? y[i] : x[i])
+}
+
+template <class S, class T>
+void convert(Queue& q, i64 n, S const* x, T* y) {
+  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) y[i] = T(x[i]);
+  });
+}
+
+#define INSTANTIATE(T)                                                                            \
+  template void fill(Queue&, i64, i64, Numbers<T>, T*);                                           \
+  template void scale(Queue&, i64, i64, Numbers<T>, T*);                                          \
+  template void axpy(Queue&, i64, i64, Numbers<T>, T const*, T*);                                 \
+  template void axpby(Queue&, i64, i64, Numbers<T>, T const*, Numbers<T>, T*);                    \
+  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                               \
+  template void multiply_add(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*);               \
+  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                             \
+  template void squares(Queue&, i64, i64, T const*, Sum*);                                        \
+  template void copy_where(Queue&, i64, i64, Numbers<T>, T const*, T*);                           \
+  template void update_and_norm2(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, Sum*); \
+  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);                 \
+  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                       \
+  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                        \
+  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*);     \
+  template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+#if !defined(ASTERISM_ON_GPU)
+#define INSTANTIATE(T) template i64 look_at_entries(Queue&, i64, i64, T const*, double*, i64*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+#endif
+template void convert(Queue&, i64, float const*, double*);
+template void convert(Queue&, i64, double const*, float*);
+template void convert(Queue&, i64, float const*, float*);
+template void convert(Queue&, i64, double const*, double*);
+template void convert(Queue&, i64, Complex<float> const*, Complex<double>*);
+template void convert(Queue&, i64, Complex<double> const*, Complex<float>*);
+template void convert(Queue&, i64, Complex<float> const*, Complex<float>*);
+template void convert(Queue&, i64, Complex<double> const*, Complex<double>*);
+template void convert(Queue&, i64, float const*, Complex<float>*);
+template void convert(Queue&, i64, float const*, Complex<double>*);
+template void convert(Queue&, i64, double const*, Complex<double>*);
+
+}  // namespace asterism::la::kernel
