@@ -1,4 +1,4 @@
-"""What star forests and channels have sent: between whom, how much, in messages of which sizes, by which way and why."""
+"""What star forests and channels have sent: between whom, how much, in messages of which sizes, by which transport and why."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class CommReport:
     messages, bytes : arrays of int64, shape (ranks, ranks)
         What rank i sent to rank j, self edges and MPI's own traffic (reductions, set-up) left out.
     sizes : dict of str to array of int64
-        For each way the number of messages of 2^i to 2^(i+1) - 1 bytes.
+        For each transport the number of messages of 2^i to 2^(i+1) - 1 bytes.
     forests : list of dict
         For each name: kind ("forest" or "channels"), how many members have it, operations, messages and bytes of all ranks,
-        ways, patterns. An operation of channels is a message.
+        transports, patterns. An operation of channels is a message.
     under_way : list of (int, str)
         Rank and forest of each operation that was begun and not ended.
     """
@@ -57,16 +57,16 @@ class CommReport:
             lines.append(
                 f"  '{f['name']}': {many}, {f['operations']} operations, {f['messages']} messages, {_size(f['bytes'])}"
             )
-            for way in f["ways"]:
-                positions = f"; positions {', '.join(way['patterns'])}" if way["patterns"] else ""
-                lines.append(f"    by {way['way']}: {way['messages']} messages{positions}")
+            for by in f["transports"]:
+                positions = f"; positions {', '.join(by['patterns'])}" if by["patterns"] else ""
+                lines.append(f"    by {by['transport']}: {by['messages']} messages{positions}")
         if total:
             lines.append("message sizes:")
             widest = max(int(s.max()) for s in self.sizes.values())
-            for way, counts in self.sizes.items():
+            for name, counts in self.sizes.items():
                 for i in np.flatnonzero(counts):
                     bar = "#" * max(1, round(30 * int(counts[i]) / widest))
-                    lines.append(f"  {_size(2 ** int(i)):>10} and more, {way:<14} {int(counts[i]):>10} {bar}")
+                    lines.append(f"  {_size(2 ** int(i)):>10} and more, {name:<14} {int(counts[i]):>10} {bar}")
             if self.ranks <= 16:
                 lines.append("bytes from (row) to (column):")
                 lines += ["  " + " ".join(f"{_size(int(b)):>10}" for b in row) for row in self.bytes]
@@ -108,9 +108,9 @@ class CommReport:
         if shown.count():
             figure.colorbar(image, ax=left)
         width = 0.8 / max(1, len(self.sizes))
-        for i, (way, counts) in enumerate(self.sizes.items()):
+        for i, (name, counts) in enumerate(self.sizes.items()):
             used = np.flatnonzero(counts)
-            right.bar(used + i * width, counts[used], width=width, label=way)
+            right.bar(used + i * width, counts[used], width=width, label=name)
         right.set(title="messages by size", xlabel="bytes", ylabel="messages", yscale="log" if self.sizes else "linear")
         ticks = np.arange(0, 31, 5)
         right.set_xticks(ticks, [_size(2 ** int(t)) for t in ticks])
@@ -151,7 +151,7 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
     messages, volume = np.zeros((n, n), dtype=np.int64), np.zeros((n, n), dtype=np.int64)
     sizes: dict[str, NDArray[np.int64]] = {}
     forests: dict[str, dict[str, Any]] = {}
-    ways: dict[str, dict[str, dict[str, Any]]] = {}
+    transports: dict[str, dict[str, dict[str, Any]]] = {}
     under_way: list[tuple[int, str]] = []
     for rank, theirs in enumerate(everybody):
         for f in theirs:
@@ -169,15 +169,15 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
                 volume[rank, p["rank"]] += p["bytes"]
                 sums["messages"] += p["messages"]
                 sums["bytes"] += p["bytes"]
-                sizes.setdefault(p["way"], np.zeros(len(p["sizes"]), dtype=np.int64))
-                sizes[p["way"]] += np.asarray(p["sizes"], dtype=np.int64)
-                start: dict[str, Any] = {"way": p["way"], "messages": 0, "patterns": []}
-                way = ways.setdefault(f["name"], {}).setdefault(p["way"], start)
-                way["messages"] += p["messages"]
-                if p["pattern"] and p["pattern"] not in way["patterns"] and len(way["patterns"]) < 6:
-                    way["patterns"].append(p["pattern"])
+                sizes.setdefault(p["transport"], np.zeros(len(p["sizes"]), dtype=np.int64))
+                sizes[p["transport"]] += np.asarray(p["sizes"], dtype=np.int64)
+                start: dict[str, Any] = {"transport": p["transport"], "messages": 0, "patterns": []}
+                sums_by = transports.setdefault(f["name"], {}).setdefault(p["transport"], start)
+                sums_by["messages"] += p["messages"]
+                if p["pattern"] and p["pattern"] not in sums_by["patterns"] and len(sums_by["patterns"]) < 6:
+                    sums_by["patterns"].append(p["pattern"])
     for name, sums in forests.items():
-        sums["ways"] = list(ways.get(name, {}).values())
+        sums["transports"] = list(transports.get(name, {}).values())
     listed = sorted(forests.values(), key=lambda f: -int(f["bytes"]))
     return CommReport(n, messages, volume, sizes, listed, under_way)
 

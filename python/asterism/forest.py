@@ -271,7 +271,7 @@ class StarForest:
         return list(self._sf.leaf_ranks())
 
     def neighbours(self) -> list[dict[str, Any]]:
-        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them, the way and why."""
+        """Each rank I share edges with, myself included: its edges, the pattern of my positions, bytes kept for them, the transport and why."""
         return [dict(n) for n in self._sf.neighbours()]
 
     def view(self) -> str:
@@ -282,8 +282,8 @@ class StarForest:
         for n in self.neighbours():
             what = "leaves on my roots" if n["has_leaves"] else "roots of my leaves"
             kept = f", {n['index_bytes']} bytes of indices" if n["index_bytes"] else ""
-            way = f", by {n['way']} ({n['why']})" if n["way"] != "self" else ""
-            lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}{way}")
+            by = f", by {n['transport']} ({n['why']})" if n["transport"] != "self" else ""
+            lines.append(f"  rank {n['rank']}: {n['edges']} {what}, {n['pattern']}{kept}{by}")
         return "\n".join(lines)
 
     # moving data

@@ -85,12 +85,12 @@ class QueuedForest:
         return self.forest._comm
 
     @property
-    def way(self) -> str:
+    def transport(self) -> str:
         """How messages go, and why, in words."""
-        return str(self._h.way)
+        return str(self._h.transport)
 
     def __repr__(self) -> str:
-        return f"<asterism.QueuedForest of {self.forest.nroots} roots and {self.forest.nleaves} leaves on {self.queue!r}, {self.way}>"
+        return f"<asterism.QueuedForest of {self.forest.nroots} roots and {self.forest.nleaves} leaves on {self.queue!r}, {self.transport}>"
 
     @one_call("QueuedForest.bcast")
     def bcast_begin(self, rootdata: Vector, leafdata: Vector, op: str = "replace") -> QueuedFlight:

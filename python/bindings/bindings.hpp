@@ -13,7 +13,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "asterism/comm/transport/choice.hpp"
-#include "asterism/device/context.hpp"
+#include "asterism/device/queue.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::python {
@@ -55,6 +55,6 @@ struct FunctionArgument {
   bool flat;
 };
 /// f(arrays...) as a task of the queue; it runs with Python's lock, which the caller holds too.
-void submit_function(device::Context const& queue, nb::object const& f, std::vector<FunctionArgument> const& arguments);
+void submit_function(device::Queue const& queue, nb::object const& f, std::vector<FunctionArgument> const& arguments);
 
 }  // namespace asterism::python

@@ -62,7 +62,7 @@ class FunctionOperator final : public la::Operator {
   void call(PyObject& f, Vector const& x, Vector& y) const {
     nb::gil_scoped_acquire const gil;
     bool const flat = x.columns() == 1;
-    submit_function(y.context(), nb::borrow(nb::handle(&f)), {{x, device::Access::read, flat}, {y, device::Access::write, flat}});
+    submit_function(y.queue(), nb::borrow(nb::handle(&f)), {{x, device::Access::read, flat}, {y, device::Access::write, flat}});
   }
 
   Layout range_, domain_;

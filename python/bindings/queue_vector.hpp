@@ -18,7 +18,7 @@ struct Unlocked {
     T const last = std::move(value);
   }
 };
-using Queue = Unlocked<device::Context>;
+using Queue = Unlocked<device::Queue>;
 using QueueVector = Unlocked<la::Vector>;
 
 }  // namespace asterism::python

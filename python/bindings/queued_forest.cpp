@@ -38,7 +38,7 @@ void bind_queued_forest(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("roots", [](Forest const& f) { return f.value->roots(); })
       .def_prop_ro("leaves", [](Forest const& f) { return f.value->leaves(); })
-      .def_prop_ro("way", [](Forest const& f) { return f.value->way(); })
+      .def_prop_ro("transport", [](Forest const& f) { return f.value->transport(); })
       .def(
           "wait", [](Forest const& f) { f.value->wait(); }, nb::call_guard<nb::gil_scoped_release>())
       .def(

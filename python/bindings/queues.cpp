@@ -7,14 +7,14 @@ void bind_queues(nb::module_& m) {
   m.def(
       "time_launch",
       [](std::string const& queue, int tasks) {
-        auto const t = apps::time_launch(device::Context::from_name(queue), tasks);
+        auto const t = apps::time_launch(device::Queue::from_name(queue), tasks);
         return std::tuple(t.submit, t.streamed, t.waited);
       },
       nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "time_pipeline",
       [](std::string const& queue, std::array<double, 3> const& work, double launch, bool waits) {
-        return apps::time_pipeline(device::Context::from_name(queue), work, launch, waits);
+        return apps::time_pipeline(device::Queue::from_name(queue), work, launch, waits);
       },
       nb::call_guard<nb::gil_scoped_release>());
   m.def(

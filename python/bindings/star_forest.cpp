@@ -139,7 +139,7 @@ void bind_star_forest(nb::module_& m) {
                d["edges"] = n.edges;
                d["pattern"] = n.pattern;
                d["index_bytes"] = n.index_bytes;
-               d["way"] = n.way;
+               d["transport"] = n.transport;
                d["why"] = n.why;
                out.append(d);
              }
@@ -258,7 +258,7 @@ void bind_star_forest(nb::module_& m) {
       for (auto const& p : t.sent) {
         nb::dict d;
         d["rank"] = p.rank;
-        d["way"] = comm::name_of(p.way);
+        d["transport"] = comm::name_of(p.transport);
         d["messages"] = p.messages;
         d["bytes"] = p.bytes;
         d["sizes"] = std::vector<std::int64_t>(p.sizes.begin(), p.sizes.end());

@@ -17,14 +17,13 @@ namespace {
 using comm::Layout;
 using device::Access;
 using device::Array;
-using device::Context;
 using device::Scalar;
 using la::Vector;
 
-Queue new_queue(std::string const& kind, std::uint64_t seed) { return Context::from_name(kind, seed); }
+Queue new_queue(std::string const& kind, std::uint64_t seed) { return device::Queue::from_name(kind, seed); }
 
-void check_threads(Layout const& layout, Context const& ctx) {
-  if (layout.comm().size() > 1 && (ctx.kind() == "thread" || ctx.kind() == "strict" || ctx.memory() == device::Memory::gpu))
+void check_threads(Layout const& layout, device::Queue const& queue) {
+  if (layout.comm().size() > 1 && (queue.kind() == "thread" || queue.kind() == "strict" || queue.memory() == device::Memory::gpu))
     comm::require_thread_multiple("a vector of several ranks on a thread, strict or GPU queue");
 }
 
@@ -85,12 +84,12 @@ void submit_users_function(Queue const& q, nb::object const& f, std::vector<std:
 /// The vector's memory on its queue's GPU, with the newest values once its stream has come there. What is written to it is seen by what is
 /// submitted afterwards.
 std::uintptr_t gpu_pointer(QueueVector const& v, bool reads_only) {
-  auto const& ctx = v.value.context();
-  ASTERISM_REQUIRE(ctx.memory() == device::Memory::gpu, unsupported, "the vector is on queue '{}', not on a GPU's.", ctx.kind());
+  auto const& queue = v.value.queue();
+  ASTERISM_REQUIRE(queue.memory() == device::Memory::gpu, unsupported, "the vector is on queue '{}', not on a GPU's.", queue.kind());
   std::vector<device::Intent> intents;
   v.value.data().intend(reads_only ? Access::read : Access::update, intents);
-  ctx.enqueue(std::move(intents), [](device::Queue&) {});
-  (void)ctx.stream();  // launched
+  queue.enqueue(std::move(intents), [](device::Executor&) {});
+  (void)queue.stream();  // launched
   return reinterpret_cast<std::uintptr_t>(v.value.data().raw(device::Memory::gpu));
 }
 
@@ -101,7 +100,7 @@ nb::object gpu_capsule(QueueVector const& v, bool flat, std::optional<std::intpt
     nb::gil_scoped_release const gil;
     at = gpu_pointer(v, false);
     // DLPack: none and 1 are the legacy default stream, 2 the thread's own, -1 says that no order is wanted
-    if (stream.value_or(1) != -1) device::gpu::follow(reinterpret_cast<void*>(stream.value_or(1)), v.value.context().stream());
+    if (stream.value_or(1) != -1) device::gpu::follow(reinterpret_cast<void*>(stream.value_or(1)), v.value.queue().stream());
   }
   auto* const held = new QueueVector(v);
   nb::capsule const owner(held, [](void* p) noexcept { delete static_cast<QueueVector*>(p); });
@@ -163,11 +162,11 @@ void submit_on_gpu(Queue const& q, nb::object const& f, std::vector<std::tuple<Q
   }
   auto const call = keep(f);
   nb::gil_scoped_release const gil;
-  q.value.enqueue(std::move(intents), [call, arrays = std::move(arrays)](device::Queue& queue) {
+  q.value.enqueue(std::move(intents), [call, arrays = std::move(arrays)](device::Executor& executor) {
     nb::gil_scoped_acquire const lock;
     nb::list pointers;
     for (auto const& a : arrays) pointers.append(reinterpret_cast<std::uintptr_t>(a.raw(device::Memory::gpu)));
-    nb::borrow<nb::object>(nb::handle(static_cast<PyObject*>(call.get())))(reinterpret_cast<std::uintptr_t>(queue.stream()), pointers);
+    nb::borrow<nb::object>(nb::handle(static_cast<PyObject*>(call.get())))(reinterpret_cast<std::uintptr_t>(executor.stream()), pointers);
   });
 }
 
@@ -233,7 +232,7 @@ std::shared_ptr<void> keep(nb::object const& o) {
           }};
 }
 
-void submit_function(Context const& queue, nb::object const& f, std::vector<FunctionArgument> const& arguments) {
+void submit_function(device::Queue const& queue, nb::object const& f, std::vector<FunctionArgument> const& arguments) {
   nb::list arrays;
   std::vector<device::Intent> intents;
   for (auto const& [v, access, flat] : arguments) {
@@ -246,13 +245,13 @@ void submit_function(Context const& queue, nb::object const& f, std::vector<Func
   nb::gil_scoped_release const gil;
   queue.enqueue(
       std::move(intents),
-      [call](device::Queue&) {
+      [call](device::Executor&) {
         nb::gil_scoped_acquire const lock;
         nb::tuple const t = nb::borrow<nb::tuple>(nb::handle(static_cast<PyObject*>(call.get())));
         nb::object const function = t[0];
         function(*nb::borrow<nb::tuple>(t[1]));
       },
-      Context::Form::host);
+      device::Queue::Form::host);
 }
 
 void bind_vectors(nb::module_& m) {
@@ -263,7 +262,7 @@ void bind_vectors(nb::module_& m) {
   nb::class_<Queue>(m, "Queue")
       .def_static("make", &new_queue, Release())
       .def_static(
-          "on_stream", [](std::uintptr_t s) { return Queue(Context::gpu_on(reinterpret_cast<void*>(s))); }, Release())
+          "on_stream", [](std::uintptr_t s) { return Queue(device::Queue::gpu_on(reinterpret_cast<void*>(s))); }, Release())
       .def_prop_ro("stream",
                    [](Queue const& q) -> std::optional<std::uintptr_t> {
                      if (q.value.memory() != device::Memory::gpu) return std::nullopt;

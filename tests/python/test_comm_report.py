@@ -25,7 +25,7 @@ assert sum(int(s.sum()) for s in r.sizes.values()) == m.sum()
 assert r.sizes["MPI"][5] == 2 * size and r.sizes["MPI"][6] == size   # 32 and 96 bytes
 by = {f["name"]: f for f in r.forests}
 assert by["ring"]["operations"] == 6 and by["ring"]["bytes"] == 6 * 96 * size and by["ring by MPI"]["messages"] == 3 * size
-assert by["ring"]["ways"] == [{"way": "shared memory", "messages": 6 * size, "patterns": ["contiguous"]}], by
+assert by["ring"]["transports"] == [{"transport": "shared memory", "messages": 6 * size, "patterns": ["contiguous"]}], by
 text = str(r)
 assert comm.allgather(text) == [text] * size
 assert "'ring': 1 forest, 6 operations" in text and "by shared memory" in text and "'ring by MPI'" in text, text
@@ -49,7 +49,7 @@ for _ in range(3): channels.wait()
 r = am.comm_report(comm)
 assert r.messages.sum() == 3 * size and r.bytes[rank, (rank + 1) % size] == 5103, r.bytes
 assert r.forests == [{"name": "channels", "kind": "channels", "members": 1, "operations": 3 * size, "messages": 3 * size,
-                      "bytes": 5103 * size, "ways": [{"way": "shared memory", "messages": 3 * size, "patterns": []}]}], r.forests
+                      "bytes": 5103 * size, "transports": [{"transport": "shared memory", "messages": 3 * size, "patterns": []}]}], r.forests
 assert "'channels': 1 channels, " in str(r) and r.sizes["shared memory"][12] == size, str(r)
 channels.name = "work"; assert am.comm_report(comm, reset=True).forests[0]["name"] == "work"
 r = am.comm_report(comm); assert r.messages.sum() == 0 and not r.under_way and not r.forests

@@ -118,7 +118,7 @@ def test_mpi_that_takes_gpu_memory(on_ranks):
     script = CHECK + (
         "\nam.use_argv(['-use_gpu_aware_mpi', '1', '-gpu_transport', 'mpi'])"
         "\ncheck('cuda', 'auto', range(8))\nsf = am.StarForest(comm, 2, None, [[(rank + 1) % size, 0]])"
-        "\nassert sf.on(am.Queue('cuda')).way == 'by MPI from GPU memory'\nif rank == 0: print('good')"
+        "\nassert sf.on(am.Queue('cuda')).transport == 'by MPI from GPU memory'\nif rank == 0: print('good')"
     )
     assert "good" in on_ranks(3, script)
 
@@ -164,7 +164,7 @@ assert "cannot go between GPUs by its transport nccl: rank 0: it is not found: A
 apart = am.StarForest(comm, 1, None, [[rank, 0]], transport=("ipc", "p2p")[rank])  # no neighbours: nobody compared
 told = message(lambda: apart.on(am.Queue("cuda")))
 assert f"is {('ipc', 'p2p')[rank]} here, another elsewhere" in told, told
-assert sf.on(am.Queue()).way == "by the star forest's transport, nccl"
+assert sf.on(am.Queue()).transport == "by the star forest's transport, nccl"
 sf.bcast(np.zeros(3), np.zeros(2))  # as auto
 told = message(lambda: sf.on(am.Queue(("thread", "cuda")[rank])))
 assert "queues on GPUs on some ranks, and not on others" in told, told

@@ -292,7 +292,7 @@ def test_the_transport_is_chosen_and_told(on_ranks):
 ring = [((rank + 1) % size, 0)]
 for name, way in [("auto", "shared memory"), ("shm", "shared memory"), ("p2p", "MPI")]:
     sf = am.StarForest(comm, 1, None, ring, transport=name)
-    assert sf.transport == name and {n["way"] for n in sf.neighbours()} == {way}, sf.view()
+    assert sf.transport == name and {n["transport"] for n in sf.neighbours()} == {way}, sf.view()
     assert sf.strided(2).transport == name and f"by {way}" in sf.view()
 one = [(r, 0) for r in range(size)]
 for what, edges in [("an all-gather", one), ("a gather", one if rank == 1 else []), ("a scatter", [(2, 0)]), ("an all-to-all", ring)]:

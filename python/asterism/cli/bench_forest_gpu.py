@@ -20,7 +20,7 @@ from .table import in_bytes, microseconds, print_table
 __all__ = ["pingpong_on_device", "print_pingpong", "print_unpack", "unpack_on_device"]
 
 
-def _ways(comm: Any, queue: Queue) -> tuple[list[str], dict[str, str]]:
+def _transports(comm: Any, queue: Queue) -> tuple[list[str], dict[str, str]]:
     """Transports between GPUs that can be used here, and why others cannot."""
     able, unable = [], {}
     for transport in ("nccl", "ipc", "nvshmem", "p2p"):
@@ -49,7 +49,7 @@ def pingpong_on_device(
     Roots on rank 0, leaves on rank 1: contiguous (neither packed nor unpacked), and at permuted places with sums on the way back.
     """
     core, queue = as_communicator(comm), Queue(device)
-    able, unable = _ways(comm, queue)
+    able, unable = _transports(comm, queue)
     replace, total = _core.reduce_op("replace"), _core.reduce_op("sum")
     rng = np.random.default_rng(0)
     cases = []
@@ -104,7 +104,7 @@ def unpack_on_device(
     ``own``: of each rank to itself, so packing and taking in alone; their bytes a second over a copy's. The others between ranks 0 and 1.
     """
     queue = Queue(device)
-    able, unable = _ways(comm, queue)
+    able, unable = _transports(comm, queue)
     cases = []
     for size in sizes:
         n = size // 8

@@ -16,36 +16,36 @@ void busy(double seconds) {
 
 }  // namespace
 
-LaunchTimes time_launch(device::Context const& ctx, int tasks) {
+LaunchTimes time_launch(device::Queue const& queue, int tasks) {
   device::Array const a(8);
-  auto const empty = [&] { submit(ctx, device::kernel::nothing, device::update<double>(a)); };
+  auto const empty = [&] { submit(queue, device::kernel::nothing, device::update<double>(a)); };
   empty();
-  ctx.wait("bench");
+  queue.wait("bench");
   LaunchTimes out;
   auto start = profile::now();
   for (int i = 0; i < tasks; ++i) empty();
   out.submit = (profile::now() - start) / tasks;
-  ctx.wait("bench");
+  queue.wait("bench");
   out.streamed = (profile::now() - start) / tasks;
   start = profile::now();
   for (int i = 0; i < tasks; ++i) {
     empty();
-    ctx.wait("bench");
+    queue.wait("bench");
   }
   out.waited = (profile::now() - start) / tasks;
   return out;
 }
 
-double time_pipeline(device::Context const& ctx, std::array<double, 3> const& work, double launch, bool waits_after_first) {
+double time_pipeline(device::Queue const& queue, std::array<double, 3> const& work, double launch, bool waits_after_first) {
   device::Array const a(8);
-  ctx.wait("bench");
+  queue.wait("bench");
   auto const start = profile::now();
   for (auto const seconds : work) {
     busy(launch);
-    submit(ctx, [seconds](device::Queue&, double*) { busy(seconds); }, device::update<double>(a));
-    if (waits_after_first && seconds == work[0]) ctx.wait("bench");
+    submit(queue, [seconds](device::Executor&, double*) { busy(seconds); }, device::update<double>(a));
+    if (waits_after_first && seconds == work[0]) queue.wait("bench");
   }
-  ctx.wait("bench");
+  queue.wait("bench");
   return profile::now() - start;
 }
 

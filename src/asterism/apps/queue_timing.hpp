@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "asterism/device/context.hpp"
+#include "asterism/device/queue.hpp"
 
 namespace asterism::apps {
 
@@ -11,11 +11,11 @@ namespace asterism::apps {
 struct LaunchTimes {
   double submit = 0, streamed = 0, waited = 0;
 };
-LaunchTimes time_launch(device::Context const& ctx, int tasks);
+LaunchTimes time_launch(device::Queue const& queue, int tasks);
 
 /// Seconds until three tasks that take `work` seconds are done, where the host needs `launch` seconds to submit each: one after the
 /// other, or with a wait after the first (Zhang et al. 2021, PetscSF, fig. 5).
-double time_pipeline(device::Context const& ctx, std::array<double, 3> const& work, double launch, bool waits_after_first);
+double time_pipeline(device::Queue const& queue, std::array<double, 3> const& work, double launch, bool waits_after_first);
 
 /// Seconds of an operation of float64 vectors of n values on the inline queue with profiling events, and of a vectorised loop that
 /// does the same.

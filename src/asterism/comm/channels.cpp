@@ -111,7 +111,7 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
     for (int const rank : to) {
       Target t{rank, nullptr};
       std::uint64_t head = 0;
-      if (reach(comm, transport, rank) == Way::shared_memory) {
+      if (reach(comm, transport, rank) == TransportKind::shared_memory) {
         t.box = std::make_unique<node::Outbox>(*node::Arena::mine(), &comm.node()->mapping(comm.node()->index_of(rank))->head().bell);
         head = t.box->head();
       }
@@ -121,7 +121,7 @@ Channels::Channels(Communicator const& comm, std::span<int const> to, std::int64
       im.targets.push_back(std::move(t));
     }
     std::sort(im.targets.begin(), im.targets.end(), [](auto const& x, auto const& y) { return x.rank < y.rank; });
-    for (auto const& t : im.targets) im.record->add_target(t.rank, t.box ? Way::shared_memory : Way::point_to_point);
+    for (auto const& t : im.targets) im.record->add_target(t.rank, t.box ? TransportKind::shared_memory : TransportKind::point_to_point);
   });
   int by_mpi = 0;
   auto const heads = exchange(comm, std::move(parcels));

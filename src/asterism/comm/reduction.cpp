@@ -70,16 +70,16 @@ struct Reduction::Flight {
   }
 };
 
-Reduction::Reduction(Communicator const& comm, device::Context const& ctx, std::int64_t n)
-    : comm_(comm), ctx_(ctx), n_(n), partial_(device::Array::fresh(ctx, std::size_t(n) * sizeof(Value))) {
+Reduction::Reduction(Communicator const& comm, device::Queue const& queue, std::int64_t n)
+    : comm_(comm), queue_(queue), n_(n), partial_(device::Array::fresh(queue, std::size_t(n) * sizeof(Value))) {
   if (comm.size() == 1) {
     total_ = partial_;
     return;
   }
-  messenger_ = sent_by(ctx, comm);
+  messenger_ = sent_by(queue, comm);
   bool const all = messenger_ || gathers(comm);
-  gathered_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value) * std::size_t(all ? comm.size() : 1));
-  total_ = device::Array::fresh(ctx, std::size_t(n) * sizeof(Value));
+  gathered_ = device::Array::fresh(queue, std::size_t(n) * sizeof(Value) * std::size_t(all ? comm.size() : 1));
+  total_ = device::Array::fresh(queue, std::size_t(n) * sizeof(Value));
   if (!messenger_) flight_ = std::make_shared<Flight>();
 }
 
@@ -88,8 +88,8 @@ void Reduction::begin() {
   profile::count_reduction();
   if (messenger_) return messenger_->all_gather(partial_, gathered_);
   device::submit_on_host(
-      ctx_,
-      [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, Value const* in, Value* out) {
+      queue_,
+      [comm = comm_, n = n_, flight = flight_](device::Executor&, std::byte*, Value const* in, Value* out) {
         auto const* const from = reinterpret_cast<std::byte const*>(in);
         if (gathers(comm)) flight->gather(comm, from, reinterpret_cast<std::byte*>(out), n * std::int64_t(sizeof(Value)));
         else flight->sum(comm, in, out, 2 * n, MpiApi::float64);
@@ -101,27 +101,28 @@ void Reduction::end() {
   if (comm_.size() == 1) return;
   using device::Number;
   std::int64_t const parts = messenger_ || gathers(comm_) ? comm_.size() : 1;
-  if (messenger_) return device::submit(ctx_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
+  if (messenger_)
+    return device::submit(queue_, kernel::add_parts, n_, parts, device::read<Number>(gathered_), device::write<Number>(total_));
   device::submit_on_host(
-      ctx_,
-      [n = n_, parts, flight = flight_, comm = comm_, arrays = std::pair(partial_, gathered_)](device::Queue& q, std::byte*, Number const*,
-                                                                                               Number* in, Number* out) {
+      queue_,
+      [n = n_, parts, flight = flight_, comm = comm_, arrays = std::pair(partial_, gathered_)](device::Executor& executor, std::byte*,
+                                                                                               Number const*, Number* in, Number* out) {
         flight->end(comm, reinterpret_cast<std::byte*>(in), n * std::int64_t(sizeof(Value)), {arrays.first, arrays.second});
-        kernel::add_parts(q, n, parts, in, out);
+        kernel::add_parts(executor, n, parts, in, out);
       },
       device::update<std::byte>(comm_.lane()), device::read<Number>(partial_), device::update<Number>(gathered_),
       device::write<Number>(total_));
 }
 
-device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const { return device::Scalar::pending(ctx_, total_, offset, k); }
+device::Scalar Reduction::result(std::int64_t offset, std::int64_t k) const { return device::Scalar::pending(queue_, total_, offset, k); }
 
 namespace {
 constexpr std::int64_t words = ReproducibleSum::words;
 }
 
-ReproducibleReduction::ReproducibleReduction(Communicator const& comm, device::Context const& ctx, std::int64_t n)
+ReproducibleReduction::ReproducibleReduction(Communicator const& comm, device::Queue const& queue, std::int64_t n)
     : comm_(comm),
-      ctx_(ctx),
+      queue_(queue),
       n_(n),
       partial_(std::size_t(2 * n * words) * sizeof(std::int64_t)),
       sum_(comm.size() == 1 ? partial_ : device::Array(partial_.bytes())),
@@ -134,8 +135,8 @@ void ReproducibleReduction::begin() {
   if (comm_.size() == 1) return;
   profile::count_reduction();
   device::submit_on_host(
-      ctx_,
-      [comm = comm_, n = n_, flight = flight_](device::Queue&, std::byte*, std::int64_t const* in, std::int64_t* out) {
+      queue_,
+      [comm = comm_, n = n_, flight = flight_](device::Executor&, std::byte*, std::int64_t const* in, std::int64_t* out) {
         flight->sum(comm, in, out, 2 * n * words, MpiApi::int64);
       },
       device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(partial_), device::write<std::int64_t>(sum_));
@@ -148,13 +149,13 @@ void ReproducibleReduction::end() {
   };
   if (comm_.size() == 1) {
     device::submit(
-        ctx_, [round](device::Queue&, std::int64_t const* in, Value* out) { round(in, out); }, device::read<std::int64_t>(sum_),
+        queue_, [round](device::Executor&, std::int64_t const* in, Value* out) { round(in, out); }, device::read<std::int64_t>(sum_),
         device::write<Value>(total_));
     return;
   }
   device::submit_on_host(
-      ctx_,
-      [round, flight = flight_, comm = comm_, arrays = std::pair(partial_, sum_)](device::Queue&, std::byte*, std::int64_t const* in,
+      queue_,
+      [round, flight = flight_, comm = comm_, arrays = std::pair(partial_, sum_)](device::Executor&, std::byte*, std::int64_t const* in,
                                                                                   Value* out) {
         flight->end(comm, nullptr, 0, {arrays.first, arrays.second});
         round(in, out);
@@ -163,7 +164,7 @@ void ReproducibleReduction::end() {
 }
 
 device::Scalar ReproducibleReduction::result(std::int64_t offset, std::int64_t k) const {
-  return device::Scalar::pending(ctx_, total_, offset, k);
+  return device::Scalar::pending(queue_, total_, offset, k);
 }
 
 }  // namespace asterism::comm

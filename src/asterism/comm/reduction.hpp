@@ -13,7 +13,7 @@ class GpuMessenger;
 /// begin(), other work, end(), then result(offset, k).
 class Reduction {
  public:
-  Reduction(Communicator const& comm, device::Context const& ctx, std::int64_t n);
+  Reduction(Communicator const& comm, device::Queue const& queue, std::int64_t n);
   /// n complex numbers (std::complex<double>), one per local sum.
   device::Array const& partial() const { return partial_; }
   void begin();
@@ -24,7 +24,7 @@ class Reduction {
   friend class ReproducibleReduction;
   struct Flight;
   Communicator comm_;
-  device::Context ctx_;
+  device::Queue queue_;
   std::int64_t n_;
   device::Array partial_, gathered_, total_;
   std::shared_ptr<Flight> flight_;
@@ -34,7 +34,7 @@ class Reduction {
 /// The same for sums that do not depend on ranks, threads or any order (base/reproducible_sum.hpp).
 class ReproducibleReduction {
  public:
-  ReproducibleReduction(Communicator const& comm, device::Context const& ctx, std::int64_t n);
+  ReproducibleReduction(Communicator const& comm, device::Queue const& queue, std::int64_t n);
   /// For each of n sums the words of its real and its imaginary part, 2 ReproducibleSum::words int64; zeros at first.
   device::Array const& partial() const { return partial_; }
   void begin();
@@ -43,7 +43,7 @@ class ReproducibleReduction {
 
  private:
   Communicator comm_;
-  device::Context ctx_;
+  device::Queue queue_;
   std::int64_t n_;
   device::Array partial_, sum_, total_;
   std::shared_ptr<Reduction::Flight> flight_;

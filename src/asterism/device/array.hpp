@@ -1,8 +1,8 @@
 // Arrays, and the way to run a kernel on them:
 //
-//   submit(ctx, kernel, read<T>(a), update<T>(b), write<T>(c), value<T>(s), plain...)
+//   submit(queue, kernel, read<T>(a), update<T>(b), write<T>(c), value<T>(s), plain...)
 //
-// From the declared intents a queue derives the order that must be kept (context.hpp). `write` means all of the array. A view
+// From the declared intents a queue derives the order that must be kept (queue.hpp). `write` means all of the array. A view
 // of a part leaves the rest as it is. submit_on_host() is for work that has no form for devices: it finds its data on the host.
 #pragma once
 #include <cstddef>
@@ -14,10 +14,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "asterism/device/context.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/ledger.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/device/queue.hpp"
 
 namespace asterism::device {
 
@@ -52,13 +52,13 @@ class Array {
   }
   /// For a queue to fill: what it holds now is nobody's, so tasks that fill it part by part, or may not be run, copy nothing. The host may
   /// use it after settle().
-  static Array fresh(Context const& ctx, std::size_t bytes) {
+  static Array fresh(Queue const& queue, std::size_t bytes) {
     Array a(bytes);
-    a.discard(ctx);
+    a.discard(queue);
     return a;
   }
-  void discard(Context const& ctx) const {
-    if (!ctx.runs_inline()) discard();
+  void discard(Queue const& queue) const {
+    if (!queue.runs_inline()) discard();
   }
   /// What it holds is nobody's any more, wherever that is.
   void discard() const {
@@ -99,7 +99,7 @@ template <class A>
 struct Argument {  // plain values pass through
   static bool ready(A const&) { return true; }
   static void settle(A const&) {}
-  static A hold(A const& a, Context const&, Memory) { return a; }
+  static A hold(A const& a, Queue const&, Memory) { return a; }
   static void collect(A const&, std::vector<Intent>&) {}
   static A const& resolve(A const& a, Memory) { return a; }
 };
@@ -113,7 +113,7 @@ template <class T>
 struct Argument<ArrayArgument<T>> {
   static bool ready(ArrayArgument<T> const&) { return true; }
   static void settle(ArrayArgument<T> const& a) { a.array.settle(a.access, "work at once on what a queue uses"); }
-  static HeldArray<T> hold(ArrayArgument<T> const& a, Context const&, Memory) { return {a.array, a.access}; }
+  static HeldArray<T> hold(ArrayArgument<T> const& a, Queue const&, Memory) { return {a.array, a.access}; }
   static void collect(HeldArray<T> const& a, std::vector<Intent>& v) { a.array.intend(a.access, v); }
   template <class A>  // the argument, or what is held of it
   static T* resolve(A const& a, Memory m) {
@@ -122,30 +122,30 @@ struct Argument<ArrayArgument<T>> {
 };
 
 template <class K, class... A>
-void submit(Context const& ctx, Context::Form form, K kernel, A const&... args) {
-  if (ctx.runs_inline() && (Argument<A>::ready(args) && ...)) {
+void submit(Queue const& queue, Queue::Form form, K kernel, A const&... args) {
+  if (queue.runs_inline() && (Argument<A>::ready(args) && ...)) {
     (Argument<A>::settle(args), ...);
-    Queue q;
-    kernel(q, Argument<A>::resolve(args, Memory::host)...);
+    Executor executor;
+    kernel(executor, Argument<A>::resolve(args, Memory::host)...);
     return;
   }
-  if (form == Context::Form::any && ctx.memory() == Memory::gpu) {
+  if (form == Queue::Form::any && queue.memory() == Memory::gpu) {
     void* found = nullptr;
     if constexpr (std::is_pointer_v<K>) {
       found = gpu::form_of(reinterpret_cast<void*>(kernel));
       if (found) kernel = reinterpret_cast<K>(found);
     }
-    if (!found) form = Context::Form::host, gpu::count_without_form();
+    if (!found) form = Queue::Form::host, gpu::count_without_form();
   }
-  auto const memory = form == Context::Form::host ? Memory::host : ctx.memory();
-  std::tuple<decltype(Argument<A>::hold(args, ctx, memory))...> held{Argument<A>::hold(args, ctx, memory)...};
+  auto const memory = form == Queue::Form::host ? Memory::host : queue.memory();
+  std::tuple<decltype(Argument<A>::hold(args, queue, memory))...> held{Argument<A>::hold(args, queue, memory)...};
   std::vector<Intent> intents;
   intents.reserve(8);
   std::apply([&](auto const&... h) { (Argument<A>::collect(h, intents), ...); }, held);
-  ctx.enqueue(
+  queue.enqueue(
       std::move(intents),
-      [kernel, memory, held = std::move(held)](Queue& q) {
-        std::apply([&](auto const&... h) { kernel(q, Argument<A>::resolve(h, memory)...); }, held);
+      [kernel, memory, held = std::move(held)](Executor& executor) {
+        std::apply([&](auto const&... h) { kernel(executor, Argument<A>::resolve(h, memory)...); }, held);
       },
       form);
 }
@@ -154,21 +154,21 @@ void submit(Context const& ctx, Context::Form form, K kernel, A const&... args) 
 /// Runs or enqueues kernel(queue, resolved arguments...). On a GPU's queue, a kernel that is a function runs there if the plug-in
 /// has its form; anything else runs on the host with the newest data, which is counted (gpu::without_form()).
 template <class K, class... A>
-void submit(Context const& ctx, K kernel, A const&... args) {
-  detail::submit(ctx, Context::Form::any, std::move(kernel), args...);
+void submit(Queue const& queue, K kernel, A const&... args) {
+  detail::submit(queue, Queue::Form::any, std::move(kernel), args...);
 }
 
 /// The same for work that needs its data on the host, as MPI does.
 template <class K, class... A>
-void submit_on_host(Context const& ctx, K kernel, A const&... args) {
-  detail::submit(ctx, Context::Form::host, std::move(kernel), args...);
+void submit_on_host(Queue const& queue, K kernel, A const&... args) {
+  detail::submit(queue, Queue::Form::host, std::move(kernel), args...);
 }
 
 /// The same for work that has no form for a GPU, which is counted.
 template <class K, class... A>
-void submit_without_form(Context const& ctx, K kernel, A const&... args) {
-  if (ctx.memory() == Memory::gpu) gpu::count_without_form();
-  detail::submit(ctx, Context::Form::host, std::move(kernel), args...);
+void submit_without_form(Queue const& queue, K kernel, A const&... args) {
+  if (queue.memory() == Memory::gpu) gpu::count_without_form();
+  detail::submit(queue, Queue::Form::host, std::move(kernel), args...);
 }
 
 }  // namespace asterism::device

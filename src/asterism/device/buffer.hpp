@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "asterism/device/host/line.hpp"
 #include "asterism/device/host/memory.hpp"
+#include "asterism/device/host/task_queue.hpp"
 
 namespace asterism::device {
 

@@ -1,6 +1,6 @@
 // The dialect of *.kernels.cpp: what g++, nvcc and hipcc all accept.
 //
-// Kernels are named function templates over the scalar type, called as k(Queue&, sizes, pointers). Compiled for a GPU they have
+// Kernels are named function templates over the scalar type, called as k(Executor&, sizes, pointers). Compiled for a GPU they have
 // the same names, by which a plug-in's are found (gpu/gpu.hpp); coefficients are Numbers (tape.hpp).
 // Inside, parallel_for / parallel_sum_blocks take a lambda marked ASTERISM_KERNEL. Not allowed: a lambda
 // inside a generic lambda, a constructor, a private member or a function with deduced return type;

@@ -44,16 +44,16 @@ void count_copy(int event, Memory to, std::size_t bytes, bool by_host) {
 
 /// Whether it is done; what the host has seen to be done comes before all that it submits from now on.
 bool seen_done(Ticket const& t) {
-  if (!t.line->reached(t.number)) return false;
-  race_check::host_waited(t.line->serial(), t.number);
+  if (!t.tasks->reached(t.number)) return false;
+  race_check::host_waited(t.tasks->serial(), t.number);
   return true;
 }
 
-/// Of one in-order line the last ticket stands for those before.
+/// Of one in-order task queue the last ticket stands for those before.
 void add_reader(std::vector<Ticket>& readers, std::size_t& most, Ticket const& ticket) {
-  if (ticket.line->in_order())
+  if (ticket.tasks->in_order())
     for (auto& r : readers)
-      if (r.line == ticket.line) {
+      if (r.tasks == ticket.tasks) {
         r.number = std::max(r.number, ticket.number);
         return;
       }
@@ -148,8 +148,8 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
     auto& b = *i.buffer;
     auto const here = i.at.value_or(memory);
     auto const m = index(here);
-    if (b.writer_.line) after.push_back(b.writer_);
-    if (b.made_[m].line) after.push_back(b.made_[m]);
+    if (b.writer_.tasks) after.push_back(b.writer_);
+    if (b.made_[m].tasks) after.push_back(b.made_[m]);
     if (i.access != Access::read) after.insert(after.end(), b.readers_.begin(), b.readers_.end());
     if (here == Memory::apart && !b.data_[m]) {
       b.blocks_[m] = host::allocate(b.bytes_);
@@ -165,7 +165,7 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
       auto const copy = [&](Memory from, Memory to) {
         count_copy(event, to, b.bytes_, false);
         out.copies.push_back({i.buffer, from, to});
-        if (b.made_[index(from)].line) after.push_back(b.made_[index(from)]);
+        if (b.made_[index(from)].tasks) after.push_back(b.made_[index(from)]);
       };
       if (!b.valid_[index(Memory::host)]) copy(b.valid_[index(Memory::apart)] ? Memory::apart : Memory::gpu, Memory::host);
       if (here != Memory::host && !(here == Memory::gpu && b.unified_)) copy(Memory::host, here);
@@ -213,13 +213,13 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
   std::vector<Ticket> before;
   {
     std::lock_guard const lock(mutex());
-    if (b.writer_.line) before.push_back(b.writer_);
-    if (b.made_[0].line) before.push_back(b.made_[0]);
+    if (b.writer_.tasks) before.push_back(b.writer_);
+    if (b.made_[0].tasks) before.push_back(b.made_[0]);
     if (access != Access::read) before.insert(before.end(), b.readers_.begin(), b.readers_.end());
   }
   for (auto const& t : before) {
     if (!seen_done(t)) wait_for(t, reason);
-    else if (auto const error = t.line->take_error()) std::rethrow_exception(error);  // it may not have been run
+    else if (auto const error = t.tasks->take_error()) std::rethrow_exception(error);  // it may not have been run
   }
   std::lock_guard const lock(mutex());
   if (!b.valid_[0] && (b.valid_[1] || b.valid_[2]) && b.bytes_ > 0) {
@@ -231,23 +231,23 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
   b.make_valid(Memory::host);
   std::erase_if(b.readers_, seen_done);
   for (auto* t : {&b.writer_, &b.made_[0], &b.made_[1], &b.made_[2]})
-    if (t->line && seen_done(*t)) *t = {};
-  if (b.readers_.empty() && !b.writer_.line && !b.data_[1] && !b.data_[2]) b.involved_.store(false, std::memory_order_relaxed);
+    if (t->tasks && seen_done(*t)) *t = {};
+  if (b.readers_.empty() && !b.writer_.tasks && !b.data_[1] && !b.data_[2]) b.involved_.store(false, std::memory_order_relaxed);
 }
 
 void wait_for(Ticket const& ticket, char const* reason) {
-  auto& line = *ticket.line;
+  auto& tasks = *ticket.tasks;
   double const start = profile::now();
   auto const span = profile::ticks_now();
-  line.reach(ticket.number);
-  line.count_wait(reason, profile::now() - start);
+  tasks.reach(ticket.number);
+  tasks.count_wait(reason, profile::now() - start);
   profile::note_span("wait", span);
-  race_check::host_waited(line.serial(), ticket.number);
+  race_check::host_waited(tasks.serial(), ticket.number);
   {
     std::lock_guard const lock(Ledger::mutex());
-    line.retire();
+    tasks.retire();
   }
-  if (auto const error = line.take_error()) std::rethrow_exception(error);
+  if (auto const error = tasks.take_error()) std::rethrow_exception(error);
 }
 
 }  // namespace asterism::device

@@ -28,7 +28,7 @@ struct Use {
 struct State {
   std::mutex mutex;
   std::map<std::uint64_t, Clock> queues;                             // where each queue has come to
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Clock> tickets;  // (line, number)
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Clock> tickets;  // (task queue, number)
   Clock host;
   std::vector<Use> uses;
 };
@@ -59,7 +59,7 @@ void submitted(std::uint64_t queue, host::Ticket const& ticket, int event, std::
   auto clock = s.queues[queue];
   join(clock, s.host);
   for (auto const& t : after)
-    if (auto const it = s.tickets.find({t.line->serial(), t.number}); it != s.tickets.end()) join(clock, it->second);
+    if (auto const it = s.tickets.find({t.tasks->serial(), t.number}); it != s.tickets.end()) join(clock, it->second);
   auto const at = ++clock[queue];
   auto const name = format("{} (task {} of queue {})", event >= 0 ? profile::name_of(event) : "a task", at, queue);
   for (auto const& i : intents) {
@@ -82,22 +82,22 @@ void submitted(std::uint64_t queue, host::Ticket const& ticket, int event, std::
       std::erase_if(s.uses, [&](Use const& u) { return u.begin >= begin && u.end <= end; });  // later ones are ordered by this one
     s.uses.push_back({begin, end, queue, at, writes, name});
   }
-  s.tickets[{ticket.line->serial(), ticket.number}] = clock;
+  s.tickets[{ticket.tasks->serial(), ticket.number}] = clock;
   s.queues[queue] = std::move(clock);
 }
 
 void recorded(std::uint64_t queue, host::Ticket const& event) {
-  if (!enabled() || !event.line) return;
+  if (!enabled() || !event.tasks) return;
   auto& s = state();
   std::lock_guard const lock(s.mutex);
-  join(s.tickets[{event.line->serial(), event.number}], s.queues[queue]);
+  join(s.tickets[{event.tasks->serial(), event.number}], s.queues[queue]);
 }
 
-void host_waited(std::uint64_t line, std::uint64_t number) {
+void host_waited(std::uint64_t tasks, std::uint64_t number) {
   if (!enabled()) return;
   auto& s = state();
   std::lock_guard const lock(s.mutex);
-  if (auto const it = s.tickets.find({line, number}); it != s.tickets.end()) join(s.host, it->second);
+  if (auto const it = s.tickets.find({tasks, number}); it != s.tickets.end()) join(s.host, it->second);
 }
 
 void forget(void const* memory, std::size_t bytes) {

@@ -17,7 +17,7 @@ bool enabled();
 void submitted(std::uint64_t queue, host::Ticket const& ticket, int event, std::vector<Intent> const& intents,
                std::vector<host::Ticket> const& after);
 void recorded(std::uint64_t queue, host::Ticket const& event);
-void host_waited(std::uint64_t line, std::uint64_t number);
+void host_waited(std::uint64_t tasks, std::uint64_t number);
 void forget(void const* memory, std::size_t bytes);
 
 }  // namespace asterism::device::race_check

@@ -36,8 +36,8 @@ void detail::width_error(std::int64_t width, std::int64_t k) {
   fail(ErrorKind::shape, "a scalar of {} columns for vectors of {}; one, or as many as they have.", width, k);
 }
 
-Scalar Scalar::pending(Context const& ctx, Array results, std::int64_t offset, std::int64_t k) {
-  if (ctx.runs_inline()) {
+Scalar Scalar::pending(Queue const& queue, Array results, std::int64_t offset, std::int64_t k) {
+  if (queue.runs_inline()) {
     auto const* p = results.as<Value>() + offset;
     return k == 1 ? Scalar(p[0]) : Scalar(std::vector<Value>(p, p + k));
   }
@@ -90,18 +90,18 @@ void Scalar::measure(Size& size, int depth) const {
               size.depth <= Tape::most_depth;
 }
 
-Scalar Scalar::for_tape(Context const& ctx) const {
+Scalar Scalar::for_tape(Queue const& queue) const {
   Size size;
   measure(size, 0);
   if (size.fits) return *this;
   if (!node_->values.empty()) {
     std::vector<Number> values;
     for (auto const v : node_->values) values.push_back(number(v));
-    return pending(ctx, Array::of(std::span<Number const>(values)), 0, width_);
+    return pending(queue, Array::of(std::span<Number const>(values)), 0, width_);
   }
   auto n = std::make_shared<Node>(*node_);
   for (auto* const s : {&n->a, &n->b, &n->c})
-    if (s->node_) *s = s->for_tape(ctx).stored(ctx);
+    if (s->node_) *s = s->for_tape(queue).stored(queue);
   Scalar out = *this;
   out.node_ = std::move(n);
   return out;
@@ -155,11 +155,11 @@ void Scalar::settle() const {
   node_->c.settle();
 }
 
-Scalar Scalar::stored(Context const& ctx) const {
+Scalar Scalar::stored(Queue const& queue) const {
   if (known() || (node_->op == no_op && node_->offset == 0)) return *this;
-  auto const place = Array::fresh(ctx, std::size_t(width_) * sizeof(Value));
-  submit(ctx, kernel::store, width_, device::value<Number>(*this, width_), write<Number>(place));
-  return pending(ctx, place, 0, width_);
+  auto const place = Array::fresh(queue, std::size_t(width_) * sizeof(Value));
+  submit(queue, kernel::store, width_, device::value<Number>(*this, width_), write<Number>(place));
+  return pending(queue, place, 0, width_);
 }
 
 Array Scalar::results() const {

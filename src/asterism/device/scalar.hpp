@@ -22,12 +22,12 @@ class Scalar {
   Scalar(double v) : first_(v) {}
   Scalar(Value v) : first_(v) {}
   explicit Scalar(std::vector<Value> values);
-  /// k values that work already submitted to ctx writes into results, at offset (in values).
-  static Scalar pending(Context const& ctx, Array results, std::int64_t offset, std::int64_t k);
+  /// k values that work already submitted to queue writes into results, at offset (in values).
+  static Scalar pending(Queue const& queue, Array results, std::int64_t offset, std::int64_t k);
 
   /// Computed now by the queue and held in a place of its own: for values carried from one iteration to the next, whose
   /// expressions would grow. Known values stay as they are.
-  Scalar stored(Context const& ctx) const;
+  Scalar stored(Queue const& queue) const;
   /// Where a stored or pending value will be.
   Array results() const;
 
@@ -64,7 +64,7 @@ class Scalar {
   Value evaluate(std::int64_t j, Memory m = Memory::host) const;
   void collect(std::vector<Intent>& intents) const;
   /// The same with what does not fit on a tape computed by the queue before.
-  Scalar for_tape(Context const& ctx) const;
+  Scalar for_tape(Queue const& queue) const;
   /// At the tape's end; what it loads from that memory has been asked for.
   void write_to(Tape& tape, Memory m) const;
 
@@ -126,8 +126,8 @@ template <class T>
 struct Argument<ScalarArgument<T>> {
   static bool ready(ScalarArgument<T> const& a) { return a.scalar.known(); }
   static void settle(ScalarArgument<T> const&) {}
-  static HeldScalar<T> hold(ScalarArgument<T> const& a, Context const& ctx, Memory m) {
-    return {m == Memory::gpu ? a.scalar.for_tape(ctx) : a.scalar, a.k};
+  static HeldScalar<T> hold(ScalarArgument<T> const& a, Queue const& queue, Memory m) {
+    return {m == Memory::gpu ? a.scalar.for_tape(queue) : a.scalar, a.k};
   }
   static void collect(HeldScalar<T> const& a, std::vector<Intent>& v) { a.scalar.collect(v); }
   template <class A>

@@ -5,9 +5,9 @@
 namespace asterism::device::kernel {
 
 /// Nothing, to a: what a task costs by itself.
-void nothing(Queue&, double* a);
+void nothing(Executor&, double* a);
 
 /// out[j] = the value of column j of k.
-void store(Queue&, std::int64_t k, Numbers<Number> value, Number* out);
+void store(Executor&, std::int64_t k, Numbers<Number> value, Number* out);
 
 }  // namespace asterism::device::kernel

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "asterism/device/queue.hpp"
+#include "asterism/device/executor.hpp"
 
 namespace asterism::device {
 

@@ -50,7 +50,7 @@ Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement
       numbers_(std::size_t(kernel::verdict_numbers(columns())) * sizeof(double)),
       finished_(sizeof(Number)),
       reasons_(targets_.size(), Reason::iterating) {
-  if (judgement_.ctx.runs_inline()) judgement_.check_every = 0;  // everything is known at once
+  if (judgement_.queue.runs_inline()) judgement_.check_every = 0;  // everything is known at once
   auto const k = columns();
   std::fill_n(integers_.as<std::int64_t>(), kernel::verdict_integers(k), 0);
   integers_.as<std::int64_t>()[kernel::trouble] = kernel::none;
@@ -66,7 +66,7 @@ Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement
 
 Monitor::~Monitor() {
   try {
-    judgement_.ctx.collect_launches(false);
+    judgement_.queue.collect_launches(false);
   } catch (...) {  // an error is under way
   }
 }
@@ -79,7 +79,7 @@ void Monitor::initial_residual(la::Operator const& A, Vector const& b, Vector co
 void Monitor::set_stagnation(Stagnation const& stagnation, bool keeps_iterate) {
   stagnation_ = stagnation;
   keeps_iterate_ = keeps_iterate;
-  if (judgement_.zero_guess && (judgement_.ctx.runs_inline() || !keeps_iterate)) return;  // made when something is saved
+  if (judgement_.zero_guess && (judgement_.queue.runs_inline() || !keeps_iterate)) return;  // made when something is saved
   saved_ = x_.like();
   copy(x_, saved_);
 }
@@ -96,19 +96,19 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   auto const k = columns();
   auto const every = std::max<std::int64_t>(judgement_.check_every, 1);
   auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;  // page 0 has iteration 0 alone
-  if (asynchronous() && judgement_.graphs) judgement_.ctx.collect_launches(true);
+  if (asynchronous() && judgement_.graphs) judgement_.queue.collect_launches(true);
   if (asynchronous() && !unfinished_)
-    unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
+    unfinished_ = std::make_unique<device::Condition>(judgement_.queue, device::Condition::Until{finished_});
   auto& norms = pages_[page];
-  if (!norms) norms = device::Array::fresh(judgement_.ctx, std::size_t(every * k) * sizeof(double));
-  auto const found = device::Array::fresh(judgement_.ctx, std::size_t(2 * k + 1) * sizeof(Number));
+  if (!norms) norms = device::Array::fresh(judgement_.queue, std::size_t(every * k) * sizeof(double));
+  auto const found = device::Array::fresh(judgement_.queue, std::size_t(2 * k + 1) * sizeof(Number));
   auto const rule = rule_of_checks(it);
-  submit(judgement_.ctx, kernel::check_norms, k, it, rule, value<Number>(residual_norm, k), update<std::int64_t>(integers_),
+  submit(judgement_.queue, kernel::check_norms, k, it, rule, value<Number>(residual_norm, k), update<std::int64_t>(integers_),
          update<double>(numbers_), update<Number>(finished_),
          write<double>(norms.view(std::size_t(row * k) * sizeof(double), std::size_t(k) * sizeof(double))), write<Number>(found));
-  mask_ = Scalar::pending(judgement_.ctx, found, 0, k);
-  stalling_ = Scalar::pending(judgement_.ctx, found, 2 * k, 1);
-  if (rule.saves) save_iterate(Scalar::pending(judgement_.ctx, found, k, k));
+  mask_ = Scalar::pending(judgement_.queue, found, 0, k);
+  stalling_ = Scalar::pending(judgement_.queue, found, 2 * k, 1);
+  if (rule.saves) save_iterate(Scalar::pending(judgement_.queue, found, k, k));
   if (!asynchronous()) {
     look(integers_, numbers_);
     take_rows(it);
@@ -120,7 +120,7 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
 }
 
 void Monitor::save_iterate(Scalar const& save) {
-  if (device::Condition const any_column(judgement_.ctx, any(save)); any_column) {
+  if (device::Condition const any_column(judgement_.queue, any(save)); any_column) {
     if (!saved_) {  // until now the saved iterate was the initial guess, which is zero
       saved_ = x_.like();
       fill(saved_, 0.0);
@@ -133,8 +133,8 @@ void Monitor::look_back(std::int64_t it) {
   ask_for_interrupts(it);
   // a copy of the state as it is after this iteration, also where nothing else is done any more
   unfinished_.reset();
-  Snapshot now{it, device::Array::fresh(judgement_.ctx, integers_.bytes()), device::Array::fresh(judgement_.ctx, numbers_.bytes())};
-  submit(judgement_.ctx, kernel::copy_verdict, columns(), read<std::int64_t>(integers_), read<double>(numbers_),
+  Snapshot now{it, device::Array::fresh(judgement_.queue, integers_.bytes()), device::Array::fresh(judgement_.queue, numbers_.bytes())};
+  submit(judgement_.queue, kernel::copy_verdict, columns(), read<std::int64_t>(integers_), read<double>(numbers_),
          write<std::int64_t>(now.integers), write<double>(now.numbers));
   if (!snapshot_) snapshot_ = Snapshot{};
   std::swap(now, *snapshot_);
@@ -148,7 +148,7 @@ void Monitor::look_back(std::int64_t it) {
     snapshot_.reset();
     pages_.clear();
   } else {
-    unfinished_ = std::make_unique<device::Condition>(judgement_.ctx, device::Condition::Until{finished_});
+    unfinished_ = std::make_unique<device::Condition>(judgement_.queue, device::Condition::Until{finished_});
   }
 }
 
@@ -218,8 +218,8 @@ void Monitor::ask_for_interrupts(std::int64_t it) {
     bool const mine = interrupt_requested();
     if (comm.size() == 1 && !mine) return;
     submit_on_host(
-        judgement_.ctx,
-        [k = columns(), mine, comm](device::Queue&, std::byte*, std::int64_t* integers, Number* finished) {
+        judgement_.queue,
+        [k = columns(), mine, comm](device::Executor&, std::byte*, std::int64_t* integers, Number* finished) {
           if (comm.size() > 1 && comm.max(std::int64_t(mine)) == 0) return;
           std::fill_n(integers + kernel::reasons, k, std::int64_t(Reason::diverged_interrupted));
           *finished = Number(1);
@@ -237,10 +237,10 @@ bool Monitor::break_down_if(Scalar const& v, Bad bad, Reason reason, std::string
   auto const k = columns();
   auto site = std::find(sites_.begin(), sites_.end(), why) - sites_.begin();
   if (site == std::ssize(sites_)) sites_.emplace_back(why);
-  auto const mask = device::Array::fresh(judgement_.ctx, std::size_t(k) * sizeof(Number));
-  submit(judgement_.ctx, kernel::check_scalar, k, bad, reason, std::int64_t(site), value<Number>(v, k), update<std::int64_t>(integers_),
+  auto const mask = device::Array::fresh(judgement_.queue, std::size_t(k) * sizeof(Number));
+  submit(judgement_.queue, kernel::check_scalar, k, bad, reason, std::int64_t(site), value<Number>(v, k), update<std::int64_t>(integers_),
          update<double>(numbers_), update<Number>(finished_), write<Number>(mask));
-  mask_ = Scalar::pending(judgement_.ctx, mask, 0, k);
+  mask_ = Scalar::pending(judgement_.queue, mask, 0, k);
   if (!asynchronous()) look(integers_, numbers_);
   return done();
 }

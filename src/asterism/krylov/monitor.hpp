@@ -49,7 +49,7 @@ using Watcher = std::function<void(std::int64_t, std::vector<double> const&)>;
 
 /// Where and how a method's progress is judged: on the queue that does its work.
 struct Judgement {
-  device::Context ctx;
+  device::Queue queue;
   /// The host looks only every so many iterations, at what was known so many before; 0: after each.
   std::int64_t check_every = 0;
   /// Every so many iterations x is saved if its residual has halved.

@@ -46,12 +46,12 @@ ASTERISM_FN bool is_stalled(Rule rule, i64 it, i64 mark_it, double mark, double 
 
 }  // namespace
 
-void check_norms(Queue& q, i64 k, i64 it, Rule rule, Numbers<Number> values, i64* integers, double* numbers, Number* finished,
+void check_norms(Executor& executor, i64 k, i64 it, Rule rule, Numbers<Number> values, i64* integers, double* numbers, Number* finished,
                  double* history, Number* out) {
   Verdict const v{integers, numbers, finished};
   Found const found{out, out + k, out + 2 * k};
   auto const norms = values.here();
-  device::parallel_for(q, 1, [=] ASTERISM_KERNEL(i64) {
+  device::parallel_for(executor, 1, [=] ASTERISM_KERNEL(i64) {
     v.integers[iteration] = it;
     *found.stalling = Number(0.0);
     double* const of = v.numbers + firsts;
@@ -99,11 +99,11 @@ void check_norms(Queue& q, i64 k, i64 it, Rule rule, Numbers<Number> values, i64
   });
 }
 
-void check_scalar(Queue& q, i64 k, Bad what, Reason why, i64 site, Numbers<Number> scalars, i64* integers, double* numbers,
+void check_scalar(Executor& executor, i64 k, Bad what, Reason why, i64 site, Numbers<Number> scalars, i64* integers, double* numbers,
                   Number* finished, Number* mask) {
   Verdict const v{integers, numbers, finished};
   auto const values = scalars.here();
-  device::parallel_for(q, 1, [=] ASTERISM_KERNEL(i64) {
+  device::parallel_for(executor, 1, [=] ASTERISM_KERNEL(i64) {
     for (i64 j = 0; j < k; ++j) {
       auto& reason = v.integers[reasons + j];
       if (reason != 0) continue;
@@ -117,8 +117,8 @@ void check_scalar(Queue& q, i64 k, Bad what, Reason why, i64 site, Numbers<Numbe
   });
 }
 
-void copy_verdict(Queue& q, i64 k, i64 const* integers, double const* numbers, i64* to_integers, double* to_numbers) {
-  device::parallel_for(q, verdict_numbers(k), [=] ASTERISM_KERNEL(i64 i) {
+void copy_verdict(Executor& executor, i64 k, i64 const* integers, double const* numbers, i64* to_integers, double* to_numbers) {
+  device::parallel_for(executor, verdict_numbers(k), [=] ASTERISM_KERNEL(i64 i) {
     to_numbers[i] = numbers[i];
     if (i < verdict_integers(k)) to_integers[i] = integers[i];
   });

@@ -30,9 +30,9 @@ enum class Bad : std::uint8_t { not_positive, zero };
 
 namespace kernel {
 
+using device::Executor;
 using device::Number;
 using device::Numbers;
-using device::Queue;
 
 /// The state of a solve of k columns, on its queue.
 struct Verdict {
@@ -77,13 +77,13 @@ inline constexpr std::int64_t stalling_every = 50;
 
 /// With the norms of iterate `it`: ends columns and writes the norms into history (a row). The verdict's arrays come one by one, as a
 /// queue resolves them; found: as in Found, one behind the other.
-void check_norms(Queue&, std::int64_t k, std::int64_t it, Rule rule, Numbers<Number> norms, std::int64_t* integers, double* numbers,
+void check_norms(Executor&, std::int64_t k, std::int64_t it, Rule rule, Numbers<Number> norms, std::int64_t* integers, double* numbers,
                  Number* finished, double* history, Number* found);
 /// Ends the columns whose value is bad: `site` tells the host what to say.
-void check_scalar(Queue&, std::int64_t k, Bad what, Reason reason, std::int64_t site, Numbers<Number> values, std::int64_t* integers,
+void check_scalar(Executor&, std::int64_t k, Bad what, Reason reason, std::int64_t site, Numbers<Number> values, std::int64_t* integers,
                   double* numbers, Number* finished, Number* mask);
 /// A copy of what the host looks at.
-void copy_verdict(Queue&, std::int64_t k, std::int64_t const* integers, double const* numbers, std::int64_t* to_integers,
+void copy_verdict(Executor&, std::int64_t k, std::int64_t const* integers, double const* numbers, std::int64_t* to_integers,
                   double* to_numbers);
 
 }  // namespace kernel

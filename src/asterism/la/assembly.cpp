@@ -24,15 +24,15 @@ struct BlockSums {
   std::int64_t received = 0;
 
   template <class I, class T>
-  void own(Context const& ctx, Array const& values, Array const& base, Array const& out) const {
-    device::submit(ctx, kernel::sum_entries<I, T>, entries, device::read<I>(offsets), device::read<I>(sources), device::read<T>(values),
+  void own(Queue const& queue, Array const& values, Array const& base, Array const& out) const {
+    device::submit(queue, kernel::sum_entries<I, T>, entries, device::read<I>(offsets), device::read<I>(sources), device::read<T>(values),
                    device::read<T>(base), device::write<T>(out));
   }
   template <class I, class T>
-  void with_received(Context const& ctx, std::int64_t first_received, Array const& values, Array const& others, Array const& base,
+  void with_received(Queue const& queue, std::int64_t first_received, Array const& values, Array const& others, Array const& base,
                      Array const& out) const {
     if (received == 0) return;
-    device::submit(ctx, kernel::sum_received_entries<I, T>, received, device::read<I>(received_places), device::read<I>(received_offsets),
+    device::submit(queue, kernel::sum_received_entries<I, T>, received, device::read<I>(received_places), device::read<I>(received_offsets),
                    device::read<I>(received_sources), first_received, device::read<T>(values), device::read<T>(others),
                    device::read<T>(base), device::update<T>(out));
   }
@@ -69,7 +69,7 @@ struct Assembly::Plan {
   };
   mutable std::vector<Made> made[2];  // of either block
 
-  Array values_for(Context const& ctx, int block, std::size_t bytes) const;
+  Array values_for(Queue const& queue, int block, std::size_t bytes) const;
 
   template <class I>
   void build(Layout const& rows, Layout const& columns, std::span<std::int64_t const> i, std::span<std::int64_t const> j,
@@ -168,9 +168,9 @@ void Assembly::Plan::build(Layout const& rows, Layout const& columns, std::span<
       f(column, begin, p, others);
     }
   };
-  device::Queue q;
+  device::Executor executor;
   device::parallel_ranges(
-      q, std::int64_t(n),
+      executor, std::int64_t(n),
       [&](std::int64_t begin, std::int64_t end) {
         for (auto row = std::size_t(begin); row < std::size_t(end); ++row) {
           auto* const b = items.get() + starts[row];
@@ -207,7 +207,7 @@ void Assembly::Plan::build(Layout const& rows, Layout const& columns, std::span<
     auto *const to_offset = sums.offsets.template as<I>(), *const to_source = sums.sources.template as<I>();
     to_offset[0] = 0;
     device::parallel_ranges(
-        q, std::int64_t(n),
+        executor, std::int64_t(n),
         [&](std::int64_t begin, std::int64_t end) {
           for (auto row = std::size_t(begin); row < std::size_t(end); ++row) {
             auto at = from.row_entries[row], source = from.row_sources[row];
@@ -286,36 +286,36 @@ Matrix Assembly::matrix(Vector const& values, Matrix const* base) const {
 }
 
 /// Fresh, or of a matrix that nobody has any more; one that is in use and one for the next are remembered.
-Array Assembly::Plan::values_for(Context const& ctx, int block, std::size_t bytes) const {
+Array Assembly::Plan::values_for(Queue const& queue, int block, std::size_t bytes) const {
   std::lock_guard const lock(mutex);
   auto& all = made[block];
-  std::erase_if(all, [&](Made const& m) { return m.memory != ctx.memory() || m.values.bytes() != bytes; });
+  std::erase_if(all, [&](Made const& m) { return m.memory != queue.memory() || m.values.bytes() != bytes; });
   for (auto& m : all)
     if (m.values.buffer().use_count() == 1) {
       m.values.discard();
       return m.values;
     }
-  auto const fresh = Array::fresh(ctx, bytes);
+  auto const fresh = Array::fresh(queue, bytes);
   if (all.size() == 2) all.erase(all.begin());
-  all.push_back({fresh, ctx.memory()});
+  all.push_back({fresh, queue.memory()});
   return fresh;
 }
 
 template <class I, class T>
 Matrix Assembly::Plan::with(Vector const& values, Matrix const* base) const {
-  auto const& ctx = values.context();
+  auto const& queue = values.queue();
   auto const [base_diagonal, base_coupling] = base ? base->block_values() : std::pair<Array, Array>();
-  auto const in_diagonal = values_for(ctx, 0, std::size_t(diagonal.entries) * sizeof(T));
-  auto const in_coupling = values_for(ctx, 1, std::size_t(coupling.entries) * sizeof(T));
-  auto const from_others = Array::fresh(ctx, std::size_t(received) * sizeof(T));
+  auto const in_diagonal = values_for(queue, 0, std::size_t(diagonal.entries) * sizeof(T));
+  auto const in_coupling = values_for(queue, 1, std::size_t(coupling.entries) * sizeof(T));
+  auto const from_others = Array::fresh(queue, std::size_t(received) * sizeof(T));
   std::optional<GhostExchange::Flight> flight;
-  if (others) flight = others->begin<T>(ctx, 1, values.data(), from_others);
-  diagonal.own<I, T>(ctx, values.data(), base_diagonal, in_diagonal);
-  coupling.own<I, T>(ctx, values.data(), base_coupling, in_coupling);
+  if (others) flight = others->begin<T>(queue, 1, values.data(), from_others);
+  diagonal.own<I, T>(queue, values.data(), base_diagonal, in_diagonal);
+  coupling.own<I, T>(queue, values.data(), base_coupling, in_coupling);
   if (flight) flight->end();
-  diagonal.with_received<I, T>(ctx, entries.local_size(), values.data(), from_others, base_diagonal, in_diagonal);
-  coupling.with_received<I, T>(ctx, entries.local_size(), values.data(), from_others, base_coupling, in_coupling);
-  return pattern.with_block_values(dtype_v<T>, in_diagonal, in_coupling, ctx.memory());
+  diagonal.with_received<I, T>(queue, entries.local_size(), values.data(), from_others, base_diagonal, in_diagonal);
+  coupling.with_received<I, T>(queue, entries.local_size(), values.data(), from_others, base_coupling, in_coupling);
+  return pattern.with_block_values(dtype_v<T>, in_diagonal, in_coupling, queue.memory());
 }
 
 }  // namespace asterism::la

@@ -16,7 +16,7 @@ namespace asterism::la {
 using comm::StarForest;
 using device::Access;
 using device::Array;
-using device::Context;
+using device::Executor;
 using device::Intent;
 using device::Memory;
 using device::Queue;
@@ -38,10 +38,10 @@ struct GhostExchange::Impl {
   std::optional<Direct> direct;
 
   template <class T>
-  Array packed(Context const& ctx, std::int64_t k, Array const& which, Array const& x) const {
+  Array packed(Queue const& queue, std::int64_t k, Array const& which, Array const& x) const {
     auto const count = std::int64_t(which.bytes() / sizeof(std::int32_t));
-    auto const out = Array::fresh(ctx, std::size_t(count * k) * sizeof(T));
-    device::submit(ctx, comm::kernel::gather<T>, count, k, device::read<std::int32_t>(which), device::read<T>(x), device::write<T>(out));
+    auto const out = Array::fresh(queue, std::size_t(count * k) * sizeof(T));
+    device::submit(queue, comm::kernel::gather<T>, count, k, device::read<std::int32_t>(which), device::read<T>(x), device::write<T>(out));
     return out;
   }
   // the checks of calls read what is sent
@@ -50,12 +50,12 @@ struct GhostExchange::Impl {
     return mpi && mpi->used && !comm::call_checks();
   }
   template <class T>
-  Array staged(Context const& ctx, std::int64_t k, Array const& x);
+  Array staged(Queue const& queue, std::int64_t k, Array const& x);
   void make_direct();
 };
 
 struct GhostExchange::Flight::State {
-  Context ctx;
+  Queue queue;
   StarForest forest;
   std::int64_t columns = 1;
   Memory memory = Memory::host;  // of what MPI reads and writes
@@ -65,7 +65,7 @@ struct GhostExchange::Flight::State {
   /// In the order of all communication. `ghost_access`: before the end nothing that was there is needed.
   void enqueue(Access ghost_access, std::shared_ptr<State> const& self, void (*work)(State&)) const {
     auto const lane = forest.comm().lane();
-    if (ctx.runs_inline()) {
+    if (queue.runs_inline()) {
       lane.settle(Access::update, "work at once on what a queue uses");
       source.settle(Access::read, "work at once on what a queue uses");
       ghost.settle(ghost_access, "work at once on what a queue uses");
@@ -74,9 +74,9 @@ struct GhostExchange::Flight::State {
     std::vector<Intent> intents{{lane.buffer().get(), Access::update, true, Memory::host}};
     source.intend(Access::read, intents);
     ghost.intend(ghost_access, intents);
-    ctx.enqueue(
-        std::move(intents), [self, lane, work](Queue&) { work(*self); },
-        memory == Memory::gpu ? Context::Form::host_on_device_data : Context::Form::host);
+    queue.enqueue(
+        std::move(intents), [self, lane, work](Executor&) { work(*self); },
+        memory == Memory::gpu ? Queue::Form::host_on_device_data : Queue::Form::host);
   }
 };
 
@@ -95,7 +95,7 @@ StarForest const& GhostExchange::forest() const { return impl_->forest; }
 
 /// What others ask for of x comes to the host by itself, not all of x.
 template <class T>
-Array GhostExchange::Impl::staged(Context const& ctx, std::int64_t k, Array const& x) {
+Array GhostExchange::Impl::staged(Queue const& queue, std::int64_t k, Array const& x) {
   if (!sent_rows) {
     std::vector<std::int32_t> asked_for;
     auto const degree = forest.degree();
@@ -103,11 +103,11 @@ Array GhostExchange::Impl::staged(Context const& ctx, std::int64_t k, Array cons
       if (degree[i] > 0) asked_for.push_back(checked_local_index(std::int64_t(i), "values of one rank"));
     sent_rows = Array::of(std::span<std::int32_t const>(asked_for));
   }
-  auto const part = packed<T>(ctx, k, *sent_rows, x);
+  auto const part = packed<T>(queue, k, *sent_rows, x);
   if (auto const bytes = std::size_t(rows * k) * sizeof(T); staging.bytes() < bytes) staging = Array(bytes);
   device::submit_on_host(
-      ctx,
-      [count = std::int64_t(sent_rows->bytes() / sizeof(std::int32_t)), k](Queue&, std::int32_t const* at, T const* from, T* to) {
+      queue,
+      [count = std::int64_t(sent_rows->bytes() / sizeof(std::int32_t)), k](Executor&, std::int32_t const* at, T const* from, T* to) {
         for (std::int64_t i = 0; i < count; ++i) std::copy_n(from + i * k, k, to + at[i] * k);
       },
       device::read<std::int32_t>(*sent_rows), device::read<T>(part), device::update<T>(staging));
@@ -124,29 +124,29 @@ void GhostExchange::Impl::make_direct() {
 }
 
 template <class T>
-GhostExchange::Flight GhostExchange::begin(Context const& ctx, std::int64_t k, Array const& x, Array const& ghost) const {
+GhostExchange::Flight GhostExchange::begin(Queue const& queue, std::int64_t k, Array const& x, Array const& ghost) const {
   auto& d = *impl_;
   Flight f;
-  if (auto const messenger = comm::sent_by(ctx, d.forest.comm()); messenger && d.direct) {
+  if (auto const messenger = comm::sent_by(queue, d.forest.comm()); messenger && d.direct) {
     auto const row = std::size_t(k) * sizeof(T);
     messenger->exchange(comm::GpuMessenger::in_bytes(d.direct->sends, row), comm::GpuMessenger::in_bytes(d.direct->receives, row),
-                        d.packed<T>(ctx, k, d.direct->rows, x), ghost);
+                        d.packed<T>(queue, k, d.direct->rows, x), ghost);
     return f;  // nothing to end: what reads the ghosts comes after
   }
   f.state_ = std::make_shared<Flight::State>();
   auto& s = *f.state_;
-  s.ctx = ctx;
+  s.queue = queue;
   s.columns = k;
   s.ghost = ghost;
   s.forest = d.forest;
   s.source = x;
-  bool const on_gpu = ctx.memory() == Memory::gpu;
+  bool const on_gpu = queue.memory() == Memory::gpu;
   if (d.direct && d.from_gpu()) {  // on the host too: other ranks may be on GPUs, and the messages must fit
     if (on_gpu) s.memory = Memory::gpu;
     s.forest = d.direct->forest;
-    s.source = d.packed<T>(ctx, k, d.direct->rows, x);
+    s.source = d.packed<T>(queue, k, d.direct->rows, x);
   } else if (on_gpu) {
-    s.source = d.staged<T>(ctx, k, x);
+    s.source = d.staged<T>(queue, k, x);
   }
   s.enqueue(Access::write, f.state_,
             [](Flight::State& s) { s.flight = s.forest.bcast_begin(s.source.as<T>(s.memory), s.ghost.as<T>(s.memory), s.columns); });
@@ -158,8 +158,7 @@ void GhostExchange::Flight::end() const {
   state_->enqueue(Access::update, state_, [](State& s) { s.flight.end(); });
 }
 
-#define INSTANTIATE(T) \
-  template GhostExchange::Flight GhostExchange::begin<T>(Context const&, std::int64_t, Array const&, Array const&) const;
+#define INSTANTIATE(T) template GhostExchange::Flight GhostExchange::begin<T>(Queue const&, std::int64_t, Array const&, Array const&) const;
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 
 }  // namespace asterism::la

@@ -32,7 +32,7 @@ class GhostExchange {
   /// ghost = x there, k columns of T. Other work of the queue may come in between. On a GPU what others ask for is packed there; MPI
   /// takes it from its memory where that was prepared, else it goes through the host. Collective; some ranks may be on GPUs and others not.
   template <class T>
-  Flight begin(device::Context const& ctx, std::int64_t k, device::Array const& x, device::Array const& ghost) const;
+  Flight begin(device::Queue const& queue, std::int64_t k, device::Array const& x, device::Array const& ghost) const;
 
  private:
   struct Impl;

@@ -213,18 +213,18 @@ void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vecto
                              (product ? product->bytes(k) : d.half->bytes(k)) + double(d.coupling.nnz()) * (scalar + 4) +
                                  (b ? scalar * double(k * y.local_size()) : 0) + (w ? scalar * double(y.local_size()) : 0),
                              2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
-  auto const& ctx = y.context();
+  auto const& queue = y.queue();
   auto const run_whole = [&] {
-    if (product) product->run(ctx, whole, k, x.data(), y.data(), b, w);
-    else SymmetricHalf::run(d.half, ctx, whole, k, x.data(), y.data(), b, w);
+    if (product) product->run(queue, whole, k, x.data(), y.data(), b, w);
+    else SymmetricHalf::run(d.half, queue, whole, k, x.data(), y.data(), b, w);
   };
   if (comm().size() == 1) return run_whole();
   // my columns are multiplied while the others' values travel
-  auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  auto const flight = with_dtype(d.dtype, [&](auto tag) { return d.halo.begin<typename decltype(tag)::type>(ctx, k, x.data(), ghost); });
+  auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  auto const flight = with_dtype(d.dtype, [&](auto tag) { return d.halo.begin<typename decltype(tag)::type>(queue, k, x.data(), ghost); });
   run_whole();
   flight.end();
-  if (!d.ghosts.empty()) d.rest().run(ctx, rest, k, ghost, y.data(), b, w);
+  if (!d.ghosts.empty()) d.rest().run(queue, rest, k, ghost, y.data(), b, w);
 }
 
 /// Each row is one sum over ascending global columns, whatever the ranks are. Nothing is overlapped: all of x is needed first.
@@ -232,16 +232,16 @@ void Matrix::ordered_product(Product const& product, char const* name, Epilogue 
   auto& d = *data_;
   auto const k = x.columns();
   profile::Scope const scope(profile::event(name), product.bytes(k), 2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
-  auto const& ctx = y.context();
-  if (comm().size() == 1) return product.run(ctx, e, k, x.data(), y.data(), b);
+  auto const& queue = y.queue();
+  if (comm().size() == 1) return product.run(queue, e, k, x.data(), y.data(), b);
   auto const row = std::size_t(k) * size_of(d.dtype);
-  auto const all = Array::fresh(ctx, (d.ghosts.size() + std::size_t(x.local_size())) * row);
+  auto const all = Array::fresh(queue, (d.ghosts.size() + std::size_t(x.local_size())) * row);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_on_host(
-        ctx,
+        queue,
         [halo = d.halo.forest(), k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
-         ghosts = d.ghosts.size() * std::size_t(k)](device::Queue&, std::byte*, T const* from, T* to) {
+         ghosts = d.ghosts.size() * std::size_t(k)](device::Executor&, std::byte*, T const* from, T* to) {
           std::vector<T> arrived(ghosts);
           halo.bcast(from, arrived.data(), k);
           std::copy_n(arrived.data(), below, to);
@@ -250,7 +250,7 @@ void Matrix::ordered_product(Product const& product, char const* name, Epilogue 
         },
         device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(all));
   });
-  product.run(ctx, e, k, all, y.data(), b);
+  product.run(queue, e, k, all, y.data(), b);
 }
 
 void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y, {}, {}); }
@@ -291,16 +291,16 @@ void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) cons
   auto const k = x.columns();
   static int const event = profile::event("MatMultTranspose");
   profile::Scope const scope(event, t.diagonal.bytes(k) + t.coupling.bytes(k), 2 * double(d.local_nnz * k));
-  auto const& ctx = y.context();
-  t.diagonal.run(ctx, Epilogue::assign, k, x.data(), y.data());
+  auto const& queue = y.queue();
+  t.diagonal.run(queue, Epilogue::assign, k, x.data(), y.data());
   if (comm().size() == 1) return;
-  auto const ghost = Array::fresh(ctx, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  t.coupling.run(ctx, Epilogue::assign, k, x.data(), ghost);
+  auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  t.coupling.run(queue, Epilogue::assign, k, x.data(), ghost);
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_on_host(
-        ctx,
-        [halo = d.halo.forest(), k](device::Queue&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
+        queue,
+        [halo = d.halo.forest(), k](device::Executor&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
         device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
   });
 }

@@ -109,14 +109,14 @@ class AdditiveSchwarz final : public Preconditioner {
     static int const event = profile::event("PCApplyASM");
     profile::Scope const scope(event);
     auto const k = x.columns();
-    auto const& ctx = y.context();
-    Vector b(inner_->range(), dtype_, k, ctx), z = b.like();
+    auto const& queue = y.queue();
+    Vector b(inner_->range(), dtype_, k, queue), z = b.like();
     auto const own = std::size_t(x.local_size() * k), before = std::size_t(first_own_ * k), all = std::size_t(b.local_size() * k);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_without_form(
-          ctx,
-          [forest = forest_, k, own, before, all, gathers](device::Queue&, std::byte*, T const* from, T* to) {
+          queue,
+          [forest = forest_, k, own, before, all, gathers](device::Executor&, std::byte*, T const* from, T* to) {
             if (gathers) return forest.bcast(from, to, k);
             std::fill_n(to, all, T(0));
             std::copy_n(from, own, to + before);
@@ -124,8 +124,8 @@ class AdditiveSchwarz final : public Preconditioner {
           device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(b.data()));
       inner(b, z);
       device::submit_without_form(
-          ctx,
-          [forest = forest_, k, own, before, sums](device::Queue&, std::byte*, T const* from, T* to) {
+          queue,
+          [forest = forest_, k, own, before, sums](device::Executor&, std::byte*, T const* from, T* to) {
             if (!sums) {
               std::copy_n(from + before, own, to);
               return;

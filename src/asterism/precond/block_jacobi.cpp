@@ -22,7 +22,7 @@ class BlockJacobi final : public Preconditioner {
   void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
 
  private:
-  Vector own(Vector const& v) const { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.context()); }
+  Vector own(Vector const& v) const { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.queue()); }
   PreconditionerPtr inner_;
 };
 

@@ -150,10 +150,10 @@ class Icc final : public Preconditioner {
           using T = typename decltype(tag)::type;
           std::vector<T> const b(static_cast<std::size_t>(lower_.rows), T(1));
           std::vector<T> z(b.size());
-          device::Queue q;
+          device::Executor executor;
           auto const* const d = inverse_.template host<T>().data();
           natural = seconds_of([&] { solve<T>(lower_, d, b.data(), z.data(), 1, false); });
-          levels = seconds_of([&] { solve<T>(q, *found, d, b.data(), z.data(), 1); });
+          levels = seconds_of([&] { solve<T>(executor, *found, d, b.data(), z.data(), 1); });
         });
         if (levels > 0.9 * natural) return;
       }
@@ -181,10 +181,10 @@ class Icc final : public Preconditioner {
         for (std::int64_t j = 0; j < k; ++j) z[std::int64_t(col[p]) * k + j] -= conj(entry(p)) * z[std::int64_t(i) * k + j];
   }
   template <class T>
-  static void solve(device::Queue& q, Schedule const& s, T const* d, T const* b, T* z, std::int64_t k) {
-    s.down.sweep<T>(q, false, b, z, k);
+  static void solve(device::Executor& executor, Schedule const& s, T const* d, T const* b, T* z, std::int64_t k) {
+    s.down.sweep<T>(executor, false, b, z, k);
     scale_rows(s.down.levels.rows().size(), d, z, k);
-    s.up.sweep<T>(q, false, z, z, k);
+    s.up.sweep<T>(executor, false, z, z, k);
   }
   template <class T>
   static void scale_rows(std::size_t n, T const* d, T* z, std::int64_t k) {
@@ -195,10 +195,10 @@ class Icc final : public Preconditioner {
   void run(Vector const& x, Vector& y, bool conjugated) const {
     static int const event = profile::event("PCApplyICC");
     profile::Scope const scope(event, 2 * double(lower_.nnz()) * (double(size_of(dtype_)) + 4), 4 * double(lower_.nnz()));
-    auto const& ctx = y.context();
+    auto const& queue = y.queue();
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (ctx.memory() == device::Memory::gpu && !conjugated) {
+      if (queue.memory() == device::Memory::gpu && !conjugated) {
         if (on_gpu_.empty()) {
           auto const s = schedule_ ? schedule_ : by_levels();
           on_gpu_ = {RowsOnGpu(s->down), RowsOnGpu(s->up)};
@@ -207,11 +207,12 @@ class Icc final : public Preconditioner {
         multiply(inverse_, y, y);
         return on_gpu_[1].sweep<T>(false, y, y);
       }
-      auto const solves = [l = lower_, s = schedule_, k = x.columns(), conjugated](device::Queue& q, T const* d, T const* b, T* z) {
-        if (s && !conjugated) solve<T>(q, *s, d, b, z, k);
+      auto const solves = [l = lower_, s = schedule_, k = x.columns(), conjugated](device::Executor& executor, T const* d, T const* b,
+                                                                                   T* z) {
+        if (s && !conjugated) solve<T>(executor, *s, d, b, z, k);
         else solve<T>(l, d, b, z, k, conjugated);
       };
-      device::submit_without_form(ctx, solves, device::read<T>(inverse_.data()), device::read<T>(x.data()), device::write<T>(y.data()));
+      device::submit_without_form(queue, solves, device::read<T>(inverse_.data()), device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
 

@@ -158,10 +158,10 @@ struct Factors {
 
   /// z = inv(L U) b, k columns.
   template <class T>
-  void solve(device::Queue& q, T const* b, T* z, std::int64_t k) const {
+  void solve(device::Executor& executor, T const* b, T* z, std::int64_t k) const {
     if (schedule) {
-      schedule->down.sweep<T>(q, false, b, z, k);
-      return schedule->up.sweep<T>(q, true, z, z, k);
+      schedule->down.sweep<T>(executor, false, b, z, k);
+      return schedule->up.sweep<T>(executor, true, z, z, k);
     }
     auto const ptr = rows.row_offsets();
     auto const col = rows.column_indices();
@@ -235,12 +235,12 @@ class Ilu final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override {
     static int const event = profile::event("PCApplyILU");
     profile::Scope const scope(event, double(f_.rows.nnz()) * (double(size_of(dtype_)) + 4), 2 * double(f_.rows.nnz()));
-    if (y.context().memory() == device::Memory::gpu) return sweep_on_gpu(x, y);
+    if (y.queue().memory() == device::Memory::gpu) return sweep_on_gpu(x, y);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_on_host(
-          y.context(), [f = f_, k = x.columns()](device::Queue& q, T const* b, T* z) { f.solve<T>(q, b, z, k); }, device::read<T>(x.data()),
-          device::write<T>(y.data()));
+          y.queue(), [f = f_, k = x.columns()](device::Executor& executor, T const* b, T* z) { f.solve<T>(executor, b, z, k); },
+          device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
   // U^T by columns, then L^T: the rows of the factors are scattered instead of gathered, by one thread.
@@ -250,8 +250,8 @@ class Ilu final : public Preconditioner {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_without_form(
-          y.context(),
-          [f = f_.rows, diagonal = f_.diagonal, k = x.columns(), conjugate](device::Queue&, T const* b, T* z) {
+          y.queue(),
+          [f = f_.rows, diagonal = f_.diagonal, k = x.columns(), conjugate](device::Executor&, T const* b, T* z) {
             auto const ptr = f.row_offsets();
             auto const col = f.column_indices();
             auto const val = f.template entries<T>();
@@ -322,8 +322,8 @@ class Ilu final : public Preconditioner {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       std::vector<T> b(static_cast<std::size_t>(f.rows.rows), T(1)), z(b.size());
-      device::Queue q;
-      seconds = seconds_of([&] { f.solve<T>(q, b.data(), z.data(), 1); });
+      device::Executor executor;
+      seconds = seconds_of([&] { f.solve<T>(executor, b.data(), z.data(), 1); });
     });
     return seconds;
   }

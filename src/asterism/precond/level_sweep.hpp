@@ -22,7 +22,7 @@ struct RowsOnGpu {
   void sweep(bool pivot_first, la::Vector const& b, la::Vector& z) const {
     using device::read;
     auto const submit = [&](auto const& to) {
-      device::submit(z.context(), kernel::level_sweep<T>, starts, pivot_first, z.columns(), read<std::int32_t>(rows),
+      device::submit(z.queue(), kernel::level_sweep<T>, starts, pivot_first, z.columns(), read<std::int32_t>(rows),
                      read<std::int64_t>(offsets), read<std::int32_t>(columns), read<T>(values), read<T>(b.data()), to);
     };
     if (&b == &z) submit(device::update<T>(z.data()));
@@ -32,7 +32,7 @@ struct RowsOnGpu {
   template <class T>
   void relax(bool from_last, T omega, la::Vector const& b, la::Vector& z) const {
     using device::read;
-    device::submit(z.context(), kernel::level_relax<T>, starts, from_last, omega, z.columns(), read<std::int32_t>(rows),
+    device::submit(z.queue(), kernel::level_relax<T>, starts, from_last, omega, z.columns(), read<std::int32_t>(rows),
                    read<std::int64_t>(offsets), read<std::int32_t>(columns), read<T>(values), read<T>(b.data()),
                    device::update<T>(z.data()));
   }

@@ -5,11 +5,11 @@
 namespace asterism::precond::kernel {
 
 template <class T>
-void level_sweep(Queue& q, LevelStarts const& starts, bool pivot_first, std::int64_t k, std::int32_t const* rows,
+void level_sweep(Executor& executor, LevelStarts const& starts, bool pivot_first, std::int64_t k, std::int32_t const* rows,
                  std::int64_t const* offsets, std::int32_t const* columns, T const* values, T const* b, T* z) {
   for (std::size_t l = 0; l + 1 < starts->size(); ++l) {
     auto const first = (*starts)[l];
-    device::parallel_for(q, (*starts)[l + 1] - first, [=] ASTERISM_KERNEL(std::int64_t place) {
+    device::parallel_for(executor, (*starts)[l + 1] - first, [=] ASTERISM_KERNEL(std::int64_t place) {
       auto const at = first + place;
       auto const row = std::int64_t(rows[at]);
       for (std::int64_t j = 0; j < k; ++j) {
@@ -22,13 +22,13 @@ void level_sweep(Queue& q, LevelStarts const& starts, bool pivot_first, std::int
 }
 
 template <class T>
-void level_relax(Queue& q, LevelStarts const& starts, bool from_last, T omega, std::int64_t k, std::int32_t const* rows,
+void level_relax(Executor& executor, LevelStarts const& starts, bool from_last, T omega, std::int64_t k, std::int32_t const* rows,
                  std::int64_t const* offsets, std::int32_t const* columns, T const* values, T const* b, T* z) {
   auto const count = starts->size() - 1;
   for (std::size_t n = 0; n < count; ++n) {
     auto const l = from_last ? count - 1 - n : n;
     auto const first = (*starts)[l];
-    device::parallel_for(q, (*starts)[l + 1] - first, [=] ASTERISM_KERNEL(std::int64_t place) {
+    device::parallel_for(executor, (*starts)[l + 1] - first, [=] ASTERISM_KERNEL(std::int64_t place) {
       auto const at = first + place;
       auto const row = std::int64_t(rows[at]);
       for (std::int64_t j = 0; j < k; ++j) {
@@ -44,10 +44,10 @@ void level_relax(Queue& q, LevelStarts const& starts, bool from_last, T omega, s
   }
 }
 
-#define INSTANTIATE(T)                                                                                                                     \
-  template void level_sweep(Queue&, LevelStarts const&, bool, std::int64_t, std::int32_t const*, std::int64_t const*, std::int32_t const*, \
-                            T const*, T const*, T*);                                                                                       \
-  template void level_relax(Queue&, LevelStarts const&, bool, T, std::int64_t, std::int32_t const*, std::int64_t const*,                   \
+#define INSTANTIATE(T)                                                                                                      \
+  template void level_sweep(Executor&, LevelStarts const&, bool, std::int64_t, std::int32_t const*, std::int64_t const*,    \
+                            std::int32_t const*, T const*, T const*, T*);                                                   \
+  template void level_relax(Executor&, LevelStarts const&, bool, T, std::int64_t, std::int32_t const*, std::int64_t const*, \
                             std::int32_t const*, T const*, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE

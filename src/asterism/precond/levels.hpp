@@ -46,11 +46,11 @@ class Levels {
   /// row(p, i), i = rows()[p], for all rows, each after those that it needs, in parallel within a level. from_last: levels descend, so
   /// that each row comes before those that it needs.
   template <class F>
-  void each(device::Queue& q, F const& row, bool from_last = false) const {
+  void each(device::Executor& executor, F const& row, bool from_last = false) const {
     for (std::int64_t n = 0; n < count(); ++n) {
       auto const l = std::size_t(from_last ? count() - 1 - n : n);
       device::parallel_ranges(
-          q, starts_[l + 1] - starts_[l],
+          executor, starts_[l + 1] - starts_[l],
           [&row, rows = rows_.data(), first = starts_[l]](std::int64_t b, std::int64_t e) {
             for (auto p = first + b; p < first + e; ++p) row(p, std::int64_t(rows[p]));
           },
@@ -88,9 +88,9 @@ struct RowsByLevel {
   /// z_i = b_i - (the row's entries times z) for all rows, k columns; pivot_first: the first entry is the inverse pivot, which multiplies
   /// that. b may be z.
   template <class T>
-  void sweep(device::Queue& q, bool pivot_first, T const* b, T* z, std::int64_t k) const {
+  void sweep(device::Executor& executor, bool pivot_first, T const* b, T* z, std::int64_t k) const {
     auto const with = [&, ptr = offsets.data(), col = columns.data(), val = values.as<T>()](auto has_pivot) {
-      levels.each(q, [=](std::int64_t at, std::int64_t i) {
+      levels.each(executor, [=](std::int64_t at, std::int64_t i) {
         for (std::int64_t j = 0; j < k; ++j) {
           T s = b[i * k + j];
           for (auto p = ptr[at] + std::int64_t(has_pivot()); p < ptr[at + 1]; ++p) s -= val[p] * z[std::int64_t(col[p]) * k + j];

@@ -103,7 +103,7 @@ PreconditionerPtr none(Operator const& A);
 template <class Set>
 class Scratch {
   struct Entry {
-    device::Context context;
+    device::Queue queue;
     std::int64_t columns;
     Set set;
   };
@@ -136,13 +136,13 @@ class Scratch {
       std::lock_guard const lock(free_->mutex);
       auto& all = free_->entries;
       for (auto e = all.rbegin(); e != all.rend(); ++e)
-        if ((*e)->context == like.context() && (*e)->columns == like.columns()) {
+        if ((*e)->queue == like.queue() && (*e)->columns == like.columns()) {
           auto found = std::move(*e);
           all.erase(std::next(e).base());
           return Lease(*free_, std::move(found));
         }
     }
-    return Lease(*free_, std::make_unique<Entry>(Entry{like.context(), like.columns(), make()}));
+    return Lease(*free_, std::make_unique<Entry>(Entry{like.queue(), like.columns(), make()}));
   }
 
  private:

@@ -60,7 +60,7 @@ struct Block {
 
   /// All rows, forward or backward and all k columns: z_i += omega (b_i - (A z)_i) / a_ii.
   template <class T>
-  void sweep(device::Queue& q, bool backward, T omega, std::int64_t k, T const* b, T* z) const {
+  void sweep(device::Executor& executor, bool backward, T omega, std::int64_t k, T const* b, T* z) const {
     auto const relax = [=](std::int64_t i, std::int32_t const* col, T const* val, std::int64_t n) {
       for (std::int64_t j = 0; j < k; ++j) {
         T s = b[i * k + j], d(1);
@@ -74,7 +74,7 @@ struct Block {
     };
     if (schedule) {
       schedule->levels.each(
-          q,
+          executor,
           [relax, ptr = schedule->offsets.data(), col = schedule->columns.data(), val = schedule->values.as<T>()](
               std::int64_t at, std::int64_t i) { relax(i, col + ptr[at], val + ptr[at], ptr[at + 1] - ptr[at]); },
           backward);
@@ -136,9 +136,9 @@ class Sor final : public Preconditioner {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       std::vector<T> b(static_cast<std::size_t>(a.rows.rows), T(0)), z(b.size(), T(0));
-      device::Queue q;
+      device::Executor executor;
       seconds = seconds_of([&] {
-        for (bool const backward : {false, true}) a.sweep<T>(q, backward, T(1), 1, b.data(), z.data());
+        for (bool const backward : {false, true}) a.sweep<T>(executor, backward, T(1), 1, b.data(), z.data());
       });
     });
     return seconds;
@@ -149,7 +149,7 @@ class Sor final : public Preconditioner {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const omega = T(real_t<T>(omega_));
-      if (y.context().memory() == device::Memory::gpu) {
+      if (y.queue().memory() == device::Memory::gpu) {
         fill(y, 0.0);
         for (std::int64_t sweep = 0; sweep < its_; ++sweep) {
           if (forward) a.for_gpu().template relax<T>(false, omega, x, y);
@@ -158,12 +158,12 @@ class Sor final : public Preconditioner {
         return;
       }
       device::submit_on_host(
-          y.context(),
-          [a, omega, its = its_, forward, backward, k = x.columns()](device::Queue& q, T const* b, T* z) {
+          y.queue(),
+          [a, omega, its = its_, forward, backward, k = x.columns()](device::Executor& executor, T const* b, T* z) {
             std::fill(z, z + a.rows.rows * k, T(0));
             for (std::int64_t sweep = 0; sweep < its; ++sweep) {
-              if (forward) a.sweep<T>(q, false, omega, k, b, z);
-              if (backward) a.sweep<T>(q, true, omega, k, b, z);
+              if (forward) a.sweep<T>(executor, false, omega, k, b, z);
+              if (backward) a.sweep<T>(executor, true, omega, k, b, z);
             }
           },
           device::read<T>(x.data()), device::write<T>(y.data()));

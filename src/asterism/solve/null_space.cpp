@@ -48,7 +48,7 @@ std::vector<la::Scalar> NullSpace::remove_from(Vector& y) const {
   if (basis_.empty()) return {};
   std::vector<Vector> here;  // on the queue of y
   std::vector<std::pair<Vector const*, Vector const*>> pairs;
-  for (auto const& z : basis_) here.push_back(Vector::wrap(z.layout(), z.dtype(), 1, z.data(), y.context()));
+  for (auto const& z : basis_) here.push_back(Vector::wrap(z.layout(), z.dtype(), 1, z.data(), y.queue()));
   for (auto const& z : here) pairs.emplace_back(&z, &y);
   auto const parts = dots(pairs);
   for (std::size_t i = 0; i < here.size(); ++i) axpy(-parts[i], here[i], y);

@@ -169,8 +169,8 @@ void Solver::choose_queue(OptionReader& r) {
                                                                          : "a GPU on several ranks");
   std::uint64_t const seed = queue == "shuffle" ? std::uint64_t(r.integer("queue_seed")) : 1;
   if (!method_)  // an update keeps the queue
-    ctx_ = device::Context::from_name(queue, seed);
-  if (comm.size() > 1 && ctx_.memory() == device::Memory::gpu) comm::send_by(comm::gpu_transport(comm).messenger, ctx_);
+    queue_ = device::Queue::from_name(queue, seed);
+  if (comm.size() > 1 && queue_.memory() == device::Memory::gpu) comm::send_by(comm::gpu_transport(comm).messenger, queue_);
 }
 
 void Solver::use_gpu(std::string const& device) {

@@ -139,7 +139,7 @@ class Solver {
   std::int64_t max_resumes_ = 0;
   bool looks_ = true;     // at the matrix, before anything is done with it
   std::string projects_;  // -ksp_null_space
-  device::Context ctx_;
+  device::Queue queue_;
   std::int64_t check_every_ = 0;  // 0: not asynchronous
   bool graphs_ = true;
   std::shared_ptr<device::host::InUse> in_use_ = std::make_shared<device::host::InUse>();

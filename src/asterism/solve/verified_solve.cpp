@@ -27,9 +27,9 @@ std::string told_without_form(std::vector<device::gpu::WithoutForm> const& befor
   return out;
 }
 
-std::int64_t host_waits(device::Context const& ctx) {
+std::int64_t host_waits(device::Queue const& queue) {
   std::int64_t n = 0;
-  for (auto const& w : ctx.waits()) n += w.count;
+  for (auto const& w : queue.waits()) n += w.count;
   return n;
 }
 
@@ -64,15 +64,15 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
                          "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", guess.not_finite,
                          guess.first_not_finite);
 
-  if (!ctx_.runs_inline() && b.context().runs_inline()) {  // the same memory, worked on through the queue
-    auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), ctx_); };
+  if (!queue_.runs_inline() && b.queue().runs_inline()) {  // the same memory, worked on through the queue
+    auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), queue_); };
     auto xq = on_queue(x);
     try {
       auto info = solve_by_columns(on_queue(b), xq, rhs, guess, watch);
       x.data().settle(device::Access::read, "end of solve");
       return info;
     } catch (...) {
-      ctx_.finish();  // x and b are the caller's, and may end with this error
+      queue_.finish();  // x and b are the caller's, and may end with this error
       throw;
     }
   }
@@ -85,7 +85,7 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
   SolveInfo all;
   all.converged = true;
   for (std::int64_t j = 0; j < b.columns(); ++j) {
-    Vector bj(b.layout(), b.dtype(), 1, b.context()), xj = bj.like();
+    Vector bj(b.layout(), b.dtype(), 1, b.queue()), xj = bj.like();
     with_dtype(b.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (std::int64_t i = 0; i < b.local_size(); ++i) {
@@ -146,8 +146,8 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   static int const event = profile::event("KSPSolve");
   profile::Scope const scope(event);
   double const start = profile::now();
-  auto const waits_before = host_waits(x_given.context());
-  auto const on_gpu = x_given.context().memory() == device::Memory::gpu;
+  auto const waits_before = host_waits(x_given.queue());
+  auto const on_gpu = x_given.queue().memory() == device::Memory::gpu;
   auto const without_form = on_gpu ? device::gpu::without_form() : std::vector<device::gpu::WithoutForm>();
   SolveInfo info;
   info.notes = notes_;
@@ -188,14 +188,14 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
       if (scales && watch.needs_iterate) scaling.unscale(x, x_given);
       watch.watcher(it, norms);
     };
-  Monitor monitor(rule_, targets, x, {x.context(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
+  Monitor monitor(rule_, targets, x, {x.queue(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
   monitor.set_stagnation(method_->stagnation(b.global_size()), method_->keeps_iterate());
 
   auto residual = b.like();
   auto const true_norms = [&] {
     A_->residual(b, x, residual);
     auto norms = column_norms(residual);
-    if (auto const messenger = comm::sent_by(x.context(), b.comm())) messenger->check();
+    if (auto const messenger = comm::sent_by(x.queue(), b.comm())) messenger->check();
     return norms;
   };
   std::vector<double> norms, before;
@@ -225,7 +225,7 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   info.residual_norms = monitor.history();
   if (!info.residual_norms.empty()) info.residual_norms.back() = info.true_residual;
   info.memory_bytes = (P_ ? P_.memory_bytes() : 0) + preconditioner_->memory_bytes();
-  info.host_waits = host_waits(x.context()) - waits_before;
+  info.host_waits = host_waits(x.queue()) - waits_before;
   if (on_gpu)
     if (auto const told = told_without_form(without_form); !told.empty())
       info.notes.push_back(format("without a form for the GPU, so on the host with data copied: {}", told));

@@ -9,7 +9,7 @@
 using namespace asterism;
 using namespace asterism::comm;
 using device::Array;
-using device::Context;
+using device::Queue;
 
 namespace {
 
@@ -50,9 +50,9 @@ std::vector<T> host_values(Array const& a) {
 
 /// Everything once, several under way, against the forest itself.
 template <class T>
-void compare(Context const& ctx, unsigned seed, TransportChoice transport) {
+void compare(Queue const& queue, unsigned seed, TransportChoice transport) {
   auto const sf = random_forest(seed, transport);
-  QueuedForest const f(sf, ctx);
+  QueuedForest const f(sf, queue);
   std::int64_t const k = 1 + seed % 3;
   auto const d = dtype_v<T>;
   auto root = values<T>(sf.roots() * k, seed), leaf = values<T>(sf.leaf_space() * k, seed + 1), update = values<T>(sf.leaf_space() * k, 1);
@@ -82,26 +82,26 @@ void compare(Context const& ctx, unsigned seed, TransportChoice transport) {
 
 TEST(QueuedForest, DoesWhatTheForestDoes) {
   for (unsigned seed = 0; seed < 12; ++seed)
-    for (auto const* const queue : {"inline", "thread", "strict", "shuffle", "cuda"}) {
-      SCOPED_TRACE(queue);
-      auto const ctx = Context::from_name(queue, seed);
+    for (auto const* const name : {"inline", "thread", "strict", "shuffle", "cuda"}) {
+      SCOPED_TRACE(name);
+      auto const queue = Queue::from_name(name, seed);
       auto const way = seed % 3 == 0 ? TransportChoice::p2p : TransportChoice::automatic;
-      compare<double>(ctx, seed, way);
-      compare<float>(ctx, seed + 100, way);
+      compare<double>(queue, seed, way);
+      compare<float>(queue, seed + 100, way);
     }
 }
 
 TEST(QueuedForest, BetweenGpusByWindows) {
   if (world().size() == 1) return;
-  auto const ctx = Context::gpu("cuda");
-  for (unsigned seed = 200; seed < 220; ++seed) compare<double>(ctx, seed, TransportChoice::ipc);
+  auto const queue = Queue::gpu("cuda");
+  for (unsigned seed = 200; seed < 220; ++seed) compare<double>(queue, seed, TransportChoice::ipc);
 }
 
 TEST(QueuedForest, AFlightThatIsDroppedIsEnded) {
   auto const& c = world();
   StarForest const sf(c, 1, std::nullopt, {{(c.rank() + 1) % c.size(), 0}});
   for (auto const* const queue : {"thread", "cuda"}) {
-    QueuedForest const f(sf, Context::from_name(queue));
+    QueuedForest const f(sf, Queue::from_name(queue));
     auto const x = array(std::vector<double>{10.0 + c.rank()}), y = array(std::vector<double>{0});
     {
       auto const dropped = f.bcast_begin(Dtype::float64, 1, x, y, ReduceOp::replace);

@@ -168,10 +168,10 @@ TEST(Exchange, NamesOfTheWaysToFindOut) {
 
 TEST(Reduction, SeveralResultsInOneMessageOnAnyQueue) {
   auto const& c = world();
-  for (auto const& ctx : {device::Context::host(), device::Context::shuffle(5)}) {
-    Reduction r(c, ctx, 3);
+  for (auto const& queue : {device::Queue::host(), device::Queue::shuffle(5)}) {
+    Reduction r(c, queue, 3);
     device::submit(
-        ctx, [rank = c.rank()](device::Queue&, std::complex<double>* p) { p[0] = rank, p[1] = 1.0, p[2] = {0.0, 2.0}; },
+        queue, [rank = c.rank()](device::Executor&, std::complex<double>* p) { p[0] = rank, p[1] = 1.0, p[2] = {0.0, 2.0}; },
         device::write<std::complex<double>>(r.partial()));
     r.begin();
     r.end();

@@ -4,7 +4,7 @@
 
 namespace asterism::test {
 
-using device::Queue;
+using device::Executor;
 
 /// A scalar "tape": a fixed-size program over results in memory, evaluated where the kernel starts.
 struct Tape {
@@ -15,22 +15,22 @@ struct Tape {
 };
 
 template <class T>
-void axpy_with_tape(Queue& q, std::int64_t n, Tape tape, T const* x, T* y) {
-  device::parallel_for(q, n, [=] ASTERISM_KERNEL(std::int64_t i) { y[i] += T(real_t<T>(tape.value())) * x[i]; });
+void axpy_with_tape(Executor& executor, std::int64_t n, Tape tape, T const* x, T* y) {
+  device::parallel_for(executor, n, [=] ASTERISM_KERNEL(std::int64_t i) { y[i] += T(real_t<T>(tape.value())) * x[i]; });
 }
 
 template <class T>
-void row_sums(Queue& q, std::int64_t rows, std::int64_t const* offsets, T const* values, T* sums) {
-  device::parallel_for(q, rows, [=] ASTERISM_KERNEL(std::int64_t i) {
+void row_sums(Executor& executor, std::int64_t rows, std::int64_t const* offsets, T const* values, T* sums) {
+  device::parallel_for(executor, rows, [=] ASTERISM_KERNEL(std::int64_t i) {
     T s(0);
     for (auto p = offsets[i]; p < offsets[i + 1]; ++p) s += values[p];
     sums[i] = s;
   });
 }
 
-#define INSTANTIATE(T)                                                    \
-  template void axpy_with_tape(Queue&, std::int64_t, Tape, T const*, T*); \
-  template void row_sums(Queue&, std::int64_t, std::int64_t const*, T const*, T*);
+#define INSTANTIATE(T)                                                       \
+  template void axpy_with_tape(Executor&, std::int64_t, Tape, T const*, T*); \
+  template void row_sums(Executor&, std::int64_t, std::int64_t const*, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 
 }  // namespace asterism::test

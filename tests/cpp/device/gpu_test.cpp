@@ -30,8 +30,8 @@ T random_value(std::mt19937& random) {
 }
 
 template <class T>
-Vector random_vector(std::int64_t n, std::int64_t k, Context const& ctx, unsigned seed) {
-  Vector v(rows(n), dtype_v<T>, k, ctx);
+Vector random_vector(std::int64_t n, std::int64_t k, Queue const& queue, unsigned seed) {
+  Vector v(rows(n), dtype_v<T>, k, queue);
   std::mt19937 random(seed);
   for (auto& x : v.host<T>()) x = random_value<T>(random);
   return v;
@@ -80,9 +80,9 @@ TEST(Gpu, VectorsAgreeWithTheHost) {
       for (std::int64_t const k : {1, 3, 9}) {
         std::vector<Vector> results;
         std::vector<std::vector<Scalar::Value>> sums;
-        for (auto const& ctx : {Context::host(), Context::gpu("cuda")}) {
-          auto x = random_vector<T>(n, k, ctx, 1), y = random_vector<T>(n, k, ctx, 2), z = x.like();
-          auto d = random_vector<T>(n, 1, ctx, 3);
+        for (auto const& queue : {Queue::host(), Queue::gpu("cuda")}) {
+          auto x = random_vector<T>(n, k, queue, 1), y = random_vector<T>(n, k, queue, 2), z = x.like();
+          auto d = random_vector<T>(n, 1, queue, 3);
           std::vector<Scalar::Value> values;
           for (std::int64_t j = 0; j < k; ++j) values.emplace_back(0.5 + 0.25 * double(j));
           Scalar const a(values);
@@ -122,12 +122,12 @@ TEST(Gpu, BasesAgreeWithTheHost) {
     for (std::int64_t const m : {1, 5, 30, 70}) {
       std::vector<Vector> results;
       std::vector<Scalar::Value> sums;
-      for (auto const& ctx : {Context::host(), Context::gpu("cuda")}) {
-        auto w = random_vector<T>(700, 1, ctx, 4);
+      for (auto const& queue : {Queue::host(), Queue::gpu("cuda")}) {
+        auto w = random_vector<T>(700, 1, queue, 4);
         la::Basis const basis(w, m);
         for (std::int64_t j = 0; j < m; ++j) {
           auto v = basis[j];
-          copy(random_vector<T>(700, 1, ctx, 5 + unsigned(j)), v);
+          copy(random_vector<T>(700, 1, queue, 5 + unsigned(j)), v);
         }
         auto h = basis.dots(m, w);
         for (auto const& s : h) sums.push_back(s.value());
@@ -175,10 +175,10 @@ TEST(Gpu, ProductsAgreeWithTheHostInEachStorage) {
             for (auto const e : coupling ? std::vector{Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}
                                          : std::vector{Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
               std::vector<Vector> results;
-              for (auto const& ctx : {Context::host(), Context::gpu("cuda")}) {
-                auto x = random_vector<T>(n, k, ctx, 1), y = random_vector<T>(n, k, ctx, 2), b = random_vector<T>(n, k, ctx, 3);
-                auto w = random_vector<T>(n, 1, ctx, 4);
-                p.run(ctx, e, k, x.data(), y.data(), b.data(), w.data());
+              for (auto const& queue : {Queue::host(), Queue::gpu("cuda")}) {
+                auto x = random_vector<T>(n, k, queue, 1), y = random_vector<T>(n, k, queue, 2), b = random_vector<T>(n, k, queue, 3);
+                auto w = random_vector<T>(n, 1, queue, 4);
+                p.run(queue, e, k, x.data(), y.data(), b.data(), w.data());
                 results.push_back(y);
               }
               ASSERT_LT(distance<T>(results[0], results[1]), close<T>() * 10) << "shape " << shape << " " << p.storage_name();
@@ -189,8 +189,8 @@ TEST(Gpu, ProductsAgreeWithTheHostInEachStorage) {
 }
 
 TEST(Gpu, NothingIsCopiedBetweenOperations) {
-  auto const ctx = Context::gpu("cuda");
-  auto x = random_vector<double>(1000, 1, ctx, 1), y = random_vector<double>(1000, 1, ctx, 2);
+  auto const queue = Queue::gpu("cuda");
+  auto x = random_vector<double>(1000, 1, queue, 1), y = random_vector<double>(1000, 1, queue, 2);
   axpy(0.5, x, y);  // brings both there
   reset_copy_counts();
   for (int i = 0; i < 50; ++i) {
@@ -202,22 +202,22 @@ TEST(Gpu, NothingIsCopiedBetweenOperations) {
   EXPECT_EQ(copies(), 1);
   scale(2.0, x);
   set_forbid_copies(true);
-  EXPECT_THROW(submit_on_host(ctx, [](Queue&, double const*) {}, read<double>(x.data())), Error);
+  EXPECT_THROW(submit_on_host(queue, [](Executor&, double const*) {}, read<double>(x.data())), Error);
   set_forbid_copies(false);
 }
 
 TEST(Gpu, WhatHasNoFormRunsOnTheHostAndIsCounted) {
-  auto const ctx = Context::gpu("cuda");
+  auto const queue = Queue::gpu("cuda");
   auto const before = on_the_host();
-  auto x = random_vector<double>(10, 1, ctx, 1);
+  auto x = random_vector<double>(10, 1, queue, 1);
   scale(2.0, x);
   auto const expected = x.host<double>()[3] + 1;
   {
     profile::Scope const scope(profile::event("NoSuchForm"));
     submit(
-        ctx,
-        [](Queue& q, double* v) {
-          ASSERT_TRUE(q.stream() != nullptr);  // a lambda: no form
+        queue,
+        [](Executor& executor, double* v) {
+          ASSERT_TRUE(executor.stream() != nullptr);  // a lambda: no form
           v[3] += 1;
         },
         update<double>(x.data()));
@@ -231,14 +231,14 @@ TEST(Gpu, WhatHasNoFormRunsOnTheHostAndIsCounted) {
 }
 
 TEST(Gpu, LongExpressionsAndWideValues) {
-  auto const ctx = Context::gpu("cuda");
+  auto const queue = Queue::gpu("cuda");
   Array r(3 * sizeof(Number));
-  submit_on_host(ctx, [](Queue&, Number* v) { v[0] = Number(2.0), v[1] = Number(-3.0), v[2] = Number(0.5, 1.0); }, write<Number>(r));
-  auto const x = Scalar::pending(ctx, r, 0, 1), y = Scalar::pending(ctx, r, 1, 1), z = Scalar::pending(ctx, r, 2, 1),
-             all = Scalar::pending(ctx, r, 0, 3);
+  submit_on_host(queue, [](Executor&, Number* v) { v[0] = Number(2.0), v[1] = Number(-3.0), v[2] = Number(0.5, 1.0); }, write<Number>(r));
+  auto const x = Scalar::pending(queue, r, 0, 1), y = Scalar::pending(queue, r, 1, 1), z = Scalar::pending(queue, r, 2, 1),
+             all = Scalar::pending(queue, r, 0, 3);
   auto const at = [&](Scalar const& s) {  // as a kernel there sees it
     Array out(std::size_t(s.width()) * sizeof(Number));
-    Vector v = Vector::wrap(rows(1), Dtype::complex128, s.width(), out, ctx);
+    Vector v = Vector::wrap(rows(1), Dtype::complex128, s.width(), out, queue);
     fill(v, s);
     out.settle(Access::read, "test");
     return to_complex(out.as<Number>()[s.width() - 1]);
@@ -263,28 +263,28 @@ TEST(Gpu, LongExpressionsAndWideValues) {
   EXPECT_EQ(at(select(less(x, y), z, conj(z))), std::complex<double>(0.5, -1));
   EXPECT_EQ(at(abs(y) + abs(real_part(z))), 3.5);
   auto carried = x;
-  for (int i = 0; i < 1000; ++i) carried = (carried + y * 0.0 + 1.0).stored(ctx);
+  for (int i = 0; i < 1000; ++i) carried = (carried + y * 0.0 + 1.0).stored(queue);
   EXPECT_EQ(carried.real(), 1002);
 }
 
 TEST(Gpu, ConditionsAreDecidedThere) {
-  auto const ctx = Context::gpu("cuda");
-  auto x = random_vector<double>(100, 1, ctx, 1), y = x.like();
+  auto const queue = Queue::gpu("cuda");
+  auto x = random_vector<double>(100, 1, queue, 1), y = x.like();
   auto const norm2 = real_part(dot(x, x));
   auto const waits = [&] {
     std::int64_t n = 0;
-    for (auto const& w : ctx.waits()) n += w.count;
+    for (auto const& w : queue.waits()) n += w.count;
     return n;
   };
   auto const before = waits();
   for (bool const wanted : {true, false}) {
     fill(y, 0.0);
     Array host_too(8);
-    submit_on_host(ctx, [](Queue&, double* v) { *v = 0; }, write<double>(host_too));
-    if (Condition const c{ctx, less(norm2, 0.0), wanted}; c) {
+    submit_on_host(queue, [](Executor&, double* v) { *v = 0; }, write<double>(host_too));
+    if (Condition const c{queue, less(norm2, 0.0), wanted}; c) {
       fill(y, 1.0);
-      submit_on_host(ctx, [](Queue&, double* v) { *v = 1; }, update<double>(host_too));
-      if (Condition const within{ctx, less(0.0, norm2)}; within) axpy(1.0, y, y);
+      submit_on_host(queue, [](Executor&, double* v) { *v = 1; }, update<double>(host_too));
+      if (Condition const within{queue, less(0.0, norm2)}; within) axpy(1.0, y, y);
     }
     axpby(4.0, y, 1.0, y);
     if (wanted) {
@@ -298,9 +298,9 @@ TEST(Gpu, ConditionsAreDecidedThere) {
 
 TEST(Gpu, TheCallersStreamKeepsItsOrder) {
   emulated::Stream users;
-  auto const ctx = Context::gpu_on(&users);
-  EXPECT_EQ(ctx.stream(), &users);
-  auto x = random_vector<double>(8, 1, ctx, 1);
+  auto const queue = Queue::gpu_on(&users);
+  EXPECT_EQ(queue.stream(), &users);
+  auto x = random_vector<double>(8, 1, queue, 1);
   fill(x, 1.0);
   std::vector<double> seen;
   for (int i = 0; i < 20; ++i) {
@@ -308,54 +308,54 @@ TEST(Gpu, TheCallersStreamKeepsItsOrder) {
     // the user's own work in between, without a word to us
     users.add([v = x.data().as<double>(Memory::gpu), &seen] { seen.push_back(v[7]), v[7] += 1; });
   }
-  ctx.wait("test");
+  queue.wait("test");
   double expected = 1;
   for (int i = 0; i < 20; ++i) {
     expected *= 2;
     EXPECT_EQ(seen.at(std::size_t(i)), expected);
     expected += 1;
   }
-  auto const in_default_stream = Context::gpu_on(nullptr);
+  auto const in_default_stream = Queue::gpu_on(nullptr);
   auto y = random_vector<double>(8, 1, in_default_stream, 1);
   fill(y, 3.0);
   EXPECT_EQ(dot(y, y).real(), 72);
 }
 
 TEST(Gpu, FourKindsOfStreams) {
-  auto const one = Context::gpu("cuda", StreamKind::shared), same = Context::gpu("cuda", StreamKind::shared_with_barrier),
-             other = Context::gpu("cuda", StreamKind::own_with_barrier);
+  auto const one = Queue::gpu("cuda", StreamKind::shared), same = Queue::gpu("cuda", StreamKind::shared_with_barrier),
+             other = Queue::gpu("cuda", StreamKind::own_with_barrier);
   EXPECT_EQ(one.stream(), same.stream());
   EXPECT_NE(one.stream(), other.stream());
-  auto const barriers = [](Context const& ctx) {
+  auto const barriers = [](Queue const& queue) {
     std::int64_t n = 0;
-    for (auto const& w : ctx.waits()) n += w.reason == "barrier" ? w.count : 0;
+    for (auto const& w : queue.waits()) n += w.reason == "barrier" ? w.count : 0;
     return n;
   };
-  for (auto const& ctx : {one, same, other}) {
-    auto const before = barriers(ctx);
-    auto x = random_vector<double>(8, 1, ctx, 1);
+  for (auto const& queue : {one, same, other}) {
+    auto const before = barriers(queue);
+    auto x = random_vector<double>(8, 1, queue, 1);
     fill(x, 4.0);
-    EXPECT_EQ(barriers(ctx) - before, ctx == one ? 0 : 1);
+    EXPECT_EQ(barriers(queue) - before, queue == one ? 0 : 1);
     EXPECT_EQ(x.host<double>()[7], 4);
   }
 }
 
-TEST(Gpu, LinesAreOpenedAgainInBothForms) {
+TEST(Gpu, TaskQueuesAreOpenedAgainInBothForms) {
   emulated::Stream users;
   for (int i = 0; i < 6; ++i) {
-    auto const ctx = i % 2 ? Context::gpu("cuda") : Context::gpu_on(&users);
-    auto x = random_vector<double>(8, 1, ctx, 1);
+    auto const queue = i % 2 ? Queue::gpu("cuda") : Queue::gpu_on(&users);
+    auto x = random_vector<double>(8, 1, queue, 1);
     for (int k = 0; k < 100; ++k) fill(x, double(k));
-    EXPECT_TRUE(ctx.stream() != nullptr);
+    EXPECT_TRUE(queue.stream() != nullptr);
     EXPECT_EQ(x.host<double>()[0], 99);
   }
 }
 
 TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
-  auto const ctx = Context::gpu("cuda");
+  auto const queue = Queue::gpu("cuda");
   auto const before = gpu::memory_use().now;
   {
-    Vector x(rows(1000), Dtype::float64, 1, ctx);
+    Vector x(rows(1000), Dtype::float64, 1, queue);
     fill(x, 1.0);
     EXPECT_EQ(gpu::memory_use().now, before + 8000);
     gpu::set_memory_cap(before + 10'000);
@@ -366,56 +366,56 @@ TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
     } catch (Error const& e) {
       EXPECT_NE(std::string(e.what()).find("cap"), std::string::npos) << e.what();
     }
-    for (int i = 0; i < 3; ++i) EXPECT_THROW(Context::gpu("cuda"), Error) << "its scratch memory is above the cap too";
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(Queue::gpu("cuda"), Error) << "its scratch memory is above the cap too";
     gpu::set_memory_cap(0);
     fill(y, 2.0);
     EXPECT_EQ(y.host<double>()[999], 2);
   }
-  ctx.wait("test");
+  queue.wait("test");
   static std::atomic<int> given{0}, returned{0};
   gpu::set_allocator({[](std::size_t bytes, void* stream, void*) -> void* { return ++given, stream ? std::malloc(bytes) : nullptr; },
                       [](void* data, std::size_t, void*, void*) { ++returned, std::free(data); }, nullptr});
   {
-    Vector x(rows(10), Dtype::float64, 1, ctx);
+    Vector x(rows(10), Dtype::float64, 1, queue);
     fill(x, 3.0);
     EXPECT_EQ(x.host<double>()[9], 3);
   }
   gpu::set_allocator({});
   EXPECT_EQ(given, 1);
   for (int i = 0; i < 200 && returned == 0; ++i) {  // with the work that held it
-    Vector x(rows(10), Dtype::float64, 1, ctx);
+    Vector x(rows(10), Dtype::float64, 1, queue);
     fill(x, 3.0);
-    ctx.wait("test");
+    queue.wait("test");
   }
   EXPECT_EQ(returned, 1);
   EXPECT_EQ(gpu::memory_use().now, before);
 }
 
 namespace {
-void fails(Queue&, double*) { fail(ErrorKind::value, "planted"); }
-void fails_there(Queue&, double*) { fail(ErrorKind::value, "planted"); }
+void fails(Executor&, double*) { fail(ErrorKind::value, "planted"); }
+void fails_there(Executor&, double*) { fail(ErrorKind::value, "planted"); }
 void set_form_that_fails() { gpu::set_form(reinterpret_cast<void*>(&fails), reinterpret_cast<void*>(&fails_there)); }
 }  // namespace
 
 TEST(Gpu, ErrorsOfQueuedWorkComeOnce) {
-  auto const ctx = Context::gpu("cuda");
+  auto const queue = Queue::gpu("cuda");
   Array a(8);
-  submit(ctx, [](Queue&, double*) { fail(ErrorKind::value, "planted"); }, write<double>(a));
-  EXPECT_THROW(ctx.wait("test"), Error);
-  EXPECT_NO_THROW(ctx.wait("test"));
+  submit(queue, [](Executor&, double*) { fail(ErrorKind::value, "planted"); }, write<double>(a));
+  EXPECT_THROW(queue.wait("test"), Error);
+  EXPECT_NO_THROW(queue.wait("test"));
   {  // under a condition, which does not stay behind
-    auto x = random_vector<double>(4, 1, ctx, 1);
+    auto x = random_vector<double>(4, 1, queue, 1);
     auto const norm2 = real_part(dot(x, x));
     set_form_that_fails();
-    if (Condition const never{ctx, less(norm2, 0.0)}; never) submit(ctx, fails, write<double>(a));
-    EXPECT_THROW(ctx.wait("test"), Error);
+    if (Condition const never{queue, less(norm2, 0.0)}; never) submit(queue, fails, write<double>(a));
+    EXPECT_THROW(queue.wait("test"), Error);
     fill(x, 7.0);
     EXPECT_EQ(x.host<double>()[0], 7);
   }
   Array big(std::size_t(3) << 30);
   EXPECT_THROW(
       {
-        Vector v = Vector::wrap(rows(1), Dtype::float64, 1, big, ctx);
+        Vector v = Vector::wrap(rows(1), Dtype::float64, 1, big, queue);
         fill(v, 1.0);
       },
       Error);
@@ -424,7 +424,7 @@ TEST(Gpu, ErrorsOfQueuedWorkComeOnce) {
 TEST(Gpu, ManyQueuesComeAndGo) {
   auto const before = gpu::memory_use().now;
   for (int i = 0; i < 200; ++i) {
-    auto const a = Context::gpu("cuda"), b = a.fork();
+    auto const a = Queue::gpu("cuda"), b = a.fork();
     auto x = random_vector<double>(50, 1, a, 1);
     Vector const y = Vector::wrap(x.layout(), x.dtype(), 1, x.data(), b);
     scale(2.0, x);

@@ -14,13 +14,13 @@
 
 using namespace asterism::device;
 
-TEST(Queue, InlineRunsAtOnce) {
+TEST(Executor, InlineRunsAtOnce) {
   Array a(8);
-  submit(Context::host(), [](Queue&, double* x) { *x = 3; }, write<double>(a));
+  submit(Queue::host(), [](Executor&, double* x) { *x = 3; }, write<double>(a));
   EXPECT_EQ(*a.as<double>(), 3);
 }
 
-TEST(Queue, ShuffleKeepsWhatTheIntentsOrder) {
+TEST(Executor, ShuffleKeepsWhatTheIntentsOrder) {
   // random task graphs: every task reads some arrays and updates one; the result is the serial one
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
@@ -31,71 +31,73 @@ TEST(Queue, ShuffleKeepsWhatTheIntentsOrder) {
       a.emplace_back(8);
       *a.back().as<std::uint64_t>() = 1;
     }
-    auto const ctx = Context::shuffle(seed);
+    auto const queue = Queue::shuffle(seed);
     for (int t = 0; t < tasks; ++t) {
       int const from = int(random() % arrays), other = int(random() % arrays), to = int(random() % arrays);
       submit(
-          ctx,
-          [](Queue&, std::uint64_t const* x, std::uint64_t const* y, std::uint64_t* z) { *z = *z * 6364136223846793005ull + *x * 3 + *y; },
+          queue,
+          [](Executor&, std::uint64_t const* x, std::uint64_t const* y, std::uint64_t* z) {
+            *z = *z * 6364136223846793005ull + *x * 3 + *y;
+          },
           read<std::uint64_t>(a[std::size_t(from)]), read<std::uint64_t>(a[std::size_t(other)]), update<std::uint64_t>(a[std::size_t(to)]));
       auto& z = expected[std::size_t(to)];
       z = z * 6364136223846793005ull + expected[std::size_t(from)] * 3 + expected[std::size_t(other)];
     }
-    ctx.wait("test");
+    queue.wait("test");
     for (std::size_t i = 0; i < arrays; ++i) ASSERT_EQ(*a[i].as<std::uint64_t>(), expected[i]) << "seed " << seed;
   }
 }
 
-TEST(Queue, AMissingIntentIsSeen) {
+TEST(Executor, AMissingIntentIsSeen) {
   // the planted bug: the reader does not declare what it reads; some order must give another answer
   bool seen = false;
   for (std::uint64_t seed = 0; seed < 50 && !seen; ++seed) {
     Array a(8), b(8);
     *a.as<double>() = 0;
-    auto const ctx = Context::shuffle(seed);
-    submit(ctx, [](Queue&, double* x) { *x = 1; }, write<double>(a));
-    submit(ctx, [p = a.as<double>()](Queue&, double* y) { *y = *p; }, write<double>(b));
-    ctx.wait("test");
+    auto const queue = Queue::shuffle(seed);
+    submit(queue, [](Executor&, double* x) { *x = 1; }, write<double>(a));
+    submit(queue, [p = a.as<double>()](Executor&, double* y) { *y = *p; }, write<double>(b));
+    queue.wait("test");
     seen = *b.as<double>() != 1;
   }
   EXPECT_TRUE(seen);
 }
 
-TEST(Queue, ErrorsOfQueuedWorkComeAtTheWait) {
-  for (auto const& ctx : {Context::shuffle(1), Context::thread(), Context::strict()}) {
+TEST(Executor, ErrorsOfQueuedWorkComeAtTheWait) {
+  for (auto const& queue : {Queue::shuffle(1), Queue::thread(), Queue::strict()}) {
     Array a(8), b(8);
-    submit(ctx, [](Queue&, double* v) { *v = 1; }, write<double>(b));
-    submit(ctx, [](Queue&, double*) { throw std::runtime_error("inside"); }, write<double>(a));
-    submit(ctx, [](Queue&, double const*, double* v) { *v = 2; }, read<double>(a), update<double>(b));  // not run any more
-    EXPECT_THROW(ctx.wait("test"), std::runtime_error);
-    EXPECT_NO_THROW(ctx.wait("test"));
+    submit(queue, [](Executor&, double* v) { *v = 1; }, write<double>(b));
+    submit(queue, [](Executor&, double*) { throw std::runtime_error("inside"); }, write<double>(a));
+    submit(queue, [](Executor&, double const*, double* v) { *v = 2; }, read<double>(a), update<double>(b));  // not run any more
+    EXPECT_THROW(queue.wait("test"), std::runtime_error);
+    EXPECT_NO_THROW(queue.wait("test"));
     b.settle(Access::read, "test");
     EXPECT_EQ(*b.as<double>(), 1);
-    submit(ctx, [](Queue&, double*) { throw std::runtime_error("again"); }, write<double>(a));
+    submit(queue, [](Executor&, double*) { throw std::runtime_error("again"); }, write<double>(a));
     EXPECT_THROW(a.settle(Access::read, "test"), std::runtime_error);  // also who reads the result hears of it
   }
 }
 
-TEST(Queue, ATaskThatWaitsForItsOwnQueueIsAnError) {
-  for (auto const& ctx : {Context::shuffle(1), Context::thread()}) {
+TEST(Executor, ATaskThatWaitsForItsOwnQueueIsAnError) {
+  for (auto const& queue : {Queue::shuffle(1), Queue::thread()}) {
     Array a(8);
-    submit(ctx, [&ctx](Queue&, double*) { ctx.wait("itself"); }, write<double>(a));
-    EXPECT_THROW(ctx.wait("test"), asterism::Error);
+    submit(queue, [&queue](Executor&, double*) { queue.wait("itself"); }, write<double>(a));
+    EXPECT_THROW(queue.wait("test"), asterism::Error);
   }
 }
 
-TEST(Queue, SubmittingDoesNotWait) {
+TEST(Executor, SubmittingDoesNotWait) {
   std::atomic<bool> go{false};
-  auto const ctx = Context::thread(), other = Context::thread();
+  auto const queue = Queue::thread(), other = Queue::thread();
   Array a(8), b(8);
   submit(
-      ctx,
-      [&go](Queue&, double* x) {
+      queue,
+      [&go](Executor&, double* x) {
         while (!go) std::this_thread::yield();
         *x = 4;
       },
       write<double>(a));
-  submit(other, [](Queue&, double const* x, double* y) { *y = *x + 1; }, read<double>(a), write<double>(b));  // after the first
+  submit(other, [](Executor&, double const* x, double* y) { *y = *x + 1; }, read<double>(a), write<double>(b));  // after the first
   auto const early = other.record();
   EXPECT_FALSE(early.done());
   go = true;
@@ -108,29 +110,29 @@ TEST(Queue, SubmittingDoesNotWait) {
   EXPECT_EQ(waits[0].count, 1);
 }
 
-TEST(Queue, WaitsAreCountedWhereTheHostWaits) {
+TEST(Executor, WaitsAreCountedWhereTheHostWaits) {
   // an independent count, where the thread is put to sleep or spins: no more than what is counted with a reason
-  auto const ctx = Context::thread();
+  auto const queue = Queue::thread();
   Array a(8);
   auto const before = host::blocking_reaches();
   for (int i = 0; i < 50; ++i) {
     submit(
-        ctx,
-        [](Queue&, double* x) {
+        queue,
+        [](Executor&, double* x) {
           std::this_thread::sleep_for(std::chrono::microseconds(200));
           *x = 1;
         },
         write<double>(a));
     a.settle(Access::read, "result");
   }
-  auto const waits = ctx.waits();
+  auto const waits = queue.waits();
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].count, 50);
   EXPECT_EQ(host::blocking_reaches() - before, 50);
 }
 
-TEST(Queue, KindsOfStreams) {
-  auto const one = Context::thread(StreamKind::shared), two = Context::thread(StreamKind::shared), own = Context::thread();
+TEST(Executor, KindsOfStreams) {
+  auto const one = Queue::thread(StreamKind::shared), two = Queue::thread(StreamKind::shared), own = Queue::thread();
   Array order(3 * sizeof(int)), a(4), b(4), c(4);
   std::fill_n(order.as<int>(), 3, 0);
   std::atomic<bool> go{false};
@@ -138,27 +140,27 @@ TEST(Queue, KindsOfStreams) {
   // no intents in common: only what shares a queue is ordered
   submit(
       one,
-      [&go, o](Queue&, int*) {
+      [&go, o](Executor&, int*) {
         while (!go) std::this_thread::yield();
         o[0] = 1;
       },
       write<int>(a));
-  submit(two, [o](Queue&, int*) { o[1] = o[0] + 1; }, write<int>(b));
-  submit(own, [o](Queue&, int*) { o[2] = 7; }, write<int>(c));
+  submit(two, [o](Executor&, int*) { o[1] = o[0] + 1; }, write<int>(b));
+  submit(own, [o](Executor&, int*) { o[2] = 7; }, write<int>(c));
   own.wait("test");  // does not need the others
   EXPECT_EQ(o[2], 7);
   go = true;
   two.wait("test");
   EXPECT_EQ(o[1], 2);
-  auto const careful = Context::thread(StreamKind::own_with_barrier);
-  submit(careful, [o](Queue&, int*) { o[2] = 8; }, write<int>(c));
+  auto const careful = Queue::thread(StreamKind::own_with_barrier);
+  submit(careful, [o](Executor&, int*) { o[2] = 8; }, write<int>(c));
   EXPECT_EQ(o[2], 8);  // done already
   EXPECT_EQ(careful.waits().at(0).reason, "barrier");
-  EXPECT_THROW(Context::from_name("tread"), asterism::Error);
+  EXPECT_THROW(Queue::from_name("tread"), asterism::Error);
 }
 
-TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
-  auto const ctx = Context::strict();
+TEST(Executor, StrictSpoilsWhatMustNotBeRead) {
+  auto const queue = Queue::strict();
   Array a(8), b(8);
   *a.as<double>() = 3;
   *b.as<double>() = 5;
@@ -167,15 +169,15 @@ TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
   {
     asterism::profile::Scope const scope(asterism::profile::event("StrictTest"));
     submit(
-        ctx,
-        [&](Queue&, double const* x, double* y) {
+        queue,
+        [&](Executor&, double const* x, double* y) {
           fresh_is_nan = std::isnan(*y);
           *y = 2 * *x;
         },
         read<double>(a), write<double>(b));
   }
-  submit(ctx, [](Queue&, double const* x, double* y) { *y += *x; }, read<double>(a), update<double>(b));  // nothing to copy
-  ctx.wait("test");
+  submit(queue, [](Executor&, double const* x, double* y) { *y += *x; }, read<double>(a), update<double>(b));  // nothing to copy
+  queue.wait("test");
   EXPECT_TRUE(fresh_is_nan);                 // `write` does not bring the old value
   EXPECT_TRUE(std::isnan(*b.as<double>()));  // the host has not asked for the new one
   b.settle(Access::read, "test");
@@ -183,8 +185,8 @@ TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
   // work without a form for this memory gets its data back, and is named
   {
     asterism::profile::Scope const scope(asterism::profile::event("StrictTestHost"));
-    submit_on_host(ctx, [](Queue&, double const* x, double* y) { *y = *x + 1; }, read<double>(b), write<double>(a));
-    submit(ctx, [](Queue&, double const* x, double* y) { *y = *x; }, read<double>(a), write<double>(b));
+    submit_on_host(queue, [](Executor&, double const* x, double* y) { *y = *x + 1; }, read<double>(b), write<double>(a));
+    submit(queue, [](Executor&, double const* x, double* y) { *y = *x; }, read<double>(a), write<double>(b));
   }
   b.settle(Access::read, "test");
   EXPECT_EQ(*b.as<double>(), 10);
@@ -197,19 +199,19 @@ TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
   EXPECT_EQ(counts["host access"].to_host, 2);
   set_forbid_copies(true);
   Array c(8);
-  EXPECT_THROW(submit(ctx, [](Queue&, double*) {}, update<double>(c)), asterism::Error);
-  EXPECT_NO_THROW(submit(ctx, [](Queue&, double*) {}, write<double>(c)));
+  EXPECT_THROW(submit(queue, [](Executor&, double*) {}, update<double>(c)), asterism::Error);
+  EXPECT_NO_THROW(submit(queue, [](Executor&, double*) {}, write<double>(c)));
   set_forbid_copies(false);
 }
 
-TEST(Queue, TwoArraysOverOneMemoryRace) {
+TEST(Executor, TwoArraysOverOneMemoryRace) {
   race_check::enable(true);
   double memory[2] = {1, 2};
   auto const a = Array::wrap(memory, 16, nullptr), b = Array::wrap(memory + 1, 8, nullptr);
-  auto const one = Context::thread(), two = Context::thread();
-  auto const submit_as = [](char const* name, Context const& q, Array const& x) {
+  auto const one = Queue::thread(), two = Queue::thread();
+  auto const submit_as = [](char const* name, Queue const& executor, Array const& x) {
     asterism::profile::Scope const scope(asterism::profile::event(name));
-    submit(q, [](Queue&, double* v) { *v = 1; }, update<double>(x));
+    submit(executor, [](Executor&, double* v) { *v = 1; }, update<double>(x));
   };
   submit_as("First", one, a);
   try {
@@ -225,15 +227,15 @@ TEST(Queue, TwoArraysOverOneMemoryRace) {
   race_check::enable(false);
 }
 
-TEST(Queue, WorkOutlivesItsHandles) {
+TEST(Executor, WorkOutlivesItsHandles) {
   std::atomic<int> ran{0};
   {
-    auto const ctx = Context::thread();
+    auto const queue = Queue::thread();
     for (int i = 0; i < 100; ++i) {
       Array a(64);
       submit(
-          ctx,
-          [&ran](Queue&, char* x) {
+          queue,
+          [&ran](Executor&, char* x) {
             x[63] = 1;
             ++ran;
           },
@@ -244,12 +246,12 @@ TEST(Queue, WorkOutlivesItsHandles) {
 }
 
 TEST(Scalar, ConditionsAndStoredValues) {
-  for (auto const& ctx : {Context::host(), Context::shuffle(5), Context::thread(), Context::strict()}) {
+  for (auto const& queue : {Queue::host(), Queue::shuffle(5), Queue::thread(), Queue::strict()}) {
     Array r(2 * sizeof(Scalar::Value)), out(sizeof(double));
-    submit(ctx, [](Queue&, Scalar::Value* v) { v[0] = 1, v[1] = 3; }, write<Scalar::Value>(r));
-    auto const x = Scalar::pending(ctx, r, 0, 1), y = Scalar::pending(ctx, r, 1, 1), both = Scalar::pending(ctx, r, 0, 2);
+    submit(queue, [](Executor&, Scalar::Value* v) { v[0] = 1, v[1] = 3; }, write<Scalar::Value>(r));
+    auto const x = Scalar::pending(queue, r, 0, 1), y = Scalar::pending(queue, r, 1, 1), both = Scalar::pending(queue, r, 0, 2);
     auto carried = x;
-    for (int i = 0; i < 10'000; ++i) carried = (carried + y).stored(ctx);  // an expression of this depth would end the stack
+    for (int i = 0; i < 10'000; ++i) carried = (carried + y).stored(queue);  // an expression of this depth would end the stack
     EXPECT_EQ(carried.real(), 30'001);
     EXPECT_EQ(any(less(both, 2.0)).real(), 1);
     EXPECT_EQ(any(less_equal(both, 0.5)).real(), 0);
@@ -257,9 +259,9 @@ TEST(Scalar, ConditionsAndStoredValues) {
     EXPECT_EQ(equal(x * 3.0, y).real(), 1);
     for (bool const wanted : {true, false})
       for (auto const& value : {less(x, y), less(y, x)}) {
-        submit(ctx, [](Queue&, double* v) { *v = 0; }, write<double>(out));
-        if (Condition const c{ctx, value, wanted}; c) submit(ctx, [](Queue&, double* v) { *v = 1; }, write<double>(out));
-        submit(ctx, [](Queue&, double* v) { *v += 4; }, update<double>(out));  // not under it
+        submit(queue, [](Executor&, double* v) { *v = 0; }, write<double>(out));
+        if (Condition const c{queue, value, wanted}; c) submit(queue, [](Executor&, double* v) { *v = 1; }, write<double>(out));
+        submit(queue, [](Executor&, double* v) { *v += 4; }, update<double>(out));  // not under it
         out.settle(Access::read, "test");
         EXPECT_EQ(*out.as<double>(), 4 + double((value.real() != 0) == wanted));
       }
@@ -267,15 +269,15 @@ TEST(Scalar, ConditionsAndStoredValues) {
 }
 
 TEST(Scalar, ExpressionsOnPendingResults) {
-  auto const ctx = Context::shuffle(3);
+  auto const queue = Queue::shuffle(3);
   Array r(2 * sizeof(Scalar::Value));
-  submit(ctx, [](Queue&, Scalar::Value* v) { v[0] = 6, v[1] = 2; }, write<Scalar::Value>(r));
-  auto const x = Scalar::pending(ctx, r, 0, 1), y = Scalar::pending(ctx, r, 1, 1);
+  submit(queue, [](Executor&, Scalar::Value* v) { v[0] = 6, v[1] = 2; }, write<Scalar::Value>(r));
+  auto const x = Scalar::pending(queue, r, 0, 1), y = Scalar::pending(queue, r, 1, 1);
   auto const z = sqrt(x / y + 1.0);
   EXPECT_FALSE(z.known());
   Array out(sizeof(double));
-  submit(ctx, [](Queue&, Numbers<double> a, double* o) { *o = a.here()[0]; }, value<double>(z, 1), write<double>(out));
-  ctx.wait("test");
+  submit(queue, [](Executor&, Numbers<double> a, double* o) { *o = a.here()[0]; }, value<double>(z, 1), write<double>(out));
+  queue.wait("test");
   EXPECT_DOUBLE_EQ(*out.as<double>(), 2);
   EXPECT_DOUBLE_EQ(z.real(), 2);
 }
@@ -295,18 +297,19 @@ TEST(Parallel, SumsDoNotDependOnThreads) {
   double results[3];
   for (int t = 1; t <= 3; ++t) {
     host::set_team_size(t);
-    Queue q;
-    parallel_sum_blocks(q, std::int64_t(x.size()), 1, &results[t - 1], [&](std::int64_t b, std::int64_t e, std::int64_t, double* acc) {
-      for (auto i = b; i < e; ++i) acc[0] += x[std::size_t(i)];
-    });
+    Executor executor;
+    parallel_sum_blocks(executor, std::int64_t(x.size()), 1, &results[t - 1],
+                        [&](std::int64_t b, std::int64_t e, std::int64_t, double* acc) {
+                          for (auto i = b; i < e; ++i) acc[0] += x[std::size_t(i)];
+                        });
   }
   EXPECT_EQ(results[0], results[1]);
   EXPECT_EQ(results[0], results[2]);
   std::vector<int> hits(10'000, 0);
-  Queue q;
-  parallel_for(q, 10'000, [&](std::int64_t i) { ++hits[std::size_t(i)]; });
+  Executor executor;
+  parallel_for(executor, 10'000, [&](std::int64_t i) { ++hits[std::size_t(i)]; });
   for (int const h : hits) ASSERT_EQ(h, 1);
-  EXPECT_THROW(parallel_ranges(q, 10'000, [](std::int64_t, std::int64_t) { throw std::runtime_error("x"); }), std::runtime_error);
+  EXPECT_THROW(parallel_ranges(executor, 10'000, [](std::int64_t, std::int64_t) { throw std::runtime_error("x"); }), std::runtime_error);
 }
 
 TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
@@ -334,28 +337,30 @@ TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
 }
 
 TEST(Scalar, ConditionsEndInAnyOrderAndAreOfOneColumn) {
-  for (auto const& ctx : {Context::thread(), Context::strict(), Context::shuffle(7)}) {
+  for (auto const& queue : {Queue::thread(), Queue::strict(), Queue::shuffle(7)}) {
     Array a(8), flags(2 * sizeof(Scalar::Value));
-    auto const set = [&](Array const& to, double v) { submit(ctx, [v](Queue&, Scalar::Value* f) { *f = v; }, write<Scalar::Value>(to)); };
-    auto const add = [&](double v) { submit(ctx, [v](Queue&, double* x) { *x += v; }, update<double>(a)); };
-    submit(ctx, [](Queue&, double* x) { *x = 0; }, write<double>(a));
+    auto const set = [&](Array const& to, double v) {
+      submit(queue, [v](Executor&, Scalar::Value* f) { *f = v; }, write<Scalar::Value>(to));
+    };
+    auto const add = [&](double v) { submit(queue, [v](Executor&, double* x) { *x += v; }, update<double>(a)); };
+    submit(queue, [](Executor&, double* x) { *x = 0; }, write<double>(a));
     auto const no = flags.view(0, sizeof(Scalar::Value)), yes = flags.view(sizeof(Scalar::Value), sizeof(Scalar::Value));
     set(no, 0);
     set(yes, 1);
-    auto outer = std::make_unique<Condition>(ctx, Condition::Until{no});
-    auto inner = std::make_unique<Condition>(ctx, Condition::Until{yes});
+    auto outer = std::make_unique<Condition>(queue, Condition::Until{no});
+    auto inner = std::make_unique<Condition>(queue, Condition::Until{yes});
     add(1);  // skipped by the inner one
     outer.reset();
     add(10);  // still
     inner.reset();
     add(100);
     a.settle(Access::read, "test");
-    EXPECT_EQ(*a.as<double>(), 100) << ctx.kind();
+    EXPECT_EQ(*a.as<double>(), 100) << queue.kind();
   }
-  EXPECT_THROW(Condition(Context::host(), Scalar(std::vector<Scalar::Value>{1.0, 0.0})), asterism::Error);
+  EXPECT_THROW(Condition(Queue::host(), Scalar(std::vector<Scalar::Value>{1.0, 0.0})), asterism::Error);
 }
 
-TEST(Queue, EndedQueuesLeaveTheirTimesInOneSum) {
+TEST(Executor, EndedQueuesLeaveTheirTimesInOneSum) {
   namespace profile = asterism::profile;
   auto const e = profile::event("work of ended queues");
   profile::reset();
@@ -377,9 +382,9 @@ TEST(Team, AFewLargeSharesOfWorkAreRunByAsManyThreads) {
          {std::int64_t(threads), std::int64_t(threads) + 1, std::int64_t(40), std::int64_t(1000), std::int64_t(10007)}) {
       std::mutex mutex;
       std::map<std::int64_t, std::int64_t> pieces;
-      Queue q;
+      Executor executor;
       parallel_ranges(
-          q, n,
+          executor, n,
           [&](std::int64_t b, std::int64_t e) {
             std::lock_guard const lock(mutex);
             pieces[b] = e;

@@ -32,16 +32,16 @@ void dawdle(unsigned choice) {
 }
 
 // The kernels of a graph are functions, so that they can have forms for a GPU.
-void add_part(Queue&, unsigned wait, u64 const* in, u64* out) { dawdle(wait), *out = *in + 5; }
-void flip(Queue&, unsigned wait, u64 const* in, u64* out) {
+void add_part(Executor&, unsigned wait, u64 const* in, u64* out) { dawdle(wait), *out = *in + 5; }
+void flip(Executor&, unsigned wait, u64 const* in, u64* out) {
   dawdle(wait);
   for (int i = 0; i < length; ++i) out[i] = in[i] ^ 0x55;
 }
-void tell_odd(Queue&, u64 const* in, Number* out) { *out = Number(double(*in % 2)); }
-void fill_eleven(Queue&, u64* out) {
+void tell_odd(Executor&, u64 const* in, Number* out) { *out = Number(double(*in % 2)); }
+void fill_eleven(Executor&, u64* out) {
   for (int i = 0; i < length; ++i) out[i] = 11;
 }
-void mix_two(Queue&, unsigned wait, u64 const* in, u64 const* more, u64* out) {
+void mix_two(Executor&, unsigned wait, u64 const* in, u64 const* more, u64* out) {
   u64 const p = in[0], r = more[1];
   dawdle(wait);
   for (int i = 0; i < length; ++i) out[i] = mix(out[i], p, r);
@@ -49,29 +49,29 @@ void mix_two(Queue&, unsigned wait, u64 const* in, u64 const* more, u64* out) {
 
 /// A form: the kernel itself, on the emulated stream.
 template <auto kernel, class... A>
-void in_kernel(Queue guarded, A... arguments) {
+void in_kernel(Executor guarded, A... arguments) {
   for (int g = 0; g < guarded.guard_count; ++g)
     if (!(*guarded.guards[g].flag == Number(0.0)) != guarded.guards[g].wanted) return;
-  Queue host;
+  Executor host;
   kernel(host, arguments...);
 }
 template <auto kernel, class... A>
-void on_stream(Queue& q, A... arguments) {
-  auto own = q;
+void on_stream(Executor& executor, A... arguments) {
+  auto own = executor;
   void* pointers[] = {&own, &arguments...};
   constexpr std::size_t sizes[] = {sizeof own, sizeof arguments...};
   gpu::Launch const launch{emulated::entry(&in_kernel<kernel, A...>), 1, 1, 0, pointers, sizes, int(sizeof...(A)) + 1};
-  if (q.collector) q.collector->add(*q.collector, launch);
-  else cudaLaunchKernel(launch.kernel, dim3(1), dim3(1), pointers, 0, static_cast<cudaStream_t>(q.stream()));
+  if (executor.collector) executor.collector->add(*executor.collector, launch);
+  else cudaLaunchKernel(launch.kernel, dim3(1), dim3(1), pointers, 0, static_cast<cudaStream_t>(executor.stream()));
 }
 template <auto kernel, class... A>
-void give_form(void (*)(Queue&, A...)) {
+void give_form(void (*)(Executor&, A...)) {
   gpu::set_form(reinterpret_cast<void*>(kernel), reinterpret_cast<void*>(&on_stream<kernel, A...>));
 }
 
 /// One graph of `tasks` operations over `arrays` arrays on queues[0...]; returns false where the result is not the serial one.
 /// `planted`: some tasks do not say that they write.
-bool one_graph(unsigned seed, std::vector<Context> queues, bool delays, bool planted = false) {
+bool one_graph(unsigned seed, std::vector<Queue> queues, bool delays, bool planted = false) {
   std::mt19937 random(seed);
   std::vector<std::vector<u64>> expected(arrays, std::vector<u64>(length, 1));
   std::vector<Array> a;
@@ -109,12 +109,12 @@ bool one_graph(unsigned seed, std::vector<Context> queues, bool delays, bool pla
         break;
       }
       case 8: {  // on the host, whatever the queue is
-        submit_on_host(q, [](Queue&, u64 const* in, u64* out) { out[1] += in[2]; }, read<u64>(a[x]), update<u64>(a[z]));
+        submit_on_host(q, [](Executor&, u64 const* in, u64* out) { out[1] += in[2]; }, read<u64>(a[x]), update<u64>(a[z]));
         expected[z][1] += expected[x][2];
         break;
       }
       case 9: {  // at once
-        submit(Context::host(), [](Queue&, u64 const* in, u64* out) { out[3] += in[0]; }, read<u64>(a[x]), update<u64>(a[z]));
+        submit(Queue::host(), [](Executor&, u64 const* in, u64* out) { out[3] += in[0]; }, read<u64>(a[x]), update<u64>(a[z]));
         expected[z][3] += expected[x][0];
         break;
       }
@@ -161,21 +161,21 @@ constexpr unsigned threaded_graphs = 3000;
 
 TEST(TaskGraphs, Shuffled) {
   for (unsigned seed = 0; seed < 10'000; ++seed) {
-    auto const q = Context::shuffle(seed);
-    ASSERT_TRUE(one_graph(seed, {q, q.fork(), Context::shuffle(seed + 1)}, false)) << "seed " << seed;
+    auto const q = Queue::shuffle(seed);
+    ASSERT_TRUE(one_graph(seed, {q, q.fork(), Queue::shuffle(seed + 1)}, false)) << "seed " << seed;
   }
 }
 
 TEST(TaskGraphs, ThreadsWithDelays) {
-  std::vector<Context> const queues{Context::thread(), Context::thread(), Context::thread(StreamKind::shared)};
+  std::vector<Queue> const queues{Queue::thread(), Queue::thread(), Queue::thread(StreamKind::shared)};
   for (unsigned seed = 0; seed < threaded_graphs; ++seed) ASSERT_TRUE(one_graph(seed, queues, true)) << "seed " << seed;
 }
 
 TEST(TaskGraphs, StrictBesideThreadAndShuffle) {
-  std::vector<Context> const queues{Context::strict(), Context::strict(), Context::thread()};
+  std::vector<Queue> const queues{Queue::strict(), Queue::strict(), Queue::thread()};
   for (unsigned seed = 0; seed < threaded_graphs; ++seed) {
     ASSERT_TRUE(one_graph(seed, queues, true)) << "seed " << seed;
-    ASSERT_TRUE(one_graph(seed, {queues[0], queues[2], Context::shuffle(seed)}, false)) << "seed " << seed;
+    ASSERT_TRUE(one_graph(seed, {queues[0], queues[2], Queue::shuffle(seed)}, false)) << "seed " << seed;
   }
 }
 
@@ -186,13 +186,13 @@ TEST(TaskGraphs, OnAnEmulatedGpu) {
   give_form<&fill_eleven>(&fill_eleven);
   give_form<&mix_two>(&mix_two);
   emulated::Stream users, more;
-  auto const q = Context::gpu("cuda");
-  std::vector<Context> const queues{q, q.fork(), Context::gpu_on(&users), Context::gpu_on(&more), Context::thread(), Context::strict()};
+  auto const q = Queue::gpu("cuda");
+  std::vector<Queue> const queues{q, q.fork(), Queue::gpu_on(&users), Queue::gpu_on(&more), Queue::thread(), Queue::strict()};
   for (unsigned seed = 0; seed < threaded_graphs / 6; ++seed) {
     ASSERT_TRUE(one_graph(seed, {queues[0], queues[1]}, true)) << "seed " << seed;
     ASSERT_TRUE(one_graph(seed, {queues[0], queues[2], queues[3]}, false)) << "seed " << seed;
     ASSERT_TRUE(one_graph(seed, queues, true)) << "seed " << seed;
-    ASSERT_TRUE(one_graph(seed, {queues[0], queues[4], Context::shuffle(seed)}, false)) << "seed " << seed;
+    ASSERT_TRUE(one_graph(seed, {queues[0], queues[4], Queue::shuffle(seed)}, false)) << "seed " << seed;
   }
   auto const graphs = gpu::graph_counts();
   EXPECT_GT(graphs.made, 0);
@@ -207,22 +207,22 @@ TEST(TaskGraphs, OnAnEmulatedGpu) {
 
 TEST(TaskGraphs, APlantedFaultIsFound) {
   // a missing intent: found on each kind of queue within some graphs
-  auto const finds = [](std::vector<Context> const& queues, bool delays) {
+  auto const finds = [](std::vector<Queue> const& queues, bool delays) {
     for (unsigned seed = 0; seed < 300; ++seed)
       if (!one_graph(seed, queues, delays, true)) return true;
     return false;
   };
-  auto const q = Context::shuffle(1);
+  auto const q = Queue::shuffle(1);
   EXPECT_TRUE(finds({q, q.fork()}, false));
 #if !defined(__SANITIZE_THREAD__)  // that is what it would report
-  EXPECT_TRUE(finds({Context::strict(), Context::strict()}, true));
-  EXPECT_TRUE(finds({Context::thread(), Context::thread(), Context::thread()}, true));
+  EXPECT_TRUE(finds({Queue::strict(), Queue::strict()}, true));
+  EXPECT_TRUE(finds({Queue::thread(), Queue::thread(), Queue::thread()}, true));
 #endif
 }
 
 TEST(TaskGraphs, TheRaceCheckAgrees) {
   race_check::enable(true);
-  std::vector<Context> const queues{Context::thread(), Context::thread(), Context::strict()};
+  std::vector<Queue> const queues{Queue::thread(), Queue::thread(), Queue::strict()};
   for (unsigned seed = 0; seed < 200; ++seed) ASSERT_TRUE(one_graph(seed, queues, true)) << "seed " << seed;
   race_check::enable(false);
 }

@@ -211,8 +211,8 @@ TEST(Matrix, ShuffledQueueGivesTheSameProduct) {
   A.apply(y, x);
   auto const want = norm(x).real();
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    auto const ctx = device::Context::shuffle(seed + std::uint64_t(c.rank()));  // ranks need not agree on an order
-    Vector u(A.domain(), A.dtype(), 1, ctx), v(A.range(), A.dtype(), 1, ctx);
+    auto const queue = device::Queue::shuffle(seed + std::uint64_t(c.rank()));  // ranks need not agree on an order
+    Vector u(A.domain(), A.dtype(), 1, queue), v(A.range(), A.dtype(), 1, queue);
     fill_hashed(u, 1);
     A.apply(u, v);
     A.apply(v, u);
@@ -259,9 +259,9 @@ TEST(Product, StoragesAgree) {
                 fill_hashed(x, 1);
                 fill_hashed(b, 2);
                 fill_hashed(w, 3);
-                plain.run(device::Context::host(), e, k, x.data(), y.data(), b.data(), w.data());
+                plain.run(device::Queue::host(), e, k, x.data(), y.data(), b.data(), w.data());
                 for (auto const* other : {&pattern, &by_length}) {
-                  other->run(device::Context::host(), e, k, x.data(), z.data(), b.data(), w.data());
+                  other->run(device::Queue::host(), e, k, x.data(), z.data(), b.data(), w.data());
                   if (other == &pattern && k == 1 && e == Epilogue::assign) {
                     results.push_back(z.like());
                     copy(z, results.back());
@@ -308,9 +308,9 @@ TEST(Product, RowsOfChangingLengthAreSliced) {
       Vector x(layout, d, k), y(layout, d, k), z(layout, d, k), u(layout, d, k);
       fill_hashed(x, 1);
       fill(u, 1.0);
-      plain.run(device::Context::host(), Epilogue::assign, k, x.data(), y.data());
-      chosen.run(device::Context::host(), Epilogue::assign, k, x.data(), z.data());
-      adding.run(device::Context::host(), Epilogue::add, k, x.data(), u.data());
+      plain.run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
+      chosen.run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
+      adding.run(device::Queue::host(), Epilogue::add, k, x.data(), u.data());
       auto const size = norm(y).real();
       axpy(-1.0, y, z);
       EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
@@ -348,8 +348,8 @@ TEST(Product, ColumnsAreShortWhereTheyLieTogether) {
     for (std::int64_t k : {1, 2}) {
       Vector x(columns, d, k), y(rows, d, k), z(rows, d, k);
       fill_hashed(x, 1);
-      plain.run(device::Context::host(), Epilogue::assign, k, x.data(), y.data());
-      sliced.run(device::Context::host(), Epilogue::assign, k, x.data(), z.data());
+      plain.run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
+      sliced.run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
       auto const size = norm(y).real();
       axpy(-1.0, y, z);
       EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
@@ -375,8 +375,8 @@ TEST(Product, ScatteredColumnsAreAskedForAhead) {
   EXPECT_EQ(chosen.storage(), Product::Storage::sell);
   Vector x(columns, Dtype::float64), y(rows, Dtype::float64), z(rows, Dtype::float64);
   fill_hashed(x, 1);
-  plain.run(device::Context::host(), Epilogue::assign, 1, x.data(), y.data());
-  chosen.run(device::Context::host(), Epilogue::assign, 1, x.data(), z.data());
+  plain.run(device::Queue::host(), Epilogue::assign, 1, x.data(), y.data());
+  chosen.run(device::Queue::host(), Epilogue::assign, 1, x.data(), z.data());
   axpy(-1.0, y, z);
   EXPECT_EQ(norm(z).real(), 0);
 }
@@ -393,7 +393,7 @@ TEST(Assembly, QueuesSumWhileOthersMultiply) {
   }
   auto const rows = Layout::even(c, n);
   Assembly const plan(rows, rows, i, j);
-  std::vector<Context> const queues{Context::host(), Context::thread(), Context::shuffle(3), Context::strict()};
+  std::vector<Queue> const queues{Queue::host(), Queue::thread(), Queue::shuffle(3), Queue::strict()};
   Vector x(rows, Dtype::float64);
   fill_hashed(x, 1);
   std::vector<double> want;
@@ -430,17 +430,17 @@ TEST(Product, AConditionHoldsForCusparseToo) {
   auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
   if (!plugin || world().size() > 1) GTEST_SKIP() << "on the emulated GPU alone";
   setenv("ASTERISM_CUSPARSE", (std::string(plugin).substr(0, std::string(plugin).rfind('/')) + "/libasterism_fake_cusparse.so").c_str(), 1);
-  auto const ctx = Context::gpu("cuda");
+  auto const queue = Queue::gpu("cuda");
   auto const a = halves(3, 3, {0, 1, 2, 3}, {0, 1, 2});
   for (auto const choice : {GpuProduct::cusparse, GpuProduct::own}) {
     set_gpu_product(choice);
     Product const product(a, Product::Storage::csr);
     auto const rows = Layout::even(world(), 3);
     for (bool const wanted : {true, false}) {
-      Vector x(rows, Dtype::float64, 1, ctx), y = x.like();
+      Vector x(rows, Dtype::float64, 1, queue), y = x.like();
       fill(x, 4.0);
       fill(y, 7.0);
-      if (device::Condition const c{ctx, less(0.0, dot(x, x)), wanted}; c) product.run(ctx, Epilogue::assign, 1, x.data(), y.data());
+      if (device::Condition const c{queue, less(0.0, dot(x, x)), wanted}; c) product.run(queue, Epilogue::assign, 1, x.data(), y.data());
       for (auto const v : y.host<double>()) EXPECT_EQ(v, wanted ? 2.0 : 7.0);
     }
   }

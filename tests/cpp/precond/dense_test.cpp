@@ -146,9 +146,9 @@ TEST(DenseLU, SolvesWithTheMatrixItsTransposeAndItsAdjoint) {
   std::vector<EffectiveOption> record;
   auto const M = precond::preconditioners().at("lu").make({{&options, "", &record}, {}}, A);
   for (std::int64_t const columns : {1, 3})
-    for (auto const& ctx : {device::Context::host(), device::Context::thread()})
+    for (auto const& queue : {device::Queue::host(), device::Queue::thread()})
       for (int const kind : {0, 1, 2}) {
-        la::Vector x(layout, Dtype::complex128, columns, ctx), b = x.like(), got = x.like();
+        la::Vector x(layout, Dtype::complex128, columns, queue), b = x.like(), got = x.like();
         fill_hashed(x, 5);
         if (kind == 0) A.apply(x, b), M->apply(b, got);
         else A.apply_transpose(x, b, kind == 2), M->apply_transpose(b, got, kind == 2);

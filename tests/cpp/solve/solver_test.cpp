@@ -10,11 +10,11 @@
 using namespace asterism;
 
 namespace {
-solve::SolveInfo run(la::Matrix const& A, std::string const& options, device::Context const& ctx, double* error = nullptr) {
+solve::SolveInfo run(la::Matrix const& A, std::string const& options, device::Queue const& queue, double* error = nullptr) {
   Options o;
   o.parse(options, OptionLayer::call, "test");
   solve::Solver s(A, o);
-  la::Vector x(A.domain(), A.dtype(), 1, ctx), b(A.range(), A.dtype(), 1, ctx), exact = x.like();
+  la::Vector x(A.domain(), A.dtype(), 1, queue), b(A.range(), A.dtype(), 1, queue), exact = x.like();
   fill_hashed(exact, 9);
   A.apply(exact, b);
   fill(x, 0.0);
@@ -35,8 +35,7 @@ TEST(Solver, EveryMethodWithEveryPreconditioner) {
         continue;  // not symmetric
       if ((ksp == "richardson" || ksp == "chebyshev") && (pc == "none" || pc == "jacobi")) continue;
       double error = 1;
-      auto const info =
-          run(A, "-ksp_type " + ksp + " -pc_type " + pc + " -ksp_rtol 1e-9 -ksp_max_it 2000", device::Context::host(), &error);
+      auto const info = run(A, "-ksp_type " + ksp + " -pc_type " + pc + " -ksp_rtol 1e-9 -ksp_max_it 2000", device::Queue::host(), &error);
       EXPECT_TRUE(info.converged) << ksp << " " << pc << " " << info.reason << " " << info.why;
       EXPECT_LT(error, 1e-6) << ksp << " " << pc;
       ASSERT_EQ(std::int64_t(info.residual_norms.size()), info.iterations + 1) << ksp << " " << pc;
@@ -45,23 +44,23 @@ TEST(Solver, EveryMethodWithEveryPreconditioner) {
 
 TEST(Solver, EveryQueueGivesTheSameBits) {
   auto const A = apps::poisson(world(), {12, 13}, Dtype::float64);
-  auto const thread = device::Context::thread(), strict = device::Context::strict();
+  auto const thread = device::Queue::thread(), strict = device::Queue::strict();
   for (auto const* options :
        {"-ksp_type cg -pc_type amg -pc_amg_coarse_size 10", "-ksp_type gmres -pc_type ilu", "-ksp_type bicgstab -pc_type jacobi",
         "-ksp_type minres -pc_type sor", "-ksp_type chebyshev -pc_type amg -mg_levels_ksp_type chebyshev",
         "-ksp_type pipecg -pc_type jacobi", "-ksp_type tfqmr -pc_type bjacobi", "-ksp_type cg -ksp_cg_single_reduction -pc_type amg",
         "-ksp_type cg -pc_type chebyshev", "-ksp_type bicg -pc_type ilu", "-ksp_type bicg -pc_type amg", "-ksp_type cr -pc_type sor",
         "-ksp_type cgs -pc_type ilu", "-ksp_type gcr -ksp_gcr_restart 5 -pc_type amg"}) {
-    auto const want = run(A, options, device::Context::host());
+    auto const want = run(A, options, device::Queue::host());
     EXPECT_EQ(want.host_waits, 0) << options;
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      auto const got = run(A, options, device::Context::shuffle(seed));
+      auto const got = run(A, options, device::Queue::shuffle(seed));
       ASSERT_EQ(got.residual_norms, want.residual_norms) << options;
     }
-    for (auto const& ctx : {thread, strict}) {
-      auto const got = run(A, options, ctx);
-      ASSERT_EQ(got.residual_norms, want.residual_norms) << options << " " << ctx.kind();
-      ASSERT_EQ(got.true_residual, want.true_residual) << options << " " << ctx.kind();
+    for (auto const& queue : {thread, strict}) {
+      auto const got = run(A, options, queue);
+      ASSERT_EQ(got.residual_norms, want.residual_norms) << options << " " << queue.kind();
+      ASSERT_EQ(got.true_residual, want.true_residual) << options << " " << queue.kind();
     }
   }
 }

@@ -16,7 +16,7 @@
 #include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/mpi/batch.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/device/host/line.hpp"
+#include "asterism/device/host/task_queue.hpp"
 
 namespace asterism::comm {
 void load_mpi_plugin(std::string const& path) {

@@ -6,8 +6,8 @@
 
 #include "asterism/comm/communicator/roll_call.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/device/host/line.hpp"
 #include "asterism/device/host/patience.hpp"
+#include "asterism/device/host/task_queue.hpp"
 #include "asterism/device/host/this_thread.hpp"
 
 namespace asterism::comm {

@@ -15,7 +15,7 @@ namespace asterism::comm {
 
 using device::Access;
 using device::Array;
-using device::Context;
+using device::Executor;
 using device::Intent;
 using device::Memory;
 using device::Queue;
@@ -33,9 +33,9 @@ GpuTransport between_gpus(TransportChoice choice) {
 
 struct QueuedForest::Impl : std::enable_shared_from_this<Impl> {
   StarForest forest;
-  Context ctx;
+  Queue queue;
   Layout roots, leaves;
-  std::string way;
+  std::string transport;
   // on GPUs
   EdgeEnds at_roots, at_leaves;
   std::shared_ptr<GpuMessenger const> messenger;
@@ -45,7 +45,7 @@ struct QueuedForest::Impl : std::enable_shared_from_this<Impl> {
   void prepare();
   /// For the values of all edges there; none, if all are one's own.
   Array received(EdgeEnds const& at, std::size_t unit) const {
-    return at.parts.empty() ? Array() : Array::fresh(ctx, std::size_t(at.count) * unit);
+    return at.parts.empty() ? Array() : Array::fresh(queue, std::size_t(at.count) * unit);
   }
   template <class T>
   Array packed(EdgeEnds const& from, std::int64_t k, Array const& x) const;
@@ -57,18 +57,18 @@ struct QueuedForest::Impl : std::enable_shared_from_this<Impl> {
   Flight move(bool down, std::int64_t k, ReduceOp op, Array const& source, Array const& target) const;
   template <class T>
   Flight fetch(std::int64_t k, ReduceOp op, Array const& root, Array const& leaf, Array const& update) const;
-  Flight by_forest(std::vector<std::pair<Array, Access>> arrays, std::function<StarForest::Flight()> begin, Context::Form form) const;
+  Flight by_forest(std::vector<std::pair<Array, Access>> arrays, std::function<StarForest::Flight()> begin, Queue::Form form) const;
   void require(Dtype dtype, std::int64_t k, ReduceOp op, Array const& root, std::initializer_list<Array const*> leaf) const;
 };
 
-QueuedForest::QueuedForest(StarForest forest, Context ctx) : impl_(std::make_shared<Impl>()) {
+QueuedForest::QueuedForest(StarForest forest, Queue queue) : impl_(std::make_shared<Impl>()) {
   auto& d = *impl_;
   d.forest = std::move(forest);
-  d.ctx = std::move(ctx);
+  d.queue = std::move(queue);
   auto const& comm = d.forest.comm();
-  auto const on_gpu = std::int64_t(d.ctx.memory() == Memory::gpu), least = comm.min(on_gpu), most = comm.max(on_gpu);
+  auto const on_gpu = std::int64_t(d.queue.memory() == Memory::gpu), least = comm.min(on_gpu), most = comm.max(on_gpu);
   agree(comm, [&] {
-    if (comm.size() > 1 && !d.ctx.runs_inline()) require_thread_multiple("a star forest on a queue");
+    if (comm.size() > 1 && !d.queue.runs_inline()) require_thread_multiple("a star forest on a queue");
   });
   ASTERISM_REQUIRE(least == most, value, "the star forest '{}' goes to queues on GPUs on some ranks, and not on others.", d.forest.name());
   // neighbours' were compared when it was made; here all ranks find out together
@@ -78,7 +78,7 @@ QueuedForest::QueuedForest(StarForest forest, Context ctx) : impl_(std::make_sha
   d.roots = Layout(comm, d.forest.roots());
   d.leaves = Layout(comm, d.forest.leaf_space());
   if (on_gpu) d.prepare();
-  else d.way = format("by the star forest's transport, {}", name_of(d.forest.transport()));
+  else d.transport = format("by the star forest's transport, {}", name_of(d.forest.transport()));
 }
 
 void QueuedForest::Impl::prepare() {
@@ -97,13 +97,13 @@ void QueuedForest::Impl::prepare() {
     why = use.why;
   }
   if (messenger) {
-    way = format("between GPUs: by {} ({})", messenger->name(), why);
+    transport = format("between GPUs: by {} ({})", messenger->name(), why);
     return;
   }
   if (choice == TransportChoice::automatic || choice == TransportChoice::p2p) mpi_takes_gpu_memory = gpu_awareness(comm).used;
-  way = comm.size() == 1       ? "one rank"
-        : mpi_takes_gpu_memory ? "by MPI from GPU memory"
-                               : format("through the host, by {} ({})", name_of(choice), why);
+  transport = comm.size() == 1       ? "one rank"
+              : mpi_takes_gpu_memory ? "by MPI from GPU memory"
+                                     : format("through the host, by {} ({})", name_of(choice), why);
   by_edges = forest_of_edges(forest, at_roots, at_leaves, mpi_takes_gpu_memory ? TransportChoice::p2p : choice);
 }
 
@@ -112,8 +112,8 @@ template <class T>
 Array QueuedForest::Impl::packed(EdgeEnds const& from, std::int64_t k, Array const& x) const {
   auto const unit = std::size_t(k) * sizeof(T);
   if (from.first >= 0) return x.view(std::size_t(from.first) * unit, std::size_t(from.count) * unit);
-  auto const out = Array::fresh(ctx, std::size_t(from.count) * unit);
-  device::submit(ctx, kernel::gather<T>, from.count, k, device::read<std::int32_t>(from.at), device::read<T>(x), device::write<T>(out));
+  auto const out = Array::fresh(queue, std::size_t(from.count) * unit);
+  device::submit(queue, kernel::gather<T>, from.count, k, device::read<std::int32_t>(from.at), device::read<T>(x), device::write<T>(out));
   return out;
 }
 
@@ -134,7 +134,7 @@ std::function<void()> QueuedForest::Impl::exchange(bool down, Dtype dtype, std::
         return down ? forest.bcast_begin(out.raw(memory), in.raw(memory), items)
                     : forest.reduce_begin(out.raw(memory), in.raw(memory), items, ReduceOp::replace);
       },
-      direct ? Context::Form::host_on_device_data : Context::Form::host));
+      direct ? Queue::Form::host_on_device_data : Queue::Form::host));
   return [flight] { flight->end(); };
 }
 
@@ -142,7 +142,7 @@ template <class T>
 void QueuedForest::Impl::take_in(EdgeEnds const& from, EdgeEnds const& to, std::int64_t k, ReduceOp op, Array const& packed,
                                  Array const& received, Array const& out, Array const& before) const {
   if (to.places == 0) return;
-  device::submit(ctx, kernel::take_in<T>, to.places, k, op, device::read<std::int32_t>(to.place), device::read<std::int32_t>(to.offsets),
+  device::submit(queue, kernel::take_in<T>, to.places, k, op, device::read<std::int32_t>(to.place), device::read<std::int32_t>(to.offsets),
                  device::read<std::int32_t>(to.sources), to.own_first, to.own_end, from.own_first - to.own_first, device::read<T>(packed),
                  device::read<T>(received), device::update<T>(out), device::write<T>(before));
 }
@@ -171,7 +171,7 @@ QueuedForest::Flight QueuedForest::Impl::fetch(std::int64_t k, ReduceOp op, Arra
   return Flight([self = shared_from_this(), k, op, unit, out, in, root, update, end = exchange(false, dtype_v<T>, k, out, in)] {
     end();
     auto const &from = self->at_leaves, &to = self->at_roots;
-    auto const before = Array::fresh(self->ctx, std::size_t(to.count) * unit), answers = self->received(from, unit);
+    auto const before = Array::fresh(self->queue, std::size_t(to.count) * unit), answers = self->received(from, unit);
     self->take_in<T>(from, to, k, op, out, in, root, before);
     self->exchange(true, dtype_v<T>, k, before, answers)();
     self->take_in<T>(to, from, k, ReduceOp::replace, before, answers, update);
@@ -180,18 +180,18 @@ QueuedForest::Flight QueuedForest::Impl::fetch(std::int64_t k, ReduceOp op, Arra
 
 /// As two tasks, in the order of all communication: those that begin and that end an operation of a star forest.
 QueuedForest::Flight QueuedForest::Impl::by_forest(std::vector<std::pair<Array, Access>> arrays, std::function<StarForest::Flight()> begin,
-                                                   Context::Form form) const {
-  auto const task = [ctx = ctx, form, lane = forest.comm().lane()](std::vector<std::pair<Array, Access>> arrays,
-                                                                   std::function<void()> work) {
+                                                   Queue::Form form) const {
+  auto const task = [queue = queue, form, lane = forest.comm().lane()](std::vector<std::pair<Array, Access>> arrays,
+                                                                       std::function<void()> work) {
     constexpr char const* reason = "work at once on what a queue uses";
-    if (ctx.runs_inline()) {
+    if (queue.runs_inline()) {
       lane.settle(Access::update, reason);
       for (auto const& [a, access] : arrays) a.settle(access, reason);
       return work();
     }
     std::vector<Intent> intents{{lane.buffer().get(), Access::update, true, Memory::host}};
     for (auto const& [a, access] : arrays) a.intend(access, intents);
-    ctx.enqueue(std::move(intents), [arrays, lane, work = std::move(work)](Queue&) { work(); }, form);
+    queue.enqueue(std::move(intents), [arrays, lane, work = std::move(work)](Executor&) { work(); }, form);
   };
   auto const flight = std::make_shared<StarForest::Flight>();
   task(arrays, [flight, begin = std::move(begin)] { *flight = begin(); });
@@ -219,11 +219,11 @@ QueuedForest::Flight QueuedForest::bcast_begin(Dtype dtype, std::int64_t k, Arra
   impl_->require(dtype, k, op, root, {&leaf});
   return with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (impl_->ctx.memory() == Memory::gpu) return impl_->move<T>(true, k, op, root, leaf);
+    if (impl_->queue.memory() == Memory::gpu) return impl_->move<T>(true, k, op, root, leaf);
     return impl_->by_forest(
         {{root, Access::read}, {leaf, Access::update}},
         [forest = impl_->forest, k, op, root, leaf] { return forest.bcast_begin(root.raw(), leaf.raw(), Items::of<T>(k), op); },
-        Context::Form::host);
+        Queue::Form::host);
   });
 }
 
@@ -231,11 +231,11 @@ QueuedForest::Flight QueuedForest::reduce_begin(Dtype dtype, std::int64_t k, Arr
   impl_->require(dtype, k, op, root, {&leaf});
   return with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (impl_->ctx.memory() == Memory::gpu) return impl_->move<T>(false, k, op, leaf, root);
+    if (impl_->queue.memory() == Memory::gpu) return impl_->move<T>(false, k, op, leaf, root);
     return impl_->by_forest(
         {{leaf, Access::read}, {root, Access::update}},
         [forest = impl_->forest, k, op, root, leaf] { return forest.reduce_begin(leaf.raw(), root.raw(), Items::of<T>(k), op); },
-        Context::Form::host);
+        Queue::Form::host);
   });
 }
 
@@ -244,13 +244,13 @@ QueuedForest::Flight QueuedForest::fetch_and_op_begin(Dtype dtype, std::int64_t 
   impl_->require(dtype, k, op, root, {&leaf, &update});
   return with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (impl_->ctx.memory() == Memory::gpu) return impl_->fetch<T>(k, op, root, leaf, update);
+    if (impl_->queue.memory() == Memory::gpu) return impl_->fetch<T>(k, op, root, leaf, update);
     return impl_->by_forest(
         {{leaf, Access::read}, {root, Access::update}, {update, Access::update}},
         [forest = impl_->forest, k, op, root, leaf, update] {
           return forest.fetch_and_op_begin(root.raw(), leaf.raw(), update.raw(), Items::of<T>(k), op);
         },
-        Context::Form::host);
+        Queue::Form::host);
   });
 }
 
@@ -270,14 +270,14 @@ void QueuedForest::Flight::end() {
 }
 
 void QueuedForest::wait() const {
-  impl_->ctx.wait("star forest on a queue");
+  impl_->queue.wait("star forest on a queue");
   if (impl_->messenger) impl_->messenger->check();
 }
 
 StarForest const& QueuedForest::forest() const { return impl_->forest; }
-Context const& QueuedForest::context() const { return impl_->ctx; }
+Queue const& QueuedForest::queue() const { return impl_->queue; }
 Layout const& QueuedForest::roots() const { return impl_->roots; }
 Layout const& QueuedForest::leaves() const { return impl_->leaves; }
-std::string const& QueuedForest::way() const { return impl_->way; }
+std::string const& QueuedForest::transport() const { return impl_->transport; }
 
 }  // namespace asterism::comm

@@ -20,14 +20,14 @@ namespace asterism::comm {
 class QueuedForest {
  public:
   /// Collective. An error on all ranks if some of their queues are on GPUs and others not, or what was chosen to carry messages cannot.
-  QueuedForest(StarForest forest, device::Context ctx);
+  QueuedForest(StarForest forest, device::Queue queue);
 
   StarForest const& forest() const;
-  device::Context const& context() const;
+  device::Queue const& queue() const;
   Layout const& roots() const;   ///< for vectors with a value for each root
   Layout const& leaves() const;  ///< for each place of the leaf space
   /// How messages go, and why, for people.
-  std::string const& way() const;
+  std::string const& transport() const;
 
   /// An operation under way: its arrays are not to be changed before its end, other work goes on. Dropped before, it is ended then.
   class Flight {

@@ -29,16 +29,16 @@ ASTERISM_FN T combined(ReduceOp op, T a, T b) {
 }  // namespace
 
 template <class T>
-void gather(Queue& q, i64 n, i64 k, i32 const* rows, T const* x, T* out) {
-  device::parallel_strides(q, n * k, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+void gather(Executor& executor, i64 n, i64 k, i32 const* rows, T const* x, T* out) {
+  device::parallel_strides(executor, n * k, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
     for (i64 i = begin; i < end; i += step) out[i] = x[k == 1 ? rows[i] : i64(rows[i / k]) * k + i % k];
   });
 }
 
 template <class T>
-void take_in(Queue& q, i64 places, i64 k, ReduceOp op, i32 const* at, i32 const* offsets, i32 const* sources, i64 own_first, i64 own_end,
-             i64 own_shift, T const* packed, T const* received, T* out, T* before) {
-  device::parallel_for(q, places * k, [=] ASTERISM_KERNEL(i64 i) {
+void take_in(Executor& executor, i64 places, i64 k, ReduceOp op, i32 const* at, i32 const* offsets, i32 const* sources, i64 own_first,
+             i64 own_end, i64 own_shift, T const* packed, T const* received, T* out, T* before) {
+  device::parallel_for(executor, places * k, [=] ASTERISM_KERNEL(i64 i) {
     i64 const p = i / k, j = i % k;
     T* const to = out + at[p] * k + j;
     // of what replaces only the last counts
@@ -53,9 +53,9 @@ void take_in(Queue& q, i64 places, i64 k, ReduceOp op, i32 const* at, i32 const*
   });
 }
 
-#define INSTANTIATE(T)                                              \
-  template void gather(Queue&, i64, i64, i32 const*, T const*, T*); \
-  template void take_in(Queue&, i64, i64, ReduceOp, i32 const*, i32 const*, i32 const*, i64, i64, i64, T const*, T const*, T*, T*);
+#define INSTANTIATE(T)                                                 \
+  template void gather(Executor&, i64, i64, i32 const*, T const*, T*); \
+  template void take_in(Executor&, i64, i64, ReduceOp, i32 const*, i32 const*, i32 const*, i64, i64, i64, T const*, T const*, T*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

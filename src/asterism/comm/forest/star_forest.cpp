@@ -19,8 +19,8 @@
 namespace asterism::comm {
 namespace {
 
-using Fabrics = std::array<std::shared_ptr<Fabric>, ways>;
-using Uses = std::array<bool, ways>;
+using SharedTransports = std::array<std::shared_ptr<SharedTransport>, transport_kinds>;
+using Uses = std::array<bool, transport_kinds>;
 
 /// One operation's messages in one direction, over the transports that the forest's neighbours need.
 class Route {
@@ -28,19 +28,22 @@ class Route {
   /// The messages, to be filled in before open().
   Traffic traffic;
 
-  void open(Uses const& uses, Fabrics const& fabrics) {
+  void open(Uses const& uses, SharedTransports const& shared_transports) {
     uses_ = uses;
     for (std::size_t w = 0; w < uses.size(); ++w) {
-      if (!uses[w] || Way(w) == Way::self) continue;
+      if (!uses[w] || TransportKind(w) == TransportKind::self) continue;
       auto& t = by_way_[w];
-      if (!t) t = fabrics[w] ? fabrics[w]->transport() : Way(w) == Way::shared_memory ? shared_memory() : point_to_point();
-      t->open(traffic, Way(w));
+      if (!t)
+        t = shared_transports[w]                               ? shared_transports[w]->transport()
+            : TransportKind(w) == TransportKind::shared_memory ? shared_memory()
+                                                               : point_to_point();
+      t->open(traffic, TransportKind(w));
     }
   }
   void send(std::byte const* source) {
     each([&](Transport& t) { t.send(source); });
   }
-  void receive(Side const& side, Taker& taker) { by_way_[std::size_t(side.way)]->receive(side, taker); }
+  void receive(Side const& side, Receiver& receiver) { by_way_[std::size_t(side.transport)]->receive(side, receiver); }
   void close() {
     each([](Transport& t) { t.close(); });
   }
@@ -51,13 +54,13 @@ class Route {
     for (std::size_t w = 1; w < uses_.size(); ++w)
       if (uses_[w]) f(*by_way_[w]);
   }
-  std::array<std::unique_ptr<Transport>, ways> by_way_;
+  std::array<std::unique_ptr<Transport>, transport_kinds> by_way_;
   Uses uses_{};
 };
 
 }  // namespace
 
-struct StarForest::Flight::State final : Taker {
+struct StarForest::Flight::State final : Receiver {
   std::shared_ptr<Impl> forest;
   Route forth, back;  // back: of fetch_and_op
   std::vector<Side> const *from = nullptr, *to = nullptr;
@@ -86,12 +89,12 @@ struct StarForest::Impl {
   Communicator comm;
   TransportChoice choice = TransportChoice::automatic;
   std::int64_t roots = 0, leaf_space = 0, leaf_count = 0;
-  std::vector<Side> leaf_sides;   // by owner rank, mine included
-  std::vector<Side> root_sides;   // by leaf rank, mine included; same order of edges as the other side's
-  std::vector<Side> dense_roots;  // the same edges in a buffer with a place for each, for fetch_and_op
-  std::vector<Side> remote;       // offsets of the roots of leaf_sides at their owners
-  Uses uses{};                    // ways
-  Fabrics fabrics;                // of the ways that need one
+  std::vector<Side> leaf_sides;        // by owner rank, mine included
+  std::vector<Side> root_sides;        // by leaf rank, mine included; same order of edges as the other side's
+  std::vector<Side> dense_roots;       // the same edges in a buffer with a place for each, for fetch_and_op
+  std::vector<Side> remote;            // offsets of the roots of leaf_sides at their owners
+  Uses uses{};                         // ways
+  SharedTransports shared_transports;  // of the ways that need one
   // several values may meet in one place: a replace must then keep the order of ranks
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;
@@ -100,11 +103,11 @@ struct StarForest::Impl {
   std::optional<TrafficRecord> record;
   std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
 
-  void choose_ways();
-  void weave();  // collective
+  void choose_transports();
+  void make_shared_transports();  // collective
   bool needs_mpi() const {
     for (std::size_t w = 0; w < uses.size(); ++w)
-      if (uses[w] && Way(w) != Way::self && Way(w) != Way::shared_memory) return true;
+      if (uses[w] && TransportKind(w) != TransportKind::self && TransportKind(w) != TransportKind::shared_memory) return true;
     return false;
   }
   std::unique_ptr<Flight::State> take_idle() {
@@ -244,9 +247,9 @@ StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::option
       ASTERISM_REQUIRE(largest_offset < roots, value, "StarForest: a leaf of rank {} points at root {} of rank {}, which has {} roots.",
                        p.rank, largest_offset, comm.rank(), roots);
     }
-    impl_->choose_ways();
+    impl_->choose_transports();
   });
-  impl_->weave();
+  impl_->make_shared_transports();
   auto const& sides = impl_->root_sides;
   if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
     std::vector<std::uint64_t> taken(static_cast<std::size_t>(roots / 64 + 1), 0);
@@ -342,8 +345,8 @@ StarForest StarForest::multi() const {
   }
   for (auto const& p : exchange(comm(), std::move(parcels))) to.remote.push_back({p.rank, IndexSet(items_of<std::int64_t>(p.data))});
   to.choice = impl_->choice;
-  to.choose_ways();
-  to.weave();
+  to.choose_transports();
+  to.make_shared_transports();
   to.record->name = name() + ", gathered";
   impl_->multi = m;
   return m;
@@ -368,34 +371,35 @@ std::vector<StarForest::Neighbour> StarForest::neighbours() const {
   for (auto const* sides : {&impl_->root_sides, &impl_->leaf_sides})
     for (auto const& s : *sides) {
       auto reason = why(impl_->comm, impl_->choice, s.rank);
-      auto const& fabric = impl_->fabrics[std::size_t(s.way)];
-      if (fabric && !fabric->describe().empty()) reason += format("; the pattern is {}", fabric->describe());
-      out.push_back({s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.way), reason});
+      auto const& shared_transport = impl_->shared_transports[std::size_t(s.transport)];
+      if (shared_transport && !shared_transport->describe().empty()) reason += format("; the pattern is {}", shared_transport->describe());
+      out.push_back(
+          {s.rank, sides == &impl_->root_sides, s.at.count(), s.at.describe(), s.at.memory_bytes(), name_of(s.transport), reason});
     }
   return out;
 }
 
-void StarForest::Impl::choose_ways() {
+void StarForest::Impl::choose_transports() {
   for (auto* sides : {&leaf_sides, &root_sides})
     for (auto& s : *sides) {
-      s.way = reach(comm, choice, s.rank);
-      if (s.way == Way::shared_memory) s.node_index = comm.node()->index_of(s.rank);
-      uses[std::size_t(s.way)] = true;
+      s.transport = reach(comm, choice, s.rank);
+      if (s.transport == TransportKind::shared_memory) s.node_index = comm.node()->index_of(s.rank);
+      uses[std::size_t(s.transport)] = true;
     }
 }
 
-void StarForest::Impl::weave() {
+void StarForest::Impl::make_shared_transports() {
   record.emplace(comm, root_sides, leaf_sides);
   epoch = comm.epoch();
   if (comm.size() == 1) return;
-  auto const with = [this](Way way, auto const& make) {
-    uses[std::size_t(way)] = true;  // here too if there is no neighbour
-    fabrics[std::size_t(way)] = make(Pattern{comm, &root_sides, &leaf_sides});
+  auto const with = [this](TransportKind kind, auto const& make) {
+    uses[std::size_t(kind)] = true;  // here too if there is no neighbour
+    shared_transports[std::size_t(kind)] = make(Pattern{comm, &root_sides, &leaf_sides});
   };
-  if (choice == TransportChoice::neighbor) with(Way::neighbourhood, neighbourhood);
-  if (choice == TransportChoice::collective) with(Way::collective, collectives);
+  if (choice == TransportChoice::neighbor) with(TransportKind::neighbourhood, neighbourhood);
+  if (choice == TransportChoice::collective) with(TransportKind::collective, collectives);
   if (by_window(choice))
-    with(Way::window, [this](Pattern const& p) {
+    with(TransportKind::window, [this](Pattern const& p) {
       return windows(p, choice == TransportChoice::window_fence  ? MpiApi::fence
                         : choice == TransportChoice::window_lock ? MpiApi::lock
                                                                  : MpiApi::pscw);
@@ -412,7 +416,7 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
                                            void const* source, void* target, Items const& items, Operation const& op, void* update,
                                            bool at_once) {
   comm.end_queued();
-  if (comm.epoch() != epoch && std::any_of(fabrics.begin(), fabrics.end(), [](auto const& f) { return f != nullptr; }))
+  if (comm.epoch() != epoch && std::any_of(shared_transports.begin(), shared_transports.end(), [](auto const& f) { return f != nullptr; }))
     throw Error(
         ErrorKind::comm,
         format("the star forest '{}', whose transport is {}, was made before an error ended a call on its communicator. Make it anew, "
@@ -450,12 +454,12 @@ StarForest::Flight StarForest::Impl::start(std::shared_ptr<Impl> const& self, st
                           .tag = tag(),
                           .down = down,
                           .roots = down ? &remote : nullptr};
-  state->forth.open(uses, fabrics);
+  state->forth.open(uses, shared_transports);
   if (update) {
     if (dense_roots.empty()) {
       std::int64_t at = 0;
       for (auto const& s : root_sides) {
-        dense_roots.push_back({s.rank, IndexSet::range(at, s.at.count()), s.way, s.node_index});
+        dense_roots.push_back({s.rank, IndexSet::range(at, s.at.count()), s.transport, s.node_index});
         at += s.at.count();
       }
     }
@@ -519,7 +523,7 @@ void StarForest::Impl::end_together(Flight::State& state) {
 
 void StarForest::Impl::end(Flight::State& state) {
   for (auto const& s : *state.to) {  // in rank order, myself in my place
-    if (s.way == Way::self) state.take(s, 0, s.at.count(), state.own_values(s.rank));
+    if (s.transport == TransportKind::self) state.take(s, 0, s.at.count(), state.own_values(s.rank));
     else state.forth.receive(s, state);
   }
   state.forth.close();
@@ -528,7 +532,7 @@ void StarForest::Impl::end(Flight::State& state) {
 /// The leaves' values arrive: each is exchanged for its root's value before it, and these go back.
 void StarForest::Impl::end_fetch(Flight::State& state) {
   auto const unit = state.unit;
-  struct Collect final : Taker {
+  struct Collect final : Receiver {
     std::byte* at;
     std::int64_t unit;
     void take(Side const&, std::int64_t, std::int64_t count, std::byte const* data) override {
@@ -541,14 +545,14 @@ void StarForest::Impl::end_fetch(Flight::State& state) {
   collect.at = values.data();
   collect.unit = unit;
   for (auto const& s : root_sides) {
-    if (s.way == Way::self) collect.take(s, 0, s.at.count(), state.own_values(s.rank));
+    if (s.transport == TransportKind::self) collect.take(s, 0, s.at.count(), state.own_values(s.rank));
     else state.forth.receive(s, collect);
   }
   state.forth.close();
   std::byte const* own = nullptr;
   auto* value = values.data();
   for (auto const& s : root_sides) {
-    if (s.way == Way::self) own = value;
+    if (s.transport == TransportKind::self) own = value;
     for (std::int64_t e = 0; e < s.at.count(); ++e, value += unit) {
       auto* const root = state.target + s.at[e] * unit;
       std::memcpy(before.data(), root, std::size_t(unit));
@@ -561,7 +565,7 @@ void StarForest::Impl::end_fetch(Flight::State& state) {
   state.in_place = true;  // a leaf that is listed several times keeps the last
   state.distinct = !shared_leaves;
   for (auto const& s : leaf_sides) {
-    if (s.way == Way::self) state.take(s, 0, s.at.count(), own);
+    if (s.transport == TransportKind::self) state.take(s, 0, s.at.count(), own);
     else state.back.receive(s, state);
   }
   state.back.close();

@@ -70,9 +70,9 @@ class StarForest {
     int rank;
     bool has_leaves;  ///< leaves there on roots of mine, or roots there of my leaves
     std::int64_t edges;
-    std::string pattern;      ///< of my side's positions
-    std::size_t index_bytes;  ///< kept for them
-    std::string_view way;     ///< how it is reached
+    std::string pattern;         ///< of my side's positions
+    std::size_t index_bytes;     ///< kept for them
+    std::string_view transport;  ///< how it is reached
     std::string why;
   };
   /// Myself included.

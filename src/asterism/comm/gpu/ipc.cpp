@@ -10,7 +10,7 @@
 namespace asterism::comm {
 
 namespace gpu = device::gpu;
-using device::Queue;
+using device::Executor;
 
 GpuIpc::~GpuIpc() {
   finish();
@@ -31,7 +31,7 @@ std::shared_ptr<GpuIpc const> GpuIpc::connected(Communicator const& comm) {
   std::array<std::byte, gpu::window_name_bytes> name{};
   agree(comm, [&] {
     gpu::OnDevice const here;
-    out.reset(new GpuIpc(comm, device::Context::gpu(), most_slot_bytes));
+    out.reset(new GpuIpc(comm, device::Queue::gpu(), most_slot_bytes));
     gpu::check(gpu::api()->new_window(&out->window_, of_rank * size), "allocating a window for other ranks");
     gpu::check(gpu::api()->name_window(out->window_, name.data()), "naming a window for other ranks");
   });
@@ -50,21 +50,21 @@ std::byte* GpuIpc::there(int rank) const {
   return static_cast<std::byte*>(mapped_[std::size_t(rank)]) + std::size_t(comm().rank()) * of_rank;
 }
 
-void GpuIpc::put(Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const {
-  gpu::copy(there(rank) + slot_at, from, bytes, q.stream());
-  gpu::form_of (&kernel::set_signal)(q, filled(there(rank)), piece);
+void GpuIpc::put(Executor& executor, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const {
+  gpu::copy(there(rank) + slot_at, from, bytes, executor.stream());
+  gpu::form_of (&kernel::set_signal)(executor, filled(there(rank)), piece);
 }
 
-void GpuIpc::await_filled(Queue& q, int rank, std::uint64_t piece) const {
-  gpu::form_of (&kernel::await_signal)(q, filled(here(rank)), piece);
+void GpuIpc::await_filled(Executor& executor, int rank, std::uint64_t piece) const {
+  gpu::form_of (&kernel::await_signal)(executor, filled(here(rank)), piece);
 }
 
-void GpuIpc::await_emptied(Queue& q, int rank, std::uint64_t piece) const {
-  gpu::form_of (&kernel::await_signal)(q, emptied(here(rank)), piece);
+void GpuIpc::await_emptied(Executor& executor, int rank, std::uint64_t piece) const {
+  gpu::form_of (&kernel::await_signal)(executor, emptied(here(rank)), piece);
 }
 
-void GpuIpc::tell_emptied(Queue& q, int rank, std::uint64_t piece) const {
-  gpu::form_of (&kernel::set_signal)(q, emptied(there(rank)), piece);
+void GpuIpc::tell_emptied(Executor& executor, int rank, std::uint64_t piece) const {
+  gpu::form_of (&kernel::set_signal)(executor, emptied(there(rank)), piece);
 }
 
 }  // namespace asterism::comm

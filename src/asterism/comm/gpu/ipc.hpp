@@ -18,11 +18,11 @@ class GpuIpc final : public GpuWindows {
 
  private:
   using GpuWindows::GpuWindows;
-  void put(device::Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const override;
-  void await_filled(device::Queue& q, int rank, std::uint64_t piece) const override;
-  void await_emptied(device::Queue& q, int rank, std::uint64_t piece) const override;
+  void put(device::Executor& executor, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const override;
+  void await_filled(device::Executor& executor, int rank, std::uint64_t piece) const override;
+  void await_emptied(device::Executor& executor, int rank, std::uint64_t piece) const override;
   std::byte const* slot_from(int rank) const override { return here(rank) + slot_at; }
-  void tell_emptied(device::Queue& q, int rank, std::uint64_t piece) const override;
+  void tell_emptied(device::Executor& executor, int rank, std::uint64_t piece) const override;
 
   static constexpr std::size_t of_rank = slot_at + most_slot_bytes;
   std::byte* here(int rank) const { return static_cast<std::byte*>(window_) + std::size_t(rank) * of_rank; }

@@ -15,15 +15,15 @@
 
 namespace asterism::comm::kernel {
 
-void set_signal(Queue& q, std::uint64_t* flag, std::uint64_t value) {
-  device::parallel_for(q, 1, [=] ASTERISM_KERNEL(std::int64_t) {
+void set_signal(Executor& executor, std::uint64_t* flag, std::uint64_t value) {
+  device::parallel_for(executor, 1, [=] ASTERISM_KERNEL(std::int64_t) {
     ASTERISM_SYSTEM_FENCE();
     *static_cast<std::uint64_t volatile*>(flag) = value;
   });
 }
 
-void await_signal(Queue& q, std::uint64_t* flag, std::uint64_t value) {
-  device::parallel_for(q, 1, [=] ASTERISM_KERNEL(std::int64_t) {
+void await_signal(Executor& executor, std::uint64_t* flag, std::uint64_t value) {
+  device::parallel_for(executor, 1, [=] ASTERISM_KERNEL(std::int64_t) {
     while (*static_cast<std::uint64_t const volatile*>(flag) < value) ASTERISM_PAUSE();  // memory is others' meanwhile
     ASTERISM_SYSTEM_FENCE();
   });

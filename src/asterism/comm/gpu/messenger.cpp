@@ -14,12 +14,12 @@ using device::Array;
 using device::Memory;
 
 void GpuMessenger::enqueue(Array const& in, Array const& out,
-                           std::function<void(device::Queue&, std::byte const*, std::byte*)> work) const {
+                           std::function<void(device::Executor&, std::byte const*, std::byte*)> work) const {
   std::vector<device::Intent> intents{{comm_.lane().buffer().get(), Access::update, true, Memory::host}};
   in.intend(Access::read, intents);
   out.intend(Access::write, intents);
-  queue_.enqueue(std::move(intents), [in, out, lane = comm_.lane(), work = std::move(work)](device::Queue& q) {
-    work(q, in.as<std::byte>(Memory::gpu), out.as<std::byte>(Memory::gpu));
+  queue_.enqueue(std::move(intents), [in, out, lane = comm_.lane(), work = std::move(work)](device::Executor& executor) {
+    work(executor, in.as<std::byte>(Memory::gpu), out.as<std::byte>(Memory::gpu));
   });
 }
 
@@ -71,11 +71,11 @@ bool messages_arrive(GpuMessenger const& m) {
   return m.comm().min(std::int64_t(right)) == 1;
 }
 
-void send_by(std::shared_ptr<GpuMessenger const> messenger, device::Context const& ctx) { ctx.set_peers(std::move(messenger)); }
+void send_by(std::shared_ptr<GpuMessenger const> messenger, device::Queue const& queue) { queue.set_peers(std::move(messenger)); }
 
-std::shared_ptr<GpuMessenger const> sent_by(device::Context const& ctx, Communicator const& comm) {
-  if (ctx.memory() != Memory::gpu || comm.size() == 1) return nullptr;
-  auto found = std::static_pointer_cast<GpuMessenger const>(ctx.peers());
+std::shared_ptr<GpuMessenger const> sent_by(device::Queue const& queue, Communicator const& comm) {
+  if (queue.memory() != Memory::gpu || comm.size() == 1) return nullptr;
+  auto found = std::static_pointer_cast<GpuMessenger const>(queue.peers());
   return found && found->comm() == comm ? found : nullptr;
 }
 

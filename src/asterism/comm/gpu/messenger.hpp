@@ -14,7 +14,7 @@ namespace asterism::comm {
 /// of the program.
 class GpuMessenger {
  public:
-  GpuMessenger(Communicator comm, device::Context queue) : comm_(std::move(comm)), queue_(std::move(queue)) {}
+  GpuMessenger(Communicator comm, device::Queue queue) : comm_(std::move(comm)), queue_(std::move(queue)) {}
   virtual ~GpuMessenger() = default;
   GpuMessenger(GpuMessenger const&) = delete;
   GpuMessenger& operator=(GpuMessenger const&) = delete;
@@ -42,7 +42,7 @@ class GpuMessenger {
  protected:
   /// As a task of the queue: work(queue, in's address, out's).
   void enqueue(device::Array const& in, device::Array const& out,
-               std::function<void(device::Queue&, std::byte const*, std::byte*)> work) const;
+               std::function<void(device::Executor&, std::byte const*, std::byte*)> work) const;
   /// For the profile.
   static void count(Parts const& sends);
   /// Waits for what is under way, before what it uses goes.
@@ -50,7 +50,7 @@ class GpuMessenger {
 
  private:
   Communicator comm_;
-  device::Context queue_;
+  device::Queue queue_;
 };
 
 /// Collective, with a GPU open on each rank.
@@ -59,8 +59,8 @@ bool ranks_share_a_gpu(Communicator const& comm);
 bool messages_arrive(GpuMessenger const& messenger);
 
 /// From now on sums and halos of that group's vectors on this queue are sent so; all its ranks' queues are on GPUs.
-void send_by(std::shared_ptr<GpuMessenger const> messenger, device::Context const& ctx);
+void send_by(std::shared_ptr<GpuMessenger const> messenger, device::Queue const& queue);
 /// nullptr: not so.
-std::shared_ptr<GpuMessenger const> sent_by(device::Context const& ctx, Communicator const& comm);
+std::shared_ptr<GpuMessenger const> sent_by(device::Queue const& queue, Communicator const& comm);
 
 }  // namespace asterism::comm

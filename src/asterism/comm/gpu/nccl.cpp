@@ -68,28 +68,28 @@ Library const& nccl() {
 }  // namespace
 
 void Nccl::all_gather(Array const& in, Array const& out) const {
-  enqueue(in, out, [bytes = in.bytes(), handle = handle_](device::Queue& q, std::byte const* from, std::byte* to) {
-    nccl().check(nccl().all_gather(from, to, bytes, Library::bytes, handle, q.stream()), "ncclAllGather");
+  enqueue(in, out, [bytes = in.bytes(), handle = handle_](device::Executor& executor, std::byte const* from, std::byte* to) {
+    nccl().check(nccl().all_gather(from, to, bytes, Library::bytes, handle, executor.stream()), "ncclAllGather");
   });
 }
 
 void Nccl::exchange(Parts sends, Parts receives, Array const& in, Array const& out) const {
   if (sends.empty() && receives.empty()) return;
   count(sends);
-  enqueue(
-      in, out,
-      [sends = std::move(sends), receives = std::move(receives), handle = handle_](device::Queue& q, std::byte const* from, std::byte* to) {
-        auto const& l = nccl();
-        auto* const stream = q.stream();
-        l.check(l.group_start(), "ncclGroupStart");
-        Library::Status sent = 0, received = 0;  // a group that was begun must end
-        for (auto const& p : sends)
-          if (sent == 0) sent = l.send(from + p.first, p.bytes, Library::bytes, p.rank, handle, stream);
-        for (auto const& p : receives)
-          if (received == 0) received = l.receive(to + p.first, p.bytes, Library::bytes, p.rank, handle, stream);
-        auto const ended = l.group_end();
-        l.check(sent, "ncclSend"), l.check(received, "ncclRecv"), l.check(ended, "ncclGroupEnd");
-      });
+  enqueue(in, out,
+          [sends = std::move(sends), receives = std::move(receives), handle = handle_](device::Executor& executor, std::byte const* from,
+                                                                                       std::byte* to) {
+            auto const& l = nccl();
+            auto* const stream = executor.stream();
+            l.check(l.group_start(), "ncclGroupStart");
+            Library::Status sent = 0, received = 0;  // a group that was begun must end
+            for (auto const& p : sends)
+              if (sent == 0) sent = l.send(from + p.first, p.bytes, Library::bytes, p.rank, handle, stream);
+            for (auto const& p : receives)
+              if (received == 0) received = l.receive(to + p.first, p.bytes, Library::bytes, p.rank, handle, stream);
+            auto const ended = l.group_end();
+            l.check(sent, "ncclSend"), l.check(received, "ncclRecv"), l.check(ended, "ncclGroupEnd");
+          });
 }
 
 std::shared_ptr<Nccl const> Nccl::connected(Communicator const& comm) {
@@ -104,7 +104,7 @@ std::shared_ptr<Nccl const> Nccl::connected(Communicator const& comm) {
   std::shared_ptr<Nccl> out;
   agree(comm, [&] {
     gpu::OnDevice const here;
-    out.reset(new Nccl(comm, device::Context::gpu()));
+    out.reset(new Nccl(comm, device::Queue::gpu()));
     nccl().check(nccl().init_rank(&out->handle_, comm.size(), id, comm.rank()), "ncclCommInitRank");
   });
   return out;

@@ -22,7 +22,7 @@ struct Nvshmem::Window {
 namespace {
 
 namespace gpu = device::gpu;
-using device::Queue;
+using device::Executor;
 
 /// The part of NVSHMEM 3 that is used (NVIDIA, NVSHMEM documentation, API). tests/cpp/comm/nvshmem_constants.cpp compares it with its
 /// headers.
@@ -146,7 +146,7 @@ std::shared_ptr<Nvshmem const> Nvshmem::connected(Communicator const& comm) {
   constexpr std::size_t all_slots = std::size_t(64) << 20;
   auto const slot = std::clamp(all_slots / std::size_t(comm.size()) / line * line, std::size_t(4096), most_slot_bytes);
   std::shared_ptr<Nvshmem> out;
-  agree(comm, [&] { out.reset(new Nvshmem(comm, device::Context::gpu(), slot)); });  // before anything that all ranks must do
+  agree(comm, [&] { out.reset(new Nvshmem(comm, device::Queue::gpu(), slot)); });  // before anything that all ranks must do
   agree(comm, [&] {
     gpu::OnDevice const here;
     if (at == windows.size()) {
@@ -182,32 +182,32 @@ std::byte* Nvshmem::with(int process) const { return window_->base + std::size_t
 
 std::byte const* Nvshmem::slot_from(int rank) const { return with(peers_[std::size_t(rank)].process) + slot_at; }
 
-void Nvshmem::put(Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const {
+void Nvshmem::put(Executor& executor, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const {
   auto const [process, mapped] = peers_[std::size_t(rank)];
   auto* const there = with(peers_[std::size_t(comm().rank())].process);  // an address here stands for the same place there
   if (!mapped) {                                                         // networks send from symmetric memory only
     auto* const staging = with(process) + slot_at + slot_bytes();
-    gpu::copy(staging, from, bytes, q.stream());
+    gpu::copy(staging, from, bytes, executor.stream());
     from = staging;
   }
   std::lock_guard const lock(nvshmem().mutex);
-  nvshmem().put_signal(there + slot_at, from, bytes, filled(there), piece, NvshmemLibrary::signal_set, process, q.stream());
+  nvshmem().put_signal(there + slot_at, from, bytes, filled(there), piece, NvshmemLibrary::signal_set, process, executor.stream());
 }
 
-void Nvshmem::await_filled(Queue& q, int rank, std::uint64_t piece) const {
+void Nvshmem::await_filled(Executor& executor, int rank, std::uint64_t piece) const {
   std::lock_guard const lock(nvshmem().mutex);
-  nvshmem().wait(filled(with(peers_[std::size_t(rank)].process)), NvshmemLibrary::greater_or_equal, piece, q.stream());
+  nvshmem().wait(filled(with(peers_[std::size_t(rank)].process)), NvshmemLibrary::greater_or_equal, piece, executor.stream());
 }
 
-void Nvshmem::await_emptied(Queue& q, int rank, std::uint64_t piece) const {
+void Nvshmem::await_emptied(Executor& executor, int rank, std::uint64_t piece) const {
   std::lock_guard const lock(nvshmem().mutex);
-  nvshmem().wait(emptied(with(peers_[std::size_t(rank)].process)), NvshmemLibrary::greater_or_equal, piece, q.stream());
+  nvshmem().wait(emptied(with(peers_[std::size_t(rank)].process)), NvshmemLibrary::greater_or_equal, piece, executor.stream());
 }
 
-void Nvshmem::tell_emptied(Queue& q, int rank, std::uint64_t piece) const {
+void Nvshmem::tell_emptied(Executor& executor, int rank, std::uint64_t piece) const {
   auto* const there = with(peers_[std::size_t(comm().rank())].process);
   std::lock_guard const lock(nvshmem().mutex);
-  nvshmem().signal(emptied(there), piece, NvshmemLibrary::signal_set, peers_[std::size_t(rank)].process, q.stream());
+  nvshmem().signal(emptied(there), piece, NvshmemLibrary::signal_set, peers_[std::size_t(rank)].process, executor.stream());
 }
 
 }  // namespace asterism::comm

@@ -20,11 +20,11 @@ class Nvshmem final : public GpuWindows {
 
  private:
   using GpuWindows::GpuWindows;
-  void put(device::Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const override;
-  void await_filled(device::Queue& q, int rank, std::uint64_t piece) const override;
-  void await_emptied(device::Queue& q, int rank, std::uint64_t piece) const override;
+  void put(device::Executor& executor, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const override;
+  void await_filled(device::Executor& executor, int rank, std::uint64_t piece) const override;
+  void await_emptied(device::Executor& executor, int rank, std::uint64_t piece) const override;
   std::byte const* slot_from(int rank) const override;
-  void tell_emptied(device::Queue& q, int rank, std::uint64_t piece) const override;
+  void tell_emptied(device::Executor& executor, int rank, std::uint64_t piece) const override;
 
   /// What the window has for each process: the slot in, then one out, for what the other's memory is not reached by.
   std::size_t of_process() const { return slot_at + 2 * slot_bytes(); }

@@ -8,12 +8,12 @@ namespace asterism::comm {
 
 namespace gpu = device::gpu;
 using device::Array;
-using device::Queue;
+using device::Executor;
 
-GpuWindows::GpuWindows(Communicator const& comm, device::Context queue, std::size_t slot_bytes)
+GpuWindows::GpuWindows(Communicator const& comm, device::Queue queue, std::size_t slot_bytes)
     : GpuMessenger(comm, std::move(queue)), slot_bytes_(slot_bytes), counts_(static_cast<std::size_t>(comm.size())) {}
 
-void GpuWindows::transfer(Queue& q, Parts const& sends, Parts const& receives, std::byte const* in, std::byte* out) const {
+void GpuWindows::transfer(Executor& executor, Parts const& sends, Parts const& receives, std::byte const* in, std::byte* out) const {
   auto const slot = slot_bytes_;
   auto const pieces = [slot](Part const& p) { return (p.bytes + slot - 1) / slot; };
   std::size_t rounds = 0;
@@ -24,37 +24,38 @@ void GpuWindows::transfer(Queue& q, Parts const& sends, Parts const& receives, s
     for (auto const& p : sends) {
       if (piece >= pieces(p)) continue;
       auto& sent = counts_[std::size_t(p.rank)].sent;
-      if (sent > 0) await_emptied(q, p.rank, sent);
-      put(q, p.rank, in + p.first + piece * slot, length(p, piece), ++sent);
+      if (sent > 0) await_emptied(executor, p.rank, sent);
+      put(executor, p.rank, in + p.first + piece * slot, length(p, piece), ++sent);
     }
     for (auto const& p : receives) {
       if (piece >= pieces(p)) continue;
       auto const number = ++counts_[std::size_t(p.rank)].received;
-      await_filled(q, p.rank, number);
-      gpu::copy(out + p.first + piece * slot, slot_from(p.rank), length(p, piece), q.stream());
-      tell_emptied(q, p.rank, number);
+      await_filled(executor, p.rank, number);
+      gpu::copy(out + p.first + piece * slot, slot_from(p.rank), length(p, piece), executor.stream());
+      tell_emptied(executor, p.rank, number);
     }
   }
 }
 
 void GpuWindows::all_gather(Array const& in, Array const& out) const {
-  enqueue(in, out, [this, bytes = in.bytes()](Queue& q, std::byte const* from, std::byte* to) {
+  enqueue(in, out, [this, bytes = in.bytes()](Executor& executor, std::byte const* from, std::byte* to) {
     Parts sends, receives;
     for (int r = 0; r < comm().size(); ++r) {
       auto const at = std::size_t(r) * bytes;
-      if (r == comm().rank()) gpu::copy(to + at, from, bytes, q.stream());
+      if (r == comm().rank()) gpu::copy(to + at, from, bytes, executor.stream());
       else sends.push_back({r, 0, bytes}), receives.push_back({r, at, bytes});
     }
-    transfer(q, sends, receives, from, to);
+    transfer(executor, sends, receives, from, to);
   });
 }
 
 void GpuWindows::exchange(Parts sends, Parts receives, Array const& in, Array const& out) const {
   if (sends.empty() && receives.empty()) return;
   count(sends);
-  enqueue(in, out, [this, sends = std::move(sends), receives = std::move(receives)](Queue& q, std::byte const* from, std::byte* to) {
-    transfer(q, sends, receives, from, to);
-  });
+  enqueue(in, out,
+          [this, sends = std::move(sends), receives = std::move(receives)](Executor& executor, std::byte const* from, std::byte* to) {
+            transfer(executor, sends, receives, from, to);
+          });
 }
 
 }  // namespace asterism::comm

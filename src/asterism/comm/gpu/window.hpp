@@ -17,7 +17,7 @@ class GpuWindows : public GpuMessenger {
   void exchange(Parts sends, Parts receives, device::Array const& in, device::Array const& out) const override;
 
  protected:
-  GpuWindows(Communicator const& comm, device::Context queue, std::size_t slot_bytes);
+  GpuWindows(Communicator const& comm, device::Queue queue, std::size_t slot_bytes);
 
   static constexpr std::size_t most_slot_bytes = std::size_t(256) << 10;  // no GPU was asked yet what is best
   static constexpr std::size_t line = 128;                                // each flag in one of its own
@@ -37,13 +37,13 @@ class GpuWindows : public GpuMessenger {
  private:
   // in the queue's stream, with another rank
   /// What that rank has for me is in my slot there, then its flag there is `piece`.
-  virtual void put(device::Queue& q, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const = 0;
-  virtual void await_filled(device::Queue& q, int rank, std::uint64_t piece) const = 0;
-  virtual void await_emptied(device::Queue& q, int rank, std::uint64_t piece) const = 0;
+  virtual void put(device::Executor& executor, int rank, std::byte const* from, std::size_t bytes, std::uint64_t piece) const = 0;
+  virtual void await_filled(device::Executor& executor, int rank, std::uint64_t piece) const = 0;
+  virtual void await_emptied(device::Executor& executor, int rank, std::uint64_t piece) const = 0;
   virtual std::byte const* slot_from(int rank) const = 0;
-  virtual void tell_emptied(device::Queue& q, int rank, std::uint64_t piece) const = 0;
+  virtual void tell_emptied(device::Executor& executor, int rank, std::uint64_t piece) const = 0;
 
-  void transfer(device::Queue& q, Parts const& sends, Parts const& receives, std::byte const* in, std::byte* out) const;
+  void transfer(device::Executor& executor, Parts const& sends, Parts const& receives, std::byte const* in, std::byte* out) const;
   std::size_t slot_bytes_;
   mutable std::vector<Counts> counts_;
 };

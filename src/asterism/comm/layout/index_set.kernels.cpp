@@ -163,15 +163,15 @@ void IndexSet::pack(void const* data, void* buffer, i64 unit, i64 first, i64 n) 
   auto* const dense = static_cast<std::byte*>(buffer);
   auto* const spread = static_cast<std::byte*>(const_cast<void*>(data));
   if (n * unit < shared_from) return move<true>(dense, spread, unit, first, n);
-  device::Queue q;
-  device::parallel_ranges(q, n, [=, this](i64 b, i64 e) { move<true>(dense + b * unit, spread, unit, first + b, e - b); });
+  device::Executor executor;
+  device::parallel_ranges(executor, n, [=, this](i64 b, i64 e) { move<true>(dense + b * unit, spread, unit, first + b, e - b); });
 }
 void IndexSet::unpack(void const* buffer, void* data, i64 unit, i64 first, i64 n, bool distinct) const {
   auto* const dense = static_cast<std::byte*>(const_cast<void*>(buffer));
   auto* const spread = static_cast<std::byte*>(data);
   if (n * unit < shared_from || !distinct) return move<false>(dense, spread, unit, first, n);
-  device::Queue q;
-  device::parallel_ranges(q, n, [=, this](i64 b, i64 e) { move<false>(dense + b * unit, spread, unit, first + b, e - b); });
+  device::Executor executor;
+  device::parallel_ranges(executor, n, [=, this](i64 b, i64 e) { move<false>(dense + b * unit, spread, unit, first + b, e - b); });
 }
 
 void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 unit, i64 first, i64 n) const {

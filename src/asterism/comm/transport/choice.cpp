@@ -29,22 +29,22 @@ TransportChoice transport_from_name(std::string_view name) {
 TransportChoice default_transport() { return chosen_default; }
 void set_default_transport(TransportChoice choice) { chosen_default = choice; }
 
-std::string_view name_of(Way way) {
+std::string_view name_of(TransportKind kind) {
   constexpr std::string_view names[] = {"self", "MPI", "shared memory", "a neighbourhood collective", "a collective", "a window"};
-  return names[std::size_t(way)];
+  return names[std::size_t(kind)];
 }
 
-Way reach(Communicator const& comm, TransportChoice choice, int rank) {
-  if (rank == comm.rank()) return Way::self;
-  if (choice == TransportChoice::p2p) return Way::point_to_point;
-  if (choice == TransportChoice::neighbor) return Way::neighbourhood;
-  if (choice == TransportChoice::collective) return Way::collective;
-  if (by_window(choice)) return Way::window;
+TransportKind reach(Communicator const& comm, TransportChoice choice, int rank) {
+  if (rank == comm.rank()) return TransportKind::self;
+  if (choice == TransportChoice::p2p) return TransportKind::point_to_point;
+  if (choice == TransportChoice::neighbor) return TransportKind::neighbourhood;
+  if (choice == TransportChoice::collective) return TransportKind::collective;
+  if (by_window(choice)) return TransportKind::window;
   auto const& node = *comm.node();
-  if (node.index_of(rank) >= 0) return Way::shared_memory;
+  if (node.index_of(rank) >= 0) return TransportKind::shared_memory;
   ASTERISM_REQUIRE(choice != TransportChoice::shm, comm, "transport 'shm' cannot reach rank {}: {}. Use 'auto' or 'p2p'.", rank,
                    node.shares_memory() ? "it runs on another machine" : node.why_not());
-  return Way::point_to_point;
+  return TransportKind::point_to_point;
 }
 
 std::string why(Communicator const& comm, TransportChoice choice, int rank) {

@@ -36,11 +36,11 @@ TransportChoice default_transport();
 void set_default_transport(TransportChoice choice);
 
 /// How one neighbour is reached.
-enum class Way : std::uint8_t { self, point_to_point, shared_memory, neighbourhood, collective, window };
-inline constexpr int ways = 6;
-std::string_view name_of(Way way);
+enum class TransportKind : std::uint8_t { self, point_to_point, shared_memory, neighbourhood, collective, window };
+inline constexpr int transport_kinds = 6;
+std::string_view name_of(TransportKind kind);
 /// Throws a CommError that says why if shared memory was asked for and does not reach there.
-Way reach(Communicator const& comm, TransportChoice choice, int rank);
+TransportKind reach(Communicator const& comm, TransportChoice choice, int rank);
 /// Why it is that way, in words.
 std::string why(Communicator const& comm, TransportChoice choice, int rank);
 

@@ -15,7 +15,7 @@ namespace {
 
 enum class Shape : std::uint8_t { all_to_all, all_gather, gather, scatter };
 
-class Collectives final : public Fabric, public std::enable_shared_from_this<Collectives> {
+class Collectives final : public SharedTransport, public std::enable_shared_from_this<Collectives> {
  public:
   explicit Collectives(Pattern const& pattern) : comm_(pattern.comm) {
     auto const size = std::size_t(comm_.size());
@@ -76,7 +76,7 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
       if (!waited_) shared_->comm_.give_up(buffers_);  // an error ended the operation
     }
 
-    void open(Traffic const& t, Way) override { traffic_ = &t; }
+    void open(Traffic const& t, TransportKind) override { traffic_ = &t; }
 
     void send(std::byte const* source) override {
       auto const& t = *traffic_;
@@ -110,10 +110,10 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
         if (side.rank != me) profile::count_message(1, double(side.at.count() * t.unit));
     }
 
-    void receive(Side const& side, Taker& taker) override {
+    void receive(Side const& side, Receiver& receiver) override {
       close();
       auto const& in = traffic_->down ? shared_->leaves_ : shared_->roots_;
-      taker.take(side, 0, side.at.count(), buffers_->received.data() + in.places[std::size_t(side.rank)] * traffic_->unit);
+      receiver.take(side, 0, side.at.count(), buffers_->received.data() + in.places[std::size_t(side.rank)] * traffic_->unit);
     }
 
     void close() override {
@@ -158,6 +158,6 @@ class Collectives final : public Fabric, public std::enable_shared_from_this<Col
 
 }  // namespace
 
-std::shared_ptr<Fabric> collectives(Pattern const& pattern) { return std::make_shared<Collectives>(pattern); }
+std::shared_ptr<SharedTransport> collectives(Pattern const& pattern) { return std::make_shared<Collectives>(pattern); }
 
 }  // namespace asterism::comm

@@ -13,7 +13,7 @@ namespace {
 /// them: plans are taken in turn. One that is still in use when its turn comes is waited for and its data put aside.
 constexpr std::size_t plans_in_turn = 4;
 
-class Neighbourhood final : public Fabric, public std::enable_shared_from_this<Neighbourhood> {
+class Neighbourhood final : public SharedTransport, public std::enable_shared_from_this<Neighbourhood> {
  public:
   explicit Neighbourhood(Pattern const& pattern) : comm_(pattern.comm) {
     make(down_, *pattern.roots, *pattern.leaves);
@@ -44,9 +44,9 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
   void make(Direction& d, std::vector<Side> const& out, std::vector<Side> const& in) {
     std::vector<int> to, from;
     for (auto const& s : out)
-      if (s.way == Way::neighbourhood) to.push_back(s.rank);
+      if (s.transport == TransportKind::neighbourhood) to.push_back(s.rank);
     for (auto const& s : in)
-      if (s.way == Way::neighbourhood) from.push_back(s.rank);
+      if (s.transport == TransportKind::neighbourhood) from.push_back(s.rank);
     check_mpi(mpi()->graph_comm(comm_.handle(), int(from.size()), from.data(), int(to.size()), to.data(), &d.graph),
               "MPI_Dist_graph_create_adjacent");
     d.graph_kept = comm_.keep([graph = d.graph] { return mpi()->comm_free(graph); });
@@ -60,7 +60,7 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
       if (plan_) plan_->user = nullptr, shared_->comm_.give_up(shared_);
     }
 
-    void open(Traffic const& t, Way) override {
+    void open(Traffic const& t, TransportKind) override {
       traffic_ = &t;
       waited_ = false;
       aside_.clear();
@@ -74,7 +74,7 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
       if (plan.unit != t.unit) prepare(plan, d.graph);
       auto* at = plan.sent.data();
       for (auto const& s : *t.out) {
-        if (s.way != Way::neighbourhood) continue;
+        if (s.transport != TransportKind::neighbourhood) continue;
         s.at.pack(source, at, t.unit);
         at += s.at.count() * t.unit;
         profile::count_message(1, double(s.at.count() * t.unit));
@@ -85,9 +85,9 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
       next_ = plan.received.data();
     }
 
-    void receive(Side const& side, Taker& taker) override {
+    void receive(Side const& side, Receiver& receiver) override {
       wait();
-      taker.take(side, 0, side.at.count(), next_);  // sides are received in their order
+      receiver.take(side, 0, side.at.count(), next_);  // sides are received in their order
       next_ += side.at.count() * traffic_->unit;
     }
 
@@ -105,12 +105,12 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
       plan.unit = t.unit;
       auto const parts = [&](std::vector<Side> const& sides, std::vector<std::byte>& buffer) {
         std::int64_t bytes = 0;
-        for (auto const& s : sides) bytes += s.way == Way::neighbourhood ? s.at.count() * t.unit : 0;
+        for (auto const& s : sides) bytes += s.transport == TransportKind::neighbourhood ? s.at.count() * t.unit : 0;
         buffer.resize(std::size_t(bytes));
         std::vector<MpiApi::Part> out;
         auto* at = buffer.data();
         for (auto const& s : sides)
-          if (s.way == Way::neighbourhood) out.push_back({at, s.at.count() * t.unit}), at += out.back().bytes;
+          if (s.transport == TransportKind::neighbourhood) out.push_back({at, s.at.count() * t.unit}), at += out.back().bytes;
         return out;
       };
       auto const to = parts(*t.out, plan.sent), from = parts(*t.in, plan.received);
@@ -150,6 +150,6 @@ class Neighbourhood final : public Fabric, public std::enable_shared_from_this<N
 
 }  // namespace
 
-std::shared_ptr<Fabric> neighbourhood(Pattern const& pattern) { return std::make_shared<Neighbourhood>(pattern); }
+std::shared_ptr<SharedTransport> neighbourhood(Pattern const& pattern) { return std::make_shared<Neighbourhood>(pattern); }
 
 }  // namespace asterism::comm

@@ -28,9 +28,9 @@ class PointToPoint final : public Transport {
     if (open_) give_up();  // an error ended the operation
   }
 
-  void open(Traffic const& t, Way way) override {
+  void open(Traffic const& t, TransportKind kind) override {
     traffic_ = &t;
-    way_ = way;
+    kind_ = kind;
     waited_ = false;
     open_ = true;
     std::int64_t bytes = 0;
@@ -44,7 +44,7 @@ class PointToPoint final : public Transport {
     piece_ = posted_ = 0;
     int place = 0;
     for (auto const& s : *t.in) {
-      if (s.way != way) continue;
+      if (s.transport != kind) continue;
       auto const count = s.at.count(), length = edges_of_piece(t, count);
       if (staged(s) && length < count) {
         for (int p = 0; p < ring(s); ++p) post(s, next, p, place++);
@@ -59,7 +59,7 @@ class PointToPoint final : public Transport {
 
   void send(std::byte const* source) override {
     auto const& t = *traffic_;
-    each_outgoing(t, way_, source, buffers_->sent, [&](Side const& s, std::byte const* place, std::int64_t bytes) {
+    each_outgoing(t, kind_, source, buffers_->sent, [&](Side const& s, std::byte const* place, std::int64_t bytes) {
       auto const step = edges_of_piece(t, s.at.count()) * t.unit;
       do {
         auto const n = std::min(step, bytes);
@@ -69,16 +69,16 @@ class PointToPoint final : public Transport {
     });
   }
 
-  void receive(Side const& side, Taker& taker) override {
+  void receive(Side const& side, Receiver& receiver) override {
     auto const count = side.at.count();
     bool const pieces = in_pieces(side);
     if (!pieces) wait();
     if (!staged(side)) return;
     if (pieces)
-      return receive_pieces(side, [&](std::int64_t first, std::int64_t n, std::byte const* data) { taker.take(side, first, n, data); });
+      return receive_pieces(side, [&](std::int64_t first, std::int64_t n, std::byte const* data) { receiver.take(side, first, n, data); });
     auto* const buffer = next_;  // sides are received in their order
     next_ += room(side);
-    taker.take(side, 0, count, buffer);
+    receiver.take(side, 0, count, buffer);
   }
 
   void close() override {
@@ -87,7 +87,7 @@ class PointToPoint final : public Transport {
   }
 
  private:
-  bool staged(Side const& s) const { return s.way == way_ && !(traffic_->in_place && s.at.contiguous()); }
+  bool staged(Side const& s) const { return s.transport == kind_ && !(traffic_->in_place && s.at.contiguous()); }
   bool in_pieces(Side const& s) const { return staged(s) && edges_of_piece(*traffic_, s.at.count()) < s.at.count(); }
   /// Pieces of a side's message that have a buffer at the same time.
   int ring(Side const& s) const {
@@ -142,7 +142,7 @@ class PointToPoint final : public Transport {
   }
 
   Traffic const* traffic_ = nullptr;
-  Way way_ = Way::point_to_point;
+  TransportKind kind_ = TransportKind::point_to_point;
   struct Buffers {
     Batch receives, sends, pieces;
     std::vector<std::byte> sent, received;

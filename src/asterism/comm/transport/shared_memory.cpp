@@ -40,7 +40,7 @@ class SharedMemory final : public Transport {
     }
   }
 
-  void open(Traffic const& t, Way) override {
+  void open(Traffic const& t, TransportKind) override {
     traffic_ = &t;
     epoch_ = t.comm->epoch();
     auto& node = *t.comm->node();
@@ -49,13 +49,13 @@ class SharedMemory final : public Transport {
     lent_ = false;
     sent_.clear();
     for (auto const& s : *t.out) {
-      if (s.way != Way::shared_memory) continue;
+      if (s.transport != TransportKind::shared_memory) continue;
       auto& box = node.to(s.node_index);
       sent_.push_back({&s, &box, box.reserve(), false});
     }
     expected_.clear();
     for (auto const& s : *t.in) {
-      if (s.way != Way::shared_memory) continue;
+      if (s.transport != TransportKind::shared_memory) continue;
       auto& box = node.from(s.node_index);
       expected_.push_back({&s, &box, box.expect()});
     }
@@ -106,7 +106,7 @@ class SharedMemory final : public Transport {
     }
   }
 
-  void receive(Side const& side, Taker& taker) override {
+  void receive(Side const& side, Receiver& receiver) override {
     auto const& t = *traffic_;
     require_same_epoch();
     auto const& e = expected_[next_++];  // sides are received in their order
@@ -126,13 +126,13 @@ class SharedMemory final : public Transport {
     auto const* const data = in.data(*m);
     std::byte const* const copy = m->place == node::Place::message ? nullptr : in.claim(*m);
     if (copy) {
-      taker.take(side, 0, count, copy);
+      receiver.take(side, 0, count, copy);
     } else if (m->place == node::Place::block) {
-      taker.take(side, 0, count, data);
+      receiver.take(side, 0, count, data);
     } else if (m->place == node::Place::array) {
-      read_lent(side, data, taker);
+      read_lent(side, data, receiver);
     } else if (m->place == node::Place::process) {
-      read_private(side, in, *m, taker);
+      read_private(side, in, *m, receiver);
     } else {
       for (std::int64_t first = 0; first < count && t.unit > 0;) {
         auto const there = in.ready(*m) / t.unit;
@@ -140,7 +140,7 @@ class SharedMemory final : public Transport {
           wait();
           continue;
         }
-        taker.take(side, first, there - first, data + first * t.unit);
+        receiver.take(side, first, there - first, data + first * t.unit);
         first = there;
       }
     }
@@ -210,7 +210,7 @@ class SharedMemory final : public Transport {
     return std::any_of(expected_.begin(), expected_.end(), [rank](Expected const& e) { return e.side->rank == rank; });
   }
 
-  void read_private(Side const& side, node::Inbox& in, node::Message const& m, Taker& taker) {
+  void read_private(Side const& side, node::Inbox& in, node::Message const& m, Receiver& receiver) {
     auto const& t = *traffic_;
     auto const count = side.at.count();
     if (t.in_place && side.at.contiguous()) return in.read(m, 0, count * t.unit, t.target + side.at.first() * t.unit);
@@ -219,11 +219,11 @@ class SharedMemory final : public Transport {
     for (std::int64_t first = 0; first < count; first += step) {
       auto const n = std::min(step, count - first);
       in.read(m, first * t.unit, n * t.unit, piece_.data());
-      taker.take(side, first, n, piece_.data());
+      receiver.take(side, first, n, piece_.data());
     }
   }
 
-  void read_lent(Side const& side, std::byte const* array, Taker& taker) {
+  void read_lent(Side const& side, std::byte const* array, Receiver& receiver) {
     auto const& t = *traffic_;
     auto const& roots = roots_of(side).at;
     auto const count = side.at.count();
@@ -235,12 +235,12 @@ class SharedMemory final : public Transport {
       if (step == 0) {
         std::vector<std::byte> all(static_cast<std::size_t>(count * t.unit));
         roots.pack(array, all.data(), t.unit);
-        return taker.take(side, 0, count, all.data());
+        return receiver.take(side, 0, count, all.data());
       }
       for (std::int64_t first = 0; first < count; first += step) {
         auto const n = std::min(step, count - first);
         roots.pack(array, buffer.data(), t.unit, first, n);
-        taker.take(side, first, n, buffer.data());
+        receiver.take(side, first, n, buffer.data());
       }
     }
   }

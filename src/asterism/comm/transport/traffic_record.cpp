@@ -53,9 +53,9 @@ void TrafficSums::Peer::add(std::int64_t count, std::int64_t bytes_each) {
   sizes[std::min(sizes.size(), width) - 1] += count;
 }
 
-TrafficSums::Peer& TrafficSums::to(int rank, Way way) {
-  auto const at = std::find_if(sent.begin(), sent.end(), [&](Peer const& p) { return p.rank == rank && p.way == way; });
-  return at != sent.end() ? *at : *sent.insert(sent.end(), {rank, way, 0, 0, {}, {}});
+TrafficSums::Peer& TrafficSums::to(int rank, TransportKind kind) {
+  auto const at = std::find_if(sent.begin(), sent.end(), [&](Peer const& p) { return p.rank == rank && p.transport == kind; });
+  return at != sent.end() ? *at : *sent.insert(sent.end(), {rank, kind, 0, 0, {}, {}});
 }
 
 TrafficRecord::TrafficRecord(Communicator const& comm, std::vector<Side> const& roots, std::vector<Side> const& leaves)
@@ -67,8 +67,8 @@ void TrafficRecord::add_to(TrafficSums& sums) const {
   for (auto const& u : uses_) {
     sums.operations += u.count;
     for (auto const& s : u.down ? roots_ : leaves_) {
-      if (s.way == Way::self) continue;
-      auto& peer = sums.to(s.rank, s.way);
+      if (s.transport == TransportKind::self) continue;
+      auto& peer = sums.to(s.rank, s.transport);
       peer.add(u.count, s.at.count() * u.unit);
       peer.pattern = s.at.describe();
     }
@@ -81,7 +81,7 @@ void MessageRecord::add_to(TrafficSums& sums) const {
   for (auto const& s : sent_) {
     if (s.messages == 0) continue;
     sums.operations += s.messages;
-    auto& peer = sums.to(s.rank, s.way);
+    auto& peer = sums.to(s.rank, s.transport);
     peer.messages += s.messages;
     peer.bytes += s.bytes;
     for (std::size_t i = 0; i < s.sizes.size(); ++i) peer.sizes[i] += s.sizes[i];
@@ -89,7 +89,7 @@ void MessageRecord::add_to(TrafficSums& sums) const {
 }
 
 void MessageRecord::reset() {
-  for (auto& s : sent_) s = {s.rank, s.way, 0, 0, {}, {}};
+  for (auto& s : sent_) s = {s.rank, s.transport, 0, 0, {}, {}};
 }
 
 std::vector<TrafficSums> traffic(Communicator const& comm) {

@@ -65,7 +65,7 @@ class TrafficRecord final : public TrafficSource {
 struct TrafficSums {
   struct Peer {
     int rank;
-    Way way;
+    TransportKind transport;
     std::int64_t messages = 0, bytes = 0;
     std::array<std::int64_t, 48> sizes{};  ///< messages of 2^i to 2^(i+1) - 1 bytes; empty ones are in the first
     std::string pattern;                   ///< of my positions, of the forest that lived last; of channels nothing
@@ -77,7 +77,7 @@ struct TrafficSums {
   std::int64_t members = 0, living = 0, operations = 0, under_way = 0;
   std::vector<Peer> sent;
 
-  Peer& to(int rank, Way way);
+  Peer& to(int rank, TransportKind kind);
 };
 
 /// Kept by channels, where each message has a length of its own.
@@ -88,7 +88,7 @@ class MessageRecord final : public TrafficSource {
   void add_to(TrafficSums& sums) const override;
   void reset() override;
   /// In the order in which count() knows them.
-  void add_target(int rank, Way way) { sent_.push_back({rank, way, 0, 0, {}, {}}); }
+  void add_target(int rank, TransportKind kind) { sent_.push_back({rank, kind, 0, 0, {}, {}}); }
   void count(std::size_t target, std::int64_t bytes) { sent_[target].add(1, bytes); }
 
  private:

@@ -16,7 +16,7 @@ namespace asterism::comm {
 struct Side {
   int rank = 0;
   IndexSet at;
-  Way way = Way::point_to_point;
+  TransportKind transport = TransportKind::point_to_point;
   int node_index = -1;  ///< for shared memory: its number in the communicator's node
 };
 
@@ -36,23 +36,23 @@ struct Traffic {
 };
 
 /// Takes what has arrived from one side: its items first ... first + count - 1.
-class Taker {
+class Receiver {
  public:
   virtual void take(Side const& side, std::int64_t first, std::int64_t count, std::byte const* data) = 0;
 
  protected:
-  ~Taker() = default;
+  ~Receiver() = default;
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
   /// Called on all ranks in the same order of operations. The sides of other ways are not its.
-  virtual void open(Traffic const& traffic, Way way) = 0;
+  virtual void open(Traffic const& traffic, TransportKind kind) = 0;
   /// Never waits for another rank, but by way of a window; `source` may be changed after close().
   virtual void send(std::byte const* source) = 0;
   /// Waits for the data of one side and hands them on, in pieces and in order; nothing is handed on if they lie in place already.
-  virtual void receive(Side const& side, Taker& taker) = 0;
+  virtual void receive(Side const& side, Receiver& receiver) = 0;
   virtual void close() = 0;
 };
 
@@ -60,21 +60,21 @@ std::unique_ptr<Transport> point_to_point();
 std::unique_ptr<Transport> shared_memory();
 
 /// What the transports of one forest share, where that is more than its communicator.
-class Fabric {
+class SharedTransport {
  public:
-  virtual ~Fabric() = default;
+  virtual ~SharedTransport() = default;
   virtual std::unique_ptr<Transport> transport() = 0;
   /// What it made of the pattern, for people.
   virtual std::string_view describe() const { return {}; }
 };
-/// The sides of a forest, which outlive the fabric.
+/// The sides of a forest, which outlive the shared transport.
 struct Pattern {
   Communicator comm;
   std::vector<Side> const *roots, *leaves;
 };
 // all collective
-std::shared_ptr<Fabric> neighbourhood(Pattern const& pattern);
-std::shared_ptr<Fabric> collectives(Pattern const& pattern);
-std::shared_ptr<Fabric> windows(Pattern const& pattern, MpiApi::Epoch epoch);
+std::shared_ptr<SharedTransport> neighbourhood(Pattern const& pattern);
+std::shared_ptr<SharedTransport> collectives(Pattern const& pattern);
+std::shared_ptr<SharedTransport> windows(Pattern const& pattern, MpiApi::Epoch epoch);
 
 }  // namespace asterism::comm

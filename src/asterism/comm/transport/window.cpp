@@ -10,7 +10,7 @@
 namespace asterism::comm {
 namespace {
 
-class Windows final : public Fabric, public std::enable_shared_from_this<Windows> {
+class Windows final : public SharedTransport, public std::enable_shared_from_this<Windows> {
  public:
   Windows(Pattern const& pattern, MpiApi::Epoch epoch) : comm_(pattern.comm), epoch_(epoch) {
     make(down_, *pattern.roots, *pattern.leaves);
@@ -34,7 +34,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
   void make(Direction& d, std::vector<Side> const& out, std::vector<Side> const& in) {
     std::vector<Parcel> parcels;  // each receiver tells where the sender's part begins
     for (auto const& s : in) {
-      if (s.way != Way::window) continue;
+      if (s.transport != TransportKind::window) continue;
       Parcel p{s.rank, {}};
       append<std::int64_t>(p.data, std::span(&d.edges, 1));
       parcels.push_back(std::move(p));
@@ -42,7 +42,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
       d.edges += s.at.count();
     }
     for (auto const& s : out)
-      if (s.way == Way::window) d.to.push_back(s.rank);
+      if (s.transport == TransportKind::window) d.to.push_back(s.rank);
     for (auto const& p : comm::exchange(comm_, std::move(parcels))) d.places.push_back(items_of<std::int64_t>(p.data)[0]);
     ASTERISM_ASSERT(d.places.size() == d.to.size());
   }
@@ -52,7 +52,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
     explicit Put(std::shared_ptr<Windows> shared) : shared_(std::move(shared)) { mpi_carries_messages(); }
     ~Put() override { close(); }
 
-    void open(Traffic const& t, Way) override {
+    void open(Traffic const& t, TransportKind) override {
       traffic_ = &t;
       aside_.clear();
       next_ = 0;
@@ -65,7 +65,7 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
       if (t.unit > d.unit || !d.window) grow(d);
       check_mpi(mpi()->window_open(d.window), "opening an epoch of a window");
       auto place = d.places.begin();
-      each_outgoing(t, Way::window, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
+      each_outgoing(t, TransportKind::window, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
         check_mpi(mpi()->put(d.window, from, length, s.rank, *place++ * t.unit), "MPI_Put");
       });
       check_mpi(mpi()->window_close(d.window), "closing an epoch of a window");
@@ -73,9 +73,9 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
       d.user = this;
     }
 
-    void receive(Side const& side, Taker& taker) override {
+    void receive(Side const& side, Receiver& receiver) override {
       auto const* const data = direction_ ? direction_->base : aside_.data();
-      taker.take(side, 0, side.at.count(), data + next_);  // sides are received in their order
+      receiver.take(side, 0, side.at.count(), data + next_);  // sides are received in their order
       next_ += side.at.count() * traffic_->unit;
     }
 
@@ -116,6 +116,6 @@ class Windows final : public Fabric, public std::enable_shared_from_this<Windows
 
 }  // namespace
 
-std::shared_ptr<Fabric> windows(Pattern const& pattern, MpiApi::Epoch epoch) { return std::make_shared<Windows>(pattern, epoch); }
+std::shared_ptr<SharedTransport> windows(Pattern const& pattern, MpiApi::Epoch epoch) { return std::make_shared<Windows>(pattern, epoch); }
 
 }  // namespace asterism::comm

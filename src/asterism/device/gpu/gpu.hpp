@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace asterism::device::host {
-class Line;
+class TaskQueue;
 }
 
 namespace asterism::device::gpu {
@@ -48,7 +48,7 @@ template <class... P>
 auto form_of(void (*kernel)(P...)) {
   return reinterpret_cast<void (*)(P...)>(required_form_of(reinterpret_cast<void*>(kernel)));
 }
-/// A form for a user's own kernel: a function with the same arguments that launches into Queue::stream.
+/// A form for a user's own kernel: a function with the same arguments that launches into Executor::stream.
 void set_form(void* kernel, void* form);
 
 /// Operations that were run on the host because they have no form for the GPU, by profiling event.
@@ -96,12 +96,12 @@ void follow(void* stream, void* other);
 void require_memory(void const* data, char const* what);
 
 /// A queue: a worker thread that launches into a stream of its own, or into the user's.
-host::Line* line();
+host::TaskQueue* tasks();
 /// Launches at once, from the submitting thread, into a stream that the caller owns and others may use as well.
-host::Line* line_on(void* stream);
+host::TaskQueue* task_queue_on(void* stream);
 /// Which streams these are.
-void* stream_of(host::Line const& line);
+void* stream_of(host::TaskQueue const& tasks);
 /// The same, when all that was submitted is launched into it.
-void* launched_stream(host::Line& line);
+void* launched_stream(host::TaskQueue& tasks);
 
 }  // namespace asterism::device::gpu

@@ -21,7 +21,7 @@
   T* const name = reinterpret_cast<T*>(name##_bytes)
 #endif
 
-#include "asterism/device/queue.hpp"
+#include "asterism/device/executor.hpp"
 
 namespace asterism::device {
 
@@ -32,23 +32,24 @@ namespace gpu {
 
 /// The values as the kernel's arguments: into the queue's stream, or to who collects them.
 template <class... P>
-void launch(Queue const& q, void (*kernel)(P...), std::int64_t blocks, int threads, std::size_t shared, std::type_identity_t<P>... values) {
+void launch(Executor const& executor, void (*kernel)(P...), std::int64_t blocks, int threads, std::size_t shared,
+            std::type_identity_t<P>... values) {
   static_assert((std::is_trivially_copyable_v<P> && ...));
   void* arguments[] = {&values...};
   constexpr std::size_t sizes[] = {sizeof(P)...};
   Launch const all{ASTERISM_ENTRY(kernel), unsigned(blocks), unsigned(threads), shared, arguments, sizes, int(sizeof...(P))};
-  if (q.collector) return q.collector->add(*q.collector, all);
+  if (executor.collector) return executor.collector->add(*executor.collector, all);
   // an error is found by the task that launches
   (void)ASTERISM_GPU(LaunchKernel)(all.kernel, dim3(all.blocks), dim3(all.threads), arguments, shared,
-                                   static_cast<ASTERISM_GPU(Stream_t)>(q.gpu_stream));
+                                   static_cast<ASTERISM_GPU(Stream_t)>(executor.gpu_stream));
 }
 
 /// A queue's guards as a kernel's argument.
 struct Guards {
-  Queue::Guard all[Queue::most_guards] = {};  // all of it is written: graphs compare arguments by their bytes
+  Executor::Guard all[Executor::most_guards] = {};  // all of it is written: graphs compare arguments by their bytes
   int count;
-  explicit Guards(Queue const& q) : count(q.guard_count) {
-    for (int i = 0; i < count; ++i) all[i] = q.guards[i];
+  explicit Guards(Executor const& executor) : count(executor.guard_count) {
+    for (int i = 0; i < count; ++i) all[i] = executor.guards[i];
   }
   __device__ bool pass() const {
     for (int i = 0; i < count; ++i)
@@ -155,44 +156,45 @@ __global__ void run_many_sums(std::int64_t n, std::int64_t k, T* result, Guards 
 }
 
 template <int K, class T, class F>
-void launch_sums(Queue const& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
+void launch_sums(Executor const& executor, std::int64_t n, std::int64_t k, T* result, F const& f) {
   // the scratch memory: 64 bytes with the number of blocks that have ended, then the blocks' sums
-  auto* const partial = reinterpret_cast<T*>(static_cast<unsigned char*>(q.scratch) + 64);
-  auto const room = std::int64_t((q.scratch_bytes - 64) / (std::size_t(k) * sizeof(T)));
+  auto* const partial = reinterpret_cast<T*>(static_cast<unsigned char*>(executor.scratch) + 64);
+  auto const room = std::int64_t((executor.scratch_bytes - 64) / (std::size_t(k) * sizeof(T)));
   auto const most = room < 1024 ? room : std::int64_t(1024);
   auto per = (n + most - 1) / most;
   per = per < sum_block ? sum_block : per;
   auto const blocks = n > 0 ? (n + per - 1) / per : std::int64_t(1);
-  launch(q, run_sums<K, T, F>, blocks, ASTERISM_GPU_BLOCK, ASTERISM_GPU_BLOCK * sizeof(T), n, per, k, partial,
-         static_cast<unsigned*>(q.scratch), result, Guards(q), f);
+  launch(executor, run_sums<K, T, F>, blocks, ASTERISM_GPU_BLOCK, ASTERISM_GPU_BLOCK * sizeof(T), n, per, k, partial,
+         static_cast<unsigned*>(executor.scratch), result, Guards(executor), f);
 }
 
 }  // namespace gpu
 
 template <class F>
-void parallel_strides(Queue& q, std::int64_t n, F const& f) {
+void parallel_strides(Executor& executor, std::int64_t n, F const& f) {
   if (n <= 0) return;
   auto const blocks = (n + ASTERISM_GPU_BLOCK - 1) / ASTERISM_GPU_BLOCK;
-  gpu::launch(q, gpu::run_strides<F>, blocks < gpu::most_blocks ? blocks : gpu::most_blocks, ASTERISM_GPU_BLOCK, 0, n, gpu::Guards(q), f);
+  gpu::launch(executor, gpu::run_strides<F>, blocks < gpu::most_blocks ? blocks : gpu::most_blocks, ASTERISM_GPU_BLOCK, 0, n,
+              gpu::Guards(executor), f);
 }
 
 template <class F>
-void parallel_for(Queue& q, std::int64_t n, F const& f) {
-  parallel_strides(q, n, gpu::EachIndex<F>{f});
+void parallel_for(Executor& executor, std::int64_t n, F const& f) {
+  parallel_strides(executor, n, gpu::EachIndex<F>{f});
 }
 
 template <class F>
-void parallel_ranges(Queue& q, std::int64_t n, F const& f, std::int64_t = 0) {
-  parallel_strides(q, n, gpu::EachRange<F>{f});
+void parallel_ranges(Executor& executor, std::int64_t n, F const& f, std::int64_t = 0) {
+  parallel_strides(executor, n, gpu::EachRange<F>{f});
 }
 
 template <int K = 0, class T, class F>
-void parallel_sum_blocks(Queue& q, std::int64_t n, std::int64_t k, T* result, F const& f) {
+void parallel_sum_blocks(Executor& executor, std::int64_t n, std::int64_t k, T* result, F const& f) {
   if (k <= 0) return;
-  if constexpr (K > 0) gpu::launch_sums<K>(q, n, k, result, f);
-  else if (k <= 8) gpu::launch_sums<8>(q, n, k, result, f);
-  else if (k <= 64) gpu::launch_sums<64>(q, n, k, result, f);
-  else gpu::launch(q, gpu::run_many_sums<T, F>, 1, 1, 0, n, k, result, gpu::Guards(q), f);
+  if constexpr (K > 0) gpu::launch_sums<K>(executor, n, k, result, f);
+  else if (k <= 8) gpu::launch_sums<8>(executor, n, k, result, f);
+  else if (k <= 64) gpu::launch_sums<64>(executor, n, k, result, f);
+  else gpu::launch(executor, gpu::run_many_sums<T, F>, 1, 1, 0, n, k, result, gpu::Guards(executor), f);
 }
 
 }  // namespace asterism::device

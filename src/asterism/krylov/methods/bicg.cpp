@@ -13,7 +13,7 @@ class BiconjugateGradients final : public Method {
 
   // Per iteration: A, A^H, M, M^H, 3 messages, and 19 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like(), z = b.like(), p = b.like(), q = b.like();
     auto rs = b.like(), zs = b.like(), ps = b.like(), qs = b.like();  // of the shadow system A^H
     monitor.initial_residual(A, b, x, r);
@@ -26,14 +26,14 @@ class BiconjugateGradients final : public Method {
       M.apply_transpose(rs, zs, true);
       Scalar const next = dot(rs, z);
       if (monitor.break_down_if(abs(next), Bad::zero, Reason::start_again, "(r*, M r) is zero")) return;
-      Scalar const beta = k == 1 ? Scalar(0.0) : select(monitor.active(), next / rho, 0.0).stored(ctx);
+      Scalar const beta = k == 1 ? Scalar(0.0) : select(monitor.active(), next / rho, 0.0).stored(queue);
       aypx(beta, z, p);
       aypx(conj(beta), zs, ps);
       A.apply(p, q);
       A.apply_transpose(ps, qs, true);
       Scalar const sigma = dot(ps, q);
       if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::start_again, "(p*, A p) is zero")) return;
-      Scalar const alpha = select(monitor.active(), next / sigma, 0.0).stored(ctx);
+      Scalar const alpha = select(monitor.active(), next / sigma, 0.0).stored(queue);
       Scalar const rr = update_and_norm2(alpha, p, q, x, r);  // x += alpha p, r -= alpha A p
       if (monitor.stop(k, sqrt(rr))) return;
       axpy(-conj(alpha), qs, rs);

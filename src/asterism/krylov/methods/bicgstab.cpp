@@ -13,7 +13,7 @@ class BiCGStab final : public Method {
 
   // Per iteration: 2 A, 2 M, 4 messages, and about 22 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like(), r0 = b.like(), p = b.like(), v = b.like(), s_hat = b.like(), p_hat = b.like(), t = b.like();
     monitor.initial_residual(A, b, x, r);
     Scalar rr = real_part(dot(r, r));
@@ -43,18 +43,18 @@ class BiCGStab final : public Method {
       if (monitor.stop(k, sqrt(rr))) return;
       if (monitor.break_down_if(abs(omega), Bad::zero, Reason::start_again, "(A M r, r) is zero")) return;
       // (r0, r) nearly zero: the shadow residual has become orthogonal; start again from here
-      Scalar const restart = any(less_equal(abs(d[1]), 1e-24 * sqrt(rr * r0_norm2))).stored(ctx);
-      if (Condition const restarts(ctx, restart); restarts) {
+      Scalar const restart = any(less_equal(abs(d[1]), 1e-24 * sqrt(rr * r0_norm2))).stored(queue);
+      if (Condition const restarts(queue, restart); restarts) {
         copy(r, r0);
         copy(r, p);
       }
-      if (Condition const goes_on(ctx, restart, false); goes_on) {
+      if (Condition const goes_on(queue, restart, false); goes_on) {
         Scalar const beta = select(monitor.active(), (d[1] / rho) * (alpha / omega), 0.0);
         axpy(-omega, v, p);
         aypx(beta, r, p);  // p = r + beta (p - omega v)
       }
-      rho = select(restart, rr, d[1]).stored(ctx);
-      r0_norm2 = select(restart, rr, r0_norm2).stored(ctx);
+      rho = select(restart, rr, d[1]).stored(queue);
+      r0_norm2 = select(restart, rr, r0_norm2).stored(queue);
     }
   }
 };

@@ -13,7 +13,7 @@ class ConjugateGradientsSquared final : public Method {
 
   // Per iteration: 2 A, 2 M, 2 messages, and 31 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like(), r0 = b.like(), p = b.like(), q = b.like(), u = b.like(), v = b.like(), hat = b.like();
     monitor.initial_residual(A, b, x, r);
     Scalar rr = real_part(dot(r, r));
@@ -25,7 +25,7 @@ class ConjugateGradientsSquared final : public Method {
       A.apply(hat, v);  // v = A M p
       Scalar const sigma = dot(r0, v);
       if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::start_again, "(r0, A M p) is zero")) return;
-      Scalar const alpha = select(monitor.active(), rho / sigma, 0.0).stored(ctx);
+      Scalar const alpha = select(monitor.active(), rho / sigma, 0.0).stored(queue);
       copy(u, q);
       axpy(-alpha, v, q);  // q = u - alpha v
       axpy(1.0, q, u);     // u + q
@@ -38,7 +38,7 @@ class ConjugateGradientsSquared final : public Method {
       rr = real_part(d[0]);
       if (monitor.stop(k, sqrt(rr))) return;
       if (monitor.break_down_if(abs(rho), Bad::zero, Reason::start_again, "(r0, r) is zero")) return;
-      Scalar const beta = select(monitor.active(), d[1] / rho, 0.0).stored(ctx);
+      Scalar const beta = select(monitor.active(), d[1] / rho, 0.0).stored(queue);
       copy(r, u);
       axpy(beta, q, u);  // u = r + beta q
       aypx(beta, q, p);

@@ -14,7 +14,7 @@ class ConjugateResiduals final : public Method {
   // Per iteration: 1 A, 2 M, 3 messages, and 16 n values moved besides A and M. One M would do if M r were carried on by a
   // recurrence, but that stalls where M is less precise than A (a float32 cycle).
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like(), z = b.like(), p = b.like(), Az = b.like(), Ap = b.like(), MAp = b.like();
     monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
@@ -32,13 +32,13 @@ class ConjugateResiduals final : public Method {
                                 "the preconditioner is not positive definite: (A p)^H M A p is not positive"))
         return;
       Scalar const active = monitor.active();
-      Scalar const alpha = select(active, rho / sigma, 0.0).stored(ctx);
+      Scalar const alpha = select(active, rho / sigma, 0.0).stored(queue);
       Scalar const rr = update_and_norm2(alpha, p, Ap, x, r);  // x += alpha p, r -= alpha A p
       if (monitor.stop(k, sqrt(rr))) return;
       M.apply(r, z);
       A.apply(z, Az);
       Scalar const next = real_part(dot(z, Az));
-      Scalar const beta = select(active, next / rho, 0.0).stored(ctx);
+      Scalar const beta = select(active, next / rho, 0.0).stored(queue);
       aypx(beta, z, p);    // p = z + beta p
       aypx(beta, Az, Ap);  // A p without a product
       rho = next;

@@ -15,7 +15,7 @@ class GCR final : public Method {
   // Per iteration: 1 A, 1 M, 3 messages, and (3 j + 15) n values moved besides A and M in the j-th since a restart. 2 restart + 1 vectors
   // are stored. x and r are those of the iterate in every step; the residual is the smallest over the directions kept.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like();
     la::Basis const P(b, restart_), AP(b, restart_);
     std::vector<Scalar> squares;  // (A p_j, A p_j)
@@ -28,7 +28,7 @@ class GCR final : public Method {
       A.apply(p, Ap);
       if (j > 0) {  // A p becomes orthogonal to those before
         auto h = AP.dots(j, Ap);
-        for (std::size_t i = 0; i < h.size(); ++i) h[i] = select(monitor.active(), -h[i] / squares[i], 0.0).stored(ctx);
+        for (std::size_t i = 0; i < h.size(); ++i) h[i] = select(monitor.active(), -h[i] / squares[i], 0.0).stored(queue);
         P.add(j, h, p);
         AP.add(j, h, Ap);
       }
@@ -37,10 +37,10 @@ class GCR final : public Method {
       if (monitor.break_down_if(real_part(d[0]), Bad::zero, Reason::diverged_breakdown,
                                 "A M r is zero: A or the preconditioner is singular"))
         return;
-      Scalar const alpha = select(monitor.active(), d[1] / d[0], 0.0).stored(ctx);
+      Scalar const alpha = select(monitor.active(), d[1] / d[0], 0.0).stored(queue);
       Scalar const rr = update_and_norm2(alpha, p, Ap, x, r);  // x += alpha p, r -= alpha A p
       if (monitor.stop(k, sqrt(rr))) return;
-      squares.push_back(real_part(d[0]).stored(ctx));
+      squares.push_back(real_part(d[0]).stored(queue));
       if (j + 1 == restart_) squares.clear();
     }
   }

@@ -15,7 +15,7 @@ class PipelinedCG final : public Method {
   // that stops the residual, all are computed afresh and the directions kept (residual replacement: Cools, Cornelis and Vanroose 2019);
   // where it ends the method, or the true residual misses the target, the caller goes on from x.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like(), u = b.like(), w = b.like(), m = b.like(), n = b.like();
     auto z = b.like(), q = b.like(), s = b.like(), p = b.like();
     monitor.initial_residual(A, b, x, r);
@@ -33,10 +33,10 @@ class PipelinedCG final : public Method {
       Scalar const gamma = real_part(sums[0]), delta = real_part(sums[1]);
       if (monitor.stop(k, sqrt(real_part(sums[2])))) return;
       if (monitor.break_down_if(gamma, Bad::not_positive, Reason::start_again, lost)) return;
-      Scalar const beta = k == 0 ? Scalar(0.0) : select(monitor.active(), gamma / gamma_old, 0.0).stored(ctx);
+      Scalar const beta = k == 0 ? Scalar(0.0) : select(monitor.active(), gamma / gamma_old, 0.0).stored(queue);
       Scalar const curvature = k == 0 ? delta : delta - beta * gamma / alpha_old;  // p^H A p
       if (monitor.break_down_if(select(monitor.active(), curvature, 1.0), Bad::not_positive, Reason::start_again, lost)) return;
-      Scalar const alpha = select(monitor.active(), gamma / curvature, 0.0).stored(ctx);
+      Scalar const alpha = select(monitor.active(), gamma / curvature, 0.0).stored(queue);
       aypx(beta, n, z);  // z = A q
       aypx(beta, m, q);  // q = M s
       aypx(beta, w, s);  // s = A p
@@ -45,7 +45,7 @@ class PipelinedCG final : public Method {
       axpy(-alpha, s, r);
       axpy(-alpha, q, u);
       axpy(-alpha, z, w);
-      if (Condition const replaced(ctx, monitor.stalling()); replaced) {
+      if (Condition const replaced(queue, monitor.stalling()); replaced) {
         A.residual(b, x, r);
         M.apply(r, u);
         A.apply(u, w);

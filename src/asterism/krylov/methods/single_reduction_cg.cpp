@@ -13,7 +13,7 @@ class SingleReductionCG final : public Method {
 
   // Per iteration: 1 A, 1 M, 1 message, and 17 n values moved besides A and M.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r = b.like(), u = b.like(), w = b.like(), p = b.like(), s = b.like();
     monitor.initial_residual(A, b, x, r);
     for (auto* v : {&p, &s}) fill(*v, 0.0);
@@ -28,12 +28,12 @@ class SingleReductionCG final : public Method {
       if (monitor.break_down_if(gamma, Bad::not_positive, Reason::diverged_indefinite_pc,
                                 "the preconditioner is not positive definite: r^H M r is not positive"))
         return;
-      Scalar const beta = k == 0 ? Scalar(0.0) : select(monitor.active(), gamma / gamma_old, 0.0).stored(ctx);
+      Scalar const beta = k == 0 ? Scalar(0.0) : select(monitor.active(), gamma / gamma_old, 0.0).stored(queue);
       Scalar const curvature = k == 0 ? delta : delta - beta * gamma / alpha_old;  // p^H A p
       if (monitor.break_down_if(select(monitor.active(), curvature, 1.0), Bad::not_positive, Reason::diverged_indefinite_mat,
                                 "the matrix is not positive definite: p^H A p is not positive"))
         return;
-      Scalar const alpha = select(monitor.active(), gamma / curvature, 0.0).stored(ctx);
+      Scalar const alpha = select(monitor.active(), gamma / curvature, 0.0).stored(queue);
       aypx(beta, u, p);  // p = u + beta p
       aypx(beta, w, s);  // s = A p = w + beta s
       axpy(alpha, p, x);

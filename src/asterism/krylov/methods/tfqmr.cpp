@@ -17,7 +17,7 @@ class TFQMR final : public Method {
   // Per iteration: 2 A, 2 M, 3 messages, and about 42 n values moved besides A and M. The monitor is given the bound
   // ||r|| <= tau sqrt(2 k + 1); the caller verifies.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto const& ctx = b.context();
+    auto const& queue = b.queue();
     auto r0 = b.like(), w = b.like(), u = b.like(), q = b.like(), v = b.like(), Au = b.like(), Aq = b.like(), d = b.like();
     auto y = b.like(), z = b.like();  // x = x_0 + M y
     monitor.initial_residual(A, b, x, w);
@@ -31,23 +31,23 @@ class TFQMR final : public Method {
     };
     apply(u, Au);
     copy(Au, v);
-    Scalar rho = choose_shadow(monitor, w, r0), tau = sqrt(rr).stored(ctx), theta = 0.0, eta = 0.0, largest = tau;
+    Scalar rho = choose_shadow(monitor, w, r0), tau = sqrt(rr).stored(queue), theta = 0.0, eta = 0.0, largest = tau;
     double const rounding = 256 * epsilon_of(b.dtype());
     for (std::int64_t k = 1;; ++k) {
       Scalar const sigma = dot(r0, v);
       if (monitor.break_down_if(abs(sigma), Bad::zero, Reason::start_again, "(r0, A M u) is zero")) break;
       Scalar const active = monitor.active();
-      Scalar const alpha = select(active, rho / sigma, 0.0).stored(ctx);
+      Scalar const alpha = select(active, rho / sigma, 0.0).stored(queue);
       // one half step along u or q; norm2 is ||w||^2 of the new w
       auto const half = [&](Vector const& from, auto const& norm2) {
         Scalar const old = select(active, theta * theta * eta / alpha, 0.0);
         aypx(old, from, d);  // d = u or q + (theta^2 eta / alpha) d
         Scalar const norm = sqrt(real_part(norm2));
-        largest = max(largest, norm).stored(ctx);
-        theta = select(tau, norm / tau, 0.0).stored(ctx);
+        largest = max(largest, norm).stored(queue);
+        theta = select(tau, norm / tau, 0.0).stored(queue);
         Scalar const c2 = 1.0 / (1.0 + theta * theta);
-        tau = (tau * theta * sqrt(c2)).stored(ctx);
-        eta = select(active, c2 * alpha, 0.0).stored(ctx);
+        tau = (tau * theta * sqrt(c2)).stored(queue);
+        eta = select(active, c2 * alpha, 0.0).stored(queue);
         axpy(eta, d, y);
       };
       copy(u, q);
@@ -70,7 +70,7 @@ class TFQMR final : public Method {
                                 "the residual is lost in the rounding errors of larger ones before it"))
         break;
       if (monitor.break_down_if(abs(rho), Bad::zero, Reason::start_again, "(r0, r) is zero")) break;
-      Scalar const beta = select(monitor.active(), s[1] / rho, 0.0).stored(ctx);
+      Scalar const beta = select(monitor.active(), s[1] / rho, 0.0).stored(queue);
       rho = s[1];
       copy(w, u);
       axpy(beta, q, u);   // u = w + beta q

@@ -16,7 +16,7 @@ namespace asterism::la {
 namespace {
 
 namespace gpu = device::gpu;
-using device::Queue;
+using device::Executor;
 
 // Below, launches are taken to be most of the time (not measured on a GPU yet), and those of cuSPARSE cannot be part of a graph.
 constexpr std::int64_t least_entries = std::int64_t(1) << 18;
@@ -218,8 +218,8 @@ CusparseProduct::~CusparseProduct() = default;
 
 /// The kernel of ours, with guards and graphs.
 template <class T>
-static void by_ours(Queue& q, kernel::ProductRows<T> const& rows, T const* x, T* y) {
-  gpu::form_of (&kernel::product<T>)(q, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
+static void by_ours(Executor& executor, kernel::ProductRows<T> const& rows, T const* x, T* y) {
+  gpu::form_of (&kernel::product<T>)(executor, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
 }
 
 template <class T>
@@ -251,15 +251,15 @@ CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::Prod
 
 /// Whether it is to be taken. Measures where nobody did for such a block.
 template <class T>
-bool CusparseProduct::decide(Queue const& q, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x) {
+bool CusparseProduct::decide(Executor const& executor, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x) {
   if (choice_ == GpuProduct::cusparse) return true;
   if (auto const before = known(dtype_, rows_, cols_, entries_)) return *before;
   MeasuredProduct m{dtype_, rows_, cols_, entries_, 0, 0, false};
   try {
-    Queue plain = q;  // at once, whatever the conditions say
+    Executor plain = executor;  // at once, whatever the conditions say
     plain.collector = nullptr;
     plain.guard_count = 0;
-    auto* const stream = q.stream();
+    auto* const stream = executor.stream();
     auto& s = of_stream(stream, rows, offsets, x);
     auto* const y = s.template scratch<T>(stream);
     auto const seconds = [&](auto const& product) {
@@ -290,23 +290,24 @@ bool CusparseProduct::decide(Queue const& q, kernel::ProductRows<T> const& rows,
 }
 
 template <class T>
-void CusparseProduct::run(Queue& q, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows, std::int32_t const* offsets,
-                          T const* x, T* y) {
+void CusparseProduct::run(Executor& executor, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows,
+                          std::int32_t const* offsets, T const* x, T* y) {
   auto& c = *self;
   std::lock_guard const lock(c.mutex_);
-  if (!c.taken_) c.taken_ = c.decide(q, rows, offsets, x);
-  if (!*c.taken_) return by_ours(q, rows, x, y);
-  auto* const stream = q.stream();
+  if (!c.taken_) c.taken_ = c.decide(executor, rows, offsets, x);
+  if (!*c.taken_) return by_ours(executor, rows, x, y);
+  auto* const stream = executor.stream();
   auto& s = c.of_stream(stream, rows, offsets, x);
-  if (q.guard_count == 0) return s.multiply(stream, x, y);
+  if (executor.guard_count == 0) return s.multiply(stream, x, y);
   // cuSPARSE asks for no condition: it writes elsewhere, and a kernel that asks copies
   auto* const result = s.template scratch<T>(stream);
   s.multiply(stream, x, result);
-  gpu::form_of (&kernel::convert<T, T>)(q, c.rows_, result, y);
+  gpu::form_of (&kernel::convert<T, T>)(executor, c.rows_, result, y);
 }
 
-#define INSTANTIATE(T) \
-  template void CusparseProduct::run(Queue&, std::shared_ptr<CusparseProduct>, kernel::ProductRows<T>, std::int32_t const*, T const*, T*);
+#define INSTANTIATE(T)                                                                                                                   \
+  template void CusparseProduct::run(Executor&, std::shared_ptr<CusparseProduct>, kernel::ProductRows<T>, std::int32_t const*, T const*, \
+                                     T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -42,19 +42,19 @@ class CusparseProduct {
 
   /// y = A x, by a GPU's queue, with the same bits every time. rows: what resolves to ProductRows<T>.
   template <class T>
-  static void submit(std::shared_ptr<CusparseProduct> const& self, device::Context const& ctx, auto const& rows, device::Array const& x,
+  static void submit(std::shared_ptr<CusparseProduct> const& self, device::Queue const& queue, auto const& rows, device::Array const& x,
                      device::Array const& y) {
-    device::submit(ctx, &CusparseProduct::run<T>, self, rows, device::read<std::int32_t>(self->offsets_), device::read<T>(x),
+    device::submit(queue, &CusparseProduct::run<T>, self, rows, device::read<std::int32_t>(self->offsets_), device::read<T>(x),
                    device::write<T>(y));
   }
 
  private:
   CusparseProduct(GpuProduct choice, Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t entries);
   template <class T>
-  static void run(device::Queue& q, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows, std::int32_t const* offsets,
-                  T const* x, T* y);
+  static void run(device::Executor& executor, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows,
+                  std::int32_t const* offsets, T const* x, T* y);
   template <class T>
-  bool decide(device::Queue const& q, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x);
+  bool decide(device::Executor const& executor, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x);
   struct OfStream;
   template <class T>
   OfStream& of_stream(void* stream, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x);

@@ -155,10 +155,10 @@ struct ProductBuilder {
     }
     list_rows(p, a, rest);
     auto const* const col = a.columns.as<std::int32_t>();
-    device::Queue q;
+    device::Executor executor;
     if (!p.scattered_)
       device::parallel_ranges(
-          q, std::int64_t(runs.size()),
+          executor, std::int64_t(runs.size()),
           [&](std::int64_t begin, std::int64_t end) {
             for (auto r = begin; r < end; ++r) {
               auto& run = runs[std::size_t(r)];
@@ -188,7 +188,7 @@ struct ProductBuilder {
       auto const* const val = a.values.as<T>();
       auto* const to_val = p.slice_values_.template as<T>();
       device::parallel_ranges(
-          q, std::int64_t(runs.size()),
+          executor, std::int64_t(runs.size()),
           [&](std::int64_t begin, std::int64_t end) {
             for (auto r = begin; r < end; ++r) {
               auto const& run = runs[std::size_t(r)];
@@ -244,9 +244,9 @@ struct ProductBuilder {
     auto const ptr = a.row_offsets();
     auto const col = a.column_indices();
     auto const val = a.entries<T>();
-    device::Queue q;
+    device::Executor executor;
     device::parallel_ranges(
-        q, std::int64_t(runs.size()),
+        executor, std::int64_t(runs.size()),
         [&](std::int64_t begin, std::int64_t end) {
           for (auto n = begin; n < end; ++n) {
             auto& r = runs[std::size_t(n)];
@@ -268,7 +268,7 @@ struct ProductBuilder {
     p.run_columns_ = Array(std::size_t(offsets) * sizeof(std::int32_t));
     p.run_values_ = Array(std::size_t(values) * sizeof(T));
     device::parallel_ranges(
-        q, std::int64_t(runs.size()),
+        executor, std::int64_t(runs.size()),
         [&](std::int64_t begin, std::int64_t end) {
           for (auto n = begin; n < end; ++n) {
             auto const& r = runs[std::size_t(n)];
@@ -447,7 +447,7 @@ struct Argument<ProductArgument<T>> {
   static bool ready(ProductArgument<T> const&) { return true; }
   // nobody else's work writes to these arrays, but for an assembly on a queue
   static void settle(ProductArgument<T> const& a) { a.product.values().settle(Access::read, "a matrix's values"); }
-  static Held hold(ProductArgument<T> const& a, Context const&, Memory m) {
+  static Held hold(ProductArgument<T> const& a, Queue const&, Memory m) {
     if (m == Memory::gpu) a.product.prepare_for_gpu();
     return {std::make_shared<asterism::la::Product>(a.product), m};
   }
@@ -474,15 +474,15 @@ std::shared_ptr<CusparseProduct> const& Product::cusparse() const {
   return cusparse_->product;
 }
 
-void Product::run(device::Context const& ctx, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
+void Product::run(device::Queue const& queue, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
                   Array const& w) const {
   bool const updates = e == Epilogue::add || e == Epilogue::subtract || e == Epilogue::subtract_scaled;
   ASTERISM_ASSERT(updates == coupling_);
   with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (ctx.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1 && cusparse())
-      return CusparseProduct::submit<T>(cusparse(), ctx, device::detail::ProductArgument<T>{*this}, x, y);
-    device::submit(ctx, kernel::product<T>, device::detail::ProductArgument<T>{*this}, e, k, device::read<T>(x),
+    if (queue.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1 && cusparse())
+      return CusparseProduct::submit<T>(cusparse(), queue, device::detail::ProductArgument<T>{*this}, x, y);
+    device::submit(queue, kernel::product<T>, device::detail::ProductArgument<T>{*this}, e, k, device::read<T>(x),
                    device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),
                    device::read<T>(w));
   });

@@ -115,29 +115,29 @@ __global__ void csr_rows(Guards guards, CsrRows<T> a, int lanes, i64 k, T const*
 }
 
 template <Epilogue E, class T>
-void product_with(Queue& q, ProductRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+void product_with(Executor& executor, ProductRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   if constexpr (!is_complex_v<T>) {
     if constexpr (E == Epilogue::assign || E == Epilogue::residual || E == Epilogue::smooth)
-      if (a.pattern.run_count > 0) device::parallel_for(q, a.pattern.row_count, PatternRow<E, T>{a.pattern, k, x, y, b, w});
-    if (a.sell.run_count > 0) device::parallel_for(q, a.sell.row_count, SellRow<E, T>{a.sell, k, x, y, b, w});
+      if (a.pattern.run_count > 0) device::parallel_for(executor, a.pattern.row_count, PatternRow<E, T>{a.pattern, k, x, y, b, w});
+    if (a.sell.run_count > 0) device::parallel_for(executor, a.sell.row_count, SellRow<E, T>{a.sell, k, x, y, b, w});
   }
   if (a.csr.row_count == 0) return;
   int const block = ASTERISM_GPU_BLOCK;
   int lanes = 1;
   while (block >= 32 && lanes < 32 && 2 * lanes * a.csr.row_count < a.csr.entries) lanes *= 2;
   i64 const blocks = (i64(a.csr.row_count) * lanes + block - 1) / block;
-  device::gpu::launch(q, csr_rows<E, T>, blocks < device::gpu::most_blocks ? blocks : device::gpu::most_blocks, block, 0, Guards(q), a.csr,
-                      lanes, k, x, y, b, w);
+  device::gpu::launch(executor, csr_rows<E, T>, blocks < device::gpu::most_blocks ? blocks : device::gpu::most_blocks, block, 0,
+                      Guards(executor), a.csr, lanes, k, x, y, b, w);
 }
 
 }  // namespace
 
 template <class T>
-void product(Queue& q, ProductRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  with_epilogue(e, [&](auto known) { product_with<decltype(known)::value>(q, a, k, x, y, b, w); });
+void product(Executor& executor, ProductRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+  with_epilogue(e, [&](auto known) { product_with<decltype(known)::value>(executor, a, k, x, y, b, w); });
 }
 
-#define INSTANTIATE(T) template void product(Queue&, ProductRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
+#define INSTANTIATE(T) template void product(Executor&, ProductRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -60,7 +60,7 @@ class Product {
   std::int64_t nnz() const { return nnz_; }
   std::size_t memory_bytes() const;
 
-  void run(device::Context const& ctx, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b = {},
+  void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b = {},
            Array const& w = {}) const;
 
   // for the argument that resolves to what a kernel reads (spmv.cpp)

@@ -126,13 +126,13 @@ void rows_columns(CsrRows<T> const& a, std::int32_t first, std::int32_t last, i6
 }
 
 template <Epilogue E, class T>
-void csr_with(Queue& q, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+void csr_with(Executor& executor, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (a.run_count == 0) return;
   auto const rows = a.runs[a.run_count - 1].end;
   auto const total = a.offsets[rows] + rows;
   // shares of equal work, cut inside runs
   device::parallel_ranges(
-      q, total,
+      executor, total,
       [=](i64 begin, i64 end) {
         auto const row_at = [&](i64 work) {
           std::int32_t lo = 0, hi = rows;
@@ -349,9 +349,9 @@ void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I con
 }
 
 template <Epilogue E, class T>
-void sell_with(Queue& q, SellRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+void sell_with(Executor& executor, SellRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
-      q, a.run_count,
+      executor, a.run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
           auto const& run = a.runs[r];
@@ -442,9 +442,9 @@ void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64
 }
 
 template <Epilogue E, class T>
-void pattern_with(Queue& q, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+void pattern_with(Executor& executor, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
-      q, a.run_count,
+      executor, a.run_count,
       [=](i64 begin, i64 end) {
         for (i64 r = begin; r < end; ++r) {
           auto const& run = a.runs[r];
@@ -458,23 +458,23 @@ void pattern_with(Queue& q, PatternRows<T> const& a, i64 k, T const* x, T* y, T 
 }
 
 template <Epilogue E, class T>
-void product_with(Queue& q, ProductRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+void product_with(Executor& executor, ProductRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   if constexpr (!is_complex_v<T>) {
     if constexpr (E == Epilogue::assign || E == Epilogue::residual || E == Epilogue::smooth)
-      if (a.pattern.run_count > 0) pattern_with<E>(q, a.pattern, k, x, y, b, w);
-    if (a.sell.run_count > 0) sell_with<E>(q, a.sell, k, x, y, b, w);
+      if (a.pattern.run_count > 0) pattern_with<E>(executor, a.pattern, k, x, y, b, w);
+    if (a.sell.run_count > 0) sell_with<E>(executor, a.sell, k, x, y, b, w);
   }
-  csr_with<E>(q, a.csr, k, x, y, b, w);
+  csr_with<E>(executor, a.csr, k, x, y, b, w);
 }
 
 }  // namespace
 
 template <class T>
-void product(Queue& q, ProductRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  with_epilogue(e, [&](auto known) { product_with<decltype(known)::value>(q, a, k, x, y, b, w); });
+void product(Executor& executor, ProductRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+  with_epilogue(e, [&](auto known) { product_with<decltype(known)::value>(executor, a, k, x, y, b, w); });
 }
 
-#define INSTANTIATE(T) template void product(Queue&, ProductRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
+#define INSTANTIATE(T) template void product(Executor&, ProductRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -8,7 +8,7 @@
 
 namespace asterism::la::kernel {
 
-using device::Queue;
+using device::Executor;
 
 struct LengthRun {
   std::int32_t first, end, length;
@@ -84,7 +84,7 @@ struct ProductRows {
 };
 
 template <class T>
-void product(Queue&, ProductRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+void product(Executor&, ProductRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 
 /// f(e), with e known to the compiler.
 template <class F>

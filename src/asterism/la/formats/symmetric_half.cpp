@@ -208,31 +208,34 @@ std::vector<double> SymmetricHalf::absolute_row_sums() const {
   return out;
 }
 
-void SymmetricHalf::run(std::shared_ptr<SymmetricHalf const> const& half, device::Context const& ctx, Epilogue e, std::int64_t k,
+void SymmetricHalf::run(std::shared_ptr<SymmetricHalf const> const& half, device::Queue const& queue, Epilogue e, std::int64_t k,
                         Array const& x, Array const& y, Array const& b, Array const& w) {
   bool const updates = e == Epilogue::add || e == Epilogue::subtract || e == Epilogue::subtract_scaled;
   auto const scalar = size_of(half->dtype_) * std::size_t(k);
-  auto const sums = e == Epilogue::assign ? y : Array::fresh(ctx, std::size_t(half->rows_) * scalar);
-  auto const spilled = Array::fresh(ctx, half->halo_.bytes() / sizeof(std::int32_t) * scalar);
+  auto const sums = e == Epilogue::assign ? y : Array::fresh(queue, std::size_t(half->rows_) * scalar);
+  auto const spilled = Array::fresh(queue, half->halo_.bytes() / sizeof(std::int32_t) * scalar);
   with_dtype(half->dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
     // on a GPU's queue both run on the host, which is counted: they are no functions of their own
     device::submit(
-        ctx, [half, k](device::Queue& q, T const* from, T* to, T* over) { kernel::half_sums<T>(q, half->view<T>(), k, from, to, over); },
+        queue,
+        [half, k](device::Executor& executor, T const* from, T* to, T* over) {
+          kernel::half_sums<T>(executor, half->view<T>(), k, from, to, over);
+        },
         device::read<T>(x), device::write<T>(sums), device::write<T>(spilled));
     if (e == Epilogue::assign) {
       device::submit(
-          ctx,
-          [half, k](device::Queue& q, T* to, T const* over) {
-            kernel::half_finish<T>(q, half->view<T>(), Epilogue::assign, k, nullptr, to, nullptr, nullptr, to, over);
+          queue,
+          [half, k](device::Executor& executor, T* to, T const* over) {
+            kernel::half_finish<T>(executor, half->view<T>(), Epilogue::assign, k, nullptr, to, nullptr, nullptr, to, over);
           },
           device::update<T>(sums), device::read<T>(spilled));
       return;
     }
     device::submit(
-        ctx,
-        [half, e, k](device::Queue& q, T const* from, T* to, T const* right, T const* weights, T* s, T const* over) {
-          kernel::half_finish<T>(q, half->view<T>(), e, k, from, to, right, weights, s, over);
+        queue,
+        [half, e, k](device::Executor& executor, T const* from, T* to, T const* right, T const* weights, T* s, T const* over) {
+          kernel::half_finish<T>(executor, half->view<T>(), e, k, from, to, right, weights, s, over);
         },
         device::read<T>(x), device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),
         device::read<T>(w), device::update<T>(sums), device::read<T>(spilled));

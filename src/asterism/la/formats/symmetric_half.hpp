@@ -33,7 +33,7 @@ class SymmetricHalf {
   std::vector<double> absolute_row_sums() const;
 
   /// As Product::run, for all epilogues.
-  static void run(std::shared_ptr<SymmetricHalf const> const& half, device::Context const& ctx, Epilogue epilogue, std::int64_t k,
+  static void run(std::shared_ptr<SymmetricHalf const> const& half, device::Queue const& queue, Epilogue epilogue, std::int64_t k,
                   Array const& x, Array const& y, Array const& b = {}, Array const& w = {});
   /// Least bytes of one product (matrix, x, y), k columns.
   double bytes(std::int64_t k = 1) const;

@@ -101,9 +101,9 @@ void block_sums(HalfRows<T> const& a, HalfBlock const& block, i64 k, BlockView<T
 }  // namespace
 
 template <class T>
-void half_sums(Queue& q, HalfRows<T> a, i64 k, T const* x, T* sums, T* spilled) {
+void half_sums(Executor& executor, HalfRows<T> a, i64 k, T const* x, T* sums, T* spilled) {
   device::parallel_ranges(
-      q, a.block_count,
+      executor, a.block_count,
       [=](i64 begin, i64 end) {
         for (i64 n = begin; n < end; ++n) {
           auto const& block = a.blocks[n];
@@ -118,11 +118,12 @@ void half_sums(Queue& q, HalfRows<T> a, i64 k, T const* x, T* sums, T* spilled) 
 }
 
 template <class T>
-void half_finish(Queue& q, HalfRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w, T* sums, T const* spilled) {
+void half_finish(Executor& executor, HalfRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w, T* sums,
+                 T const* spilled) {
   with_epilogue(e, [&](auto known) {
     constexpr auto E = decltype(known)::value;
     device::parallel_ranges(
-        q, a.block_count,
+        executor, a.block_count,
         [=](i64 begin, i64 end) {
           for (i64 n = begin; n < end; ++n) {
             auto const& block = a.blocks[n];
@@ -139,9 +140,9 @@ void half_finish(Queue& q, HalfRows<T> a, Epilogue e, i64 k, T const* x, T* y, T
   });
 }
 
-#define INSTANTIATE(T)                                                 \
-  template void half_sums(Queue&, HalfRows<T>, i64, T const*, T*, T*); \
-  template void half_finish(Queue&, HalfRows<T>, Epilogue, i64, T const*, T*, T const*, T const*, T*, T const*);
+#define INSTANTIATE(T)                                                    \
+  template void half_sums(Executor&, HalfRows<T>, i64, T const*, T*, T*); \
+  template void half_finish(Executor&, HalfRows<T>, Epilogue, i64, T const*, T*, T const*, T const*, T*, T const*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -35,9 +35,9 @@ struct HalfRows {
 
 /// What each block's entries give to its own rows (sums, k wide) and to those of its halo (spilled).
 template <class T>
-void half_sums(Queue&, HalfRows<T> a, std::int64_t k, T const* x, T* sums, T* spilled);
+void half_sums(Executor&, HalfRows<T> a, std::int64_t k, T const* x, T* sums, T* spilled);
 /// Adds up, always in the same order, and does with each row's sum what the epilogue says. With `assign`, y is sums.
 template <class T>
-void half_finish(Queue&, HalfRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w, T* sums, T const* spilled);
+void half_finish(Executor&, HalfRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w, T* sums, T const* spilled);
 
 }  // namespace asterism::la::kernel

@@ -9,9 +9,9 @@
 namespace asterism::la::kernel {
 
 template <class T>
-void reproducible_dot(Queue& q, std::int64_t n, std::int64_t k, T const* x, T const* y, std::int64_t* out) {
+void reproducible_dot(Executor& executor, std::int64_t n, std::int64_t k, T const* x, T const* y, std::int64_t* out) {
   constexpr std::int64_t words = ReproducibleSum::words;
-  device::parallel_ranges(q, n, [=](std::int64_t begin, std::int64_t end) {
+  device::parallel_ranges(executor, n, [=](std::int64_t begin, std::int64_t end) {
     constexpr int parts = is_complex_v<T> ? 2 : 1, block = ReproducibleSum::most / parts;
     double terms[parts][ReproducibleSum::most];
     std::int64_t sums[parts * words];
@@ -39,7 +39,7 @@ void reproducible_dot(Queue& q, std::int64_t n, std::int64_t k, T const* x, T co
   });
 }
 
-#define INSTANTIATE(T) template void reproducible_dot(Queue&, std::int64_t, std::int64_t, T const*, T const*, std::int64_t*);
+#define INSTANTIATE(T) template void reproducible_dot(Executor&, std::int64_t, std::int64_t, T const*, T const*, std::int64_t*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -58,25 +58,25 @@ inline void require_diagonal(Vector const& d, Vector const& x, char const* what)
 
 }  // namespace
 
-Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Context ctx)
+Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Queue queue)
     : layout_(std::move(layout)),
       dtype_(dtype),
       rows_(layout_.local_size()),
       k_(k),
-      ctx_(std::move(ctx)),
+      queue_(std::move(queue)),
       data_(comm::vector_array(layout_.comm(), std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"),
                                                                            std::int64_t(size_of(dtype)), "Vector")))) {
   ASTERISM_REQUIRE(k >= 1, shape, "Vector: {} columns; at least 1.", k);
-  data_.discard(ctx_);
+  data_.discard(queue_);
 }
 
-Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Context ctx) {
+Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Queue queue) {
   Vector v;
   v.layout_ = std::move(layout);
   v.dtype_ = dtype;
   v.rows_ = v.layout_.local_size();
   v.k_ = k;
-  v.ctx_ = std::move(ctx);
+  v.queue_ = std::move(queue);
   v.data_ = std::move(data);
   ASTERISM_REQUIRE(v.data_.bytes() >= std::size_t(v.local_size() * k) * size_of(dtype), shape,
                    "Vector.wrap: {} bytes do not hold {} x {} values.", v.data_.bytes(), v.local_size(), k);
@@ -95,7 +95,7 @@ void fill(Vector& y, Scalar const& a) {
   VectorScope const scope(e, y, 1, 0);
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::fill<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), write<T>(y.data()));
+    submit(y.queue(), kernel::fill<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), write<T>(y.data()));
   });
 }
 
@@ -111,7 +111,7 @@ void copy(Vector const& x, Vector& y) {
       using S = typename decltype(s)::type;
       using T = typename decltype(t)::type;
       if constexpr (is_complex_v<S> == is_complex_v<T> || (is_complex_v<T> && sizeof(real_t<T>) >= sizeof(S)))
-        submit(y.context(), kernel::convert<S, T>, y.local_size() * y.columns(), read<S>(x.data()), write<T>(y.data()));
+        submit(y.queue(), kernel::convert<S, T>, y.local_size() * y.columns(), read<S>(x.data()), write<T>(y.data()));
       else fail(ErrorKind::dtype, "copy: {} into {} is not offered.", name_of(x.dtype()), name_of(y.dtype()));
     });
   });
@@ -123,7 +123,7 @@ void copy_where(Scalar const& mask, Vector const& x, Vector& y) {
   require_same(x, y, "copy_where");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::copy_where<T>, y.local_size(), y.columns(), value<T>(mask, y.columns()), read<T>(x.data()),
+    submit(y.queue(), kernel::copy_where<T>, y.local_size(), y.columns(), value<T>(mask, y.columns()), read<T>(x.data()),
            update<T>(y.data()));
   });
 }
@@ -148,7 +148,7 @@ void scale(Scalar const& a, Vector& y) {
   VectorScope const scope(e, y, 2, 1);
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::scale<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), update<T>(y.data()));
+    submit(y.queue(), kernel::scale<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), update<T>(y.data()));
   });
 }
 
@@ -158,7 +158,7 @@ void axpy(Scalar const& a, Vector const& x, Vector& y) {
   require_same(x, y, "axpy");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::axpy<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()), update<T>(y.data()));
+    submit(y.queue(), kernel::axpy<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()), update<T>(y.data()));
   });
 }
 
@@ -168,8 +168,8 @@ void axpby(Scalar const& a, Vector const& x, Scalar const& b, Vector& y) {
   require_same(x, y, "axpby");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::axpby<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()),
-           value<T>(b, y.columns()), update<T>(y.data()));
+    submit(y.queue(), kernel::axpby<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(x.data()), value<T>(b, y.columns()),
+           update<T>(y.data()));
   });
 }
 
@@ -182,7 +182,7 @@ void multiply(Vector const& d, Vector const& x, Vector& y) {
   require_diagonal(d, x, "multiply");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::multiply<T>, y.local_size(), y.columns(), read<T>(d.data()), read<T>(x.data()), write<T>(y.data()));
+    submit(y.queue(), kernel::multiply<T>, y.local_size(), y.columns(), read<T>(d.data()), read<T>(x.data()), write<T>(y.data()));
   });
 }
 
@@ -193,8 +193,8 @@ void multiply_add(Scalar const& a, Vector const& d, Vector const& x, Vector& y) 
   require_diagonal(d, x, "multiply_add");
   with_dtype(y.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(y.context(), kernel::multiply_add<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(d.data()),
-           read<T>(x.data()), update<T>(y.data()));
+    submit(y.queue(), kernel::multiply_add<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), read<T>(d.data()), read<T>(x.data()),
+           update<T>(y.data()));
   });
 }
 
@@ -203,7 +203,7 @@ void chebyshev_step(double a, double b, Vector const& w, Vector const& r, Vector
   VectorScope const scope(e, x, 6, 5);
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(x.context(), kernel::chebyshev_step<T>, x.local_size(), x.columns(), a, b, read<T>(w.data()), read<T>(r.data()),
+    submit(x.queue(), kernel::chebyshev_step<T>, x.local_size(), x.columns(), a, b, read<T>(w.data()), read<T>(r.data()),
            update<T>(d.data()), update<T>(x.data()));
   });
 }
@@ -215,14 +215,14 @@ using Pairs = std::span<std::pair<Vector const*, Vector const*> const>;
 comm::ReproducibleReduction reproducible_begin(Pairs pairs) {
   auto const& first = *pairs[0].first;
   auto const k = first.columns();
-  comm::ReproducibleReduction reduction(first.comm(), first.context(), k * std::int64_t(pairs.size()));
+  comm::ReproducibleReduction reduction(first.comm(), first.queue(), k * std::int64_t(pairs.size()));
   auto const words = reduction.partial().bytes() / pairs.size();
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     auto const &x = *pairs[i].first, &y = *pairs[i].second;
     require_same(x, y, "dot");
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      submit(x.context(), kernel::reproducible_dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()),
+      submit(x.queue(), kernel::reproducible_dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()),
              update<std::int64_t>(reduction.partial().view(i * words, words)));
     });
   }
@@ -243,13 +243,13 @@ DotsInFlight begin_dots(Pairs pairs) {
     out.ordered_ = reproducible_begin(pairs);
     return out;
   }
-  out.sums_.emplace(first.comm(), first.context(), k * out.pairs_);
+  out.sums_.emplace(first.comm(), first.queue(), k * out.pairs_);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     auto const &x = *pairs[i].first, &y = *pairs[i].second;
     require_same(x, y, "dot");
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      submit(x.context(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()), update<Sum>(out.sums_->partial()),
+      submit(x.queue(), kernel::dot<T>, x.local_size(), k, read<T>(x.data()), read<T>(y.data()), update<Sum>(out.sums_->partial()),
              std::int64_t(i) * k);
     });
   }
@@ -275,14 +275,14 @@ std::vector<Scalar> DotsInFlight::end() {
 std::vector<Scalar> dots(Pairs pairs) { return dots_begin(pairs).end(); }
 
 Scalar dot(Vector const& x, Vector const& y) {
-  if (x.context().runs_inline() && x.columns() == 1 && x.comm().size() == 1 && !reproducible()) {  // nothing to hold, nothing to send
+  if (x.queue().runs_inline() && x.columns() == 1 && x.comm().size() == 1 && !reproducible()) {  // nothing to hold, nothing to send
     static Event const e("VecDot");
     VectorScope const scope(e, x, 2, 2);
     require_same(x, y, "dot");
     Sum sum(0);
     with_dtype(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      submit(x.context(), kernel::dot<T>, x.local_size(), std::int64_t(1), read<T>(x.data()), read<T>(y.data()), &sum, std::int64_t(0));
+      submit(x.queue(), kernel::dot<T>, x.local_size(), std::int64_t(1), read<T>(x.data()), read<T>(y.data()), &sum, std::int64_t(0));
     });
     return to_complex(sum);
   }
@@ -295,10 +295,10 @@ Scalar norm(Vector const& x) {
   static Event const e("VecNorm");
   VectorScope const scope(e, x, 1, 2);
   auto const k = x.columns();
-  Reduction reduction(x.comm(), x.context(), 2 * k);
+  Reduction reduction(x.comm(), x.queue(), 2 * k);
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(x.context(), kernel::squares<T>, x.local_size(), k, read<T>(x.data()), write<Sum>(reduction.partial()));
+    submit(x.queue(), kernel::squares<T>, x.local_size(), k, read<T>(x.data()), write<Sum>(reduction.partial()));
   });
   reduction.begin();
   reduction.end();
@@ -308,22 +308,22 @@ Scalar norm(Vector const& x) {
   return select(large, sqrt(large + medium * c * c) / c, select(medium, sqrt(medium + small * c * c), sqrt(small) * c));
 }
 
-Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r) {
+Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& executor, Vector& x, Vector& r) {
   static Event const e("VecUpdateNorm");
   VectorScope const scope(e, x, 6, 6);
   require_same(p, x, "update_and_norm2");
-  require_same(q, r, "update_and_norm2");
+  require_same(executor, r, "update_and_norm2");
   require_same(x, r, "update_and_norm2");
   if (reproducible()) {
     axpy(alpha, p, x);
-    axpy(-alpha, q, r);
+    axpy(-alpha, executor, r);
     return real_part(dot(r, r));
   }
-  Reduction reduction(x.comm(), x.context(), x.columns());
+  Reduction reduction(x.comm(), x.queue(), x.columns());
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(x.context(), kernel::update_and_norm2<T>, x.local_size(), x.columns(), value<T>(alpha, x.columns()), read<T>(p.data()),
-           read<T>(q.data()), update<T>(x.data()), update<T>(r.data()), write<Sum>(reduction.partial()));
+    submit(x.queue(), kernel::update_and_norm2<T>, x.local_size(), x.columns(), value<T>(alpha, x.columns()), read<T>(p.data()),
+           read<T>(executor.data()), update<T>(x.data()), update<T>(r.data()), write<Sum>(reduction.partial()));
   });
   reduction.begin();
   reduction.end();
@@ -342,10 +342,10 @@ std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vec
     return {sums[0], real_part(sums[1])};
   }
   auto const k = r.columns();
-  Reduction reduction(r.comm(), r.context(), 2 * k);
+  Reduction reduction(r.comm(), r.queue(), 2 * k);
   with_dtype(r.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(r.context(), kernel::multiply_and_dot<T>, r.local_size(), k, read<T>(d.data()), read<T>(r.data()), write<T>(z.data()),
+    submit(r.queue(), kernel::multiply_and_dot<T>, r.local_size(), k, read<T>(d.data()), read<T>(r.data()), write<T>(z.data()),
            write<Sum>(reduction.partial()));
   });
   reduction.begin();
@@ -358,11 +358,11 @@ Basis::Basis(Vector const& like, std::int64_t m)
       stride_(like.local_size() * std::int64_t(size_of(like.dtype()))),
       data_(std::size_t(checked_product(m, stride_, "Krylov basis"))) {
   ASTERISM_REQUIRE(like.columns() == 1, unsupported, "a Krylov basis holds single-column vectors, not {} columns.", like.columns());
-  data_.discard(like.context());
+  data_.discard(like.queue());
 }
 
 Vector Basis::operator[](std::int64_t j) const {
-  return Vector::wrap(like_.layout(), like_.dtype(), 1, data_.view(std::size_t(j * stride_), std::size_t(stride_)), like_.context());
+  return Vector::wrap(like_.layout(), like_.dtype(), 1, data_.view(std::size_t(j * stride_), std::size_t(stride_)), like_.queue());
 }
 
 std::vector<Scalar> Basis::dots(std::int64_t m, Vector const& w) const {
@@ -375,10 +375,10 @@ std::vector<Scalar> Basis::dots(std::int64_t m, Vector const& w) const {
     for (auto const& one : v) pairs.emplace_back(&one, &w);
     return pairs.empty() ? std::vector<Scalar>() : la::dots(pairs);
   }
-  Reduction reduction(w.comm(), w.context(), m);
+  Reduction reduction(w.comm(), w.queue(), m);
   with_dtype(w.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(w.context(), kernel::multi_dot<T>, w.local_size(), m, w.local_size(), read<T>(data_), read<T>(w.data()),
+    submit(w.queue(), kernel::multi_dot<T>, w.local_size(), m, w.local_size(), read<T>(data_), read<T>(w.data()),
            write<Sum>(reduction.partial()));
   });
   reduction.begin();
@@ -415,11 +415,11 @@ struct Argument<asterism::la::Coefficients<T>> {
     T const* array;
     operator T const*() const { return array ? array : v.data(); }
   };
-  static Held hold(C const& c, Context const& ctx, Memory m) {
+  static Held hold(C const& c, Queue const& queue, Memory m) {
     if (m != Memory::gpu) return {c.scalars, {}};
-    auto const values = Array::fresh(ctx, c.scalars.size() * sizeof(T));
+    auto const values = Array::fresh(queue, c.scalars.size() * sizeof(T));
     for (std::size_t j = 0; j < c.scalars.size(); ++j)
-      submit(ctx, asterism::la::kernel::fill<T>, std::int64_t(1), std::int64_t(1), value<T>(c.scalars[j], 1),
+      submit(queue, asterism::la::kernel::fill<T>, std::int64_t(1), std::int64_t(1), value<T>(c.scalars[j], 1),
              write<T>(values.view(j * sizeof(T), sizeof(T))));
     return {{}, values};
   }
@@ -443,15 +443,15 @@ void Basis::add(std::int64_t m, std::span<Scalar const> a, Vector& w) const {
   VectorScope const scope(e, w, double(m + 2), 2 * double(m));
   with_dtype(w.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(w.context(), kernel::multi_axpy<T>, w.local_size(), m, w.local_size(), Coefficients<T>{{a.begin(), a.begin() + m}},
-           read<T>(data_), update<T>(w.data()));
+    submit(w.queue(), kernel::multi_axpy<T>, w.local_size(), m, w.local_size(), Coefficients<T>{{a.begin(), a.begin() + m}}, read<T>(data_),
+           update<T>(w.data()));
   });
 }
 
 void fill_hashed(Vector& x, std::uint64_t seed) {
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(x.context(), kernel::hashed<T>, x.local_size(), x.columns(), x.layout().begin(), seed, write<T>(x.data()));
+    submit(x.queue(), kernel::hashed<T>, x.local_size(), x.columns(), x.layout().begin(), seed, write<T>(x.data()));
   });
 }
 
@@ -467,8 +467,8 @@ Entries look_at_local_entries(Vector const& x) {
   x.data().settle(device::Access::read, "look at entries");
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    device::Queue q;
-    out.not_finite = kernel::look_at_entries<T>(q, x.local_size(), k, x.data().as<T>(), out.largest.data(), &first);
+    device::Executor executor;
+    out.not_finite = kernel::look_at_entries<T>(executor, x.local_size(), k, x.data().as<T>(), out.largest.data(), &first);
   });
   if (first >= 0) out.first_not_finite = x.layout().begin() + first;
   return out;

@@ -15,18 +15,18 @@ namespace asterism::la {
 
 using comm::Layout;
 using device::Array;
-using device::Context;
+using device::Queue;
 using device::Scalar;
 
 class Vector {
  public:
   Vector() = default;
   /// Uninitialised. k columns, row-major.
-  Vector(Layout layout, Dtype dtype, std::int64_t k = 1, Context ctx = Context::host());
+  Vector(Layout layout, Dtype dtype, std::int64_t k = 1, Queue queue = Queue::host());
   /// Over foreign memory of local_size * k values.
-  static Vector wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Context ctx = Context::host());
-  /// Same layout, dtype, columns and context.
-  Vector like() const { return Vector(layout_, dtype_, k_, ctx_); }
+  static Vector wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Queue queue = Queue::host());
+  /// Same layout, dtype, columns and queue.
+  Vector like() const { return Vector(layout_, dtype_, k_, queue_); }
 
   Layout const& layout() const { return layout_; }
   comm::Communicator const& comm() const { return layout_.comm(); }
@@ -34,7 +34,7 @@ class Vector {
   std::int64_t local_size() const { return rows_; }
   std::int64_t global_size() const { return layout_.global_size(); }
   std::int64_t columns() const { return k_; }
-  Context const& context() const { return ctx_; }
+  Queue const& queue() const { return queue_; }
   Array const& data() const { return data_; }
   /// Waits for work under way, then the host values. Writing through it is the caller's business.
   template <class T>
@@ -48,7 +48,7 @@ class Vector {
   Layout layout_;
   Dtype dtype_ = Dtype::float64;
   std::int64_t rows_ = 0, k_ = 1;  // of this rank
-  Context ctx_;
+  Queue queue_;
   Array data_;
 };
 

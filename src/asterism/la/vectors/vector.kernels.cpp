@@ -13,47 +13,47 @@ using i64 = std::int64_t;
 
 // One loop for k = 1 that vectorises (operands are the same vector or do not overlap: nothing to look at first), one for columns.
 // FIRST is what a loop has before it.
-#define ASTERISM_ELEMENTWISE(n, k, FIRST, ONE, MANY)                           \
-  if (k == 1) {                                                                \
-    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
-      FIRST;                                                                   \
-      _Pragma("omp simd") for (i64 i = begin; i < end; i += step) { ONE; }     \
-    });                                                                        \
-  } else {                                                                     \
-    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
-      for (i64 row = begin; row < end; row += step)                            \
-        for (i64 j = 0; j < k; ++j) {                                          \
-          i64 const i = row * k + j;                                           \
-          MANY;                                                                \
-        }                                                                      \
-    });                                                                        \
+#define ASTERISM_ELEMENTWISE(n, k, FIRST, ONE, MANY)                                  \
+  if (k == 1) {                                                                       \
+    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
+      FIRST;                                                                          \
+      _Pragma("omp simd") for (i64 i = begin; i < end; i += step) { ONE; }            \
+    });                                                                               \
+  } else {                                                                            \
+    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
+      for (i64 row = begin; row < end; row += step)                                   \
+        for (i64 j = 0; j < k; ++j) {                                                 \
+          i64 const i = row * k + j;                                                  \
+          MANY;                                                                       \
+        }                                                                             \
+    });                                                                               \
   }
 
 template <class T>
-void fill(Queue& q, i64 n, i64 k, Numbers<T> a, T* y) {
+void fill(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
   auto const an = a.here();
   ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0, y[i] = an[j])
 }
 
 template <class T>
-void scale(Queue& q, i64 n, i64 k, Numbers<T> a, T* y) {
+void scale(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
   auto const an = a.here();
   ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0 * y[i], y[i] = an[j] * y[i])
 }
 
 template <class T>
-void axpy(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
+void axpy(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
   auto const an = a.here();
   ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * x[i], y[i] += an[j] * x[i])
 }
 
 // b = 0 must not spread a NaN of the old y: it overwrites
 template <class T>
-void axpby(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T> b, T* y) {
+void axpby(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T> b, T* y) {
   auto const an = a.here();
   auto const bn = b.here();
   if (k == 1) {
-    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
       T const a0 = an[0], b0 = bn[0];
       if (b0 == T(0)) {
         for (i64 i = begin; i < end; i += step) y[i] = a0 * x[i];
@@ -63,7 +63,7 @@ void axpby(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T> b, T* y)
       }
     });
   } else {
-    parallel_strides(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
       for (i64 row = begin; row < end; row += step)
         for (i64 j = 0; j < k; ++j) {
           i64 const i = row * k + j;
@@ -74,12 +74,12 @@ void axpby(Queue& q, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T> b, T* y)
 }
 
 template <class T>
-void multiply(Queue& q, i64 n, i64 k, T const* d, T const* x, T* y) {
+void multiply(Executor& executor, i64 n, i64 k, T const* d, T const* x, T* y) {
   ASTERISM_ELEMENTWISE(n, k, , y[i] = d[i] * x[i], y[i] = d[row] * x[i])
 }
 
 template <class T>
-void multiply_add(Queue& q, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
+void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
   auto const an = a.here();
   ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
 }
@@ -148,19 +148,19 @@ ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
 
 // One column apart: its sum is in a register then.
 template <class T>
-void dot(Queue& q, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
+void dot(Executor& executor, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
   if (k == 1)
-    parallel_sum_blocks<1>(q, n, k, out + offset,
+    parallel_sum_blocks<1>(executor, n, k, out + offset,
                            [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
   else
-    parallel_sum_blocks(q, n, k, out + offset,
+    parallel_sum_blocks(executor, n, k, out + offset,
                         [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
 }
 
 template <class T>
-void squares(Queue& q, i64 n, i64 k, T const* x, Sum* out) {
+void squares(Executor& executor, i64 n, i64 k, T const* x, Sum* out) {
   if (k == 1) {
-    parallel_sum_blocks<2>(q, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks<2>(executor, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       double const plain = dot_range(begin, end, step, x, x).re;
       if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain)) {
         acc[0].re += plain;
@@ -172,7 +172,7 @@ void squares(Queue& q, i64 n, i64 k, T const* x, Sum* out) {
     });
     return;
   }
-  parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+  parallel_sum_blocks(executor, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
     for (i64 j = 0; j < k; ++j) {
       Squares const s = squares_of(begin * k + j, end * k, step * k, x);
       acc[j] += Sum(s.medium, s.large);
@@ -182,11 +182,11 @@ void squares(Queue& q, i64 n, i64 k, T const* x, Sum* out) {
 }
 
 template <class T>
-void update_and_norm2(Queue& q, i64 n, i64 k, Numbers<T> alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
+void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
                       T* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT r, Sum* out) {
   auto const a = alpha.here();
   if (k == 1)
-    parallel_sum_blocks<1>(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       T const a0 = a[0];
       for (i64 i = begin; i < end; i += step) {
         x[i] += a0 * p[i];
@@ -195,7 +195,7 @@ void update_and_norm2(Queue& q, i64 n, i64 k, Numbers<T> alpha, T const* ASTERIS
       acc[0] += dot_range(begin, end, step, r, r);  // the block is in cache
     });
   else
-    parallel_sum_blocks(q, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       for (i64 row = begin; row < end; row += step)
         for (i64 j = 0; j < k; ++j) {
           i64 const i = row * k + j;
@@ -207,15 +207,15 @@ void update_and_norm2(Queue& q, i64 n, i64 k, Numbers<T> alpha, T const* ASTERIS
 }
 
 template <class T>
-void multiply_and_dot(Queue& q, i64 n, i64 k, T const* d, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT z, Sum* out) {
+void multiply_and_dot(Executor& executor, i64 n, i64 k, T const* d, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT z, Sum* out) {
   if (k == 1)
-    parallel_sum_blocks<2>(q, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks<2>(executor, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       for (i64 i = begin; i < end; i += step) z[i] = d[i] * r[i];
       acc[0] += dot_range(begin, end, step, r, z);
       acc[1] += dot_range(begin, end, step, r, r);
     });
   else
-    parallel_sum_blocks(q, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks(executor, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       for (i64 row = begin; row < end; row += step)
         for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
       dot_columns(begin, end, step, k, r, z, acc);
@@ -224,15 +224,15 @@ void multiply_and_dot(Queue& q, i64 n, i64 k, T const* d, T const* ASTERISM_REST
 }
 
 template <class T>
-void multi_dot(Queue& q, i64 n, i64 m, i64 stride, T const* v, T const* w, Sum* out) {
-  parallel_sum_blocks(q, n, m, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+void multi_dot(Executor& executor, i64 n, i64 m, i64 stride, T const* v, T const* w, Sum* out) {
+  parallel_sum_blocks(executor, n, m, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
     for (i64 j = 0; j < m; ++j) acc[j] += dot_range(begin, end, step, v + j * stride, w);
   });
 }
 
 template <class T>
-void multi_axpy(Queue& q, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w) {
-  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+void multi_axpy(Executor& executor, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w) {
+  parallel_ranges(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
     for (i64 b = begin; b < end; b += 1024) {  // w stays in cache while the basis streams by
       i64 const e = b + 1024 < end ? b + 1024 : end;
       for (i64 j = 0; j < m; ++j) {
@@ -245,7 +245,7 @@ void multi_axpy(Queue& q, i64 n, i64 m, i64 stride, T const* a, T const* v, T* w
 }
 
 template <class T>
-void chebyshev_step(Queue& q, i64 n, i64 k, double a, double b, T const* ASTERISM_RESTRICT w, T const* ASTERISM_RESTRICT r,
+void chebyshev_step(Executor& executor, i64 n, i64 k, double a, double b, T const* ASTERISM_RESTRICT w, T const* ASTERISM_RESTRICT r,
                     T* ASTERISM_RESTRICT d, T* ASTERISM_RESTRICT x) {
   using R = real_t<T>;
   T const ta = T(R(a)), tb = T(R(b));
@@ -274,7 +274,7 @@ ASTERISM_FN T hashed_value(std::uint64_t h) {
 
 #if !defined(ASTERISM_ON_GPU)
 template <class T>
-i64 look_at_entries(Queue& q, i64 n, i64 k, T const* x, double* largest, i64* first_not_finite) {
+i64 look_at_entries(Executor& executor, i64 n, i64 k, T const* x, double* largest, i64* first_not_finite) {
   using R = real_t<T>;
   constexpr i64 parts = is_complex_v<T> ? 2 : 1, block = 4096;
   auto const* const v = reinterpret_cast<R const*>(x);
@@ -282,7 +282,7 @@ i64 look_at_entries(Queue& q, i64 n, i64 k, T const* x, double* largest, i64* fi
   std::vector<R> most(std::size_t(blocks * k), R(0));
   std::vector<i64> bad(std::size_t(blocks), 0);
   device::parallel_ranges(
-      q, blocks,
+      executor, blocks,
       [=, most = most.data(), bad = bad.data()](i64 begin, i64 end) {
         for (i64 b = begin; b < end; ++b) {
           i64 const last = b + 1 == blocks ? n : (b + 1) * block;
@@ -337,8 +337,8 @@ i64 look_at_entries(Queue& q, i64 n, i64 k, T const* x, double* largest, i64* fi
 #endif
 
 template <class T>
-void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
-  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+void hashed(Executor& executor, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
+  parallel_ranges(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
     for (i64 row = begin; row < end; ++row)
       for (i64 j = 0; j < k; ++j) {
         std::uint64_t const h = mixed(std::uint64_t(first_row + row) * 2654435761ull + std::uint64_t(j) + (seed << 32));
@@ -348,51 +348,51 @@ void hashed(Queue& q, i64 n, i64 k, i64 first_row, std::uint64_t seed, T* x) {
 }
 
 template <class T>
-void copy_where(Queue& q, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
+void copy_where(Executor& executor, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
   auto const m = mask.here();
   ASTERISM_ELEMENTWISE(n, k, if (m[0] == T(0)) return, y[i] = x[i], y[i] = m[j] == T(0) ? y[i] : x[i])
 }
 
 template <class S, class T>
-void convert(Queue& q, i64 n, S const* x, T* y) {
-  parallel_ranges(q, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
+void convert(Executor& executor, i64 n, S const* x, T* y) {
+  parallel_ranges(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end) {
     for (i64 i = begin; i < end; ++i) y[i] = T(x[i]);
   });
 }
 
-#define INSTANTIATE(T)                                                                            \
-  template void fill(Queue&, i64, i64, Numbers<T>, T*);                                           \
-  template void scale(Queue&, i64, i64, Numbers<T>, T*);                                          \
-  template void axpy(Queue&, i64, i64, Numbers<T>, T const*, T*);                                 \
-  template void axpby(Queue&, i64, i64, Numbers<T>, T const*, Numbers<T>, T*);                    \
-  template void multiply(Queue&, i64, i64, T const*, T const*, T*);                               \
-  template void multiply_add(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*);               \
-  template void dot(Queue&, i64, i64, T const*, T const*, Sum*, i64);                             \
-  template void squares(Queue&, i64, i64, T const*, Sum*);                                        \
-  template void copy_where(Queue&, i64, i64, Numbers<T>, T const*, T*);                           \
-  template void update_and_norm2(Queue&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, Sum*); \
-  template void multiply_and_dot(Queue&, i64, i64, T const*, T const*, T*, Sum*);                 \
-  template void multi_dot(Queue&, i64, i64, i64, T const*, T const*, Sum*);                       \
-  template void multi_axpy(Queue&, i64, i64, i64, T const*, T const*, T*);                        \
-  template void chebyshev_step(Queue&, i64, i64, double, double, T const*, T const*, T*, T*);     \
-  template void hashed(Queue&, i64, i64, i64, std::uint64_t, T*);
+#define INSTANTIATE(T)                                                                               \
+  template void fill(Executor&, i64, i64, Numbers<T>, T*);                                           \
+  template void scale(Executor&, i64, i64, Numbers<T>, T*);                                          \
+  template void axpy(Executor&, i64, i64, Numbers<T>, T const*, T*);                                 \
+  template void axpby(Executor&, i64, i64, Numbers<T>, T const*, Numbers<T>, T*);                    \
+  template void multiply(Executor&, i64, i64, T const*, T const*, T*);                               \
+  template void multiply_add(Executor&, i64, i64, Numbers<T>, T const*, T const*, T*);               \
+  template void dot(Executor&, i64, i64, T const*, T const*, Sum*, i64);                             \
+  template void squares(Executor&, i64, i64, T const*, Sum*);                                        \
+  template void copy_where(Executor&, i64, i64, Numbers<T>, T const*, T*);                           \
+  template void update_and_norm2(Executor&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, Sum*); \
+  template void multiply_and_dot(Executor&, i64, i64, T const*, T const*, T*, Sum*);                 \
+  template void multi_dot(Executor&, i64, i64, i64, T const*, T const*, Sum*);                       \
+  template void multi_axpy(Executor&, i64, i64, i64, T const*, T const*, T*);                        \
+  template void chebyshev_step(Executor&, i64, i64, double, double, T const*, T const*, T*, T*);     \
+  template void hashed(Executor&, i64, i64, i64, std::uint64_t, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 #if !defined(ASTERISM_ON_GPU)
-#define INSTANTIATE(T) template i64 look_at_entries(Queue&, i64, i64, T const*, double*, i64*);
+#define INSTANTIATE(T) template i64 look_at_entries(Executor&, i64, i64, T const*, double*, i64*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 #endif
-template void convert(Queue&, i64, float const*, double*);
-template void convert(Queue&, i64, double const*, float*);
-template void convert(Queue&, i64, float const*, float*);
-template void convert(Queue&, i64, double const*, double*);
-template void convert(Queue&, i64, Complex<float> const*, Complex<double>*);
-template void convert(Queue&, i64, Complex<double> const*, Complex<float>*);
-template void convert(Queue&, i64, Complex<float> const*, Complex<float>*);
-template void convert(Queue&, i64, Complex<double> const*, Complex<double>*);
-template void convert(Queue&, i64, float const*, Complex<float>*);
-template void convert(Queue&, i64, float const*, Complex<double>*);
-template void convert(Queue&, i64, double const*, Complex<double>*);
+template void convert(Executor&, i64, float const*, double*);
+template void convert(Executor&, i64, double const*, float*);
+template void convert(Executor&, i64, float const*, float*);
+template void convert(Executor&, i64, double const*, double*);
+template void convert(Executor&, i64, Complex<float> const*, Complex<double>*);
+template void convert(Executor&, i64, Complex<double> const*, Complex<float>*);
+template void convert(Executor&, i64, Complex<float> const*, Complex<float>*);
+template void convert(Executor&, i64, Complex<double> const*, Complex<double>*);
+template void convert(Executor&, i64, float const*, Complex<float>*);
+template void convert(Executor&, i64, float const*, Complex<double>*);
+template void convert(Executor&, i64, double const*, Complex<double>*);
 
 }  // namespace asterism::la::kernel

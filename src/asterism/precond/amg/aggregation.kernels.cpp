@@ -33,25 +33,25 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
   for (i32 v = 0; v < n; ++v)
     if (active[v + below]) undecided.push_back(v);
   relays = undecided;
-  device::Queue q;
+  device::Executor executor;
   auto const* const ptr = g.ptr.data();
   auto const* const col = g.col.data();
   auto* const t = T.data();
   auto* const m_of = M.data();
   for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
-    device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
+    device::parallel_for(executor, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
       T[v + below] = priority(g.map.begin + v, round * 64 + seed);
     });
     g.halo.update(T.data());
-    device::parallel_for(q, i64(relays.size()), [&](i64 u) {
+    device::parallel_for(executor, i64(relays.size()), [&](i64 u) {
       i32 const v = relays[std::size_t(u)];
       i32 m = t[v + below];
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p) m = std::max(m, t[col[p]]);
       m_of[v + below] = m;
     });
     g.halo.update(M.data());
-    device::parallel_for(q, i64(undecided.size()), [&](i64 u) {
+    device::parallel_for(executor, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
       i32 m = m_of[v + below];
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
@@ -82,7 +82,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   g.map = ColumnMap::make(g.layout, std::move(node_ghosts));
   g.halo = Halo(g.layout, g.map);
   i32 const below = g.map.below;
-  device::Queue q;
+  device::Executor executor;
 
   // nodes of the scalar columns
   Buffer<i32> node_of;
@@ -95,12 +95,13 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   // sizes of the diagonal blocks
   Buffer<double> diagonal(g.map.size(), 0.0);
   if (bs == 1)
-    device::parallel_for(q, g.count, [ptr = A.ptr.data(), col = A.col.data(), val = A.val.data(), d = diagonal.data(), below](i64 v) {
-      for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
-        if (col[p] == v + below) d[v + below] = double(magnitude(val[p]));
-    });
+    device::parallel_for(executor, g.count,
+                         [ptr = A.ptr.data(), col = A.col.data(), val = A.val.data(), d = diagonal.data(), below](i64 v) {
+                           for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
+                             if (col[p] == v + below) d[v + below] = double(magnitude(val[p]));
+                         });
   else
-    device::parallel_for(q, g.count, [&](i64 v) {
+    device::parallel_for(executor, g.count, [&](i64 v) {
       double s = 0;
       for (i64 r = v * bs; r < (v + 1) * bs; ++r)
         for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
@@ -139,13 +140,13 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       i32 const c = ac[p];
       return c != i + below && double(abs2(av[p])) > t2 * dg[i + below] * dg[c];
     };
-    device::parallel_for(q, g.count, [&](i64 i) {
+    device::parallel_for(executor, g.count, [&](i64 i) {
       i64 n = 0;
       for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) n += strong(i, p);
       g.ptr[i + 1] = n;
     });
     for (i32 i = 0; i < g.count; ++i) g.ptr[i + 1] += g.ptr[i];
-    device::parallel_for(q, g.count, [&](i64 i) {
+    device::parallel_for(executor, g.count, [&](i64 i) {
       auto at = g.ptr[i];
       for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
         if (strong(i, p)) col[at++] = A.col[p];
@@ -185,7 +186,7 @@ Aggregates aggregate(NodeGraph const& g) {
   profile::Scope const scope(event);
   i32 const below = g.map.below, n = g.count, all = g.map.size();
   auto const& comm = g.layout.comm();
-  device::Queue q;
+  device::Executor executor;
   Buffer<std::uint8_t> active(all, std::uint8_t(0));
   Buffer<i32> T(all);
   Aggregates out;
@@ -204,7 +205,7 @@ Aggregates aggregate(NodeGraph const& g) {
 
   // a root of the set and its active neighbours, become an aggregate
   auto const join_roots = [&] {
-    device::parallel_for(q, n, [&](i64 v) {
+    device::parallel_for(executor, n, [&](i64 v) {
       if (!active[v + below]) return;
       if (T[v + below] == in_set) {
         root[v + below] = g.map.begin + v;

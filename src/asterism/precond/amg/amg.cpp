@@ -201,10 +201,10 @@ class Amg final : public Preconditioner {
   template <class T>
   Vector weights(Rows<T> const& A, Layout const& layout, std::string const& kind, double radius, bool damp) const {
     Vector w(layout, dtype_);
-    device::Queue q;
+    device::Executor executor;
     amg::Buffer<T> v(std::max(A.count, 1));
     double const omega = damp ? 4.0 / 3 / radius : 1;
-    device::parallel_for(q, A.count, [&](std::int64_t i) {
+    device::parallel_for(executor, A.count, [&](std::int64_t i) {
       T d(0);
       real_t<T> sum = 0;
       for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {

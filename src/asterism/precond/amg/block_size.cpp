@@ -117,8 +117,8 @@ std::vector<i64> owners_of_first_rows(Layout const& layout, i64 block_size) {
 WholeNodes::WholeNodes(Layout const& layout, i64 block_size) : move_(layout, owners_of_first_rows(layout, block_size)) {}
 
 WholeNodes::Work WholeNodes::new_work(la::Vector const& like) const {
-  auto const make = [&] { return la::Vector(move_.to(), like.dtype(), like.columns(), like.context()); };
-  return {comm::QueuedForest(move_.forest(), like.context()), make(), make()};
+  auto const make = [&] { return la::Vector(move_.to(), like.dtype(), like.columns(), like.queue()); };
+  return {comm::QueuedForest(move_.forest(), like.queue()), make(), make()};
 }
 
 }  // namespace asterism::precond::amg

@@ -222,8 +222,8 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
     std::copy(first.begin(), first.end(), next.begin());
     each([&](i64 c, T* guest, i32 v = 0) { members[next[c]++] = {guest, v}; });
   }
-  device::Queue q;
-  device::parallel_ranges(q, my_coarse, [&](i64 begin, i64 end) {
+  device::Executor executor;
+  device::parallel_ranges(executor, my_coarse, [&](i64 begin, i64 end) {
     std::vector<T> Q;
     for (i64 c = begin; c < end; ++c) {
       auto const count = first[c + 1] - first[c];
@@ -374,13 +374,13 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
   profile::Scope const scope(event);
   i32 const below = A.map.below, n = A.count;
   auto const& comm = layout.comm();
-  device::Queue q;
+  device::Executor executor;
   Buffer<T> inverse(std::max(n, 1));
   Buffer<double> row_sum(std::max(n, 1));
   auto const* const ap = A.ptr.data();
   auto const* const ac = A.col.data();
   auto const* const av = A.val.data();
-  device::parallel_for(q, n, [=, inv = inverse.data(), sums = row_sum.data()](i64 i) {
+  device::parallel_for(executor, n, [=, inv = inverse.data(), sums = row_sum.data()](i64 i) {
     double sum = 0;
     T d(0);
     for (auto p = ap[i]; p < ap[i + 1]; ++p) {
@@ -413,21 +413,21 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
     double const v = ReproducibleSum::value(sum);
     return std::isfinite(v) ? v : 0.0;
   };
-  device::parallel_for(q, n, [&](i64 i) {
+  device::parallel_for(executor, n, [&](i64 i) {
     std::uint64_t z = std::uint64_t(layout.begin() + i) * 0x9e3779b97f4a7c15ull + 0x1234567ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z ^= z >> 27;
     r[i] = T(real_t<T>(double(z >> 11) * 0x1.0p-52 - 1.0));
   });
   auto const direction = [&](double beta) {
-    device::parallel_for(q, n, [&](i64 i) { p[i + below] = inverse[i] * r[i] + T(real_t<T>(beta)) * p[i + below]; });
+    device::parallel_for(executor, n, [&](i64 i) { p[i + below] = inverse[i] * r[i] + T(real_t<T>(beta)) * p[i + below]; });
     halo.update(p.data());
   };
   direction(0);
   double rz = exact_dot(r.data(), r.data(), inverse.data()), alpha_old = 1, beta_old = 0;
   std::vector<double> diagonal, off;
   for (int k = 0; k < 10 && rz > 0; ++k) {
-    device::parallel_for(q, n, [=, x = p.data(), y = s.data()](i64 i) {
+    device::parallel_for(executor, n, [=, x = p.data(), y = s.data()](i64 i) {
       T sum(0);
       for (auto e = ap[i]; e < ap[i + 1]; ++e) sum += av[e] * x[ac[e]];
       y[i] = sum;
@@ -437,7 +437,7 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
     double const alpha = rz / ps;
     diagonal.push_back(1 / alpha + (k ? beta_old / alpha_old : 0));
     if (k) off.push_back(std::sqrt(beta_old) / alpha_old);
-    device::parallel_for(q, n, [&](i64 i) { r[i] -= T(real_t<T>(alpha)) * s[i]; });
+    device::parallel_for(executor, n, [&](i64 i) { r[i] -= T(real_t<T>(alpha)) * s[i]; });
     double const next = exact_dot(r.data(), r.data(), inverse.data());
     beta_old = next / rz;
     alpha_old = alpha;

@@ -64,10 +64,10 @@ Rows<T> rows_of(Matrix const& A) {
   i64 at = 0;
   for (i32 i = 0; i < r.count; ++i) {
     r.ptr[i] = at;
-    auto q = op[i];
-    for (; q < op[i + 1] && oc[q] < below; ++q, ++at) r.col[at] = oc[q], r.val[at] = ov[q];
+    auto executor = op[i];
+    for (; executor < op[i + 1] && oc[executor] < below; ++executor, ++at) r.col[at] = oc[executor], r.val[at] = ov[executor];
     for (auto p = dp[i]; p < dp[i + 1]; ++p, ++at) r.col[at] = dc[p] + below, r.val[at] = dv[p];
-    for (; q < op[i + 1]; ++q, ++at) r.col[at] = oc[q] + own, r.val[at] = ov[q];
+    for (; executor < op[i + 1]; ++executor, ++at) r.col[at] = oc[executor] + own, r.val[at] = ov[executor];
   }
   r.ptr[r.count] = at;
   return r;
@@ -303,9 +303,9 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, std::function<void(
   auto const shares = i64(device::host::team_size());
   std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
   auto const cut = [&](i64 s) { return s == shares ? n : i32(std::lower_bound(work, work + n, work[n] / shares * s) - work); };
-  device::Queue q;
+  device::Executor executor;
   device::parallel_ranges(
-      q, shares,
+      executor, shares,
       [&](i64 b, i64 e) {
         for (auto s = b; s < e; ++s) {
           Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
@@ -327,7 +327,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, std::function<void(
   std::vector<i64> first(pieces.size() + 1, 0);
   for (std::size_t s = 0; s < pieces.size(); ++s) first[s + 1] = first[s] + pieces[s].size;
   device::parallel_ranges(
-      q, shares,
+      executor, shares,
       [&](i64 b, i64 e) {
         for (auto s = std::size_t(b); s < std::size_t(e); ++s) {
           std::copy_n(pieces[s].col.data(), pieces[s].size, rows.col.data() + first[s]);

@@ -71,16 +71,16 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
     auto const k = x.columns();
     auto all = x.data();
     if (comm.size() > 1) {
-      all = device::Array::fresh(y.context(), std::size_t(layout_.global_size() * k) * sizeof(S));
+      all = device::Array::fresh(y.queue(), std::size_t(layout_.global_size() * k) * sizeof(S));
       device::submit_on_host(
-          y.context(),
-          [comm, n = std::size_t(layout_.local_size() * k)](device::Queue&, std::byte*, S const* mine, S* to) {
+          y.queue(),
+          [comm, n = std::size_t(layout_.local_size() * k)](device::Executor&, std::byte*, S const* mine, S* to) {
             auto const bytes = comm.all_gather_bytes(std::as_bytes(std::span<S const>(mine, n)));
             std::memcpy(static_cast<void*>(to), bytes.data(), bytes.size());
           },
           device::update<std::byte>(comm.lane()), device::read<S>(x.data()), device::write<S>(all));
     }
-    device::submit(y.context(), kernel::dense_product<T, S>, layout_.local_size(), layout_.global_size(), k, device::read<T>(rows_),
+    device::submit(y.queue(), kernel::dense_product<T, S>, layout_.local_size(), layout_.global_size(), k, device::read<T>(rows_),
                    device::read<S>(all), device::write<S>(y.data()));
   });
 }

@@ -152,9 +152,9 @@ class DenseLU final : public Preconditioner {
       using T = typename decltype(tag)::type;
       // everything that is needed travels with the task
       device::submit_without_form(
-          y.context(),
+          y.queue(),
           [factors = factors_, pivots = pivots_, forest = forest_, n = layout_.global_size(), k = x.columns(), trans,
-           alone = layout_.comm().size() == 1, here = layout_.comm().rank() == 0](device::Queue&, std::byte*, T const* b, T* z) {
+           alone = layout_.comm().size() == 1, here = layout_.comm().rank() == 0](device::Executor&, std::byte*, T const* b, T* z) {
             if (alone && k == 1) {
               std::copy_n(b, n, z);
               return solve_columns(trans, n, 1, factors.template as<T>(), pivots.template as<int>(), z);

@@ -53,9 +53,9 @@ int factorise(int n, T* a, int* pivots, std::function<void(int)> const& between)
       lapack::subtract_product('N', n - right, to - from, w, at(right, j), at(j, from), at(right, from), n);
     };
     auto const cuts = shares_of(threads, right, n, next, width);
-    device::Queue q;
+    device::Executor executor;
     device::parallel_ranges(
-        q, threads,
+        executor, threads,
         [&](std::int64_t begin, std::int64_t end) {
           for (auto t = std::size_t(begin); t < std::size_t(end); ++t) {
             if (t == 0 && next > 0) {

@@ -5,9 +5,9 @@
 namespace asterism::precond::kernel {
 
 template <class T, class S>
-void dense_product(Queue& q, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z) {
+void dense_product(Executor& executor, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z) {
   device::parallel_ranges(
-      q, m,
+      executor, m,
       [=] ASTERISM_KERNEL(std::int64_t begin, std::int64_t end) {
         for (auto i = begin; i < end; ++i)
           for (std::int64_t j = 0; j < k; ++j) {
@@ -26,7 +26,7 @@ void dense_product(Queue& q, std::int64_t m, std::int64_t n, std::int64_t k, T c
       64);
 }
 
-#define INSTANTIATE(T, S) template void dense_product(Queue&, std::int64_t, std::int64_t, std::int64_t, T const*, S const*, S*);
+#define INSTANTIATE(T, S) template void dense_product(Executor&, std::int64_t, std::int64_t, std::int64_t, T const*, S const*, S*);
 INSTANTIATE(float, float)
 INSTANTIATE(double, double)
 INSTANTIATE(double, float)

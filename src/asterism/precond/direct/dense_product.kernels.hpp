@@ -5,10 +5,10 @@
 
 namespace asterism::precond::kernel {
 
-using device::Queue;
+using device::Executor;
 
 /// z = A b with m rows of a dense row-major A with n columns; k columns of b and z. Sums are in A's precision, which may be the wider one.
 template <class T, class S>
-void dense_product(Queue&, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z);
+void dense_product(Executor&, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z);
 
 }  // namespace asterism::precond::kernel

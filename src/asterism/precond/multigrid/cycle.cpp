@@ -5,7 +5,7 @@ namespace asterism::precond {
 std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
   std::vector<Work> levels(levels_.size());
   for (std::size_t l = 0; l < levels_.size(); ++l) {
-    auto const make = [&] { return Vector(levels_[l].A.range(), levels_[l].A.dtype(), like.columns(), like.context()); };
+    auto const make = [&] { return Vector(levels_[l].A.range(), levels_[l].A.dtype(), like.columns(), like.queue()); };
     auto& level = levels[l];
     if (l > 0) level.b = make(), level.x = make();
     if (l + 1 < levels_.size() || levels_.size() == 1) level.t = make(), level.r = make();

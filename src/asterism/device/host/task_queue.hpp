@@ -1,4 +1,4 @@
-// What queues of the host are made of: lines of tasks, numbered in the order of their submission.
+// What queues of the host are made of: tasks, numbered in the order of their submission.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -12,35 +12,36 @@
 
 namespace asterism::device::host {
 
-class Line;
+class TaskQueue;
 
-/// A task of a line; nothing: no task. Closed lines are not freed, because tickets stay in ledgers, but opened again for the next
-/// queue, where numbers go on.
+/// A task of a task queue; nothing: no task. Closed task queues are not freed but opened again, since ledgers still hold their tickets, for
+/// the next queue, where numbers go on.
 struct Ticket {
-  Line* line = nullptr;
+  TaskQueue* tasks = nullptr;
   std::uint64_t number = 0;
 };
 
 struct Task {
-  std::function<void(Queue&)> work;
-  std::vector<std::uint64_t> after;  ///< tasks of the same line, where it does not keep the order anyway
-  std::vector<Ticket> elsewhere;     ///< tasks of other lines
+  std::function<void(Executor&)> work;
+  std::vector<std::uint64_t> after;  ///< tasks of the same task queue, where it does not keep the order anyway
+  std::vector<Ticket> elsewhere;     ///< tasks of other task queues
   int event = -1;                    ///< the profiling event that its time belongs to
 };
 
-class Line {
+class TaskQueue {
  public:
-  explicit Line(bool in_order);
-  virtual ~Line() = default;
-  /// Runs what is left, in the end by the caller's time. A worker thread must not wait for others: it leaves its line to finish alone.
+  explicit TaskQueue(bool in_order);
+  virtual ~TaskQueue() = default;
+  /// Runs what is left, in the end by the caller's time. A worker thread must not wait for others: it leaves its task queue to finish
+  /// alone.
   virtual void close() = 0;
   /// Frees what finished tasks held. Done by who submits, not by the worker: neither memory nor counts travel between cores, and
   /// objects of the caller's world end in the caller's thread.
   virtual void retire() {}
-  Line(Line const&) = delete;
-  Line& operator=(Line const&) = delete;
+  TaskQueue(TaskQueue const&) = delete;
+  TaskQueue& operator=(TaskQueue const&) = delete;
 
-  std::uint64_t serial() const { return serial_; }  ///< an address may come back for another line, this does not
+  std::uint64_t serial() const { return serial_; }  ///< an address may come back for another task queue, this does not
   bool in_order() const { return in_order_; }
   /// Until a task can be added without waiting.
   virtual void make_room() {}
@@ -48,16 +49,16 @@ class Line {
   virtual std::uint64_t add(Task task) = 0;
   /// After add(), when the ledgers are free again.
   virtual void submitted() {}
-  /// Of Context::collect_launches(): whether a task was added.
+  /// Of Queue::collect_launches(): whether a task was added.
   virtual bool collect_launches(bool) { return false; }
   virtual std::uint64_t last() const = 0;
   virtual bool reached(std::uint64_t number) const = 0;
-  /// Returns when the task is done. Never called by one of the line's own tasks.
+  /// Returns when the task is done. Never called by one of the task queue's own tasks.
   virtual void reach(std::uint64_t number) = 0;
   /// The first error of its tasks, once. The tasks that came after it were not run.
   virtual std::exception_ptr take_error() = 0;
 
-  /// Waits of the host for this line by reason: counted where the host waits (wait_for in ledger.cpp), nowhere else.
+  /// Waits of the host for this task queue by reason: counted where the host waits (wait_for in ledger.cpp), nowhere else.
   void count_wait(char const* reason, double seconds);
   struct Waits {
     std::map<std::string, std::int64_t> by_reason;
@@ -75,25 +76,25 @@ class Line {
   Waits waits_;
 };
 
-/// Lines that are closed, to be opened again; one list for each kind.
-class ClosedLines {
+/// TaskQueues that are closed, to be opened again; one list for each kind.
+class ClosedTaskQueues {
  public:
-  void put(Line* line);
-  Line* take();  ///< nullptr: none
+  void put(TaskQueue* tasks);
+  TaskQueue* take();  ///< nullptr: none
 
  private:
   std::mutex mutex_;
-  std::vector<Line*> lines_;
+  std::vector<TaskQueue*> task_queues_;
 };
 
 /// A worker thread that runs the tasks in order; it opens the parallel regions of its kernels. A submitter that is some thousand
 /// tasks ahead waits for room.
-Line* thread_line();
+TaskQueue* thread_task_queue();
 /// Runs tasks when somebody waits, on the waiting thread, in a random order that `after` and `elsewhere` allow, the same for
 /// one seed. For tests.
-Line* shuffle_line(std::uint64_t seed);
+TaskQueue* shuffle_task_queue(std::uint64_t seed);
 
-/// Whether this thread is the worker of a thread line.
+/// Whether this thread is the worker of a task queue.
 bool on_worker();
 /// While it lives, this thread runs a task of some queue.
 class InTask {
@@ -105,8 +106,8 @@ class InTask {
 };
 bool in_task();
 
-/// Calls of reach() of thread lines, and of lines into a caller's stream, that found work left: an independent count of waits, for
-/// tests.
+/// Calls of reach() of thread task queues, and of task queues into a caller's stream, that found work left: an independent count of waits,
+/// for tests.
 std::int64_t blocking_reaches();
 void note_blocking_reach();
 

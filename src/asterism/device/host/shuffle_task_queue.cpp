@@ -4,20 +4,20 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
-#include "asterism/device/host/line.hpp"
+#include "asterism/device/host/task_queue.hpp"
 
 namespace asterism::device::host {
 
 namespace {
 
-ClosedLines& closed_lots() {
-  static auto* const lines = new ClosedLines;  // queues may end after static destruction began
-  return *lines;
+ClosedTaskQueues& closed_lots() {
+  static auto* const task_queues = new ClosedTaskQueues;  // queues may end after static destruction began
+  return *task_queues;
 }
 
-class ShuffleLine final : public Line {
+class ShuffleTaskQueue final : public TaskQueue {
  public:
-  ShuffleLine() : Line(false) {}
+  ShuffleTaskQueue() : TaskQueue(false) {}
 
   void open(std::uint64_t seed) {
     random_.seed(seed);
@@ -60,19 +60,19 @@ class ShuffleLine final : public Line {
         }
       if (missing[t] == 0) ready.push_back(t);
     }
-    Queue q;
+    Executor executor;
     std::size_t ran = 0;
     while (!ready.empty()) {
       auto const pick = std::uniform_int_distribution<std::size_t>(0, ready.size() - 1)(random_);
       auto const t = ready[pick];
       ready[pick] = ready.back();
       ready.pop_back();
-      for (auto const& e : tasks[t].elsewhere) e.line->reach(e.number);
+      for (auto const& e : tasks[t].elsewhere) e.tasks->reach(e.number);
       try {
         if (!error_) {
           profile::QueuedScope const scope(tasks[t].event);
           InTask const here;
-          tasks[t].work(q);
+          tasks[t].work(executor);
         }
       } catch (...) {
         error_ = std::current_exception();
@@ -95,11 +95,11 @@ class ShuffleLine final : public Line {
 
 }  // namespace
 
-Line* shuffle_line(std::uint64_t seed) {
-  auto* line = static_cast<ShuffleLine*>(closed_lots().take());
-  if (!line) line = new ShuffleLine;
-  line->open(seed);
-  return line;
+TaskQueue* shuffle_task_queue(std::uint64_t seed) {
+  auto* tasks = static_cast<ShuffleTaskQueue*>(closed_lots().take());
+  if (!tasks) tasks = new ShuffleTaskQueue;
+  tasks->open(seed);
+  return tasks;
 }
 
 }  // namespace asterism::device::host

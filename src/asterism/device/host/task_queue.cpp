@@ -1,4 +1,4 @@
-#include "asterism/device/host/line.hpp"
+#include "asterism/device/host/task_queue.hpp"
 
 #include <atomic>
 
@@ -12,36 +12,36 @@ InTask::InTask() { ++tasks_running; }
 InTask::~InTask() { --tasks_running; }
 bool in_task() { return tasks_running > 0; }
 
-Line::Line(bool in_order) : in_order_(in_order) {
+TaskQueue::TaskQueue(bool in_order) : in_order_(in_order) {
   static std::atomic<std::uint64_t> count{0};
   serial_ = ++count;
 }
 
-void Line::count_wait(char const* reason, double seconds) {
+void TaskQueue::count_wait(char const* reason, double seconds) {
   std::lock_guard const lock(waits_mutex_);
   ++waits_.by_reason[reason];
   waits_.seconds += seconds;
 }
 
-void Line::forget_waits() {
+void TaskQueue::forget_waits() {
   std::lock_guard const lock(waits_mutex_);
   waits_ = {};
 }
 
-void ClosedLines::put(Line* line) {
+void ClosedTaskQueues::put(TaskQueue* tasks) {
   std::lock_guard const lock(mutex_);
-  lines_.push_back(line);
+  task_queues_.push_back(tasks);
 }
 
-Line* ClosedLines::take() {
+TaskQueue* ClosedTaskQueues::take() {
   std::lock_guard const lock(mutex_);
-  if (lines_.empty()) return nullptr;
-  auto* const line = lines_.back();
-  lines_.pop_back();
-  return line;
+  if (task_queues_.empty()) return nullptr;
+  auto* const tasks = task_queues_.back();
+  task_queues_.pop_back();
+  return tasks;
 }
 
-Line::Waits Line::waits() const {
+TaskQueue::Waits TaskQueue::waits() const {
   std::lock_guard const lock(waits_mutex_);
   return waits_;
 }

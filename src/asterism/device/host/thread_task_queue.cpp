@@ -15,8 +15,8 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/host/forks.hpp"
-#include "asterism/device/host/line.hpp"
 #include "asterism/device/host/patience.hpp"
+#include "asterism/device/host/task_queue.hpp"
 
 namespace asterism::device::host {
 namespace {
@@ -24,27 +24,27 @@ namespace {
 std::atomic<std::int64_t> blocked{0};
 thread_local bool is_worker = false;
 
-ClosedLines& closed_lines() {
-  static auto* const lines = new ClosedLines;  // queues may end after static destruction began
-  return *lines;
+ClosedTaskQueues& closed_task_queues() {
+  static auto* const task_queues = new ClosedTaskQueues;  // queues may end after static destruction began
+  return *task_queues;
 }
 
-class ThreadLine;
+class ThreadTaskQueue;
 
-/// Lines with a thread. A fork waits a while for their tasks, since one that runs may hold a lock, which nobody would give back in the
+/// TaskQueues with a thread. A fork waits a while for their tasks, since one that runs may hold a lock, which nobody would give back in the
 /// child.
-struct OpenLines {
+struct OpenTaskQueues {
   std::mutex mutex;
-  std::vector<ThreadLine*> all;
+  std::vector<ThreadTaskQueue*> all;
 
-  static OpenLines& get();
+  static OpenTaskQueues& get();
   static void before_fork();
   static void after_fork() { get().mutex.unlock(); }
 };
 
-class ThreadLine final : public Line {
+class ThreadTaskQueue final : public TaskQueue {
  public:
-  ThreadLine() : Line(true) {}
+  ThreadTaskQueue() : TaskQueue(true) {}
 
   void open() {
     places_ = std::make_unique<std::array<Task, room>>();
@@ -55,8 +55,8 @@ class ThreadLine final : public Line {
     add_helper_threads(1);
     forks_ = forks();
     worker_ = std::thread([this, first = added_.load() + 1] { run(first); });
-    std::lock_guard const lock(OpenLines::get().mutex);
-    OpenLines::get().all.push_back(this);
+    std::lock_guard const lock(OpenTaskQueues::get().mutex);
+    OpenTaskQueues::get().all.push_back(this);
   }
 
   /// Whether all tasks are done; waits up to the deadline.
@@ -71,23 +71,23 @@ class ThreadLine final : public Line {
 
   void close() override {
     {
-      std::lock_guard const lock(OpenLines::get().mutex);
-      std::erase(OpenLines::get().all, this);
+      std::lock_guard const lock(OpenTaskQueues::get().mutex);
+      std::erase(OpenTaskQueues::get().all, this);
     }
     add_helper_threads(-1);
     if (is_lost()) return;  // not opened again: who knows what the thread held
     closed_.store(true);
     wake_worker();
-    // the last holder may be a task, which cannot wait; that line is not opened again
+    // the last holder may be a task, which cannot wait; that task queue is not opened again
     if (is_worker) {
-      static auto* const left = new ClosedLines;
+      static auto* const left = new ClosedTaskQueues;
       left->put(this);
       return worker_.detach();
     }
     worker_.join();
     retire();
     places_.reset();
-    closed_lines().put(this);
+    closed_task_queues().put(this);
   }
 
   void make_room() override {
@@ -163,7 +163,7 @@ class ThreadLine final : public Line {
   void run(std::uint64_t first) {
     is_worker = true;
     profile::name_thread("queue " + std::to_string(serial()));
-    Queue q;
+    Executor executor;
     for (std::uint64_t next = first;; ++next) {
       Patience patience;
       while (added_.load() < next) {
@@ -174,19 +174,19 @@ class ThreadLine final : public Line {
         work_.wait(lock, [&] { return closed_.load() || added_.load() >= next; });
         asleep_.store(false);
       }
-      run_one(q, place(next));
+      run_one(executor, place(next));
       done_.store(next);
       wake_waiters(next);
     }
   }
 
-  void run_one(Queue& q, Task& task) {
-    for (auto const& t : task.elsewhere) t.line->reach(t.number);
+  void run_one(Executor& executor, Task& task) {
+    for (auto const& t : task.elsewhere) t.tasks->reach(t.number);
     if (failed_.load()) return;
     try {
       profile::QueuedScope const scope(task.event);
       InTask const here;
-      task.work(q);
+      task.work(executor);
     } catch (...) {
       std::lock_guard const lock(mutex_);
       error_ = std::current_exception();
@@ -208,28 +208,28 @@ class ThreadLine final : public Line {
   int forks_ = 0;
 };
 
-OpenLines& OpenLines::get() {
-  static auto* const lines = [] {
+OpenTaskQueues& OpenTaskQueues::get() {
+  static auto* const task_queues = [] {
     pthread_atfork(before_fork, after_fork, after_fork);
-    return new OpenLines;
+    return new OpenTaskQueues;
   }();
-  return *lines;
+  return *task_queues;
 }
 
-void OpenLines::before_fork() {
+void OpenTaskQueues::before_fork() {
   get().mutex.lock();
   auto const deadline = now() + 1'000'000'000;
-  for (auto const* line : get().all)
-    if (!on_worker() && !line->settles(deadline)) return;
+  for (auto const* tasks : get().all)
+    if (!on_worker() && !tasks->settles(deadline)) return;
 }
 
 }  // namespace
 
-Line* thread_line() {
-  auto* line = static_cast<ThreadLine*>(closed_lines().take());
-  if (!line) line = new ThreadLine;
-  line->open();
-  return line;
+TaskQueue* thread_task_queue() {
+  auto* tasks = static_cast<ThreadTaskQueue*>(closed_task_queues().take());
+  if (!tasks) tasks = new ThreadTaskQueue;
+  tasks->open();
+  return tasks;
 }
 
 bool on_worker() { return is_worker; }

@@ -11,28 +11,28 @@
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/gpu/launch_batch.hpp"
-#include "asterism/device/host/line.hpp"
+#include "asterism/device/host/task_queue.hpp"
 
 namespace asterism::device::gpu {
 namespace {
 
-using host::Line;
 using host::Task;
+using host::TaskQueue;
 using host::Ticket;
 
-host::ClosedLines& closed_lines() {
-  static auto* const lines = new host::ClosedLines;  // queues may end after static destruction began
-  return *lines;
+host::ClosedTaskQueues& closed_task_queues() {
+  static auto* const task_queues = new host::ClosedTaskQueues;  // queues may end after static destruction began
+  return *task_queues;
 }
 
 constexpr std::size_t scratch_bytes = std::size_t(2) << 20;
 
-/// Tasks are launched in order, by the worker of a thread line or, into a stream of the caller's, by who submits. A task is done when the
-/// GPU has done it: an event recorded behind it says so. Events are recorded when somebody asks, and now and then for what tasks hold.
+/// Tasks are launched in order, by the worker of a thread task queue or, into a stream of the caller's, by who submits. A task is done when
+/// the GPU has done it: an event recorded behind it says so. Events are recorded when somebody asks, and now and then for what tasks hold.
 /// What collects launches is told to give them to the stream before anything else goes there.
-class GpuLine final : public Line {
+class GpuTaskQueue final : public TaskQueue {
  public:
-  GpuLine() : Line(true) {}
+  GpuTaskQueue() : TaskQueue(true) {}
 
   void open(void* users_stream) {
     OnDevice const here;
@@ -53,7 +53,7 @@ class GpuLine final : public Line {
       throw;
     }
     batch_.open(queue_.gpu_stream);
-    launcher_ = owns_stream_ ? host::thread_line() : nullptr;
+    launcher_ = owns_stream_ ? host::thread_task_queue() : nullptr;
     if (launcher_) base_ = launcher_->last() - added_;
     else launched_ = added_.load();
   }
@@ -76,7 +76,7 @@ class GpuLine final : public Line {
     spare_.clear();
     gpu::release(queue_.scratch, scratch_bytes);
     if (owns_stream_) api()->stream_free(queue_.gpu_stream);
-    closed_lines().put(this);
+    closed_task_queues().put(this);
   }
 
   void make_room() override {
@@ -85,14 +85,14 @@ class GpuLine final : public Line {
 
   std::uint64_t add(Task task) override {
     auto const number = ++added_;
-    auto work = std::make_shared<std::function<void(Queue&)>>(std::move(task.work));
+    auto work = std::make_shared<std::function<void(Executor&)>>(std::move(task.work));
     {
       std::lock_guard const lock(mutex_);
       held_.push_back({number, work});
     }
     if (launcher_) {
       launcher_->add(
-          {[this, work = work.get(), before = std::move(task.elsewhere)](Queue&) { launch(*work, before); }, {}, {}, task.event});
+          {[this, work = work.get(), before = std::move(task.elsewhere)](Executor&) { launch(*work, before); }, {}, {}, task.event});
     } else {
       std::lock_guard const lock(mutex_);
       pending_.push_back({number, work, std::move(task.elsewhere), task.event});
@@ -107,7 +107,7 @@ class GpuLine final : public Line {
   bool collect_launches(bool on) override {
     if (!launcher_ || !(on || collecting_)) return false;
     collecting_ = on;
-    add({[this, on, before = last()](Queue&) {
+    add({[this, on, before = last()](Executor&) {
            batch_.launch();
            queue_.collector = on ? &batch_ : nullptr;
            mark_piece(before);
@@ -147,7 +147,7 @@ class GpuLine final : public Line {
 
   std::uint64_t last() const override { return added_.load(std::memory_order_relaxed); }
 
-  bool reached(std::uint64_t number) const override { return const_cast<GpuLine*>(this)->look(number); }
+  bool reached(std::uint64_t number) const override { return const_cast<GpuTaskQueue*>(this)->look(number); }
 
   void reach(std::uint64_t number) override {
     if (look(number)) return;
@@ -206,14 +206,14 @@ class GpuLine final : public Line {
   };
   struct Held {
     std::uint64_t number;
-    std::shared_ptr<std::function<void(Queue&)>> work;
+    std::shared_ptr<std::function<void(Executor&)>> work;
   };
 
-  void launch(std::function<void(Queue&)>& work, std::vector<Ticket> const& before) {
+  void launch(std::function<void(Executor&)>& work, std::vector<Ticket> const& before) {
     OnDevice const here;
     for (auto const& t : before) {
-      if (auto* const other = dynamic_cast<GpuLine*>(t.line)) other->let_follow(queue_.stream(), t.number);
-      else t.line->reach(t.number);
+      if (auto* const other = dynamic_cast<GpuTaskQueue*>(t.tasks)) other->let_follow(queue_.stream(), t.number);
+      else t.tasks->reach(t.number);
     }
     queue_.guard_count = 0;  // an error may have left some
     work(queue_);
@@ -285,8 +285,8 @@ class GpuLine final : public Line {
   std::atomic<bool> collecting_{false};
   LaunchBatch batch_;
   std::uint64_t marked_ = 0;  // the last by mark_piece()
-  Queue queue_;
-  Line* launcher_ = nullptr;
+  Executor queue_;
+  TaskQueue* launcher_ = nullptr;
   std::uint64_t base_ = 0;  // its last task before ours
   std::atomic<std::uint64_t> added_{0}, done_{0};
   std::exception_ptr error_;
@@ -297,7 +297,7 @@ class GpuLine final : public Line {
   // into the caller's stream
   struct Pending {
     std::uint64_t number;
-    std::shared_ptr<std::function<void(Queue&)>> work;
+    std::shared_ptr<std::function<void(Executor&)>> work;
     std::vector<Ticket> before;
     int event;
   };
@@ -307,29 +307,29 @@ class GpuLine final : public Line {
   std::atomic<std::thread::id> launching_;
 };
 
-host::Line* open_line(void* users_stream) {
-  auto* line = static_cast<GpuLine*>(closed_lines().take());
-  if (!line) line = new GpuLine;
+host::TaskQueue* open_task_queue(void* users_stream) {
+  auto* tasks = static_cast<GpuTaskQueue*>(closed_task_queues().take());
+  if (!tasks) tasks = new GpuTaskQueue;
   try {
-    line->open(users_stream);
+    tasks->open(users_stream);
   } catch (...) {
-    closed_lines().put(line);
+    closed_task_queues().put(tasks);
     throw;
   }
-  return line;
+  return tasks;
 }
 
 }  // namespace
 
-host::Line* line() { return open_line(nullptr); }
+host::TaskQueue* tasks() { return open_task_queue(nullptr); }
 
-host::Line* line_on(void* stream) {
+host::TaskQueue* task_queue_on(void* stream) {
   constexpr std::uintptr_t legacy_default = 1;  // cudaStreamLegacy: a name for the stream whose handle is 0
-  return open_line(stream ? stream : reinterpret_cast<void*>(legacy_default));
+  return open_task_queue(stream ? stream : reinterpret_cast<void*>(legacy_default));
 }
 
-void* stream_of(host::Line const& line) { return dynamic_cast<GpuLine const&>(line).stream(); }
+void* stream_of(host::TaskQueue const& tasks) { return dynamic_cast<GpuTaskQueue const&>(tasks).stream(); }
 
-void* launched_stream(host::Line& line) { return dynamic_cast<GpuLine&>(line).launched_stream(); }
+void* launched_stream(host::TaskQueue& tasks) { return dynamic_cast<GpuTaskQueue&>(tasks).launched_stream(); }
 
 }  // namespace asterism::device::gpu
