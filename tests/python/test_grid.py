@@ -95,7 +95,7 @@ for call, text in [
     (lambda: am.grid.Grid((4, 4), comm, ranks=(3, 1)), "the grid is cut into 3 boxes, but there are 4 ranks"),
     (lambda: am.grid.Grid((4, 4 + rank), comm), "the ranks describe different grids"),
     (lambda: am.grid.Grid((4, 4), comm, periodic=(True,)), "needs as many answers to 'periodic', not 1"),
-    (lambda: am.grid.Grid((4, 4), comm, width=-1), "ghost points -1 deep"),
+    (lambda: am.grid.Grid((4, 4), comm, width=-1), "width is -1"),
 ]:
     got = message(call); assert text in got, got
 print("done", flush=True)

@@ -158,7 +158,7 @@ bool Failures::known_since(Communicator const& comm, std::uint64_t serial) {
   if (alarmed(comm)) look(comm, true);
   if (!f.news) return false;
   std::lock_guard const lock(f.mutex);
-  return f.broken || (f.known && f.known->serial >= serial);
+  return f.broken || (f.known && f.known->serial >= serial && f.known->serial <= f.serial);
 }
 
 void Failures::require_none(Communicator const& comm) {

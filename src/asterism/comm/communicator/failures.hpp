@@ -53,7 +53,7 @@ struct Failures {
   void break_off() { broken = news = true; }
   /// Looks for reports; `far`: those by messages too.
   static void look(Communicator const& comm, bool far);
-  /// Whether an error is known of the `serial`-th call or a later one, from which the ranks have not recovered.
+  /// Whether an error is known of the `serial`-th call or a later one up to the last of this rank, from which the ranks have not recovered.
   static bool known_since(Communicator const& comm, std::uint64_t serial);
   /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
   static void require_none(Communicator const& comm);
