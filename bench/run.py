@@ -33,7 +33,7 @@ from asterism import _core  # noqa: E402
 from asterism.cli.bench_assembly import trilinear_entries  # noqa: E402
 from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases, print_async, print_launch  # noqa: E402
-from asterism.machine import _cpu_name  # noqa: E402
+from asterism.base.machine import _cpu_name  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 OURS_ON_RANKS = """

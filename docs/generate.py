@@ -16,17 +16,25 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
 MODULES = {
-    "Solving": ["asterism.solve", "asterism.least_squares", "asterism.la", "asterism.operator", "asterism.errors"],
-    "Files and problems": ["asterism.formats", "asterism.gallery", "asterism.grid"],
+    "Solving": [
+        "asterism.solvers.solver",
+        "asterism.solvers.info",
+        "asterism.solvers.least_squares",
+        "asterism.la.matrix",
+        "asterism.la.assembly",
+        "asterism.la.operator",
+        "asterism.errors",
+    ],
+    "Files and problems": ["asterism.la.io", "asterism.gallery", "asterism.grid"],
     "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
     "Communication": [
-        "asterism.forest",
-        "asterism.submatrix",
-        "asterism.channels",
-        "asterism.derived_types",
-        "asterism.comm_report",
+        "asterism.comm.forest",
+        "asterism.la.submatrix",
+        "asterism.comm.channels",
+        "asterism.comm.derived_types",
+        "asterism.comm.report",
     ],
-    "Queues": ["asterism.queue", "asterism.vector", "asterism.queued_forest", "asterism.trace"],
+    "Queues": ["asterism.device.queue", "asterism.la.vector", "asterism.comm.queued_forest", "asterism.report.trace"],
 }
 
 
@@ -142,7 +150,12 @@ def picture(r: dict, folder: Path) -> str:
 def measurements(folder: Path) -> str:
     import run  # bench/run.py: the same words as its own
 
-    out = ["# Measurements", "", "Drawn from the raw runs under `bench/results/`, medians; `make bench` repeats them.", ""]
+    out = [
+        "# Measurements",
+        "",
+        "Drawn from the raw runs under `bench/results/`, medians; `make bench` repeats them.",
+        "",
+    ]
     for file in sorted((ROOT / "bench/results").glob("*.json")):
         r = json.loads(file.read_text())
         text = io.StringIO()
@@ -184,9 +197,7 @@ def output_of(command: str, folder: str) -> str:
 
 def rewrite_tutorial(folder: str) -> None:
     page = ROOT / "docs/tutorial.md"
-    page.write_text(
-        BLOCK.sub(lambda m: f"```console\n{m[1]}\n{output_of(m[1], folder)}```", page.read_text())
-    )
+    page.write_text(BLOCK.sub(lambda m: f"```console\n{m[1]}\n{output_of(m[1], folder)}```", page.read_text()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A room includes only rooms on floors below it (scripts/floors.json); MPI and threads stay in theirs."""
+"""A room includes or imports only rooms on floors below it (scripts/floors.json); MPI and threads stay in theirs."""
 
 import json
 import re
@@ -8,6 +8,31 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PLAN = json.loads((ROOT / "scripts" / "floors.json").read_text())
 FLOORS, ROOMS_WITHIN = PLAN["rooms"], PLAN["within"]
+
+
+def wrong_imports() -> list[str]:
+    """Imports of the Python package that point upward; those within functions and for types alone are free."""
+    package, floors, wrong = ROOT / "python" / "asterism", PLAN["python"], []
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        room = relative.parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        if room not in floors:
+            wrong.append(f"python/{relative}: room '{room}' is not in scripts/floors.json")
+            continue
+        up = "." * len(relative.parts)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = re.match(rf"from {re.escape(up)}([a-z_]*)[a-z_.]* import (.*)", line)
+            if not found:
+                continue
+            named = [found[1]] if found[1] else [n.strip() for n in found[2].split(",")]
+            wrong += [
+                f"python/{relative}:{number}: {room} must not import {n}"
+                for n in named
+                if n not in ("_core", room, *floors[room])
+            ]
+    return wrong
 
 
 def main() -> int:
@@ -39,8 +64,9 @@ def main() -> int:
                     wrong.append(
                         f"{relative}:{number}: threads and GPU run-times are named in device/host and device/gpu only"
                     )
+    wrong += wrong_imports()
     # circles: the listed floors must be a partial order
-    for floors in (FLOORS, *ROOMS_WITHIN.values()):
+    for floors in (FLOORS, *ROOMS_WITHIN.values(), PLAN["python"]):
         for room, below in floors.items():
             for other in below:
                 if room in floors[other]:

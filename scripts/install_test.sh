@@ -19,7 +19,7 @@ print('pip install: works without SciPy and MPI,', info.iterations, 'iterations'
 "
 "$dir/v/bin/asterism" inspect "$root/examples/data/bar.mtx.gz" >/dev/null
 "$dir/v/bin/pip" --disable-pip-version-check show -q asterism-sparse
-prefix=$("$dir/v/bin/python" -c "import asterism._core as c, pathlib; print(pathlib.Path(c.__file__).parent)")
+prefix=$("$dir/v/bin/python" -c "from asterism import _core as c; import pathlib; print(pathlib.Path(c.__file__).parent)")
 cmake -S "$root/tests/install" -B "$dir/b" -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$dir/b" >/dev/null
 "$dir/b/user"

@@ -1,114 +1,131 @@
-"""Asterism: large sparse systems from PDEs, the same on a laptop, a cluster and GPUs."""
+"""Asterism: large sparse systems from PDEs, the same on a laptop, a cluster and GPUs.
+
+Names are loaded when they are used, and the compiled library with the first that needs it: ``import asterism`` takes a millisecond.
+"""
 
 from __future__ import annotations
 
 import importlib as _importlib
-import logging as _logging
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from . import _core as _core
-from . import errors as _errors
-from .live import show_set_ups as _show_set_ups
+if TYPE_CHECKING:
+    from . import _core as _core
+    from . import errors as errors
+    from . import gallery as gallery
+    from . import grid as grid
+    from . import pyamg as pyamg
+    from . import report as report
+    from . import scipy as scipy
+    from .base.options import use_argv as use_argv
+    from .comm.channels import Channels as Channels
+    from .comm.forest import StarForest as StarForest
+    from .comm.forest import shared_zeros as shared_zeros
+    from .comm.queued_forest import QueuedForest as QueuedForest
+    from .comm.report import CommReport as CommReport
+    from .comm.report import comm_report as comm_report
+    from .device.queue import Event as Event
+    from .device.queue import Queue as Queue
+    from .errors import AsterismError as AsterismError
+    from .errors import BreakdownError as BreakdownError
+    from .errors import CommError as CommError
+    from .errors import ConvergenceError as ConvergenceError
+    from .errors import DtypeError as DtypeError
+    from .errors import FileError as FileError
+    from .errors import FormatError as FormatError
+    from .errors import InputError as InputError
+    from .errors import InternalError as InternalError
+    from .errors import OptionError as OptionError
+    from .errors import OutOfMemoryError as OutOfMemoryError
+    from .errors import ShapeError as ShapeError
+    from .errors import UnsupportedError as UnsupportedError
+    from .la.assembly import Assembly as Assembly
+    from .la.io import load as load
+    from .la.io import read_matrix as read_matrix
+    from .la.io import read_vector as read_vector
+    from .la.io import save as save
+    from .la.io import write_matrix as write_matrix
+    from .la.io import write_vector as write_vector
+    from .la.matrix import Matrix as Matrix
+    from .la.operator import Operator as Operator
+    from .la.submatrix import Redistribution as Redistribution
+    from .la.submatrix import Submatrix as Submatrix
+    from .la.vector import Scalar as Scalar
+    from .la.vector import Vector as Vector
+    from .la.vector import dots as dots
+    from .la.vector import gpu_state as gpu_state
+    from .la.vector import select as select
+    from .report.trace import Trace as Trace
+    from .solvers.info import SolveInfo as SolveInfo
+    from .solvers.least_squares import LeastSquaresInfo as LeastSquaresInfo
+    from .solvers.least_squares import least_squares as least_squares
+    from .solvers.solver import Solver as Solver
+    from .solvers.solver import solve as solve
 
-_core.check_cpu()
-_core.set_error_classes(_errors.by_name)
-_logger = _logging.getLogger("asterism")
-_show_set_ups()
-_core.set_log_sink(lambda level, text: _logger.log((10, 20, 30)[level], "%s", text))
+_ROOMS = {
+    "base.options": ("use_argv",),
+    "comm.channels": ("Channels",),
+    "comm.forest": ("StarForest", "shared_zeros"),
+    "comm.queued_forest": ("QueuedForest",),
+    "comm.report": ("CommReport", "comm_report"),
+    "device.queue": ("Event", "Queue"),
+    "errors": (
+        "AsterismError",
+        "BreakdownError",
+        "CommError",
+        "ConvergenceError",
+        "DtypeError",
+        "FileError",
+        "FormatError",
+        "InputError",
+        "InternalError",
+        "OptionError",
+        "OutOfMemoryError",
+        "ShapeError",
+        "UnsupportedError",
+    ),
+    "la.assembly": ("Assembly",),
+    "la.io": ("load", "read_matrix", "read_vector", "save", "write_matrix", "write_vector"),
+    "la.matrix": ("Matrix",),
+    "la.operator": ("Operator",),
+    "la.submatrix": ("Redistribution", "Submatrix"),
+    "la.vector": ("Scalar", "Vector", "dots", "gpu_state", "select"),
+    "report.trace": ("Trace",),
+    "solvers.info": ("SolveInfo",),
+    "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
+    "solvers.solver": ("Solver", "solve"),
+}
+_PLACE = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULES = ("errors", "gallery", "grid", "pyamg", "report", "scipy")
 
-from . import gallery, grid  # noqa: E402
-from .assembly import Assembly  # noqa: E402
-from .channels import Channels  # noqa: E402
-from .comm_report import CommReport, comm_report  # noqa: E402
-from .errors import (  # noqa: E402
-    AsterismError,
-    BreakdownError,
-    CommError,
-    ConvergenceError,
-    DtypeError,
-    FileError,
-    FormatError,
-    InputError,
-    InternalError,
-    OptionError,
-    OutOfMemoryError,
-    ShapeError,
-    UnsupportedError,
-)
-from .forest import StarForest, shared_zeros  # noqa: E402
-from .formats import load, read_matrix, read_vector, save, write_matrix, write_vector  # noqa: E402
-from .la import Matrix  # noqa: E402
-from .least_squares import LeastSquaresInfo, least_squares  # noqa: E402
-from .machine import gpu_library_folders as _gpu_library_folders  # noqa: E402
-from .operator import Operator  # noqa: E402
-from .options import use_argv  # noqa: E402
-from .queue import Event, Queue  # noqa: E402
-from .queued_forest import QueuedForest  # noqa: E402
-from .solve import SolveInfo, Solver, solve  # noqa: E402
-from .submatrix import Redistribution, Submatrix  # noqa: E402
-from .trace import Trace  # noqa: E402
-from .vector import Scalar, Vector, dots, gpu_state, select  # noqa: E402
+__all__ = [*_PLACE, *_MODULES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
-_core.set_library_folders(_gpu_library_folders())
 
-__version__ = _core.version()
-__all__ = [
-    "Assembly",
-    "AsterismError",
-    "BreakdownError",
-    "Channels",
-    "CommError",
-    "CommReport",
-    "ConvergenceError",
-    "DtypeError",
-    "Event",
-    "FileError",
-    "FormatError",
-    "InputError",
-    "InternalError",
-    "LeastSquaresInfo",
-    "Matrix",
-    "Operator",
-    "OptionError",
-    "OutOfMemoryError",
-    "Queue",
-    "QueuedForest",
-    "Redistribution",
-    "Scalar",
-    "ShapeError",
-    "SolveInfo",
-    "Solver",
-    "StarForest",
-    "Submatrix",
-    "Trace",
-    "UnsupportedError",
-    "Vector",
-    "comm_report",
-    "dots",
-    "gallery",
-    "gpu_state",
-    "grid",
-    "least_squares",
-    "load",
-    "read_matrix",
-    "read_vector",
-    "save",
-    "select",
-    "shared_zeros",
-    "solve",
-    "use_argv",
-    "write_matrix",
-    "write_vector",
-]
+def _load_core() -> _Any:
+    """Load the compiled library and tell it of Python's errors, log and terminal."""
+    core = _importlib.import_module("._core", __name__)
+    core.check_cpu()
+    from . import errors
+    from .base import live, machine
 
-_modules = ("pyamg", "report", "scipy")  # public, and loaded when they are named
+    core.set_error_classes(errors.by_name)
+    live.connect()
+    core.set_library_folders(machine.gpu_library_folders())
+    return core
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _modules:
+    if name in _PLACE:
+        globals()[name] = found = getattr(_importlib.import_module(f".{_PLACE[name]}", __name__), name)
+        return found
+    if name in _MODULES:
         return _importlib.import_module(f".{name}", __name__)
+    if name == "_core":
+        return _load_core()
+    if name == "__version__":
+        return _load_core().version()
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_modules, "__version__"])  # without the modules that the public names come from
+    return sorted([*__all__, "__version__"])  # without the modules that the public names come from

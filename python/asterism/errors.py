@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .solve import SolveInfo
+    from .solvers.solver import SolveInfo
 
 __all__ = [
     "AsterismError",

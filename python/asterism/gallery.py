@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
-from .comm import as_communicator, one_call
-from .indices import as_count
-from .la import Matrix
+from .base.indices import as_count
+from .comm.communicator import as_communicator, one_call
+from .la.matrix import Matrix
 
 __all__ = ["convection_diffusion", "elasticity", "poisson"]
 

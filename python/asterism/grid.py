@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .comm import as_communicator, one_call, reported
+from .base.indices import as_count
+from .comm.communicator import as_communicator, one_call, reported
+from .comm.forest import Flight, StarForest, shared_zeros
 from .errors import OptionError, ShapeError, UnsupportedError
-from .forest import Flight, StarForest, shared_zeros
-from .indices import as_count
 
 __all__ = ["Grid"]
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, ShapeError, UnsupportedError
-from .la import Matrix
-from .operator import Operator, as_values
-from .solve import Solver
+from .la.matrix import Matrix
+from .la.operator import Operator, as_values
+from .solvers.solver import Solver
 
 __all__ = ["MultilevelSolver", "smoothed_aggregation_solver"]
 

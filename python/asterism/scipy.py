@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, ShapeError, UnsupportedError
-from .la import Matrix, as_operator
-from .least_squares import least_squares
-from .operator import Operator, as_values
-from .solve import Solver
+from .la.matrix import Matrix, as_operator
+from .la.operator import Operator, as_values
+from .solvers.least_squares import least_squares
+from .solvers.solver import Solver
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "lsqr", "minres", "tfqmr"]
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import asterism as am
 
 CASES = """
-from asterism.operator import Operator
+from asterism.la.operator import Operator
 from scipy.linalg import lu_factor, lu_solve
 
 def cases(n, dtype):

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import asterism as am
-from asterism.operator import Operator
+from asterism.la.operator import Operator
 
 
 def second_difference(n):

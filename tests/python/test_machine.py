@@ -9,7 +9,7 @@ from conftest import PATIENCE
 
 import asterism as am
 from asterism import _core
-from asterism.machine import WaitsForCores, describe, memory_bandwidth
+from asterism.base.machine import WaitsForCores, describe, memory_bandwidth
 from asterism.report.collect import Findings, _advice, _looks_wrong
 
 
@@ -54,7 +54,7 @@ def test_waits_for_cores_are_noticed():
 import os, subprocess, sys, time
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-from asterism.machine import WaitsForCores
+from asterism.base.machine import WaitsForCores
 try:
     time.sleep(0.2)
     w = WaitsForCores()

@@ -23,7 +23,7 @@ def sent(x):
 
 
 def test_every_error_can_be_pickled():
-    from asterism.comm import InputTypeError
+    from asterism.comm.communicator import InputTypeError
 
     found = sorted(set(classes(am.AsterismError)), key=lambda c: c.__name__)
     assert {am.ConvergenceError, am.FileError, InputTypeError} <= set(found)

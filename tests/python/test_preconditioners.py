@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import asterism as am
-from asterism.operator import Operator
+from asterism.la.operator import Operator
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
@@ -101,7 +101,7 @@ def test_schwarz_is_the_sum_of_its_subdomains(on_ranks, n):
     on_ranks(
         n,
         """
-from asterism.operator import Operator
+from asterism.la.operator import Operator
 def check(S, cuts, dtype):
     N = S.shape[0]
     lo, hi = cuts[rank], cuts[rank + 1]

@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import gallery
 from ..errors import OptionError
-from ..formats import read_matrix
-from ..la import Matrix
+from ..la.io import read_matrix
+from ..la.matrix import Matrix
 from . import (
     bench_assembly,
     bench_busy,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..assembly import Assembly
-from ..options import use_argv
-from ..queue import Queue
-from ..vector import Vector
+from ..base.options import use_argv
+from ..device.queue import Queue
+from ..la.assembly import Assembly
+from ..la.vector import Vector
 from .bench_gpu import seconds_of, vector_of
 from .table import microseconds, print_table
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, gallery
-from ..forest import StarForest
-from ..solve import Solver
+from ..comm.forest import StarForest
+from ..solvers.solver import Solver
 from .table import print_table
 
 __all__ = ["busy_cases", "print_busy"]

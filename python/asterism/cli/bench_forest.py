@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..comm import as_communicator
-from ..forest import StarForest
+from ..comm.communicator import as_communicator
+from ..comm.forest import StarForest
 from ..grid import Grid
 from .table import in_bytes, microseconds, print_table
 

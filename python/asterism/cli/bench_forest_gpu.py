@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..comm import as_communicator
+from ..comm.communicator import as_communicator
+from ..comm.forest import StarForest
+from ..comm.queued_forest import QueuedForest
+from ..device.queue import Queue
 from ..errors import CommError
-from ..forest import StarForest
-from ..queue import Queue
-from ..queued_forest import QueuedForest
 from .bench_gpu import seconds_of, vector_of
 from .table import in_bytes, microseconds, print_table
 

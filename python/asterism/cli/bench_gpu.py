@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from ..la import Matrix
-from ..queue import Queue
-from ..vector import Vector
+from ..device.queue import Queue
+from ..la.matrix import Matrix
+from ..la.vector import Vector
 from .bench_cupy import cupy_product
 from .table import microseconds, print_table
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, gallery
-from ..la import Matrix
-from ..solve import Solver
+from ..la.matrix import Matrix
+from ..solvers.solver import Solver
 from .table import print_table
 
 __all__ = ["amg_case", "print_amg", "print_spmv", "spmv_case", "spmv_summary"]

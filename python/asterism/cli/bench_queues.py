@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, gallery
-from ..solve import Solver
+from ..solvers.solver import Solver
 from .bench_cupy import cupy_cg
 from .table import microseconds, print_table
 

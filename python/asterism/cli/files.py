@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.files import check_target, replacing
 from ..errors import InputError, UnsupportedError
-from ..files import check_target, replacing
-from ..formats import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
-from ..la import Matrix
+from ..la.io import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
+from ..la.matrix import Matrix
 from . import launch, problems
 
 __all__ = ["add_arguments", "convert", "inspect", "spy"]

@@ -123,7 +123,7 @@ def _say(text: str) -> None:
 
 
 def _info(args: argparse.Namespace) -> int:
-    from ..machine import describe
+    from ..base.machine import describe
 
     d = describe()
     if args.json:

@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import _core, gallery
 from ..errors import FileError, InputError
-from ..formats import read_matrix
-from ..la import Matrix
+from ..la.io import read_matrix
+from ..la.matrix import Matrix
 
 __all__ = ["BUILT_IN", "check", "load", "print_options"]
 

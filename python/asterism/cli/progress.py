@@ -6,7 +6,7 @@ import math
 import sys
 import time
 
-from ..live import LiveLine
+from ..base.live import LiveLine
 
 __all__ = ["Progress"]
 

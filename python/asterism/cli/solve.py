@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from .. import _core, gallery
-from ..comm_report import comm_report
+from ..base.files import check_target
+from ..base.live import show_set_ups
+from ..base.machine import WaitsForCores
+from ..base.options import use_argv
+from ..comm.report import comm_report
 from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError, UnsupportedError
-from ..files import check_target
-from ..formats import check_vector_name, format_of, read_vector, write_vector
-from ..least_squares import least_squares
-from ..live import show_set_ups
-from ..machine import WaitsForCores
-from ..operator import as_values
-from ..options import use_argv
-from ..solve import Solver
-from ..solve_input import check_checkpoint
-from ..trace import Trace
+from ..la.io import check_vector_name, format_of, read_vector, write_vector
+from ..la.operator import as_values
+from ..report.trace import Trace
+from ..solvers.input import check_checkpoint
+from ..solvers.least_squares import least_squares
+from ..solvers.solver import Solver
 from . import launch, output, problems
 from .progress import Progress
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..la import Matrix
-from ..machine import last_level_cache_bytes, memory_bandwidth
-from ..solve import SolveInfo, Solver
+from ..base.machine import last_level_cache_bytes, memory_bandwidth
+from ..la.matrix import Matrix
+from ..solvers.solver import SolveInfo, Solver
 
 __all__ = ["Findings", "collect"]
 

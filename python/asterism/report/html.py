@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..base.files import replacing
 from ..errors import UnsupportedError
-from ..files import replacing
 from .collect import Findings
 from .text import max_of, summary
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from . import _core
-from .errors import AsterismError, FileError, InputError
+from .. import _core
+from ..errors import AsterismError, FileError, InputError
 
 __all__ = ["agreed"]
 

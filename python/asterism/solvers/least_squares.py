@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .comm import one_call
-from .errors import DtypeError, InputError, OptionError, ShapeError
-from .la import Matrix, as_operator
-from .operator import Operator, as_values
+from .. import _core
+from ..comm.communicator import one_call
+from ..errors import DtypeError, InputError, OptionError, ShapeError
+from ..la.matrix import Matrix, as_operator
+from ..la.operator import Operator, as_values
 
 __all__ = ["LeastSquaresInfo", "least_squares"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .comm import reported
-from .errors import InputError, ShapeError
+from .. import _core
+from ..comm.communicator import reported
+from ..device.queue import GpuArray, Queue, handle_of
+from ..errors import InputError, ShapeError
 from .operator import Operator, as_values
-from .queue import GpuArray, Queue
 
 __all__ = ["Scalar", "Vector", "dots", "gpu_state", "select"]
 
@@ -170,15 +170,6 @@ class Scalar:
 
 def _scalar(a: Any) -> _core.Scalar:
     return a._h if isinstance(a, Scalar) else Scalar(a)._h
-
-
-def handle_of(x: Any, what: str) -> _core.QueueVector:
-    """Return the core's vector."""
-    if not isinstance(x, Vector):
-        raise TypeError(
-            f"{what}: a {type(x).__name__} where an asterism.Vector is needed. Vector.wrap(A, array) makes one of an array."
-        )
-    return x._h
 
 
 def select(mask: Any, a: Any, b: Any) -> Scalar:

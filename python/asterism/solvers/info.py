@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .display import html_table, si_bytes
+from ..base.display import html_table, si_bytes
 
 __all__ = ["SolveInfo"]
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from . import _core
-from .errors import AsterismError, CommError
-from .options import apply_to_process
+from .. import _core
+from ..base.options import apply_to_process
+from ..errors import AsterismError, CommError
 
 __all__ = ["InputTypeError", "as_communicator"]
 
@@ -35,7 +35,7 @@ def _load_plugin() -> None:
 
     version = MPI.Get_library_version()
     abi = "openmpi" if "Open MPI" in version else "mpich"
-    plugin = Path(__file__).parent / "lib" / f"libasterism_mpi_{abi}.so"
+    plugin = Path(__file__).parent.parent / "lib" / f"libasterism_mpi_{abi}.so"
     if not hasattr(_core, "__file__") or not plugin.exists():
         plugin = Path(_core.__file__).parent / "lib" / plugin.name
     if not plugin.exists():

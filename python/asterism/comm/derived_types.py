@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DtypeError, ShapeError
+from ..errors import DtypeError, ShapeError
 
 __all__ = ["Typed"]
 

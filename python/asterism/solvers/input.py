@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DtypeError, InputError, ShapeError, UnsupportedError
-from .files import check_target
-from .operator import Operator, as_values
+from ..base.files import check_target
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
+from ..la.operator import Operator, as_values
 
 __all__ = ["check_checkpoint", "columns_of", "prepared"]
 

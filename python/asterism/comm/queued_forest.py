@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _core
-from .comm import one_call
-from .queue import Queue
-from .vector import Vector, handle_of
+from .. import _core
+from ..device.queue import Queue, handle_of
+from .communicator import one_call
 
 if TYPE_CHECKING:
+    from ..la.vector import Vector
     from .forest import StarForest
 
 __all__ = ["QueuedFlight", "QueuedForest"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .comm import as_communicator, one_call
-from .errors import InputError
-from .indices import as_indices
-from .la import Matrix, layouts_of
+from .. import _core
+from ..base.indices import as_indices
+from ..comm.communicator import as_communicator, one_call
+from ..errors import InputError
+from .matrix import Matrix, layouts_of
 from .operator import as_values
 from .vector import Vector
 

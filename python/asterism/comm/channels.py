@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import _core
-from .comm import as_communicator, one_call
-from .indices import as_count
+from .. import _core
+from ..base.indices import as_count
+from .communicator import as_communicator, one_call
 
 __all__ = ["Channels"]
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .agree import agreed
-from .comm import collective, one_call
-from .display import html_table
-from .errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
-from .la import Matrix, as_operator
-from .operator import Operator, as_values
-from .options import add_options, check_keywords, process_options
-from .solve_info import SolveInfo
-from .solve_input import check_checkpoint, columns_of, prepared
+from .. import _core
+from ..base.display import html_table
+from ..base.options import add_options, check_keywords, process_options
+from ..comm.agree import agreed
+from ..comm.communicator import collective, one_call
+from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
+from ..la.matrix import Matrix, as_operator
+from ..la.operator import Operator, as_values
+from .info import SolveInfo
+from .input import check_checkpoint, columns_of, prepared
 
 __all__ = ["SolveInfo", "Solver", "solve"]
 

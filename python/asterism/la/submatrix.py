@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .comm import one_call, reported
-from .errors import InputError, ShapeError
-from .forest import StarForest
-from .indices import as_indices
-from .la import Matrix
+from .. import _core
+from ..base.indices import as_indices
+from ..comm.communicator import one_call, reported
+from ..comm.forest import StarForest
+from ..errors import InputError, ShapeError
+from .matrix import Matrix
 
 __all__ = ["Redistribution", "Submatrix"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from . import _core
-from .comm import as_communicator
-from .files import replacing
+from .. import _core
+from ..base.files import replacing
+from ..comm.communicator import as_communicator
 
 __all__ = ["Trace"]
 

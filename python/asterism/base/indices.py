@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DtypeError, InputError, ShapeError
+from ..errors import DtypeError, InputError, ShapeError
 
 __all__ = ["as_count", "as_indices"]
 

@@ -1,11 +1,12 @@
-"""What long work shows while it lasts: one line on a terminal, written over again and again."""
+"""What people see: long work on one line of a terminal, written over again and again, and the library's messages in Python's log."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 
-from . import _core
+from .. import _core
 
 __all__ = ["LiveLine", "show_set_ups"]
 
@@ -59,3 +60,10 @@ def show_set_ups(in_logs: bool = False) -> None:
             print(set_up_text(what, fraction, seconds), file=sys.stderr, flush=True)
 
     _core.set_progress_sink(shown)
+
+
+def connect() -> None:
+    """Show set-ups, and hand the compiled library's messages to the logger ``asterism``."""
+    logger = logging.getLogger("asterism")
+    show_set_ups()
+    _core.set_log_sink(lambda level, text: logger.log((10, 20, 30)[level], "%s", text))

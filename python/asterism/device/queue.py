@@ -8,13 +8,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _core
-from .errors import InputError
+from .. import _core
+from ..errors import InputError
 
 if TYPE_CHECKING:
-    from .vector import Vector
+    from ..la.vector import Vector
 
-__all__ = ["Event", "Queue"]
+__all__ = ["Event", "GpuArray", "Queue", "handle_of"]
 
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
@@ -202,3 +202,13 @@ class Queue:
             self._h.submit_on_gpu(launch, [(v._h, how) for v, how in given])
             return
         self._h.submit(function, [(v._h, how, v._flat) for v, how in given])
+
+
+def handle_of(x: Any, what: str) -> _core.QueueVector:
+    """Return the core's vector of a `Vector`."""
+    handle = getattr(x, "_h", None)
+    if not isinstance(handle, _core.QueueVector):
+        raise TypeError(
+            f"{what}: a {type(x).__name__} where an asterism.Vector is needed. Vector.wrap(A, array) makes one of an array."
+        )
+    return handle

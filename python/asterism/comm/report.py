@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .comm import as_communicator
-from .errors import UnsupportedError
+from .. import _core
+from ..errors import UnsupportedError
+from .communicator import as_communicator
 
 __all__ = ["CommReport", "comm_report"]
 

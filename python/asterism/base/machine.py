@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import _core
+from .. import _core
 from .files import replacing
 
 __all__ = ["WaitsForCores", "describe", "last_level_cache_bytes", "memory_bandwidth"]

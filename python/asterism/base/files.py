@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .errors import FileError
+from ..errors import FileError
 
 __all__ = ["check_target", "replacing"]
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .agree import agreed
-from .comm import as_communicator, one_call, reported
-from .display import html_table, si_bytes
-from .errors import DtypeError, InputError, ShapeError, UnsupportedError
-from .indices import as_count, as_indices
+from .. import _core
+from ..base.display import html_table, si_bytes
+from ..base.indices import as_count, as_indices
+from ..comm.agree import agreed
+from ..comm.communicator import as_communicator, one_call, reported
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .operator import Operator, as_values
 
 __all__ = ["Matrix", "as_operator"]

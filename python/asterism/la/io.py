@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .agree import agreed
-from .comm import as_communicator, one_call
-from .errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
-from .files import replacing
-from .indices import as_indices
-from .la import Matrix
+from .. import _core
+from ..base.files import replacing
+from ..base.indices import as_indices
+from ..comm.agree import agreed
+from ..comm.communicator import as_communicator, one_call
+from ..errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
+from .matrix import Matrix
 from .operator import as_values
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .errors import OptionError
+from .. import _core
+from ..errors import OptionError
 
 __all__ = ["add_options", "apply_to_process", "check_keywords", "process_options", "use_argv"]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .comm import InputTypeError, as_communicator, one_call, reported
+from .. import _core
+from ..base.indices import as_count, as_indices
+from ..device.queue import Queue
+from ..errors import DtypeError, ShapeError
+from .communicator import InputTypeError, as_communicator, one_call, reported
 from .derived_types import Typed
-from .errors import DtypeError, ShapeError
-from .indices import as_count, as_indices
-from .queue import Queue
 from .queued_forest import QueuedForest
 
 __all__ = ["Flight", "StarForest", "shared_zeros"]

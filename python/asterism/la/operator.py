@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
-from .comm import as_communicator, one_call, reported
-from .errors import DtypeError, InputError, ShapeError, UnsupportedError
-from .indices import as_count
+from .. import _core
+from ..base.indices import as_count
+from ..comm.communicator import as_communicator, one_call, reported
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 
 __all__ = ["Operator", "as_values"]
 

@@ -1,0 +1,1 @@
+"""What every room stands on: options, files, indices, the terminal, the machine."""

@@ -1,0 +1,1 @@
+"""Communicators, star forests and channels."""

@@ -1,0 +1,1 @@
+"""Queues that work is submitted to."""

@@ -1,0 +1,1 @@
+"""Operators, matrices, vectors and their files."""

@@ -1,0 +1,1 @@
+"""Linear solvers and least squares."""
