@@ -103,7 +103,10 @@ __all__ = [*_PLACE, *_MODULES]  # noqa: PLE0604  # pyright: ignore[reportUnsuppo
 
 def _load_core() -> _Any:
     """Load the compiled library and tell it of Python's errors, log and terminal."""
-    core = _importlib.import_module("._core", __name__)
+    try:
+        core = _importlib.import_module("._core", __name__)
+    except ModuleNotFoundError as error:
+        raise ImportError("asterism's compiled library is not there: a checkout is built by `pip install -e .`") from error
     core.check_cpu()
     from . import errors
     from .base import live, machine
