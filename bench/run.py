@@ -27,13 +27,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
+from tables import show  # noqa: E402
 
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
+from asterism.base.machine import _cpu_name  # noqa: E402
 from asterism.cli.bench_assembly import trilinear_entries  # noqa: E402
 from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
-from asterism.cli.bench_queues import async_cases, launch_cases, print_async, print_launch  # noqa: E402
-from asterism.base.machine import _cpu_name  # noqa: E402
+from asterism.cli.bench_queues import async_cases, launch_cases  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 OURS_ON_RANKS = """
@@ -67,6 +68,12 @@ def build_peer(source: Path, flags: list[str], compiler: str) -> Path | None:
     return out
 
 
+def commit_of(folder: Path) -> str:
+    """Day and short name of the commit that is checked out there."""
+    command = ["git", "-C", str(folder), "log", "-1", "--format=%cs, %h"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "an unknown commit"
+
+
 def json_line(command: list[str]) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     for line in reversed(done.stdout.splitlines()):
@@ -93,16 +100,9 @@ def amg(n: int, rounds: int) -> dict:
     """
     runs: dict[str, list[dict]] = {}
     root = os.environ.get("AMGCL_ROOT")
-    old = (
-        ["-DAMGCL_BOOST_TUPLE"]
-        if root and "boost::tuple" in (Path(root) / "amgcl/adapter/crs_tuple.hpp").read_text()
-        else []
-    )
-    amgcl = (
-        build_peer(HERE / "peers" / "amgcl_poisson.cpp", ["-fopenmp", "-DNDEBUG", f"-I{root}", *old], "g++")
-        if root
-        else None
-    )
+    flags = ["-std=c++20", "-fopenmp", "-DNDEBUG", "-DAMGCL_NO_BOOST"]
+    amgcl = build_peer(HERE / "peers" / "amgcl_poisson.cpp", [*flags, f"-I{root}"], "g++") if root else None
+    peers = {"amgcl": f"source of {commit_of(Path(root))}, g++ -O3 -march=native {' '.join(flags)}"} if amgcl else {}
     gamg = petsc("petsc_poisson.c")
     with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
         script.write(OURS_ON_RANKS)
@@ -116,10 +116,10 @@ def amg(n: int, rounds: int) -> dict:
         if amgcl:
             for threads in (1, 2):
                 os.environ["OMP_NUM_THREADS"] = str(threads)
-                r = json_line([str(amgcl), str(n), "2"])
-                runs.setdefault(f"amgcl, 1 rank x {threads} thread(s)", []).append(
-                    {"setup": r["setup"], "solve": r["solve"], "iterations": r["iterations"]}
-                )
+                for precision in ("float", "double"):
+                    r = json_line([str(amgcl), str(n), "2", precision])
+                    name = f"amgcl, 32-bit indices, preconditioner in {precision}, 1 rank x {threads} thread(s)"
+                    runs.setdefault(name, []).append({k: r[k] for k in ("setup", "solve", "iterations")})
             os.environ["OMP_NUM_THREADS"] = "1"
         if gamg:
             r = json_line([str(gamg), "-n", str(n)])
@@ -148,7 +148,14 @@ def amg(n: int, rounds: int) -> dict:
         except ImportError:
             pass
     os.unlink(script.name)
-    return {"bench": "amg", "n": n, "triad_GB_per_s_1_thread": streams, "runs": runs, "levels": view}
+    return {
+        "bench": "amg",
+        "n": n,
+        "triad_GB_per_s_1_thread": streams,
+        "runs": runs,
+        "peers": peers,
+        "levels": view,
+    }
 
 
 def petsc(source: str) -> Path | None:
@@ -595,137 +602,6 @@ def main() -> int:
         (folder / f"{name}.json").write_text(json.dumps(r, indent=1))
         show(r)
     return 0
-
-
-def show(r: dict) -> None:
-    if r["bench"] == "busy":
-        for c in r["cases"]:
-            for name, cases in c["solves"].items():
-                worst = max(cases, key=lambda b: b["of_fair_share"])
-                print(
-                    f"busy  {c['ranks']} rank(s), {c['threads']} threads, {c['cores']} cores, {name} solve: at most {worst['of_fair_share']:.2f} "
-                    f"of the fair share, beside {worst['busy']} busy processes{' on one core' if worst['bound'] else ''}"
-                )
-    elif r["bench"] == "spmv":
-        for name, c in r["cases"].items():
-            ours = statistics.median(c["seconds"])
-            others = [("SciPy", c["scipy_seconds"]), *c["petsc"].items()]
-            print(
-                f"spmv  {name:34s} {c['storage']:12s} {c['GB_per_s']:6.1f} GB/s = {c['fraction_of_triad']:.2f} of the triad; "
-                + ", ".join(f"{k} {statistics.median(v) / ours:.2f}" for k, v in others)
-                + " times as long  (1 rank x 1 thread)"
-            )
-            if half := c.get("symmetric"):
-                t = statistics.median(half["seconds"])
-                sbaij = next((statistics.median(v) / t for k, v in c["petsc"].items() if "sbaij" in k), float("nan"))
-                print(
-                    f"      half of it stored: {t / ours:.2f} of that time, {half['bytes'] / half['bytes_of_general']:.2f} of its memory; "
-                    f"PETSc's sbaij {sbaij:.2f} times as long"
-                )
-    elif r["bench"] == "cg_jacobi":
-        print(
-            f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
-        )
-    elif r["bench"] == "read":
-        best = statistics.median(r["seconds"]["asterism .mtx, 2 rank(s)"])
-        for name, v in r["seconds"].items():
-            t = statistics.median(v)
-            print(
-                f"read {r['bytes'] / 1e6:.0f} MB of .mtx ({r['entries']} entries)  {name:32s} {t:.3f} s = {r['bytes'] / t / 1e6:.0f} MB/s; "
-                f"ours (.mtx, 2 ranks) takes {best / t:.2f} of it"
-            )
-    elif r["bench"] == "assembly":
-        for ranks in (1, 2):
-            ours = {k: [t for x in r["runs"][f"asterism, {ranks} rank(s)"] for t in x[k]] for k in ("setup", "values")}
-            for name, runs in r["runs"].items():
-                if f"{ranks} rank" not in name:
-                    continue
-                t = {k: statistics.median([s for x in runs for s in x[k]]) for k in ours}
-                ratio = {k: statistics.median(ours[k]) / t[k] for k in ours}
-                print(
-                    f"assembly of {r['entries'] / 1e6:.1f} M entries  {name:24s} pattern {t['setup']:.3f} s, values {1e3 * t['values']:.1f} ms; "
-                    f"ours takes {ratio['setup']:.2f} and {ratio['values']:.2f} of it  (1 thread a rank)"
-                )
-        t = {k: statistics.median(v) for k, v in r["once"].items()}
-        print(", ".join(f"{k} {s:.3f} s" for k, s in t.items()) + "  (1 rank x 1 thread)")
-    elif r["bench"] == "scipy":
-        for name, c in r["calls"].items():
-            t = {k: statistics.median(c[k]) for k in ("asterism", "scipy")}
-            print(
-                f"{r['n']}^3 {name:26s} asterism.scipy {t['asterism']:.2f} s, SciPy {t['scipy']:.2f} s: {c['ratio']:.2f} of it; residuals "
-                f"{c['residuals']['asterism']:.1e}, {c['residuals']['scipy']:.1e}  (1 thread)"
-            )
-    elif r["bench"] == "queues":
-        print_launch(r["launch"])
-        print_async(r["async"])
-        for c in r["scipy"]:
-            print(
-                f"{c['case']} {c['nonzeros']} nonzeros, SciPy's cg {1e6 * statistics.median(c['seconds_per_iteration']):.1f} us an iteration"
-            )
-    elif r["bench"] == "forest":
-        theirs = {p["bytes"]: p for p in r["petsc"]}
-        us = {
-            (row["bytes"], k): 1e6 * statistics.median(v)
-            for row in r["pingpong"]
-            for k, v in row.items()
-            if isinstance(v, list)
-        }
-        for row in r["pingpong"]:
-            b = row["bytes"]
-            line = f"forest, one way, {b:>8d} B: raw MPI {us[b, 'raw_mpi']:.2f} us"
-            for k in row:
-                case = k.partition(" ")[2].removeprefix("shared ")
-                if not case:
-                    continue
-                line += f"; {k} {us[b, k]:.2f}"
-                if b in theirs:
-                    other = theirs[b][case.removesuffix(" sum")]["sum" if case.endswith(" sum") else "replace"]
-                    line += f" ({us[b, k] / (1e6 * statistics.median(other)):.2f} of PETSc)"
-            print(line)
-        for row in r["unpack"]:
-            print(
-                f"unpack, {row['case']}{row['bytes']} B: a sum takes {row['sum_over_replace']:.2f} times as long as a replace"
-            )
-        for row in r["transports"]:
-            best = 1e6 * statistics.median(row[row["best"]])
-            print(
-                f"{row['case']}{row['bytes']} B: best is {row['best']}, {best:.2f} us; auto takes {row['auto_over_best']:.2f} of that"
-            )
-        for row in r["sfsetup"]:
-            line = f"forest set-up, {row['bytes'] // 8} leaves:"
-            for k in ("contiguous", "permuted"):
-                line += f" {k} {1e6 * statistics.median(row[k]):.1f} us"
-                if row["bytes"] in theirs:
-                    line += f" ({statistics.median(row[k]) / statistics.median(theirs[row['bytes']][k]['setup']):.2f} of PETSc)"
-            print(line)
-        for row in r["halo"]:
-            times = ", ".join(f"{k} {1e6 * statistics.median(v):.1f} us" for k, v in row.items() if isinstance(v, list))
-            print(
-                f"halo {row['case']}{times}; raw MPI's best takes {row['raw_over_best']:.2f} times as long as our best; overlapped "
-                + ", ".join(f"{k} {v:.2f}" for k, v in row["overlap"].items())
-            )
-    elif r["bench"] in ("profiling", "reproducible"):
-        for n, c in r["cases"].items():
-            print(f"{r['bench']} on / off, {n}^3: {c['ratio']:.4f}")
-    else:
-
-        def median(run: str, what: str, time: int) -> float:
-            return statistics.median([x[what][time] for x in r["runs"][run]])
-
-        one, two = "asterism, 1 rank x 1 thread", "asterism, 2 ranks x 1 thread"
-        for time, when in ((0, "first"), (1, "again")):
-            for k, v in r["runs"].items():
-                base = two if "2 ranks" in k or "2 thread" in k else one
-                setup, solve = median(k, "setup", time), median(k, "solve", time)
-                ratio = (median(base, "setup", time) + median(base, "solve", time)) / (setup + solve)
-                print(
-                    f"amg {r['n']}^3 {when}  {k:32s} set-up {setup:.2f} + solve {solve:.2f} s, {v[0]['iterations']} iterations; "
-                    f"ours ({'1 x 1' if base == one else '2 x 1'}) takes {ratio:.2f} of it"
-                )
-            speedup = median(one, "setup", time) / median(two, "setup", time)
-            print(f"amg {r['n']}^3 {when}  set-up on 2 ranks {speedup:.2f} times as fast")
-        peak = [statistics.median([max(x["peak_bytes_of_ranks"]) for x in r["runs"][k]]) / 2**30 for k in (one, two)]
-        print(f"amg {r['n']}^3  peak memory of a rank {peak[0]:.2f} GiB on 1, {peak[1]:.2f} GiB on 2")
 
 
 if __name__ == "__main__":

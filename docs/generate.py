@@ -148,7 +148,7 @@ def picture(r: dict, folder: Path) -> str:
 
 
 def measurements(folder: Path) -> str:
-    import run  # bench/run.py: the same words as its own
+    import tables  # bench/tables.py: the same words as the benchmark's own
 
     out = [
         "# Measurements",
@@ -160,7 +160,7 @@ def measurements(folder: Path) -> str:
         r = json.loads(file.read_text())
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
-            run.show(r)
+            tables.show(r)
         out += [
             f"## {r['bench']}",
             "",

@@ -24,7 +24,7 @@ REQUIRED = {
         "copy_verdict",
     ),
 }
-KERNEL = re.compile(r"^(?:void )?asterism::[\w:]*kernel::(\w+)(?:<[^()]*>)?\(asterism::device::Queue&")
+KERNEL = re.compile(r"^(?:void )?asterism::[\w:]*kernel::(\w+)(?:<[^()]*>)?\(asterism::device::Executor&")
 
 
 def kernels(path: Path) -> dict[str, set[str]]:

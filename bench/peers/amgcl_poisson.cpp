@@ -1,13 +1,5 @@
-// Peer: AMGCL's smoothed aggregation + SPAI-0 under CG on the 7-point Poisson matrix, through its public
-// headers. Built by bench/run.py where AMGCL_ROOT names a checkout; prints one JSON line.
-#if defined(AMGCL_BOOST_TUPLE)  // releases up to 1.0 take Boost's tuples
-#include <boost/range.hpp>
-#include <boost/tuple/tuple.hpp>
-using boost::tie;
-#else
-#include <tuple>
-using std::tie;
-#endif
+// Peer: AMGCL's smoothed aggregation + SPAI-0 under CG on the 7-point Poisson matrix, through its public headers, with 32-bit
+// indices and its preconditioner in double or in float. Built by bench/run.py where AMGCL_ROOT names a checkout; prints one JSON line.
 #include <amgcl/adapter/crs_tuple.hpp>
 #include <amgcl/amg.hpp>
 #include <amgcl/backend/builtin.hpp>
@@ -16,22 +8,30 @@ using std::tie;
 #include <amgcl/relaxation/spai0.hpp>
 #include <amgcl/solver/cg.hpp>
 
-#include <boost/range.hpp>
-#include <boost/tuple/tuple.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
-int main(int argc, char** argv) {
-  long const n = argc > 1 ? std::atol(argv[1]) : 128;
-  int const repeats = argc > 2 ? std::atoi(argv[2]) : 3;
-  std::vector<long> ptr{0}, col;
+// AMGCL says so of its 64-bit indices alone
+template <>
+struct amgcl::backend::backends_compatible<amgcl::backend::builtin<double, int>, amgcl::backend::builtin<float, int>> : std::true_type {};
+
+namespace {
+
+struct Matrix {
+  int rows;
+  std::vector<int> ptr{0}, col;
   std::vector<double> val;
-  for (long i = 0; i < n * n * n; ++i) {
-    long const x = i / (n * n), y = i / n % n, z = i % n;
-    auto const put = [&](long c, double v) { col.push_back(c), val.push_back(v); };
+};
+
+Matrix poisson(int n) {
+  Matrix A{n * n * n, {0}, {}, {}};
+  for (int i = 0; i < A.rows; ++i) {
+    int const x = i / (n * n), y = i / n % n, z = i % n;
+    auto const put = [&](int c, double v) { A.col.push_back(c), A.val.push_back(v); };
     if (x > 0) put(i - n * n, -1);
     if (y > 0) put(i - n, -1);
     if (z > 0) put(i - 1, -1);
@@ -39,30 +39,48 @@ int main(int argc, char** argv) {
     if (z + 1 < n) put(i + 1, -1);
     if (y + 1 < n) put(i + n, -1);
     if (x + 1 < n) put(i + n * n, -1);
-    ptr.push_back(long(col.size()));
+    A.ptr.push_back(int(A.col.size()));
   }
-  using Backend = amgcl::backend::builtin<double>;
-  using Solver = amgcl::make_solver<amgcl::amg<Backend, amgcl::coarsening::smoothed_aggregation, amgcl::relaxation::spai0>,
-                                    amgcl::solver::cg<Backend>>;
+  return A;
+}
+
+template <class Real>
+void measure(Matrix const& A, int repeats, char const* name) {
+  using Outer = amgcl::backend::builtin<double, int>;
+  using Inner = amgcl::backend::builtin<Real, int>;
+  using Solver =
+      amgcl::make_solver<amgcl::amg<Inner, amgcl::coarsening::smoothed_aggregation, amgcl::relaxation::spai0>, amgcl::solver::cg<Outer>>;
   typename Solver::params prm;
   prm.solver.tol = 1e-8;
-  long const rows = n * n * n;
   auto const now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
-  std::printf("{\"peer\": \"amgcl\", \"setup\": [");
-  std::vector<double> solves;
+  std::vector<double> set_ups, solves;
   std::size_t its = 0;
   double error = 0;
   for (int r = 0; r < repeats; ++r) {
     double const t0 = now();
-    Solver solve(tie(rows, ptr, col, val), prm);
+    Solver solve(std::tie(A.rows, A.ptr, A.col, A.val), prm);
+    set_ups.push_back(now() - t0);
+    std::vector<double> b(std::size_t(A.rows), 1.0), x(std::size_t(A.rows), 0.0);
     double const t1 = now();
-    std::vector<double> b(std::size_t(rows), 1.0), x(std::size_t(rows), 0.0);
-    double const t2 = now();
-    tie(its, error) = solve(b, x);
-    solves.push_back(now() - t2);
-    std::printf("%s%.4f", r ? ", " : "", t1 - t0);
+    std::tie(its, error) = solve(b, x);
+    solves.push_back(now() - t1);
   }
-  std::printf("], \"solve\": [");
-  for (std::size_t r = 0; r < solves.size(); ++r) std::printf("%s%.4f", r ? ", " : "", solves[r]);
-  std::printf("], \"iterations\": %zu, \"error\": %.3e}\n", its, error);
+  auto const print = [](char const* what, std::vector<double> const& values) {
+    std::printf("\"%s\": [", what);
+    for (std::size_t r = 0; r < values.size(); ++r) std::printf("%s%.4f", r ? ", " : "", values[r]);
+    std::printf("], ");
+  };
+  std::printf("{\"peer\": \"amgcl\", \"preconditioner\": \"%s\", \"index_bits\": 32, ", name);
+  print("setup", set_ups);
+  print("solve", solves);
+  std::printf("\"iterations\": %zu, \"error\": %.3e}\n", its, error);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int const n = argc > 1 ? std::atoi(argv[1]) : 128, repeats = argc > 2 ? std::atoi(argv[2]) : 3;
+  auto const A = poisson(n);
+  if (argc > 3 && std::string_view(argv[3]) == "float") measure<float>(A, repeats, "float");
+  else measure<double>(A, repeats, "double");
 }

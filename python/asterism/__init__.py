@@ -106,7 +106,9 @@ def _load_core() -> _Any:
     try:
         core = _importlib.import_module("._core", __name__)
     except ModuleNotFoundError as error:
-        raise ImportError("asterism's compiled library is not there: a checkout is built by `pip install -e .`") from error
+        raise ImportError(
+            "asterism's compiled library is not there: a checkout is built by `pip install -e .`"
+        ) from error
     core.check_cpu()
     from . import errors
     from .base import live, machine

@@ -84,3 +84,16 @@ print(tried)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 80
+
+
+def test_the_readme_has_the_benchmarks_figures():
+    """Its table is that of the raw runs; `bench/tables.py --readme` writes it."""
+    sys.path.insert(0, str(ROOT / "bench"))
+    try:
+        import tables
+    finally:
+        sys.path.pop(0)
+    (found,) = re.findall(r"<!-- bench/tables.py --readme -->\n(.*?)<!-- end -->\n", README, re.S)
+    assert found == tables.readme_table()
+    rest = README.replace(found, "")
+    assert not re.findall(r"\d+\.\d+ (?:of it|times|GB/s|ms|s\b)", rest), "a figure without its runs"

@@ -42,6 +42,7 @@ def output_of(script, until, limit=120):
     return out, p.returncode
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("name", SET_UPS)
 def test_ctrl_c_ends_a_set_up_that_shows_how_far_it_is(name):
     pressed = []

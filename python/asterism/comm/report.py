@@ -140,6 +140,7 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
     Examples
     --------
     >>> import asterism as am
+    >>> before = am.comm_report(reset=True)  # counts begin anew
     >>> print(am.comm_report())
     communication of 1 rank(s): 0 messages, 0 B between ranks
     """

@@ -94,7 +94,7 @@ void Reduction::begin() {
         if (gathers(comm)) flight->gather(comm, from, reinterpret_cast<std::byte*>(out), n * std::int64_t(sizeof(Value)));
         else flight->sum(comm, in, out, 2 * n, MpiApi::float64);
       },
-      device::update<std::byte>(comm_.lane()), device::read<Value>(partial_), device::write<Value>(gathered_));
+      device::update<std::byte>(comm_.order_token()), device::read<Value>(partial_), device::write<Value>(gathered_));
 }
 
 void Reduction::end() {
@@ -110,7 +110,7 @@ void Reduction::end() {
         flight->end(comm, reinterpret_cast<std::byte*>(in), n * std::int64_t(sizeof(Value)), {arrays.first, arrays.second});
         kernel::add_parts(executor, n, parts, in, out);
       },
-      device::update<std::byte>(comm_.lane()), device::read<Number>(partial_), device::update<Number>(gathered_),
+      device::update<std::byte>(comm_.order_token()), device::read<Number>(partial_), device::update<Number>(gathered_),
       device::write<Number>(total_));
 }
 
@@ -139,7 +139,7 @@ void ReproducibleReduction::begin() {
       [comm = comm_, n = n_, flight = flight_](device::Executor&, std::byte*, std::int64_t const* in, std::int64_t* out) {
         flight->sum(comm, in, out, 2 * n * words, MpiApi::int64);
       },
-      device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(partial_), device::write<std::int64_t>(sum_));
+      device::update<std::byte>(comm_.order_token()), device::read<std::int64_t>(partial_), device::write<std::int64_t>(sum_));
 }
 
 void ReproducibleReduction::end() {
@@ -160,7 +160,7 @@ void ReproducibleReduction::end() {
         flight->end(comm, nullptr, 0, {arrays.first, arrays.second});
         round(in, out);
       },
-      device::update<std::byte>(comm_.lane()), device::read<std::int64_t>(sum_), device::write<Value>(total_));
+      device::update<std::byte>(comm_.order_token()), device::read<std::int64_t>(sum_), device::write<Value>(total_));
 }
 
 device::Scalar ReproducibleReduction::result(std::int64_t offset, std::int64_t k) const {

@@ -224,7 +224,7 @@ void Monitor::ask_for_interrupts(std::int64_t it) {
           std::fill_n(integers + kernel::reasons, k, std::int64_t(Reason::diverged_interrupted));
           *finished = Number(1);
         },
-        update<std::byte>(comm.lane()), update<std::int64_t>(integers_), update<Number>(finished_));
+        update<std::byte>(comm.order_token()), update<std::int64_t>(integers_), update<Number>(finished_));
     return;
   }
   if (it % 16 != 0 && comm.size() > 1) return;

@@ -64,18 +64,18 @@ struct GhostExchange::Flight::State {
 
   /// In the order of all communication. `ghost_access`: before the end nothing that was there is needed.
   void enqueue(Access ghost_access, std::shared_ptr<State> const& self, void (*work)(State&)) const {
-    auto const lane = forest.comm().lane();
+    auto const order_token = forest.comm().order_token();
     if (queue.runs_inline()) {
-      lane.settle(Access::update, "work at once on what a queue uses");
+      order_token.settle(Access::update, "work at once on what a queue uses");
       source.settle(Access::read, "work at once on what a queue uses");
       ghost.settle(ghost_access, "work at once on what a queue uses");
       return work(*self);
     }
-    std::vector<Intent> intents{{lane.buffer().get(), Access::update, true, Memory::host}};
+    std::vector<Intent> intents{{order_token.buffer().get(), Access::update, true, Memory::host}};
     source.intend(Access::read, intents);
     ghost.intend(ghost_access, intents);
     queue.enqueue(
-        std::move(intents), [self, lane, work](Executor&) { work(*self); },
+        std::move(intents), [self, order_token, work](Executor&) { work(*self); },
         memory == Memory::gpu ? Queue::Form::host_on_device_data : Queue::Form::host);
   }
 };

@@ -248,7 +248,7 @@ void Matrix::ordered_product(Product const& product, char const* name, Epilogue 
           std::copy_n(from, own, to + below);
           std::copy(arrived.begin() + std::ptrdiff_t(below), arrived.end(), to + below + own);
         },
-        device::update<std::byte>(comm().lane()), device::read<T>(x.data()), device::write<T>(all));
+        device::update<std::byte>(comm().order_token()), device::read<T>(x.data()), device::write<T>(all));
   });
   product.run(queue, e, k, all, y.data(), b);
 }
@@ -301,7 +301,7 @@ void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) cons
     device::submit_on_host(
         queue,
         [halo = d.halo.forest(), k](device::Executor&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
-        device::update<std::byte>(comm().lane()), device::read<T>(ghost), device::update<T>(y.data()));
+        device::update<std::byte>(comm().order_token()), device::read<T>(ghost), device::update<T>(y.data()));
   });
 }
 

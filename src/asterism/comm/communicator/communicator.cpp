@@ -32,7 +32,7 @@ struct Communicator::Impl {
   std::vector<std::shared_ptr<void const>> given_up;
   bool freed = false;
   int next_tag = 0;
-  device::Array lane{1};
+  device::Array order_token{1};
   std::shared_ptr<node::Node> node;
   struct Kept {
     std::weak_ptr<void> user;
@@ -80,7 +80,7 @@ void Communicator::forget(std::uint64_t duplicate, bool ends) {
   }
   auto& impl = *static_cast<Impl*>(gone.get());
   try {
-    impl.lane.settle(device::Access::update, "the end of a communicator");
+    impl.order_token.settle(device::Access::update, "the end of a communicator");
     if (!ends)
       for (auto const& k : std::exchange(impl.kept, {})) check_mpi(k.free(), "freeing a window or communicator");
   } catch (Error const& e) {
@@ -131,9 +131,9 @@ int Communicator::rank() const { return impl_->rank; }
 int Communicator::size() const { return impl_->size; }
 std::uint64_t Communicator::handle() const { return impl_->handle; }
 node::Node* Communicator::node() const { return impl_->node.get(); }
-device::Array const& Communicator::lane() const {
+device::Array const& Communicator::order_token() const {
   require_living();
-  return impl_->lane;
+  return impl_->order_token;
 }
 std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl_->memos[name]; }
 
@@ -145,7 +145,7 @@ void Communicator::require_living() const {
 void Communicator::end_queued() const {
   require_living();
   // one rank's star forests, too, are used by one operation after the other
-  if (!device::host::in_task()) impl_->lane.settle(device::Access::update, "communication at once");
+  if (!device::host::in_task()) impl_->order_token.settle(device::Access::update, "communication at once");
 }
 
 namespace {
@@ -335,7 +335,7 @@ void Communicator::recover() const {
   auto& im = *impl_;
   auto& f = im.failures;
   try {
-    im.lane.settle(device::Access::update, "recovery from an error");  // queued work that waited has failed too
+    im.order_token.settle(device::Access::update, "recovery from an error");  // queued work that waited has failed too
   } catch (Error const&) {
   }
   Batch const batch(*mpi());

@@ -69,7 +69,7 @@ class Communicator {
   /// What other parts found out about this group, by their names; lives with it. For the thread that makes collective calls.
   std::shared_ptr<void>& memo(std::string const& name) const;
   /// Queued communication names this as an update, so that its order is the program's.
-  device::Array const& lane() const;
+  device::Array const& order_token() const;
   /// Waits for that, if no task asks: before communication at once, which takes its turn too. That of the members above does.
   void end_queued() const;
 

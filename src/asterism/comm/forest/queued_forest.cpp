@@ -181,17 +181,17 @@ QueuedForest::Flight QueuedForest::Impl::fetch(std::int64_t k, ReduceOp op, Arra
 /// As two tasks, in the order of all communication: those that begin and that end an operation of a star forest.
 QueuedForest::Flight QueuedForest::Impl::by_forest(std::vector<std::pair<Array, Access>> arrays, std::function<StarForest::Flight()> begin,
                                                    Queue::Form form) const {
-  auto const task = [queue = queue, form, lane = forest.comm().lane()](std::vector<std::pair<Array, Access>> arrays,
-                                                                       std::function<void()> work) {
+  auto const task = [queue = queue, form, order_token = forest.comm().order_token()](std::vector<std::pair<Array, Access>> arrays,
+                                                                                     std::function<void()> work) {
     constexpr char const* reason = "work at once on what a queue uses";
     if (queue.runs_inline()) {
-      lane.settle(Access::update, reason);
+      order_token.settle(Access::update, reason);
       for (auto const& [a, access] : arrays) a.settle(access, reason);
       return work();
     }
-    std::vector<Intent> intents{{lane.buffer().get(), Access::update, true, Memory::host}};
+    std::vector<Intent> intents{{order_token.buffer().get(), Access::update, true, Memory::host}};
     for (auto const& [a, access] : arrays) a.intend(access, intents);
-    queue.enqueue(std::move(intents), [arrays, lane, work = std::move(work)](Executor&) { work(); }, form);
+    queue.enqueue(std::move(intents), [arrays, order_token, work = std::move(work)](Executor&) { work(); }, form);
   };
   auto const flight = std::make_shared<StarForest::Flight>();
   task(arrays, [flight, begin = std::move(begin)] { *flight = begin(); });

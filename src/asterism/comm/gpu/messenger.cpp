@@ -15,10 +15,10 @@ using device::Memory;
 
 void GpuMessenger::enqueue(Array const& in, Array const& out,
                            std::function<void(device::Executor&, std::byte const*, std::byte*)> work) const {
-  std::vector<device::Intent> intents{{comm_.lane().buffer().get(), Access::update, true, Memory::host}};
+  std::vector<device::Intent> intents{{comm_.order_token().buffer().get(), Access::update, true, Memory::host}};
   in.intend(Access::read, intents);
   out.intend(Access::write, intents);
-  queue_.enqueue(std::move(intents), [in, out, lane = comm_.lane(), work = std::move(work)](device::Executor& executor) {
+  queue_.enqueue(std::move(intents), [in, out, order_token = comm_.order_token(), work = std::move(work)](device::Executor& executor) {
     work(executor, in.as<std::byte>(Memory::gpu), out.as<std::byte>(Memory::gpu));
   });
 }

@@ -78,7 +78,7 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
             auto const bytes = comm.all_gather_bytes(std::as_bytes(std::span<S const>(mine, n)));
             std::memcpy(static_cast<void*>(to), bytes.data(), bytes.size());
           },
-          device::update<std::byte>(comm.lane()), device::read<S>(x.data()), device::write<S>(all));
+          device::update<std::byte>(comm.order_token()), device::read<S>(x.data()), device::write<S>(all));
     }
     device::submit(y.queue(), kernel::dense_product<T, S>, layout_.local_size(), layout_.global_size(), k, device::read<T>(rows_),
                    device::read<S>(all), device::write<S>(y.data()));

@@ -172,7 +172,7 @@ class DenseLU final : public Preconditioner {
             if (alone) std::copy_n(all.data(), n * k, z);
             else forest.reduce(all.data(), z, comm::ReduceOp::replace, k);
           },
-          device::update<std::byte>(layout_.comm().lane()), device::read<T>(x.data()), device::write<T>(y.data()));
+          device::update<std::byte>(layout_.comm().order_token()), device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
 

@@ -1,0 +1,248 @@
+"""What benchmarks print, and the README's table: all from the raw runs under bench/results.
+
+python bench/tables.py                # every benchmark in words
+python bench/tables.py --readme       # write the README's table anew
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+from asterism.cli.bench_queues import print_async, print_launch
+
+HERE = Path(__file__).resolve().parent
+README = HERE.parent / "README.md"
+
+
+def busy(r: dict) -> None:
+    """Solves beside busy processes, against the fair share."""
+    for c in r["cases"]:
+        for name, cases in c["solves"].items():
+            worst = max(cases, key=lambda b: b["of_fair_share"])
+            print(
+                f"busy  {c['ranks']} rank(s), {c['threads']} threads, {c['cores']} cores, {name} solve: at most {worst['of_fair_share']:.2f} "
+                f"of the fair share, beside {worst['busy']} busy processes{' on one core' if worst['bound'] else ''}"
+            )
+
+
+def spmv(r: dict) -> None:
+    """Products, against the triad and the peers."""
+    for name, c in r["cases"].items():
+        ours = statistics.median(c["seconds"])
+        others = [("SciPy", c["scipy_seconds"]), *c["petsc"].items()]
+        print(
+            f"spmv  {name:34s} {c['storage']:12s} {c['GB_per_s']:6.1f} GB/s = {c['fraction_of_triad']:.2f} of the triad; "
+            + ", ".join(f"{k} {statistics.median(v) / ours:.2f}" for k, v in others)
+            + " times as long  (1 rank x 1 thread)"
+        )
+        if half := c.get("symmetric"):
+            t = statistics.median(half["seconds"])
+            sbaij = next((statistics.median(v) / t for k, v in c["petsc"].items() if "sbaij" in k), float("nan"))
+            print(
+                f"      half of it stored: {t / ours:.2f} of that time, {half['bytes'] / half['bytes_of_general']:.2f} of its memory; "
+                f"PETSc's sbaij {sbaij:.2f} times as long"
+            )
+
+
+def cg_jacobi(r: dict) -> None:
+    """One iteration, against the least that must be moved."""
+    print(
+        f"cg + jacobi, one iteration: {1e3 * statistics.median(r['seconds_per_iteration']):.1f} ms, {r['over_limit']:.2f} of (A once + 12 n values) / triad; SciPy {1e3 * statistics.median(r['scipy']):.1f} ms  (1 rank x 1 thread)"
+    )
+
+
+def read(r: dict) -> None:
+    """A Matrix Market file."""
+    best = statistics.median(r["seconds"]["asterism .mtx, 2 rank(s)"])
+    for name, v in r["seconds"].items():
+        t = statistics.median(v)
+        print(
+            f"read {r['bytes'] / 1e6:.0f} MB of .mtx ({r['entries']} entries)  {name:32s} {t:.3f} s = {r['bytes'] / t / 1e6:.0f} MB/s; "
+            f"ours (.mtx, 2 ranks) takes {best / t:.2f} of it"
+        )
+
+
+def assembly(r: dict) -> None:
+    """The pattern once, then values."""
+    for ranks in (1, 2):
+        ours = {k: [t for x in r["runs"][f"asterism, {ranks} rank(s)"] for t in x[k]] for k in ("setup", "values")}
+        for name, runs in r["runs"].items():
+            if f"{ranks} rank" not in name:
+                continue
+            t = {k: statistics.median([s for x in runs for s in x[k]]) for k in ours}
+            ratio = {k: statistics.median(ours[k]) / t[k] for k in ours}
+            print(
+                f"assembly of {r['entries'] / 1e6:.1f} M entries  {name:24s} pattern {t['setup']:.3f} s, values {1e3 * t['values']:.1f} ms; "
+                f"ours takes {ratio['setup']:.2f} and {ratio['values']:.2f} of it  (1 thread a rank)"
+            )
+    t = {k: statistics.median(v) for k, v in r["once"].items()}
+    print(", ".join(f"{k} {s:.3f} s" for k, s in t.items()) + "  (1 rank x 1 thread)")
+
+
+def scipy(r: dict) -> None:
+    """The same calls of SciPy."""
+    for name, c in r["calls"].items():
+        t = {k: statistics.median(c[k]) for k in ("asterism", "scipy")}
+        print(
+            f"{r['n']}^3 {name:26s} asterism.scipy {t['asterism']:.2f} s, SciPy {t['scipy']:.2f} s: {c['ratio']:.2f} of it; residuals "
+            f"{c['residuals']['asterism']:.1e}, {c['residuals']['scipy']:.1e}  (1 thread)"
+        )
+
+
+def queues(r: dict) -> None:
+    """Empty tasks, and iterations by a worker's queue."""
+    print_launch(r["launch"])
+    print_async(r["async"])
+    for c in r["scipy"]:
+        print(
+            f"{c['case']} {c['nonzeros']} nonzeros, SciPy's cg {1e6 * statistics.median(c['seconds_per_iteration']):.1f} us an iteration"
+        )
+
+
+def forest(r: dict) -> None:
+    """Messages, set-ups and ghost exchanges of star forests."""
+    theirs = {p["bytes"]: p for p in r["petsc"]}
+    us = {
+        (row["bytes"], k): 1e6 * statistics.median(v)
+        for row in r["pingpong"]
+        for k, v in row.items()
+        if isinstance(v, list)
+    }
+    for row in r["pingpong"]:
+        b = row["bytes"]
+        line = f"forest, one way, {b:>8d} B: raw MPI {us[b, 'raw_mpi']:.2f} us"
+        for k in row:
+            case = k.partition(" ")[2].removeprefix("shared ")
+            if not case:
+                continue
+            line += f"; {k} {us[b, k]:.2f}"
+            if b in theirs:
+                other = theirs[b][case.removesuffix(" sum")]["sum" if case.endswith(" sum") else "replace"]
+                line += f" ({us[b, k] / (1e6 * statistics.median(other)):.2f} of PETSc)"
+        print(line)
+    for row in r["unpack"]:
+        print(
+            f"unpack, {row['case']}{row['bytes']} B: a sum takes {row['sum_over_replace']:.2f} times as long as a replace"
+        )
+    for row in r["transports"]:
+        best = 1e6 * statistics.median(row[row["best"]])
+        print(
+            f"{row['case']}{row['bytes']} B: best is {row['best']}, {best:.2f} us; auto takes {row['auto_over_best']:.2f} of that"
+        )
+    for row in r["sfsetup"]:
+        line = f"forest set-up, {row['bytes'] // 8} leaves:"
+        for k in ("contiguous", "permuted"):
+            line += f" {k} {1e6 * statistics.median(row[k]):.1f} us"
+            if row["bytes"] in theirs:
+                line += (
+                    f" ({statistics.median(row[k]) / statistics.median(theirs[row['bytes']][k]['setup']):.2f} of PETSc)"
+                )
+        print(line)
+    for row in r["halo"]:
+        times = ", ".join(f"{k} {1e6 * statistics.median(v):.1f} us" for k, v in row.items() if isinstance(v, list))
+        print(
+            f"halo {row['case']}{times}; raw MPI's best takes {row['raw_over_best']:.2f} times as long as our best; overlapped "
+            + ", ".join(f"{k} {v:.2f}" for k, v in row["overlap"].items())
+        )
+
+
+def on_off(r: dict) -> None:
+    """What something costs that can be switched off."""
+    for n, c in r["cases"].items():
+        print(f"{r['bench']} on / off, {n}^3: {c['ratio']:.4f}")
+
+
+def amg(r: dict) -> None:
+    """Set-up and solve, beside the peers."""
+
+    def median(run: str, what: str, time: int) -> float:
+        return statistics.median([x[what][time] for x in r["runs"][run]])
+
+    one, two = "asterism, 1 rank x 1 thread", "asterism, 2 ranks x 1 thread"
+    for time, when in ((0, "first"), (1, "again")):
+        for k, v in r["runs"].items():
+            base = two if "2 ranks" in k or "2 thread" in k else one
+            setup, solve = median(k, "setup", time), median(k, "solve", time)
+            ratio = (median(base, "setup", time) + median(base, "solve", time)) / (setup + solve)
+            print(
+                f"amg {r['n']}^3 {when}  {k:32s} set-up {setup:.2f} + solve {solve:.2f} s, {v[0]['iterations']} iterations; "
+                f"ours ({'1 x 1' if base == one else '2 x 1'}) takes {ratio:.2f} of it"
+            )
+        speedup = median(one, "setup", time) / median(two, "setup", time)
+        print(f"amg {r['n']}^3 {when}  set-up on 2 ranks {speedup:.2f} times as fast")
+    peak = [statistics.median([max(x["peak_bytes_of_ranks"]) for x in r["runs"][k]]) / 2**30 for k in (one, two)]
+    print(f"amg {r['n']}^3  peak memory of a rank {peak[0]:.2f} GiB on 1, {peak[1]:.2f} GiB on 2")
+
+
+SHOW = {
+    "busy": busy,
+    "spmv": spmv,
+    "cg_jacobi": cg_jacobi,
+    "read": read,
+    "assembly": assembly,
+    "scipy": scipy,
+    "queues": queues,
+    "forest": forest,
+    "profiling": on_off,
+    "reproducible": on_off,
+    "amg": amg,
+}
+
+
+def show(r: dict) -> None:
+    """Print a benchmark's ratios."""
+    SHOW[r["bench"]](r)
+    for name, what in r.get("peers", {}).items():
+        print(f"{name}: {what}")
+
+
+def readme_table() -> str:
+    """Return the README's comparison: multigrid, set-up and solve in a fresh process."""
+    r = json.loads((HERE / "results" / "amg.json").read_text())
+
+    def median(run: str, what: str) -> float:
+        return statistics.median([x[what][0] for x in r["runs"][run]])
+
+    def row(run: str, name: str, base: str) -> str:
+        setup, solve = median(run, "setup"), median(run, "solve")
+        ratio = (median(base, "setup") + median(base, "solve")) / (setup + solve)
+        share = "" if run == base else f"{ratio:.2f} of it"
+        return f"| {name} | {setup:.2f} | {solve:.2f} | {r['runs'][run][0]['iterations']} | {share} |"
+
+    one, two = "asterism, 1 rank x 1 thread", "asterism, 2 ranks x 1 thread"
+    lines = [
+        f"3-D Poisson {r['n']}^3, cg + amg, rtol 1e-8 on the true residual, {r['cores']} cores of an {r['cpu']}, {r['date'][:10]}.",
+        "Medians of interleaved runs in fresh processes, one thread each unless said, from `bench/results/amg.json`.",
+        "",
+        "| | set-up s | solve s | iterations | ours takes in all |",
+        "|---|---|---|---|---|",
+    ]
+    for run in sorted(r["runs"], key=lambda k: (k != one, "2 ranks" in k or "2 thread" in k, k != two)):
+        base = two if "2 ranks" in run or "2 thread" in run else one
+        name = run.replace(", 1 rank x 1 thread(s)", "").replace(", 1 rank x 1 thread", "").replace(", 1 rank", "")
+        name = name.replace("1 rank x 2 thread(s)", "2 threads").replace(" x 1 thread", "")
+        lines.append(row(run, f"**{name}**" if run in (one, two) else name, base))
+    lines += ["", *(f"{name}: {what}." for name, what in r.get("peers", {}).items())]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+TABLE = re.compile(r"(<!-- bench/tables.py --readme -->\n).*?(<!-- end -->\n)", re.S)
+
+
+def main() -> int:
+    """Print, or write the README."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--readme", action="store_true", help="write the README's table anew")
+    if parser.parse_args().readme:
+        README.write_text(TABLE.sub(lambda m: m[1] + readme_table() + m[2], README.read_text()))
+        return 0
+    for file in sorted((HERE / "results").glob("*.json")):
+        show(json.loads(file.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
