@@ -222,10 +222,16 @@ def readme_table() -> str:
     ]
     for run in sorted(r["runs"], key=lambda k: (k != one, "2 ranks" in k or "2 thread" in k, k != two)):
         base = two if "2 ranks" in run or "2 thread" in run else one
-        name = run.replace(", 1 rank x 1 thread(s)", "").replace(", 1 rank x 1 thread", "").replace(", 1 rank", "")
-        name = name.replace("1 rank x 2 thread(s)", "2 threads").replace(" x 1 thread", "")
+        name = run.replace(", 32-bit indices, preconditioner in", ", multigrid in")
+        for long, short in (
+            (", 1 rank x 2 thread(s)", ", 2 threads"),
+            (" x 1 thread(s)", ""),
+            (" x 1 thread", ""),
+            (", 1 rank", ""),
+        ):
+            name = name.replace(long, short)
         lines.append(row(run, f"**{name}**" if run in (one, two) else name, base))
-    lines += ["", *(f"{name}: {what}." for name, what in r.get("peers", {}).items())]
+    lines += ["", *(f"{name}, with 32-bit indices: {what}." for name, what in r.get("peers", {}).items())]
     return "\n".join(lines).rstrip() + "\n"
 
 
