@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import pyamg as pyamg
     from . import report as report
     from . import scipy as scipy
+    from .base.options import configure as configure
     from .base.options import use_argv as use_argv
     from .comm.channels import Channels as Channels
     from .comm.forest import StarForest as StarForest
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from .solvers.solver import solve as solve
 
 _ROOMS = {
-    "base.options": ("use_argv",),
+    "base.options": ("configure", "use_argv"),
     "comm.channels": ("Channels",),
     "comm.forest": ("StarForest", "shared_zeros"),
     "comm.queued_forest": ("QueuedForest",),

@@ -3,6 +3,7 @@
 #include "bindings.hpp"
 
 #include "asterism/solve/least_squares.hpp"
+#include "asterism/solve/options.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::python {
@@ -35,7 +36,13 @@ void bind_solve(nb::module_& m) {
         if (!v) return std::nullopt;
         return v->value;
       });
-  m.def("apply_process_options", nb::overload_cast<Options const&>(&solve::apply_process_options));
+  m.def("apply_process_options", &solve::apply_process_options);
+  m.def("process_settings", &solve::process_settings);
+  m.def("process_defaults", [] {
+    std::map<std::string, std::string> out;
+    for (auto const& spec : solve::process_table()) out[spec.name] = spec.fallback;
+    return out;
+  });
   m.def("nearest", [](std::string const& name, std::vector<std::string> const& candidates) { return nearest(name, candidates); });
   m.def("option_tables", [] {
     nb::list out;

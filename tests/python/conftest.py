@@ -16,6 +16,7 @@ PRELUDE = """
 import faulthandler; faulthandler.dump_traceback_later({limit})
 import numpy as np, scipy.sparse as sp, asterism as am
 from mpi4py import MPI
+import sys; sys.path.append({here!r}); from process_options import given
 comm = MPI.COMM_WORLD; rank, size = comm.rank, comm.size
 import os; assert os.environ.get("ASTERISM_TEST_ARCH") in (None, am._core.build_info()["arch"])
 def message(f):
@@ -114,7 +115,7 @@ def on_ranks(tmp_path):
 
     def run(n, script, limit=PATIENCE, expect=0, **variables):
         path = tmp_path / "script.py"
-        path.write_text(PRELUDE.format(limit=limit) + script)
+        path.write_text(PRELUDE.format(limit=limit, here=str(Path(__file__).parent)) + script)
         env = dict(os.environ, OMP_NUM_THREADS="1", **variables)
         for prefix in ("OMPI", "PRTE"):
             env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"

@@ -100,7 +100,7 @@ def test_copies_can_be_forbidden(on_ranks):
         1,
         """
 A = am.gallery.poisson((9, 9))
-print(message(lambda: am.Solver(A, "-ksp_type cg -pc_type sor -queue strict -forbid_copies").solve(np.ones(81))))
+print(message(lambda: am.Solver(A, given("-ksp_type cg -pc_type sor -queue strict -forbid_copies")).solve(np.ones(81))))
 """,
     )
     assert "bytes copied to the" in out
@@ -112,7 +112,7 @@ def test_checked_queues_find_nothing(on_ranks):
         2,
         """
 A = am.gallery.poisson((21, 19), comm=comm)
-x = am.solve(A, np.ones(A.local_shape[0]), options="-ksp_type cg -pc_type amg -ksp_asynchronous -queue_debug")
+x = am.solve(A, np.ones(A.local_shape[0]), options=given("-ksp_type cg -pc_type amg -ksp_asynchronous -queue_debug"))
 print("FINE")
 """,
     )

@@ -186,8 +186,8 @@ def test_memory_has_a_cap(on_ranks):
         1,
         """
 A = am.gallery.poisson((100, 100))
-print(message(lambda: am.Solver(A, "-pc_type amg -memory_cap 1200000")))
-am.solve(A, np.ones(10000), options="-memory_cap 0")
+print(message(lambda: am.Solver(A, given("-pc_type amg -memory_cap 1200000"))))
+am.solve(A, np.ones(10000), options=given("-memory_cap 0"))
 print("GOES ON")
 """,
     )

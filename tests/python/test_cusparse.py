@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import EMULATED_GPU, PATIENCE
@@ -13,7 +14,9 @@ REAL = os.environ.get("ASTERISM_TEST_GPU") == "1"
 emulated = pytest.mark.skipif(not FAKE.exists() or REAL, reason="no emulated GPU (make test-cpp builds it)")
 
 PRELUDE = """
-import json, numpy as np, asterism as am
+import json, sys, numpy as np, asterism as am
+sys.path.append(HERE)
+from process_options import given
 def tridiagonal(n, dtype="float64", queue=None):
     i = np.concatenate([np.arange(n), np.arange(n - 1), np.arange(1, n)])
     j = np.concatenate([np.arange(n), np.arange(1, n), np.arange(n - 1)])
@@ -24,7 +27,7 @@ def message(f):
     try: f()
     except am.AsterismError as e: return str(e)
     raise AssertionError("no error")
-"""
+""".replace("HERE", repr(str(Path(__file__).parent)))
 
 
 def run(script, **environment):
@@ -72,8 +75,8 @@ def test_one_that_fails_is_told_and_not_taken(function):
         f"""
 A = tridiagonal(50, queue=am.Queue("cuda"))
 b = np.ones(50)
-assert "cuSPARSE failed in {function}" in message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -mat_gpu_product cusparse"))
-x, _ = am.solve(A, b, options="-ksp_type cg -device cuda -mat_gpu_product own -ksp_rtol 1e-10")
+assert "cuSPARSE failed in {function}" in message(lambda: am.solve(A, b, options=given("-ksp_type cg -device cuda -mat_gpu_product cusparse")))
+x, _ = am.solve(A, b, options=given("-ksp_type cg -device cuda -mat_gpu_product own -ksp_rtol 1e-10"))
 assert np.allclose(A.to_scipy() @ x, b)
 """,
         ASTERISM_FAKE_CUSPARSE=function,
@@ -84,9 +87,9 @@ assert np.allclose(A.to_scipy() @ x, b)
 def test_small_blocks_and_own_are_not_measured():
     run("""
 A = tridiagonal(90_000, queue=am.Queue("cuda"))
-am.solve(A, np.ones(90_000), options="-ksp_type cg -pc_type jacobi -device cuda -mat_gpu_product own -ksp_rtol 1e-3")
+am.solve(A, np.ones(90_000), options=given("-ksp_type cg -pc_type jacobi -device cuda -mat_gpu_product own -ksp_rtol 1e-3"))
 B = tridiagonal(80_000, queue=am.Queue("cuda"))
-am.solve(B, np.ones(80_000), options="-ksp_type cg -pc_type jacobi -device cuda -mat_gpu_product auto -ksp_rtol 1e-3")
+am.solve(B, np.ones(80_000), options=given("-ksp_type cg -pc_type jacobi -device cuda -mat_gpu_product auto -ksp_rtol 1e-3"))
 assert am.gpu_state()["products"] == []
 """)
 
@@ -100,7 +103,7 @@ def test_solves_have_the_same_bits_in_both_forms(dtype, method):
         f"""
 A = tridiagonal(300, "{dtype}", am.Queue("cuda"))
 b = np.sin(np.arange(300)).astype("{dtype}")
-options = "-ksp_type {method} -pc_type none -ksp_rtol 1e-5 -device cuda -mat_gpu_product cusparse"
+options = given("-ksp_type {method} -pc_type none -ksp_rtol 1e-5 -device cuda -mat_gpu_product cusparse")
 x, info = am.solve(A, b, options=options)
 assert info.converged and np.linalg.norm(A.to_scipy() @ x - b) < 1e-4 * np.linalg.norm(b)
 if "{method}" != "gmres":
@@ -124,7 +127,7 @@ def test_several_queues_use_one_matrix():
 am.use_argv(["-mat_gpu_product", "cusparse"])
 queues = [am.Queue("cuda") for _ in range(3)]
 A = tridiagonal(500, queue=queues[0])
-am.solve(A, np.ones(500), options="-ksp_type cg -device cuda -ksp_rtol 1e-3 -mat_gpu_product cusparse")
+am.solve(A, np.ones(500), options=given("-ksp_type cg -device cuda -ksp_rtol 1e-3 -mat_gpu_product cusparse"))
 S = A.to_scipy()
 xs = [np.sin(k + np.arange(500)) for k in range(12)]
 ys = [A @ am.Vector.wrap(A, x.copy(), queues[k % 3]) for k, x in enumerate(xs)]
@@ -139,9 +142,9 @@ for x, y in zip(xs, ys):
 def test_where_there_is_none_it_is_told():
     script = """
 A = tridiagonal(50, queue=am.Queue("cuda"))
-told = message(lambda: am.solve(A, np.ones(50), options="-ksp_type cg -device cuda -mat_gpu_product cusparse"))
+told = message(lambda: am.solve(A, np.ones(50), options=given("-ksp_type cg -device cuda -mat_gpu_product cusparse")))
 assert "there is no cuSPARSE: WHY" in told and "pip install nvidia-cusparse" in told, told
-am.solve(A, np.ones(50), options="-ksp_type cg -device cuda -mat_gpu_product auto -ksp_rtol 1e-3")
+am.solve(A, np.ones(50), options=given("-ksp_type cg -device cuda -mat_gpu_product auto -ksp_rtol 1e-3"))
 """
     run(script.replace("WHY", "ASTERISM_CUSPARSE is none"), ASTERISM_CUSPARSE="none")
     run(script.replace("WHY", "/nowhere/libcusparse.so"), ASTERISM_CUSPARSE="/nowhere/libcusparse.so")

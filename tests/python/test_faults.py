@@ -89,7 +89,7 @@ def test_an_allocation_that_fails_on_one_rank_ends_the_run(on_ranks):
             f"""
 A = am.gallery.poisson((40, 41), comm)
 b = np.ones(A.local_shape[0])
-am.solve(A, b, ksp="cg", pc="amg", options="-memory_cap {cap}" if rank == 1 else "")
+am.solve(A, b, ksp="cg", pc="amg", options=given("-memory_cap {cap}" if rank == 1 else ""))
 print("DONE")
 """,
             expect="any",
@@ -114,7 +114,7 @@ failed = 0
 def attempt(cap, pc):
     global failed
     try:
-        am.solve(A, b, ksp="gmres", pc=pc, options=f"-memory_cap {cap}")
+        am.solve(A, b, ksp="gmres", pc=pc, options=given(f"-memory_cap {cap}"))
     except am.errors.OutOfMemoryError:
         failed += 1
 for round in range(3):
@@ -123,7 +123,7 @@ for round in range(3):
             attempt(cap, pc)
     if round == 0: before = memory()
 assert failed > 30 and memory() - before < 4e6, (failed, before, memory())
-x = am.solve(A, b, ksp="cg", pc="amg", options="-memory_cap 0")[0]
+x = am.solve(A, b, ksp="cg", pc="amg", options=given("-memory_cap 0"))[0]
 assert np.array_equal(x, plain)
 """,
     )

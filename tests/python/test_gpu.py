@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import EMULATED_GPU, HAS_GPU, PATIENCE
+from process_options import given
 
 import asterism as am
 
@@ -158,10 +159,10 @@ for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.poisson((3,), comm)
     b = np.stack([b, 1 + b], axis=1)
     for pc in ("jacobi", "amg"):
         for more in ("", " -ksp_asynchronous -ksp_check_every 5"):
-            options = f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-4 -ksp_max_it 40 -ksp_error_if_not_converged 0 -device cuda -gpu_transport mpi" + more
-            x, by_host = am.solve(A, b, options=options + " -use_gpu_aware_mpi 0", raise_on_failure=False)
+            options = given(f"-ksp_type cg -pc_type {pc} -ksp_rtol 1e-4 -ksp_max_it 40 -ksp_error_if_not_converged 0 -device cuda -gpu_transport mpi" + more)
+            x, by_host = am.solve(A, b, options=given(options + " -use_gpu_aware_mpi 0"), raise_on_failure=False)
             before = copied()
-            y, direct = am.solve(A, b, options=options + " -use_gpu_aware_mpi 1", raise_on_failure=False)
+            y, direct = am.solve(A, b, options=given(options + " -use_gpu_aware_mpi 1"), raise_on_failure=False)
             assert np.array_equal(x, y, equal_nan=True) and direct.iterations == by_host.iterations
             assert any("through the host (-use" in t for t in by_host.notes), by_host.notes
             assert any("from their memory" in t for t in direct.notes), direct.notes
@@ -176,14 +177,14 @@ for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.poisson((3,), comm)
 A = am.gallery.poisson((14, 13, 12), comm)
 b = np.cos(np.arange(*A.row_range))
 want = A @ b
-am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-4 -device cuda -use_gpu_aware_mpi 1")
+am.solve(A, b, options=given("-ksp_type cg -ksp_rtol 1e-4 -device cuda -use_gpu_aware_mpi 1"))
 for kinds in (("cuda", "inline"), ("thread", "cuda"), ("strict", "cuda"), ("inline", "inline")):
     x = am.Vector(A, am.Queue(kinds[comm.rank % 2]))
     x.copy_from(b)
     assert np.allclose((A @ x).numpy(), want, rtol=1e-13, atol=1e-13)
-told = message(lambda: am.solve(A, b, options=f"-device cuda -use_gpu_aware_mpi {comm.rank % 2}"))
+told = message(lambda: am.solve(A, b, options=given(f"-device cuda -use_gpu_aware_mpi {comm.rank % 2}")))
 assert "-use_gpu_aware_mpi is 0 on rank" in told and "; 1 on rank" in told, told
-x, info = am.solve(A, b, options=options + " -use_gpu_aware_mpi auto", raise_on_failure=False)
+x, info = am.solve(A, b, options=given(options + " -use_gpu_aware_mpi auto"), raise_on_failure=False)
 assert any("halos between GPUs" in t for t in info.notes)
 print("SAME")
 """,
@@ -365,8 +366,8 @@ else: raise SystemExit("no error")
 def test_memory_has_a_cap():
     A = am.gallery.poisson((100, 100))
     with pytest.raises(am.AsterismError, match="gpu_memory_cap"):
-        am.solve(A, np.ones(10000), options="-device cuda -gpu_memory_cap 2500000 -pc_type jacobi")
-    am.solve(A, np.ones(10000), options="-device cuda -gpu_memory_cap 0 -pc_type jacobi")
+        am.solve(A, np.ones(10000), options=given("-device cuda -gpu_memory_cap 2500000 -pc_type jacobi"))
+    am.solve(A, np.ones(10000), options=given("-device cuda -gpu_memory_cap 0 -pc_type jacobi"))
     assert am.gpu_state()["bytes_most"] > 2500000
 
 

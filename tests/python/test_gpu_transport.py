@@ -24,13 +24,13 @@ for dtype, shape in (("float64", (11, 7, 5)), ("complex64", (13, 6)), ("float32"
     for ksp, pc, columns in (("cg", "jacobi", 1), ("pipecg", "jacobi", 1), ("bicgstab", "jacobi", 2), ("tfqmr", "none", 1), ("cg", "amg", 1)):
         rhs = b if columns == 1 else np.stack([b, 2 * b], 1)
         options = f"-ksp_type {ksp} -pc_type {pc} -ksp_rtol {rtol} -device cuda"
-        x, by_host = am.solve(A, rhs, options=options + " -gpu_transport mpi", raise_on_failure=False)
-        y, direct = am.solve(A, rhs, options=options + " -gpu_transport CARRIER", raise_on_failure=False)
+        x, by_host = am.solve(A, rhs, options=given(options + " -gpu_transport mpi"), raise_on_failure=False)
+        y, direct = am.solve(A, rhs, options=given(options + " -gpu_transport CARRIER"), raise_on_failure=False)
         assert any("by " in n and "(messages have arrived" in n for n in direct.notes), direct.notes
         assert any("sums between GPUs: through the host (-gpu_transport mpi)" in n for n in by_host.notes), by_host.notes
         assert np.array_equal(x, y) and direct.iterations == by_host.iterations, (ksp, pc, dtype)
         assert np.array_equal(np.asarray(direct.residual_norms), np.asarray(by_host.residual_norms))
-        z, late = am.solve(A, rhs, options=options + " -gpu_transport CARRIER -ksp_asynchronous -ksp_check_every 5", raise_on_failure=False)
+        z, late = am.solve(A, rhs, options=given(options + " -gpu_transport CARRIER -ksp_asynchronous -ksp_check_every 5"), raise_on_failure=False)
         assert np.array_equal(z, y) and late.iterations == direct.iterations
         assert late.host_waits <= -(-late.iterations // 5) + 3 + 2 * late.resumes, late.host_waits
 """
@@ -53,7 +53,7 @@ def test_no_iteration_copies_to_the_host_or_waits_there(on_ranks, carrier):
 A = am.gallery.poisson((17, 16), comm)
 b = np.cos(np.arange(*A.row_range))
 def counted(iterations, more):
-    s = am.Solver(A, f"-ksp_type cg -pc_type jacobi -ksp_rtol 1e-30 -ksp_max_it {iterations} -ksp_max_resumes 0 -device cuda -ksp_asynchronous -ksp_check_every 1000 " + more)
+    s = am.Solver(A, f"-ksp_type cg -pc_type jacobi -ksp_rtol 1e-30 -ksp_max_it {iterations} -ksp_max_resumes 0 -device cuda -ksp_asynchronous -ksp_check_every 1000 " + given(more))
     s.solve(b, raise_on_failure=False)
     before = {k: v[2] for k, v in am.gpu_state()["copies"].items()}
     s.solve(b, raise_on_failure=False)
@@ -76,9 +76,9 @@ A = am.gallery.poisson((6, 300, 3), comm)  # halos of 900 rows
 lo, hi = A.row_range
 b = np.cos(np.arange(lo, hi)[:, None] * np.arange(1, 61)[None, :])  # of 60 columns: 432 kB
 options = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-3 -ksp_max_it 12 -ksp_max_resumes 0 -device cuda "
-x, _ = am.solve(A, b, options=options + "-gpu_transport mpi", raise_on_failure=False)
+x, _ = am.solve(A, b, options=given(options + "-gpu_transport mpi"), raise_on_failure=False)
 for carrier in ("ipc",) if REAL else ("ipc", "nccl", "nvshmem"):
-    y, _ = am.solve(A, b, options=options + "-gpu_transport " + carrier, raise_on_failure=False)
+    y, _ = am.solve(A, b, options=given(options + "-gpu_transport " + carrier), raise_on_failure=False)
     assert np.array_equal(x, y), carrier
 if rank == 0: print("good")
 """.replace("REAL", repr(REAL)),
@@ -94,7 +94,7 @@ def test_messages_that_fail_on_the_way_are_an_error(on_ranks, asynchronous):
         2,
         """
 A = am.gallery.poisson((40, 41), comm)
-told = message(lambda: am.solve(A, np.ones(A.local_shape[0]), options="-ksp_type cg -pc_type jacobi -ksp_rtol 1e-10 -device cuda -gpu_transport nccl" + MORE))
+told = message(lambda: am.solve(A, np.ones(A.local_shape[0]), options=given("-ksp_type cg -pc_type jacobi -ksp_rtol 1e-10 -device cuda -gpu_transport nccl" + MORE)))
 assert "NCCL failed in ncclAllGather: it was told to fail" in told, told
 if rank == 0: print("good")
 """.replace("MORE", repr(asynchronous)),
@@ -146,17 +146,17 @@ b = np.ones(A.local_shape[0])
 x, info = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda")
 (note,) = [n for n in info.notes if n.startswith("sums")]
 assert ("only where it is asked for" if SHARED else "by windows") in note, note
-told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport nccl"))
+told = message(lambda: am.solve(A, b, options=given("-ksp_type cg -device cuda -gpu_transport nccl")))
 assert "-gpu_transport nccl: " in told and {why!r} in told, told
-y, _ = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport mpi")
+y, _ = am.solve(A, b, options=given("-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport mpi"))
 assert np.array_equal(x, y)
 E = am.gallery.poisson((1,), comm)  # a rank without entries
-told = message(lambda: am.solve(E, np.ones(E.local_shape[0]), options="-ksp_type cg -device cuda -gpu_transport mpi -mat_gpu_product cusparse"))
+told = message(lambda: am.solve(E, np.ones(E.local_shape[0]), options=given("-ksp_type cg -device cuda -gpu_transport mpi -mat_gpu_product cusparse")))
 assert "there is no cuSPARSE" in told, told
-am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-3 -device cuda -mat_gpu_product auto")
-told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport " + ("mpi", "ipc")[rank]))
+am.solve(A, b, options=given("-ksp_type cg -ksp_rtol 1e-3 -device cuda -mat_gpu_product auto"))
+told = message(lambda: am.solve(A, b, options=given("-ksp_type cg -device cuda -gpu_transport " + ("mpi", "ipc")[rank])))
 assert "-gpu_transport is ipc on rank 1; mpi on rank 0" in told, told
-z, own = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport ipc")
+z, own = am.solve(A, b, options=given("-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport ipc"))
 assert any("by windows" in n for n in own.notes) and np.array_equal(x, z)
 if rank == 0: print("good")
 """.replace("SHARED", repr("ASTERISM_EMULATED_SHARED" in variables)),
@@ -180,7 +180,7 @@ import gc
 def solve(c, more=""):
     A = am.gallery.poisson((14, 13), c)
     b = np.cos(np.arange(*A.row_range))
-    x, _ = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda " + more)
+    x, _ = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda " + given(more))
     return x
 world = solve(comm, "-gpu_transport nvshmem")
 assert np.array_equal(world, solve(comm, "-gpu_transport mpi"))
@@ -224,13 +224,13 @@ def test_where_nvshmem_cannot_be_used_it_is_told_on_all_ranks(on_ranks, variable
 A = am.gallery.poisson((14, 13), comm)
 b = np.ones(A.local_shape[0])
 for _ in range(2):  # found out once
-    told = message(lambda: am.solve(A, b, options="-ksp_type cg -device cuda -gpu_transport nvshmem"))
+    told = message(lambda: am.solve(A, b, options=given("-ksp_type cg -device cuda -gpu_transport nvshmem")))
     assert "-gpu_transport nvshmem: " in told and {why!r} in told, told
 other = comm.Dup()
-told = message(lambda: am.solve(am.gallery.poisson((14, 13), other), b, options="-ksp_type cg -device cuda -gpu_transport nvshmem"))
+told = message(lambda: am.solve(am.gallery.poisson((14, 13), other), b, options=given("-ksp_type cg -device cuda -gpu_transport nvshmem")))
 started = "failed in" in {why!r}
 assert ("its start has failed before" if started else {why!r}) in told, told
-x, info = am.solve(A, b, options="-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport auto")  # it is not tried where it was not asked for
+x, info = am.solve(A, b, options=given("-ksp_type cg -ksp_rtol 1e-8 -device cuda -gpu_transport auto"))  # it is not tried where it was not asked for
 (note,) = [n for n in info.notes if n.startswith("sums")]
 assert "nvshmem" not in note, note
 if rank == 0: print("good")

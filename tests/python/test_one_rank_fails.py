@@ -285,7 +285,8 @@ told(lambda: am.Solver(A, ksp="cg", M=M if last else None, pc=None), "M is", "no
 x = s.solve(b)
 assert s.info.converged
 # what each rank may have its own way
-s = am.Solver(A, ksp="cg", pc="jacobi", ksp_monitor=False, memory_cap=10**10 if last else 2 * 10**10)
+am.configure(memory_cap=10**10 if last else 2 * 10**10)
+s = am.Solver(A, ksp="cg", pc="jacobi", ksp_monitor=False)
 s.solve(b)
 s = am.Solver(A, ksp="cg", queue="thread" if last else "inline")
 s.solve(b)

@@ -215,10 +215,10 @@ answers = []
 for shared in ("0", "1"):
     A = am.gallery.poisson((8, 40, 40), comm=comm)        # a plane of 12.8 kB goes to each neighbour: read in place
     for pc in ("amg", "jacobi"):
-        s = am.Solver(A, f"-shared_vectors {{shared}} -queue {queue}", ksp="cg", pc=pc, rtol=1e-8)
+        s = am.Solver(A, given(f"-shared_vectors {{shared}} -queue {queue}"), ksp="cg", pc=pc, rtol=1e-8)
         answers.append(s.solve(np.sin(np.arange(*A.row_range))))
 assert all((a == b).all() for a, b in zip(answers[:2], answers[2:]))
-text = message(lambda: am.Solver(A, "-shared_vectors 2")); assert "shared_vectors" in text and "auto, 0, 1" in text, text
+text = message(lambda: am.configure(shared_vectors=2)); assert "shared_vectors" in text and "auto, 0, 1" in text, text
 print("done", flush=True)
 """
     assert on_ranks(ranks, script).count("done") == ranks

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from ..errors import OptionError
 
-__all__ = ["add_options", "apply_to_process", "check_keywords", "process_options", "use_argv"]
+__all__ = ["add_options", "apply_to_process", "check_keywords", "configure", "process_options", "use_argv"]
 
 # what other libraries call our arguments
 _ELSEWHERE = {
@@ -31,6 +31,7 @@ _ELSEWHERE = {
 }
 
 _command_line: list[str] = []
+_configured: dict[str, Any] = {}
 
 
 def use_argv(argv: list[str] | None = None) -> None:
@@ -50,12 +51,65 @@ def process_options() -> _core.Options:
     return o
 
 
-def apply_to_process() -> None:
-    """Let the options of the whole process rule from now on.
+def configure(**options: Any) -> dict[str, str]:
+    """Set what holds for the whole process, from now on.
 
-    Those are ``-reproducible``, ``-shared_vectors``, ``-memory_cap``, ``-forbid_copies``, ``-queue_debug`` and ``-sf_*``.
+    Parameters
+    ----------
+    **options
+        By their names without the dash: ``reproducible``, ``memory_cap``, ``gpu_memory_cap``, ``hang_timeout``, ``shared_vectors``,
+        ``forbid_copies``, ``queue_debug``, ``sf_transport``, ``sf_discovery``, ``sf_progress``, ``sf_debug``, ``gpu_transport``,
+        ``use_gpu_aware_mpi``, ``mat_gpu_product``. ``asterism solve --help-options`` says what each does. They win over
+        ``ASTERISM_OPTIONS`` and the command line.
+
+    Returns
+    -------
+    dict
+        All of them, and what is in force.
+
+    Raises
+    ------
+    OptionError
+        For another name, or a value that is not allowed; nothing is changed then.
+
+    Notes
+    -----
+    Not collective. What carries messages and ``reproducible`` must be the same on all ranks; the next `Solver` checks it.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.configure(hang_timeout=60)["hang_timeout"]
+    '60'
+    >>> am.configure(hang_timeout=0)["reproducible"]
+    'false'
     """
-    _core.apply_process_options(process_options())
+    known = _core.process_defaults()
+    for name in options:
+        if name not in known:
+            near = _core.nearest(name, list(known))
+            raise OptionError(
+                f"configure: {name} is an option of a solver. Give it to Solver or solve."
+                if name in _option_names()
+                else f"configure: there is no option {name}. "
+                + (f"Did you mean {near}?" if near else f"There are {', '.join(known)}.")
+            )
+    before = dict(_configured)
+    _configured.update(options)
+    try:
+        apply_to_process()
+    except OptionError:
+        _configured.clear()
+        _configured.update(before)
+        raise
+    return {**known, **_core.process_settings()}
+
+
+def apply_to_process() -> None:
+    """Let the options of the whole process rule from now on: of the environment, the command line and `configure`."""
+    o = process_options()
+    add_options(_configured, _core.OptionLayer.call, "configure", o)
+    _core.apply_process_options(o)
 
 
 def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.Options) -> None:

@@ -1,6 +1,8 @@
 #include "asterism/solve/options.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "asterism/base/reproducible_sum.hpp"
@@ -50,42 +52,43 @@ OptionTable const& method_table() {
                   "nothing else is said"),
       integer_option("ksp_check_every", 20, "asynchronous: iterations between two looks of the host", 1),
       flag_option("ksp_graphs", true, "asynchronous, on a GPU: the kernels of an iteration are launched together, as a graph"),
-      flag_option("reproducible", false,
-                  "from now on sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
-      choice_option("use_gpu_aware_mpi", "auto", {"auto", "0", "1"},
-                    "from now on halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
-                    "exchange comes first"),
-      choice_option("gpu_transport", "auto", comm::gpu_transport_names(),
-                    "what carries sums and halos between GPUs, from now on; nccl, nvshmem: each rank has one of its own; ipc: windows of "
-                    "their memory, on one machine; auto: nccl or ipc, as messages prove, where no two share a GPU, else mpi"),
-      choice_option("mat_gpu_product", "auto", {"auto", "own", "cusparse"},
-                    "products of csr blocks on a GPU from now on: what takes less time at the first, ours, or cuSPARSE's"),
-      choice_option("sf_transport", "auto", comm::transport_names(),
-                    "what carries messages between ranks, from now on; auto: shared memory within a machine, MPI else; nccl, ipc, nvshmem: "
-                    "of star forests on GPUs' queues"),
-      choice_option("sf_progress", "none", {"none", "thread"},
-                    "thread: from now on a helper thread lets MPI move messages while this process computes"),
-      choice_option("shared_vectors", "auto", {"auto", "0", "1"},
-                    "vectors made from now on lie in memory that neighbours on the machine read in place; auto: if it has large pages"),
-      choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
-                    "how ranks learn who sends to them when a pattern is set up, from now on; auto: by their number"),
-      flag_option("sf_debug", false,
-                  "star-forest operations check, from now on, that all ranks call the same and leave what is sent alone"),
-      real_option("hang_timeout", 0,
-                  "seconds: from now on a wait for other ranks that lasts longer prints which rank is in which call and ends all; 0: none",
-                  0),
       integer_option("queue_seed", 1, "seed of the shuffle queue", 0),
-      integer_option("memory_cap", 0,
-                     "from now on arrays of this process take at most so many bytes together, or it is an error; 0: no cap", 0),
-      integer_option("gpu_memory_cap", 0, "the same for this process's arrays on its GPU", 0),
-      flag_option("forbid_copies", false,
-                  "from now on work that needs its data copied between host and device (or -queue strict) is an error"),
-      flag_option("queue_debug", false, "from now on each submission to a queue is checked for conflicts that nothing orders"),
       flag_option("ksp_error_if_not_converged", true, "raise when the solve does not converge"),
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
       flag_option("ksp_converged_reason", false, "print why the solve ended"),
       flag_option("ksp_view", false, "print the solver with every option in force"),
       flag_option("log_view", false, "print the table of events"),
+  };
+  return t;
+}
+
+OptionTable const& process_table() {
+  static OptionTable const t = {
+      flag_option("reproducible", false, "sums and products have the same bits on any ranks and threads; costs time, nothing overlaps"),
+      choice_option("use_gpu_aware_mpi", "auto", {"auto", "0", "1"},
+                    "halos between GPUs are sent from their memory: where MPI says that it can, never, or always; a checked "
+                    "exchange comes first"),
+      choice_option("gpu_transport", "auto", comm::gpu_transport_names(),
+                    "what carries sums and halos between GPUs; nccl, nvshmem: each rank has one of its own; ipc: windows of "
+                    "their memory, on one machine; auto: nccl or ipc, as messages prove, where no two share a GPU, else mpi"),
+      choice_option("mat_gpu_product", "auto", {"auto", "own", "cusparse"},
+                    "products of csr blocks on a GPU: what takes less time at the first, ours, or cuSPARSE's"),
+      choice_option("sf_transport", "auto", comm::transport_names(),
+                    "what carries messages between ranks; auto: shared memory within a machine, MPI else; nccl, ipc, nvshmem: "
+                    "of star forests on GPUs' queues"),
+      choice_option("sf_progress", "none", {"none", "thread"},
+                    "thread: a helper thread lets MPI move messages while this process computes"),
+      choice_option("shared_vectors", "auto", {"auto", "0", "1"},
+                    "new vectors lie in memory that neighbours on the machine read in place; auto: if it has large pages"),
+      choice_option("sf_discovery", "auto", {"auto", "nbx", "reduce_scatter", "allreduce"},
+                    "how ranks learn who sends to them when a pattern is set up; auto: by their number"),
+      flag_option("sf_debug", false, "star-forest operations check that all ranks call the same and leave what is sent alone"),
+      real_option("hang_timeout", 0,
+                  "seconds: a wait for other ranks that lasts longer prints which rank is in which call and ends all; 0: none", 0),
+      integer_option("memory_cap", 0, "arrays of this process take at most so many bytes together, or it is an error; 0: no cap", 0),
+      integer_option("gpu_memory_cap", 0, "the same for this process's arrays on its GPU", 0),
+      flag_option("forbid_copies", false, "work that needs its data copied between host and device (or -queue strict) is an error"),
+      flag_option("queue_debug", false, "each submission to a queue is checked for conflicts that nothing orders"),
   };
   return t;
 }
@@ -119,7 +122,9 @@ OptionTable const& preconditioner_table() {
   return t;
 }
 
-void apply_process_options(OptionReader& r) {
+namespace {
+
+void apply(OptionReader& r) {
   if (auto const progress = r.text("sf_progress"); r.given("sf_progress") && comm::mpi()) comm::set_progress_thread(progress == "thread");
   if (auto const shared = r.text("shared_vectors"); r.given("shared_vectors"))
     comm::set_shared_vectors(comm::shared_vectors_from_name(shared));
@@ -140,8 +145,14 @@ void apply_process_options(OptionReader& r) {
   if (auto const discovery = r.text("sf_discovery"); r.given("sf_discovery")) comm::set_discovery(comm::discovery_from_name(discovery));
 }
 
+std::mutex settings_mutex;
+std::map<std::string, std::string> settings;
+
+}  // namespace
+
 std::vector<std::pair<std::string, OptionTable const*>> option_tables() {
-  std::vector<std::pair<std::string, OptionTable const*>> out{{"solver", &method_table()}, {"preconditioner", &preconditioner_table()}};
+  std::vector<std::pair<std::string, OptionTable const*>> out{
+      {"process", &process_table()}, {"solver", &method_table()}, {"preconditioner", &preconditioner_table()}};
   std::vector<OptionTable const*> seen;
   auto const add = [&](std::string const& name, OptionTable const* t) {
     if (t->empty() || std::find(seen.begin(), seen.end(), t) != seen.end()) return;
@@ -155,8 +166,23 @@ std::vector<std::pair<std::string, OptionTable const*>> option_tables() {
 
 void apply_process_options(Options const& options) {
   std::vector<EffectiveOption> record;
-  auto r = Configuration{&options, "", &record}.reader(method_table());
-  apply_process_options(r);
+  auto r = Configuration{&options, "", &record}.reader(process_table());
+  for (auto const& spec : process_table()) {  // a wrong value leaves all as it was
+    using Kind = OptionSpec::Kind;
+    if (spec.kind == Kind::flag) r.flag(spec.name);
+    else if (spec.kind == Kind::integer) r.integer(spec.name);
+    else if (spec.kind == Kind::real) r.real(spec.name);
+    else r.text(spec.name);
+  }
+  apply(r);
+  std::lock_guard const lock(settings_mutex);
+  for (auto const& e : record)
+    if (r.given(e.name)) settings[e.name] = e.value;
+}
+
+std::map<std::string, std::string> process_settings() {
+  std::lock_guard const lock(settings_mutex);
+  return settings;
 }
 
 }  // namespace asterism::solve

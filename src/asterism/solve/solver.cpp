@@ -30,6 +30,10 @@ std::string why_no_gpu(comm::Communicator const& comm, std::string const& device
   return format("rank {}: {}", first, comm.bcast(why, first));
 }
 
+bool is_of_process(std::string_view option) {
+  return std::any_of(process_table().begin(), process_table().end(), [&](auto const& spec) { return spec.name == option; });
+}
+
 }  // namespace
 
 Solver::Solver(OperatorPtr A, Matrix P, OperatorPtr M, Options options, std::string prefix, Vector null_space)
@@ -58,8 +62,10 @@ void Solver::compare_ranks() const {
                                 {"columns of null_space", given_null_space_ ? std::to_string(given_null_space_.columns()) : "none"}};
   for (auto const& name : options_.names()) {
     auto const plain = std::string_view(name).substr(name.rfind(prefix_, 0) == 0 ? prefix_.size() : 0);
-    if (!may_differ_between_ranks(plain)) facts.push_back({"-" + name, options_.find(name)->value});
+    if (!may_differ_between_ranks(plain) && !is_of_process(name)) facts.push_back({"-" + name, options_.find(name)->value});
   }
+  for (auto const& [name, value] : process_settings())
+    if (!may_differ_between_ranks(name)) facts.push_back({"-" + name, value});
   comm::require_same(comm, "Solver", facts);
 }
 
@@ -82,6 +88,13 @@ void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
   check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_", prefix_ + "mg_coarse_"});
+  for (auto const& spec : process_table()) {
+    auto const* const given = options_.find(spec.name);
+    ASTERISM_REQUIRE(!given || given->layer < OptionLayer::dict, option,
+                     "-{} ({}) holds for the whole process, not for one solver. Set it by asterism.configure({}=...), in ASTERISM_OPTIONS, "
+                     "or on the command line.",
+                     spec.name, given->origin, spec.name);
+  }
   if (given_A_->range().comm().rank() != 0) return;
   for (auto const& [name, value] : options_.shadowed())
     if (value.layer == OptionLayer::command_line)
@@ -143,7 +156,6 @@ void Solver::read_options(OptionReader& r) {
   looks_ = r.text("ksp_check_input") == "true";
   projects_ = r.text("ksp_null_space");
   max_resumes_ = r.integer("ksp_max_resumes");
-  apply_process_options(r);
   // what the layer above prints; read here so that explain() shows it
   for (auto const* name : {"ksp_error_if_not_converged", "ksp_monitor", "ksp_converged_reason", "ksp_view", "log_view"}) r.flag(name);
 }
@@ -324,7 +336,7 @@ void Solver::warn_of_unread_options() const {
   if (given_A_->range().comm().rank() != 0) return;
   for (auto const& name : options_.names()) {
     bool const read = std::any_of(record_.begin(), record_.end(), [&](auto const& e) { return e.name == name; });
-    if (!read && name != prefix_ + "queue_seed")
+    if (!read && name != prefix_ + "queue_seed" && !is_of_process(name))
       log::warning("option -{} ({}) has no effect: neither {} nor {} reads it.", name, options_.find(name)->origin, method_name_,
                    preconditioner_->describe());
   }

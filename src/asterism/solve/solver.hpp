@@ -147,10 +147,6 @@ class Solver {
   bool reused_ = false;
 };
 
-/// Lets those options that hold for the whole process (reproducible, shared_vectors, memory_cap, forbid_copies,
-/// queue_debug, sf_*) rule from now on; a Solver does so too.
-void apply_process_options(Options const& options);
-
 /// All options of the library: name, default, meaning; for --help-options.
 std::vector<std::pair<std::string, OptionTable const*>> option_tables();
 
