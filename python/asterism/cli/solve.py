@@ -221,12 +221,12 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         error_norm = top[0] / bottom[0] if bottom[0] > 0 else 0.0
     if args.save and failure is None:
         write_vector(args.save, x, A)
-    if not args.quiet or args.report or solver._options.get("log_view"):  # collective: all ranks or none
+    if not args.quiet or args.report:  # collective: all ranks or none
         from ..report import collect, summary, write_html
 
         findings = collect(described, solver, info, comm, error_norm, waited)
-        if talk or (rank == 0 and solver._options.get("log_view")):
-            print("\n" + summary(findings, 40 if solver._options.get("log_view") else 8), flush=True)
+        if talk:
+            print("\n" + summary(findings), flush=True)
         if args.report and rank == 0:
             write_html(args.report, findings)
             if talk:

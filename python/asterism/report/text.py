@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.events import events_table
 from .collect import Findings
 
 __all__ = ["summary"]
@@ -26,11 +27,7 @@ def summary(f: Findings, events: int = 8) -> str:
     ]
     for note in i.notes:
         lines.append(f"note            {note}")
-    lines += ["", f"{'where time went':<22}{'calls':>8}{'seconds':>10}{'GB/s':>8}{'of triad':>10}{'messages':>10}"]
-    for e in f.events[:events]:
-        rate = e["bytes"] / e["self_seconds"] if e["self_seconds"] > 0 else 0
-        shown = f"{rate / 1e9:8.1f}{100 * rate / f.triad:9.0f}%" if e["bytes"] else " " * 18
-        lines.append(f"{e['name']:<22}{e['calls']:>8}{e['self_seconds']:>10.4f}{shown}{e['messages'] or '':>10}")
+    lines += ["", *events_table(f.events, f.triad, events)]
     lines.append("")
     lines += [f"- {a}" for a in f.advice]
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.display import html_table
+from ..base.events import events_table
 from ..base.options import add_options, check_keywords, process_options
 from ..comm.agree import agreed
 from ..comm.communicator import collective, one_call
@@ -329,6 +330,8 @@ class Solver:
             if self._flag("ksp_converged_reason"):
                 verb = "converged" if info.converged else "did not converge"
                 print(f"Linear solve {verb} due to {info.reason} iterations {info.iterations}", flush=True)
+            if self._flag("log_view"):  # this rank's, since its process began
+                print("\n".join(events_table(_core.profile_snapshot())), flush=True)
         fails = self._flag("ksp_error_if_not_converged", True) if raise_on_failure is None else raise_on_failure
         if not info.converged and fails:
             raise ConvergenceError(f"{info.reason}: {info.why}", x, info)

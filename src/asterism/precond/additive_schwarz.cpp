@@ -154,7 +154,7 @@ PreconditionerEntry asm_entry() {
             auto const overlap = r.integer("pc_asm_overlap");
             return std::make_shared<AdditiveSchwarz>(nest, A, overlap, r.text("pc_asm_type") == "restrict");
           },
-          &asm_table(), "additive Schwarz: each rank's rows and some around them, solved by -sub_pc_type (default ilu)"};
+          &asm_table(), "additive Schwarz: each rank's rows and some around them, solved by -sub_pc_type (default ilu)", true};
 }
 
 }  // namespace asterism::precond

@@ -31,7 +31,7 @@ class BlockJacobi final : public Preconditioner {
 PreconditionerEntry block_jacobi_entry() {
   static OptionTable const none;
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr { return std::make_shared<BlockJacobi>(nest, A); }, &none,
-          "each rank's diagonal block, solved by -sub_pc_type (default ilu)"};
+          "each rank's diagonal block, solved by -sub_pc_type (default ilu)", true};
 }
 
 }  // namespace asterism::precond

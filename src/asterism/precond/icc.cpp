@@ -231,7 +231,7 @@ PreconditionerEntry icc_entry() {
             Pivots const pivots(r, "icc", A.range().begin());
             return std::make_shared<Icc>(A, pivots, r.text("pc_factor_order"));
           },
-          &icc_table(), "incomplete Cholesky of the lower triangle, each rank on its own block; half the memory of ilu"};
+          &icc_table(), "incomplete Cholesky of the lower triangle, each rank on its own block; half the memory of ilu", true};
 }
 
 }  // namespace asterism::precond

@@ -482,7 +482,7 @@ PreconditionerEntry ilu_entry() {
             Pivots const pivots(r, "ilu", A.range().begin());
             return std::make_shared<Ilu>(A, pivots, r.text("pc_factor_order"), r.integer("pc_factor_levels"));
           },
-          &ilu_table(), "incomplete LU, each rank on its own block; -pc_factor_levels for fill"};
+          &ilu_table(), "incomplete LU, each rank on its own block; -pc_factor_levels for fill", true};
 }
 
 PreconditionerEntry ilut_entry() {
@@ -491,7 +491,7 @@ PreconditionerEntry ilut_entry() {
             Pivots const pivots(r, "ilu", A.range().begin());
             return std::make_shared<Ilu>(A, pivots, r.text("pc_factor_order"), r.real("pc_ilut_drop"), r.real("pc_ilut_fill"));
           },
-          &ilut_table(), "incomplete LU that keeps the largest entries, each rank on its own block"};
+          &ilut_table(), "incomplete LU that keeps the largest entries, each rank on its own block", true};
 }
 
 }  // namespace asterism::precond

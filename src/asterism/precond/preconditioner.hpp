@@ -59,12 +59,13 @@ struct PreconditionerEntry {
   PreconditionerFactory make;
   OptionTable const* options;
   std::string about;
+  bool by_ranks = false;  ///< made of each rank's own rows, so that answers depend on where these begin
 };
 
 /// All preconditioners of this room by their -pc_type.
 std::map<std::string, PreconditionerEntry> const& preconditioners();
 
-/// Runs an inner preconditioner of lower precision for a solver of higher.
+/// Runs an inner preconditioner of one precision for a solver of another.
 class Cast final : public Preconditioner {
  public:
   /// made_from: the dtype of the matrix that `inner` was made from.

@@ -186,7 +186,7 @@ PreconditionerEntry sor_entry() {
             auto const its = r.integer("pc_sor_its");
             return std::make_shared<Sor>(A, omega, its, r.flag("pc_sor_symmetric"), r.text("pc_sor_order"));
           },
-          &sor_table(), "(symmetric) successive over-relaxation, each rank on its own rows"};
+          &sor_table(), "(symmetric) successive over-relaxation, each rank on its own rows", true};
 }
 
 }  // namespace asterism::precond

@@ -57,7 +57,7 @@ OptionTable const& method_table() {
       flag_option("ksp_monitor", false, "print the residual norm of every iteration"),
       flag_option("ksp_converged_reason", false, "print why the solve ended"),
       flag_option("ksp_view", false, "print the solver with every option in force"),
-      flag_option("log_view", false, "print the table of events"),
+      flag_option("log_view", false, "print the table of events of rank 0 after each solve"),
   };
   return t;
 }

@@ -6,6 +6,7 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/failures.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
 #include "asterism/comm/forest/gpu_aware.hpp"
@@ -87,7 +88,7 @@ void Solver::check_operators() const {
 void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
-  check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_", prefix_ + "mg_coarse_"});
+  check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_"});
   for (auto const& spec : process_table()) {
     auto const* const given = options_.find(spec.name);
     ASTERISM_REQUIRE(!given || given->layer < OptionLayer::dict, option,
@@ -147,6 +148,7 @@ void Solver::set_up(bool same_pattern) {
   choose_method(config);
   choose_preconditioner(config, same_pattern, record_before);
   warn_of_unread_options();
+  warn_of_other_bits();
   setup_seconds_ = profile::now() - start;
 }
 
@@ -332,6 +334,17 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
   if (!M_) preconditioner_->set_self_adjoint(P_is_hermitian_ && preconditioner_->symmetric());
 }
 
+/// Where -reproducible cannot keep its word.
+void Solver::warn_of_other_bits() const {
+  if (!reproducible() || M_ || !P_ || given_A_->range().comm().rank() != 0) return;
+  auto const found = precond::preconditioners().find(preconditioner_type_);
+  if (found != precond::preconditioners().end() && found->second.by_ranks)
+    log::warning(
+        "-reproducible: {} is made of each rank's own rows, so answers depend on the number of ranks. Those of jacobi, chebyshev, "
+        "amg and lu do not.",
+        preconditioner_type_);
+}
+
 void Solver::warn_of_unread_options() const {
   if (given_A_->range().comm().rank() != 0) return;
   for (auto const& name : options_.names()) {
@@ -387,8 +400,10 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
   auto precision = config.reader(preconditioner_table()).text("pc_dtype");
   // AMG casts its levels itself, after a set-up in full precision
   bool const casts_itself = type == "amg" || type == "gamg";
-  auto const low = precision == "float32" && real_of(A.dtype()) == Dtype::float64 && !casts_itself;
-  auto const B = low ? A.converted(with_precision_of(A.dtype(), Dtype::float32)) : A;
+  auto const other = precision == "float32" && real_of(A.dtype()) == Dtype::float64 && !casts_itself ? Dtype::float32
+                     : precision == "float64" && real_of(A.dtype()) == Dtype::float32                ? Dtype::float64
+                                                                                                     : real_of(A.dtype());
+  auto const B = other == real_of(A.dtype()) ? A : A.converted(with_precision_of(A.dtype(), other));
   precond::Nest const nest{config,
                            [this](Configuration const& c, Matrix const& M, std::string const& f) { return make_preconditioner(c, M, f); }};
   auto p = precond::preconditioners().at(type).make(nest, B);

@@ -93,6 +93,7 @@ class Solver {
   void choose_method(Configuration const& config);
   void choose_preconditioner(Configuration const& config, bool same_pattern, std::vector<EffectiveOption> const& record_before);
   void warn_of_unread_options() const;
+  void warn_of_other_bits() const;
 
   /// On several ranks threads have no common order to wait for each other in.
   device::host::InUse::Turn take_turn(char const* what) const;

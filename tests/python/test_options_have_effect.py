@@ -1,0 +1,54 @@
+"""No option is accepted without effect: it does what it says, warns, or is refused."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import asterism as am
+
+
+def test_log_view_prints_the_table_of_events(capsys):
+    A = am.gallery.poisson((20, 20))
+    am.solve(A, np.ones(400), ksp="cg", pc="jacobi")
+    assert "where time went" not in capsys.readouterr().out
+    am.solve(A, np.ones(400), ksp="cg", pc="jacobi", log_view=True)
+    out = capsys.readouterr().out
+    assert out.startswith("where time went") and "MatMult" in out and "KSPSolve" in out
+
+
+@pytest.mark.parametrize("pc", ["amg", "ilu", "jacobi", "lu"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_preconditioner_may_be_wider_than_the_matrix(pc, dtype):
+    A = am.gallery.poisson((30, 30)).astype(dtype)
+    b = np.ones(900, dtype)
+    s = am.Solver(A, "-pc_dtype float64", ksp="gmres", pc=pc, rtol=1e-4)
+    x = s.solve(b)
+    wide = "float64" if dtype == "float32" else "complex128"
+    assert x.dtype == dtype and f"in {wide}" in s.info.preconditioner, s.info.preconditioner
+    assert np.linalg.norm(b - A @ x) <= 1.01e-4 * np.linalg.norm(b)
+    s.update(A.with_values(2 * A.to_scipy().data))
+    assert np.allclose(s.solve(b), x / 2, rtol=0, atol=1e-3 * abs(x).max())
+    narrow = am.Solver(A, ksp="gmres", pc=pc, rtol=1e-4)
+    narrow.solve(b)
+    assert wide not in narrow.info.preconditioner
+    if pc == "lu":  # the factors differ, not only what is said of them
+        assert s.info.memory_bytes > 1.5 * narrow.info.memory_bytes
+
+
+def test_the_coarse_solver_has_no_options():
+    with pytest.raises(am.OptionError, match="unknown option -mg_coarse_pc_type"):
+        am.Solver(am.gallery.poisson((30, 30)), "-mg_coarse_pc_type jacobi", ksp="cg", pc="amg")
+
+
+@pytest.mark.parametrize("pc", ["ilu", "ilut", "icc", "sor", "bjacobi", "asm", "jacobi", "amg", "chebyshev", "lu"])
+def test_reproducible_says_where_it_cannot_keep_its_word(pc, caplog):
+    A = am.gallery.poisson((12, 12))
+    am.configure(reproducible=True)
+    try:
+        with caplog.at_level(logging.WARNING, "asterism"):
+            am.Solver(A, ksp="gmres", pc=pc)
+    finally:
+        am.configure(reproducible=False)
+    said = any("-reproducible" in r.message and pc in r.message for r in caplog.records)
+    assert said == (pc not in ("jacobi", "amg", "chebyshev", "lu"))
