@@ -27,6 +27,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
+from programs import (  # noqa: E402
+    ASSEMBLE_ON_RANKS,
+    PEERS,
+    READ_BY_SCIPY,
+    READ_ON_RANKS,
+    SOLVE_ON_RANKS,
+    build_peer,
+    commit_of,
+    json_line,
+    mpiexec,
+    petsc,
+    write_petsc_binary,
+)
 from tables import show  # noqa: E402
 
 import asterism as am  # noqa: E402
@@ -37,56 +50,6 @@ from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-OURS_ON_RANKS = """
-import json, sys, numpy as np, asterism as am
-from mpi4py import MPI
-c = MPI.COMM_WORLD
-n = int(sys.argv[1])
-A = am.gallery.poisson((n, n, n), c); b = np.ones(A.local_shape[0])
-setup, solve = [], []
-import resource
-for k in range(2):
-    s = None
-    s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8); s.solve(b)
-    setup.append(s.info.setup_seconds); solve.append(s.info.solve_seconds)
-peak = c.gather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, root=0)
-if c.rank == 0: print(json.dumps({"peak_bytes_of_ranks": peak, "view": s.view(), "setup": setup, "solve": solve, "iterations": s.info.iterations, "memory_bytes": s.info.memory_bytes}))
-"""
-
-
-def build_peer(source: Path, flags: list[str], compiler: str) -> Path | None:
-    out = Path(tempfile.gettempdir()) / f"asterism-bench-{source.stem}"
-    done = subprocess.run(
-        [compiler, "-O3", "-march=native", str(source), *flags, "-o", str(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        print(f"({source.name} does not build: {done.stderr.splitlines()[0] if done.stderr else '?'})", file=sys.stderr)
-        return None
-    return out
-
-
-def commit_of(folder: Path) -> str:
-    """Day and short name of the commit that is checked out there."""
-    command = ["git", "-C", str(folder), "log", "-1", "--format=%cs, %h"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "an unknown commit"
-
-
-def json_line(command: list[str]) -> dict:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-    for line in reversed(done.stdout.splitlines()):
-        if line.startswith("{"):
-            return json.loads(line)
-    raise RuntimeError(f"{command[0]}: {done.stderr[-300:]}")
-
-
-def mpiexec(n: int) -> list[str]:
-    for p in ("OMPI", "PRTE"):
-        os.environ[f"{p}_ALLOW_RUN_AS_ROOT"] = os.environ[f"{p}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    beside = Path(sys.executable).parent / "mpiexec"
-    return [str(beside) if beside.exists() else "mpiexec", "-n", str(n)]
 
 
 def triad() -> float:
@@ -101,11 +64,11 @@ def amg(n: int, rounds: int) -> dict:
     runs: dict[str, list[dict]] = {}
     root = os.environ.get("AMGCL_ROOT")
     flags = ["-std=c++20", "-fopenmp", "-DNDEBUG", "-DAMGCL_NO_BOOST"]
-    amgcl = build_peer(HERE / "peers" / "amgcl_poisson.cpp", [*flags, f"-I{root}"], "g++") if root else None
+    amgcl = build_peer(PEERS / "amgcl_poisson.cpp", [*flags, f"-I{root}"], "g++") if root else None
     peers = {"amgcl": f"source of {commit_of(Path(root))}, g++ -O3 -march=native {' '.join(flags)}"} if amgcl else {}
     gamg = petsc("petsc_poisson.c")
     with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
-        script.write(OURS_ON_RANKS)
+        script.write(SOLVE_ON_RANKS)
     streams = []
     for _ in range(rounds):
         streams.append(triad())
@@ -156,25 +119,6 @@ def amg(n: int, rounds: int) -> dict:
         "peers": peers,
         "levels": view,
     }
-
-
-def petsc(source: str) -> Path | None:
-    """A peer's program, where pkg-config finds PETSc."""
-    if not shutil.which("pkg-config"):
-        return None
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "PETSc"], capture_output=True, text=True, check=False)
-    if flags.returncode:
-        return None
-    return build_peer(HERE / "peers" / source, flags.stdout.split(), shutil.which("mpicc.openmpi") or "mpicc")
-
-
-def write_petsc_binary(M: sp.csr_array, file: Path) -> None:
-    """PETSc's binary format: big-endian class id, sizes, row lengths, columns, values."""
-    with file.open("wb") as f:
-        np.array([1211216, *M.shape, M.nnz], dtype=">i4").tofile(f)
-        np.diff(M.indptr).astype(">i4").tofile(f)
-        M.indices.astype(">i4").tofile(f)
-        M.data.astype(">f8").tofile(f)
 
 
 def spmv(n: int, rounds: int) -> dict:
@@ -401,30 +345,6 @@ def dropin(n: int, rounds: int) -> dict:
     return {"bench": "scipy", "n": n, "calls": out}
 
 
-ASSEMBLE_ON_RANKS = """
-import json, sys, time, numpy as np, asterism as am
-from asterism.cli.bench_assembly import trilinear_entries
-from mpi4py import MPI
-c = MPI.COMM_WORLD
-e, repeats = int(sys.argv[1]), int(sys.argv[2])
-nodes, i, j = trilinear_entries(e, e * c.rank // c.size, e * (c.rank + 1) // c.size)
-v = 1.0 + np.arange(len(i)) % 7
-setup, values = [], []
-A = plan = None
-for _ in range(3):
-    A = plan = None
-    c.Barrier(); t = time.perf_counter()
-    plan = am.Assembly((nodes, nodes), i, j, c)
-    c.Barrier(); setup.append(time.perf_counter() - t)
-    for _ in range(repeats):
-        t = time.perf_counter()
-        A = plan.matrix(v)
-        c.Barrier(); values.append(time.perf_counter() - t)
-norm = c.allreduce(float(np.sum(A.to_scipy().data ** 2))) ** 0.5
-if c.rank == 0: print(json.dumps({"setup": setup, "values": values, "nnz": A.nnz, "norm": norm}))
-"""
-
-
 def assembly(rounds: int) -> dict:
     """Trilinear elements on 64^3 cells, 16.8 million entries: the pattern once, then values; beside PETSc's COO and SciPy."""
     e = 64
@@ -456,30 +376,6 @@ def assembly(rounds: int) -> dict:
             f()
             once[name].append(time.perf_counter() - t0)
     return {"bench": "assembly", "cells": e, "entries": len(i), "runs": runs, "once": once, "triad": streams}
-
-
-READ_ON_RANKS = """
-import json, sys, time, asterism as am
-from mpi4py import MPI
-c = MPI.COMM_WORLD
-times = []
-for _ in range(int(sys.argv[2])):
-    A = None
-    c.Barrier()
-    t = time.perf_counter()
-    A = am.read_matrix(sys.argv[1], c)
-    c.Barrier()
-    times.append(time.perf_counter() - t)
-if c.rank == 0: print(json.dumps({"seconds": times, "entries": A.nnz}))
-"""
-
-
-READ_BY_SCIPY = """
-import json, sys, time, scipy.io
-t = time.perf_counter()
-scipy.io.mmread(sys.argv[1]).tocsr()
-print(json.dumps({"seconds": time.perf_counter() - t, "version": scipy.__version__}))
-"""
 
 
 def read(rounds: int) -> dict:

@@ -36,7 +36,7 @@ class Assembly:
     Collective; an index out of range raises on all ranks with the first bad entry. Cost: the entries are sorted within their rows,
     and those of other ranks' rows announced there. Afterwards 4 bytes an entry and 8 for each of the matrix are kept, and the memory
     of the last two matrices' values for the next.
-    PETSc: MatSetPreallocationCOO and MatSetValuesCOO (paper i, section 3).
+    Source: Mills et al. (2025), section 3; PETSc's MatSetPreallocationCOO and MatSetValuesCOO.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 // The layer beside the bulk operations of star forests: who sends to whom is known beforehand, when is not. Between ranks of
 // one machine a message is written into memory that the receiver polls (node/mailbox.hpp: data, release, arrival flag, and
 // the receiver's release is the credit with which its place is used again); between machines it is an MPI_Isend into one of
-// the receives that are always posted. Messages of one sender arrive in its order. Spec 4.2.
+// the receives that are always posted. Messages of one sender arrive in its order. After the one-sided puts of Ding et al. (2021).
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -14,7 +14,7 @@ class Submatrix {
  public:
   /// rows: the global rows of A that become mine, in any order, of any owner; they may repeat. columns: the global columns that
   /// become mine (of the diagonal block); a column may be asked for once, over all ranks. Collective; bad input is an error on all
-  /// ranks. Cost: the entries of these rows pass once from their owners. Paper ii, section 5.1.
+  /// ranks. Cost: the entries of these rows pass once from their owners. Zhang et al. (2022), section 5.1.
   Submatrix(Matrix const& A, std::span<std::int64_t const> rows, std::span<std::int64_t const> columns);
   Matrix const& matrix() const;
   /// matrix() becomes that of A's values now: A has the pattern that it had, and only values are sent. Collective.

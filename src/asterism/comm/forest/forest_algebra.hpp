@@ -1,4 +1,4 @@
-// New star forests from old ones (paper ii, section 3). All calls are collective; a broken precondition is the same
+// New star forests from old ones (Zhang et al. 2022, section 3). All calls are collective; a broken precondition is the same
 // error on all ranks, with the root or leaf that breaks it.
 #pragma once
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace asterism::comm {
 /// packed, combined and put in place there, those of contiguous positions neither packed nor unpacked; messages go between the GPUs in the
 /// order of streams (gpu_transport.hpp, or the forest's own choice of ipc, nccl or nvshmem), from the GPU's memory by MPI that takes it, or
 /// packed through the host, where the forest's transport carries them. Elsewhere the star forest itself works in the queue. Same bits as
-/// the star forest's (of products of complex numbers to rounding). Paper ii, sections 5.3 and 5.4.
+/// the star forest's (of products of complex numbers to rounding). Zhang et al. (2022), sections 5.3 and 5.4.
 class QueuedForest {
  public:
   /// Collective. An error on all ranks if some of their queues are on GPUs and others not, or what was chosen to carry messages cannot.

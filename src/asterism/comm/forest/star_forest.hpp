@@ -1,6 +1,6 @@
 // Who talks to whom: leaves here point at roots anywhere, by (rank, offset).
 //
-// Paper ii (PetscSF). From the leaves alone the forest finds both sides, keeps self edges out of
+// Zhang et al. (2022), PetscSF. From the leaves alone the forest finds both sides, keeps self edges out of
 // MPI, sees contiguous index sets (then data are sent from and received into the user's arrays
 // without a copy), and moves data as often as wanted: bcast root -> leaf, reduce leaf -> root, fetch_and_op
 // both ways. Wherever several values meet in one place they are taken in (rank, leaf) order, so results do not

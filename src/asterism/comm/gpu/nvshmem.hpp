@@ -8,8 +8,8 @@
 namespace asterism::comm {
 
 /// Windows of its symmetric memory; each put with its signal, each wait and each credit is a call of the library in the queue's stream.
-/// Paper ii, section 5.4. A process is started in it once, with the ranks of the first group that asks: later groups are of the same
-/// ranks, in any order.
+/// Zhang et al. (2022), section 5.4. A process is started in it once, with the ranks of the first group that asks: later groups are of the
+/// same ranks, in any order.
 class Nvshmem final : public GpuWindows {
  public:
   /// Collective, with a GPU open on each rank; an error on all ranks where the library is not there, two ranks share a GPU, or it was

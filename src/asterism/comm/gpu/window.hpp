@@ -10,7 +10,7 @@ namespace asterism::comm {
 /// Each rank has a window with a slot and two flags for each other one. A message goes in pieces of a slot's length: the sender's stream
 /// waits until the receiver has emptied the slot, copies into it and sets the flag that says so; the receiver's waits for that, copies out,
 /// and sets the other flag, in the sender's window. Of all messages of a call first all first pieces are sent, then received, then the
-/// second ones, so that nobody waits for somebody who waits. Paper ii (figures 6 to 8).
+/// second ones, so that nobody waits for somebody who waits. Zhang et al. (2022), figures 6 to 8.
 class GpuWindows : public GpuMessenger {
  public:
   void all_gather(device::Array const& in, device::Array const& out) const override;

@@ -10,8 +10,8 @@
 
 namespace asterism::comm {
 
-/// Three kinds: contiguous; strided, first + X Y k + X j + i for i < dx, j < dy, k < dz (a face, edge or corner of a box; paper ii,
-/// section 5.2); or a list. Only a list keeps its indices. The order of the positions is the given one in all kinds.
+/// Three kinds: contiguous; strided, first + X Y k + X j + i for i < dx, j < dy, k < dz (a face, edge or corner of a box; Zhang et al.
+/// 2022, section 5.2); or a list. Only a list keeps its indices. The order of the positions is the given one in all kinds.
 class IndexSet {
  public:
   enum class Kind : std::uint8_t { contiguous, strided, list };
