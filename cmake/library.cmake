@@ -34,7 +34,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT ASTERISM_SANITIZE MATCHES "address")
   set_target_properties(asterism_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(room base device device/host krylov krylov/methods precond comm comm/communicator comm/forest comm/gpu comm/mpi comm/transport)
     file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)
-    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|forest_algebra|channels|mpi_plugin).cpp$")  # by themselves: long, or with types of their own in an Impl
+    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|mpi_plugin).cpp$")  # by themselves: long, or with types of their own in an Impl
     string(REPLACE "/" "_" group ${room})
     set_source_files_properties(${room_sources} PROPERTIES UNITY_GROUP ${group})
   endforeach()

@@ -139,6 +139,7 @@ class StarForest {
 
  private:
   struct Impl;
+  class SetUp;
   std::shared_ptr<Impl> impl_;
 };
 
