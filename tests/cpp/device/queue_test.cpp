@@ -209,9 +209,9 @@ TEST(Executor, TwoArraysOverOneMemoryRace) {
   double memory[2] = {1, 2};
   auto const a = Array::wrap(memory, 16, nullptr), b = Array::wrap(memory + 1, 8, nullptr);
   auto const one = Queue::thread(), two = Queue::thread();
-  auto const submit_as = [](char const* name, Queue const& executor, Array const& x) {
+  auto const submit_as = [](char const* name, Queue const& queue, Array const& x) {
     asterism::profile::Scope const scope(asterism::profile::event(name));
-    submit(executor, [](Executor&, double* v) { *v = 1; }, update<double>(x));
+    submit(queue, [](Executor&, double* v) { *v = 1; }, update<double>(x));
   };
   submit_as("First", one, a);
   try {

@@ -64,10 +64,10 @@ Rows<T> rows_of(Matrix const& A) {
   i64 at = 0;
   for (i32 i = 0; i < r.count; ++i) {
     r.ptr[i] = at;
-    auto executor = op[i];
-    for (; executor < op[i + 1] && oc[executor] < below; ++executor, ++at) r.col[at] = oc[executor], r.val[at] = ov[executor];
+    auto q = op[i];
+    for (; q < op[i + 1] && oc[q] < below; ++q, ++at) r.col[at] = oc[q], r.val[at] = ov[q];
     for (auto p = dp[i]; p < dp[i + 1]; ++p, ++at) r.col[at] = dc[p] + below, r.val[at] = dv[p];
-    for (; executor < op[i + 1]; ++executor, ++at) r.col[at] = oc[executor] + own, r.val[at] = ov[executor];
+    for (; q < op[i + 1]; ++q, ++at) r.col[at] = oc[q] + own, r.val[at] = ov[q];
   }
   r.ptr[r.count] = at;
   return r;

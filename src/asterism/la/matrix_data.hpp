@@ -1,0 +1,94 @@
+// What a matrix holds: its blocks, and what products are done with.
+#pragma once
+#include <algorithm>
+
+#include "asterism/base/lazy.hpp"
+#include "asterism/la/ghost_exchange.hpp"
+#include "asterism/la/matrix.hpp"
+
+namespace asterism::la {
+
+/// What products are done with, made at first use, by whichever thread comes first.
+struct Matrix::Products {
+  Lazy<Product> diagonal_product, coupling_product, adding_product;
+  struct Transposed {
+    Product diagonal, coupling;
+  };
+  Lazy<Transposed> transposed[2];  // plain, conjugated
+  // -reproducible: whole rows, columns ascending, of x with the ghosts around it
+  Lazy<Product> ordered, ordered_adding;
+  Lazy<Matrix> ordered_transposed[2];
+};
+
+/// In the storage that does not look at values: of all matrices with one pattern.
+struct Matrix::PatternProducts {
+  std::mutex mutex;
+  std::optional<Product> diagonal, adding, rest;
+  Product with(std::optional<Product>& pattern, Csr const& block, Product (*make)(Csr const&, Product::Storage)) {
+    std::lock_guard const lock(mutex);
+    if (!pattern) pattern = make(block, Product::Storage::csr).with_values(block.dtype, {});
+    return pattern->with_values(block.dtype, block.values);
+  }
+};
+
+struct Matrix::Data : Matrix::Products {
+  Layout rows, columns;
+  Dtype dtype = Dtype::float64;
+  Csr diagonal, coupling;  // with a half, `diagonal` is made from it when asked for: block()
+  std::shared_ptr<SymmetricHalf const> half;
+  std::vector<std::int64_t> ghosts;
+  GhostExchange halo;
+  std::int64_t global_nnz = 0, local_nnz = 0;
+  bool product_only = false;
+  // where the values were made. On a GPU: products are made without looking at them
+  device::Memory values_at = device::Memory::host;
+  std::shared_ptr<PatternProducts> pattern_products = std::make_shared<PatternProducts>();
+  std::int64_t block_size = 1;
+  Vector near_null_space;
+
+  Product const* ordered_for(Epilogue e);
+  /// Values that a queue made are the host's.
+  void settle() const {
+    for (auto const* const c : {&diagonal, &coupling}) c->values.settle(device::Access::read, "a matrix's values");
+  }
+  void make_rows() {
+    if (!half) return;
+    static std::mutex mutex;
+    std::lock_guard const lock(mutex);
+    if (diagonal.offsets) return;
+    diagonal = half->expanded();
+    log::info("rows of a symmetric matrix are made: {} bytes",
+              diagonal.offsets.bytes() + diagonal.columns.bytes() + diagonal.values.bytes());
+  }
+  Csr const& block() {
+    settle();
+    make_rows();
+    return diagonal;
+  }
+  Product const& whole() {
+    return diagonal_product.made_by([this] {
+      if (values_at != device::Memory::gpu) return Product(block());
+      return pattern_products->with(pattern_products->diagonal, diagonal, [](Csr const& a, Product::Storage s) { return Product(a, s); });
+    });
+  }
+  Product const& adding() {
+    return adding_product.made_by([this] {
+      if (values_at != device::Memory::gpu) return Product::coupling(block());
+      return pattern_products->with(pattern_products->adding, diagonal, &Product::coupling);
+    });
+  }
+  Product const& rest() {
+    return coupling_product.made_by([this] {
+      if (values_at == device::Memory::gpu) return pattern_products->with(pattern_products->rest, coupling, &Product::coupling);
+      settle();
+      return Product::coupling(coupling);
+    });
+  }
+};
+
+/// How many of the columns of other ranks, ascending, come before my own.
+inline std::size_t ghosts_below(Layout const& columns, std::vector<std::int64_t> const& ghosts) {
+  return std::size_t(std::lower_bound(ghosts.begin(), ghosts.end(), columns.begin()) - ghosts.begin());
+}
+
+}  // namespace asterism::la

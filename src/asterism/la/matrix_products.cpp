@@ -1,0 +1,167 @@
+// Products of a matrix, and what rides on them.
+
+#include <algorithm>
+#include <mutex>
+
+#include "asterism/base/log.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/base/reproducible_sum.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/la/matrix_data.hpp"
+
+namespace asterism::la {
+
+namespace {
+
+/// Both blocks as one; its columns are ghosts and own columns together, ascending.
+Csr merged(Csr const& diagonal, Csr const& coupling, std::int32_t below) {
+  Csr out(diagonal.dtype, diagonal.rows, checked_local_index(std::int64_t(diagonal.cols) + coupling.cols, "columns of one rank"),
+          diagonal.nnz() + coupling.nnz());
+  with_dtype(diagonal.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const dp = diagonal.row_offsets(), op = coupling.row_offsets(), ptr = out.row_offsets();
+    auto const dc = diagonal.column_indices(), oc = coupling.column_indices();
+    auto const dv = diagonal.template entries<T>(), ov = coupling.template entries<T>();
+    auto* col = out.columns.as<std::int32_t>();
+    auto* val = out.values.as<T>();
+    std::int64_t at = 0;
+    ptr[0] = 0;
+    for (std::size_t r = 0; r < std::size_t(diagonal.rows); ++r) {
+      auto q = op[r];
+      for (; q < op[r + 1] && oc[std::size_t(q)] < below; ++q) col[at] = oc[std::size_t(q)], val[at++] = ov[std::size_t(q)];
+      for (auto p = dp[r]; p < dp[r + 1]; ++p) col[at] = dc[std::size_t(p)] + below, val[at++] = dv[std::size_t(p)];
+      for (; q < op[r + 1]; ++q) col[at] = oc[std::size_t(q)] + diagonal.cols, val[at++] = ov[std::size_t(q)];
+      ptr[r + 1] = at;
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+Product const* Matrix::Data::ordered_for(Epilogue e) {
+  bool const adds = e == Epilogue::add;
+  auto& p = adds ? ordered_adding : ordered;
+  if (!p && product_only) return nullptr;
+  return &p.made_by([&] {
+    auto const whole_rows = ghosts.empty() ? block() : merged(block(), coupling, std::int32_t(ghosts_below(columns, ghosts)));
+    return adds ? Product::coupling(whole_rows, Product::Storage::csr) : Product(whole_rows, Product::Storage::csr);
+  });
+}
+
+void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const {
+  if (comm().size() == 1) return product_here(name, whole, rest, x, y, b, w);
+  comm::collective(comm(), name, [&] { product_here(name, whole, rest, x, y, b, w); });
+}
+
+void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b,
+                          Array const& w) const {
+  auto& d = *data_;
+  require_layout(x, d.columns, d.dtype, "matrix product");
+  require_layout(y, d.rows, d.dtype, "matrix product");
+  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "matrix product: x has {} columns, y has {}.", x.columns(), y.columns());
+  ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
+                   "matrix product: x and y are the same vector; they must differ.");
+  auto const k = x.columns();
+  bool const has_plain = d.half || !d.product_only || bool(whole == Epilogue::add ? d.adding_product : d.diagonal_product);
+  if (reproducible() || !has_plain)
+    if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
+  auto const* const product = d.half ? nullptr : whole == Epilogue::add ? &d.adding() : &d.whole();
+  double const scalar = double(size_of(d.dtype));
+  profile::Scope const scope(profile::event(name),
+                             (product ? product->bytes(k) : d.half->bytes(k)) + double(d.coupling.nnz()) * (scalar + 4) +
+                                 (b ? scalar * double(k * y.local_size()) : 0) + (w ? scalar * double(y.local_size()) : 0),
+                             2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
+  auto const& queue = y.queue();
+  auto const run_whole = [&] {
+    if (product) product->run(queue, whole, k, x.data(), y.data(), b, w);
+    else SymmetricHalf::run(d.half, queue, whole, k, x.data(), y.data(), b, w);
+  };
+  if (comm().size() == 1) return run_whole();
+  // my columns are multiplied while the others' values travel
+  auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  auto const flight = with_dtype(d.dtype, [&](auto tag) { return d.halo.begin<typename decltype(tag)::type>(queue, k, x.data(), ghost); });
+  run_whole();
+  flight.end();
+  if (!d.ghosts.empty()) d.rest().run(queue, rest, k, ghost, y.data(), b, w);
+}
+
+/// Each row is one sum over ascending global columns, whatever the ranks are. Nothing is overlapped: all of x is needed first.
+void Matrix::ordered_product(Product const& product, char const* name, Epilogue e, Vector const& x, Vector& y, Array const& b) const {
+  auto& d = *data_;
+  auto const k = x.columns();
+  profile::Scope const scope(profile::event(name), product.bytes(k), 2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
+  auto const& queue = y.queue();
+  if (comm().size() == 1) return product.run(queue, e, k, x.data(), y.data(), b);
+  auto const row = std::size_t(k) * size_of(d.dtype);
+  auto const all = Array::fresh(queue, (d.ghosts.size() + std::size_t(x.local_size())) * row);
+  with_dtype(d.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit_on_host(
+        queue,
+        [halo = d.halo.forest(), k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
+         ghosts = d.ghosts.size() * std::size_t(k)](device::Executor&, std::byte*, T const* from, T* to) {
+          std::vector<T> arrived(ghosts);
+          halo.bcast(from, arrived.data(), k);
+          std::copy_n(arrived.data(), below, to);
+          std::copy_n(from, own, to + below);
+          std::copy(arrived.begin() + std::ptrdiff_t(below), arrived.end(), to + below + own);
+        },
+        device::update<std::byte>(comm().order_token()), device::read<T>(x.data()), device::write<T>(all));
+  });
+  product.run(queue, e, k, all, y.data(), b);
+}
+
+void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y, {}, {}); }
+
+void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y, {}, {}); }
+
+void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
+  require_layout(b, range(), dtype(), "residual");
+  product("MatResidual", Epilogue::residual, Epilogue::subtract, x, r, b.data(), {});
+}
+
+void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
+  if (reproducible()) {
+    residual(b, x, y);
+    multiply(w, y, y);
+    return axpy(1.0, x, y);
+  }
+  product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, b.data(), w.data());
+}
+
+void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  comm::collective(comm(), "transposed product", [&] { transposed_product(x, y, conjugate); });
+}
+
+void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) const {
+  auto& d = *data_;
+  ASTERISM_ASSERT(!d.product_only);
+  require_layout(x, d.rows, d.dtype, "transposed product");
+  require_layout(y, d.columns, d.dtype, "transposed product");
+  conjugate = conjugate && is_complex(d.dtype);
+  if (reproducible()) {
+    return d.ordered_transposed[conjugate].made_by([&] { return transposed(conjugate); }).apply(x, y);
+  }
+  auto const& t = d.transposed[conjugate].made_by([&] {
+    return Products::Transposed{Product(la::transpose(d.block(), conjugate)),
+                                Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)};
+  });
+  auto const k = x.columns();
+  static int const event = profile::event("MatMultTranspose");
+  profile::Scope const scope(event, t.diagonal.bytes(k) + t.coupling.bytes(k), 2 * double(d.local_nnz * k));
+  auto const& queue = y.queue();
+  t.diagonal.run(queue, Epilogue::assign, k, x.data(), y.data());
+  if (comm().size() == 1) return;
+  auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
+  t.coupling.run(queue, Epilogue::assign, k, x.data(), ghost);
+  with_dtype(d.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit_on_host(
+        queue,
+        [halo = d.halo.forest(), k](device::Executor&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
+        device::update<std::byte>(comm().order_token()), device::read<T>(ghost), device::update<T>(y.data()));
+  });
+}
+
+}  // namespace asterism::la
