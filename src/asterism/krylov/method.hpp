@@ -19,8 +19,8 @@ class Method {
  public:
   virtual ~Method() = default;
   virtual std::string name() const = 0;
-  /// Improves x until monitor.stop(). x holds the initial guess. The monitor is given ||b - A x||,
-  /// or, where norm_is_estimate(), a quantity that the caller verifies.
+  /// Improves x until monitor.stop(). x holds the initial guess. The monitor is given ||b - A x||, or what the recurrence has for it;
+  /// the caller computes the residual of the answer.
   virtual void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const = 0;
   /// Needs A and M Hermitian positive definite (M only, for minres).
   virtual bool needs_symmetric_matrix() const { return false; }
@@ -35,8 +35,6 @@ class Method {
     // in exact arithmetic cg and its kin take n steps, and their residual may stand high for as long
     return {.window = std::max<std::int64_t>(2000, 3 * n)};
   }
-  /// M may change from one application to the next.
-  virtual bool flexible() const { return false; }
 };
 
 using MethodFactory = std::function<std::shared_ptr<Method>(Configuration const&)>;

@@ -14,13 +14,13 @@
 
 using namespace asterism::device;
 
-TEST(Executor, InlineRunsAtOnce) {
+TEST(Queue, InlineRunsAtOnce) {
   Array a(8);
   submit(Queue::host(), [](Executor&, double* x) { *x = 3; }, write<double>(a));
   EXPECT_EQ(*a.as<double>(), 3);
 }
 
-TEST(Executor, ShuffleKeepsWhatTheIntentsOrder) {
+TEST(Queue, ShuffleKeepsWhatTheIntentsOrder) {
   // random task graphs: every task reads some arrays and updates one; the result is the serial one
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
@@ -48,7 +48,7 @@ TEST(Executor, ShuffleKeepsWhatTheIntentsOrder) {
   }
 }
 
-TEST(Executor, AMissingIntentIsSeen) {
+TEST(Queue, AMissingIntentIsSeen) {
   // the planted bug: the reader does not declare what it reads; some order must give another answer
   bool seen = false;
   for (std::uint64_t seed = 0; seed < 50 && !seen; ++seed) {
@@ -63,7 +63,7 @@ TEST(Executor, AMissingIntentIsSeen) {
   EXPECT_TRUE(seen);
 }
 
-TEST(Executor, ErrorsOfQueuedWorkComeAtTheWait) {
+TEST(Queue, ErrorsOfQueuedWorkComeAtTheWait) {
   for (auto const& queue : {Queue::shuffle(1), Queue::thread(), Queue::strict()}) {
     Array a(8), b(8);
     submit(queue, [](Executor&, double* v) { *v = 1; }, write<double>(b));
@@ -78,7 +78,7 @@ TEST(Executor, ErrorsOfQueuedWorkComeAtTheWait) {
   }
 }
 
-TEST(Executor, ATaskThatWaitsForItsOwnQueueIsAnError) {
+TEST(Queue, ATaskThatWaitsForItsOwnQueueIsAnError) {
   for (auto const& queue : {Queue::shuffle(1), Queue::thread()}) {
     Array a(8);
     submit(queue, [&queue](Executor&, double*) { queue.wait("itself"); }, write<double>(a));
@@ -86,7 +86,7 @@ TEST(Executor, ATaskThatWaitsForItsOwnQueueIsAnError) {
   }
 }
 
-TEST(Executor, SubmittingDoesNotWait) {
+TEST(Queue, SubmittingDoesNotWait) {
   std::atomic<bool> go{false};
   auto const queue = Queue::thread(), other = Queue::thread();
   Array a(8), b(8);
@@ -110,7 +110,7 @@ TEST(Executor, SubmittingDoesNotWait) {
   EXPECT_EQ(waits[0].count, 1);
 }
 
-TEST(Executor, WaitsAreCountedWhereTheHostWaits) {
+TEST(Queue, WaitsAreCountedWhereTheHostWaits) {
   // an independent count, where the thread is put to sleep or spins: no more than what is counted with a reason
   auto const queue = Queue::thread();
   Array a(8);
@@ -127,11 +127,12 @@ TEST(Executor, WaitsAreCountedWhereTheHostWaits) {
   }
   auto const waits = queue.waits();
   ASSERT_EQ(waits.size(), 1u);
-  EXPECT_EQ(waits[0].count, 50);
-  EXPECT_EQ(host::blocking_reaches() - before, 50);
+  EXPECT_EQ(waits[0].count, host::blocking_reaches() - before);
+  EXPECT_GT(waits[0].count, 0);  // 50 where nobody else wants the core; else a task may be done before the host asks
+  EXPECT_LE(waits[0].count, 50);
 }
 
-TEST(Executor, KindsOfStreams) {
+TEST(Queue, KindsOfStreams) {
   auto const one = Queue::thread(StreamKind::shared), two = Queue::thread(StreamKind::shared), own = Queue::thread();
   Array order(3 * sizeof(int)), a(4), b(4), c(4);
   std::fill_n(order.as<int>(), 3, 0);
@@ -159,7 +160,7 @@ TEST(Executor, KindsOfStreams) {
   EXPECT_THROW(Queue::from_name("tread"), asterism::Error);
 }
 
-TEST(Executor, StrictSpoilsWhatMustNotBeRead) {
+TEST(Queue, StrictSpoilsWhatMustNotBeRead) {
   auto const queue = Queue::strict();
   Array a(8), b(8);
   *a.as<double>() = 3;
@@ -204,7 +205,7 @@ TEST(Executor, StrictSpoilsWhatMustNotBeRead) {
   set_forbid_copies(false);
 }
 
-TEST(Executor, TwoArraysOverOneMemoryRace) {
+TEST(Queue, TwoArraysOverOneMemoryRace) {
   race_check::enable(true);
   double memory[2] = {1, 2};
   auto const a = Array::wrap(memory, 16, nullptr), b = Array::wrap(memory + 1, 8, nullptr);
@@ -227,7 +228,7 @@ TEST(Executor, TwoArraysOverOneMemoryRace) {
   race_check::enable(false);
 }
 
-TEST(Executor, WorkOutlivesItsHandles) {
+TEST(Queue, WorkOutlivesItsHandles) {
   std::atomic<int> ran{0};
   {
     auto const queue = Queue::thread();
@@ -360,7 +361,7 @@ TEST(Scalar, ConditionsEndInAnyOrderAndAreOfOneColumn) {
   EXPECT_THROW(Condition(Queue::host(), Scalar(std::vector<Scalar::Value>{1.0, 0.0})), asterism::Error);
 }
 
-TEST(Executor, EndedQueuesLeaveTheirTimesInOneSum) {
+TEST(Queue, EndedQueuesLeaveTheirTimesInOneSum) {
   namespace profile = asterism::profile;
   auto const e = profile::event("work of ended queues");
   profile::reset();

@@ -21,7 +21,6 @@ class Gmres final : public Method {
  public:
   Gmres(std::int64_t restart, bool flexible) : restart_(restart), flexible_(flexible) {}
   std::string name() const override { return flexible_ ? "fgmres" : "gmres"; }
-  bool flexible() const override { return flexible_; }
   bool keeps_iterate() const override { return false; }
   Stagnation stagnation(std::int64_t) const override { return {.window = 10 * restart_, .steady = true}; }
 
