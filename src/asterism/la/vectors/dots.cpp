@@ -1,7 +1,6 @@
 // Sums over vectors, and linear combinations of several.
 #include "asterism/la/vectors/vector.hpp"
 
-
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/failures.hpp"
 #include "asterism/la/vectors/reproducible_dot.kernels.hpp"
