@@ -1,7 +1,7 @@
 # One shared library with everything but MPI, in the package's own folder so that a wheel carries it. Its kernels are compiled for the instruction
 # set that ASTERISM_ARCH names, all else for any CPU; the same library with other kernels costs a compilation of those alone.
 file(GLOB_RECURSE host_sources CONFIGURE_DEPENDS src/asterism/*.cpp)
-list(FILTER host_sources EXCLUDE REGEX "(mpi_plugin|gpu_plugin|[.]gpu)[.]cpp$")
+list(FILTER host_sources EXCLUDE REGEX "(mpi_plugin|mpi_plugin_baselines|gpu_plugin|[.]gpu)[.]cpp$")
 set(kernel_sources ${host_sources})
 list(FILTER kernel_sources INCLUDE REGEX "kernels.cpp$")
 list(FILTER host_sources EXCLUDE REGEX "kernels.cpp$")
@@ -34,7 +34,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT ASTERISM_SANITIZE MATCHES "address")
   set_target_properties(asterism_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(room base device device/host krylov krylov/methods precond comm comm/communicator comm/forest comm/gpu comm/mpi comm/transport)
     file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)
-    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|mpi_plugin).cpp$")  # by themselves: long, or with types of their own in an Impl
+    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|mpi_plugin|mpi_plugin_baselines).cpp$")  # by themselves: long, or with types of their own in an Impl
     string(REPLACE "/" "_" group ${room})
     set_source_files_properties(${room_sources} PROPERTIES UNITY_GROUP ${group})
   endforeach()

@@ -1,6 +1,6 @@
 """Asterism: large sparse systems from PDEs, the same on a laptop, a cluster and GPUs.
 
-Names are loaded when they are used, and the compiled library with the first that needs it: ``import asterism`` takes a millisecond.
+Names are loaded when they are used, and the compiled library with the first that needs it.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .solvers.solver import Solver as Solver
     from .solvers.solver import solve as solve
 
+# the same names as above, for the interpreter (tests/python/test_package.py compares)
 _ROOMS = {
     "base.options": ("configure", "use_argv"),
     "comm.channels": ("Channels",),
@@ -107,6 +108,8 @@ def _load_core() -> _Any:
     try:
         core = _importlib.import_module("._core", __name__)
     except ModuleNotFoundError as error:
+        if error.name != f"{__name__}._core":
+            raise
         raise ImportError(
             "asterism's compiled library is not there: a checkout is built by `pip install -e .`"
         ) from error

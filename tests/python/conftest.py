@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,19 @@ def run_session(command, limit, env=None):
     return process.returncode, out
 
 
+def under_mpiexec(n, folder):
+    """The launcher's command for n ranks, and its environment: with a session folder of its own inside of `folder`.
+
+    Open MPI names that folder by its process number, and does not start where a killed launcher of the same number left one.
+    """
+    env = {"PRTE_MCA_prte_tmpdir_base": tempfile.mkdtemp(prefix="mpi-", dir=folder)}
+    for prefix in ("OMPI", "PRTE"):
+        env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+    beside = Path(sys.executable).parent / "mpiexec"
+    program = str(beside) if beside.exists() else "mpiexec"
+    return [program, "-n", str(n), "--bind-to", "none", "--map-by", ":oversubscribe"], env
+
+
 @pytest.fixture
 def on_ranks(tmp_path):
     """Run a script on n ranks. A hang fails the test, with every rank's stack; so does an exit code other than expect.
@@ -116,19 +130,8 @@ def on_ranks(tmp_path):
     def run(n, script, limit=PATIENCE, expect=0, **variables):
         path = tmp_path / "script.py"
         path.write_text(PRELUDE.format(limit=limit, here=str(Path(__file__).parent)) + script)
-        env = dict(os.environ, OMP_NUM_THREADS="1", **variables)
-        for prefix in ("OMPI", "PRTE"):
-            env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-        mpiexec = Path(sys.executable).parent / "mpiexec"
-        command = [
-            str(mpiexec) if mpiexec.exists() else "mpiexec",
-            "-n",
-            str(n),
-            "--bind-to",
-            "none",
-            "--map-by",
-            ":oversubscribe",
-        ]
+        command, settings = under_mpiexec(n, tmp_path)
+        env = dict(os.environ, OMP_NUM_THREADS="1", **settings, **variables)
         code, out = run_session([*command, sys.executable, str(path)], limit + 5, env)
         assert expect == "any" or (code != 0 if expect == "error" else code == expect), f"exit code {code}\n{out}"
         return out

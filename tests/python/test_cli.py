@@ -234,6 +234,20 @@ def test_numbers_of_ranks_that_cannot_be_meant(tmp_path):
     assert "iteration" not in out
 
 
+def test_each_launch_has_a_session_folder_of_its_own(tmp_path, monkeypatch):
+    """Open MPI does not start where a killed launcher of its process number left a session's folder."""
+    from asterism.cli import launch
+
+    script = "import os, pathlib; pathlib.Path(os.environ['TOLD']).write_text(os.environ['PMIX_SERVER_TMPDIR'])"
+    monkeypatch.setattr(launch, "_PROGRAM", ("-c", script))
+    folders = []
+    for n in range(2):
+        monkeypatch.setenv("TOLD", str(tmp_path / f"{n}"))
+        assert launch.run(1, []) == 0
+        folders.append(Path((tmp_path / f"{n}").read_text()).parent)
+    assert folders[0] != folders[1] and all(f.name.startswith("asterism-") and not f.exists() for f in folders)
+
+
 def test_ranks_beside_a_launcher(on_ranks):
     out = on_ranks(
         2,

@@ -51,6 +51,8 @@ def test_wrong_names_and_values_change_nothing():
     for call, text in (
         (lambda: am.configure(memory_cap=5000, sf_transport="pigeons"), "pigeons"),
         (lambda: am.configure(memory_cap="much"), "much"),
+        (lambda: am.configure(memory_cap=-1), "-memory_cap .*-1"),
+        (lambda: am.configure(gpu_memory_cap=-1), "-gpu_memory_cap .*-1"),
         (lambda: am.configure(memory_cup=5), "Did you mean memory_cap"),
         (lambda: am.configure(ksp_type="cg"), "ksp_type is an option of a solver"),
     ):

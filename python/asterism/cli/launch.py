@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..errors import CommError, InputError, UnsupportedError
 __all__ = ["add_ranks", "check_ranks", "communicator", "run", "under_mpi", "world_rank"]
 
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_NTASKS_PER_NODE")
+_PROGRAM = ("-m", "asterism.cli")
 _RANKS_PER_CORE = 8  # more take turns for so long that it is rather a slip
 
 
@@ -97,7 +99,11 @@ def run(ranks: int, argv: list[str]) -> int:
         env.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
     if ranks > cores:
         print(f"asterism: {ranks} ranks share {cores} core(s): expect no speed-up.", file=sys.stderr)
-    try:
-        return subprocess.run([*command, sys.executable, "-m", "asterism.cli", *argv], env=env, check=False).returncode
-    except KeyboardInterrupt:
-        return 130
+    # Open MPI names its session's folder by its process number, and refuses to start where a killed job of that number left one
+    with tempfile.TemporaryDirectory(prefix="asterism-", ignore_cleanup_errors=True) as session:
+        for variable in ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base"):
+            env.setdefault(variable, session)
+        try:
+            return subprocess.run([*command, sys.executable, *_PROGRAM, *argv], env=env, check=False).returncode
+        except KeyboardInterrupt:
+            return 130

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from .. import _core
 from ..base.options import apply_to_process
@@ -165,10 +165,17 @@ class collective:
             self._call = None
 
 
-def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a method that is one of the core's collective calls: an error before it, of this rank alone, is told to the others.
+def _communicator_of(x: Any) -> _core.Communicator | None:
+    """Return that of an object, or of the first one of a sequence; None if it has none."""
+    while isinstance(x, (list, tuple)) and x:
+        x = x[0]
+    return getattr(x, "_comm", None)
 
-    It costs nothing where nothing fails. The communicator is the object's ``_comm``.
+
+def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate what is one of the core's collective calls: an error before it, of this rank alone, is told to the others.
+
+    It costs nothing where nothing fails. The communicator is that of the first argument.
     """
 
     def decorate(f: Callable[P, T]) -> Callable[P, T]:
@@ -177,10 +184,10 @@ def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 return f(*args, **kwargs)
             except BaseException as error:
-                comm = cast(Any, args[0])._comm
-                if not getattr(error, "shared", False) and not comm.is_broken:
-                    with contextlib.suppress(AsterismError), collective(comm, name) as call:
-                        call.failed(error)
+                comm = _communicator_of(args)
+                if comm is not None and not getattr(error, "shared", False) and not comm.is_broken:
+                    with contextlib.suppress(AsterismError), collective(comm, name) as told:
+                        told.failed(error)
                 raise
 
         return call
@@ -191,25 +198,31 @@ def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 def one_call(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Decorate a function all of whose work is one collective call, as `collective`.
 
-    The communicator is that of the argument ``A``, else the argument ``comm``, else that of the object, its ``_comm``.
+    The communicator is that of the object (``self``), else of the argument ``A``, else the argument ``comm``, else that of the first
+    argument.
     """
 
     def decorate(f: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(f)
-        named = {"A", "comm"} & set(signature.parameters)
+        names = list(signature.parameters)
 
-        def communicator(args: Any, kwargs: Any) -> _core.Communicator:
-            given = signature.bind_partial(*args, **kwargs).arguments if named else {}
-            own = getattr(given.get("A"), "_comm", None)
-            if own is None:
-                own = as_communicator(given.get("comm")) if "comm" in named else args[0]._comm
-            return cast(_core.Communicator, own)
+        def communicator(args: Any, kwargs: Any) -> _core.Communicator | None:
+            own = _communicator_of(args[0]) if args and names[0] == "self" else None
+            if own is not None:
+                return own
+            try:
+                given = signature.bind_partial(*args, **kwargs).arguments
+            except TypeError:  # an argument too many, of which f itself tells
+                return None
+            own = _communicator_of(given.get("A"))
+            if own is not None:
+                return own
+            return as_communicator(given.get("comm")) if "comm" in names else _communicator_of(given.get(names[0]))
 
         @functools.wraps(f)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                comm = communicator(args, kwargs)
-            except (TypeError, AttributeError):  # an argument too many, or an object without ranks
+            comm = communicator(args, kwargs)
+            if comm is None:
                 return f(*args, **kwargs)
             with collective(comm, name):
                 return f(*args, **kwargs)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
-import functools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,83 +16,12 @@ from ..device.queue import Queue
 from ..errors import DtypeError, ShapeError
 from .communicator import InputTypeError, as_communicator, one_call, reported
 from .derived_types import Typed
+from .items import TYPES, Op, address_of, item_type, operation_of
 from .queued_forest import QueuedForest
 
 __all__ = ["Flight", "StarForest", "shared_zeros"]
 
-Op = str | Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]] | Any
-
 Data = Any  # an array, or a pair (array, MPI datatype)
-
-_TYPES = {name: number for number, name in enumerate(_core.item_type_names())}
-
-
-@functools.cache
-def _item_type(dtype: np.dtype[Any]) -> int:
-    """The core's number of a dtype; structured ones other than (value, index) pairs are moved as bytes."""
-    if dtype.names is not None:
-        fields = [dtype[name] for name in dtype.names]
-        if len(fields) == 2 and dtype.isnative:
-            name = f"({fields[0].name}, {fields[1].name})"
-            size = {"(float64, int32)": 16}.get(name, fields[0].itemsize + fields[1].itemsize)
-            if name in _TYPES and dtype.itemsize == size:
-                return int(_TYPES[name])
-        return int(_TYPES["bytes"])
-    return int(_TYPES.get(dtype.name, _TYPES["bytes"])) if dtype.isnative else int(_TYPES["bytes"])
-
-
-def _view(address: int, n: int, like: NDArray[Any]) -> NDArray[Any]:
-    """N values at an address, of the same dtype and columns as `like`."""
-    shape = (n, *like.shape[1:])
-    size = int(np.prod(shape)) * like.itemsize
-    memory: Any = (ctypes.c_char * size).from_address(address)
-    return np.ndarray(shape, dtype=like.dtype, buffer=memory)
-
-
-def _address(a: NDArray[Any]) -> int:
-    return int(a.__array_interface__["data"][0])
-
-
-def _operation(op: Op, like: NDArray[Any]) -> Any:
-    """The number of a built-in operation, or a function of addresses."""
-    if isinstance(op, str):
-        return _core.reduce_op(op)
-    try:
-        from mpi4py import MPI
-    except ImportError:
-        MPI = None  # type: ignore[assignment]
-    if MPI is not None and isinstance(op, MPI.Op):
-        names = {
-            "SUM": "sum",
-            "PROD": "prod",
-            "MIN": "min",
-            "MAX": "max",
-            "LAND": "logical_and",
-            "LOR": "logical_or",
-            "LXOR": "logical_xor",
-            "BAND": "bitwise_and",
-            "BOR": "bitwise_or",
-            "BXOR": "bitwise_xor",
-            "MINLOC": "minloc",
-            "MAXLOC": "maxloc",
-            "REPLACE": "replace",
-        }
-        for theirs, ours in names.items():
-            if op == getattr(MPI, theirs):
-                return _core.reduce_op(ours)
-
-        def with_mpi(source: int, target: int, n: int) -> None:
-            op.Reduce_local(_view(source, n, like), _view(target, n, like))
-
-        return with_mpi
-    if not callable(op):
-        raise InputTypeError("op (a name, a function of two arrays, or an mpi4py MPI.Op)", op)
-
-    def with_function(source: int, target: int, n: int) -> None:
-        inout = _view(target, n, like)
-        inout[...] = op(inout, _view(source, n, like))
-
-    return with_function
 
 
 def shared_zeros(shape: int | Sequence[int], dtype: Any = np.float64) -> NDArray[Any]:
@@ -310,8 +237,8 @@ class StarForest:
                 )
         assert first is not None
         a = first[1]
-        addresses = tuple(_address(entry[0]) for entry in arrays.values())
-        return addresses, (_item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1)
+        addresses = tuple(address_of(entry[0]) for entry in arrays.values())
+        return addresses, (item_type(a.dtype), a.itemsize, a.shape[1] if a.ndim == 2 else 1)
 
     def _derived(self, operation: str, op: Op, **data: Any) -> Flight:
         """Begin an operation on (array, MPI datatype) pairs."""
@@ -327,29 +254,29 @@ class StarForest:
                 if t.size != first.size:
                     raise DtypeError(f"{first.name} and {t.name} have items of {first.size} and {t.size} bytes.")
             packed = {name: t.pack() for name, t in typed.items()}
-            addresses = [_address(p) for p in packed.values()]
+            addresses = [address_of(p) for p in packed.values()]
 
             def finish() -> None:
                 for name in target:
                     typed[name].unpack(packed[name])
 
-            core = begin(*addresses, int(_TYPES["bytes"]), first.size, 1, _core.reduce_op("replace"))
+            core = begin(*addresses, int(TYPES["bytes"]), first.size, 1, _core.reduce_op("replace"))
             return Flight(core, (typed, packed), finish)
         for t in typed.values():
             if (t.size, t.extent) != (first.size, first.extent):
                 raise DtypeError(f"{first.name} and {t.name} are of different MPI datatypes.")
-        addresses = [_address(t.raw) for t in typed.values()]
-        return Flight(begin(*addresses, int(_TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))
+        addresses = [address_of(t.raw) for t in typed.values()]
+        return Flight(begin(*addresses, int(TYPES["bytes"]), first.extent, 1, first.operation(op)), (typed, data))
 
     # what the extension's functions take
 
     def _down(self, rootdata: Any, leafdata: Any, op: Op) -> tuple[Any, ...]:
         at, items = self._items(rootdata=(rootdata, self.nroots, False), leafdata=(leafdata, self.nleafspace, True))
-        return (*at, *items, _operation(op, rootdata))
+        return (*at, *items, operation_of(op, rootdata))
 
     def _up(self, leafdata: Any, rootdata: Any, op: Op) -> tuple[Any, ...]:
         at, items = self._items(leafdata=(leafdata, self.nleafspace, False), rootdata=(rootdata, self.nroots, True))
-        return (*at, *items, _operation(op, rootdata))
+        return (*at, *items, operation_of(op, rootdata))
 
     def _up_and_down(self, rootdata: Any, leafdata: Any, leafupdate: Any, op: Op) -> tuple[Any, ...]:
         at, items = self._items(
@@ -357,7 +284,7 @@ class StarForest:
             leafdata=(leafdata, self.nleafspace, False),
             leafupdate=(leafupdate, self.nleafspace, True),
         )
-        return (*at, *items, _operation(op, rootdata))
+        return (*at, *items, operation_of(op, rootdata))
 
     @reported("StarForest.bcast_begin")
     def bcast_begin(self, rootdata: Data, leafdata: Data, op: Op = "replace") -> Flight:
@@ -467,6 +394,7 @@ class StarForest:
         return StarForest._of(core), np.asarray(leaf_dofs, dtype=np.int64)
 
     @staticmethod
+    @one_call("StarForest.concatenate")
     def concatenate(
         forests: Sequence[StarForest], shared_roots: bool = False, shared_leaves: bool = False
     ) -> StarForest:

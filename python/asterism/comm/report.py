@@ -173,10 +173,10 @@ def comm_report(comm: Any = None, *, reset: bool = False) -> CommReport:
                 sizes.setdefault(p["transport"], np.zeros(len(p["sizes"]), dtype=np.int64))
                 sizes[p["transport"]] += np.asarray(p["sizes"], dtype=np.int64)
                 start: dict[str, Any] = {"transport": p["transport"], "messages": 0, "patterns": []}
-                sums_by = transports.setdefault(f["name"], {}).setdefault(p["transport"], start)
-                sums_by["messages"] += p["messages"]
-                if p["pattern"] and p["pattern"] not in sums_by["patterns"] and len(sums_by["patterns"]) < 6:
-                    sums_by["patterns"].append(p["pattern"])
+                by = transports.setdefault(f["name"], {}).setdefault(p["transport"], start)
+                by["messages"] += p["messages"]
+                if p["pattern"] and p["pattern"] not in by["patterns"] and len(by["patterns"]) < 6:
+                    by["patterns"].append(p["pattern"])
     for name, sums in forests.items():
         sums["transports"] = list(transports.get(name, {}).values())
     listed = sorted(forests.values(), key=lambda f: -int(f["bytes"]))

@@ -6,7 +6,6 @@ import gzip
 import importlib
 import os
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.files import replacing
-from ..base.indices import as_indices
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call
-from ..errors import AsterismError, FileError, FormatError, InputError, ShapeError, UnsupportedError
+from ..errors import FileError, FormatError, InputError, ShapeError, UnsupportedError
+from .foreign_files import checked, extracted, read_hdf5, read_matlab, read_npz, the_one
 from .matrix import Matrix
 from .operator import as_values
 
@@ -129,7 +128,7 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     p, c = str(path), as_communicator(comm)
     kind = agreed(c, lambda: _format_with(p, name, ("archive", "matlab", "hdf5")))
     if kind == "archive":
-        wanted = agreed(c, lambda: _the_one(p, _core.archive_names(p)[0], name))
+        wanted = agreed(c, lambda: the_one(p, _core.archive_names(p)[0], name))
         return Matrix(_core.read_archive_matrix(p, wanted, c))
     if kind == "matrix_market":
         A = Matrix(_core.read_matrix_market(p, c, block_size))
@@ -139,13 +138,13 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
         A = Matrix(_core.read_harwell_boeing(p, c, block_size))
     elif kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
-            member = agreed(c, lambda: _extracted(p, folder, ""))
+            member = agreed(c, lambda: extracted(p, folder, ""))
             A = Matrix(_core.read_matrix_market(member, c, block_size))
     elif kind == "npy":
         raise FormatError(f"'{p}' is a dense array. read_vector reads it.")
     else:
-        read = {"npz": _npz, "matlab": _matlab, "hdf5": _hdf5}[kind]
-        S = agreed(c, lambda: _checked(read(p, name), p))
+        read = {"npz": read_npz, "matlab": read_matlab, "hdf5": read_hdf5}[kind]
+        S = agreed(c, lambda: checked(read(p, name), p))
         return Matrix.from_scipy(S, comm, distribute=True, block_size=block_size)
     if block_size != 1:
         A.block_size = block_size
@@ -177,7 +176,7 @@ def read_vector(
     kind = agreed(c, lambda: _format_with(p, name, ("archive",)))
     if kind == "tar":
         with tempfile.TemporaryDirectory() as folder:
-            return read_vector(agreed(c, lambda: _extracted(p, folder, "_b")), A, comm)
+            return read_vector(agreed(c, lambda: extracted(p, folder, "_b")), A, comm)
     if kind == "petsc":
         out = _core.read_petsc_vector(p, layout(agreed(c, lambda: int(_core.petsc_vector_size(p)))))
     elif kind == "harwell_boeing":
@@ -193,7 +192,7 @@ def read_vector(
         out = as_values(np.array(whole[mine.begin : mine.end]), p)
     elif kind == "archive":
         rows = agreed(c, lambda: _core.archive_names(p)[1])
-        wanted = _the_one(p, list(rows), name, f"{p}:NAME")
+        wanted = the_one(p, list(rows), name, f"{p}:NAME")
         out = _core.read_archive_vector(p, wanted, layout(rows[wanted]))
     else:
         raise FormatError(f"'{p}': vectors are not read from files of format {kind}.")
@@ -380,126 +379,3 @@ def _alone(ranks: int, path: str | Path) -> None:
         raise UnsupportedError(
             f"'{path}': this format is written by one process. On several write .ast, .petsc or .mtx."
         )
-
-
-def _the_one(path: str, names: list[str], wanted: str | None, how: str = "--name") -> str:
-    if wanted is None and len(names) == 1:
-        return names[0]
-    if wanted in names:
-        return str(wanted)
-    if not names:
-        raise FormatError(f"'{path}' holds no such thing.")
-    wrong = "" if wanted is None else f" and no '{wanted}'"
-    raise FormatError(f"'{path}' holds {', '.join(names)}{wrong}: say which with name= ({how} on the command line).")
-
-
-def _extracted(path: str, folder: str, ending: str) -> str:
-    """Extract ``NAME/NAME<ending>.mtx`` of a SuiteSparse archive; return where it lies."""
-    try:
-        with tarfile.open(path) as tar:
-            files = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".mtx")]
-            main = [m for m in files if Path(m.name).stem == Path(m.name).parent.name]
-            base = Path(main[0].name).stem if main else Path(files[0].name).stem if len(files) == 1 else None
-            found = next((m for m in files if base is not None and Path(m.name).stem == base + ending), None)
-            if found is None:
-                names = ", ".join(m.name for m in files) or "no .mtx file"
-                raise FormatError(f"'{path}' holds {names}, but not NAME/NAME{ending}.mtx.")
-            source = tar.extractfile(found)
-            assert source is not None
-            target = Path(folder) / "matrix.mtx"
-            with target.open("wb") as out:
-                while piece := source.read(1 << 22):
-                    out.write(piece)
-            rest = tar.fileobj
-            while rest is not None and rest.read(1 << 22):  # gzip's checksum stands at the end
-                pass
-            return str(target)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        if isinstance(error, AsterismError):
-            raise
-        raise FormatError(f"'{path}' is no archive that can be read: {error}.") from error
-
-
-def _checked(S: Any, path: str) -> Any:
-    # SciPy converts between formats without a look at the indices: a damaged file would be a crash
-    try:
-        if hasattr(S, "check_format"):
-            S.check_format(full_check=True)
-        return S.tocsr()
-    except (ValueError, TypeError, IndexError) as error:
-        raise FormatError(f"'{path}' holds a sparse matrix that is damaged: {error}") from error
-
-
-def _npz(path: str, name: str | None) -> Any:
-    try:
-        import scipy.sparse as sparse
-
-        return sparse.load_npz(path)
-    except ImportError as error:
-        raise UnsupportedError("reading .npz needs SciPy: pip install scipy") from error
-    except Exception as error:  # zipfile and NumPy have many ways to say it
-        raise FormatError(f"'{path}' is no sparse matrix that SciPy can read: {error}") from error
-
-
-def _matlab(path: str, name: str | None) -> Any:
-    try:
-        import scipy.io
-        import scipy.sparse as sparse
-
-        found = scipy.io.loadmat(path)
-    except ImportError as error:
-        raise UnsupportedError("reading .mat needs SciPy: pip install scipy") from error
-    except Exception as error:
-        raise FormatError(f"'{path}' is no MATLAB file that SciPy can read: {error}") from error
-    if "Problem" in found and "A" in (found["Problem"].dtype.names or ()):  # SuiteSparse
-        found = {"A": found["Problem"]["A"][0, 0]}
-    matrices = {k: v for k, v in found.items() if sparse.issparse(v)}
-    return matrices[_the_one(path, list(matrices), name)]
-
-
-def _hdf5(path: str, name: str | None) -> Any:
-    """Return a sparse group: of MATLAB 7.3 (data, ir, jc: columns), or of data, indices, indptr (rows, unless it says csc)."""
-    try:
-        import h5py
-        import scipy.sparse as sparse
-    except ImportError as error:
-        raise UnsupportedError("reading HDF5 and MATLAB 7.3 needs h5py and SciPy: pip install h5py scipy") from error
-
-    def values(d: Any) -> NDArray[Any]:
-        a = np.asarray(d)
-        if a.dtype.names == ("real", "imag"):  # MATLAB's complex numbers
-            a = a["real"] + 1j * a["imag"]
-        return a
-
-    try:
-        with h5py.File(path, "r") as f:
-            found: dict[str, Any] = {}
-
-            def look(key: str, node: Any) -> None:
-                if isinstance(node, h5py.Group) and (
-                    {"data", "ir", "jc"} <= set(node) or {"data", "indices", "indptr"} <= set(node)
-                ):
-                    found[key] = node
-
-            look("/", f)
-            f.visititems(look)
-            g = found[_the_one(path, list(found), name)]
-            if "jc" in g:
-                jc = as_indices(g["jc"], f"'{path}': jc")
-                size = (int(g.attrs["MATLAB_sparse"]), len(jc) - 1)
-                return sparse.csc_array((values(g["data"]), as_indices(g["ir"], f"'{path}': ir"), jc), shape=size)
-            ptr, index = (as_indices(g[k], f"'{path}': {k}") for k in ("indptr", "indices"))
-            kind = g.attrs.get("encoding-type", g.attrs.get("format", g.attrs.get("h5sparse_format", "csr")))
-            by_columns = "csc" in (kind.decode() if isinstance(kind, bytes) else str(kind))
-            shape = g.attrs.get("shape", g.attrs.get("h5sparse_shape"))
-            if shape is None and "shape" in g:
-                shape = np.asarray(g["shape"])
-            if shape is None:
-                most = int(index.max()) + 1 if len(index) else 0
-                shape = (most, len(ptr) - 1) if by_columns else (len(ptr) - 1, most)
-            make = sparse.csc_array if by_columns else sparse.csr_array
-            return make((values(g["data"]), index, ptr), shape=tuple(int(v) for v in shape))
-    except AsterismError:
-        raise
-    except Exception as error:
-        raise FormatError(f"'{path}' holds no sparse matrix that can be read: {error}") from error

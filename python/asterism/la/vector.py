@@ -404,10 +404,6 @@ class Vector:
         """Return x^H y over all ranks, a number for each column."""
         return Scalar._of(self._h.dot(handle_of(y, "dot")))
 
-    @reported("dots")
-    def _dots(self, pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
-        return [Scalar._of(h) for h in _core.dots([(handle_of(x, "dots"), handle_of(y, "dots")) for x, y in pairs])]
-
     def norm(self) -> Scalar:
         """Return the 2-norm over all ranks, of each column."""
         return Scalar._of(self._h.norm())
@@ -448,9 +444,7 @@ def gpu_state() -> dict[str, Any]:
     return dict(_core.gpu_state())
 
 
+@reported("dots")
 def dots(pairs: Sequence[tuple[Vector, Vector]]) -> list[Scalar]:
     """Return x^H y of each pair; all in one message. Collective."""
-    if not pairs:
-        return []
-    handle_of(pairs[0][0], "dots")
-    return pairs[0][0]._dots(pairs)
+    return [Scalar._of(h) for h in _core.dots([(handle_of(x, "dots"), handle_of(y, "dots")) for x, y in pairs])]

@@ -16,7 +16,7 @@ from ..base.display import html_table
 from ..base.events import events_table
 from ..base.options import add_options, check_keywords, process_options
 from ..comm.agree import agreed
-from ..comm.communicator import collective, one_call
+from ..comm.communicator import one_call
 from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator, as_values
@@ -113,7 +113,6 @@ class Solver:
         self._null_space = None if null_space is None else _columns(null_space, "null_space")
         self._set_up(as_operator(A, "A"), o, prefix, P, M, (block_size, coordinates, near_null_space))
 
-    @one_call("Solver")
     def _set_up(self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]) -> None:
         near = A if P is None and isinstance(A, Matrix) else P
         if near is not None and not isinstance(near, Matrix):
@@ -133,13 +132,18 @@ class Solver:
         self._h = _core.Solver(self.A._h, *handles, o, prefix, zeros)
 
     def __reduce__(self) -> Any:
-        if self.A._h.rows.comm.size > 1:
+        if self._comm.size > 1:
             raise UnsupportedError(
-                f"a solver on {self.A._h.rows.comm.size} ranks cannot be pickled. Keep its matrix by am.save, and make it anew from there."
+                f"a solver on {self._comm.size} ranks cannot be pickled. Keep its matrix by am.save, and make it anew from there."
             )
         settings = {name: str(self._options.get(name)) for name in self._options.names()}
         return _unpickled, (self.A, self._P, self._M, self._said, self._null_space, settings, self._prefix, self.info)
 
+    @property
+    def _comm(self) -> _core.Communicator:
+        return self.A._comm
+
+    @one_call("Solver")
     def _again(self, A: Operator) -> Solver:
         new = Solver.__new__(Solver)
         new._null_space = self._null_space
@@ -156,7 +160,7 @@ class Solver:
 
     def __repr__(self) -> str:
         n, m = self.A.shape
-        ranks = self.A._h.rows.comm.size
+        ranks = self._comm.size
         where = f", on {ranks} ranks" if ranks > 1 else ""
         return f"<asterism.Solver {self._h.method} + {self._preconditioner()} for {n} x {m}, {self.A.dtype}{where}>"
 
@@ -178,6 +182,7 @@ class Solver:
         rows = [(f"-{o['name']}", o["value"], o["origin"]) for o in changed]
         return html_table("asterism.Solver", facts, ("option", "value", "from") if rows else (), rows)
 
+    @one_call("Solver.update")
     def update(self, A: Any) -> None:
         """Solve with another matrix from now on.
 
@@ -204,12 +209,11 @@ class Solver:
         >>> solver.reused
         True
         """
-        with collective(self.A._comm, "Solver.update"):
-            B = as_operator(A, "A")
-            if not isinstance(B, Matrix):
-                raise InputError(f"update: A is {B!r}; a matrix is needed.")
-            B = B._described(*self._said)
-            self._h.update(B._h)
+        B = as_operator(A, "A")
+        if not isinstance(B, Matrix):
+            raise InputError(f"update: A is {B!r}; a matrix is needed.")
+        B = B._described(*self._said)
+        self._h.update(B._h)
         self.A = B
 
     @property
@@ -221,6 +225,7 @@ class Solver:
         value = self._options.get(self._prefix + name)
         return default if value is None else value.lower() in ("true", "1", "yes", "on")
 
+    @one_call("Solver.solve")
     def solve(
         self,
         b: Any,
@@ -256,23 +261,9 @@ class Solver:
         ConvergenceError
             Carries ``x`` and ``info``.
         """
-        with collective(self.A._comm, "Solver.solve"):
-            return self._solve_together(b, x0, monitor, raise_on_failure, checkpoint, checkpoint_every)
-
-    def _solve_together(
-        self,
-        b: Any,
-        x0: Any,
-        monitor: Monitor | None,
-        raise_on_failure: bool | None,
-        checkpoint: str | Path | None,
-        checkpoint_every: int,
-    ) -> NDArray[Any]:
         A = self.A
         if checkpoint is not None:
-            agreed(
-                A._h.rows.comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous"))
-            )
+            agreed(A._comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous")))
         rhs, x = prepared(A, b, x0, monitor, checkpoint)
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
@@ -338,7 +329,7 @@ class Solver:
         return x
 
     def _keep(self, path: str | Path, x: NDArray[Any]) -> None:
-        _core.write_archive(str(path), self.A._h.rows.comm, {}, {"x": (self.A._h.rows, x)}, {})
+        _core.write_archive(str(path), self._comm, {}, {"x": (self.A._h.rows, x)}, {})
 
     def explain(self) -> str:
         """Every option in force and where its value came from, as a table."""

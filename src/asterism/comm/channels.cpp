@@ -1,7 +1,5 @@
 #include "asterism/comm/channels.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -11,6 +9,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/comm/communicator/wait.hpp"
+#include "asterism/comm/mpi/batch.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/comm/transport/traffic_record.hpp"
 
@@ -73,10 +72,7 @@ struct Channels::Impl {
       mpi()->testall(sends, &done);
       if (!done) {
         log::warning("Channels go away before everything that was put is taken; they wait for it.");
-        device::host::Patience patience;
-        timespec const nap{0, 50'000};
-        while (!done && mpi()->testall(sends, &done) == 0)
-          if (patience.over()) nanosleep(&nap, nullptr);
+        test_until_done(*mpi(), sends, [] {});
       }
     }
     if (receives && alive) mpi()->cancel_all(receives);

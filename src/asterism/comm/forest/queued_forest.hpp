@@ -14,7 +14,7 @@ namespace asterism::comm {
 
 /// A star forest's operations as work of a queue, ordered with what else makes and uses the arrays by their ledgers. On a GPU values are
 /// packed, combined and put in place there, those of contiguous positions neither packed nor unpacked; messages go between the GPUs in the
-/// order of streams (gpu_transport.hpp, or the forest's own choice of ipc, nccl or nvshmem), from the GPU's memory by MPI that takes it, or
+/// order of streams (gpu/transport.hpp, or the forest's own choice of ipc, nccl or nvshmem), from the GPU's memory by MPI that takes it, or
 /// packed through the host, where the forest's transport carries them. Elsewhere the star forest itself works in the queue. Same bits as
 /// the star forest's (of products of complex numbers to rounding). Zhang et al. (2022), sections 5.3 and 5.4.
 class QueuedForest {

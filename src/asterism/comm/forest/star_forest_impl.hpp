@@ -25,7 +25,7 @@ class Route {
     uses_ = uses;
     for (std::size_t w = 0; w < uses.size(); ++w) {
       if (!uses[w] || TransportKind(w) == TransportKind::self) continue;
-      auto& t = by_way_[w];
+      auto& t = by_kind_[w];
       if (!t)
         t = shared_transports[w]                               ? shared_transports[w]->transport()
             : TransportKind(w) == TransportKind::shared_memory ? shared_memory()
@@ -36,7 +36,7 @@ class Route {
   void send(std::byte const* source) {
     each([&](Transport& t) { t.send(source); });
   }
-  void receive(Side const& side, Receiver& receiver) { by_way_[std::size_t(side.transport)]->receive(side, receiver); }
+  void receive(Side const& side, Receiver& receiver) { by_kind_[std::size_t(side.transport)]->receive(side, receiver); }
   void close() {
     each([](Transport& t) { t.close(); });
   }
@@ -45,9 +45,9 @@ class Route {
   template <class F>
   void each(F const& f) {
     for (std::size_t w = 1; w < uses_.size(); ++w)
-      if (uses_[w]) f(*by_way_[w]);
+      if (uses_[w]) f(*by_kind_[w]);
   }
-  std::array<std::unique_ptr<Transport>, transport_kinds> by_way_;
+  std::array<std::unique_ptr<Transport>, transport_kinds> by_kind_;
   Uses uses_{};
 };
 
@@ -84,8 +84,8 @@ struct StarForest::Impl {
   std::vector<Side> root_sides;        // by leaf rank, mine included; same order of edges as the other side's
   std::vector<Side> dense_roots;       // the same edges in a buffer with a place for each, for fetch_and_op
   std::vector<Side> remote;            // offsets of the roots of leaf_sides at their owners
-  Uses uses{};                         // ways
-  SharedTransports shared_transports;  // of the ways that need one
+  Uses uses{};                         // which transports its neighbours need
+  SharedTransports shared_transports;  // of the transports that need one
   // several values may meet in one place: a replace must then keep the order of ranks
   bool shared_roots = false, shared_leaves = false;
   std::int64_t repeated_leaf = -1;

@@ -1,4 +1,4 @@
-// Which way sums and halos between the GPUs of ranks go.
+// The transport of sums and halos between the GPUs of ranks.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -7,6 +7,19 @@
 
 namespace asterism::comm {
 
+/// Tests until all requests are done, with naps between; look() is called before each nap and may throw. Returns MPI's error.
+template <class F>
+int test_until_done(MpiApi const& api, MpiApi::Batch batch, F const& look) {
+  device::host::Patience patience;
+  for (int done = 0;;) {
+    if (int const error = api.testall(batch, &done); error || done) return error;
+    if (!patience.over()) continue;
+    look();
+    timespec const nap{0, 50'000};
+    nanosleep(&nap, nullptr);
+  }
+}
+
 class Batch {
  public:
   explicit Batch(MpiApi const& api = *mpi()) : api_(api), batch_(api.batch_new()) {}
@@ -18,15 +31,7 @@ class Batch {
   /// look() may throw.
   template <class F>
   void finish(char const* call, F const& look) const {
-    device::host::Patience patience;
-    for (int done = 0;;) {
-      check_mpi(api_.testall(batch_, &done), call);
-      if (done) return;
-      if (!patience.over()) continue;
-      look();
-      timespec const nap{0, 50'000};
-      nanosleep(&nap, nullptr);
-    }
+    check_mpi(test_until_done(api_, batch_, look), call);
   }
   void finish(char const* call) const {
     finish(call, [] {});

@@ -41,7 +41,7 @@ inline constexpr int transport_kinds = 6;
 std::string_view name_of(TransportKind kind);
 /// Throws a CommError that says why if shared memory was asked for and does not reach there.
 TransportKind reach(Communicator const& comm, TransportChoice choice, int rank);
-/// Why it is that way, in words.
+/// Why it is that transport, in words.
 std::string why(Communicator const& comm, TransportChoice choice, int rank);
 
 }  // namespace asterism::comm

@@ -8,7 +8,7 @@
 
 namespace asterism::comm {
 
-/// f(side, address, bytes) for each side of this way: in the source where a side is contiguous, else packed into `buffer`.
+/// f(side, address, bytes) for each side of this transport: in the source where a side is contiguous, else packed into `buffer`.
 template <class F>
 void each_outgoing(Traffic const& t, TransportKind kind, std::byte const* source, std::vector<std::byte>& buffer, F const& f) {
   std::int64_t bytes = 0;

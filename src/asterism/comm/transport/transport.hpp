@@ -47,9 +47,9 @@ class Receiver {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Called on all ranks in the same order of operations. The sides of other ways are not its.
+  /// Called on all ranks in the same order of operations. The sides of other transports are not its.
   virtual void open(Traffic const& traffic, TransportKind kind) = 0;
-  /// Never waits for another rank, but by way of a window; `source` may be changed after close().
+  /// Never waits for another rank, except for a window's; `source` may be changed after close().
   virtual void send(std::byte const* source) = 0;
   /// Waits for the data of one side and hands them on, in pieces and in order; nothing is handed on if they lie in place already.
   virtual void receive(Side const& side, Receiver& receiver) = 0;
