@@ -109,8 +109,10 @@ def main() -> int:
         print(lines[-1], flush=True)
     head = (
         "# Every real matrix\n\n"
-        "b = A x* with x*_i = cos(i + 1), rtol 1e-8, one process; the residual ||b - A x|| / ||b|| is computed by SciPy from the answer.\n"
-        "Written by `make table`; the matrices are those of the SuiteSparse collection and of the libraries named in the data's README.\n\n"
+        "b = A x* with x*_i = cos(i + 1), rtol 1e-8, one process; the residual ||b - A x|| / ||b|| is computed\n"
+        "by SciPy from the answer.\n"
+        "Written by `make table`. The matrices are those of the SuiteSparse collection and of the libraries named in the\n"
+        "data's README.\n\n"
         f"Solved iteratively: {counts['SPD'][0]} of {counts['SPD'][1]} symmetric positive (semi)definite, "
         f"{counts['other'][0]} of {counts['other'][1]} others.\n\n"
         "| matrix | kind | rows | entries | choice | iterations | seconds | residual | reason | note |\n|---|---|---|---|---|---|---|---|---|---|\n"

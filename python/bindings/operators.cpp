@@ -12,13 +12,18 @@ using la::Vector;
 class FunctionOperator final : public la::Operator {
  public:
   FunctionOperator(Layout range, Layout domain, std::string const& dtype, nb::object const& apply, nb::object const& adjoint,
-                   std::string name)
+                   std::optional<ReadArray> const& diagonal, std::string name)
       : range_(std::move(range)),
         domain_(std::move(domain)),
         dtype_(dtype_from_name(dtype)),
         name_(std::move(name)),
         apply_(keep(checked(apply))),
-        adjoint_(adjoint.is_none() ? nullptr : keep(checked(adjoint))) {}
+        adjoint_(adjoint.is_none() ? nullptr : keep(checked(adjoint))) {
+    has_diagonal_ = diagonal.has_value();
+    if (!has_diagonal_) return;
+    diagonal_ = Vector(range_, dtype_);
+    copy(as_vector(range_, *diagonal, "diagonal"), diagonal_);
+  }
   Layout const& range() const override { return range_; }
   Layout const& domain() const override { return domain_; }
   Dtype dtype() const override { return dtype_; }
@@ -32,8 +37,18 @@ class FunctionOperator final : public la::Operator {
     la::require_layout(x, range_, dtype_, "apply: x");
     la::require_layout(y, domain_, dtype_, "apply: y");
     ASTERISM_REQUIRE(adjoint_, unsupported, "{} has no adjoint, which this method needs. Give one, or use -ksp_type gmres.", name_);
-    ASTERISM_REQUIRE(conjugate || !is_complex(dtype_), unsupported, "{}: products with the plain transpose are not offered.", name_);
-    call(*static_cast<PyObject*>(adjoint_.get()), x, y);
+    auto& f = *static_cast<PyObject*>(adjoint_.get());
+    if (conjugate || !is_complex(dtype_)) return call(f, x, y);
+    auto conjugated = x.like();  // A^T x = conj(A^H conj(x))
+    la::conjugate(x, conjugated);
+    call(f, conjugated, y);
+    la::conjugate(y, y);
+  }
+  Vector diagonal() const override {
+    if (!has_diagonal_) return Operator::diagonal();
+    auto out = diagonal_.like();
+    copy(diagonal_, out);
+    return out;
   }
 
  private:
@@ -69,6 +84,8 @@ class FunctionOperator final : public la::Operator {
   Dtype dtype_;
   std::string name_;
   std::shared_ptr<void> apply_, adjoint_;
+  bool has_diagonal_ = false;
+  Vector diagonal_;
 };
 
 }  // namespace
@@ -93,8 +110,8 @@ void bind_operators(nb::module_& m) {
         A.apply_transpose(xv, yv, true);
       });
   nb::class_<FunctionOperator, la::Operator>(m, "FunctionOperator")
-      .def(nb::init<Layout, Layout, std::string, nb::object, nb::object, std::string>(), nb::arg("rows"), nb::arg("cols"), nb::arg("dtype"),
-           nb::arg("apply"), nb::arg("adjoint").none(), nb::arg("name"));
+      .def(nb::init<Layout, Layout, std::string, nb::object, nb::object, std::optional<ReadArray>, std::string>(), nb::arg("rows"),
+           nb::arg("cols"), nb::arg("dtype"), nb::arg("apply"), nb::arg("adjoint").none(), nb::arg("diagonal").none(), nb::arg("name"));
 }
 
 }  // namespace asterism::python

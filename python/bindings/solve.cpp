@@ -113,7 +113,8 @@ void bind_solve(nb::module_& m) {
           nb::arg("null_space").none() = nb::none())
       .def(
           "solve",
-          [](Solver& s, ReadArray const& b, AnyArray const& x, nb::object const& watcher, bool needs_iterate) {
+          [](Solver& s, ReadArray const& b, AnyArray const& x, nb::object const& watcher, bool needs_iterate,
+             std::string const& transpose) {
             auto const bv = as_vector(s.op().range(), b, "solve: b");
             auto xv = as_vector(s.op().range(), x, "solve: x");
             krylov::Watcher watch;
@@ -123,9 +124,10 @@ void bind_solve(nb::module_& m) {
                 watcher(it, norms);
               };
             nb::gil_scoped_release const gil;
+            if (transpose != "N") return s.solve_transpose(bv, xv, transpose == "H", watch, needs_iterate);
             return s.solve(bv, xv, watch, needs_iterate);
           },
-          nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false)
+          nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false, nb::arg("transpose") = "N")
       .def("update", &Solver::update, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("reused", &Solver::reused)
       .def("preconditioner_operator", [](Solver const& s) { return std::const_pointer_cast<la::Operator>(s.approximate_inverse()); })

@@ -47,7 +47,9 @@ class Operator:
         One of the four; float64 by default.
     comm : None or mpi4py.MPI.Comm
     adjoint : callable(y) -> x, optional
-        Applies A^H. Needed by bicg, lsmr and the like.
+        Applies A^H. Needed by bicg, lsmr and the like, and by `Solver.solve_transpose`.
+    diagonal : array, shape (rows,), optional
+        My part of the diagonal of A. The preconditioners jacobi and chebyshev need nothing else.
     name : str
         For messages.
 
@@ -67,6 +69,13 @@ class Operator:
     >>> x, info = am.solve(A, np.ones(50), ksp="cg", rtol=1e-10)
     >>> info.iterations
     25
+
+    With its diagonal it can be preconditioned without a matrix:
+
+    >>> A = am.Operator(second_differences, 50, diagonal=np.full(50, 2.0))
+    >>> x, info = am.solve(A, np.ones(50), ksp="cg", pc="chebyshev", rtol=1e-10)
+    >>> info.converged
+    True
     """
 
     @one_call("Operator")
@@ -79,17 +88,28 @@ class Operator:
         dtype: Any = np.float64,
         comm: Any = None,
         adjoint: Callable[[NDArray[Any]], Any] | None = None,
+        diagonal: Any = None,
         name: str = "a function",
     ) -> None:
         c = as_communicator(comm)
         row_layout = _core.Layout(c, as_count(rows, "Operator: rows"))
         col_layout = row_layout if cols is None else _core.Layout(c, as_count(cols, "Operator: cols"))
+        main = None if diagonal is None else as_values(diagonal, "Operator: diagonal")
+        if main is not None:
+            if main.shape != (rows,) or not row_layout.fits(col_layout):
+                raise ShapeError(
+                    f"Operator: diagonal has shape {main.shape}; ({rows},) is needed here, of a square operator."
+                )
+            if not np.can_cast(main.dtype, dtype, "same_kind"):
+                raise DtypeError(f"Operator: diagonal is {main.dtype}, the operator {np.dtype(dtype)}.")
+            main = main.astype(dtype, copy=False)
         self._h: _core.Operator = _core.FunctionOperator(
             row_layout,
             col_layout,
             np.dtype(dtype).name,
             _filled_by(apply, name),
             None if adjoint is None else _filled_by(adjoint, name),
+            main,
             name,
         )
 

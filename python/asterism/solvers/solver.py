@@ -261,6 +261,70 @@ class Solver:
         ConvergenceError
             Carries ``x`` and ``info``.
         """
+        return self._solved("N", b, x0, monitor, raise_on_failure, checkpoint, checkpoint_every)
+
+    @one_call("Solver.solve_transpose")
+    def solve_transpose(
+        self,
+        b: Any,
+        x0: Any = None,
+        *,
+        conjugate: bool = False,
+        monitor: Monitor | None = None,
+        raise_on_failure: bool | None = None,
+    ) -> NDArray[Any]:
+        """Solve A^T x = b, or A^H x = b, from the same set-up.
+
+        Parameters
+        ----------
+        b : array, shape (n,) or (n, k)
+            My rows.
+        x0 : array, optional
+            Initial guess; zero by default. Not changed.
+        conjugate : bool
+            Solve with A^H instead of A^T. For a real matrix the two are one.
+        monitor : callable(iteration, residual norm)
+        raise_on_failure : bool, optional
+            Overrides ``-ksp_error_if_not_converged``.
+
+        Returns
+        -------
+        x : array of b's shape
+
+        Raises
+        ------
+        ConvergenceError
+            Carries ``x`` and ``info``.
+        UnsupportedError
+            A or M is a function without ``adjoint``.
+
+        Notes
+        -----
+        Collective. The method runs with A^H and with the adjoint of the preconditioner, so iterations are about those of `solve`. `info`
+        tells of this solve. All preconditioners have an adjoint; of amg and chebyshev it costs the memory of the transposed matrices once,
+        unless A is Hermitian. For Hermitian A, A^H x = b is A x = b.
+
+        Examples
+        --------
+        >>> import asterism as am, numpy as np, scipy.sparse as sp
+        >>> S = sp.diags_array([1.0, 4.0, 2.0], offsets=[-1, 0, 1], shape=(100, 100))
+        >>> solver = am.Solver(S, ksp="gmres", pc="ilu", rtol=1e-10)
+        >>> x = solver.solve_transpose(np.ones(100))
+        >>> bool(np.allclose(S.T @ x, 1))
+        True
+        """
+        return self._solved("H" if conjugate else "T", b, x0, monitor, raise_on_failure, None, 0)
+
+    def _solved(
+        self,
+        transpose: str,
+        b: Any,
+        x0: Any,
+        monitor: Monitor | None,
+        raise_on_failure: bool | None,
+        checkpoint: str | Path | None,
+        checkpoint_every: int,
+    ) -> NDArray[Any]:
         A = self.A
         if checkpoint is not None:
             agreed(A._comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous")))
@@ -268,9 +332,9 @@ class Solver:
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
-            both = [np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x))]
+            parts, guess = (np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x)))
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
-            xr = self.solve(*both, monitor=monitor, raise_on_failure=raise_on_failure)
+            xr = self._solved(transpose, parts, guess, monitor, raise_on_failure, None, 0)
             k = xr.shape[1] // 2
             joined = xr[:, :k] + 1j * xr[:, k:]
             out: NDArray[Any] = joined[:, 0] if rhs.ndim == 1 else joined
@@ -289,7 +353,7 @@ class Solver:
             for w in watchers:
                 w(it, norms[0] if single else norms)
 
-        r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None)
+        r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None, transpose)
         norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)
         info = SolveInfo(
             r.converged,

@@ -4,7 +4,9 @@
 #include <cctype>
 #include <charconv>
 #include <fstream>
+#include <functional>
 #include <numeric>
+#include <set>
 
 #include "asterism/base/error.hpp"
 
@@ -206,15 +208,24 @@ std::string nearest(std::string_view name, std::vector<std::string> const& candi
   return best;
 }
 
-void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::vector<std::string> const& prefixes) {
-  std::vector<std::string> known;
-  for (auto const& prefix : prefixes)
-    for (auto const* table : tables)
-      for (auto const& spec : *table) known.push_back(prefix + spec.name);
-  std::sort(known.begin(), known.end());
+void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::string const& prefix,
+                 std::vector<std::string> const& nested) {
+  std::set<std::string, std::less<>> known;
+  for (auto const* table : tables)
+    for (auto const& spec : *table) known.insert(spec.name);
+  std::function<bool(std::string_view)> const is_known = [&](std::string_view name) {
+    return known.contains(name) || std::any_of(nested.begin(), nested.end(), [&](auto const& more) {
+             return name.starts_with(more) && is_known(name.substr(more.size()));
+           });
+  };
   for (auto const& name : options.names()) {
-    if (std::binary_search(known.begin(), known.end(), name)) continue;
-    auto const near = nearest(name, known);
+    if (name.starts_with(prefix) && is_known(std::string_view(name).substr(prefix.size()))) continue;
+    std::vector<std::string> candidates;
+    for (auto const& option : known) {
+      candidates.push_back(prefix + option);
+      for (auto const& more : nested) candidates.push_back(prefix + more + option);
+    }
+    auto const near = nearest(name, candidates);
     fail(ErrorKind::option, "unknown option -{} ({}).{} `asterism solve --help-options` lists all of them.", name,
          options.find(name)->origin, near.empty() ? "" : format(" Did you mean -{}?", near));
   }

@@ -89,9 +89,10 @@ struct Configuration {
   Configuration nested(std::string_view more) const { return {options, prefix + std::string(more), record}; }
 };
 
-/// Throws an OptionError for the first name that is in none of the tables under any of the
-/// prefixes; the text names the nearest valid option and the origin of the wrong one.
-void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::vector<std::string> const& prefixes);
+/// Throws an OptionError for the first name that is in none of the tables under the prefix, followed by any of `nested`, one behind the
+/// other as often as one likes; the text names the nearest valid option and the origin of the wrong one.
+void check_known(Options const& options, std::vector<OptionTable const*> const& tables, std::string const& prefix,
+                 std::vector<std::string> const& nested);
 /// The candidate nearest to name by edit distance; empty if none is near.
 std::string nearest(std::string_view name, std::vector<std::string> const& candidates);
 

@@ -28,6 +28,10 @@ class Method {
   virtual bool blocks_columns() const { return false; }
   /// Never needs a value on the host: all that it decides is a Scalar, a mask or a Condition of the queue.
   virtual bool asynchronous() const { return false; }
+  /// From x = 0, the iterate after a given number of steps is a linear function of b.
+  virtual bool linear() const { return false; }
+  /// M may be another operator in each iteration.
+  virtual bool flexible() const { return linear(); }
   /// x is that of the iterate whenever the monitor is asked.
   virtual bool keeps_iterate() const { return true; }
   /// For n unknowns.

@@ -51,6 +51,7 @@ Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement
       finished_(sizeof(Number)),
       reasons_(targets_.size(), Reason::iterating) {
   if (judgement_.queue.runs_inline()) judgement_.check_every = 0;  // everything is known at once
+  else if (judgement_.unobserved) judgement_.check_every = std::max<std::int64_t>(rule_.max_it, 1);
   auto const k = columns();
   std::fill_n(integers_.as<std::int64_t>(), kernel::verdict_integers(k), 0);
   integers_.as<std::int64_t>()[kernel::trouble] = kernel::none;
@@ -66,7 +67,7 @@ Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement
 
 Monitor::~Monitor() {
   try {
-    judgement_.queue.collect_launches(false);
+    if (!judgement_.nested) judgement_.queue.collect_launches(false);
   } catch (...) {  // an error is under way
   }
 }
@@ -88,7 +89,8 @@ kernel::Rule Monitor::rule_of_checks(std::int64_t it) const {
   bool const saves = keeps_iterate_ && it > offset_ && it % judgement_.save_every == 0;
   // in vain with this patience: perhaps the method stood on a long plateau
   auto const window = stagnation_.window << std::min<std::int64_t>(vain_starts_, 16);
-  return {rule_.divtol, rule_.max_it, window, offset_, stagnation_.steady, stagnation_.starts_again, saves};
+  return {rule_.divtol, rule_.max_it, window, offset_, stagnation_.steady, stagnation_.starts_again, judgement_.nested ? rule_.rtol : 0,
+          saves};
 }
 
 bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
@@ -96,7 +98,7 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
   auto const k = columns();
   auto const every = std::max<std::int64_t>(judgement_.check_every, 1);
   auto const page = (it + every - 1) / every, row = it - (page - 1) * every - 1;  // page 0 has iteration 0 alone
-  if (asynchronous() && judgement_.graphs) judgement_.queue.collect_launches(true);
+  if (asynchronous() && judgement_.graphs && !judgement_.nested) judgement_.queue.collect_launches(true);
   if (asynchronous() && !unfinished_)
     unfinished_ = std::make_unique<device::Condition>(judgement_.queue, device::Condition::Until{finished_});
   auto& norms = pages_[page];
@@ -114,6 +116,12 @@ bool Monitor::stop(std::int64_t it, Scalar const& residual_norm) {
     take_rows(it);
     ask_for_interrupts(it);
     return done();
+  }
+  if (judgement_.unobserved && asynchronous()) {
+    if (it < rule_.max_it) return false;
+    unfinished_.reset();
+    std::fill(reasons_.begin(), reasons_.end(), Reason::diverged_its);  // as far as the host knows
+    return true;
   }
   if ((it > offset_ && it % every == 0) || it >= rule_.max_it) look_back(it);
   return done();

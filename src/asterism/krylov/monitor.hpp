@@ -60,6 +60,10 @@ struct Judgement {
   bool zero_guess = false;
   /// Iterations on a GPU are launched as graphs.
   bool graphs = true;
+  /// A solve within another, from x = 0: its tolerance is of the residual that it starts with, and nobody is told how it ended.
+  bool nested = false;
+  /// The host never looks, and so waits for nothing: all max_it iterations are submitted, and what comes after convergence is skipped.
+  bool unobserved = false;
 };
 
 /// The checks are work of the queue. Where the host looks after each, a check waits for its result. Else, what is submitted

@@ -56,12 +56,15 @@ void check_norms(Executor& executor, i64 k, i64 it, Rule rule, Numbers<Number> v
     *found.stalling = Number(0.0);
     double* const of = v.numbers + firsts;
     for (i64 j = 0; j < k; ++j) {
-      double const norm = norms[j].re, target = of[k + j];
-      double &first = of[j], &mark = of[2 * k + j], &saved = of[3 * k + j];
+      double const norm = norms[j].re;
+      double &first = of[j], &target = of[k + j], &mark = of[2 * k + j], &saved = of[3 * k + j];
       i64& mark_it = v.integers[reasons + k + j];
       history[j] = norm;
       found.save[j] = Number(0.0);
-      if (first < 0) first = norm;
+      if (first < 0) {
+        first = norm;
+        if (rule.relative * norm > target) target = rule.relative * norm;
+      }
       auto& reason = v.integers[reasons + j];
       if (reason != 0) continue;
       i64 const lost = i64(rule.starts_again ? Reason::start_again : Reason::iterating);

@@ -63,7 +63,9 @@ struct Rule {
   std::int64_t window, start;
   bool steady;
   bool starts_again;  ///< norms that are not finite or grew by divtol are no end: the method is started again
-  bool saves;         ///< whether x is to be saved where its norm is half of the one saved before
+  /// Of a solve within another: the target is at least so much of the norm it starts with, which only the queue knows.
+  double relative = 0;
+  bool saves;  ///< whether x is to be saved where its norm is half of the one saved before
 };
 
 /// What check_norms finds, (k) each.

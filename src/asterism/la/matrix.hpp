@@ -64,14 +64,12 @@ class Matrix final : public Operator {
   void apply(Vector const& x, Vector& y) const override;
   void residual(Vector const& b, Vector const& x, Vector& r) const override;
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
-  /// y = x + w .* (b - A x): one weighted step, out of place.
-  void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
-  /// y += A x
-  void apply_add(Vector const& x, Vector& y) const;
+  void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const override;
+  void apply_add(Vector const& x, Vector& y) const override;
   Matrix const* matrix() const override { return this; }
   std::string describe() const override;
 
-  Vector diagonal() const;
+  Vector diagonal() const override;
   /// The largest |re| or |im| of all entries that is finite; where half is held, the largest sum of a row. Collective.
   double largest_entry() const;
   /// The same pattern, and the values times 2^exponent, or its negative. Collective where half of the matrix is held.

@@ -122,11 +122,7 @@ void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
 }
 
 void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
-  if (reproducible()) {
-    residual(b, x, y);
-    multiply(w, y, y);
-    return axpy(1.0, x, y);
-  }
+  if (reproducible()) return Operator::smooth(b, x, w, y);
   product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, b.data(), w.data());
 }
 

@@ -10,8 +10,8 @@ namespace asterism::la {
 
 class Matrix;
 
-/// Maps vectors of domain() to vectors of range(). Facets (matrix(), diagonal()) are optional; who
-/// needs a missing one says so by name.
+/// Maps vectors of domain() to vectors of range(). All but apply() is optional. What can be made from the rest has a default here; the
+/// error of what cannot names the operator.
 class Operator {
  public:
   virtual ~Operator() = default;
@@ -22,8 +22,14 @@ class Operator {
   virtual void apply(Vector const& x, Vector& y) const = 0;
   /// y = A^T x, or A^H x.
   virtual void apply_transpose(Vector const& x, Vector& y, bool conjugate) const;
+  /// y += A x
+  virtual void apply_add(Vector const& x, Vector& y) const;
   /// r = b - A x
   virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
+  /// y = x + w .* (b - A x): one weighted step, out of place.
+  virtual void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
+  /// Of a square operator.
+  virtual Vector diagonal() const;
   /// y = A x; returns (x^H y, x^H x). Those who can do it in one pass override it.
   virtual std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const;
   /// y = x always: methods may leave it out.

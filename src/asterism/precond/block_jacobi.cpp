@@ -19,6 +19,7 @@ class BlockJacobi final : public Preconditioner {
   std::string describe() const override { return format("block jacobi, one block a rank, sub: {}", inner_->describe()); }
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   bool symmetric() const override { return inner_->symmetric(); }
+  bool varies() const override { return inner_->varies(); }
   void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
 
  private:

@@ -1,4 +1,7 @@
 // The Chebyshev polynomial in D^-1 A.
+#include "asterism/base/lazy.hpp"
+#include "asterism/la/adjoint.hpp"
+#include "asterism/la/largest_eigenvalue.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
 #include "asterism/precond/multigrid/chebyshev_polynomial.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -15,47 +18,68 @@ OptionTable const& table() {
   return t;
 }
 
+/// The largest eigenvalue of D^-1 A, or a bound of it. Of an operator without entries 1.1 times a Lanczos value.
+double largest(OperatorPtr const& A) {
+  auto const* const matrix = A->matrix();
+  if (!matrix) return 1.1 * la::largest_eigenvalue(*A, *jacobi(*A), Vector(A->range(), A->dtype()));
+  auto const wide = [&](auto tag) {  // the estimate works in double precision
+    using T = typename decltype(tag)::type;
+    // of a matrix that holds half of itself, rows are there for this moment only
+    return amg::spectral_radius(amg::rows_of<T>(matrix->general().converted(dtype_v<T>)), A->range());
+  };
+  return is_complex(A->dtype()) ? wide(Tag<Complex<double>>{}) : wide(Tag<double>{});
+}
+
 // Hermitian positive definite when A is, as far as the estimate holds (1.1 times a Lanczos value, or the largest sum of a row where that
 // is sharp): the residual polynomial is below 1 on (0, hi].
 class Chebyshev final : public Preconditioner {
  public:
-  Chebyshev(Matrix const& A, std::int64_t degree, double ratio) : Preconditioner(A), A_(A) {
-    p_.weights = A.diagonal();
-    invert_entries(A, p_.weights, "chebyshev");
-    auto const wide = [&](auto tag) {  // the estimate works in double precision
-      using T = typename decltype(tag)::type;
-      // of a matrix that holds half of itself, rows are there for this moment only
-      return amg::spectral_radius(amg::rows_of<T>(A.general().converted(dtype_v<T>)), A.range());
-    };
-    double const radius = is_complex(dtype_) ? wide(Tag<Complex<double>>{}) : wide(Tag<double>{});
+  Chebyshev(OperatorPtr A, std::int64_t degree, double ratio) : Preconditioner(*A), A_(std::move(A)) {
+    p_.weights = A_->diagonal();
+    invert_entries(p_.weights, "chebyshev");
+    double const radius = largest(A_);
     p_.hi = radius > 0 ? radius : 1;
     p_.lo = p_.hi / ratio;
     p_.degree = degree;
   }
-  void apply(Vector const& b, Vector& x) const override {
-    auto const w = work_.lease(b, [&] { return Work{b.like(), b.like()}; });
-    chebyshev(A_, p_, b, x, w->r, w->d, true);
-  }
+  void apply(Vector const& b, Vector& x) const override { run(*A_, p_, b, x); }
   std::string describe() const override { return format("chebyshev (degree {} on [{}, {}] of D^-1 A)", p_.degree, p_.lo, p_.hi); }
   std::size_t memory_bytes() const override { return p_.weights.data().bytes(); }
+
+ protected:
+  void apply_adjoint(Vector const& b, Vector& x) const override {
+    if (self_adjoint_) return apply(b, x);
+    auto const& adjoint = adjoint_.made_by([&] { return OfAdjoint{la::Adjoint(A_), p_.adjoint()}; });
+    run(adjoint.A, adjoint.polynomial, b, x);
+  }
 
  private:
   struct Work {
     Vector r, d;
   };
-  Matrix A_;
+  struct OfAdjoint {
+    la::Adjoint A;
+    ChebyshevPolynomial polynomial;
+  };
+  void run(Operator const& A, ChebyshevPolynomial const& p, Vector const& b, Vector& x) const {
+    auto const w = work_.lease(b, [&] { return Work{b.like(), b.like()}; });
+    chebyshev(A, p, b, x, w->r, w->d, true);
+  }
+  OperatorPtr A_;
   ChebyshevPolynomial p_;
+  mutable Lazy<OfAdjoint> adjoint_;  // made when asked for
   mutable Scratch<Work> work_;
 };
 
 }  // namespace
 
 PreconditionerEntry chebyshev_entry() {
-  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
-            auto r = nest.config.reader(table());
-            return std::make_shared<Chebyshev>(A, r.integer("pc_chebyshev_degree"), r.real("pc_chebyshev_ratio"));
-          },
-          &table(), "a polynomial in D^-1 A: only products, no sums over ranks"};
+  auto const make = [](Nest const& nest, OperatorPtr const& A) -> PreconditionerPtr {
+    auto r = nest.config.reader(table());
+    return std::make_shared<Chebyshev>(A, r.integer("pc_chebyshev_degree"), r.real("pc_chebyshev_ratio"));
+  };
+  return {[make](Nest const& nest, Matrix const& A) { return make(nest, std::make_shared<Matrix>(A)); }, &table(),
+          "a polynomial in D^-1 A: only products, no sums over ranks", false, make};
 }
 
 }  // namespace asterism::precond

@@ -18,36 +18,20 @@ OptionTable const& jacobi_table() {
 
 class Jacobi final : public Preconditioner {
  public:
-  Jacobi(Matrix const& A, std::string type) : Preconditioner(A), type_(std::move(type)), inverse_(A.diagonal()) {
-    if (type_ != "diagonal")
-      with_dtype(dtype_, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        auto const d = inverse_.host<T>();
-        for (std::size_t i = 0; i < d.size(); ++i) {
-          real_t<T> sum = 0, most = 0;
-          for (auto const* block : {&A.diagonal_block(), &A.coupling_block()}) {
-            auto const v = block->template entries<T>();
-            for (auto p = block->row_offsets()[i]; p < block->row_offsets()[i + 1]; ++p) {
-              sum += magnitude(v[std::size_t(p)]);
-              most = std::max(most, magnitude(v[std::size_t(p)]));
-            }
-          }
-          d[i] = T(type_ == "rowl1" ? sum : most);
-        }
-      });
-    invert_entries(A, inverse_, "jacobi");
+  /// Only the diagonal is asked of an A without entries.
+  Jacobi(Operator const& A, std::string type) : Preconditioner(A), type_(std::move(type)), inverse_(A.diagonal()) {
+    if (type_ != "diagonal") {
+      ASTERISM_REQUIRE(A.matrix(), unsupported, "jacobi: -pc_jacobi_type {} needs the entries of rows, and A is {}.", type_, A.describe());
+      take_rows(*A.matrix());
+    }
+    invert_entries(inverse_, "jacobi");
   }
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     if (!conjugate || !is_complex(dtype_)) return multiply(inverse_, x, y);
     multiply(conjugated_.made_by([&] {
       auto out = inverse_.like();
-      with_dtype(dtype_, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        auto const from = inverse_.host<T>();
-        auto const to = out.host<T>();
-        for (std::size_t i = 0; i < from.size(); ++i) to[i] = conj(from[i]);
-      });
+      la::conjugate(inverse_, out);
       return out;
     }),
              x, y);
@@ -57,6 +41,23 @@ class Jacobi final : public Preconditioner {
   std::size_t memory_bytes() const override { return inverse_.data().bytes(); }
 
  private:
+  void take_rows(Matrix const& A) {
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const d = inverse_.host<T>();
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        real_t<T> sum = 0, most = 0;
+        for (auto const* block : {&A.diagonal_block(), &A.coupling_block()}) {
+          auto const v = block->template entries<T>();
+          for (auto p = block->row_offsets()[i]; p < block->row_offsets()[i + 1]; ++p) {
+            sum += magnitude(v[std::size_t(p)]);
+            most = std::max(most, magnitude(v[std::size_t(p)]));
+          }
+        }
+        d[i] = T(type_ == "rowl1" ? sum : most);
+      }
+    });
+  }
   std::string type_;
   Vector inverse_;
   mutable Lazy<Vector> conjugated_;  // made when asked for
@@ -73,17 +74,17 @@ class None final : public Preconditioner {
 
 }  // namespace
 
-void invert_entries(Matrix const& A, Vector& d, char const* name) {
+void invert_entries(Vector& d, char const* name) {
   std::int64_t bad = -1;
   with_dtype(d.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const v = d.host<T>();
     for (std::size_t i = 0; i < v.size(); ++i) {
-      if (v[i] == T(0) && bad < 0) bad = A.range().begin() + std::int64_t(i);
+      if (v[i] == T(0) && bad < 0) bad = d.layout().begin() + std::int64_t(i);
       v[i] = v[i] == T(0) ? T(1) : T(1) / v[i];
     }
   });
-  comm::agree(A.comm(), [&] {
+  comm::agree(d.comm(), [&] {
     ASTERISM_REQUIRE(bad < 0, value,
                      "{}: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
                      "-pc_type jacobi -pc_jacobi_type rowl1, or reorder the equations.",
@@ -91,19 +92,22 @@ void invert_entries(Matrix const& A, Vector& d, char const* name) {
   });
 }
 
+PreconditionerPtr jacobi(Operator const& A) { return std::make_shared<Jacobi>(A, "diagonal"); }
+
 PreconditionerEntry jacobi_entry() {
-  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
-            auto r = nest.config.reader(jacobi_table());
-            return std::make_shared<Jacobi>(A, r.text("pc_jacobi_type"));
-          },
-          &jacobi_table(), "division by the diagonal"};
+  auto const make = [](Nest const& nest, Operator const& A) -> PreconditionerPtr {
+    return std::make_shared<Jacobi>(A, nest.config.reader(jacobi_table()).text("pc_jacobi_type"));
+  };
+  return {make, &jacobi_table(), "division by the diagonal", false,
+          [make](Nest const& nest, OperatorPtr const& A) { return make(nest, *A); }};
 }
 
 PreconditionerPtr none(Operator const& A) { return std::make_shared<None>(A); }
 
 PreconditionerEntry none_entry() {
   static OptionTable const no_options;
-  return {[](Nest const&, Matrix const& A) -> PreconditionerPtr { return none(A); }, &no_options, "no preconditioner"};
+  return {[](Nest const&, Matrix const& A) -> PreconditionerPtr { return none(A); }, &no_options, "no preconditioner", false,
+          [](Nest const&, OperatorPtr const& A) { return none(*A); }};
 }
 
 }  // namespace asterism::precond

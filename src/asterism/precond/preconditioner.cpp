@@ -6,13 +6,21 @@ std::map<std::string, PreconditionerEntry> const& preconditioners() {
   static std::map<std::string, PreconditionerEntry> const all = {
       {"none", none_entry()}, {"jacobi", jacobi_entry()}, {"chebyshev", chebyshev_entry()},  {"sor", sor_entry()}, {"ilu", ilu_entry()},
       {"ilut", ilut_entry()}, {"icc", icc_entry()},       {"bjacobi", block_jacobi_entry()}, {"asm", asm_entry()}, {"lu", lu_entry()},
-      {"amg", amg_entry()},   {"gamg", amg_entry()},
+      {"amg", amg_entry()},   {"gamg", amg_entry()},      {"ksp", inner_solver_entry()},
   };
   return all;
 }
 
 void Preconditioner::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
-  ASTERISM_REQUIRE(self_adjoint_ && (conjugate || !is_complex(dtype_)), unsupported,
+  if (conjugate || !is_complex(dtype_)) return apply_adjoint(x, y);
+  auto conjugated = x.like();  // M^T x = conj(M^H conj(x))
+  la::conjugate(x, conjugated);
+  apply_adjoint(conjugated, y);
+  la::conjugate(y, y);
+}
+
+void Preconditioner::apply_adjoint(Vector const& x, Vector& y) const {
+  ASTERISM_REQUIRE(self_adjoint_, unsupported,
                    "the preconditioner '{}' has no transpose unless the matrix is Hermitian. Use -pc_type ilu, jacobi or none.",
                    describe());
   apply(x, y);

@@ -31,35 +31,46 @@ class Preconditioner : public Operator {
   virtual std::vector<std::pair<std::int64_t, std::int64_t>> levels() const { return {}; }
   /// Hermitian as an operator when A is: what cg and minres need.
   virtual bool symmetric() const { return true; }
+  /// Another operator at each application, as an inner solve that stops at a tolerance is.
+  virtual bool varies() const { return false; }
   /// For a matrix with the pattern of the one that this was made from, and other values: true if what depends on the pattern alone was
   /// kept and the rest made anew. False: to be made from scratch. Collective.
   virtual bool update(Matrix const&) { return false; }
   /// Whether M^H is M, because A was found Hermitian.
   virtual void set_self_adjoint(bool yes) { self_adjoint_ = yes; }
+  /// By apply_adjoint(), unless it is overridden.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
 
  protected:
+  /// y = M^H x. The default is apply() where M is its own adjoint, and an error else.
+  virtual void apply_adjoint(Vector const& x, Vector& y) const;
   Layout layout_;
   Dtype dtype_;
   bool self_adjoint_ = false;
 };
 
 using PreconditionerPtr = std::shared_ptr<Preconditioner>;
+using OperatorPtr = std::shared_ptr<Operator const>;
 
 /// What a preconditioner is made from: its options, and a way to make nested ones by their name.
 struct Nest {
   Configuration config;
   /// Reads pc_type (with the given default) under `config`'s prefix and sets it up on A.
   std::function<PreconditionerPtr(Configuration const& config, Matrix const& A, std::string const& fallback)> make_inner;
+  /// Reads ksp_type and pc_type under `config`'s prefix, and makes a solver with A of them.
+  std::function<PreconditionerPtr(Configuration const& config, OperatorPtr const& A)> make_solver;
+  bool hermitian = false;  ///< A was found to be so: M^H need not be kept ready
 };
 
 using PreconditionerFactory = std::function<PreconditionerPtr(Nest const&, Matrix const&)>;
+using MatrixFreeFactory = std::function<PreconditionerPtr(Nest const&, OperatorPtr const&)>;
 
 struct PreconditionerEntry {
   PreconditionerFactory make;
   OptionTable const* options;
   std::string about;
-  bool by_ranks = false;  ///< made of each rank's own rows, so that answers depend on where these begin
+  bool by_ranks = false;                    ///< made of each rank's own rows, so that answers depend on where these begin
+  MatrixFreeFactory make_matrix_free = {};  ///< for operators without entries, of those that need none
 };
 
 /// All preconditioners of this room by their -pc_type.
@@ -77,6 +88,7 @@ class Cast final : public Preconditioner {
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
+  bool varies() const override { return inner_->varies(); }
   void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
 
@@ -99,6 +111,8 @@ class Users final : public Preconditioner {
 
 /// None at all: z = r.
 PreconditionerPtr none(Operator const& A);
+/// Division by the diagonal, which A must tell.
+PreconditionerPtr jacobi(Operator const& A);
 
 /// Sets of vectors to work in, for each queue and number of columns. A call has one to itself; several threads may call at once.
 template <class Set>
@@ -156,7 +170,7 @@ PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm
 bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Communicator const& comm);
 
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
-void invert_entries(Matrix const& A, Vector& d, char const* name);
+void invert_entries(Vector& d, char const* name);
 
 // one per file
 PreconditionerEntry none_entry();
@@ -170,5 +184,6 @@ PreconditionerEntry asm_entry();
 PreconditionerEntry icc_entry();
 PreconditionerEntry lu_entry();
 PreconditionerEntry amg_entry();
+PreconditionerEntry inner_solver_entry();
 
 }  // namespace asterism::precond

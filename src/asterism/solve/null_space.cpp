@@ -7,17 +7,6 @@ namespace {
 
 using la::Vector;
 
-Vector column_of(Vector const& vectors, std::int64_t j) {
-  Vector out(vectors.layout(), vectors.dtype());
-  with_dtype(out.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const from = vectors.host<T>();
-    auto const to = out.host<T>();
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i * std::size_t(vectors.columns()) + std::size_t(j)];
-  });
-  return out;
-}
-
 /// ||A z|| / ||z|| in the largest entries: to be compared with the largest sum of a row.
 double size_of_product(la::Operator const& A, Vector const& z) {
   auto product = z.like();

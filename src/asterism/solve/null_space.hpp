@@ -1,5 +1,6 @@
 // Vectors that a matrix maps to zero, and the removal of their part from others.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,24 +25,24 @@ class NullSpace {
 /// M followed by the removal of the null space: iterates stay in its complement.
 class WithoutNullSpace final : public la::Operator {
  public:
-  WithoutNullSpace(la::Operator const& inner, NullSpace const& space) : inner_(inner), space_(space) {}
-  la::Layout const& range() const override { return inner_.range(); }
-  la::Layout const& domain() const override { return inner_.domain(); }
-  Dtype dtype() const override { return inner_.dtype(); }
+  WithoutNullSpace(std::shared_ptr<la::Operator const> inner, NullSpace const& space) : inner_(std::move(inner)), space_(space) {}
+  la::Layout const& range() const override { return inner_->range(); }
+  la::Layout const& domain() const override { return inner_->domain(); }
+  Dtype dtype() const override { return inner_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override {
-    inner_.apply(x, y);
+    inner_->apply(x, y);
     space_.remove_from(y);
   }
   void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override {
     auto in_complement = x.like();
     copy(x, in_complement);
     space_.remove_from(in_complement);
-    inner_.apply_transpose(in_complement, y, conjugate);
+    inner_->apply_transpose(in_complement, y, conjugate);
   }
-  std::string describe() const override { return inner_.describe(); }
+  std::string describe() const override { return inner_->describe(); }
 
  private:
-  la::Operator const& inner_;
+  std::shared_ptr<la::Operator const> inner_;
   NullSpace const& space_;
 };
 

@@ -13,6 +13,7 @@
 #include "asterism/comm/gpu/transport.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/la/formats/cusparse.hpp"
+#include "asterism/solve/inner_solver.hpp"
 #include "asterism/solve/options.hpp"
 
 namespace asterism::solve {
@@ -88,7 +89,7 @@ void Solver::check_operators() const {
 void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
-  check_known(options_, tables, {prefix_, prefix_ + "sub_", prefix_ + "mg_levels_"});
+  check_known(options_, tables, prefix_, {"sub_", "mg_levels_", "ksp_"});
   for (auto const& spec : process_table()) {
     auto const* const given = options_.find(spec.name);
     ASTERISM_REQUIRE(!given || given->layer < OptionLayer::dict, option,
@@ -270,9 +271,12 @@ void Solver::look_at_system() {
 void Solver::choose_method(Configuration const& config) {
   auto type = wanted_method_;
   if (type == "auto") {
-    type = automatic_choice(inspection_, A_->range().global_size()).method;
+    std::vector<EffectiveOption> not_again;
+    bool const nested = !M_ && Configuration{&options_, prefix_, &not_again}.reader(preconditioner_table()).text("pc_type") == "ksp";
+    type = nested ? "fgmres" : automatic_choice(inspection_, A_->range().global_size()).method;
     notes_.push_back(format("ksp auto: {} ({})", type,
-                            !inspection_.hermitian          ? "not Hermitian"
+                            nested                          ? "the preconditioner is a solver"
+                            : !inspection_.hermitian        ? "not Hermitian"
                             : scale_.negated                ? "Hermitian, negative diagonal"
                             : inspection_.positive_diagonal ? "Hermitian, positive diagonal"
                             : P_ ? "Hermitian, but the diagonal is not of one sign"
@@ -319,18 +323,20 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     }
     preconditioner_type_ = type;
   } else {
-    auto const type = config.reader(preconditioner_table()).text("pc_type");
-    ASTERISM_REQUIRE_ALIKE(type == "auto" || type == "none", option,
-                           "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse.",
-                           prefix_, type, A_->describe());
-    preconditioner_ = precond::none(*A_);
+    preconditioner_ = make_matrix_free(config, A_, "none");
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
     ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}, or -ksp_type gmres.",
                            method_name_, preconditioner_->describe(),
-                           preconditioner_type_ == "sor"   ? "-pc_sor_symmetric true"
+                           preconditioner_->varies()       ? "-ksp_type fgmres"
+                           : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true"
                            : preconditioner_type_ == "asm" ? "-pc_asm_type basic"
                                                            : "-pc_type icc, amg or jacobi");
+  if (preconditioner_->varies() && !method_->flexible())
+    notes_.push_back(
+        format("{} takes the preconditioner for the same in each iteration, and a solver that stops at a tolerance is not. It "
+               "may stagnate: -ksp_type fgmres and gcr do not",
+               method_name_));
   if (!M_) preconditioner_->set_self_adjoint(P_is_hermitian_ && preconditioner_->symmetric());
 }
 
@@ -404,11 +410,64 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
                      : precision == "float64" && real_of(A.dtype()) == Dtype::float32                ? Dtype::float64
                                                                                                      : real_of(A.dtype());
   auto const B = other == real_of(A.dtype()) ? A : A.converted(with_precision_of(A.dtype(), other));
-  precond::Nest const nest{config,
-                           [this](Configuration const& c, Matrix const& M, std::string const& f) { return make_preconditioner(c, M, f); }};
-  auto p = precond::preconditioners().at(type).make(nest, B);
+  auto p = precond::preconditioners().at(type).make(nest(config), B);
   if (p->dtype() != A.dtype()) p = std::make_shared<precond::Cast>(A, p, B.dtype());
   return p;
+}
+
+precond::Nest Solver::nest(Configuration const& config) const {
+  return {config, [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
+          [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
+          P_is_hermitian_ || method_->needs_symmetric_matrix()};
+}
+
+/// For an operator without entries.
+PreconditionerPtr Solver::make_matrix_free(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const {
+  auto type = config.reader(preconditioner_table()).text("pc_type");
+  if (type == "auto") type = fallback;
+  auto const& entry = precond::preconditioners().at(type);
+  if (!entry.make_matrix_free) {
+    std::string able;
+    for (auto const& [name, e] : precond::preconditioners())
+      if (e.make_matrix_free) able += (able.empty() ? "" : ", ") + name;
+    ASTERISM_REQUIRE_ALIKE(
+        false, option,
+        "solve: -{}pc_type {} needs a matrix, and A is {}. Give P, a matrix near A, or M, an approximate inverse; or use "
+        "one of those that need no entries: {}.",
+        config.prefix, type, A->describe(), able);
+  }
+  auto p = entry.make_matrix_free(nest(config), A);
+  p->set_self_adjoint(P_is_hermitian_ && p->symmetric());
+  return p;
+}
+
+/// One that is nested: its options are those of a solver, under its own prefix.
+PreconditionerPtr Solver::make_inner_solver(Configuration const& config, OperatorPtr const& A) const {
+  auto r = config.reader(method_table());
+  auto const* const matrix = A->matrix();
+  auto M = matrix ? make_preconditioner(config, *matrix, "auto") : make_matrix_free(config, A, "none");
+  M->set_self_adjoint(P_is_hermitian_ && M->symmetric());
+  auto type = r.text("ksp_type");
+  if (type == "auto")
+    type = M->varies() ? "fgmres" : M->symmetric() ? automatic_choice(inspection_, A->range().global_size()).method : "gmres";
+  auto const method = krylov::methods().at(type).make(config);
+  krylov::StopRule rule{r.real("ksp_rtol"), r.real("ksp_atol"), 0, r.integer("ksp_max_it")};
+  // whoever says how many iterations, and nothing of a tolerance, means that many
+  if (r.given("ksp_max_it") && !r.given("ksp_rtol")) rule.rtol = 0;
+  ASTERISM_REQUIRE_ALIKE(
+      check_every_ == 0 || method->asynchronous(), option,
+      "-{}ksp_type {} needs values on the host in each iteration, and -ksp_asynchronous is given. Use cg, bicgstab, gcr or richardson.",
+      config.prefix, type);
+  ASTERISM_REQUIRE_ALIKE(check_every_ == 0 || r.given("ksp_max_it"), option,
+                         "-ksp_asynchronous: all iterations of a solver within a solver are submitted, so their number must be given: "
+                         "-{}ksp_max_it 10, say.",
+                         config.prefix);
+  if (method->needs_symmetric_matrix() && looks_)
+    ASTERISM_REQUIRE_ALIKE(inspection_.hermitian && M->symmetric(), option,
+                           "-{}ksp_type {} needs a Hermitian matrix and a symmetric preconditioner; {}. Use -{}ksp_type gmres.",
+                           config.prefix, type, inspection_.hermitian ? format("'{}' is not symmetric", M->describe()) : "A is not",
+                           config.prefix);
+  return std::make_shared<InnerSolver>(A, std::move(M), method, rule, P_is_hermitian_);
 }
 
 std::string Solver::view() const {

@@ -64,6 +64,9 @@ class Solver {
   /// then (not of gmres: that of the last restart; nor with ksp_asynchronous, which looks late). Collective. Does not throw for a solve
   /// that fails to converge. Several threads may call: one solves at a time.
   SolveInfo solve(Vector const& b, Vector& x, krylov::Watcher const& watcher = {}, bool needs_iterate = false);
+  /// The same for A^T x = b, or A^H x = b if `conjugate`, from the same set-up: by the method with A^H and the adjoint of the
+  /// preconditioner. An error if one of the two has no adjoint.
+  SolveInfo solve_transpose(Vector const& b, Vector& x, bool conjugate, krylov::Watcher const& watcher = {}, bool needs_iterate = false);
   /// Every option in force and where it came from.
   std::vector<EffectiveOption> const& explain() const { return record_; }
   std::string view() const;
@@ -100,6 +103,9 @@ class Solver {
   void use_gpu(std::string const& device);
   void scale_system(MatrixScale const& by);
   bool P_is_A() const { return given_P_ && given_A_->matrix() && given_A_->matrix()->is_same(given_P_); }
+  precond::PreconditionerPtr make_inner_solver(Configuration const& config, OperatorPtr const& A) const;
+  precond::PreconditionerPtr make_matrix_free(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const;
+  precond::Nest nest(Configuration const& config) const;
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
   precond::PreconditionerPtr automatic_preconditioner(Configuration const& config, std::string& type);
   bool seems_stable(precond::Preconditioner const& M) const;
@@ -107,6 +113,7 @@ class Solver {
   struct Watch {
     krylov::Watcher const& watcher;
     bool needs_iterate;
+    bool adjoint = false;  ///< A^H x = b
   };
   SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);

@@ -7,6 +7,7 @@
 #include "asterism/comm/communicator/same_on_all.hpp"
 #include "asterism/comm/gpu/messenger.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "asterism/la/adjoint.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::solve {
@@ -48,6 +49,23 @@ SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watch
   });
 }
 
+SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, krylov::Watcher const& watcher, bool needs_iterate) {
+  return comm::collective(given_A_->range().comm(), "Solver.solve_transpose", [&] {
+    comm::Fact const facts[] = {{"conjugate", conjugated ? "true" : "false"}};
+    comm::require_same(given_A_->range().comm(), "Solver.solve_transpose", facts);
+    auto const turn = take_turn("solve_transpose");
+    Watch const watch{watcher, needs_iterate, true};
+    if (conjugated || !is_complex(A_->dtype())) return solve_in_turn(b, x, watch);
+    ASTERISM_REQUIRE(!needs_iterate, unsupported, "solve_transpose: iterates of A^T x = b are not shown; those of A^H x = b are.");
+    auto conj_b = b.like(), y = x.like();  // A^H conj(x) = conj(b)
+    conjugate(b, conj_b);
+    conjugate(x, y);
+    auto info = solve_in_turn(conj_b, y, watch);
+    conjugate(y, x);
+    return info;
+  });
+}
+
 SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) {
   preconditioner();  // an error if there is none
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
@@ -85,22 +103,13 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
   SolveInfo all;
   all.converged = true;
   for (std::int64_t j = 0; j < b.columns(); ++j) {
-    Vector bj(b.layout(), b.dtype(), 1, b.queue()), xj = bj.like();
-    with_dtype(b.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (std::int64_t i = 0; i < b.local_size(); ++i) {
-        bj.host<T>()[std::size_t(i)] = b.host<T>()[std::size_t(i * b.columns() + j)];
-        xj.host<T>()[std::size_t(i)] = x.host<T>()[std::size_t(i * b.columns() + j)];
-      }
-    });
+    auto const bj = column_of(b, j);
+    auto xj = column_of(x, j);
     la::Entries of_bj, of_xj;
     of_bj.largest = {of_b.largest[std::size_t(j)]};
     of_xj.largest = {of_x.largest[std::size_t(j)]};
     auto one = solve_at_once(bj, xj, of_bj, of_xj, watch);
-    with_dtype(b.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (std::int64_t i = 0; i < b.local_size(); ++i) x.host<T>()[std::size_t(i * b.columns() + j)] = xj.host<T>()[std::size_t(i)];
-    });
+    set_column(xj, j, x);
     if (all.converged) all.reason = one.reason, all.why = one.why;
     all.converged = all.converged && one.converged;
     for (std::size_t it = 0; it < one.residual_norms.size(); ++it) {
@@ -158,13 +167,19 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   Vector b = scales ? scaling.scaled_b(b_given) : b_given, x = scales ? scaling.scaled_guess(x_given) : x_given;
   for (auto const j : scaling.dropped_guesses())
     info.notes.push_back(format("the initial guess of column {} is so large beside b that it was not used", j));
-  std::unique_ptr<WithoutNullSpace> projected;
+  // the adjoint system: that of a Hermitian matrix is the system itself
+  bool const adjoint = watch.adjoint && !inspection_.hermitian;
+  OperatorPtr const system = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : A_;
+  OperatorPtr inverse = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(preconditioner_)) : preconditioner_;
   if (!null_space_.empty()) {
-    if (inspection_.hermitian) b = projected_rhs(b, info.notes);
-    null_space_.remove_from(x);
-    projected = std::make_unique<WithoutNullSpace>(*preconditioner_, null_space_);
+    // the range of A^H is orthogonal to the null space of A, whose vectors say nothing of the null space of A^H
+    if (inspection_.hermitian || adjoint) b = projected_rhs(b, info.notes);
+    if (!adjoint) {
+      null_space_.remove_from(x);
+      inverse = std::make_shared<WithoutNullSpace>(inverse, null_space_);
+    }
   }
-  la::Operator const& M = projected ? *projected : static_cast<la::Operator const&>(*preconditioner_);
+  la::Operator const &A = *system, &M = *inverse;
 
   std::vector<krylov::Target> targets;
   auto const norms_b = column_norms(b);
@@ -193,14 +208,14 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
 
   auto residual = b.like();
   auto const true_norms = [&] {
-    A_->residual(b, x, residual);
+    A.residual(b, x, residual);
     auto norms = column_norms(residual);
     if (auto const messenger = comm::sent_by(x.queue(), b.comm())) messenger->check();
     return norms;
   };
   std::vector<double> norms, before;
   do {
-    method_->solve(*A_, M, b, x, monitor);
+    method_->solve(A, M, b, x, monitor);
     norms = true_norms();
     if (monitor.restore_best(norms)) norms = true_norms();
   } while (!ended(monitor, norms, x, before, info));

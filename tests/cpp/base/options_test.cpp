@@ -48,7 +48,7 @@ TEST(Options, WrongValuesSayWhatIsAllowed) {
 TEST(Options, UnknownNamesFindTheNearest) {
   Options o;
   o.parse("-sub_stepz 4", OptionLayer::command_line, "command line");
-  auto const text = error_of([&] { check_known(o, {&table}, {"", "sub_"}); });
+  auto const text = error_of([&] { check_known(o, {&table}, "", {"sub_"}); });
   EXPECT_NE(text.find("unknown option -sub_stepz (command line)"), std::string::npos);
   EXPECT_NE(text.find("Did you mean -sub_steps?"), std::string::npos);
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "asterism/apps/gallery.hpp"
+#include "asterism/precond/multigrid/cycle.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
 
@@ -142,6 +143,13 @@ Dense chebyshev(Dense const& a, double hi, int degree, double ratio) {
   return z;
 }
 
+/// x after some steps of x += s M (b - A x) from 0, for b = I.
+Dense richardson(Dense const& a, Dense const& m, double s, int steps) {
+  Dense x(a.rows(), a.cols());
+  for (int k = 0; k < steps; ++k) x = x + Value(s) * (m * (Dense::identity(a.rows()) - a * x));
+  return x;
+}
+
 /// The largest |x| of which A D^-1's rows say that it bounds the spectrum.
 double largest_row_sum(Dense const& a) {
   double most = 0;
@@ -181,9 +189,9 @@ std::vector<Row> const& table() {
       {"jacobi", [](Dense const& a, la::Layout const&) { return diagonal_inverse(a, [&](int64_t i) { return a(i, i); }); }},
       {"jacobi -pc_jacobi_type rowl1", [sums](Dense const& a, la::Layout const&) { return sums(a, false); }},
       {"jacobi -pc_jacobi_type rowmax", [sums](Dense const& a, la::Layout const&) { return sums(a, true); }},
-      {"chebyshev", [](Dense const& a, la::Layout const&) { return chebyshev(a, largest_row_sum(a), 4, 30); }, true, false},
+      {"chebyshev", [](Dense const& a, la::Layout const&) { return chebyshev(a, largest_row_sum(a), 4, 30); }, true},
       {"chebyshev -pc_chebyshev_degree 1 -pc_chebyshev_ratio 9",
-       [](Dense const& a, la::Layout const&) { return chebyshev(a, largest_row_sum(a), 1, 9); }, true, false},
+       [](Dense const& a, la::Layout const&) { return chebyshev(a, largest_row_sum(a), 1, 9); }, true},
       {"sor", of_blocks([](Dense const& a) { return sor(a, 1, 1, true); })},
       {"sor -pc_sor_order levels", of_blocks([](Dense const& a) { return sor(a, 1, 1, true); })},
       {"sor -pc_sor_omega 1.3 -pc_sor_its 3", of_blocks([](Dense const& a) { return sor(a, 1.3, 3, true); })},
@@ -206,6 +214,14 @@ std::vector<Row> const& table() {
       {"asm -sub_pc_type lu -pc_asm_overlap 2 -pc_asm_type basic",
        [](Dense const& a, la::Layout const& l) { return schwarz(a, l, 2, false); }},
       {"lu", [](Dense const& a, la::Layout const&) { return inverse(a); }},
+      {"ksp -ksp_ksp_type richardson -ksp_ksp_richardson_scale 0.7 -ksp_ksp_max_it 3 -ksp_pc_type jacobi",
+       [](Dense const& a, la::Layout const&) { return richardson(a, diagonal_inverse(a, [&](int64_t i) { return a(i, i); }), 0.7, 3); },
+       false, true, true},
+      {"ksp -ksp_ksp_type richardson -ksp_ksp_max_it 2 -ksp_pc_type ilu",
+       [](Dense const& a, la::Layout const& l) {
+         return richardson(a, by_blocks(a, l, [](Dense const& block) { return ilu(block, 0); }), 1, 2);
+       }},
+      {"ksp -ksp_ksp_type preonly -ksp_ksp_max_it 1 -ksp_pc_type lu", [](Dense const& a, la::Layout const&) { return inverse(a); }},
   };
   return rows;
 }
@@ -283,9 +299,8 @@ TEST(Preconditioners, MultigridIsOneOperatorOnAnyNumberOfRanks) {
       double const size = tolerance(dtype) * norm(m);
       EXPECT_LT(norm(m - columns_of(*made(alone, options))), size) << options << " " << name_of(dtype);
       EXPECT_LT(norm(m - adjoint(m)), size) << options << " " << name_of(dtype);
-      if (!is_complex(dtype)) {
-        EXPECT_LT(norm(columns_of_transpose(*M, false) - m), size) << options << " " << name_of(dtype);
-      }
+      for (bool const conjugate : {false, true})
+        EXPECT_LT(norm(columns_of_transpose(*M, conjugate) - transposed(m, conjugate)), size) << options << " " << name_of(dtype);
       // errors in the norm of A fall in each step, in any direction: I - M A, many times
       auto const e = Dense::identity(72) - m * a;
       auto v = random(72, 1, is_complex(dtype), 3);
@@ -298,6 +313,130 @@ TEST(Preconditioners, MultigridIsOneOperatorOnAnyNumberOfRanks) {
       }
       EXPECT_LT(factor, 0.6) << options << " " << name_of(dtype);
       EXPECT_GT(factor, 0.01) << options << " " << name_of(dtype);
+    }
+}
+
+TEST(Preconditioners, MultigridOfAGeneralMatrixHasAnAdjoint) {
+  for (std::string const options :
+       {"amg -pc_amg_coarse_size 6", "amg -pc_amg_coarse_size 6 -pc_amg_cycle_type w -mg_levels_ksp_max_it 2",
+        "amg -pc_amg_coarse_size 6 -mg_levels_pc_type jacobi", "amg -pc_amg_coarse_size 6 -mg_levels_ksp_type chebyshev", "amg"})
+    for (auto const dtype : all_dtypes) {
+      // a grid's matrix with a wind, and a phase where it is complex
+      auto a = to_dense(apps::poisson(world(), {9, 8}, dtype));
+      for (int64_t i = 0; i + 8 < a.rows(); ++i) a(i, i + 8) += is_complex(dtype) ? Value(0.2, 0.3) : 0.4;
+      auto const layout = uneven(world(), 72);
+      auto const M = made(to_sparse(a, layout, layout, dtype), options);
+      auto const m = columns_of(*M);
+      ASSERT_GT(norm(m - adjoint(m)), 0.01 * norm(m)) << options;
+      for (bool const conjugate : {false, true})
+        EXPECT_LT(norm(columns_of_transpose(*M, conjugate) - transposed(m, conjugate)), tolerance(dtype) * norm(m))
+            << options << " " << name_of(dtype) << conjugate;
+    }
+}
+
+namespace {
+/// A matrix that shows nothing but what it does to a vector, and its diagonal: kernels of a grid, say.
+class Bare final : public la::Operator {
+ public:
+  explicit Bare(la::Matrix A) : A_(std::move(A)) {}
+  la::Layout const& range() const override { return A_.range(); }
+  la::Layout const& domain() const override { return A_.domain(); }
+  Dtype dtype() const override { return A_.dtype(); }
+  void apply(la::Vector const& x, la::Vector& y) const override { A_.apply(x, y); }
+  void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override { A_.apply_transpose(x, y, conjugate); }
+  la::Vector diagonal() const override { return A_.diagonal(); }
+  std::string describe() const override { return "bare"; }
+
+ private:
+  la::Matrix A_;
+};
+
+/// Halves a line of n: linear interpolation from every second point.
+Dense interpolation(int64_t n) {
+  Dense p(n, n / 2);
+  for (int64_t c = 0; c < n / 2; ++c) {
+    p(2 * c + 1, c) = 1;
+    p(2 * c, c) = 0.5;
+    if (2 * c + 2 < n) p(2 * c + 2, c) = 0.5;
+  }
+  return p;
+}
+}  // namespace
+
+TEST(Preconditioners, WithoutAMatrixThoseThatNeedNone) {
+  for (auto const dtype : all_dtypes) {
+    auto const layout = uneven(world(), 60);
+    auto const a = weakly_coupled(60, is_complex(dtype));
+    auto const A = std::make_shared<Bare>(to_sparse(a, layout, layout, dtype));
+    auto const b = to_vector(random(60, 1, is_complex(dtype), 4), layout, dtype);
+    std::int64_t plain = 0;
+    for (std::string const pc : {"none", "jacobi", "chebyshev", "ksp -ksp_ksp_type richardson -ksp_ksp_max_it 2 -ksp_pc_type jacobi"}) {
+      Options options;
+      options.parse("-ksp_type cg -ksp_rtol 1e-5 -pc_type " + pc, OptionLayer::call, "test");
+      solve::Solver s(A, {}, nullptr, options);
+      la::Vector x(layout, dtype);
+      fill(x, 0.0);
+      auto const info = s.solve(b, x);
+      EXPECT_TRUE(info.converged) << pc << " " << info.why;
+      if (pc == "none") plain = info.iterations;
+      if (pc != "none" && pc != "jacobi") {
+        EXPECT_LT(info.iterations, plain) << pc;
+      }
+    }
+    Options options;
+    options.parse("-pc_type ilu", OptionLayer::call, "test");
+    auto const text = error_of([&] { solve::Solver(A, {}, nullptr, options); });
+    EXPECT_NE(text.find("those that need no entries: chebyshev, jacobi, ksp, none"), std::string::npos) << text;
+    Options by_rows;
+    by_rows.parse("-pc_type jacobi -pc_jacobi_type rowl1", OptionLayer::call, "test");
+    EXPECT_NE(error_of([&] { solve::Solver(A, {}, nullptr, by_rows); }).find("needs the entries"), std::string::npos);
+  }
+}
+
+TEST(Preconditioners, TheCycleAsksOperatorsForProductsAlone) {
+  // two levels of operators without entries; the book: smooth, correct, smooth
+  for (auto const dtype : all_dtypes)
+    for (bool const polynomial : {false, true}) {
+      auto const fine = uneven(world(), 62), coarse = la::Layout::even(world(), 31);
+      auto a = Dense(62, 62);
+      for (int64_t i = 0; i < 62; ++i) {
+        a(i, i) = 2;
+        if (i > 0) a(i, i - 1) = is_complex(dtype) ? Value(-0.8, 0.3) : -0.8, a(i - 1, i) = is_complex(dtype) ? Value(-1, 0.2) : -1;
+      }
+      auto const p = interpolation(62);
+      auto const bare = [&](Dense const& d, la::Layout const& rows, la::Layout const& cols) {
+        return std::make_shared<Bare>(to_sparse(d, rows, cols, dtype));
+      };
+      auto const ac = adjoint(p) * a * p, inverse_of_coarse = inverse(ac);
+      precond::GridLevel first{bare(a, fine, fine), bare(p, fine, coarse), bare(adjoint(p), coarse, fine), {}, {}}, last;
+      double const omega = 0.7;
+      la::Vector w(fine, dtype);
+      fill(w, omega / 2);
+      Dense s;
+      if (polynomial) {
+        first.smoother.kind = precond::SmootherKind::chebyshev;
+        first.smoother.polynomial = {w, 0.2, 1.4, 2};
+        fill(first.smoother.polynomial.weights, 0.5);
+        s = chebyshev(a, 1.4, 2, 7);
+      } else {
+        first.smoother.steps = 2;
+        first.smoother.weights = w;
+        s = richardson(a, Value(omega / 2) * Dense::identity(62), 1, 2);
+      }
+      last.A = bare(ac, coarse, coarse);
+      last.solver = bare(inverse_of_coarse, coarse, coarse);
+      auto const one = Dense::identity(62);
+      auto const e = (one - s * a) * (one - p * inverse_of_coarse * adjoint(p) * a) * (one - s * a);
+      auto const want = (one - e) * inverse(a);
+      precond::Cycle const cycle({first, last}, 1), adjoint_cycle = cycle.adjoint();
+      auto const columns = [&](precond::Cycle const& c) {
+        auto const all = to_vector(one, fine, dtype);
+        auto out = all.like();
+        c.apply(all, out);
+        return to_dense(out);
+      };
+      EXPECT_LT(norm(columns(cycle) - want), 20 * tolerance(dtype) * norm(want)) << name_of(dtype) << polynomial;
+      EXPECT_LT(norm(columns(adjoint_cycle) - adjoint(want)), 20 * tolerance(dtype) * norm(want)) << name_of(dtype) << polynomial;
     }
 }
 

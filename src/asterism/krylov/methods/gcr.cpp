@@ -9,6 +9,7 @@ class GCR final : public Method {
   explicit GCR(std::int64_t restart) : restart_(restart) {}
   std::string name() const override { return "gcr"; }
   bool asynchronous() const override { return true; }
+  bool flexible() const override { return true; }
   Stagnation stagnation(std::int64_t) const override { return {.window = 10 * restart_, .steady = true}; }
 
   // Per iteration: 1 A, 1 M, 3 messages, and (3 j + 15) n values moved besides A and M in the j-th since a restart. 2 restart + 1 vectors

@@ -22,6 +22,7 @@ class Gmres final : public Method {
   Gmres(std::int64_t restart, bool flexible) : restart_(restart), flexible_(flexible) {}
   std::string name() const override { return flexible_ ? "fgmres" : "gmres"; }
   bool keeps_iterate() const override { return false; }
+  bool flexible() const override { return flexible_; }
   Stagnation stagnation(std::int64_t) const override { return {.window = 10 * restart_, .steady = true}; }
 
   // Per iteration: 1 A, 1 M, 1 message, and (2 j + 7) n values for the j-th basis vector, from 0; 3 messages and (4 j + 13) n values

@@ -15,6 +15,8 @@ class Richardson final : public Method {
   std::string name() const override { return "richardson"; }
   Stagnation stagnation(std::int64_t) const override { return {.window = 1000, .steady = true}; }
   bool blocks_columns() const override { return true; }
+  bool asynchronous() const override { return true; }
+  bool linear() const override { return true; }
 
   // Per iteration: 1 A, 1 M, 1 message, and 6 n values moved.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
@@ -35,6 +37,7 @@ class PreconditionerOnly final : public Method {
  public:
   std::string name() const override { return "preonly"; }
   bool blocks_columns() const override { return true; }
+  bool linear() const override { return true; }
 
   // 1 M and, to report what was reached, 2 A (1 from a zero guess). One step; a resumed solve makes it iterative refinement.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {

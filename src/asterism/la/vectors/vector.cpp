@@ -136,6 +136,43 @@ void axpby(Scalar const& a, Vector const& x, Scalar const& b, Vector& y) {
 
 void aypx(Scalar const& b, Vector const& x, Vector& y) { axpby(1.0, x, b, y); }
 
+Vector column_of(Vector const& x, std::int64_t j) {
+  Vector out(x.layout(), x.dtype(), 1, x.queue());
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit_without_form(
+        x.queue(),
+        [n = x.local_size(), k = x.columns(), j](device::Executor&, T const* from, T* to) {
+          for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * k + j];
+        },
+        read<T>(x.data()), write<T>(out.data()));
+  });
+  return out;
+}
+
+void set_column(Vector const& x, std::int64_t j, Vector& y) {
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    device::submit_without_form(
+        y.queue(),
+        [n = y.local_size(), k = y.columns(), j](device::Executor&, T const* from, T* to) {
+          for (std::int64_t i = 0; i < n; ++i) to[i * k + j] = from[i];
+        },
+        read<T>(x.data()), update<T>(y.data()));
+  });
+}
+
+void conjugate(Vector const& x, Vector& y) {
+  if (!is_complex(x.dtype())) return copy(x, y);
+  static Event const e("VecConjugate");
+  VectorScope const scope(e, y, 2, 0);
+  require_same(x, y, "conjugate");
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(y.queue(), kernel::conjugate<T>, y.local_size() * y.columns(), read<T>(x.data()), write<T>(y.data()));
+  });
+}
+
 void multiply(Vector const& d, Vector const& x, Vector& y) {
   static Event const e("VecPointwiseMult");
   VectorScope const scope(e, y, 3, 1);

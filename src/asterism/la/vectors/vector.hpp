@@ -57,6 +57,10 @@ void fill(Vector& y, Scalar const& a);
 void copy(Vector const& x, Vector& y);
 /// y = x in the columns whose mask is not zero.
 void copy_where(Scalar const& mask, Vector const& x, Vector& y);
+/// Column j of x, as a vector of its own on the same queue.
+Vector column_of(Vector const& x, std::int64_t j);
+/// Column j of y becomes x.
+void set_column(Vector const& x, std::int64_t j, Vector& y);
 void scale(Scalar const& a, Vector& y);
 /// Column j times 2^exponents[j], also where that is no number of the dtype.
 void scale_by_powers(Vector& y, std::span<int const> exponents);
@@ -66,6 +70,8 @@ void axpy(Scalar const& a, Vector const& x, Vector& y);
 void aypx(Scalar const& b, Vector const& x, Vector& y);
 /// y = a x + b y
 void axpby(Scalar const& a, Vector const& x, Scalar const& b, Vector& y);
+/// y = conj(x); a copy where they are real
+void conjugate(Vector const& x, Vector& y);
 /// y = d .* x, d of (n) applied to each column
 void multiply(Vector const& d, Vector const& x, Vector& y);
 /// y = y + a d .* x

@@ -79,6 +79,13 @@ void multiply(Executor& executor, i64 n, i64 k, T const* d, T const* x, T* y) {
 }
 
 template <class T>
+void conjugate(Executor& executor, i64 n, T const* x, T* y) {
+  parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+    for (i64 i = begin; i < end; i += step) y[i] = conj(x[i]);
+  });
+}
+
+template <class T>
 void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
   auto const an = a.here();
   ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
@@ -366,6 +373,7 @@ void convert(Executor& executor, i64 n, S const* x, T* y) {
   template void axpy(Executor&, i64, i64, Numbers<T>, T const*, T*);                                 \
   template void axpby(Executor&, i64, i64, Numbers<T>, T const*, Numbers<T>, T*);                    \
   template void multiply(Executor&, i64, i64, T const*, T const*, T*);                               \
+  template void conjugate(Executor&, i64, T const*, T*);                                             \
   template void multiply_add(Executor&, i64, i64, Numbers<T>, T const*, T const*, T*);               \
   template void dot(Executor&, i64, i64, T const*, T const*, Sum*, i64);                             \
   template void squares(Executor&, i64, i64, T const*, Sum*);                                        \

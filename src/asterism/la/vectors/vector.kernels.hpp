@@ -22,6 +22,9 @@ template <class T>
 void axpby(Executor&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* x, Numbers<T> b, T* y);
 template <class T>
 void multiply(Executor&, std::int64_t n, std::int64_t k, T const* d, T const* x, T* y);
+/// y = conj(x); they may be one.
+template <class T>
+void conjugate(Executor&, std::int64_t n, T const* x, T* y);
 template <class T>
 void multiply_add(Executor&, std::int64_t n, std::int64_t k, Numbers<T> a, T const* d, T const* x, T* y);
 template <class T>

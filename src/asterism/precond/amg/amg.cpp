@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "asterism/base/lazy.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/precond/amg/block_size.hpp"
@@ -50,7 +51,7 @@ struct AmgOptions {
   std::string weights;
   std::int64_t steps;
   std::string precision;  // "auto": as fits the values
-  bool reuse;
+  bool reuse, hermitian;
 };
 
 struct Range {
@@ -93,6 +94,8 @@ class Amg final : public Preconditioner {
  public:
   Amg(Matrix const& A, AmgOptions options) : Preconditioner(A), options_(std::move(options)) { set_up(A, false); }
 
+  void apply(Vector const& x, Vector& y) const override { apply_cycle(cycle_, x, y); }
+
   /// The first one keeps the prolongations in the form that set-ups need, which those who never update are spared; from the second
   /// on they are used.
   bool update(Matrix const& A) override {
@@ -102,14 +105,6 @@ class Amg final : public Preconditioner {
     memory_ = 0;
     set_up(A, true);
     return dtype_ == before;
-  }
-
-  void apply(Vector const& x, Vector& y) const override {
-    static int const event = profile::event("PCApplyAMG");
-    profile::Scope const scope(event);
-    if (whole_nodes_) whole_nodes_->apply(x, y, [&](Vector const& b, Vector& z) { cycle_.apply(b, z); });
-    else cycle_.apply(x, y);
-    if (scale_ != 1) scale(scale_, y);
   }
 
   std::string describe() const override {
@@ -136,7 +131,21 @@ class Amg final : public Preconditioner {
     return out;
   }
 
+ protected:
+  void apply_adjoint(Vector const& x, Vector& y) const override {
+    if (self_adjoint_) return apply_cycle(cycle_, x, y);
+    apply_cycle(*adjoint_.made_by([&] { return std::make_shared<Cycle const>(cycle_.adjoint()); }), x, y);
+  }
+
  private:
+  void apply_cycle(Cycle const& cycle, Vector const& x, Vector& y) const {
+    static int const event = profile::event("PCApplyAMG");
+    profile::Scope const scope(event);
+    if (whole_nodes_) whole_nodes_->apply(x, y, [&](Vector const& b, Vector& z) { cycle.apply(b, z); });
+    else cycle.apply(x, y);
+    if (scale_ != 1) scale(scale_, y);
+  }
+
   struct Size {
     std::int64_t rows, nnz;
     std::string storage;
@@ -274,7 +283,7 @@ class Amg final : public Preconditioner {
       if (last && n <= std::max<std::int64_t>(o.coarse_size, 4000)) {
         // a single level has nothing to gain from float32
         if (l == 0 && automatic) dtype_ = with_precision_of(dtype_, given.dtype());
-        level.A = A.converted(dtype_);
+        level.A = std::make_shared<Matrix>(A.converted(dtype_));
         auto const inverse = std::make_shared<DenseInverse>(A, dtype_, automatic);
         memory_ += inverse->memory_bytes();
         sizes_.back().storage = inverse->storage();
@@ -302,8 +311,9 @@ class Amg final : public Preconditioner {
         if (reach > 1.9) scale(1.9 / reach, level.smoother.weights);
       }
       if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
-        level.A = A.converted(dtype_);
-        sizes_.back().storage = std::string(level.A.storage_name());
+        auto const product = std::make_shared<Matrix>(A.converted(dtype_));
+        sizes_.back().storage = std::string(product->storage_name());
+        level.A = product;
         levels.push_back(std::move(level));
         break;
       }
@@ -352,12 +362,14 @@ class Amg final : public Preconditioner {
           between.P_product.keep_product_only(true);
           between.R_product.keep_product_only();
         }
-        level.P = between.P_product;
-        level.R = between.R_product;
-        level.A = A.converted(dtype_);  // this late: what was freed is used again
-        if (l > 0 || A.dtype() != dtype_) level.A.keep_product_only();
-        sizes_.back().storage = std::string(level.A.storage_name());
-        memory_ += level.P.memory_bytes() + level.R.memory_bytes() + level.A.memory_bytes();
+        level.P = std::make_shared<Matrix>(between.P_product);
+        level.R = std::make_shared<Matrix>(between.R_product);
+        auto const product = std::make_shared<Matrix>(A.converted(dtype_));  // this late: what was freed is used again
+        // products with the adjoint, of a matrix that is not its own, are made of the rows when they are first asked for
+        if (o.hermitian && (l > 0 || A.dtype() != dtype_)) product->keep_product_only();
+        sizes_.back().storage = std::string(product->storage_name());
+        memory_ += between.P_product.memory_bytes() + between.R_product.memory_bytes() + product->memory_bytes();
+        level.A = product;
         A = amg::matrix_of(next, coarse, coarse);
       }
       rows = comm.size() == 1 ? std::move(next) : amg::rows_of<T>(A);
@@ -368,10 +380,12 @@ class Amg final : public Preconditioner {
     }
     for (auto const& k : kept) memory_ += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
     cycle_ = Cycle(std::move(levels), o.visits);
+    adjoint_ = {};
   }
 
   AmgOptions options_;
   Cycle cycle_;
+  mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
   std::variant<Interpolations<double>, Interpolations<Complex<double>>> kept_;
   std::vector<Size> sizes_;
   Dtype levels_dtype_ = Dtype::float64;  // dtype_, unless there is one level
@@ -404,6 +418,7 @@ PreconditionerEntry amg_entry() {
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
             o.precision = precision ? precision->value : "auto";
             o.reuse = r.flag("pc_amg_reuse_interpolation");
+            o.hermitian = nest.hermitian;
             return std::make_shared<Amg>(A, std::move(o));
           },
           &table(), "smoothed-aggregation multigrid"};

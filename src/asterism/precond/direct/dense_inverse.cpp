@@ -85,6 +85,34 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
   });
 }
 
+void DenseInverse::apply_adjoint(Vector const& x, Vector& y) const {
+  static int const event = profile::event("PCApplyDense");
+  profile::Scope const scope(event, double(rows_.bytes()), 2 * double(layout_.local_size() * layout_.global_size() * x.columns()));
+  with_precisions(stored_, dtype_, [&](auto wide, auto narrow) {
+    using T = typename decltype(wide)::type;
+    using S = typename decltype(narrow)::type;
+    device::submit_without_form(
+        y.queue(),
+        [rows = rows_, layout = layout_, k = x.columns()](device::Executor&, std::byte*, S const* mine, S* to) {
+          auto const n = layout.global_size();
+          auto const* const a = rows.template as<T>();
+          std::vector<Complex<double>> all(std::size_t(n * k), Complex<double>(0));
+          for (std::int64_t i = 0; i < layout.local_size(); ++i)
+            for (std::int64_t c = 0; c < n; ++c) {
+              auto const v = Complex<double>(conj(a[i * n + c]));
+              for (std::int64_t j = 0; j < k; ++j) all[std::size_t(c * k + j)] += v * Complex<double>(mine[i * k + j]);
+            }
+          layout.comm().sum(std::span<double>(&all.data()->re, 2 * all.size()));
+          for (std::int64_t e = 0; e < layout.local_size() * k; ++e) {
+            auto const& v = all[std::size_t(layout.begin() * k + e)];
+            if constexpr (is_complex_v<S>) to[e] = S(v);
+            else to[e] = S(v.re);
+          }
+        },
+        device::update<std::byte>(layout_.comm().order_token()), device::read<S>(x.data()), device::write<S>(y.data()));
+  });
+}
+
 std::string DenseInverse::describe() const { return format("dense inverse of {} rows", layout_.global_size()); }
 
 std::string DenseInverse::storage() const {

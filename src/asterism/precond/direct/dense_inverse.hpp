@@ -13,6 +13,8 @@ class DenseInverse final : public Preconditioner {
   /// so ill-conditioned that the inverse rounded to float32 is another matrix's.
   DenseInverse(Matrix const& A, Dtype target, bool as_needed);
   void apply(Vector const& x, Vector& y) const override;
+  /// A sum over all ranks of vectors of all rows.
+  void apply_adjoint(Vector const& x, Vector& y) const override;
   std::string describe() const override;
   std::size_t memory_bytes() const override { return rows_.bytes(); }
   /// Of the matrix, scaled by rows and columns, without the directions that are left out.

@@ -2,7 +2,14 @@
 
 namespace asterism::precond {
 
-void chebyshev(la::Matrix const& A, ChebyshevPolynomial const& p, la::Vector const& b, la::Vector& x, la::Vector& r, la::Vector& d,
+ChebyshevPolynomial ChebyshevPolynomial::adjoint() const {
+  auto out = *this;
+  out.weights = weights.like();
+  la::conjugate(weights, out.weights);
+  return out;
+}
+
+void chebyshev(la::Operator const& A, ChebyshevPolynomial const& p, la::Vector const& b, la::Vector& x, la::Vector& r, la::Vector& d,
                bool fresh) {
   double const theta = (p.hi + p.lo) / 2, delta = (p.hi - p.lo) / 2, sigma = theta / delta;
   double rho = 1 / sigma;

@@ -1,4 +1,4 @@
-// The one multigrid cycle, for algebraic and (later) geometric levels.
+// The one multigrid cycle, for algebraic and (later) geometric levels: it asks operators for products, residuals and weighted steps.
 #pragma once
 #include <memory>
 #include <vector>
@@ -22,10 +22,10 @@ struct Smoother {
 
 /// A level with its way to the next coarser one; the last has a solver instead.
 struct GridLevel {
-  Matrix A;
-  Matrix P, R;  ///< prolongation from, restriction to the next level
+  OperatorPtr A;
+  OperatorPtr P, R;  ///< prolongation from, restriction to the next level; R = P^H
   Smoother smoother;
-  PreconditionerPtr solver;  ///< on the last level
+  OperatorPtr solver;  ///< on the last level
 };
 
 class Cycle {
@@ -34,7 +34,8 @@ class Cycle {
   Cycle(std::vector<GridLevel> levels, int visits) : levels_(std::move(levels)), visits_(visits) {}
   /// x = approximate inverse times b, from x = 0. Symmetric when A is: the same smoother before and after.
   void apply(Vector const& b, Vector& x) const;
-  std::vector<GridLevel> const& levels() const { return levels_; }
+  /// The cycle for A^H, whose application is the adjoint of this one's: the smoothers are the same before and after.
+  Cycle adjoint() const;
 
  private:
   struct Work {

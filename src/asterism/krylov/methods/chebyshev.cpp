@@ -1,8 +1,9 @@
 // Chebyshev iteration for a Hermitian positive definite M A: Golub and Varga (1961); Saad (2003), alg. 12.1.
 #include <cmath>
 
-#include "asterism/krylov/chebyshev.hpp"
+#include "asterism/base/lazy.hpp"
 #include "asterism/krylov/method.hpp"
+#include "asterism/la/largest_eigenvalue.hpp"
 
 namespace asterism::krylov {
 namespace {
@@ -22,13 +23,15 @@ class Chebyshev final : public Method {
   Stagnation stagnation(std::int64_t) const override { return {.window = 1000, .steady = true}; }
   bool needs_symmetric_matrix() const override { return true; }
   bool blocks_columns() const override { return true; }
+  bool asynchronous() const override { return hi_ > 0; }  // an estimate has values on the host
+  bool linear() const override { return true; }
 
   // Per iteration: 1 A, 1 M, 1 message (the norm that the monitor wants), and 9 n values moved.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     auto r = b.like(), z = b.like(), d = b.like();
     monitor.initial_residual(A, b, x, r);
     if (monitor.stop(0, norm(r))) return;
-    double const hi = hi_ > 0 ? hi_ : 1.1 * largest_eigenvalue(A, M, b);
+    double const hi = hi_ > 0 ? hi_ : estimate_.made_by([&] { return 1.1 * la::largest_eigenvalue(A, M, b); });
     double const lo = lo_ > 0 ? lo_ : hi / 30;
     if (!(hi > lo) || !std::isfinite(hi)) {
       monitor.break_down(Reason::diverged_breakdown, format("the interval [{}, {}] for the spectrum of M A is empty", lo, hi));
@@ -51,52 +54,10 @@ class Chebyshev final : public Method {
 
  private:
   double lo_, hi_;
+  mutable Lazy<double> estimate_;  // of hi, for the A and M of the first solve: a set-up makes its methods anew
 };
 
 }  // namespace
-
-double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& like, int steps) {
-  // Lanczos on M A in the M-inner product, through the coefficients of CG for a hashed right-hand side
-  Vector r(like.layout(), like.dtype(), 1, like.queue());
-  auto z = r.like(), p = r.like(), q = r.like();
-  la::fill_hashed(r, 7);
-  std::vector<double> diagonal, off;
-  M.apply(r, z);
-  copy(z, p);
-  double rz = real_part(dot(r, z)).real(), alpha_old = 1, beta_old = 0;
-  for (int k = 0; k < steps && rz > 0; ++k) {
-    A.apply(p, q);
-    double const pq = real_part(dot(p, q)).real();
-    if (!(pq > 0)) break;
-    double const alpha = rz / pq;
-    diagonal.push_back(1 / alpha + (k ? beta_old / alpha_old : 0));
-    if (k) off.push_back(std::sqrt(beta_old) / alpha_old);
-    axpy(-alpha, q, r);
-    M.apply(r, z);
-    double const rz_new = real_part(dot(r, z)).real();
-    beta_old = rz_new / rz;
-    alpha_old = alpha;
-    rz = rz_new;
-    aypx(beta_old, z, p);
-  }
-  // largest root of the tridiagonal matrix by bisection on the Sturm count
-  auto const n = diagonal.size();
-  if (n == 0) return 1;
-  double lo = 0, hi = 0;
-  for (std::size_t i = 0; i < n; ++i) hi = std::max(hi, diagonal[i] + (i ? std::abs(off[i - 1]) : 0) + (i + 1 < n ? std::abs(off[i]) : 0));
-  for (int it = 0; it < 60; ++it) {
-    double const mid = (lo + hi) / 2;
-    int above = 0;
-    double d = 1;
-    for (std::size_t i = 0; i < n; ++i) {
-      d = diagonal[i] - mid - (i ? off[i - 1] * off[i - 1] / d : 0);
-      if (d == 0) d = 1e-300;
-      above += d > 0;
-    }
-    (above > 0 ? lo : hi) = mid;
-  }
-  return hi;
-}
 
 MethodEntry chebyshev_entry() {
   return {[](Configuration const& c) {

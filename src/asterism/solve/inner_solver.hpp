@@ -1,0 +1,47 @@
+// A solver as an operator: one iterative method with its preconditioner, which others can apply.
+#pragma once
+#include <memory>
+
+#include "asterism/krylov/method.hpp"
+#include "asterism/precond/preconditioner.hpp"
+
+namespace asterism::solve {
+
+using la::Matrix;
+using la::Operator;
+using la::Vector;
+
+/// y = what a method makes of A y = x from y = 0. Nothing is verified, and no one is told how it ended: who applies it does that.
+///
+/// Where its method is asynchronous and max_it at most 100, the host waits for nothing: all iterations are submitted, and what comes
+/// after convergence is skipped. Else it waits as such a method does.
+class InnerSolver final : public precond::Preconditioner {
+ public:
+  /// rule: rtol is of ||x||. hermitian: A is, as is M where it is symmetric().
+  InnerSolver(precond::OperatorPtr A, precond::PreconditionerPtr M, std::shared_ptr<krylov::Method const> method,
+              krylov::StopRule const& rule, bool hermitian);
+  void apply(Vector const& x, Vector& y) const override;
+  /// Of a matrix of the same pattern, where the inner preconditioner can be updated too.
+  bool update(Matrix const& A) override;
+  std::string describe() const override;
+  std::string report() const override;
+  std::size_t memory_bytes() const override { return M_->memory_bytes(); }
+  bool symmetric() const override { return !varies() && M_->symmetric(); }
+  bool varies() const override { return !method_->linear() || rule_.rtol > 0 || rule_.atol > 0 || M_->varies(); }
+  void set_self_adjoint(bool) override {}  // of M, it was set when this was made
+
+ protected:
+  /// The same method on A^H, with M^H.
+  void apply_adjoint(Vector const& x, Vector& y) const override;
+
+ private:
+  void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x) const;
+
+  precond::OperatorPtr A_;
+  precond::PreconditionerPtr M_;
+  std::shared_ptr<krylov::Method const> method_;
+  krylov::StopRule rule_;
+  bool hermitian_;
+};
+
+}  // namespace asterism::solve
