@@ -82,8 +82,8 @@ def fits(symmetric, ksp, pc):
         return False
     if pc == "icc" and not symmetric:
         return False
-    if ksp == "bicg" and pc in ("amg", "chebyshev") and not symmetric:  # no transpose
-        return False
+    if pc == "ksp":  # another operator in each iteration
+        return ksp in ("fgmres", "gcr", "richardson")
     return not (ksp in ("richardson", "chebyshev") and pc in ("none", "jacobi"))  # slow, as they should be
 
 

@@ -88,6 +88,30 @@ def test_a_hermitian_matrix_is_its_own_adjoint(rng):
     assert np.linalg.norm(H.T @ x - b - 2j * b) <= 1e-9 * np.linalg.norm(b + 2j * b)
 
 
+def test_a_matrix_that_is_not_looked_at_is_not_taken_for_hermitian():
+    S = windy(12, "float64")
+    for pc in ("ilu", "amg -pc_amg_coarse_size 20"):
+        solver = am.Solver(S, f"-ksp_check_input false -ksp_type gmres -pc_type {pc}", rtol=1e-9)
+        assert np.linalg.norm(S.T @ solver.solve_transpose(np.ones(144)) - 1) <= 1e-9 * 12
+    P = am.gallery.poisson((12, 12))
+    solver = am.Solver(P, "-ksp_check_input false -ksp_type cg -pc_type amg -pc_amg_coarse_size 20", rtol=1e-9)
+    assert np.array_equal(solver.solve_transpose(np.ones(144)), solver.solve(np.ones(144)))
+
+
+@pytest.mark.parametrize(
+    "pc", ["amg -pc_amg_coarse_size 20", "chebyshev", "ilu", "sor", "ksp -ksp_ksp_type gmres -ksp_pc_type ilu"]
+)
+def test_after_an_update_that_changes_the_symmetry(pc):
+    S = windy(12, "float64")
+    symmetric, general = (S + S.T).tocsr(), (S + S.T).tocsr()
+    general.data = general.data * np.where(np.arange(general.nnz) % 3 == 0, 1.1, 1.0)
+    solver = am.Solver(symmetric, f"-ksp_type {'fgmres' if pc.startswith('ksp') else 'gmres'} -pc_type {pc}", rtol=1e-9)
+    for A in (symmetric, general, general, symmetric, general):
+        solver.update(A)
+        for matrix, solve in ((A, solver.solve), (A.T, solver.solve_transpose)):
+            assert np.linalg.norm(matrix @ solve(np.ones(144)) - 1) <= 1e-9 * 12
+
+
 def test_guesses_monitors_failures_and_complex_sides(rng):
     S = windy(12, "float64")
     b = rng.standard_normal(144)

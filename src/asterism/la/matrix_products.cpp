@@ -132,7 +132,8 @@ void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
 
 void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) const {
   auto& d = *data_;
-  ASTERISM_ASSERT(!d.product_only);
+  ASTERISM_REQUIRE(!d.product_only, unsupported, "{} has been reduced to what its products need, and has no transposed product.",
+                   describe());
   require_layout(x, d.rows, d.dtype, "transposed product");
   require_layout(y, d.columns, d.dtype, "transposed product");
   conjugate = conjugate && is_complex(d.dtype);

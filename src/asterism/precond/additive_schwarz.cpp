@@ -71,7 +71,7 @@ class AdditiveSchwarz final : public Preconditioner {
   std::size_t memory_bytes() const override { return inner_->memory_bytes() + rows_.matrix().memory_bytes(); }
   bool symmetric() const override { return !restricted_ && inner_->symmetric(); }
   bool varies() const override { return inner_->varies(); }
-  void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
+  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
 
  private:
   /// My rows with overlap, and of these the columns among them.

@@ -20,7 +20,7 @@ class BlockJacobi final : public Preconditioner {
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
   bool symmetric() const override { return inner_->symmetric(); }
   bool varies() const override { return inner_->varies(); }
-  void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
+  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
 
  private:
   Vector own(Vector const& v) const { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.queue()); }

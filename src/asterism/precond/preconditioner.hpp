@@ -36,8 +36,8 @@ class Preconditioner : public Operator {
   /// For a matrix with the pattern of the one that this was made from, and other values: true if what depends on the pattern alone was
   /// kept and the rest made anew. False: to be made from scratch. Collective.
   virtual bool update(Matrix const&) { return false; }
-  /// Whether M^H is M, because A was found Hermitian.
-  virtual void set_self_adjoint(bool yes) { self_adjoint_ = yes; }
+  /// Whether A was found Hermitian: M^H is M then, if it is symmetric().
+  virtual void set_hermitian(bool yes) { self_adjoint_ = yes && symmetric(); }
   /// By apply_adjoint(), unless it is overridden.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
 
@@ -89,7 +89,7 @@ class Cast final : public Preconditioner {
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
   bool varies() const override { return inner_->varies(); }
-  void set_self_adjoint(bool yes) override { inner_->set_self_adjoint(yes); }
+  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
 
  private:

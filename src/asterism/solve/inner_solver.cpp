@@ -10,8 +10,8 @@ namespace asterism::solve {
 constexpr std::int64_t most_unobserved = 100;
 
 InnerSolver::InnerSolver(precond::OperatorPtr A, precond::PreconditionerPtr M, std::shared_ptr<krylov::Method const> method,
-                         krylov::StopRule const& rule, bool hermitian)
-    : Preconditioner(*A), A_(std::move(A)), M_(std::move(M)), method_(std::move(method)), rule_(rule), hermitian_(hermitian) {
+                         krylov::StopRule const& rule)
+    : Preconditioner(*A), A_(std::move(A)), M_(std::move(M)), method_(std::move(method)), rule_(rule) {
   rule_.divtol = std::numeric_limits<double>::infinity();  // the outer method sees what becomes of it
 }
 

@@ -17,9 +17,9 @@ using la::Vector;
 /// after convergence is skipped. Else it waits as such a method does.
 class InnerSolver final : public precond::Preconditioner {
  public:
-  /// rule: rtol is of ||x||. hermitian: A is, as is M where it is symmetric().
+  /// rule: rtol is of ||x||.
   InnerSolver(precond::OperatorPtr A, precond::PreconditionerPtr M, std::shared_ptr<krylov::Method const> method,
-              krylov::StopRule const& rule, bool hermitian);
+              krylov::StopRule const& rule);
   void apply(Vector const& x, Vector& y) const override;
   /// Of a matrix of the same pattern, where the inner preconditioner can be updated too.
   bool update(Matrix const& A) override;
@@ -28,7 +28,10 @@ class InnerSolver final : public precond::Preconditioner {
   std::size_t memory_bytes() const override { return M_->memory_bytes(); }
   bool symmetric() const override { return !varies() && M_->symmetric(); }
   bool varies() const override { return !method_->linear() || rule_.rtol > 0 || rule_.atol > 0 || M_->varies(); }
-  void set_self_adjoint(bool) override {}  // of M, it was set when this was made
+  void set_hermitian(bool yes) override {
+    hermitian_ = yes;
+    M_->set_hermitian(yes);
+  }
 
  protected:
   /// The same method on A^H, with M^H.
@@ -41,7 +44,7 @@ class InnerSolver final : public precond::Preconditioner {
   precond::PreconditionerPtr M_;
   std::shared_ptr<krylov::Method const> method_;
   krylov::StopRule rule_;
-  bool hermitian_;
+  bool hermitian_ = false;
 };
 
 }  // namespace asterism::solve

@@ -311,7 +311,9 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     std::vector<EffectiveOption> not_again;
     auto type = chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
     auto old = std::exchange(preconditioner_, nullptr);  // freed before another one is made
-    reused_ = same_pattern && old && type == preconditioner_type_ && old->update(P_);
+    bool const alike = same_pattern && old && type == preconditioner_type_ && P_is_hermitian_ == made_for_hermitian_;
+    made_for_hermitian_ = P_is_hermitian_;
+    reused_ = alike && old->update(P_);
     if (reused_) {
       preconditioner_ = std::move(old);
       for (auto const& e : record_before)  // what it was made with
@@ -337,7 +339,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
         format("{} takes the preconditioner for the same in each iteration, and a solver that stops at a tolerance is not. It "
                "may stagnate: -ksp_type fgmres and gcr do not",
                method_name_));
-  if (!M_) preconditioner_->set_self_adjoint(P_is_hermitian_ && preconditioner_->symmetric());
+  if (!M_) preconditioner_->set_hermitian(P_is_hermitian_);
 }
 
 /// Where -reproducible cannot keep its word.
@@ -418,7 +420,7 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 precond::Nest Solver::nest(Configuration const& config) const {
   return {config, [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
           [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
-          P_is_hermitian_ || method_->needs_symmetric_matrix()};
+          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix())};
 }
 
 /// For an operator without entries.
@@ -436,9 +438,7 @@ PreconditionerPtr Solver::make_matrix_free(Configuration const& config, Operator
         "one of those that need no entries: {}.",
         config.prefix, type, A->describe(), able);
   }
-  auto p = entry.make_matrix_free(nest(config), A);
-  p->set_self_adjoint(P_is_hermitian_ && p->symmetric());
-  return p;
+  return entry.make_matrix_free(nest(config), A);
 }
 
 /// One that is nested: its options are those of a solver, under its own prefix.
@@ -446,7 +446,6 @@ PreconditionerPtr Solver::make_inner_solver(Configuration const& config, Operato
   auto r = config.reader(method_table());
   auto const* const matrix = A->matrix();
   auto M = matrix ? make_preconditioner(config, *matrix, "auto") : make_matrix_free(config, A, "none");
-  M->set_self_adjoint(P_is_hermitian_ && M->symmetric());
   auto type = r.text("ksp_type");
   if (type == "auto")
     type = M->varies() ? "fgmres" : M->symmetric() ? automatic_choice(inspection_, A->range().global_size()).method : "gmres";
@@ -467,7 +466,7 @@ PreconditionerPtr Solver::make_inner_solver(Configuration const& config, Operato
                            "-{}ksp_type {} needs a Hermitian matrix and a symmetric preconditioner; {}. Use -{}ksp_type gmres.",
                            config.prefix, type, inspection_.hermitian ? format("'{}' is not symmetric", M->describe()) : "A is not",
                            config.prefix);
-  return std::make_shared<InnerSolver>(A, std::move(M), method, rule, P_is_hermitian_);
+  return std::make_shared<InnerSolver>(A, std::move(M), method, rule);
 }
 
 std::string Solver::view() const {

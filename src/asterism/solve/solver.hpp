@@ -102,6 +102,8 @@ class Solver {
   device::host::InUse::Turn take_turn(char const* what) const;
   void use_gpu(std::string const& device);
   void scale_system(MatrixScale const& by);
+  /// As it was found; unseen, as the method takes it to be.
+  bool A_is_hermitian() const { return looks_ ? inspection_.hermitian : method_->needs_symmetric_matrix(); }
   bool P_is_A() const { return given_P_ && given_A_->matrix() && given_A_->matrix()->is_same(given_P_); }
   precond::PreconditionerPtr make_inner_solver(Configuration const& config, OperatorPtr const& A) const;
   precond::PreconditionerPtr make_matrix_free(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const;
@@ -138,7 +140,7 @@ class Solver {
   std::string prefix_;
   mutable std::vector<EffectiveOption> record_;
   Inspection inspection_;
-  bool P_is_hermitian_ = false;
+  bool P_is_hermitian_ = false, made_for_hermitian_ = false;
   std::vector<std::string> notes_;
   std::shared_ptr<krylov::Method> method_;
   std::string wanted_method_, method_name_, preconditioner_type_;

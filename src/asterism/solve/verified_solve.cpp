@@ -168,7 +168,7 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   for (auto const j : scaling.dropped_guesses())
     info.notes.push_back(format("the initial guess of column {} is so large beside b that it was not used", j));
   // the adjoint system: that of a Hermitian matrix is the system itself
-  bool const adjoint = watch.adjoint && !inspection_.hermitian;
+  bool const adjoint = watch.adjoint && !A_is_hermitian();
   OperatorPtr const system = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : A_;
   OperatorPtr inverse = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(preconditioner_)) : preconditioner_;
   if (!null_space_.empty()) {
