@@ -212,6 +212,7 @@ def look_at(seed, comm, tally):
     rank, ranks = (0, 1) if comm is None else (comm.rank, comm.size)
     how = {} if ksp == "auto" else {"ksp": ksp}
     how |= {} if pc == "auto" else {"pc": pc}
+    how |= {"options": "-ksp_ksp_rtol 1e-2 -ksp_ksp_max_it 10"} if pc == "ksp" else {}
     n = len(A)
     lo, hi = n * rank // ranks, n * (rank + 1) // ranks
     M = am.Matrix.from_scipy(sp.csr_array(A), comm, distribute=comm is not None)

@@ -19,6 +19,9 @@ def test_the_method_fits_what_varies():
         and "cg, to a relative residual of 0.1" in varies.view()
     )
     assert am.Solver(P, f"-ksp_type cg {FIXED}")._h.method == "cg"
+    direct = am.Solver(P, "-ksp_type cg -pc_type ksp -ksp_ksp_type preonly -ksp_pc_type lu", rtol=1e-10)
+    direct.solve(np.ones(400))
+    assert direct.info.iterations == 1
     with pytest.raises(am.OptionError, match=r"cg needs a symmetric preconditioner, but 'solver .*-ksp_type fgmres"):
         am.Solver(P, f"-ksp_type cg -pc_type ksp {JACOBI}")
     told = am.Solver(P, f"-ksp_type gmres -pc_type ksp {JACOBI}")._h.notes()

@@ -21,6 +21,9 @@ namespace {
 
 using precond::PreconditionerPtr;
 
+/// Most iterations of a solver within a solver for which none are given.
+constexpr std::int64_t inner_iterations = 100;
+
 /// The same on all ranks: what is missing, or nothing.
 std::string why_no_gpu(comm::Communicator const& comm, std::string const& device) {
   std::string why;
@@ -450,9 +453,12 @@ PreconditionerPtr Solver::make_inner_solver(Configuration const& config, Operato
   if (type == "auto")
     type = M->varies() ? "fgmres" : M->symmetric() ? automatic_choice(inspection_, A->range().global_size()).method : "gmres";
   auto const method = krylov::methods().at(type).make(config);
-  krylov::StopRule rule{r.real("ksp_rtol"), r.real("ksp_atol"), 0, r.integer("ksp_max_it")};
+  // a solver within a solver that gets nowhere would otherwise take the square of the usual limit
+  auto const most = r.given("ksp_max_it") ? r.integer("ksp_max_it") : inner_iterations;
+  krylov::StopRule rule{r.real("ksp_rtol"), r.real("ksp_atol"), 0, most};
   // whoever says how many iterations, and nothing of a tolerance, means that many
   if (r.given("ksp_max_it") && !r.given("ksp_rtol")) rule.rtol = 0;
+  if (type == "preonly") rule = {.rtol = 0, .atol = 0, .divtol = 0, .max_it = 1};  // whatever the tolerance
   ASTERISM_REQUIRE_ALIKE(
       check_every_ == 0 || method->asynchronous(), option,
       "-{}ksp_type {} needs values on the host in each iteration, and -ksp_asynchronous is given. Use cg, bicgstab, gcr or richardson.",
