@@ -16,6 +16,8 @@ set(gpu_sources
   src/asterism/la/vectors/vector.kernels.cpp
   src/asterism/la/assembly.kernels.cpp
   src/asterism/la/formats/spmv.gpu.cpp
+  src/asterism/grid/star_operator.gpu.cpp
+  src/asterism/grid/interpolation.kernels.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)
 list(TRANSFORM gpu_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -14,6 +14,9 @@ REQUIRED = {
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *(
         "product",
+        "star",
+        "interpolate",
+        "restrict_to",
         "dense_product",
         "level_sweep",
         "level_relax",

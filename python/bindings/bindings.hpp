@@ -42,8 +42,8 @@ void bind_files(nb::module_& m);
 Dtype dtype_of_array(ReadArray const& a);
 nb::object new_array(Dtype d, std::vector<std::size_t> const& shape);
 /// The array's memory as a vector of the layout: (n) or (n, k). Shapes are checked.
-la::Vector as_vector(comm::Layout const& layout, AnyArray const& a, char const* what);
-la::Vector const as_vector(comm::Layout const& layout, ReadArray const& a, char const* what);
+la::Vector as_vector(la::Space const& space, AnyArray const& a, char const* what);
+la::Vector const as_vector(la::Space const& space, ReadArray const& a, char const* what);
 
 /// Keeps a Python object alive from threads that do not hold the lock.
 std::shared_ptr<void> keep(nb::object const& o);

@@ -124,7 +124,6 @@ void bind_comm(nb::module_& m) {
 
   bind_star_forest(m);
   bind_channels(m);
-  bind_grid(m);
 }
 
 }  // namespace asterism::python

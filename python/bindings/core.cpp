@@ -107,6 +107,7 @@ NB_MODULE(_core, m) {
 
   bind_comm(m);
   bind_operators(m);
+  bind_grid(m);
   bind_la(m);
   bind_files(m);
   bind_solve(m);

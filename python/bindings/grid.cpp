@@ -1,4 +1,4 @@
-#include "asterism/grid/grid.hpp"
+#include "asterism/grid/star_operator.hpp"
 
 #include "asterism/apps/forest_timing.hpp"
 
@@ -27,6 +27,13 @@ void bind_grid(nb::module_& m) {
       .def_prop_ro("ghosts", &Grid::ghosts)
       .def_prop_ro("global_to_local", &Grid::global_to_local)
       .def("numbers", &Grid::numbers);
+  nb::class_<grid::StarOperator, la::Operator>(m, "StarOperator")
+      .def(
+          "__init__",
+          [](grid::StarOperator* self, Grid const& g, double centre, std::array<double, 3> const& sides, std::string const& dtype) {
+            new (self) grid::StarOperator(g, centre, sides, dtype_from_name(dtype));
+          },
+          nb::arg("grid"), nb::arg("centre"), nb::arg("sides"), nb::arg("dtype"));
   m.def("time_grid_halo", &apps::grid_halo, nb::call_guard<nb::gil_scoped_release>());
   m.def("time_grid_overlap", [](Grid const& g, int repeats) {
     apps::Overlap o;

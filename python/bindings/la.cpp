@@ -21,19 +21,19 @@ Dtype dtype_of_array(ReadArray const& a) {
 
 namespace {
 template <class A>
-Vector wrapped(Layout const& layout, A const& a, char const* what) {
+Vector wrapped(la::Space const& space, A const& a, char const* what) {
   ASTERISM_REQUIRE(a.ndim() == 1 || a.ndim() == 2, shape, "{}: an array of shape (n) or (n, k) is needed, not one of {} dimensions.", what,
                    a.ndim());
   auto const n = std::int64_t(a.shape(0)), k = a.ndim() == 2 ? std::int64_t(a.shape(1)) : 1;
-  ASTERISM_REQUIRE(n == layout.local_size(), shape, "{}: the array has {} rows, but rank {} owns {} of the {}.", what, n,
-                   layout.comm().rank(), layout.local_size(), layout.global_size());
+  ASTERISM_REQUIRE(n == space.local_size(), shape, "{}: the array has {} rows, but rank {} owns {} of the {}.", what, n,
+                   space.comm().rank(), space.local_size(), space.global_size());
   auto const d = dtype_of_array(ReadArray(a));
-  return Vector::wrap(layout, d, k, la::Array::wrap(const_cast<void*>(a.data()), std::size_t(n * k) * size_of(d), nullptr));
+  return Vector::wrap(space, d, k, la::Array::wrap(const_cast<void*>(a.data()), std::size_t(n * k) * size_of(d), nullptr));
 }
 }  // namespace
 
-Vector as_vector(Layout const& layout, AnyArray const& a, char const* what) { return wrapped(layout, a, what); }
-Vector const as_vector(Layout const& layout, ReadArray const& a, char const* what) { return wrapped(layout, a, what); }
+Vector as_vector(la::Space const& space, AnyArray const& a, char const* what) { return wrapped(space, a, what); }
+Vector const as_vector(la::Space const& space, ReadArray const& a, char const* what) { return wrapped(space, a, what); }
 
 nb::object new_array(Dtype d, std::vector<std::size_t> const& shape) {
   nb::object np = nb::module_::import_("numpy");
@@ -116,11 +116,12 @@ void bind_la(nb::module_& m) {
       .def("shared", &Matrix::shared)
       .def("frobenius_norm", &Matrix::frobenius_norm, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
-      .def_prop_rw("block_size", &Matrix::block_size,
-                   [](Matrix& a, std::int64_t bs) {
-                     nb::gil_scoped_release const gil;
-                     a.set_block_size(bs);
-                   })
+      .def_prop_rw(
+          "block_size", [](Matrix const& a) { return a.range().block_size(); },
+          [](Matrix& a, std::int64_t bs) {
+            nb::gil_scoped_release const gil;
+            a.set_space(a.range().with_block_size(bs));
+          })
       .def("detected_block_size", &precond::amg::detected_block_size, nb::call_guard<nb::gil_scoped_release>())
       .def("apply_repeatedly",
            [](Matrix const& a, ReadArray const& x, AnyArray const& y, int times) {
@@ -176,7 +177,7 @@ void bind_la(nb::module_& m) {
            })
       .def("near_null_space",
            [](Matrix const& a) -> nb::object {
-             auto const& b = a.near_null_space();
+             auto const& b = a.range().near_null_space();
              if (!b) return nb::none();
              auto out = new_array(b.dtype(), {std::size_t(b.local_size()), std::size_t(b.columns())});
              auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "near_null_space");

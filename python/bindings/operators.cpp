@@ -6,6 +6,7 @@ namespace asterism::python {
 namespace {
 
 using comm::Layout;
+using la::Space;
 using la::Vector;
 
 /// y = f(x), f(x, y) being called with arrays of the local parts when the queue comes to it. What it raises on one rank is raised on all.
@@ -24,8 +25,8 @@ class FunctionOperator final : public la::Operator {
     diagonal_ = Vector(range_, dtype_);
     copy(as_vector(range_, *diagonal, "diagonal"), diagonal_);
   }
-  Layout const& range() const override { return range_; }
-  Layout const& domain() const override { return domain_; }
+  Space const& range() const override { return range_; }
+  Space const& domain() const override { return domain_; }
   Dtype dtype() const override { return dtype_; }
   std::string describe() const override { return name_; }
   void apply(Vector const& x, Vector& y) const override {
@@ -80,7 +81,7 @@ class FunctionOperator final : public la::Operator {
     submit_function(y.queue(), nb::borrow(nb::handle(&f)), {{x, device::Access::read, flat}, {y, device::Access::write, flat}});
   }
 
-  Layout range_, domain_;
+  Space range_, domain_;
   Dtype dtype_;
   std::string name_;
   std::shared_ptr<void> apply_, adjoint_;
@@ -92,8 +93,8 @@ class FunctionOperator final : public la::Operator {
 
 void bind_operators(nb::module_& m) {
   nb::class_<la::Operator>(m, "Operator")
-      .def_prop_ro("rows", [](la::Operator const& A) { return A.range(); })
-      .def_prop_ro("cols", [](la::Operator const& A) { return A.domain(); })
+      .def_prop_ro("rows", [](la::Operator const& A) -> Layout { return A.range(); })
+      .def_prop_ro("cols", [](la::Operator const& A) -> Layout { return A.domain(); })
       .def_prop_ro("dtype", [](la::Operator const& A) { return std::string(name_of(A.dtype())); })
       .def("describe", &la::Operator::describe)
       .def("apply",

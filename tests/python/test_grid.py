@@ -112,3 +112,58 @@ def test_misuse_is_an_error_with_the_shapes():
         am.grid.Grid(4, stencil="cross")
     with pytest.raises(am.errors.ShapeError, match="1, 2 or 3 dimensions, not 4"):
         am.grid.Grid((2, 2, 2, 2))
+
+
+STAR = """
+rng = np.random.default_rng(5)
+for shape, periodic, width, stencil in [((7,), (False,), 1, "star"), ((6, 5), (False, True), 2, "box"), ((4, 3, 5), (True, False, False), 1, "star")]:
+    g = am.grid.Grid(shape, comm, stencil, periodic, width=width)
+    rows = g.numbers(); own = rows[g.interior]
+    sides = [-1.0, -0.5, 0.25][: len(shape)]
+    i, j, v = [own.ravel()], [own.ravel()], [np.full(own.size, 3.0)]
+    everywhere = np.empty(g.shape, int)
+    for part in comm.allgather((g.owned, own)) if comm else [(g.owned, own)]: everywhere[part[0]] = part[1]
+    points = np.stack(np.meshgrid(*[np.arange(s.start, s.stop) for s in g.owned], indexing="ij"), -1).reshape(-1, len(shape))
+    for d in range(len(shape)):
+        for step in (-1, 1):
+            to = points.copy(); to[:, d] += step
+            if periodic[d]: to[:, d] %= shape[d]
+            inside = (to[:, d] >= 0) & (to[:, d] < shape[d])
+            i.append(own.ravel()[inside]); j.append(everywhere[tuple(to[inside].T)]); v.append(np.full(inside.sum(), sides[d]))
+    n = int(np.prod(shape))
+    B = am.Matrix.coo((n, n), np.concatenate(i), np.concatenate(j), np.concatenate(v), comm, local_rows=own.size)
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        A = g.star_operator(3.0, sides, dtype=dtype)
+        M = B.astype(dtype)
+        x = rng.standard_normal((own.size, 2)).astype(dtype) * (1 + 0.5j if "c" in dtype else 1)
+        assert A.dtype == dtype and A.shape == (n, n)
+        eps = np.finfo(dtype).eps
+        for y in (x, x[:, 0].copy()):
+            y = y.astype(dtype)
+            assert np.allclose(A @ y, M @ y, rtol=0, atol=40 * eps), (shape, dtype)
+g = am.grid.Grid((12, 10, 8), comm)
+A = g.star_operator(6.0, -1.0)
+f = np.ones(int(np.prod(g.global_shape)))
+counts = {}
+for pc in ("none", "jacobi", "chebyshev"):
+    for queue in ("inline", "thread", "shuffle"):
+        x, info = am.solve(A, f, ksp="cg", pc=pc, rtol=1e-9, options=f"-queue {queue}")
+        total = np.sum((f - A @ x) ** 2); size = np.sum(f ** 2)
+        if comm: total, size = comm.allreduce(total), comm.allreduce(size)
+        assert np.sqrt(total / size) <= 1.05e-9
+        assert counts.setdefault(pc, info.iterations) == info.iterations
+assert 2 * counts["chebyshev"] < counts["none"]
+x, info = am.solve(A, f, ksp="gmres", pc="chebyshev", rtol=1e-9)
+assert info.converged
+for wrong, text in ((lambda: g.star_operator(6.0, [1.0, 2.0]), "2 side coefficients for 3 directions"),
+                    (lambda: g.star_operator(float("nan"), 1.0), "must be finite"),
+                    (lambda: am.grid.Grid((4, 4), comm, width=0).star_operator(4.0, -1.0), "at least 1 deep")):
+    try: wrong(); raise SystemExit("no error: " + text)
+    except am.AsterismError as e: assert text in str(e), e
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_star_without_a_matrix(on_ranks, ranks):
+    assert on_ranks(ranks, STAR).count("done") == ranks

@@ -185,7 +185,7 @@ Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> ce
           for (std::int64_t j = 0; j < 3; ++j) put(3 * other + j, sum[j]);
         }
   });
-  A.set_block_size(3);
+  A.set_space(A.range().with_block_size(3));
   std::vector<double> xyz;
   for (auto v = nodes.begin(); v < nodes.end(); ++v)
     for (auto const c : {v / (ny * nz) + 1, v / nz % ny, v % nz}) xyz.push_back(double(c));
@@ -196,7 +196,7 @@ Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> ce
     auto const out = B.host<T>();
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = T(real_t<T>(modes[i]));
   });
-  A.set_near_null_space(std::move(B));
+  A.set_space(A.range().with_near_null_space(std::move(B)));
   return A;
 }
 

@@ -30,11 +30,23 @@ Array Array::view(std::size_t offset, std::size_t bytes) const {
   Array a = *this;
   a.offset_ += offset;
   a.bytes_ = bytes;
+  if (!buffer_) return a;
+  for (auto const& part : buffer_->parts())
+    if (bytes > 0 && part->offset() <= a.offset_ && a.offset_ + bytes <= part->offset() + part->bytes()) {
+      a.offset_ -= part->offset();
+      a.buffer_ = std::shared_ptr<Buffer>(buffer_, part.get());  // keeps the whole
+      break;
+    }
   return a;
 }
 
+void Array::divide(std::vector<std::size_t> const& bytes) const {
+  ASTERISM_ASSERT(buffer_ && offset_ == 0 && bytes_ == buffer_->bytes());
+  buffer_->divide(bytes);
+}
+
 void Array::intend(Access access, std::vector<Intent>& intents) const {
-  if (buffer_) intents.push_back({buffer_.get(), access, bytes_ == buffer_->bytes()});
+  each_buffer([&](Buffer& b, bool whole) { intents.push_back({&b, access, whole}); });
 }
 
 }  // namespace asterism::device

@@ -39,6 +39,9 @@ class Array {
     return a;
   }
   Array view(std::size_t offset_bytes, std::size_t bytes) const;
+  /// Divides all of it into parts of these sizes; no task has used it. From now on a view within a part is ordered after tasks on that part
+  /// alone, and whatever spans several parts after those of each. For data whose parts different tasks use at the same time.
+  void divide(std::vector<std::size_t> const& bytes) const;
   std::size_t bytes() const { return bytes_; }
   explicit operator bool() const { return buffer_ != nullptr; }
   std::shared_ptr<Buffer> const& buffer() const { return buffer_; }
@@ -62,15 +65,27 @@ class Array {
   }
   /// What it holds is nobody's any more, wherever that is.
   void discard() const {
-    if (buffer_) Ledger::discard(*buffer_);
+    each_buffer([](Buffer& b, bool) { Ledger::discard(b); });
   }
   /// Before the host's own access to raw(): waits for work in its way (counted under `reason`) and brings the newest values back.
   /// `access` update or write: what a queue has apart is not the newest any more.
   void settle(Access access, char const* reason) const {
-    if (buffer_ && buffer_->involved()) Ledger::settle(*buffer_, access, reason);
+    each_buffer([&](Buffer& b, bool) {
+      if (b.involved()) Ledger::settle(b, access, reason);
+    });
   }
 
  private:
+  /// f(buffer, whether all of it): its own, or the parts that it touches.
+  template <class F>
+  void each_buffer(F const& f) const {
+    if (!buffer_) return;
+    if (buffer_->parts().empty()) return f(*buffer_, bytes_ == buffer_->bytes());
+    for (auto const& part : buffer_->parts()) {
+      auto const first = part->offset(), end = first + part->bytes();
+      if (first < offset_ + bytes_ && offset_ < end) f(*part, offset_ <= first && end <= offset_ + bytes_);
+    }
+  }
   std::shared_ptr<Buffer> buffer_;
   std::size_t offset_ = 0, bytes_ = 0;
 };

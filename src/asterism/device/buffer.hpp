@@ -36,16 +36,28 @@ class Buffer {
   void* data(Memory m = Memory::host) const { return data_[std::size_t(m)]; }
   std::size_t bytes() const { return bytes_; }
 
+  /// Divides it into ranges that follow each other, each with a ledger of its own: tasks on different parts are not ordered, and each part
+  /// has its own newest copy. In each memory the parts lie in one block. sizes add up to bytes(); no task has used the buffer.
+  void divide(std::vector<std::size_t> const& sizes);
+  /// None if it was not divided.
+  std::vector<std::unique_ptr<Buffer>> const& parts() const { return parts_; }
+  /// Where a part begins in the whole.
+  std::size_t offset() const { return offset_; }
+
   /// Whether the ledger must be asked: tasks use it, or it has a copy apart.
   bool involved() const { return involved_.load(std::memory_order_relaxed); }
 
  private:
   friend class Ledger;
+  Buffer(Buffer& whole, std::size_t offset, std::size_t bytes);
   host::Block blocks_[2];  // of the host and apart
   void* data_[memories] = {};
   std::size_t bytes_ = 0;
   std::shared_ptr<void> owner_;
   bool owns_gpu_data_ = true, unified_ = false;
+  Buffer* whole_ = nullptr;  // of a part, which it owns
+  std::size_t offset_ = 0;
+  std::vector<std::unique_ptr<Buffer>> parts_;
   // the ledger's; see ledger.cpp
   host::Ticket writer_, made_[memories];
   std::vector<host::Ticket> readers_;
@@ -53,6 +65,8 @@ class Buffer {
   bool valid_[memories] = {true, false, false};
   std::atomic<bool> involved_{false};
 
+  /// Makes the copy there, of a part in the memory of the whole.
+  void provide(Memory m, void* stream);
   /// What is valid there is valid in the memory that is the same.
   void make_valid(Memory m) {
     valid_[std::size_t(m)] = true;
@@ -60,7 +74,7 @@ class Buffer {
   }
 };
 
-/// What a task does with a buffer; the task's work holds it.
+/// What a task does with a buffer that has no parts; the task's work holds it.
 struct Intent {
   Buffer* buffer;
   Access access;

@@ -96,8 +96,42 @@ std::shared_ptr<Buffer> Buffer::unified(std::size_t bytes) {
   return b;
 }
 
+Buffer::Buffer(Buffer& whole, std::size_t offset, std::size_t bytes)
+    : bytes_(bytes), owns_gpu_data_(false), unified_(whole.unified_), whole_(&whole), offset_(offset) {
+  for (std::size_t m = 0; m < memories; ++m) {
+    if (whole.data_[m]) data_[m] = static_cast<std::byte*>(whole.data_[m]) + offset;
+    valid_[m] = whole.valid_[m];
+  }
+  involved_.store(whole.involved(), std::memory_order_relaxed);
+}
+
+void Buffer::divide(std::vector<std::size_t> const& sizes) {
+  ASTERISM_ASSERT(parts_.empty() && !whole_ && !writer_.tasks && readers_.empty());
+  std::size_t at = 0;
+  for (auto const size : sizes) {
+    parts_.push_back(std::unique_ptr<Buffer>(new Buffer(*this, at, size)));
+    at += size;
+  }
+  ASTERISM_ASSERT(at == bytes_);
+}
+
+void Buffer::provide(Memory m, void* stream) {
+  auto& data = data_[std::size_t(m)];
+  if (data || m == Memory::host || bytes_ == 0) return;
+  if (whole_) {
+    whole_->provide(m, stream);
+    data = static_cast<std::byte*>(whole_->data_[std::size_t(m)]) + offset_;
+  } else if (m == Memory::apart) {
+    blocks_[std::size_t(m)] = host::allocate(bytes_);
+    data = blocks_[std::size_t(m)].data;
+  } else {
+    data = gpu::allocate(bytes_, stream);
+  }
+}
+
 Buffer::~Buffer() {
   race_check::forget(data_[0], bytes_);
+  if (whole_) return;
   for (auto const& b : blocks_) host::release(b);
   if (unified_) {
     if (bytes_ > 0) gpu::release_unified(data_[0]);
@@ -151,12 +185,9 @@ Ledger::Preparation Ledger::prepare(std::vector<Intent> const& intents, Memory m
     if (b.writer_.tasks) after.push_back(b.writer_);
     if (b.made_[m].tasks) after.push_back(b.made_[m]);
     if (i.access != Access::read) after.insert(after.end(), b.readers_.begin(), b.readers_.end());
-    if (here == Memory::apart && !b.data_[m]) {
-      b.blocks_[m] = host::allocate(b.bytes_);
-      b.data_[m] = b.blocks_[m].data;
-    } else if (here == Memory::gpu && !b.data_[m] && b.bytes_ > 0) {
-      b.data_[m] = gpu::allocate(b.bytes_, stream);
-    }
+    bool const whole_is_new = b.whole_ && !b.whole_->data_[m];
+    b.provide(here, stream);
+    if (whole_is_new && here == Memory::gpu) out.provided.push_back(b.whole_);
     // a part leaves the rest as it is, and so does what may not run
     bool const needs = i.access != Access::write || !i.whole || conditional;
     bool const copied = std::any_of(out.copies.begin(), out.copies.end(), [&](auto const& c) { return c.buffer == i.buffer; });
@@ -189,6 +220,9 @@ void Ledger::record(std::vector<Intent> const& intents, Memory memory, Preparati
     c.buffer->make_valid(c.to);
     c.buffer->made_[index(c.to)] = ticket;
   }
+  for (auto* const whole : prepared.provided)  // memory of a stream: the other parts are used after it was made there
+    for (auto const& part : whole->parts_)
+      if (auto& made = part->made_[index(Memory::gpu)]; !made.tasks) made = ticket, part->involved_.store(true, std::memory_order_relaxed);
   for (auto const& i : intents) {
     auto& b = *i.buffer;
     b.involved_.store(true, std::memory_order_relaxed);

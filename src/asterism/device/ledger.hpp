@@ -31,6 +31,7 @@ class Ledger {
       Memory from, to;
     };
     std::vector<Copy> copies;
+    std::vector<Buffer*> provided;                   ///< divided buffers that got their memory of the GPU here
     std::vector<std::pair<Buffer*, Memory>> spoils;  ///< filled with NaN: what must not be read any more
     /// What goes to the host is there when this returns.
     void run(void* stream) const;

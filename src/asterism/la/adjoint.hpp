@@ -10,8 +10,8 @@ namespace asterism::la {
 class Adjoint final : public Operator {
  public:
   explicit Adjoint(std::shared_ptr<Operator const> of) : of_(std::move(of)) {}
-  Layout const& range() const override { return of_->domain(); }
-  Layout const& domain() const override { return of_->range(); }
+  Space const& range() const override { return of_->domain(); }
+  Space const& domain() const override { return of_->range(); }
   Dtype dtype() const override { return of_->dtype(); }
   void apply(Vector const& x, Vector& y) const override { of_->apply_transpose(x, y, true); }
   /// Complex without conjugation: two passes over the vectors besides.

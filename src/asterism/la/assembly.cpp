@@ -10,7 +10,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/la/assembly.kernels.hpp"
-#include "asterism/la/ghost_exchange.hpp"
+#include "asterism/la/vectors/ghost_exchange.hpp"
 
 namespace asterism::la {
 

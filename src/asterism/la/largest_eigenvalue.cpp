@@ -8,7 +8,7 @@ namespace asterism::la {
 
 double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& like, int steps) {
   // Lanczos on M A in the M-inner product, through the coefficients of CG for a hashed right-hand side
-  Vector r(like.layout(), like.dtype(), 1, like.queue());
+  Vector r(like.space(), like.dtype(), 1, like.queue());
   auto z = r.like(), p = r.like(), q = r.like();
   fill_hashed(r, 7);
   std::vector<double> diagonal, off;

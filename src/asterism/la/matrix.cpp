@@ -29,8 +29,8 @@ Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagon
   return m;
 }
 
-Layout const& Matrix::range() const { return data_->rows; }
-Layout const& Matrix::domain() const { return data_->columns; }
+Space const& Matrix::range() const { return data_->rows; }
+Space const& Matrix::domain() const { return data_->columns; }
 Dtype Matrix::dtype() const { return data_->dtype; }
 std::int64_t Matrix::local_nnz() const { return data_->local_nnz; }
 std::int64_t Matrix::nnz() const { return data_->global_nnz; }
@@ -325,24 +325,10 @@ void Matrix::keep_product_only(bool adds) {
   data_->coupling = Csr(data_->dtype, 0, 0, 0);
 }
 
-std::int64_t Matrix::block_size() const { return data_->block_size; }
-void Matrix::set_block_size(std::int64_t bs) {
-  comm::agree(comm(), [&] {
-    ASTERISM_REQUIRE(bs >= 1 && global_rows() % bs == 0, shape, "block size {} does not divide the {} rows of the matrix.", bs,
-                     global_rows());
-    ASTERISM_REQUIRE(
-        range().local_size() % bs == 0, shape,
-        "block size {} does not divide the {} rows here. Give each rank whole nodes; or say nothing, since amg finds nodes that "
-        "two ranks share, or takes their size from -pc_amg_block_size.",
-        bs, range().local_size());
-  });
-  data_->block_size = bs;
-}
-Vector const& Matrix::near_null_space() const { return data_->near_null_space; }
-void Matrix::set_near_null_space(Vector b) {
-  ASTERISM_REQUIRE(b.layout().fits(range()), shape, "near-null space: {} rows here where the matrix has {}.", b.local_size(),
+void Matrix::set_space(Space space) {
+  ASTERISM_REQUIRE(space.fits(range()), shape, "a space of {} entries here for a matrix of {} rows.", space.local_size(),
                    range().local_size());
-  data_->near_null_space = std::move(b);
+  data_->rows = std::move(space);
 }
 
 }  // namespace asterism::la

@@ -41,8 +41,8 @@ class Matrix final : public Operator {
   static Matrix from_blocks(Layout const& rows, Layout const& columns, Csr diagonal, Csr coupling, std::vector<std::int64_t> ghosts);
 
   explicit operator bool() const { return data_ != nullptr; }
-  Layout const& range() const override;
-  Layout const& domain() const override;
+  Space const& range() const override;
+  Space const& domain() const override;
   Dtype dtype() const override;
   comm::Communicator const& comm() const { return range().comm(); }
   std::int64_t global_rows() const { return range().global_size(); }
@@ -101,18 +101,14 @@ class Matrix final : public Operator {
   /// How the diagonal block is stored if it is half of it; else nothing.
   std::shared_ptr<SymmetricHalf const> const& half() const;
   bool is_same(Matrix const& other) const { return data_ == other.data_; }
-  /// The same entries in the same memory, with a block size and a near-null space of its own.
+  /// The same entries in the same memory, with a space of its own.
   Matrix shared() const;
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
   /// adds: for apply_add() instead of the other products.
   void keep_product_only(bool adds = false);
 
-  /// Rows per node of the mesh (1 unless set or found).
-  std::int64_t block_size() const;
-  void set_block_size(std::int64_t bs);  ///< whole nodes on each rank; collective
-  /// (n, m): vectors that the operator maps to nearly zero; m columns.
-  Vector const& near_null_space() const;
-  void set_near_null_space(Vector b);
+  /// Another meaning of its rows: block size, near-null space.
+  void set_space(Space space);
 
  private:
   struct Products;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "asterism/base/lazy.hpp"
-#include "asterism/la/ghost_exchange.hpp"
 #include "asterism/la/matrix.hpp"
+#include "asterism/la/vectors/ghost_exchange.hpp"
 
 namespace asterism::la {
 
@@ -32,7 +32,7 @@ struct Matrix::PatternProducts {
 };
 
 struct Matrix::Data : Matrix::Products {
-  Layout rows, columns;
+  Space rows, columns;
   Dtype dtype = Dtype::float64;
   Csr diagonal, coupling;  // with a half, `diagonal` is made from it when asked for: block()
   std::shared_ptr<SymmetricHalf const> half;
@@ -43,8 +43,6 @@ struct Matrix::Data : Matrix::Products {
   // where the values were made. On a GPU: products are made without looking at them
   device::Memory values_at = device::Memory::host;
   std::shared_ptr<PatternProducts> pattern_products = std::make_shared<PatternProducts>();
-  std::int64_t block_size = 1;
-  Vector near_null_space;
 
   Product const* ordered_for(Epilogue e);
   /// Values that a queue made are the host's.

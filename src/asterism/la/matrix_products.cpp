@@ -152,13 +152,7 @@ void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) cons
   if (comm().size() == 1) return;
   auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
   t.coupling.run(queue, Epilogue::assign, k, x.data(), ghost);
-  with_dtype(d.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    device::submit_on_host(
-        queue,
-        [halo = d.halo.forest(), k](device::Executor&, std::byte*, T const* from, T* to) { halo.reduce(from, to, comm::ReduceOp::sum, k); },
-        device::update<std::byte>(comm().order_token()), device::read<T>(ghost), device::update<T>(y.data()));
-  });
+  with_dtype(d.dtype, [&](auto tag) { d.halo.add_back<typename decltype(tag)::type>(queue, k, ghost, y.data()); });
 }
 
 }  // namespace asterism::la

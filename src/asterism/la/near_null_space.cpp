@@ -200,7 +200,7 @@ std::vector<double> rigid_body_modes(std::span<double const> xyz, i64 d) {
 
 void attach_near_null_space(Matrix& A, Vector B) {
   require_finite(B, "near_null_space", "row");
-  A.set_near_null_space(B);
+  A.set_space(A.range().with_near_null_space(B));
   if (!maps_rows_to_rows(A)) return;
   auto const images = mean_images(A, B);
   for (std::size_t j = 0; j < images.size(); ++j)
@@ -228,7 +228,7 @@ void attach_coordinates(Matrix& A, std::span<double const> xyz, i64 d) {
   for (auto& o : offsets) o /= d;
   Array const array = Array::wrap(const_cast<double*>(xyz.data()), xyz.size_bytes(), nullptr);
   require_finite(Vector::wrap(Layout::from_offsets(layout.comm(), std::move(offsets)), Dtype::float64, d, array), "coordinates", "node");
-  A.set_block_size(d);
+  A.set_space(A.range().with_block_size(d));
   auto const modes = rigid_body_modes(xyz, d);
   Vector B(layout, A.dtype(), d == 2 ? 3 : 6);
   with_dtype(A.dtype(), [&](auto tag) {
@@ -236,7 +236,7 @@ void attach_coordinates(Matrix& A, std::span<double const> xyz, i64 d) {
     auto const out = B.host<T>();
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = T(real_t<T>(modes[i]));
   });
-  A.set_near_null_space(std::move(B));
+  A.set_space(A.range().with_near_null_space(std::move(B)));
   warn_of_coordinates(A, xyz, d);
 }
 

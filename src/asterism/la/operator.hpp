@@ -1,5 +1,6 @@
 // What methods see of a matrix, a preconditioner, a solver or a user's function.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,8 +16,8 @@ class Matrix;
 class Operator {
  public:
   virtual ~Operator() = default;
-  virtual Layout const& range() const = 0;
-  virtual Layout const& domain() const = 0;
+  virtual Space const& range() const = 0;
+  virtual Space const& domain() const = 0;
   virtual Dtype dtype() const = 0;
   /// y = A x. x and y are different vectors.
   virtual void apply(Vector const& x, Vector& y) const = 0;
@@ -30,8 +31,17 @@ class Operator {
   virtual void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
   /// Of a square operator.
   virtual Vector diagonal() const;
+  /// A bound of the largest |eigenvalue| of D^-1 A, with D the diagonal, if one is known.
+  virtual std::optional<double> eigenvalue_bound() const { return std::nullopt; }
   /// y = A x; returns (x^H y, x^H x). Those who can do it in one pass override it.
   virtual std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const;
+  /// A smaller operator for what varies slowly, and the way to it and back, if the operator knows one: a level of geometric multigrid.
+  /// Collective.
+  struct Coarse {
+    std::shared_ptr<Operator const> A;     ///< on the coarse space
+    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction, P^H
+  };
+  virtual std::optional<Coarse> coarse() const { return std::nullopt; }
   /// y = x always: methods may leave it out.
   virtual bool is_identity() const { return false; }
   /// The assembled matrix, where there is one.

@@ -160,7 +160,7 @@ Redistribution::Redistribution(Layout const& from, std::span<std::int64_t const>
 }
 
 Matrix Redistribution::matrix(Matrix const& A) const {
-  auto const bs = A.block_size();
+  auto const bs = A.range().block_size();
   agree(from_.comm(), [&] {
     ASTERISM_REQUIRE(A.range().fits(from_) && A.domain().fits(from_), shape,
                      "redistribution: a {} x {} matrix with {} rows here cannot be moved; it is for {} indices, {} of them here.",
@@ -173,12 +173,12 @@ Matrix Redistribution::matrix(Matrix const& A) const {
     }
   });
   auto B = Submatrix(A, order_, order_).matrix();
-  if (bs > 1) B.set_block_size(bs);
-  if (auto const& old = A.near_null_space()) {
+  if (bs > 1) B.set_space(B.range().with_block_size(bs));
+  if (auto const& old = A.range().near_null_space()) {
     Vector moved(to_, old.dtype(), old.columns());
     forest_.bcast_begin(old.data().raw(), moved.data().raw(), {comm::ItemType::bytes, std::int64_t(size_of(old.dtype())), old.columns()})
         .end();
-    B.set_near_null_space(std::move(moved));
+    B.set_space(B.range().with_near_null_space(std::move(moved)));
   }
   return B;
 }

@@ -122,7 +122,7 @@ class AdditiveSchwarz final : public Preconditioner {
             std::fill_n(to, all, T(0));
             std::copy_n(from, own, to + before);
           },
-          device::update<std::byte>(layout_.comm().order_token()), device::read<T>(x.data()), device::write<T>(b.data()));
+          device::update<std::byte>(space_.comm().order_token()), device::read<T>(x.data()), device::write<T>(b.data()));
       inner(b, z);
       device::submit_without_form(
           queue,
@@ -134,7 +134,7 @@ class AdditiveSchwarz final : public Preconditioner {
             std::fill_n(to, own, T(0));
             forest.reduce(from, to, comm::ReduceOp::sum, k);
           },
-          device::update<std::byte>(layout_.comm().order_token()), device::read<T>(z.data()), device::write<T>(y.data()));
+          device::update<std::byte>(space_.comm().order_token()), device::read<T>(z.data()), device::write<T>(y.data()));
     });
   }
 

@@ -18,8 +18,10 @@ OptionTable const& table() {
   return t;
 }
 
-/// The largest eigenvalue of D^-1 A, or a bound of it. Of an operator without entries 1.1 times a Lanczos value.
+/// The largest eigenvalue of D^-1 A, or a bound of it: the operator's own; of one that has neither that nor entries 1.1 times a Lanczos
+/// value.
 double largest(OperatorPtr const& A) {
+  if (auto const bound = A->eigenvalue_bound()) return *bound;
   auto const* const matrix = A->matrix();
   if (!matrix) return 1.1 * la::largest_eigenvalue(*A, *jacobi(*A), Vector(A->range(), A->dtype()));
   auto const wide = [&](auto tag) {  // the estimate works in double precision

@@ -75,7 +75,7 @@ class Icc final : public Preconditioner {
   void factor(la::Csr const& a) {
     auto const n = std::size_t(a.rows);
     lower_.values = device::Array(lower_.values.bytes());  // a queue may still read the old ones
-    inverse_ = Vector(layout_, dtype_);
+    inverse_ = Vector(space_, dtype_);
     auto const ap = a.row_offsets(), ptr = lower_.row_offsets();
     auto const ac = a.column_indices(), col = lower_.column_indices();
     auto const av = a.entries<T>(), val = lower_.entries<T>();

@@ -50,7 +50,7 @@ namespace {
 /// y = f(x) in another precision.
 template <class F>
 void in_precision(Dtype dtype, Vector const& x, Vector& y, F const& f) {
-  Vector low_x(x.layout(), dtype, x.columns(), x.queue()), low_y = low_x.like();
+  Vector low_x(x.space(), dtype, x.columns(), x.queue()), low_y = low_x.like();
   copy(x, low_x);
   f(low_x, low_y);
   copy(low_y, y);

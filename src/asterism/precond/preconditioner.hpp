@@ -16,13 +16,14 @@ using la::Layout;
 using la::Matrix;
 using la::Operator;
 using la::Scalar;
+using la::Space;
 using la::Vector;
 
 class Preconditioner : public Operator {
  public:
-  explicit Preconditioner(Operator const& A) : layout_(A.range()), dtype_(A.dtype()) {}
-  Layout const& range() const override { return layout_; }
-  Layout const& domain() const override { return layout_; }
+  explicit Preconditioner(Operator const& A) : space_(A.range()), dtype_(A.dtype()) {}
+  Space const& range() const override { return space_; }
+  Space const& domain() const override { return space_; }
   Dtype dtype() const override { return dtype_; }
   /// Several lines for people: what the set-up made.
   virtual std::string report() const { return describe(); }
@@ -44,7 +45,7 @@ class Preconditioner : public Operator {
  protected:
   /// y = M^H x. The default is apply() where M is its own adjoint, and an error else.
   virtual void apply_adjoint(Vector const& x, Vector& y) const;
-  Layout layout_;
+  Space space_;
   Dtype dtype_;
   bool self_adjoint_ = false;
 };

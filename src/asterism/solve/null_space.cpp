@@ -37,7 +37,7 @@ std::vector<la::Scalar> NullSpace::remove_from(Vector& y) const {
   if (basis_.empty()) return {};
   std::vector<Vector> here;  // on the queue of y
   std::vector<std::pair<Vector const*, Vector const*>> pairs;
-  for (auto const& z : basis_) here.push_back(Vector::wrap(z.layout(), z.dtype(), 1, z.data(), y.queue()));
+  for (auto const& z : basis_) here.push_back(Vector::wrap(z.space(), z.dtype(), 1, z.data(), y.queue()));
   for (auto const& z : here) pairs.emplace_back(&z, &y);
   auto const parts = dots(pairs);
   for (std::size_t i = 0; i < here.size(); ++i) axpy(-parts[i], here[i], y);
@@ -54,7 +54,7 @@ NullSpace detected_null_space(la::Matrix const& A) {
   Vector ones(A.range(), A.dtype());
   fill(ones, 1.0);
   try_one(ones);
-  auto const bs = A.block_size();
+  auto const bs = A.range().block_size();
   for (std::int64_t c = 0; bs > 1 && c < bs; ++c) {
     auto z = ones.like();
     with_dtype(z.dtype(), [&](auto tag) {
@@ -64,7 +64,7 @@ NullSpace detected_null_space(la::Matrix const& A) {
     });
     try_one(z);
   }
-  if (auto const& given = A.near_null_space()) {
+  if (auto const& given = A.range().near_null_space()) {
     // those of a matrix that was converted have the dtype from before
     Vector wide(A.range(), with_precision_of(A.dtype(), real_of(given.dtype())), given.columns()),
         modes(A.range(), A.dtype(), given.columns());

@@ -26,8 +26,8 @@ class NullSpace {
 class WithoutNullSpace final : public la::Operator {
  public:
   WithoutNullSpace(std::shared_ptr<la::Operator const> inner, NullSpace const& space) : inner_(std::move(inner)), space_(space) {}
-  la::Layout const& range() const override { return inner_->range(); }
-  la::Layout const& domain() const override { return inner_->domain(); }
+  la::Space const& range() const override { return inner_->range(); }
+  la::Space const& domain() const override { return inner_->domain(); }
   Dtype dtype() const override { return inner_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override {
     inner_->apply(x, y);

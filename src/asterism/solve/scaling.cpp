@@ -12,8 +12,8 @@ using la::Vector;
 class ScaledOperator final : public Operator {
  public:
   ScaledOperator(std::shared_ptr<Operator const> inner, MatrixScale const& by) : inner_(std::move(inner)), by_(by) {}
-  la::Layout const& range() const override { return inner_->range(); }
-  la::Layout const& domain() const override { return inner_->domain(); }
+  la::Space const& range() const override { return inner_->range(); }
+  la::Space const& domain() const override { return inner_->domain(); }
   Dtype dtype() const override { return inner_->dtype(); }
   void apply(Vector const& x, Vector& y) const override {
     inner_->apply(x, y);

@@ -83,7 +83,7 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
                          guess.first_not_finite);
 
   if (!queue_.runs_inline() && b.queue().runs_inline()) {  // the same memory, worked on through the queue
-    auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.layout(), v.dtype(), v.columns(), v.data(), queue_); };
+    auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.space(), v.dtype(), v.columns(), v.data(), queue_); };
     auto xq = on_queue(x);
     try {
       auto info = solve_by_columns(on_queue(b), xq, rhs, guess, watch);

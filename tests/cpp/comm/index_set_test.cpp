@@ -13,8 +13,7 @@ using I64s = std::vector<std::int64_t>;
 namespace {
 
 /// pack, unpack and combine against the definition, for sizes with and without a kernel of their own.
-void check(I64s const& positions, std::int64_t space) {
-  IndexSet const set(positions);
+void check(IndexSet const& set, I64s const& positions, std::int64_t space) {
   ASSERT_EQ(set.count(), std::int64_t(positions.size()));
   for (std::size_t i = 0; i < positions.size(); ++i) ASSERT_EQ(set[std::int64_t(i)], positions[i]) << set.describe() << " at " << i;
   std::vector<std::byte> bytes;
@@ -48,7 +47,17 @@ void check(I64s const& positions, std::int64_t space) {
     set.combine(Combine(ReduceOp::sum, Items::of<double>(k)), buffer.data(), target.data(), 8 * k);
     ASSERT_EQ(target, expected) << set.describe() << " k " << k;
   }
+  std::mt19937 random(5);
+  for (int i = 0; i < 20 && !positions.empty(); ++i) {  // parts of it
+    auto const first = std::int64_t(random() % positions.size()), n = std::int64_t(random() % (positions.size() - std::size_t(first) + 1));
+    std::vector<double> data(static_cast<std::size_t>(space)), got(std::size_t(n), -1.0), want(got);
+    for (std::size_t p = 0; p < data.size(); ++p) data[p] = double(p);
+    for (std::int64_t e = 0; e < n; ++e) want[std::size_t(e)] = data[std::size_t(positions[std::size_t(first + e)])];
+    set.pack(data.data(), got.data(), 8, first, n);
+    ASSERT_EQ(got, want) << set.describe();
+  }
 }
+void check(I64s const& positions, std::int64_t space) { check(IndexSet(positions), positions, space); }
 
 }  // namespace
 
@@ -95,6 +104,54 @@ TEST(IndexSet, RegularAndIrregularSets) {
   for (std::int64_t j = 0; j < 5; ++j)
     for (std::int64_t i = 0; i < 100; ++i) rows.push_back(130 * j + i);
   check(rows, 700);
+}
+
+TEST(IndexSet, BoxesAndTheirUnionsHoldNoIndices) {
+  // of a box with rows of 7 and planes of 6 rows; what meet() and repeat() tell is never wrong, and always told of boxes of one array
+  std::mt19937 random(2);
+  constexpr std::int64_t X = 7, Y = 6, Z = 5;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<IndexSet> sets;
+    std::vector<I64s> positions;
+    I64s all;
+    for (std::size_t s = 0, n = 1 + random() % 3; s < n; ++s) {
+      std::int64_t const dx = std::int64_t(random() % (X + 1)), dy = std::int64_t(random() % (Y + 1)),
+                         dz = std::int64_t(random() % (Z + 1));
+      auto const x = std::int64_t(random() % std::uint64_t(X - dx + 1)), y = std::int64_t(random() % std::uint64_t(Y - dy + 1)),
+                 z = std::int64_t(random() % std::uint64_t(Z - dz + 1));
+      I64s p;
+      for (auto k = z; k < z + dz; ++k)
+        for (auto j = y; j < y + dy; ++j)
+          for (auto i = x; i < x + dx; ++i) p.push_back((k * Y + j) * X + i);
+      sets.push_back(IndexSet::box((z * Y + y) * X + x, {dz, dy, dx}, X, Y));
+      ASSERT_EQ(sets.back().memory_bytes(), 0u);
+      all.insert(all.end(), p.begin(), p.end());
+      positions.push_back(std::move(p));
+    }
+    auto const whole = IndexSet::joined(sets);
+    check(whole, all, X * Y * Z);
+    ASSERT_LE(whole.memory_bytes(), sets.size() * sizeof(IndexSet));
+    for (std::size_t a = 0; a < sets.size(); ++a)
+      for (std::size_t b = 0; b < a; ++b) {
+        I64s both;
+        std::set_intersection(positions[a].begin(), positions[a].end(), positions[b].begin(), positions[b].end(), std::back_inserter(both));
+        auto const told = IndexSet::meet(sets[a], sets[b]);
+        if (told) {
+          ASSERT_EQ(*told, !both.empty()) << sets[a].describe() << " and " << sets[b].describe();
+        }
+        if (sets[a].kind() == IndexSet::Kind::strided && sets[b].kind() == IndexSet::Kind::strided && sets[a].row_length() > 0) {
+          ASSERT_TRUE(told.has_value());
+        }
+      }
+    std::vector<IndexSet const*> pointers;
+    for (auto const& s : sets) pointers.push_back(&s);
+    bool const twice = std::set<std::int64_t>(all.begin(), all.end()).size() < all.size();
+    if (auto const told = IndexSet::repeat(pointers)) {
+      ASSERT_EQ(*told, twice);
+    }
+  }
+  EXPECT_FALSE(IndexSet::meet(IndexSet({4, 1}), IndexSet({0, 2, 9})).has_value());  // lists: it takes a look
+  EXPECT_EQ(IndexSet::meet(IndexSet({4, 1}), IndexSet({10, 12, 19})), false);
 }
 
 TEST(IndexSet, RandomSetsAreNeverTakenForRegularOnes) {

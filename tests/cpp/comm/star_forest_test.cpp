@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "asterism/comm/communicator/exchange.hpp"
@@ -203,4 +204,71 @@ TEST(Layout, OwnersWithEmptyRanks) {
     EXPECT_GT(l.offsets()[std::size_t(o) + 1], g);
   }
   EXPECT_THROW(l.owner(l.global_size()), Error);
+}
+
+TEST(StarForest, FromIndexSetsIsTheOneOfTheirPositions) {
+  auto const& c = world();
+  auto const me = std::size_t(c.rank());
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    auto const g = random_graph(seed, c.size());
+    auto transport = TransportChoice(seed % unsigned(transport_choices));
+    if (transport == TransportChoice::shm && c.size() > 1 && !c.node()->shares_memory()) transport = TransportChoice::automatic;
+    StarForest const listed(c, g.roots[me], g.leaves[me], g.remote[me], g.leaf_space[me], transport);
+    std::vector<StarForest::EdgeSets> sets;
+    for (int r = c.size(); r-- > 0;) {  // in any order of ranks; of each by leaves
+      std::map<std::int64_t, std::int64_t> edges;
+      for (std::size_t e = 0; e < g.leaves[me].size(); ++e)
+        if (g.remote[me][e].rank == r) edges[g.leaves[me][e]] = g.remote[me][e].offset;
+      std::vector<IndexSet> leaves, roots;
+      std::vector<std::int64_t> leaf_list, root_list;
+      for (auto const& [l, o] : edges) {
+        leaves.push_back(IndexSet::range(l, 1)), roots.push_back(IndexSet::range(o, 1));
+        leaf_list.push_back(l), root_list.push_back(o);
+      }
+      if (seed % 2) sets.push_back({r, IndexSet::joined(leaves), IndexSet::joined(roots)});
+      else sets.push_back({r, IndexSet(leaf_list), IndexSet(root_list)});
+    }
+    auto const f = StarForest::from_index_sets(c, g.roots[me], sets, g.leaf_space[me], transport);
+    EXPECT_EQ(f.leaves(), listed.leaves());
+    EXPECT_EQ(f.degree(), listed.degree());
+    EXPECT_EQ(f.graph().leaves, listed.graph().leaves);
+    EXPECT_EQ(f.root_ranks(), listed.root_ranks());
+    EXPECT_EQ(f.leaf_ranks(), listed.leaf_ranks());
+    EXPECT_LT(f.repeated_leaf(), 0);
+    std::vector<std::int64_t> root(std::size_t(g.roots[me] * 2)), leaf(std::size_t(g.leaf_space[me] * 2));
+    for (std::size_t i = 0; i < root.size(); ++i) root[i] = std::int64_t(1000 * me + i);
+    for (std::size_t i = 0; i < leaf.size(); ++i) leaf[i] = -std::int64_t(100 * me + i);
+    auto leaf2 = leaf, root2 = root;
+    listed.bcast(root.data(), leaf.data(), 2), f.bcast(root.data(), leaf2.data(), 2);
+    ASSERT_EQ(leaf, leaf2) << "seed " << seed;
+    for (auto const op : {ReduceOp::sum, ReduceOp::replace}) {
+      listed.reduce(leaf.data(), root.data(), op, 2), f.reduce(leaf.data(), root2.data(), op, 2);
+      ASSERT_EQ(root, root2) << "seed " << seed;
+    }
+  }
+}
+
+TEST(StarForest, WrongIndexSetsAreErrorsOnAllRanks) {
+  auto const& c = world();
+  auto const text = [&](std::int64_t roots, std::vector<StarForest::EdgeSets> const& edges, std::int64_t space) {
+    try {
+      StarForest::from_index_sets(c, roots, c.rank() == 0 ? edges : std::vector<StarForest::EdgeSets>(), space);
+    } catch (Error const& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  auto const range = [](std::int64_t first, std::int64_t n) { return IndexSet::range(first, n); };
+  int const last = c.size() - 1;
+  EXPECT_NE(text(3, {{last, range(0, 2), range(0, 3)}}, 4).find("2 leaves but 3 roots"), std::string::npos);
+  EXPECT_NE(text(3, {{last, range(3, 2), range(0, 2)}}, 4).find("leaf 4 is outside the leaf space [0, 4)"), std::string::npos);
+  EXPECT_NE(text(3, {{c.size(), range(0, 1), range(0, 1)}}, 4).find("there are"), std::string::npos);
+  EXPECT_NE(text(3, {{last, range(0, 1), range(0, 1)}, {last, range(1, 1), range(1, 1)}}, 4).find("come twice"), std::string::npos);
+  EXPECT_NE(text(3, {{last, range(0, 2), range(2, 2)}}, 4).find("which has 3 roots"), std::string::npos);
+  EXPECT_EQ(text(3, {{last, range(0, 2), range(1, 2)}}, 4), "");
+  // a leaf in two sets is found
+  if (c.size() > 1) {
+    auto const f = StarForest::from_index_sets(c, 3, {{0, range(0, 2), range(0, 2)}, {1, range(1, 2), range(0, 2)}}, 4);
+    EXPECT_EQ(f.repeated_leaf(), 1);
+  }
 }

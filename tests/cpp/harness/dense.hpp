@@ -14,6 +14,10 @@ namespace asterism::test {
 
 using Value = std::complex<double>;
 
+inline std::vector<Dtype> const all_dtypes = {Dtype::float64, Dtype::float32, Dtype::complex128, Dtype::complex64};
+/// Of a norm of a few hundred entries near 1.
+inline double tolerance(Dtype d) { return real_of(d) == Dtype::float32 ? 2e-5 : 1e-12; }
+
 class Dense {
  public:
   Dense() = default;

@@ -452,12 +452,12 @@ TEST(Matrix, OneThatSharesEntriesHasABlockSizeOfItsOwn) {
   Dense dense;
   auto A = random_matrix<double>(c, 12 * c.size(), 12 * c.size(), 1, dense);
   auto B = A.shared();
-  B.set_block_size(3);
+  B.set_space(B.range().with_block_size(3));
   Vector modes(A.range(), A.dtype(), 2);
   fill(modes, 1.0);
-  B.set_near_null_space(modes);
-  EXPECT_EQ(A.block_size(), 1);
-  EXPECT_FALSE(A.near_null_space());
+  B.set_space(B.range().with_near_null_space(modes));
+  EXPECT_EQ(A.range().block_size(), 1);
+  EXPECT_FALSE(A.range().near_null_space());
   EXPECT_TRUE(B.shares_pattern_with(A));
   EXPECT_FALSE(B.is_same(A));
   Vector x(A.domain(), A.dtype(), 1), y(A.range(), A.dtype(), 1), z = y.like();

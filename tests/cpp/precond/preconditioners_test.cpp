@@ -226,13 +226,9 @@ std::vector<Row> const& table() {
   return rows;
 }
 
-std::vector<Dtype> const all_dtypes = {Dtype::float64, Dtype::float32, Dtype::complex128, Dtype::complex64};
-
 precond::PreconditionerPtr made(la::Matrix const& A, std::string const& options) {
   return solver(A, "-ksp_type gmres -pc_dtype float64 -pc_type " + options).preconditioner();
 }
-
-double tolerance(Dtype d) { return real_of(d) == Dtype::float32 ? 2e-5 : 1e-12; }
 
 /// tridiag(-1, 4, -1) with other couplings far away: the largest row sum of D^-1 A is below 2.2, and so what chebyshev takes.
 Dense weakly_coupled(int64_t n, bool complex) {
@@ -339,8 +335,8 @@ namespace {
 class Bare final : public la::Operator {
  public:
   explicit Bare(la::Matrix A) : A_(std::move(A)) {}
-  la::Layout const& range() const override { return A_.range(); }
-  la::Layout const& domain() const override { return A_.domain(); }
+  la::Space const& range() const override { return A_.range(); }
+  la::Space const& domain() const override { return A_.domain(); }
   Dtype dtype() const override { return A_.dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override { A_.apply(x, y); }
   void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override { A_.apply_transpose(x, y, conjugate); }

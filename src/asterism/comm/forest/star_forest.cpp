@@ -22,7 +22,7 @@ StarForest StarForest::from_layout(Layout const& layout, std::span<std::int64_t 
   agree(layout.comm(), [&] {
     for (auto const g : global) {
       int const r = layout.owner(g);
-      remote.push_back({r, g - layout.offsets()[std::size_t(r)]});
+      remote.push_back({r, g - layout.first_of(r)});
     }
   });
   return {layout.comm(), layout.local_size(), std::nullopt, remote, std::int64_t(global.size())};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/comm/layout/index_set.hpp"
 #include "asterism/comm/layout/items.hpp"
 #include "asterism/comm/layout/layout.hpp"
 #include "asterism/comm/transport/choice.hpp"
@@ -38,6 +39,15 @@ class StarForest {
   /// Collective. Bad input is an error on all ranks.
   StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> const& leaves,
              std::vector<RemoteRoot> const& remote, std::int64_t leaf_space = -1, TransportChoice transport = default_transport());
+  /// The edges with one rank: positions of my leaves, and of their roots there, in the same order.
+  struct EdgeSets {
+    int rank;
+    IndexSet leaves, roots;
+  };
+  /// The same from sets of positions, of which none is listed: boxes, layers of ghost points. One entry for each rank at most. Sums meet in
+  /// the order (rank, place in the set). Collective. Cost and memory: O(pieces of the sets), whatever their sizes.
+  static StarForest from_index_sets(Communicator const& comm, std::int64_t roots, std::vector<EdgeSets> edges, std::int64_t leaf_space,
+                                    TransportChoice transport = default_transport());
   /// Leaves 0..n attached to the given global indices of a layout.
   static StarForest from_layout(Layout const& layout, std::span<std::int64_t const> global);
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/comm/forest/call_check.hpp"
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/comm/transport/traffic_record.hpp"
@@ -94,6 +95,11 @@ struct StarForest::Impl {
   std::optional<TrafficRecord> record;
   std::vector<std::unique_ptr<Flight::State>> idle;  // with their buffers and requests, for the next operation
 
+  /// The set-up once the sides at my leaves are there: the other sides from what other ranks sent, transports, and whether roots are
+  /// shared. Collective.
+  void connect(std::vector<Parcel> const& received);
+  Parcel parcel(int rank, IndexSet const& roots_there) const;
+  void make_root_sides(std::vector<Parcel> const& received);
   void choose_transports();
   void make_shared_transports();  // collective
   bool needs_mpi() const {

@@ -1,5 +1,6 @@
 // The set-up of a star forest from its edges.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "asterism/comm/communicator/exchange.hpp"
@@ -7,6 +8,32 @@
 #include "asterism/comm/node/node.hpp"
 
 namespace asterism::comm {
+namespace {
+
+/// What the patterns of these sides tell of positions that come twice.
+std::optional<bool> known_to_repeat(std::vector<Side> const& sides) {
+  std::vector<IndexSet const*> sets;
+  for (auto const& s : sides) sets.push_back(&s.at);
+  constexpr std::size_t few = 64;  // compared pair by pair
+  return sets.size() <= few ? IndexSet::repeat(sets) : std::nullopt;
+}
+
+/// A position below `space` that comes twice in these sides, or -1. Positions are looked at only where their patterns do not tell.
+std::int64_t repeated(std::vector<Side> const& sides, std::int64_t space) {
+  if (known_to_repeat(sides) == false) return -1;
+  std::vector<std::uint64_t> taken(static_cast<std::size_t>(space / 64 + 1), 0);
+  std::int64_t twice = -1;
+  for (auto const& s : sides)
+    s.at.each([&, words = taken.data()](std::int64_t p) {
+      auto& word = words[std::uint64_t(p) / 64];
+      auto const bit = std::uint64_t(1) << (std::uint64_t(p) % 64);
+      if (word & bit) twice = p;
+      word |= bit;
+    });
+  return twice;
+}
+
+}  // namespace
 
 /// The edges of this rank, as given, on their way to both sides of the forest.
 class StarForest::SetUp {
@@ -24,9 +51,7 @@ class StarForest::SetUp {
       make_leaf_sides();
       find_shared_leaves();
     });
-    agree(forest_.comm, [&] { make_root_sides(received); });  // owners know how many roots they have: nobody else needs to
-    forest_.make_shared_transports();
-    find_shared_roots();
+    forest_.connect(received);
   }
 
  private:
@@ -120,10 +145,7 @@ class StarForest::SetUp {
     in_order([&](auto const& edge) {
       by_rank(edge, [&](int rank, std::int64_t first, std::int64_t end) {
         auto there = IndexSet::of(end - first, [&](std::int64_t l) { return remote_[edge(first + l)].offset; });
-        Parcel p{rank, {}};
-        there.write(p.data);
-        p.data.push_back(std::byte(forest_.choice));
-        out.push_back(std::move(p));
+        out.push_back(forest_.parcel(rank, there));
         forest_.remote.push_back({rank, std::move(there)});
       });
     });
@@ -141,44 +163,8 @@ class StarForest::SetUp {
 
   void find_shared_leaves() {
     if (sorted_ && !repeats_ && forest_.leaf_sides.size() <= 1) return;
-    std::vector<bool> listed(static_cast<std::size_t>(forest_.leaf_space), false);
-    for (std::size_t e = 0; e < remote_.size(); ++e) {
-      auto const l = leaf(e);
-      if (listed[std::size_t(l)]) forest_.shared_leaves = true, forest_.repeated_leaf = l;
-      listed[std::size_t(l)] = true;
-    }
-  }
-
-  void make_root_sides(std::vector<Parcel> const& received) {
-    auto const& comm = forest_.comm;
-    for (auto const& p : received) {
-      auto const theirs = TransportChoice(p.data.back());
-      ASTERISM_REQUIRE(theirs == forest_.choice, comm, "StarForest: the transport is {} here and {} on rank {}.", name_of(forest_.choice),
-                       name_of(theirs), p.rank);
-      forest_.root_sides.push_back({p.rank, IndexSet::read(p.data)});
-      auto const largest = forest_.root_sides.back().at.largest();
-      ASTERISM_REQUIRE(largest < forest_.roots, value, "StarForest: a leaf of rank {} points at root {} of rank {}, which has {} roots.",
-                       p.rank, largest, comm.rank(), forest_.roots);
-    }
-    forest_.choose_transports();
-  }
-
-  void find_shared_roots() {
-    auto const& sides = forest_.root_sides;
-    if (sides.size() > 1 || (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::list)) {
-      std::vector<std::uint64_t> taken(static_cast<std::size_t>(forest_.roots / 64 + 1), 0);
-      std::uint64_t twice = 0;
-      for (auto const& s : sides)
-        s.at.each([&, words = taken.data()](std::int64_t o) {
-          auto& word = words[std::uint64_t(o) / 64];
-          auto const bit = std::uint64_t(1) << (std::uint64_t(o) % 64);
-          twice |= word & bit;
-          word |= bit;
-        });
-      forest_.shared_roots = twice != 0;
-    } else if (sides.size() == 1 && sides[0].at.kind() == IndexSet::Kind::strided) {
-      forest_.shared_roots = sides[0].at.overlaps();
-    }
+    forest_.repeated_leaf = repeated(forest_.leaf_sides, forest_.leaf_space);
+    forest_.shared_leaves = forest_.repeated_leaf >= 0;
   }
 
   Impl& forest_;
@@ -189,6 +175,69 @@ class StarForest::SetUp {
   bool sorted_ = true, repeats_ = false, ranks_fit_ = true;
   std::vector<std::int64_t> places_;  // in order, where they are not
 };
+
+StarForest StarForest::from_index_sets(Communicator const& comm, std::int64_t roots, std::vector<EdgeSets> edges, std::int64_t leaf_space,
+                                       TransportChoice transport) {
+  StarForest forest;
+  forest.impl_ = std::make_shared<Impl>();
+  auto& f = *forest.impl_;
+  f.comm = comm;
+  f.choice = transport;
+  f.roots = roots;
+  f.leaf_space = leaf_space;
+  std::sort(edges.begin(), edges.end(), [](auto const& a, auto const& b) { return a.rank < b.rank; });
+  agree(comm, [&] {
+    ASTERISM_REQUIRE(roots >= 0, shape, "StarForest: nroots is {}.", roots);
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      auto const& [rank, leaves, there] = edges[e];
+      ASTERISM_REQUIRE(rank >= 0 && rank < comm.size(), value, "StarForest: edges with rank {}, but there are {} ranks.", rank,
+                       comm.size());
+      ASTERISM_REQUIRE(e == 0 || edges[e - 1].rank < rank, value, "StarForest: edges with rank {} come twice.", rank);
+      ASTERISM_REQUIRE(leaves.count() == there.count(), shape, "StarForest: {} leaves but {} roots of rank {}.", leaves.count(),
+                       there.count(), rank);
+      ASTERISM_REQUIRE(leaves.largest() < leaf_space, value, "StarForest: leaf {} is outside the leaf space [0, {}).", leaves.largest(),
+                       leaf_space);
+    }
+  });
+  std::vector<Parcel> parcels;
+  for (auto& [rank, leaves, there] : edges) {
+    if (leaves.count() == 0) continue;
+    parcels.push_back(f.parcel(rank, there));
+    f.leaf_count += leaves.count();
+    f.leaf_sides.push_back({rank, std::move(leaves)});
+    f.remote.push_back({rank, std::move(there)});
+  }
+  f.repeated_leaf = repeated(f.leaf_sides, leaf_space);
+  f.shared_leaves = f.repeated_leaf >= 0;
+  f.connect(exchange(comm, std::move(parcels)));
+  return forest;
+}
+
+Parcel StarForest::Impl::parcel(int rank, IndexSet const& roots_there) const {
+  Parcel p{rank, {}};
+  roots_there.write(p.data);
+  p.data.push_back(std::byte(choice));
+  return p;
+}
+
+void StarForest::Impl::connect(std::vector<Parcel> const& received) {
+  agree(comm, [&] { make_root_sides(received); });  // owners know how many roots they have: nobody else needs to
+  make_shared_transports();
+  shared_roots = known_to_repeat(root_sides) == true || repeated(root_sides, roots) >= 0;
+}
+
+void StarForest::Impl::make_root_sides(std::vector<Parcel> const& received) {
+  for (auto const& p : received) {
+    auto const theirs = TransportChoice(p.data.back());
+    ASTERISM_REQUIRE(theirs == choice, comm, "StarForest: the transport is {} here and {} on rank {}.", name_of(choice), name_of(theirs),
+                     p.rank);
+    root_sides.push_back({p.rank, IndexSet::read(p.data)});
+    auto const largest = root_sides.back().at.largest();
+    ASTERISM_REQUIRE(largest < roots, value, "StarForest: a leaf of rank {} points at root {} of rank {}, which has {} roots.", p.rank,
+                     largest, comm.rank(), roots);
+  }
+  choose_transports();
+}
 
 StarForest::StarForest(Communicator const& comm, std::int64_t roots, std::optional<std::vector<std::int64_t>> const& leaves,
                        std::vector<RemoteRoot> const& remote, std::int64_t leaf_space, TransportChoice transport)

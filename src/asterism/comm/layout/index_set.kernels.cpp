@@ -50,7 +50,16 @@ bool with_item(i64 unit, F const& f) {
 }  // namespace
 
 void IndexSet::write(std::vector<std::byte>& out) const {
-  i64 const head[8] = {i64(kind_) | i64(wide_.empty()) << 8, kind_ == Kind::list ? largest_ : first_, count_, dx_, dy_, dz_, X_, Y_};
+  i64 const head[8] = {i64(kind_) | i64(wide_.empty()) << 8,
+                       kind_ == Kind::list     ? largest_
+                       : kind_ == Kind::pieces ? i64(pieces_.size())
+                                               : first_,
+                       count_,
+                       dx_,
+                       dy_,
+                       dz_,
+                       X_,
+                       Y_};
   auto const put = [&](void const* from, std::size_t bytes) {
     auto const* const b = static_cast<std::byte const*>(from);
     out.insert(out.end(), b, b + bytes);
@@ -59,15 +68,21 @@ void IndexSet::write(std::vector<std::byte>& out) const {
   put(head, sizeof head);
   put(narrow_.data(), narrow_.size() * 4);
   put(wide_.data(), wide_.size() * 8);
+  for (auto const& p : pieces_) p.write(out);
 }
 
-IndexSet IndexSet::read(std::vector<std::byte> const& bytes) {
+IndexSet IndexSet::read(std::span<std::byte const> bytes) {
   i64 head[8];
   ASTERISM_ASSERT(bytes.size() >= sizeof head);
   std::memcpy(head, bytes.data(), sizeof head);
   IndexSet s;
   s.kind_ = Kind(head[0] & 255);
   s.first_ = head[1], s.count_ = head[2], s.dx_ = head[3], s.dy_ = head[4], s.dz_ = head[5], s.X_ = head[6], s.Y_ = head[7];
+  if (s.kind_ == Kind::pieces) {
+    std::vector<IndexSet> pieces;
+    for (i64 p = 1; p <= head[1]; ++p) pieces.push_back(read(bytes.subspan(std::size_t(p) * sizeof head)));
+    return joined(pieces);
+  }
   if (s.kind_ != Kind::list) return s;
   s.largest_ = std::exchange(s.first_, 0);
   auto const* const from = bytes.data() + sizeof head;
@@ -84,10 +99,96 @@ IndexSet IndexSet::read(std::vector<std::byte> const& bytes) {
   return s;
 }
 
+IndexSet IndexSet::box(i64 first, std::array<i64, 3> const& size, i64 row, i64 rows) {
+  auto const [dz, dy, dx] = size;
+  bool const whole_rows = dx == row, whole_planes = whole_rows && dy == rows;
+  if (dx * dy * dz == 0) return range(first, 0);
+  if ((dy == 1 && dz == 1) || (dz == 1 && whole_rows) || whole_planes) return range(first, dx * dy * dz);
+  IndexSet s;
+  s.kind_ = Kind::strided;
+  s.first_ = first, s.count_ = dx * dy * dz;
+  s.dx_ = dx, s.dy_ = dy, s.dz_ = dz, s.X_ = row, s.Y_ = rows;
+  return s;
+}
+
+IndexSet IndexSet::joined(std::vector<IndexSet> const& sets) {
+  IndexSet out;
+  out.pieces_.reserve(sets.size());
+  for (auto const& s : sets) {
+    ASTERISM_ASSERT(s.kind_ != Kind::list);
+    if (s.kind_ == Kind::pieces) out.pieces_.insert(out.pieces_.end(), s.pieces_.begin(), s.pieces_.end());
+    else if (s.count_ > 0) out.pieces_.push_back(s);
+  }
+  if (out.pieces_.empty()) return {};
+  if (out.pieces_.size() == 1) return IndexSet(out.pieces_.front());
+  out.kind_ = Kind::pieces;
+  for (auto const& p : out.pieces_) out.count_ += p.count_, out.largest_ = std::max(out.largest_, p.largest());
+  out.first_ = out.pieces_.front().first_;
+  return out;
+}
+
+std::optional<bool> IndexSet::meet(IndexSet const& a, IndexSet const& b) {
+  if (a.kind_ == Kind::pieces) {
+    std::optional<bool> any = false;
+    for (auto const& p : a.pieces_) {
+      auto const one = meet(p, b);
+      if (one && *one) return true;
+      if (!one) any = std::nullopt;
+    }
+    return any;
+  }
+  if (b.kind_ == Kind::pieces) return meet(b, a);
+  if (a.count_ == 0 || b.count_ == 0) return false;
+  if (a.kind_ == Kind::list || b.kind_ == Kind::list) return std::nullopt;
+  if (a.largest() < b.first_ || b.largest() < a.first_) return false;
+  if (a.kind_ == Kind::contiguous && b.kind_ == Kind::contiguous) return true;
+  // as boxes of one array, with rows of X and planes of Y rows
+  i64 const X = std::max(a.X_, b.X_), Y = a.dz_ > 1 ? a.Y_ : b.dz_ > 1 ? b.Y_ : std::max(a.Y_, b.Y_);
+  struct Corners {
+    i64 low[3], high[3];
+  };
+  auto const corners = [&](IndexSet const& s, Corners& c) {
+    i64 const x = s.first_ % X, y = s.first_ / X % Y, z = s.first_ / (X * Y);
+    i64 dx = s.dx_, dy = s.dy_, dz = s.dz_;
+    if (s.kind_ == Kind::contiguous) {
+      dx = s.count_, dy = dz = 1;
+      if (x == 0 && dx % X == 0) dy = dx / X, dx = X;
+      if (dx == X && y == 0 && dy % Y == 0) dz = dy / Y, dy = Y;
+    } else if (s.X_ != X || (dz > 1 && s.Y_ != Y)) {
+      return false;
+    }
+    c = {{z, y, x}, {z + dz, y + dy, x + dx}};
+    return x + dx <= X && y + dy <= Y;
+  };
+  Corners p, q;
+  if (!corners(a, p) || !corners(b, q)) return std::nullopt;
+  for (int d = 0; d < 3; ++d)
+    if (p.high[d] <= q.low[d] || q.high[d] <= p.low[d]) return false;
+  return true;
+}
+
+std::optional<bool> IndexSet::repeat(std::span<IndexSet const* const> sets) {
+  std::optional<bool> any = false;
+  auto const take = [&any](std::optional<bool> one) {
+    if (!one && any == false) any = std::nullopt;
+    if (one && *one) any = true;
+  };
+  for (std::size_t i = 0; i < sets.size() && any != true; ++i) {
+    auto const& s = *sets[i];
+    if (s.kind_ == Kind::list || s.overlaps()) any = std::nullopt;
+    std::vector<IndexSet const*> pieces;
+    for (auto const& p : s.pieces_) pieces.push_back(&p);
+    if (!pieces.empty()) take(repeat(pieces));
+    for (std::size_t j = 0; j < i; ++j) take(meet(*sets[j], s));
+  }
+  return any;
+}
+
 std::string IndexSet::describe() const {
   switch (kind_) {
     case Kind::contiguous: return "contiguous";
     case Kind::strided: return format("strided {} x {} x {}", dx_, dy_, dz_);
+    case Kind::pieces: return format("{} pieces", pieces_.size());
     default: return "list";
   }
 }
@@ -119,6 +220,8 @@ template <bool Pack>
 void IndexSet::move(std::byte* dense, std::byte* spread, i64 unit, i64 first, i64 n) const {
   static constexpr auto W = Pack ? Move::pack : Move::unpack;
   if (n == 0) return;
+  if (kind_ == Kind::pieces)
+    return in_pieces(first, n, [&](IndexSet const& p, i64 at, i64 m, i64 done) { p.move<Pack>(dense + done * unit, spread, unit, at, m); });
   if (kind_ == Kind::contiguous) return move_bytes<W>(dense, spread + (first_ + first) * unit, n * unit);
   if (kind_ == Kind::strided && dx_ * unit >= 256) {  // rows worth a call of memcpy
     blocks(first, n, [&](i64 position, i64 length, i64 rows) {
@@ -177,6 +280,8 @@ void IndexSet::unpack(void const* buffer, void* data, i64 unit, i64 first, i64 n
 void IndexSet::combine(Combine const& op, void const* buffer, void* data, i64 unit, i64 first, i64 n) const {
   auto const* b = static_cast<std::byte const*>(buffer);
   auto* d = static_cast<std::byte*>(data);
+  if (kind_ == Kind::pieces)
+    return in_pieces(first, n, [&](IndexSet const& p, i64 at, i64 m, i64 done) { p.combine(op, b + done * unit, data, unit, at, m); });
   if (kind_ == Kind::contiguous) return op(d + (first_ + first) * unit, b, nullptr, n);
   if (!wide_.empty()) return op(data, buffer, wide_.data() + first, n);
   if (kind_ == Kind::strided && dx_ >= 16) {

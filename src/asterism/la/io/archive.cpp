@@ -106,7 +106,7 @@ void add_matrix(std::vector<Source>& out, std::string const& name, Matrix const&
   auto const integers = [](std::vector<i64> const& v) { return bytes_of(v.data(), v.size() * sizeof(i64)); };
   std::vector<i64> offsets(rows.offsets.begin(), rows.offsets.begin() + n + last);
   for (auto& o : offsets) o += first;
-  std::vector<i64> const sizes{A.global_rows(), A.global_cols(), A.nnz(), A.block_size()};
+  std::vector<i64> const sizes{A.global_rows(), A.global_cols(), A.nnz(), A.range().block_size()};
   out.push_back(
       {record_of(name, Type::int64, Part::matrix_sizes, 4, 1), 0, comm.rank() == 0 ? integers(sizes) : std::vector<std::byte>(), {}});
   out.push_back({record_of(name, Type::int64, Part::matrix_offsets, A.global_rows() + 1, 1), A.range().begin(), integers(offsets), {}});
@@ -115,8 +115,8 @@ void add_matrix(std::vector<Source>& out, std::string const& name, Matrix const&
                  first,
                  bytes_of(rows.values.raw(), rows.columns.size() * asterism::size_of(rows.dtype)),
                  {}});
-  if (A.near_null_space().columns() > 0 && A.near_null_space().global_size() == A.global_rows() && A.global_rows() > 0)
-    out.push_back(source_of(name, Part::matrix_near_null_space, A.near_null_space()));
+  if (A.range().near_null_space().columns() > 0 && A.range().near_null_space().global_size() == A.global_rows() && A.global_rows() > 0)
+    out.push_back(source_of(name, Part::matrix_near_null_space, A.range().near_null_space()));
 }
 
 class Contents {
@@ -216,9 +216,9 @@ Matrix read_matrix(Contents const& in, std::string const& name, comm::Communicat
     in.read_rows(values, first, n, entries.data());
   });
   auto A = Matrix::from_rows<i64>(rows, cols, Dtype(values.type), offsets, columns, entries.data());
-  if (sizes[3] > 1) A.set_block_size(sizes[3]);
+  if (sizes[3] > 1) A.set_space(A.range().with_block_size(sizes[3]));
   if (auto const* const B = in.find(name, Part::matrix_near_null_space); B && B->rows == sizes[0] && u32(B->type) <= u32(Type::complex128))
-    A.set_near_null_space(read_vector(in, *B, rows));
+    A.set_space(A.range().with_near_null_space(read_vector(in, *B, rows)));
   return A;
 }
 

@@ -200,7 +200,7 @@ Matrix read_petsc_matrix(std::string const& path, comm::Communicator const& comm
     });
   }
   auto A = Matrix::from_rows<i64>(rows, cols, c.is_complex() ? Dtype::complex128 : Dtype::float64, offsets, columns, values.data());
-  if (block_size > 1) A.set_block_size(block_size);
+  if (block_size > 1) A.set_space(A.range().with_block_size(block_size));
   return c.scalar == 4 ? A.converted(Dtype::float32) : A;
 }
 
@@ -255,8 +255,8 @@ void write_petsc_binary(std::string const& path, Matrix const& A) {
     file.write_at((4 + n + first) * index, columns.all());
     file.write_at((4 + n + nnz) * index + first * scalar, values.all());
   });
-  if (A.comm().max(std::max(A.block_size(), block_size_beside(path))) > 1) {  // also in place of an older one
-    auto const text = format("-matload_block_size {}\n", A.block_size());
+  if (A.comm().max(std::max(A.range().block_size(), block_size_beside(path))) > 1) {  // also in place of an older one
+    auto const text = format("-matload_block_size {}\n", A.range().block_size());
     OutputFile info(path + ".info", A.comm(), i64(text.size()));
     comm::agree(A.comm(), [&] {
       if (A.comm().rank() == 0) info.write_at(0, std::as_bytes(std::span<char const>(text.data(), text.size())));

@@ -174,7 +174,7 @@ Basis::Basis(Vector const& like, std::int64_t m)
 }
 
 Vector Basis::operator[](std::int64_t j) const {
-  return Vector::wrap(like_.layout(), like_.dtype(), 1, data_.view(std::size_t(j * stride_), std::size_t(stride_)), like_.queue());
+  return Vector::wrap(like_.space(), like_.dtype(), 1, data_.view(std::size_t(j * stride_), std::size_t(stride_)), like_.queue());
 }
 
 std::vector<Scalar> Basis::dots(std::int64_t m, Vector const& w) const {

@@ -19,29 +19,40 @@ using device::write;
 
 }  // namespace
 
-Vector::Vector(Layout layout, Dtype dtype, std::int64_t k, Queue queue)
-    : layout_(std::move(layout)),
-      dtype_(dtype),
-      rows_(layout_.local_size()),
-      k_(k),
-      queue_(std::move(queue)),
-      data_(comm::vector_array(layout_.comm(), std::size_t(checked_product(checked_product(layout_.local_size(), k, "Vector"),
-                                                                           std::int64_t(size_of(dtype)), "Vector")))) {
+Vector::Vector(Space space, Dtype dtype, std::int64_t k, Queue queue)
+    : space_(std::move(space)), dtype_(dtype), rows_(space_.local_size()), k_(k), queue_(std::move(queue)) {
   ASTERISM_REQUIRE(k >= 1, shape, "Vector: {} columns; at least 1.", k);
-  data_.discard(queue_);
+  auto const row = checked_product(k, std::int64_t(size_of(dtype)), "Vector");
+  auto const own = std::size_t(checked_product(rows_, row, "Vector")),
+             ghosts = std::size_t(checked_product(space_.ghosts(), row, "Vector"));
+  auto const all = comm::vector_array(space_.comm(), own + ghosts);
+  if (space_.has_local_form() && all) {
+    all.divide({own, ghosts});
+    local_ = all;
+    data_ = own > 0 ? all.view(0, own) : Array(0);
+  } else {
+    data_ = all;
+  }
+  all.discard(queue_);
 }
 
-Vector Vector::wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Queue queue) {
+Vector Vector::wrap(Space space, Dtype dtype, std::int64_t k, Array data, Queue queue) {
   Vector v;
-  v.layout_ = std::move(layout);
+  v.space_ = std::move(space);
   v.dtype_ = dtype;
-  v.rows_ = v.layout_.local_size();
+  v.rows_ = v.space_.local_size();
   v.k_ = k;
   v.queue_ = std::move(queue);
   v.data_ = std::move(data);
   ASTERISM_REQUIRE(v.data_.bytes() >= std::size_t(v.local_size() * k) * size_of(dtype), shape,
                    "Vector.wrap: {} bytes do not hold {} x {} values.", v.data_.bytes(), v.local_size(), k);
   return v;
+}
+
+Array Vector::ghosts() const {
+  ASTERISM_REQUIRE(has_ghosts(), unsupported, "the vector has no room for ghosts; a vector made of a space with a local form has.");
+  auto const own = std::size_t(rows_ * k_) * size_of(dtype_);
+  return local_.bytes() > own ? local_.view(own, local_.bytes() - own) : Array(0);
 }
 
 void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what) {
@@ -137,7 +148,7 @@ void axpby(Scalar const& a, Vector const& x, Scalar const& b, Vector& y) {
 void aypx(Scalar const& b, Vector const& x, Vector& y) { axpby(1.0, x, b, y); }
 
 Vector column_of(Vector const& x, std::int64_t j) {
-  Vector out(x.layout(), x.dtype(), 1, x.queue());
+  Vector out(x.space(), x.dtype(), 1, x.queue());
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_without_form(

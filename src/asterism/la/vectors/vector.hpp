@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
-#include "asterism/comm/layout/layout.hpp"
 #include "asterism/comm/reduction.hpp"
 #include "asterism/device/scalar.hpp"
+#include "asterism/la/vectors/space.hpp"
 
 namespace asterism::la {
 
@@ -21,35 +21,43 @@ using device::Scalar;
 class Vector {
  public:
   Vector() = default;
-  /// Uninitialised. k columns, row-major.
-  Vector(Layout layout, Dtype dtype, std::int64_t k = 1, Queue queue = Queue::host());
-  /// Over foreign memory of local_size * k values.
-  static Vector wrap(Layout layout, Dtype dtype, std::int64_t k, Array data, Queue queue = Queue::host());
-  /// Same layout, dtype, columns and queue.
-  Vector like() const { return Vector(layout_, dtype_, k_, queue_); }
+  /// Uninitialised. k columns, row-major. If the space has a local form, there is room for its ghosts behind the own entries.
+  Vector(Space space, Dtype dtype, std::int64_t k = 1, Queue queue = Queue::host());
+  /// Over foreign memory of local_size * k values, without room for ghosts.
+  static Vector wrap(Space space, Dtype dtype, std::int64_t k, Array data, Queue queue = Queue::host());
+  /// Same space, dtype, columns and queue.
+  Vector like() const { return Vector(space_, dtype_, k_, queue_); }
 
-  Layout const& layout() const { return layout_; }
-  comm::Communicator const& comm() const { return layout_.comm(); }
+  Space const& space() const { return space_; }
+  Layout const& layout() const { return space_; }
+  comm::Communicator const& comm() const { return space_.comm(); }
   Dtype dtype() const { return dtype_; }
   std::int64_t local_size() const { return rows_; }
-  std::int64_t global_size() const { return layout_.global_size(); }
+  std::int64_t global_size() const { return space_.global_size(); }
   std::int64_t columns() const { return k_; }
   Queue const& queue() const { return queue_; }
+  /// The own entries.
   Array const& data() const { return data_; }
+  /// Whether the ghosts of its space have room behind the own entries.
+  bool has_ghosts() const { return bool(local_); }
+  /// Own entries and ghosts, in one piece of memory; the own entries alone without ghosts.
+  Array const& local() const { return local_ ? local_ : data_; }
+  /// The ghosts alone, which tasks may fill while others read data(). An error without room for them.
+  Array ghosts() const;
   /// Waits for work under way, then the host values. Writing through it is the caller's business.
   template <class T>
   std::span<T> host() const {
     data_.settle(device::Access::update, "host access");
     return {data_.as<T>(), std::size_t(local_size() * k_)};
   }
-  explicit operator bool() const { return bool(data_) || layout_.global_size() > 0; }
+  explicit operator bool() const { return bool(data_) || space_.global_size() > 0; }
 
  private:
-  Layout layout_;
+  Space space_;
   Dtype dtype_ = Dtype::float64;
   std::int64_t rows_ = 0, k_ = 1;  // of this rank
   Queue queue_;
-  Array data_;
+  Array data_, local_;
 };
 
 void fill(Vector& y, Scalar const& a);

@@ -184,7 +184,7 @@ class Amg final : public Preconditioner {
 
   void choose_block_size(Matrix const& A) {
     if (block_size_ > 0) return;  // an update's pattern is the old one
-    block_size_ = options_.block_size > 0 ? options_.block_size : A.block_size();
+    block_size_ = options_.block_size > 0 ? options_.block_size : A.range().block_size();
     if (block_size_ == 1 && options_.block_size == 0) {
       block_size_ = amg::detected_block_size(A);
       found_block_size_ = block_size_ > 1;
@@ -241,7 +241,7 @@ class Amg final : public Preconditioner {
     // near-null space: the user's, or the constants of each component
     std::int64_t m = bs;
     amg::Buffer<T> B;
-    if (auto const& given_modes = given.near_null_space()) {
+    if (auto const& given_modes = given.range().near_null_space()) {
       m = given_modes.columns();
       B = amg::Buffer<T>(given_modes.local_size() * m);
       auto target = Vector::wrap(given.range(), dtype_v<T>, m, B.array());

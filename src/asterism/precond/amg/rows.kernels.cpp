@@ -34,7 +34,7 @@ Halo::Halo(Layout const& layout, ColumnMap const& map) : below_(map.below), acti
   for (std::size_t g = 0; g < leaves.size(); ++g) {
     leaves[g] = i64(g) < map.below ? i64(g) : i64(g) + map.own;
     auto const r = layout.owner(map.ghosts[g]);
-    remote[g] = {r, map.ghosts[g] - layout.offsets()[std::size_t(r)]};
+    remote[g] = {r, map.ghosts[g] - layout.first_of(r)};
   }
   forest_ = comm::StarForest(layout.comm(), layout.local_size(), std::move(leaves), remote, map.size());
   forest_.set_name("multigrid set-up");
@@ -116,7 +116,7 @@ GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
   std::vector<comm::Parcel> asks;
   for (std::size_t g = 0; g < map.ghosts.size();) {
     int const r = B_rows.owner(map.ghosts[g]);
-    auto const end = B_rows.offsets()[std::size_t(r) + 1];
+    auto const end = B_rows.first_of(r + 1);
     auto const first = g;
     while (g < map.ghosts.size() && map.ghosts[g] < end) ++g;
     comm::Parcel p{r, {}};
@@ -141,7 +141,7 @@ GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
   std::size_t g = 0;
   for (auto const& a : comm::exchange(comm, std::move(answers))) {
     std::size_t n = 0;
-    auto const end = B_rows.offsets()[std::size_t(a.rank) + 1];
+    auto const end = B_rows.first_of(a.rank + 1);
     while (g + n < map.ghosts.size() && map.ghosts[g + n] < end) ++n;
     auto const* at = a.data.data();
     std::vector<i64> l(n);

@@ -63,37 +63,37 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed) : Prec
 
 void DenseInverse::apply(Vector const& x, Vector& y) const {
   static int const event = profile::event("PCApplyDense");
-  profile::Scope const scope(event, double(rows_.bytes()), 2 * double(layout_.local_size() * layout_.global_size() * x.columns()));
+  profile::Scope const scope(event, double(rows_.bytes()), 2 * double(space_.local_size() * space_.global_size() * x.columns()));
   with_precisions(stored_, dtype_, [&](auto wide, auto narrow) {
     using T = typename decltype(wide)::type;
     using S = typename decltype(narrow)::type;
-    auto const& comm = layout_.comm();
+    auto const& comm = space_.comm();
     auto const k = x.columns();
     auto all = x.data();
     if (comm.size() > 1) {
-      all = device::Array::fresh(y.queue(), std::size_t(layout_.global_size() * k) * sizeof(S));
+      all = device::Array::fresh(y.queue(), std::size_t(space_.global_size() * k) * sizeof(S));
       device::submit_on_host(
           y.queue(),
-          [comm, n = std::size_t(layout_.local_size() * k)](device::Executor&, std::byte*, S const* mine, S* to) {
+          [comm, n = std::size_t(space_.local_size() * k)](device::Executor&, std::byte*, S const* mine, S* to) {
             auto const bytes = comm.all_gather_bytes(std::as_bytes(std::span<S const>(mine, n)));
             std::memcpy(static_cast<void*>(to), bytes.data(), bytes.size());
           },
           device::update<std::byte>(comm.order_token()), device::read<S>(x.data()), device::write<S>(all));
     }
-    device::submit(y.queue(), kernel::dense_product<T, S>, layout_.local_size(), layout_.global_size(), k, device::read<T>(rows_),
+    device::submit(y.queue(), kernel::dense_product<T, S>, space_.local_size(), space_.global_size(), k, device::read<T>(rows_),
                    device::read<S>(all), device::write<S>(y.data()));
   });
 }
 
 void DenseInverse::apply_adjoint(Vector const& x, Vector& y) const {
   static int const event = profile::event("PCApplyDense");
-  profile::Scope const scope(event, double(rows_.bytes()), 2 * double(layout_.local_size() * layout_.global_size() * x.columns()));
+  profile::Scope const scope(event, double(rows_.bytes()), 2 * double(space_.local_size() * space_.global_size() * x.columns()));
   with_precisions(stored_, dtype_, [&](auto wide, auto narrow) {
     using T = typename decltype(wide)::type;
     using S = typename decltype(narrow)::type;
     device::submit_without_form(
         y.queue(),
-        [rows = rows_, layout = layout_, k = x.columns()](device::Executor&, std::byte*, S const* mine, S* to) {
+        [rows = rows_, layout = space_, k = x.columns()](device::Executor&, std::byte*, S const* mine, S* to) {
           auto const n = layout.global_size();
           auto const* const a = rows.template as<T>();
           std::vector<Complex<double>> all(std::size_t(n * k), Complex<double>(0));
@@ -109,11 +109,11 @@ void DenseInverse::apply_adjoint(Vector const& x, Vector& y) const {
             else to[e] = S(v.re);
           }
         },
-        device::update<std::byte>(layout_.comm().order_token()), device::read<S>(x.data()), device::write<S>(y.data()));
+        device::update<std::byte>(space_.comm().order_token()), device::read<S>(x.data()), device::write<S>(y.data()));
   });
 }
 
-std::string DenseInverse::describe() const { return format("dense inverse of {} rows", layout_.global_size()); }
+std::string DenseInverse::describe() const { return format("dense inverse of {} rows", space_.global_size()); }
 
 std::string DenseInverse::storage() const {
   std::string out = "dense inverse";

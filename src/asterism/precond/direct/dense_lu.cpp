@@ -38,7 +38,7 @@ class DenseLU final : public Preconditioner {
 
   void apply(Vector const& x, Vector& y) const override { solve('N', x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override { solve(conjugate ? 'C' : 'T', x, y); }
-  std::string describe() const override { return format("lu (dense, {} rows)", layout_.global_size()); }
+  std::string describe() const override { return format("lu (dense, {} rows)", space_.global_size()); }
   std::string report() const override {
     auto out = format("{}, reciprocal condition number {} (estimated)", describe(), rcond_);
     if (without_constants_) out += "; constants are in the null space and left out";
@@ -48,10 +48,10 @@ class DenseLU final : public Preconditioner {
   std::size_t memory_bytes() const override { return factors_.bytes() + pivots_.bytes(); }
 
  private:
-  bool is_singular_to_working_precision() const { return layout_.global_size() > 0 && rcond_ < epsilon_of(dtype_); }
+  bool is_singular_to_working_precision() const { return space_.global_size() > 0 && rcond_ < epsilon_of(dtype_); }
 
   void warn() const {
-    if (is_singular_to_working_precision() && layout_.comm().rank() == 0)
+    if (is_singular_to_working_precision() && space_.comm().rank() == 0)
       log::warning(
           "lu: the matrix is singular to working precision, or badly scaled: its reciprocal condition number is about {}. Answers may have "
           "no correct digit. Look for equations that nearly repeat others; scale rows and columns.",
@@ -147,14 +147,14 @@ class DenseLU final : public Preconditioner {
   void solve(char trans, Vector const& x, Vector& y) const {
     static int const event = profile::event("PCApplyDense");
     profile::Scope const scope(event, double(factors_.bytes()),
-                               2 * double(layout_.global_size()) * double(layout_.global_size() * x.columns()));
+                               2 * double(space_.global_size()) * double(space_.global_size() * x.columns()));
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       // everything that is needed travels with the task
       device::submit_without_form(
           y.queue(),
-          [factors = factors_, pivots = pivots_, forest = forest_, n = layout_.global_size(), k = x.columns(), trans,
-           alone = layout_.comm().size() == 1, here = layout_.comm().rank() == 0](device::Executor&, std::byte*, T const* b, T* z) {
+          [factors = factors_, pivots = pivots_, forest = forest_, n = space_.global_size(), k = x.columns(), trans,
+           alone = space_.comm().size() == 1, here = space_.comm().rank() == 0](device::Executor&, std::byte*, T const* b, T* z) {
             if (alone && k == 1) {
               std::copy_n(b, n, z);
               return solve_columns(trans, n, 1, factors.template as<T>(), pivots.template as<int>(), z);
@@ -172,7 +172,7 @@ class DenseLU final : public Preconditioner {
             if (alone) std::copy_n(all.data(), n * k, z);
             else forest.reduce(all.data(), z, comm::ReduceOp::replace, k);
           },
-          device::update<std::byte>(layout_.comm().order_token()), device::read<T>(x.data()), device::write<T>(y.data()));
+          device::update<std::byte>(space_.comm().order_token()), device::read<T>(x.data()), device::write<T>(y.data()));
     });
   }
 

@@ -1,4 +1,4 @@
-// The values of a vector that a matrix's rows need from other ranks.
+// The entries of other ranks that a rank reads beside its own: the one way in which products and operators get them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,6 +12,8 @@ namespace asterism::la {
 class GhostExchange {
  public:
   GhostExchange() = default;
+  /// From own entries (its roots) to ghosts (its leaves, counted from 0). Collective.
+  explicit GhostExchange(comm::StarForest forest);
   /// ghosts: ascending global indices, none of them mine. Collective.
   GhostExchange(comm::Layout const& layout, std::span<std::int64_t const> ghosts);
   comm::StarForest const& forest() const;
@@ -29,10 +31,15 @@ class GhostExchange {
     struct State;
     std::shared_ptr<State> state_;
   };
-  /// ghost = x there, k columns of T. Other work of the queue may come in between. On a GPU what others ask for is packed there; MPI
-  /// takes it from its memory where that was prepared, else it goes through the host. Collective; some ranks may be on GPUs and others not.
+  /// ghost = x there, k columns of T. x and ghost may be parts of one array. Other work of the queue may come in between. On a GPU what
+  /// others ask for is packed there; MPI takes it from its memory where that was prepared and each rank's ghosts stand together, else it
+  /// goes through the host. Collective; some ranks may be on GPUs and others not.
   template <class T>
   Flight begin(device::Queue const& queue, std::int64_t k, device::Array const& x, device::Array const& ghost) const;
+  /// x += ghost at the entries that ghosts stand for, the other way: several values of an entry are added in the order (rank, ghost).
+  /// Work of the queue, on the host. Collective.
+  template <class T>
+  void add_back(device::Queue const& queue, std::int64_t k, device::Array const& ghost, device::Array const& x) const;
 
  private:
   struct Impl;

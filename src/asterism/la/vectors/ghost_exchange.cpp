@@ -1,6 +1,7 @@
-#include "asterism/la/ghost_exchange.hpp"
+#include "asterism/la/vectors/ghost_exchange.hpp"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
@@ -36,6 +37,7 @@ struct GhostExchange::Impl {
     comm::GpuMessenger::Parts sends, receives;
   };
   std::optional<Direct> direct;
+  bool scattered = false;  // it cannot be had, on some rank
 
   template <class T>
   Array packed(Queue const& queue, std::int64_t k, Array const& which, Array const& x) const {
@@ -80,15 +82,21 @@ struct GhostExchange::Flight::State {
   }
 };
 
-GhostExchange::GhostExchange(comm::Layout const& layout, std::span<std::int64_t const> ghosts) : impl_(std::make_shared<Impl>()) {
-  impl_->forest = StarForest::from_layout(layout, ghosts);
-  impl_->forest.set_name("halo of a matrix");
-  impl_->rows = layout.local_size();
+GhostExchange::GhostExchange(comm::StarForest forest) : impl_(std::make_shared<Impl>()) {
+  impl_->forest = std::move(forest);
+  impl_->rows = impl_->forest.roots();
   prepare_for_gpu();
 }
 
+GhostExchange::GhostExchange(comm::Layout const& layout, std::span<std::int64_t const> ghosts)
+    : GhostExchange([&] {
+        auto forest = StarForest::from_layout(layout, ghosts);
+        forest.set_name("halo of a matrix");
+        return forest;
+      }()) {}
+
 void GhostExchange::prepare_for_gpu() const {
-  if (!impl_->direct && (impl_->from_gpu() || comm::has_gpu_messenger(impl_->forest.comm()))) impl_->make_direct();
+  if (!impl_->direct && !impl_->scattered && (impl_->from_gpu() || comm::has_gpu_messenger(impl_->forest.comm()))) impl_->make_direct();
 }
 
 StarForest const& GhostExchange::forest() const { return impl_->forest; }
@@ -118,7 +126,10 @@ Array GhostExchange::Impl::staged(Queue const& queue, std::int64_t k, Array cons
 void GhostExchange::Impl::make_direct() {
   comm::EdgeEnds at_roots, at_leaves;
   comm::agree(forest.comm(), [&] { at_roots = comm::EdgeEnds::at_roots(forest), at_leaves = comm::EdgeEnds::at_leaves(forest); });
-  ASTERISM_ASSERT(at_leaves.first <= 0);  // ghosts are by rank
+  // received in place, where all ranks can: the ghosts of each neighbour together, by rank, and none of one's own
+  bool const in_place = at_leaves.count == 0 || (at_leaves.in_place() && at_leaves.first == 0);
+  scattered = forest.comm().min(std::int64_t(in_place)) == 0;
+  if (scattered) return;
   auto by_rank = comm::forest_of_edges(forest, at_roots, at_leaves, comm::TransportChoice::p2p);
   direct.emplace(at_roots.at, std::move(by_rank), at_roots.parts, at_leaves.parts);
 }
@@ -158,7 +169,16 @@ void GhostExchange::Flight::end() const {
   state_->enqueue(Access::update, state_, [](State& s) { s.flight.end(); });
 }
 
-#define INSTANTIATE(T) template GhostExchange::Flight GhostExchange::begin<T>(Queue const&, std::int64_t, Array const&, Array const&) const;
+template <class T>
+void GhostExchange::add_back(Queue const& queue, std::int64_t k, Array const& ghost, Array const& x) const {
+  device::submit_on_host(
+      queue, [forest = impl_->forest, k](Executor&, std::byte*, T const* from, T* to) { forest.reduce(from, to, comm::ReduceOp::sum, k); },
+      device::update<std::byte>(impl_->forest.comm().order_token()), device::read<T>(ghost), device::update<T>(x));
+}
+
+#define INSTANTIATE(T)                                                                                                  \
+  template GhostExchange::Flight GhostExchange::begin<T>(Queue const&, std::int64_t, Array const&, Array const&) const; \
+  template void GhostExchange::add_back<T>(Queue const&, std::int64_t, Array const&, Array const&) const;
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 
 }  // namespace asterism::la

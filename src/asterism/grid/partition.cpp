@@ -1,0 +1,227 @@
+#include "asterism/grid/partition.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace asterism::grid {
+namespace {
+
+using i64 = std::int64_t;
+using EdgeSets = comm::StarForest::EdgeSets;
+
+i64 modulo(i64 a, i64 n) { return (a % n + n) % n; }
+
+/// Where box c of p begins among n points: the first n % p have one more.
+i64 begin_of_box(i64 n, i64 p, i64 c) { return n / p * c + std::min<i64>(c, n % p); }
+
+/// numbers: the shape and the boxes.
+i64 first_of_rank(std::vector<i64> const& numbers, i64 rank, i64 ranks) {
+  auto const *n = numbers.data(), *p = n + 3;
+  if (rank == ranks) return n[0] * n[1] * n[2];
+  i64 const a = rank / (p[1] * p[2]), b = rank / p[2] % p[1], c = rank % p[2];
+  i64 const x = begin_of_box(n[0], p[0], a), dx = begin_of_box(n[0], p[0], a + 1) - x;
+  i64 const y = begin_of_box(n[1], p[1], b), dy = begin_of_box(n[1], p[1], b + 1) - y;
+  return x * n[1] * n[2] + dx * (y * n[2] + dy * begin_of_box(n[2], p[2], c));
+}
+
+/// A part of a box as positions of an array.
+comm::IndexSet positions(Triple const& low, Triple const& size, Triple const& array, i64 first = 0) {
+  return comm::IndexSet::box(first + (low[0] * array[1] + low[1]) * array[2] + low[2], size, array[2], array[1]);
+}
+
+/// Collects the pieces of the edges with each rank.
+class Edges {
+ public:
+  void add(int rank, comm::IndexSet leaves, comm::IndexSet roots) {
+    auto& [l, r] = pieces_[rank];
+    l.push_back(std::move(leaves));
+    r.push_back(std::move(roots));
+  }
+  std::vector<EdgeSets> joined() const {
+    std::vector<EdgeSets> out;
+    for (auto const& [rank, sets] : pieces_)
+      out.push_back({rank, comm::IndexSet::joined(sets.first), comm::IndexSet::joined(sets.second)});
+    return out;
+  }
+
+ private:
+  std::map<int, std::pair<std::vector<comm::IndexSet>, std::vector<comm::IndexSet>>> pieces_;
+};
+
+Triple lengths(std::array<Partition::Run, 3> const& part) { return {part[0].length, part[1].length, part[2].length}; }
+
+}  // namespace
+
+/// Of equals the one that cuts the slower directions: its faces lie closer together in memory.
+std::array<int, 3> Partition::choose_boxes(Triple const& n, int dimensions, std::array<bool, 3> const& periodic, int ranks) {
+  double best = std::numeric_limits<double>::infinity();
+  std::array<int, 3> out{1, 1, 1};
+  for (int a = ranks; a >= 1; --a)
+    for (int b = ranks / a; b >= 1; --b) {
+      if (ranks % (a * b)) continue;
+      if ((dimensions < 3 && a > 1) || (dimensions < 2 && b > 1)) continue;
+      std::array<int, 3> const p{a, b, ranks / (a * b)};
+      double cost = 0;
+      for (std::size_t d = 0; d < 3; ++d) {
+        double const faces = periodic[d] && p[d] > 1 ? p[d] : p[d] - 1;
+        cost += faces * double(n[0]) * double(n[1]) * double(n[2]) / double(n[d]);
+        if (p[d] > n[d]) cost += 1e18 * p[d];  // empty boxes only where nothing else is left
+      }
+      if (cost < best) {
+        best = cost;
+        out = p;
+      }
+    }
+  return out;
+}
+
+std::array<i64, 2> Partition::cut(std::size_t d, int box) const {
+  return {begin_of_box(n_[d], p_[d], box), begin_of_box(n_[d], p_[d], box + 1)};
+}
+
+std::array<i64, 2> Partition::cut_with_ghosts(std::size_t d, int box) const {
+  auto [low, high] = cut(d, box);
+  if (low == high) return {low, high};  // nothing of one's own, so nothing around it
+  low -= width_;
+  high += width_;
+  if (!periodic_[d]) {
+    low = std::max<i64>(low, 0);
+    high = std::min(high, n_[d]);
+  }
+  return {low, high};
+}
+
+Box Partition::owned(int rank) const {
+  auto const at = box_of(rank);
+  Box out;
+  for (std::size_t d = 0; d < 3; ++d) {
+    auto const [low, high] = cut(d, at[d]);
+    out.low[d] = low, out.high[d] = high;
+  }
+  return out;
+}
+
+Box Partition::ghosted(int rank) const {
+  auto const at = box_of(rank);
+  Box out;
+  for (std::size_t d = 0; d < 3; ++d) {
+    auto const [low, high] = cut_with_ghosts(d, at[d]);
+    out.low[d] = low, out.high[d] = high;
+  }
+  return out;
+}
+
+comm::Layout Partition::layout(comm::Communicator const& comm) const {
+  return comm::Layout::from_rule(comm, first_of_rank, {n_[0], n_[1], n_[2], p_[0], p_[1], p_[2]});
+}
+
+i64 Partition::number(Triple const& point) const {
+  std::array<i64, 3> box{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    i64 const q = n_[d] / p_[d], extra = n_[d] % p_[d], i = point[d];  // the first `extra` boxes have q + 1 points
+    box[d] = i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q;
+  }
+  auto const rank = (box[0] * p_[1] + box[1]) * p_[2] + box[2];
+  auto const own = owned(int(rank));
+  auto const size = own.sizes();
+  return first_of_rank({n_[0], n_[1], n_[2], p_[0], p_[1], p_[2]}, rank, ranks()) +
+         ((point[0] - own.low[0]) * size[1] + point[1] - own.low[1]) * size[2] + point[2] - own.low[2];
+}
+
+std::vector<Partition::Run> Partition::runs(int rank, std::size_t d) const {
+  int const me = box_of(rank)[d];
+  return runs(d, cut_with_ghosts(d, me), cut(d, me));
+}
+
+std::vector<Partition::Run> Partition::runs(std::size_t d, std::array<i64, 2> of, std::array<i64, 2> own) const {
+  auto const [first, last] = of;
+  auto const [low, high] = own;
+  std::vector<Run> out;
+  for (i64 g = first; g < last;) {
+    int const side = g < low ? -1 : g < high ? 0 : 1;
+    i64 const i = modulo(g, n_[d]);
+    i64 const q = n_[d] / p_[d], extra = n_[d] % p_[d];
+    int const box = int(i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q);
+    auto const [begin, end] = cut(d, box);
+    // up to the owner's end, and not across the border of the own points
+    i64 const stop = std::min({last, g + end - i, side < 0 ? low : side == 0 ? high : last});
+    out.push_back({box, side, g - first, g - (side < 0 ? first : side == 0 ? low : high), i - begin, stop - g});
+    g = stop;
+  }
+  return out;
+}
+
+Partition::Slab Partition::slab(int rank, std::array<int, 3> const& side) const {
+  auto const own = owned(rank), around = ghosted(rank);
+  i64 first = 0;
+  for (int a = -1; a <= 1; ++a)
+    for (int b = -1; b <= 1; ++b)
+      for (int c = -1; c <= 1; ++c) {
+        std::array<int, 3> const s{a, b, c};
+        int const outside = (a != 0) + (b != 0) + (c != 0);
+        Slab slab{first, {}};
+        bool const there = outside == 1 || (outside > 1 && stencil_ == Stencil::box);
+        for (std::size_t d = 0; d < 3 && there; ++d)
+          slab.size[d] = s[d] < 0 ? own.low[d] - around.low[d] : s[d] > 0 ? around.high[d] - own.high[d] : own.high[d] - own.low[d];
+        if (s == side) return slab;
+        first += slab.points();
+      }
+  return {};
+}
+
+i64 Partition::ghosts(int rank) const {
+  auto const last = slab(rank, {1, 1, 1});
+  return last.first + last.points();
+}
+
+std::vector<EdgeSets> Partition::to_ghosts(int rank) const {
+  Edges edges;
+  each_part(rank, stencil_, [&](std::array<Run, 3> const& part, int owner, bool own) {
+    if (own) return;
+    auto const s = slab(rank, {part[0].side, part[1].side, part[2].side});
+    edges.add(owner, positions({part[0].in_side, part[1].in_side, part[2].in_side}, lengths(part), s.size, s.first),
+              positions({part[0].theirs, part[1].theirs, part[2].theirs}, lengths(part), owned(owner).sizes()));
+  });
+  return edges.joined();
+}
+
+std::vector<EdgeSets> Partition::within_local(int rank) const {
+  auto const size = ghosted(rank).sizes();
+  Edges edges;
+  each_part(rank, stencil_, [&](std::array<Run, 3> const& part, int owner, bool own) {
+    if (own) return;
+    auto const theirs = owned(owner), around = ghosted(owner);
+    Triple low;
+    for (std::size_t d = 0; d < 3; ++d) low[d] = part[d].theirs + theirs.low[d] - around.low[d];
+    edges.add(owner, positions({part[0].at, part[1].at, part[2].at}, lengths(part), size), positions(low, lengths(part), around.sizes()));
+  });
+  return edges.joined();
+}
+
+std::vector<EdgeSets> Partition::to_box(Box const& box) const {
+  Edges edges;
+  if (box.points() == 0) return edges.joined();
+  std::array<std::vector<Run>, 3> along;
+  for (std::size_t d = 0; d < 3; ++d) along[d] = runs(d, {box.low[d], box.high[d]}, {box.low[d], box.high[d]});
+  for (auto const& a : along[0])
+    for (auto const& b : along[1])
+      for (auto const& c : along[2]) {
+        int const owner = (a.box * p_[1] + b.box) * p_[2] + c.box;
+        Triple const size{a.length, b.length, c.length};
+        edges.add(owner, positions({a.at, b.at, c.at}, size, box.sizes()), positions({a.theirs, b.theirs, c.theirs}, size, owned(owner).sizes()));
+      }
+  return edges.joined();
+}
+
+std::vector<EdgeSets> Partition::to_local(int rank) const {
+  auto const size = ghosted(rank).sizes();
+  Edges edges;
+  each_part(rank, stencil_, [&](std::array<Run, 3> const& part, int owner, bool) {
+    edges.add(owner, positions({part[0].at, part[1].at, part[2].at}, lengths(part), size),
+              positions({part[0].theirs, part[1].theirs, part[2].theirs}, lengths(part), owned(owner).sizes()));
+  });
+  return edges.joined();
+}
+
+}  // namespace asterism::grid

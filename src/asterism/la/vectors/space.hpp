@@ -1,0 +1,46 @@
+// What the entries of a vector mean: who owns them, what a node is, which neighbours' entries an operator reads beside them.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "asterism/comm/forest/star_forest.hpp"
+#include "asterism/comm/layout/layout.hpp"
+#include "asterism/la/vectors/ghost_exchange.hpp"
+
+namespace asterism::la {
+
+class Vector;
+
+/// A layout with a meaning. A value: copies share what they hold, and the functions with_...() make another space. Spaces fit where their
+/// layouts do; a plain layout is a space without a meaning of its own.
+class Space : public comm::Layout {
+ public:
+  Space() = default;
+  Space(comm::Layout layout) : Layout(std::move(layout)) {}
+
+  /// Entries of a node of the mesh, one after the other: 1 if nothing is known.
+  std::int64_t block_size() const;
+  /// Whole nodes on each rank. Collective; else an error on all ranks.
+  Space with_block_size(std::int64_t block_size) const;
+
+  /// (n, m): vectors that operators of this space map to nearly zero, m columns; without entries and false as a bool if none are known.
+  Vector const& near_null_space() const;
+  /// An error if its layout is another one.
+  Space with_near_null_space(Vector modes) const;
+
+  /// Entries of other ranks that stand behind the own ones in vectors of this space; 0 without a local form.
+  std::int64_t ghosts() const;
+  bool has_local_form() const;
+  /// Fills ghosts from a vector's data(), in place if they are the vector's own ghosts(). An error without a local form.
+  GhostExchange const& ghost_exchange() const;
+  /// With a local form, from a star forest whose roots are the own entries and whose leaves the ghosts, counted from 0. Collective.
+  Space with_ghosts(comm::StarForest forest) const;
+
+ private:
+  struct Meaning;
+  Meaning changed() const;
+  Space with(Meaning meaning) const;
+  std::shared_ptr<Meaning const> meaning_;  // none: block size 1, nothing else
+};
+
+}  // namespace asterism::la
