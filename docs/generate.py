@@ -174,12 +174,12 @@ def measurements(folder: Path) -> str:
 
 
 def pages(folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in (
         ("methods", methods()),
         ("options", options()),
         ("commands", commands()),
-        ("reference", reference()),
+        ("python", reference()),
         ("measurements", measurements(folder)),
     ):
         (folder / f"{name}.md").write_text(text)
@@ -196,7 +196,7 @@ def output_of(command: str, folder: str) -> str:
 
 
 def rewrite_tutorial(folder: str) -> None:
-    page = ROOT / "docs/tutorial.md"
+    page = ROOT / "docs/tutorials/real-problems.md"
     page.write_text(BLOCK.sub(lambda m: f"```console\n{m[1]}\n{output_of(m[1], folder)}```", page.read_text()))
 
 
