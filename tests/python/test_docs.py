@@ -146,6 +146,14 @@ def test_links_lead_somewhere(page):
             assert heading in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}, link
 
 
+def test_lines_are_short():
+    """But for tables, whose rows cannot be broken, and what commands print."""
+    for page in PAGES:
+        text = re.sub(r"^```console.*?^```", "", page.read_text(), flags=re.M | re.S)
+        long = [line for line in text.splitlines() if len(line) >= 120 and not line.startswith("|")]
+        assert not long, (page.name, long)
+
+
 def test_the_index_lists_every_page():
     listed = re.findall(
         r"^(?:tutorials|howto|explanation|reference|decisions)/[\w/-]+$", (DOCS / "index.md").read_text(), re.M
@@ -217,6 +225,13 @@ print(tried)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 80
+
+
+def test_the_iterations_to_compare_with_are_those_measured():
+    (said,) = re.findall(r"takes cg with amg (\d+) iterations", (DOCS / "howto/choose-a-solver.md").read_text())
+    found = json.loads((ROOT / "bench/results/amg.json").read_text())
+    ours = [run["iterations"] for name, runs in found["runs"].items() if name.startswith("asterism") for run in runs]
+    assert found["n"] == 128 and ours and set(ours) == {int(said)}
 
 
 def test_the_readme_has_the_benchmarks_figures():
