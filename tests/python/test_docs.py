@@ -146,6 +146,20 @@ def test_links_lead_somewhere(page):
             assert heading in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}, link
 
 
+def test_options_that_a_page_names_are_there():
+    import asterism as am
+
+    known = {name for _, name, *_ in am._core.option_tables()}
+    of_petsc = {"pc_gamg_reuse_interpolation", "ksp_norm_type"}  # which one comes from
+    prefixes = re.compile(r"^(?:ksp_|sub_)+(?=ksp_|pc_)")
+    unknown = []
+    for page in PAGES:
+        for name in re.findall(r"(?<![\w-])-([a-z]+_[a-z0-9_]+)", page.read_text()):
+            if name not in known | of_petsc and prefixes.sub("", name) not in known:
+                unknown.append((name_of(page), name))
+    assert len(known) > 50 and unknown == [], unknown
+
+
 def test_lines_are_short():
     """But for tables, whose rows cannot be broken, and what commands print."""
     for page in PAGES:
