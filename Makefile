@@ -109,7 +109,7 @@ wheel: $(STAMP)  ## the wheel for release, tried with Open MPI, MPICH and neithe
 bench: build  ## compare with STREAM and the peers found; raw JSON under bench/results
 	$(BIN)/python bench/run.py
 
-table: build  ## the table of real matrices in docs/real-matrices.md
+table: build  ## the table of real matrices in docs/reference/real-matrices.md
 	$(BIN)/python scripts/real_matrices.py
 
 docs: build  ## the site of the documentation, in build/docs

@@ -28,4 +28,4 @@ suppress_warnings = ["ref.python"]  # "shape" in types is the word, not one of t
 
 
 def setup(app):
-    app.connect("builder-inited", lambda _: generate.pages(HERE / "generated"))
+    app.connect("builder-inited", lambda _: generate.pages(HERE / "reference" / "generated"))

@@ -86,7 +86,12 @@ def methods() -> str:
 
 
 def options() -> str:
-    out = ["# Options", "", "Every option of the library; `asterism solve --help-options` prints the same.", ""]
+    out = [
+        "# Options",
+        "",
+        "This page lists every option of the library. `asterism solve --help-options` prints the same list.",
+        "",
+    ]
     groups: dict[str, list[list[str]]] = {}
     for group, name, fallback, text, choices in _core.option_tables():
         allowed = f" ({', '.join(choices)})" if choices else ""
@@ -109,7 +114,7 @@ def commands() -> str:
 
 
 def reference() -> str:
-    out = ["# Python", "", "What `import asterism as am` gives, by what it is for.", ""]
+    out = ["# Python", "", "The public names of `import asterism as am`, by subject.", ""]
     for title, modules in MODULES.items():
         out += [f"## {title}", ""]
         for m in modules:
@@ -153,7 +158,7 @@ def measurements(folder: Path) -> str:
     out = [
         "# Measurements",
         "",
-        "Drawn from the raw runs under `bench/results/`, medians; `make bench` repeats them.",
+        "These are medians of the raw runs under `bench/results/`. `make bench` repeats the runs.",
         "",
     ]
     for file in sorted((ROOT / "bench/results").glob("*.json")):
@@ -174,12 +179,12 @@ def measurements(folder: Path) -> str:
 
 
 def pages(folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in (
         ("methods", methods()),
         ("options", options()),
         ("commands", commands()),
-        ("reference", reference()),
+        ("python", reference()),
         ("measurements", measurements(folder)),
     ):
         (folder / f"{name}.md").write_text(text)
@@ -196,7 +201,7 @@ def output_of(command: str, folder: str) -> str:
 
 
 def rewrite_tutorial(folder: str) -> None:
-    page = ROOT / "docs/tutorial.md"
+    page = ROOT / "docs/tutorials/real-problems.md"
     page.write_text(BLOCK.sub(lambda m: f"```console\n{m[1]}\n{output_of(m[1], folder)}```", page.read_text()))
 
 

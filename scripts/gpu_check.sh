@@ -1,6 +1,6 @@
 #!/bin/sh
 # On a machine with CUDA: builds with the plug-in, tests and measures; no network is used. Results are JSON in build/gpu-check (or $OUT), to be
-# kept under bench/results. What the machine's Python lacks is taken from wheels in .whl (docs/gpu.md says how they get there).
+# kept under bench/results. What the machine's Python lacks is taken from wheels in .whl (docs/howto/check-gpu-plugin.md says how they get there).
 set -e
 cd "$(dirname "$0")/.."
 py=${PYTHON:-python3}
@@ -22,7 +22,7 @@ missing=""
 for module in numpy scipy_openblas32 nanobind scikit_build_core pytest mpi4py; do
   "$py" -c "import $module" 2>/dev/null || missing="$missing $module"
 done
-[ -z "$missing" ] || { echo "Python lacks:$missing. Put their wheels in .whl (docs/gpu.md)"; exit 1; }
+[ -z "$missing" ] || { echo "Python lacks:$missing. Put their wheels in .whl (docs/howto/check-gpu-plugin.md)"; exit 1; }
 PATH="$site/bin:$PATH"
 "$py" -m pip install -q --no-index --no-build-isolation --no-deps --no-cache-dir --upgrade --target "$site" . \
   -C build-dir=build/gpu/tree -C cmake.define.ASTERISM_CUDA=ON -C "cmake.define.ASTERISM_CUDA_ARCH=${arch:-90}"

@@ -1,4 +1,4 @@
-"""Solves every real matrix under ASTERISM_DATA by a stated choice and writes docs/real-matrices.md.
+"""Solves every real matrix under ASTERISM_DATA by a stated choice and writes docs/reference/real-matrices.md.
 
 The residual in the table is computed by SciPy from the answer.
 """
@@ -108,16 +108,15 @@ def main() -> int:
         )
         print(lines[-1], flush=True)
     head = (
-        "# Every real matrix\n\n"
-        "b = A x* with x*_i = cos(i + 1), rtol 1e-8, one process; the residual ||b - A x|| / ||b|| is computed\n"
-        "by SciPy from the answer.\n"
-        "Written by `make table`. The matrices are those of the SuiteSparse collection and of the libraries named in the\n"
-        "data's README.\n\n"
+        "# Real matrices\n\n"
+        "The system is b = A x* with x*_i = cos(i + 1), rtol 1e-8, on one process. SciPy computes the residual\n"
+        "||b - A x|| / ||b|| from the answer. `make table` writes this page. The matrices are those of the SuiteSparse\n"
+        "collection and of the libraries named in the data's README.\n\n"
         f"Solved iteratively: {counts['SPD'][0]} of {counts['SPD'][1]} symmetric positive (semi)definite, "
         f"{counts['other'][0]} of {counts['other'][1]} others.\n\n"
         "| matrix | kind | rows | entries | choice | iterations | seconds | residual | reason | note |\n|---|---|---|---|---|---|---|---|---|---|\n"
     )
-    target = Path(__file__).resolve().parent.parent / "docs" / "real-matrices.md"
+    target = Path(__file__).resolve().parent.parent / "docs" / "reference" / "real-matrices.md"
     target.write_text(head + "\n".join(lines) + "\n")
     print(counts)
     return 0

@@ -1,5 +1,6 @@
-"""Every Python block of a page runs, one after the other."""
+"""The pages: their Python runs, their commands print what they show, and what they name is there."""
 
+import json
 import re
 import subprocess
 import sys
@@ -54,20 +55,166 @@ def test_the_distribution_is_not_called_as_another_projects():
     assert found == [], found
 
 
-@pytest.mark.parametrize("page", ["migrating.md", "files.md", "howto.md"])
-def test_code_blocks_run(page, capsys):
-    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
-    assert blocks
+NOT_RUN = "<!-- not run: needs a GPU -->\n"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if "generated" not in p.parts)
+WITH_PYTHON = [p for p in PAGES if re.search(r"^```python$", p.read_text().replace(NOT_RUN + "```python\n", ""), re.M)]
+
+
+def name_of(page):
+    return str(page.relative_to(DOCS))
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+def test_code_blocks_run(page, capsys, tmp_path, monkeypatch):
+    """As they stand, one after the other. What needs a GPU says so before it."""
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text()
+    blocks = re.findall(r"(?<!-->\n)^```python\n(.*?)^```", text, re.M | re.S)
+    assert len(blocks) == len(re.findall(r"^```python$", text, re.M)) - text.count(NOT_RUN)
     names: dict = {}
     for block in blocks:
-        exec(compile(block, page, "exec"), names)
+        exec(compile(block, name_of(page), "exec"), names)
+
+
+def test_every_practical_page_has_code_that_runs():
+    """A how-to without Python is one of those whose subject is the shell, C++ or a machine that is not here."""
+    without = {p.stem for p in PAGES if p.parent.name in ("howto", "tutorials") and p not in WITH_PYTHON}
+    assert without == {
+        "check-gpu-plugin",
+        "extend",
+        "gpu-arrays",
+        "gpu-ranks",
+        "real-problems",
+        "shared-machine",
+        "troubleshoot-mpi",
+    }
+
+
+TRACKED = [
+    p
+    for folder in ("src", "python", "tests", "scripts", "bench", "cmake", "docs", "examples", "packaging", "_build")
+    for p in (ROOT / folder).rglob("*")
+    if p.is_file() and "__pycache__" not in p.parts and "generated" not in p.parts
+] + [p for p in ROOT.iterdir() if p.is_file()]
+FILE_NAMES = {p.name for p in TRACKED}
+SUFFIXES = r"\.(?:hpp|cpp|h|py|md|json|sh|cmake|svg|toml|yaml|tar\.gz)"
+PROSE = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+
+
+def without_blocks(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+def is_there(path):
+    """Of the checkout, of the C++ library or of the Python package; a pattern must fit something."""
+    if "*" in path and "/" not in path:
+        return any(Path(n).match(path) for n in FILE_NAMES)
+    if "/" not in path.rstrip("/"):
+        return path in FILE_NAMES or (ROOT / path).exists() or (ROOT / "src/asterism" / path).exists()
+    places = (ROOT, ROOT / "src/asterism", ROOT / "python/asterism")
+    return any(next(iter(place.glob(path)), None) is not None for place in places)
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda p: p.name)
+def test_files_that_a_page_names_are_there(page):
+    quoted = re.findall(r"`([^`\n]+)`", without_blocks(page.read_text()))
+    words = [w.strip("(),;:") for q in quoted for w in q.split()]
+    examples = re.compile(r"NAME|^build/|^/|^lib/|^(K|A|b|x|y|run|program|out|pattern|cg)\.|^FILE")
+    paths = [
+        w for w in words if re.fullmatch(rf"[\w.*/-]+(?:{SUFFIXES}|/)", w) and not examples.search(w) and w != "NAME/"
+    ]
+    missing = [p for p in paths if not is_there(p)]
+    assert not missing, missing
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    """To a file, or to one of the pages that `make docs` writes; to a heading that is there."""
+    generated = re.findall(r'^        \("(\w+)", \w+\(', (DOCS / "generate.py").read_text(), re.M)
+    assert len(generated) == 5
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page.read_text())):
+        if re.match(r"https?:", link):
+            continue
+        name, _, heading = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if target.parent == DOCS / "reference/generated":
+            assert target.stem in generated, link
+            continue
+        assert target.is_file(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(), re.M)
+            assert heading in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}, link
+
+
+def test_options_that_a_page_names_are_there():
+    import asterism as am
+
+    known = {name for _, name, *_ in am._core.option_tables()}
+    of_petsc = {"pc_gamg_reuse_interpolation", "ksp_norm_type"}  # which one comes from
+    prefixes = re.compile(r"^(?:ksp_|sub_)+(?=ksp_|pc_)")
+    unknown = []
+    for page in PAGES:
+        for name in re.findall(r"(?<![\w-])-([a-z]+_[a-z0-9_]+)", page.read_text()):
+            if name not in known | of_petsc and prefixes.sub("", name) not in known:
+                unknown.append((name_of(page), name))
+    assert len(known) > 50 and unknown == [], unknown
+
+
+def test_lines_are_short():
+    """But for tables, whose rows cannot be broken, and what commands print."""
+    for page in PAGES:
+        text = re.sub(r"^```console.*?^```", "", page.read_text(), flags=re.M | re.S)
+        long = [line for line in text.splitlines() if len(line) >= 120 and not line.startswith("|")]
+        assert not long, (page.name, long)
+
+
+def test_the_index_lists_every_page():
+    listed = re.findall(
+        r"^(?:tutorials|howto|explanation|reference|decisions)/[\w/-]+$", (DOCS / "index.md").read_text(), re.M
+    )
+    trees = re.findall(r"```\{toctree\}(.*?)```", "".join(p.read_text() for p in PAGES), re.S)
+    names = {Path(n).name for tree in trees for n in tree.split() if ":" not in n}
+    assert len(listed) > 40
+    assert {p.stem for p in PAGES} - names - {"index"} == set()
+
+
+ROOMS = sorted((DOCS / "explanation/rooms").glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def words_of_the_sources():
+    texts = [p.read_text(errors="ignore") for p in TRACKED if p.suffix not in (".md", ".svg", ".gz", ".json", ".so")]
+    return set(re.findall(r"[A-Za-z_]\w+", "\n".join([*texts, *FILE_NAMES])))
+
+
+@pytest.mark.parametrize("page", ROOMS, ids=lambda p: p.name)
+def test_names_of_a_room_are_in_the_sources(page, words_of_the_sources):
+    """Types, functions, options and files: what was renamed is renamed in the pages too."""
+    quoted = re.findall(r"`([^`\n]+)`", without_blocks(page.read_text()))
+    named = {w for q in quoted for w in re.findall(r"[A-Za-z_]\w\w+", q)}
+    assert len(named) > 10 and named - words_of_the_sources == set()
+
+
+def test_each_room_has_a_page_with_its_sections():
+    plan = json.loads((ROOT / "scripts/floors.json").read_text())
+    for room in [*plan["rooms"], "python"]:
+        text = (DOCS / f"explanation/rooms/{room}.md").read_text()
+        for heading in ("Main ", "How data flow", "Invariants", "Where to add something", "Tests"):
+            assert f"\n## {heading}" in text, (room, heading)
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_floors(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import draw_rooms
+
+    assert (DOCS / "images/rooms.svg").read_text() == draw_rooms.picture()
 
 
 def test_the_tutorial_ends_as_it_says(data, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     import generate
 
-    found = generate.BLOCK.findall((DOCS / "tutorial.md").read_text())
+    found = generate.BLOCK.findall((DOCS / "tutorials/real-problems.md").read_text())
     assert len(found) == 10
     ends = re.compile(r"^result +(.*?)(\d+) iterations$", re.M)
     for command, shown in found:
@@ -92,6 +239,13 @@ print(tried)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 80
+
+
+def test_the_iterations_to_compare_with_are_those_measured():
+    (said,) = re.findall(r"takes cg with amg (\d+) iterations", (DOCS / "howto/choose-a-solver.md").read_text())
+    found = json.loads((ROOT / "bench/results/amg.json").read_text())
+    ours = [run["iterations"] for name, runs in found["runs"].items() if name.startswith("asterism") for run in runs]
+    assert found["n"] == 128 and ours and set(ours) == {int(said)}
 
 
 def test_the_readme_has_the_benchmarks_figures():

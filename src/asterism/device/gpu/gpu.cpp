@@ -52,7 +52,7 @@ std::string load(State& s, std::string_view name) {
   auto const path = plugin_path(name);
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return format("its plug-in does not load: {}. `make gpu` builds it where {} is found (docs/gpu.md)", dlerror(),
+    return format("its plug-in does not load: {}. `make gpu` builds it where {} is found (docs/howto/gpu.md)", dlerror(),
                   name == "hip" ? "hipcc" : "nvcc");
   auto const entry = reinterpret_cast<Api const* (*)()>(dlsym(library, api_symbol));
   auto const* const api = entry ? entry() : nullptr;

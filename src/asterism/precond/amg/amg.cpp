@@ -1,5 +1,5 @@
 // Smoothed-aggregation multigrid: Vanek, Mandel, Brezina (1996). The set-up sums in an order that no
-// number of ranks changes: see architecture.md.
+// number of ranks changes: see docs/explanation/multigrid.md.
 #include <algorithm>
 #include <cmath>
 #include <optional>
