@@ -3,24 +3,9 @@
 namespace asterism::krylov {
 
 std::map<std::string, MethodEntry> const& methods() {
-  static std::map<std::string, MethodEntry> const all = {
-      {"cg", cg_entry()},
-      {"pipecg", pipecg_entry()},
-      {"tfqmr", tfqmr_entry()},
-      {"gmres", gmres_entry()},
-      {"fgmres", fgmres_entry()},
-      {"bicgstab", bicgstab_entry()},
-      {"bcgs", bicgstab_entry()},
-      {"minres", minres_entry()},
-      {"chebyshev", chebyshev_entry()},
-      {"preonly", preonly_entry()},
-      {"richardson", richardson_entry()},
-      {"bicg", bicg_entry()},
-      {"idr", idr_entry()},
-      {"cgs", cgs_entry()},
-      {"cr", cr_entry()},
-      {"gcr", gcr_entry()},
-  };
+#define NAMED(name) {#name, name##_entry()},
+  static std::map<std::string, MethodEntry> const all = {ASTERISM_METHODS(NAMED){"bcgs", bicgstab_entry()}};  // PETSc's name
+#undef NAMED
   return all;
 }
 

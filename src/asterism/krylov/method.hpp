@@ -57,22 +57,26 @@ Scalar choose_shadow(Monitor const& monitor, Vector const& r, Vector& r0);
 /// All methods of this room by their -ksp_type.
 std::map<std::string, MethodEntry> const& methods();
 
-// one per file
-MethodEntry cg_entry();
+/// The table of methods: -ksp_type NAME, and NAME_entry() in the method's own file. Nothing else names a method that is to be found.
+#define ASTERISM_METHODS(X) \
+  X(cg)         \
+  X(pipecg)     \
+  X(tfqmr)      \
+  X(gmres)      \
+  X(fgmres)     \
+  X(bicgstab)   \
+  X(minres)     \
+  X(chebyshev)  \
+  X(preonly)    \
+  X(richardson) \
+  X(bicg)       \
+  X(idr)        \
+  X(cgs)        \
+  X(cr)         \
+  X(gcr)
+#define DECLARE(name) MethodEntry name##_entry();
+ASTERISM_METHODS(DECLARE)
+#undef DECLARE
 std::shared_ptr<Method> single_reduction_cg();  // -ksp_cg_single_reduction
-MethodEntry pipecg_entry();
-MethodEntry tfqmr_entry();
-MethodEntry bicg_entry();
-MethodEntry cgs_entry();
-MethodEntry cr_entry();
-MethodEntry idr_entry();
-MethodEntry gcr_entry();
-MethodEntry gmres_entry();
-MethodEntry fgmres_entry();
-MethodEntry bicgstab_entry();
-MethodEntry minres_entry();
-MethodEntry chebyshev_entry();
-MethodEntry richardson_entry();
-MethodEntry preonly_entry();
 
 }  // namespace asterism::krylov

@@ -149,7 +149,7 @@ class AdditiveSchwarz final : public Preconditioner {
 
 }  // namespace
 
-PreconditionerEntry asm_entry() {
+PreconditionerEntry additive_schwarz_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(asm_table());
             auto const overlap = r.integer("pc_asm_overlap");

@@ -3,11 +3,9 @@
 namespace asterism::precond {
 
 std::map<std::string, PreconditionerEntry> const& preconditioners() {
-  static std::map<std::string, PreconditionerEntry> const all = {
-      {"none", none_entry()}, {"jacobi", jacobi_entry()}, {"chebyshev", chebyshev_entry()},  {"sor", sor_entry()}, {"ilu", ilu_entry()},
-      {"ilut", ilut_entry()}, {"icc", icc_entry()},       {"bjacobi", block_jacobi_entry()}, {"asm", asm_entry()}, {"lu", lu_entry()},
-      {"amg", amg_entry()},   {"gamg", amg_entry()},      {"ksp", inner_solver_entry()},
-  };
+#define NAMED(name, function) {name, function##_entry()},
+  static std::map<std::string, PreconditionerEntry> const all = {ASTERISM_PRECONDITIONERS(NAMED){"gamg", amg_entry()}};  // PETSc's name
+#undef NAMED
   return all;
 }
 

@@ -173,18 +173,22 @@ bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Com
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
 void invert_entries(Vector& d, char const* name);
 
-// one per file
-PreconditionerEntry none_entry();
-PreconditionerEntry jacobi_entry();
-PreconditionerEntry chebyshev_entry();
-PreconditionerEntry sor_entry();
-PreconditionerEntry ilu_entry();
-PreconditionerEntry ilut_entry();
-PreconditionerEntry block_jacobi_entry();
-PreconditionerEntry asm_entry();
-PreconditionerEntry icc_entry();
-PreconditionerEntry lu_entry();
-PreconditionerEntry amg_entry();
-PreconditionerEntry inner_solver_entry();
+/// The table of preconditioners: -pc_type, and FUNCTION_entry() in the preconditioner's own file.
+#define ASTERISM_PRECONDITIONERS(X) \
+  X("none", none)            \
+  X("jacobi", jacobi)        \
+  X("chebyshev", chebyshev)  \
+  X("sor", sor)              \
+  X("ilu", ilu)              \
+  X("ilut", ilut)            \
+  X("icc", icc)              \
+  X("bjacobi", block_jacobi) \
+  X("asm", additive_schwarz) \
+  X("lu", lu)                \
+  X("amg", amg)              \
+  X("ksp", inner_solver)
+#define DECLARE(name, function) PreconditionerEntry function##_entry();
+ASTERISM_PRECONDITIONERS(DECLARE)
+#undef DECLARE
 
 }  // namespace asterism::precond

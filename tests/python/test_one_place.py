@@ -1,0 +1,76 @@
+"""A method, a preconditioner or a storage is one file and one line in one table; no other source knows its name but for a reason."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from asterism import _core
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [
+    p
+    for folder in ("src/asterism", "python/asterism", "python/bindings")
+    for p in sorted((ROOT / folder).rglob("*"))
+    if p.suffix in (".cpp", ".hpp", ".py")
+]
+METHODS, PRECONDITIONERS = (set(names) for names in _core.component_names())
+# who may name one besides: they choose, advise, time, show an example, or speak for another library
+CHOOSERS = {
+    "src/asterism/solve/solver.cpp",
+    "src/asterism/solve/inspect.cpp",
+    "src/asterism/solve/advice.cpp",
+    "python/asterism/solvers/solver.py",
+    "python/asterism/scipy.py",
+    "python/asterism/pyamg.py",
+    "python/asterism/grid.py",
+    "python/asterism/la/operator.py",
+    "python/asterism/report/collect.py",
+    "python/asterism/cli/files.py",
+    "python/asterism/cli/bench.py",
+    "python/asterism/cli/bench_busy.py",
+    "python/asterism/cli/bench_products.py",
+    "python/asterism/cli/bench_queues.py",
+}
+DEFAULTS = {  # of options of their own
+    ("src/asterism/precond/amg/amg.cpp", "jacobi"),
+    ("src/asterism/precond/amg/amg.cpp", "richardson"),
+    ("src/asterism/precond/preconditioner.cpp", "ilu"),
+}
+WORDS = {"none", "chebyshev", "ksp"}  # which mean other things too
+
+
+def named_in(name: str) -> set[str]:
+    """Sources that hold the name as a string."""
+    return {str(p.relative_to(ROOT)) for p in SOURCES if re.search(f"[\"']{re.escape(name)}[\"']", p.read_text())}
+
+
+def defined_in(function: str) -> list[str]:
+    return [str(p.relative_to(ROOT)) for p in SOURCES if re.search(rf"Entry {function}_entry\(\) {{", p.read_text())]
+
+
+def table(path: str, macro: str) -> dict[str, str]:
+    """Names of a table, and the function that each line names."""
+    text = (ROOT / path).read_text().split(f"#define {macro}(X)")[1].split("\n\n")[0]
+    return {a.strip('" '): (b or a).strip() for a, b in re.findall(r"X\(([^,)]+)(?:, (\w+))?\)", text)}
+
+
+@pytest.mark.parametrize(
+    ("path", "macro", "aliases", "known"),
+    [
+        ("src/asterism/krylov/method.hpp", "ASTERISM_METHODS", {"bcgs"}, METHODS),
+        ("src/asterism/precond/preconditioner.hpp", "ASTERISM_PRECONDITIONERS", {"gamg"}, PRECONDITIONERS),
+    ],
+)
+def test_one_file_and_one_line(path, macro, aliases, known):
+    lines = table(path, macro)
+    assert set(lines) | aliases == known and len(lines) > 10
+    for name, function in lines.items():
+        files = defined_in(function)
+        assert len(files) == 1, (name, files)
+        used = [str(p.relative_to(ROOT)) for p in SOURCES if re.search(rf"\b{function}_entry\(\)", p.read_text())]
+        of_alias = {path.replace(".hpp", ".cpp")} if name in ("bicgstab", "amg") else set()
+        assert set(used) <= {files[0]} | of_alias, (name, used)
+        if name not in WORDS:
+            named = {p for p in named_in(name) if (p, name) not in DEFAULTS}
+            assert named <= {files[0], path} | CHOOSERS, (name, named)
