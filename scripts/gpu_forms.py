@@ -13,7 +13,9 @@ REQUIRED = {
     "take_in",
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *(
-        "product",
+        "csr_product",
+        "sell_product",
+        "row_pattern_product",
         "dense_product",
         "level_sweep",
         "level_relax",
