@@ -15,12 +15,12 @@ set(gpu_sources
   src/asterism/krylov/verdict.kernels.cpp
   src/asterism/la/vectors/vector.kernels.cpp
   src/asterism/la/assembly.kernels.cpp
-  src/asterism/la/formats/spmv.gpu.cpp
-  src/asterism/grid/star_operator.gpu.cpp
   src/asterism/grid/interpolation.kernels.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)
 list(TRANSFORM gpu_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+file(GLOB_RECURSE gpu_forms CONFIGURE_DEPENDS src/asterism/*.gpu.cpp)  # kernels whose form for a GPU is a file of its own
+list(APPEND gpu_sources ${gpu_forms})
 file(GLOB_RECURSE gpu_headers CONFIGURE_DEPENDS src/asterism/*.hpp)
 
 function(asterism_gpu_plugin name compiler)

@@ -13,10 +13,12 @@ REQUIRED = {
     "take_in",
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
     *(
-        "product",
         "star",
         "interpolate",
         "restrict_to",
+        "csr_product",
+        "sell_product",
+        "row_pattern_product",
         "dense_product",
         "level_sweep",
         "level_relax",

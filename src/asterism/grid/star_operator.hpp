@@ -6,7 +6,7 @@
 
 #include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/grid/grid.hpp"
-#include "asterism/la/formats/spmv.hpp"
+#include "asterism/la/formats/format.hpp"
 #include "asterism/la/operator.hpp"
 
 namespace asterism::grid {

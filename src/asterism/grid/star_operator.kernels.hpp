@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "asterism/device/parallel.hpp"
-#include "asterism/la/formats/spmv.kernels.hpp"
+#include "asterism/la/formats/format.kernels.hpp"
 
 namespace asterism::grid::kernel {
 

@@ -46,19 +46,15 @@ Csr const& Matrix::coupling_block() const {
 std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
 StarForest const& Matrix::halo() const { return data_->halo.forest(); }
 void Matrix::prepare_halo_for_gpu() const { data_->halo.prepare_for_gpu(); }
-double Matrix::product_bytes() const { return data_->half ? data_->half->bytes() : data_->whole().bytes(); }
-
-std::string_view Matrix::storage_name() const {
-  if (data_->half) return data_->half->kind() == SymmetricHalf::Kind::hermitian ? "hermitian" : "symmetric";
-  return data_->whole().storage_name();
-}
+double Matrix::product_bytes() const { return data_->whole().bytes(); }
+std::string_view Matrix::storage_name() const { return data_->whole().name(); }
 
 std::size_t Matrix::memory_bytes() const {
   std::size_t b = data_->ghosts.size() * 8 + (data_->half ? data_->half->memory_bytes() : 0);
   if (!data_->product_only)
     for (auto const* c : {&data_->diagonal, &data_->coupling}) b += c->offsets.bytes() + c->columns.bytes() + c->values.bytes();
   for (auto const* p : {&data_->diagonal_product, &data_->adding_product, &data_->ordered, &data_->ordered_adding})
-    if (*p && (data_->product_only || !(*p)->shares_block())) b += (*p)->memory_bytes();
+    if (*p && (data_->product_only || !(**p)->shares_block())) b += (**p)->memory_bytes();
   return b;
 }
 

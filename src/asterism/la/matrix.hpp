@@ -8,7 +8,7 @@
 
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/la/formats/csr.hpp"
-#include "asterism/la/formats/spmv.hpp"
+#include "asterism/la/formats/format.hpp"
 #include "asterism/la/formats/symmetric_half.hpp"
 #include "asterism/la/operator.hpp"
 
@@ -117,7 +117,7 @@ class Matrix final : public Operator {
   void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
   void product_here(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
   void transposed_product(Vector const& x, Vector& y, bool conjugate) const;
-  void ordered_product(Product const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;
+  void ordered_product(SparseFormat const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;
   std::shared_ptr<Data> data_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "asterism/base/lazy.hpp"
+#include "asterism/la/formats/csr_format.hpp"
 #include "asterism/la/matrix.hpp"
 #include "asterism/la/vectors/ghost_exchange.hpp"
 
@@ -10,6 +11,7 @@ namespace asterism::la {
 
 /// What products are done with, made at first use, by whichever thread comes first.
 struct Matrix::Products {
+  using Product = std::shared_ptr<SparseFormat const>;
   Lazy<Product> diagonal_product, coupling_product, adding_product;
   struct Transposed {
     Product diagonal, coupling;
@@ -20,13 +22,13 @@ struct Matrix::Products {
   Lazy<Matrix> ordered_transposed[2];
 };
 
-/// In the storage that does not look at values: of all matrices with one pattern.
+/// In the format that does not look at values: of all matrices with one pattern.
 struct Matrix::PatternProducts {
   std::mutex mutex;
-  std::optional<Product> diagonal, adding, rest;
-  Product with(std::optional<Product>& pattern, Csr const& block, Product (*make)(Csr const&, Product::Storage)) {
+  std::shared_ptr<CsrFormat const> diagonal, adding, rest;
+  std::shared_ptr<SparseFormat const> with(std::shared_ptr<CsrFormat const>& pattern, Csr const& block, Writes writes) {
     std::lock_guard const lock(mutex);
-    if (!pattern) pattern = make(block, Product::Storage::csr).with_values(block.dtype, {});
+    if (!pattern) pattern = CsrFormat(block, writes).with_values(block.dtype, {});
     return pattern->with_values(block.dtype, block.values);
   }
 };
@@ -44,7 +46,7 @@ struct Matrix::Data : Matrix::Products {
   device::Memory values_at = device::Memory::host;
   std::shared_ptr<PatternProducts> pattern_products = std::make_shared<PatternProducts>();
 
-  Product const* ordered_for(Epilogue e);
+  SparseFormat const* ordered_for(Epilogue e);
   /// Values that a queue made are the host's.
   void settle() const {
     for (auto const* const c : {&diagonal, &coupling}) c->values.settle(device::Access::read, "a matrix's values");
@@ -63,23 +65,21 @@ struct Matrix::Data : Matrix::Products {
     make_rows();
     return diagonal;
   }
-  Product const& whole() {
-    return diagonal_product.made_by([this] {
-      if (values_at != device::Memory::gpu) return Product(block());
-      return pattern_products->with(pattern_products->diagonal, diagonal, [](Csr const& a, Product::Storage s) { return Product(a, s); });
-    });
-  }
-  Product const& adding() {
-    return adding_product.made_by([this] {
-      if (values_at != device::Memory::gpu) return Product::coupling(block());
-      return pattern_products->with(pattern_products->adding, diagonal, &Product::coupling);
-    });
-  }
-  Product const& rest() {
-    return coupling_product.made_by([this] {
-      if (values_at == device::Memory::gpu) return pattern_products->with(pattern_products->rest, coupling, &Product::coupling);
+  SparseFormat const& whole() { return half ? *half : *stored(diagonal_product, pattern_products->diagonal, Writes::all_rows); }
+  SparseFormat const& adding() { return half ? *half : *stored(adding_product, pattern_products->adding, Writes::rows_with_entries); }
+  SparseFormat const& rest() {
+    return *coupling_product.made_by([this] {
+      if (values_at == device::Memory::gpu) return pattern_products->with(pattern_products->rest, coupling, Writes::rows_with_entries);
       settle();
-      return Product::coupling(coupling);
+      return choose_format(coupling, Writes::rows_with_entries);
+    });
+  }
+
+ private:
+  Product const& stored(Lazy<Product>& product, std::shared_ptr<CsrFormat const>& pattern, Writes writes) {
+    return product.made_by([&] {
+      if (values_at == device::Memory::gpu) return pattern_products->with(pattern, diagonal, writes);
+      return choose_format(block(), writes);
     });
   }
 };

@@ -39,14 +39,15 @@ Csr merged(Csr const& diagonal, Csr const& coupling, std::int32_t below) {
 
 }  // namespace
 
-Product const* Matrix::Data::ordered_for(Epilogue e) {
+SparseFormat const* Matrix::Data::ordered_for(Epilogue e) {
   bool const adds = e == Epilogue::add;
   auto& p = adds ? ordered_adding : ordered;
   if (!p && product_only) return nullptr;
-  return &p.made_by([&] {
+  auto const& made = p.made_by([&] {
     auto const whole_rows = ghosts.empty() ? block() : merged(block(), coupling, std::int32_t(ghosts_below(columns, ghosts)));
-    return adds ? Product::coupling(whole_rows, Product::Storage::csr) : Product(whole_rows, Product::Storage::csr);
+    return std::make_shared<CsrFormat const>(whole_rows, adds ? Writes::rows_with_entries : Writes::all_rows);
   });
+  return made.get();
 }
 
 void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const {
@@ -66,17 +67,14 @@ void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vecto
   bool const has_plain = d.half || !d.product_only || bool(whole == Epilogue::add ? d.adding_product : d.diagonal_product);
   if (reproducible() || !has_plain)
     if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
-  auto const* const product = d.half ? nullptr : whole == Epilogue::add ? &d.adding() : &d.whole();
+  auto const& product = whole == Epilogue::add ? d.adding() : d.whole();
   double const scalar = double(size_of(d.dtype));
   profile::Scope const scope(profile::event(name),
-                             (product ? product->bytes(k) : d.half->bytes(k)) + double(d.coupling.nnz()) * (scalar + 4) +
-                                 (b ? scalar * double(k * y.local_size()) : 0) + (w ? scalar * double(y.local_size()) : 0),
+                             product.bytes(k) + double(d.coupling.nnz()) * (scalar + 4) + (b ? scalar * double(k * y.local_size()) : 0) +
+                                 (w ? scalar * double(y.local_size()) : 0),
                              2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
   auto const& queue = y.queue();
-  auto const run_whole = [&] {
-    if (product) product->run(queue, whole, k, x.data(), y.data(), b, w);
-    else SymmetricHalf::run(d.half, queue, whole, k, x.data(), y.data(), b, w);
-  };
+  auto const run_whole = [&] { product.run(queue, whole, k, x.data(), y.data(), b, w); };
   if (comm().size() == 1) return run_whole();
   // my columns are multiplied while the others' values travel
   auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
@@ -87,7 +85,7 @@ void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vecto
 }
 
 /// Each row is one sum over ascending global columns, whatever the ranks are. Nothing is overlapped: all of x is needed first.
-void Matrix::ordered_product(Product const& product, char const* name, Epilogue e, Vector const& x, Vector& y, Array const& b) const {
+void Matrix::ordered_product(SparseFormat const& product, char const* name, Epilogue e, Vector const& x, Vector& y, Array const& b) const {
   auto& d = *data_;
   auto const k = x.columns();
   profile::Scope const scope(profile::event(name), product.bytes(k), 2 * double(d.local_nnz * k) * (is_complex(d.dtype) ? 4 : 1));
@@ -141,17 +139,17 @@ void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) cons
     return d.ordered_transposed[conjugate].made_by([&] { return transposed(conjugate); }).apply(x, y);
   }
   auto const& t = d.transposed[conjugate].made_by([&] {
-    return Products::Transposed{Product(la::transpose(d.block(), conjugate)),
-                                Product(la::transpose(d.coupling, conjugate), Product::Storage::csr)};
+    return Products::Transposed{choose_format(la::transpose(d.block(), conjugate)),
+                                std::make_shared<CsrFormat const>(la::transpose(d.coupling, conjugate))};
   });
   auto const k = x.columns();
   static int const event = profile::event("MatMultTranspose");
-  profile::Scope const scope(event, t.diagonal.bytes(k) + t.coupling.bytes(k), 2 * double(d.local_nnz * k));
+  profile::Scope const scope(event, t.diagonal->bytes(k) + t.coupling->bytes(k), 2 * double(d.local_nnz * k));
   auto const& queue = y.queue();
-  t.diagonal.run(queue, Epilogue::assign, k, x.data(), y.data());
+  t.diagonal->run(queue, Epilogue::assign, k, x.data(), y.data());
   if (comm().size() == 1) return;
   auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  t.coupling.run(queue, Epilogue::assign, k, x.data(), ghost);
+  t.coupling->run(queue, Epilogue::assign, k, x.data(), ghost);
   with_dtype(d.dtype, [&](auto tag) { d.halo.add_back<typename decltype(tag)::type>(queue, k, ghost, y.data()); });
 }
 

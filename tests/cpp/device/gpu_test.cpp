@@ -10,7 +10,7 @@
 #include "asterism/device/condition.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/scalar.hpp"
-#include "asterism/la/formats/spmv.hpp"
+#include "asterism/la/formats/format.hpp"
 #include "asterism/la/matrix.hpp"
 #include "asterism/la/vectors/vector.hpp"
 
@@ -141,11 +141,11 @@ TEST(Gpu, BasesAgreeWithTheHost) {
   });
 }
 
-TEST(Gpu, ProductsAgreeWithTheHostInEachStorage) {
+TEST(Gpu, ProductsAgreeWithTheHostInEachFormat) {
   for_dtypes([](auto tag) {
     using T = decltype(tag);
     using la::Epilogue;
-    using la::Product;
+    using la::Writes;
     std::mt19937 random(7);
     for (int const shape : {0, 1, 2, 3}) {  // a grid, the same with constant values, random rows of many lengths, empty
       std::int32_t const n = shape == 3 ? 0 : 37 * 41;
@@ -168,22 +168,24 @@ TEST(Gpu, ProductsAgreeWithTheHostInEachStorage) {
       std::copy(offsets.begin(), offsets.end(), a.row_offsets().begin());
       std::copy(columns.begin(), columns.end(), a.column_indices().begin());
       std::copy(values.begin(), values.end(), a.template entries<T>().begin());
-      for (auto const storage : {Product::Storage::csr, Product::Storage::row_pattern, Product::Storage::sell})
-        for (std::int64_t const k : {1, 3})
-          for (bool const coupling : {false, true}) {
-            auto const p = coupling ? Product::coupling(a, storage) : Product(a, storage);
-            for (auto const e : coupling ? std::vector{Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}
-                                         : std::vector{Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
+      for (auto const& format : la::formats())
+        for (auto const writes : {Writes::all_rows, Writes::rows_with_entries}) {
+          auto const p = format.make(a, writes, la::FormatChoice::wherever_possible);
+          if (!p) continue;
+          for (std::int64_t const k : {1, 3})
+            for (auto const e : writes == Writes::rows_with_entries
+                                    ? std::vector{Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}
+                                    : std::vector{Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
               std::vector<Vector> results;
               for (auto const& queue : {Queue::host(), Queue::gpu("cuda")}) {
                 auto x = random_vector<T>(n, k, queue, 1), y = random_vector<T>(n, k, queue, 2), b = random_vector<T>(n, k, queue, 3);
                 auto w = random_vector<T>(n, 1, queue, 4);
-                p.run(queue, e, k, x.data(), y.data(), b.data(), w.data());
+                p->run(queue, e, k, x.data(), y.data(), b.data(), w.data());
                 results.push_back(y);
               }
-              ASSERT_LT(distance<T>(results[0], results[1]), close<T>() * 10) << "shape " << shape << " " << p.storage_name();
+              ASSERT_LT(distance<T>(results[0], results[1]), close<T>() * 10) << "shape " << shape << " " << p->name();
             }
-          }
+        }
     }
   });
 }

@@ -11,7 +11,9 @@
 #include "asterism/comm/node/node.hpp"
 #include "asterism/device/condition.hpp"
 #include "asterism/la/assembly.hpp"
+#include "asterism/la/formats/csr_format.hpp"
 #include "asterism/la/formats/cusparse.hpp"
+#include "asterism/la/formats/sell_format.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -220,7 +222,22 @@ TEST(Matrix, ShuffledQueueGivesTheSameProduct) {
   }
 }
 
-TEST(Product, StoragesAgree) {
+using Stored = std::shared_ptr<SparseFormat const>;
+
+Stored in_csr(Csr const& a) { return std::make_shared<CsrFormat const>(a); }
+
+/// The block in each format that can hold it, by the table.
+std::vector<Stored> in_all_formats(Csr const& a, Writes writes) {
+  std::vector<Stored> out;
+  for (auto const& format : formats())
+    if (auto made = format.make(a, writes, FormatChoice::wherever_possible)) {
+      EXPECT_EQ(made->name(), format.name);
+      out.push_back(std::move(made));
+    }
+  return out;
+}
+
+TEST(SparseFormat, AllOfTheTableAgree) {
   // rows with common offsets, broken by some irregular ones, for lengths around the SIMD width; values of their own, all the same,
   // or the same but in one row
   enum Values { own, same, same_but_one };
@@ -249,9 +266,11 @@ TEST(Product, StoragesAgree) {
             std::copy(col.begin(), col.end(), a.column_indices().begin());
             std::copy(val.begin(), val.end(), a.entries<double>().begin());
             auto const m = converted(a, d);
-            Product const plain(m, Product::Storage::csr), pattern(m, Product::Storage::row_pattern), by_length(m, Product::Storage::sell);
+            auto const others = in_all_formats(m, Writes::all_rows);
+            auto const plain = in_csr(m);
             if (values == same && hole == 0 && n == 5000) {
-              ASSERT_LT(pattern.memory_bytes(), plain.memory_bytes() / 10) << stencil.size();
+              ASSERT_EQ(others.front()->name(), "row_pattern");
+              ASSERT_LT(others.front()->memory_bytes(), plain->memory_bytes() / 10) << stencil.size();
             }
             for (std::int64_t k : {1, 3})
               for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
@@ -259,15 +278,16 @@ TEST(Product, StoragesAgree) {
                 fill_hashed(x, 1);
                 fill_hashed(b, 2);
                 fill_hashed(w, 3);
-                plain.run(device::Queue::host(), e, k, x.data(), y.data(), b.data(), w.data());
-                for (auto const* other : {&pattern, &by_length}) {
+                plain->run(device::Queue::host(), e, k, x.data(), y.data(), b.data(), w.data());
+                for (auto const& other : others) {
                   other->run(device::Queue::host(), e, k, x.data(), z.data(), b.data(), w.data());
-                  if (other == &pattern && k == 1 && e == Epilogue::assign) {
+                  if (other == others.front() && k == 1 && e == Epilogue::assign) {
                     results.push_back(z.like());
                     copy(z, results.back());
                   }
                   axpy(-1.0, y, z);
-                  ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * double(n) * norm(y).real() + 1e-30) << n << " " << hole << " " << int(e);
+                  ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * double(n) * norm(y).real() + 1e-30)
+                      << other->name() << " " << n << " " << hole << " " << int(e);
                 }
               }
           }
@@ -282,7 +302,7 @@ TEST(Product, StoragesAgree) {
         }
 }
 
-TEST(Product, RowsOfChangingLengthAreSliced) {
+TEST(SparseFormat, RowsOfChangingLengthAreSliced) {
   // lengths 0, 1, 2, ... as a hash has them; every row of y is defined or updated once, in all dtypes
   std::int32_t const n = 10007;
   std::vector<std::int64_t> ptr{0};
@@ -301,28 +321,32 @@ TEST(Product, RowsOfChangingLengthAreSliced) {
     Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
     fill_hashed(values, 4);
     std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
-    Product const plain(a, Product::Storage::csr), chosen(a), adding = Product::coupling(a);
-    ASSERT_EQ(chosen.storage(), Product::Storage::sell);
-    ASSERT_EQ(adding.storage(), Product::Storage::sell);
+    ASSERT_EQ(choose_format(a)->name(), "sell");
+    ASSERT_EQ(choose_format(a, Writes::rows_with_entries)->name(), "sell");
+    auto const plain = in_csr(a);
     for (std::int64_t k : {1, 2}) {
       Vector x(layout, d, k), y(layout, d, k), z(layout, d, k), u(layout, d, k);
       fill_hashed(x, 1);
-      fill(u, 1.0);
-      plain.run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
-      chosen.run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
-      adding.run(device::Queue::host(), Epilogue::add, k, x.data(), u.data());
+      plain->run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
       auto const size = norm(y).real();
-      axpy(-1.0, y, z);
-      EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
-      fill(z, 1.0);
-      axpy(1.0, y, z);
-      axpy(-1.0, u, z);
-      EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
+      for (auto const& format : in_all_formats(a, Writes::all_rows)) {
+        format->run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
+        axpy(-1.0, y, z);
+        EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << format->name();
+      }
+      for (auto const& format : in_all_formats(a, Writes::rows_with_entries)) {
+        fill(u, 1.0);
+        format->run(device::Queue::host(), Epilogue::add, k, x.data(), u.data());
+        fill(z, 1.0);
+        axpy(1.0, y, z);
+        axpy(-1.0, u, z);
+        EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << format->name();
+      }
     }
   }
 }
 
-TEST(Product, ColumnsAreShortWhereTheyLieTogether) {
+TEST(SparseFormat, ColumnsAreShortWhereTheyLieTogether) {
   // runs of rows whose columns are at most 65535 apart (16 bits from the first on), one more (32 bits), and far from 0
   std::int32_t const window = 4096, n = 4 * window, m = 300000, lengths[] = {1, 3, 9, 12};
   std::vector<std::int64_t> ptr{0};
@@ -341,15 +365,16 @@ TEST(Product, ColumnsAreShortWhereTheyLieTogether) {
   auto const a = halves(n, m, ptr, col);
   for (auto const d : {Dtype::float32, Dtype::float64}) {
     auto const typed = converted(a, d);
-    Product const plain(typed, Product::Storage::csr), sliced(typed, Product::Storage::sell);
+    auto const plain = in_csr(typed);
+    Stored const sliced = std::make_shared<SellFormat const>(typed, Writes::all_rows);
     auto const entries = double(typed.nnz());
     // three quarters of the columns take 2 bytes less, each row a number instead of an offset
-    EXPECT_NEAR(plain.bytes() - sliced.bytes(), 1.5 * entries + 4.0 * n, 0.1 * entries);
+    EXPECT_NEAR(plain->bytes() - sliced->bytes(), 1.5 * entries + 4.0 * n, 0.1 * entries);
     for (std::int64_t k : {1, 2}) {
       Vector x(columns, d, k), y(rows, d, k), z(rows, d, k);
       fill_hashed(x, 1);
-      plain.run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
-      sliced.run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
+      plain->run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
+      sliced->run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
       auto const size = norm(y).real();
       axpy(-1.0, y, z);
       EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
@@ -357,7 +382,7 @@ TEST(Product, ColumnsAreShortWhereTheyLieTogether) {
   }
 }
 
-TEST(Product, ScatteredColumnsAreAskedForAhead) {
+TEST(SparseFormat, ScatteredColumnsAreAskedForAhead) {
   // x larger than the second cache, columns at random, some rows empty: the last rows ask beyond the end
   std::int32_t const n = 80000, m = 300000;
   std::vector<std::int64_t> ptr{0};
@@ -371,12 +396,13 @@ TEST(Product, ScatteredColumnsAreAskedForAhead) {
   comm::Communicator const self;
   auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
   auto const a = halves(n, m, ptr, col);
-  Product const plain(a, Product::Storage::csr), chosen(a);
-  EXPECT_EQ(chosen.storage(), Product::Storage::sell);
+  auto const plain = in_csr(a);
+  auto const chosen = choose_format(a);
+  EXPECT_EQ(chosen->name(), "sell");
   Vector x(columns, Dtype::float64), y(rows, Dtype::float64), z(rows, Dtype::float64);
   fill_hashed(x, 1);
-  plain.run(device::Queue::host(), Epilogue::assign, 1, x.data(), y.data());
-  chosen.run(device::Queue::host(), Epilogue::assign, 1, x.data(), z.data());
+  plain->run(device::Queue::host(), Epilogue::assign, 1, x.data(), y.data());
+  chosen->run(device::Queue::host(), Epilogue::assign, 1, x.data(), z.data());
   axpy(-1.0, y, z);
   EXPECT_EQ(norm(z).real(), 0);
 }
@@ -426,7 +452,7 @@ TEST(Assembly, QueuesSumWhileOthersMultiply) {
   }
 }
 
-TEST(Product, AConditionHoldsForCusparseToo) {
+TEST(SparseFormat, AConditionHoldsForCusparseToo) {
   auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
   if (!plugin || world().size() > 1) GTEST_SKIP() << "on the emulated GPU alone";
   setenv("ASTERISM_CUSPARSE", (std::string(plugin).substr(0, std::string(plugin).rfind('/')) + "/libasterism_fake_cusparse.so").c_str(), 1);
@@ -434,13 +460,13 @@ TEST(Product, AConditionHoldsForCusparseToo) {
   auto const a = halves(3, 3, {0, 1, 2, 3}, {0, 1, 2});
   for (auto const choice : {GpuProduct::cusparse, GpuProduct::own}) {
     set_gpu_product(choice);
-    Product const product(a, Product::Storage::csr);
+    auto const product = in_csr(a);
     auto const rows = Layout::even(world(), 3);
     for (bool const wanted : {true, false}) {
       Vector x(rows, Dtype::float64, 1, queue), y = x.like();
       fill(x, 4.0);
       fill(y, 7.0);
-      if (device::Condition const c{queue, less(0.0, dot(x, x)), wanted}; c) product.run(queue, Epilogue::assign, 1, x.data(), y.data());
+      if (device::Condition const c{queue, less(0.0, dot(x, x)), wanted}; c) product->run(queue, Epilogue::assign, 1, x.data(), y.data());
       for (auto const v : y.host<double>()) EXPECT_EQ(v, wanted ? 2.0 : 7.0);
     }
   }

@@ -218,21 +218,20 @@ CusparseProduct::~CusparseProduct() = default;
 
 /// The kernel of ours, with guards and graphs.
 template <class T>
-static void by_ours(Executor& executor, kernel::ProductRows<T> const& rows, T const* x, T* y) {
-  gpu::form_of (&kernel::product<T>)(executor, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
+static void by_ours(Executor& executor, kernel::CsrRows<T> const& rows, T const* x, T* y) {
+  gpu::form_of (&kernel::csr_product<T>)(executor, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
 }
 
 template <class T>
-CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::ProductRows<T> const& rows, std::int32_t const* offsets,
+CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::CsrRows<T> const& rows, std::int32_t const* offsets,
                                                       T const* x) {
   auto& s = streams_[stream];
   if (s) return *s;
   auto& c = cusparse();
   auto made = std::make_unique<OfStream>(rows_, cols_);
-  c.check(
-      c.create_csr(&made->matrix, rows_, cols_, entries_, const_cast<std::int32_t*>(offsets), const_cast<std::int32_t*>(rows.csr.columns),
-                   const_cast<T*>(rows.csr.values), Cusparse::index_32, Cusparse::index_32, Cusparse::base_zero, value_type<T>()),
-      "cusparseCreateCsr");
+  c.check(c.create_csr(&made->matrix, rows_, cols_, entries_, const_cast<std::int32_t*>(offsets), const_cast<std::int32_t*>(rows.columns),
+                       const_cast<T*>(rows.values), Cusparse::index_32, Cusparse::index_32, Cusparse::base_zero, value_type<T>()),
+          "cusparseCreateCsr");
   T const one(1), zero(0);
   DenseVector const xs(cols_, x), ys(rows_, made->scratch<T>(stream));
   std::lock_guard const lock(c.mutex);
@@ -251,7 +250,7 @@ CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::Prod
 
 /// Whether it is to be taken. Measures where nobody did for such a block.
 template <class T>
-bool CusparseProduct::decide(Executor const& executor, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x) {
+bool CusparseProduct::decide(Executor const& executor, kernel::CsrRows<T> const& rows, std::int32_t const* offsets, T const* x) {
   if (choice_ == GpuProduct::cusparse) return true;
   if (auto const before = known(dtype_, rows_, cols_, entries_)) return *before;
   MeasuredProduct m{dtype_, rows_, cols_, entries_, 0, 0, false};
@@ -290,8 +289,8 @@ bool CusparseProduct::decide(Executor const& executor, kernel::ProductRows<T> co
 }
 
 template <class T>
-void CusparseProduct::run(Executor& executor, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows,
-                          std::int32_t const* offsets, T const* x, T* y) {
+void CusparseProduct::run(Executor& executor, std::shared_ptr<CusparseProduct> self, kernel::CsrRows<T> rows, std::int32_t const* offsets,
+                          T const* x, T* y) {
   auto& c = *self;
   std::lock_guard const lock(c.mutex_);
   if (!c.taken_) c.taken_ = c.decide(executor, rows, offsets, x);
@@ -305,9 +304,8 @@ void CusparseProduct::run(Executor& executor, std::shared_ptr<CusparseProduct> s
   gpu::form_of (&kernel::convert<T, T>)(executor, c.rows_, result, y);
 }
 
-#define INSTANTIATE(T)                                                                                                                   \
-  template void CusparseProduct::run(Executor&, std::shared_ptr<CusparseProduct>, kernel::ProductRows<T>, std::int32_t const*, T const*, \
-                                     T*);
+#define INSTANTIATE(T) \
+  template void CusparseProduct::run(Executor&, std::shared_ptr<CusparseProduct>, kernel::CsrRows<T>, std::int32_t const*, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

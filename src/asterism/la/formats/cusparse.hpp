@@ -10,7 +10,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/array.hpp"
-#include "asterism/la/formats/spmv.kernels.hpp"
+#include "asterism/la/formats/csr_format.kernels.hpp"
 
 namespace asterism::la {
 
@@ -40,7 +40,7 @@ class CusparseProduct {
   CusparseProduct(CusparseProduct const&) = delete;
   CusparseProduct& operator=(CusparseProduct const&) = delete;
 
-  /// y = A x, by a GPU's queue, with the same bits every time. rows: what resolves to ProductRows<T>.
+  /// y = A x, by a GPU's queue, with the same bits every time. rows: what resolves to CsrRows<T>.
   template <class T>
   static void submit(std::shared_ptr<CusparseProduct> const& self, device::Queue const& queue, auto const& rows, device::Array const& x,
                      device::Array const& y) {
@@ -51,13 +51,13 @@ class CusparseProduct {
  private:
   CusparseProduct(GpuProduct choice, Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t entries);
   template <class T>
-  static void run(device::Executor& executor, std::shared_ptr<CusparseProduct> self, kernel::ProductRows<T> rows,
-                  std::int32_t const* offsets, T const* x, T* y);
+  static void run(device::Executor& executor, std::shared_ptr<CusparseProduct> self, kernel::CsrRows<T> rows, std::int32_t const* offsets,
+                  T const* x, T* y);
   template <class T>
-  bool decide(device::Executor const& executor, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x);
+  bool decide(device::Executor const& executor, kernel::CsrRows<T> const& rows, std::int32_t const* offsets, T const* x);
   struct OfStream;
   template <class T>
-  OfStream& of_stream(void* stream, kernel::ProductRows<T> const& rows, std::int32_t const* offsets, T const* x);
+  OfStream& of_stream(void* stream, kernel::CsrRows<T> const& rows, std::int32_t const* offsets, T const* x);
 
   GpuProduct choice_;
   Dtype dtype_;

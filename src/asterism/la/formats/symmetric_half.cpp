@@ -52,7 +52,7 @@ void check_mirrored(Csr const& a, bool conjugates, std::int64_t first_row) {
 
 }  // namespace
 
-SymmetricHalf::SymmetricHalf(Csr const& a, Kind kind, std::int64_t first_row) : dtype_(a.dtype), kind_(kind), rows_(a.rows), nnz_(a.nnz()) {
+SymmetricHalf::SymmetricHalf(Csr const& a, Kind kind, std::int64_t first_row) : SparseFormat(a), kind_(kind) {
   ASTERISM_REQUIRE(a.rows == a.cols, shape, "symmetric storage needs a square block; this one is {} x {}.", a.rows, a.cols);
   auto const ptr = a.row_offsets();
   auto const col = a.column_indices();
@@ -208,13 +208,13 @@ std::vector<double> SymmetricHalf::absolute_row_sums() const {
   return out;
 }
 
-void SymmetricHalf::run(std::shared_ptr<SymmetricHalf const> const& half, device::Queue const& queue, Epilogue e, std::int64_t k,
-                        Array const& x, Array const& y, Array const& b, Array const& w) {
-  bool const updates = e == Epilogue::add || e == Epilogue::subtract || e == Epilogue::subtract_scaled;
-  auto const scalar = size_of(half->dtype_) * std::size_t(k);
-  auto const sums = e == Epilogue::assign ? y : Array::fresh(queue, std::size_t(half->rows_) * scalar);
-  auto const spilled = Array::fresh(queue, half->halo_.bytes() / sizeof(std::int32_t) * scalar);
-  with_dtype(half->dtype_, [&](auto tag) {
+void SymmetricHalf::run(device::Queue const& queue, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
+                        Array const& w) const {
+  auto const half = std::static_pointer_cast<SymmetricHalf const>(shared_from_this());
+  auto const scalar = size_of(dtype_) * std::size_t(k);
+  auto const sums = e == Epilogue::assign ? y : Array::fresh(queue, std::size_t(rows_) * scalar);
+  auto const spilled = Array::fresh(queue, halo_.bytes() / sizeof(std::int32_t) * scalar);
+  with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
     // on a GPU's queue both run on the host, which is counted: they are no functions of their own
     device::submit(
@@ -237,8 +237,8 @@ void SymmetricHalf::run(std::shared_ptr<SymmetricHalf const> const& half, device
         [half, e, k](device::Executor& executor, T const* from, T* to, T const* right, T const* weights, T* s, T const* over) {
           kernel::half_finish<T>(executor, half->view<T>(), e, k, from, to, right, weights, s, over);
         },
-        device::read<T>(x), device::ArrayArgument<T>{y, updates ? device::Access::update : device::Access::write}, device::read<T>(b),
-        device::read<T>(w), device::update<T>(sums), device::read<T>(spilled));
+        device::read<T>(x), device::ArrayArgument<T>{y, written_by(e) == Writes::all_rows ? device::Access::write : device::Access::update},
+        device::read<T>(b), device::read<T>(w), device::update<T>(sums), device::read<T>(spilled));
   });
 }
 

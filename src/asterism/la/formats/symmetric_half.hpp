@@ -4,10 +4,9 @@
 // rows of later blocks (its halo), are formed in the caches, so columns are numbers within the block and take 16 bits. About 5 bytes for
 // each entry of the whole matrix in float64, where plain rows take 12. The order of all sums is fixed: bits do not depend on threads.
 #pragma once
-#include <memory>
 #include <vector>
 
-#include "asterism/la/formats/spmv.hpp"
+#include "asterism/la/formats/format.hpp"
 
 namespace asterism::la {
 
@@ -16,7 +15,8 @@ template <class T>
 struct HalfRows;
 }
 
-class SymmetricHalf {
+/// Not in the table of formats: whether it can be had depends on the values, and the user asks for it.
+class SymmetricHalf final : public SparseFormat {
  public:
   enum class Kind : std::uint8_t { symmetric, hermitian };  ///< A^T = A or A^H = A
 
@@ -32,12 +32,12 @@ class SymmetricHalf {
   /// sum_j |a_ij| of each row
   std::vector<double> absolute_row_sums() const;
 
-  /// As Product::run, for all epilogues.
-  static void run(std::shared_ptr<SymmetricHalf const> const& half, device::Queue const& queue, Epilogue epilogue, std::int64_t k,
-                  Array const& x, Array const& y, Array const& b = {}, Array const& w = {});
-  /// Least bytes of one product (matrix, x, y), k columns.
-  double bytes(std::int64_t k = 1) const;
-  std::size_t memory_bytes() const;
+  std::string_view name() const override { return kind_ == Kind::hermitian ? "hermitian" : "symmetric"; }
+  /// With all epilogues.
+  void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b,
+           Array const& w) const override;
+  double bytes(std::int64_t k) const override;
+  std::size_t memory_bytes() const override;
 
  private:
   bool conjugates() const { return kind_ == Kind::hermitian && is_complex(dtype_); }
@@ -46,10 +46,8 @@ class SymmetricHalf {
   /// f(i, j, v) for each entry of the whole block: row by row those of the half, each followed by its mirror image.
   template <class T, class F>
   void each(F const& f) const;
-  Dtype dtype_;
   Kind kind_;
-  std::int32_t rows_ = 0, block_count_ = 0;
-  std::int64_t nnz_ = 0;  // of the whole block
+  std::int32_t block_count_ = 0;
   Array blocks_, diagonal_, ends_, columns_, values_, halo_, received_;
   std::vector<std::int32_t> without_diagonal_;  // rows
 };

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "asterism/la/formats/spmv.kernels.hpp"
+#include "asterism/la/formats/format.kernels.hpp"
 
 namespace asterism::la::kernel {
 

@@ -1,0 +1,163 @@
+#include "asterism/la/formats/csr_format.kernels.hpp"
+
+#include "asterism/base/dtype.hpp"
+
+namespace asterism::la::kernel {
+namespace {
+
+using i64 = std::int64_t;
+
+// Rows of one length: the compiler unrolls the sum, and rows overlap in the pipeline. A plain loop
+// over the offsets reaches half of the memory bandwidth on 7-entry rows.
+template <int L, class T, class Out>
+void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, Out const& out) {
+  auto p = a.offsets[run.first];
+  for (std::int32_t i = run.first; i < run.end; ++i, p += L) {
+    T s(0);
+#pragma GCC unroll 16
+    for (int l = 0; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
+    out(i, s);
+  }
+}
+
+// Four sums keep the adds from waiting for each other. Vectors along a row are slower than scalar loads: this file is
+// compiled without automatic vectorisation. Across rows they gain: simd_group.hpp.
+template <class T>
+inline T long_row(i64 begin, i64 end, T const* ASTERISM_RESTRICT values, std::int32_t const* ASTERISM_RESTRICT columns,
+                  T const* ASTERISM_RESTRICT x) {
+  T s0(0), s1(0), s2(0), s3(0);
+  i64 p = begin;
+  for (; p + 3 < end; p += 4) {
+    s0 += values[p] * x[columns[p]];
+    s1 += values[p + 1] * x[columns[p + 1]];
+    s2 += values[p + 2] * x[columns[p + 2]];
+    s3 += values[p + 3] * x[columns[p + 3]];
+  }
+  for (; p < end; ++p) s0 += values[p] * x[columns[p]];
+  return (s0 + s1) + (s2 + s3);
+}
+
+template <class T, class Out>
+void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, Out const& out) {
+  for (std::int32_t i = run.first; i < run.end; ++i) {
+    auto const begin = a.offsets[i], end = a.offsets[i + 1];
+    T s(0);
+    if (end - begin >= 12) {
+      s = long_row(begin, end, a.values, a.columns, x);
+    } else {
+      for (auto p = begin; p < end; ++p) s += a.values[p] * x[a.columns[p]];
+    }
+    out(i, s);
+  }
+}
+
+/// The sums of rows [first, last), which begin in run r, go to out(row, sum). Returns the run of row last.
+template <class T, class Out>
+[[gnu::noinline]] std::int32_t row_sums(CsrRows<T> const& a, std::int32_t r, std::int32_t first, std::int32_t last, T const* x, Out out) {
+  for (;; ++r) {
+    LengthRun run = a.runs[r];
+    if (run.first < first) run.first = first;
+    if (run.end > last) run.end = last;
+    switch (run.length) {
+      case 1: rows_of_length<1>(a, run, x, out); break;
+      case 2: rows_of_length<2>(a, run, x, out); break;
+      case 3: rows_of_length<3>(a, run, x, out); break;
+      case 4: rows_of_length<4>(a, run, x, out); break;
+      case 5: rows_of_length<5>(a, run, x, out); break;
+      case 6: rows_of_length<6>(a, run, x, out); break;
+      case 7: rows_of_length<7>(a, run, x, out); break;
+      case 8: rows_of_length<8>(a, run, x, out); break;
+      case 9: rows_of_length<9>(a, run, x, out); break;
+      default: rows_any(a, run, x, out);
+    }
+    if (run.end == last) return a.runs[r].end == last ? r + 1 : r;
+  }
+}
+
+// What becomes of the sums of rows. For y = A x they are written at once. For the other epilogues a few are kept, in the first cache,
+// so that the loops over entries, unrolled for each length, are not there six times.
+template <class T>
+struct AssignRow {
+  T* y;
+  std::int32_t const* id;
+  void operator()(std::int32_t i, T s) const { y[id ? id[i] : i] = s; }
+};
+template <class T>
+struct KeepRow {
+  T* sums;
+  std::int32_t first;
+  void operator()(std::int32_t i, T s) const { sums[i - first] = s; }
+};
+
+template <Epilogue E, class T>
+void rows_columns(CsrRows<T> const& a, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
+  T sums[16];
+  for (std::int32_t i = first; i < last; ++i) {
+    i64 const row = a.row_ids ? a.row_ids[i] : i;
+    for (i64 j0 = 0; j0 < k; j0 += 16) {
+      i64 const m = k - j0 < 16 ? k - j0 : 16;
+      for (i64 j = 0; j < m; ++j) sums[j] = T(0);
+      for (auto p = a.offsets[i]; p < a.offsets[i + 1]; ++p) {
+        T const v = a.values[p];
+        T const* xr = x + i64(a.columns[p]) * k + j0;
+#pragma omp simd
+        for (i64 j = 0; j < m; ++j) sums[j] += v * xr[j];
+      }
+      for (i64 j = 0; j < m; ++j) finish<E>(sums[j], row, k, j0 + j, x, y, b, w);
+    }
+  }
+}
+
+template <Epilogue E, class T>
+void csr_with(Executor& executor, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+  if (a.run_count == 0) return;
+  auto const rows = a.runs[a.run_count - 1].end;
+  auto const total = a.offsets[rows] + rows;
+  // shares of equal work, cut inside runs
+  device::parallel_ranges(
+      executor, total,
+      [=](i64 begin, i64 end) {
+        auto const row_at = [&](i64 work) {
+          std::int32_t lo = 0, hi = rows;
+          while (lo < hi) {
+            auto const mid = lo + (hi - lo) / 2;
+            if (a.offsets[mid] + mid < work) lo = mid + 1;
+            else hi = mid;
+          }
+          return lo;
+        };
+        auto const first = row_at(begin), last = end == total ? rows : row_at(end);
+        if (k != 1) return rows_columns<E>(a, first, last, k, x, y, b, w);
+        std::int32_t lo = 0, hi = a.run_count;
+        while (lo < hi) {
+          auto const mid = (lo + hi) / 2;
+          if (a.runs[mid].end <= first) lo = mid + 1;
+          else hi = mid;
+        }
+        if constexpr (E == Epilogue::assign) {
+          if (first < last) row_sums(a, lo, first, last, x, AssignRow<T>{y, a.row_ids});
+        } else {
+          constexpr std::int32_t kept = 32;
+          T sums[kept];
+          for (std::int32_t i = first, run = lo; i < last; i += kept) {
+            auto const stop = last - i < kept ? last : i + kept;
+            run = row_sums(a, run, i, stop, x, KeepRow<T>{sums, i});
+            for (std::int32_t l = i; l < stop; ++l) finish<E>(sums[l - i], a.row_ids ? a.row_ids[l] : l, 1, 0, x, y, b, w);
+          }
+        }
+      },
+      16384);
+}
+
+}  // namespace
+
+template <class T>
+void csr_product(Executor& executor, CsrRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+  with_epilogue(e, [&](auto known) { csr_with<decltype(known)::value>(executor, a, k, x, y, b, w); });
+}
+
+#define INSTANTIATE(T) template void csr_product(Executor&, CsrRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
+
+}  // namespace asterism::la::kernel

@@ -1,0 +1,27 @@
+#pragma once
+#include "asterism/la/formats/format.kernels.hpp"
+
+namespace asterism::la::kernel {
+
+/// Rows of equal length; 0: of any.
+struct LengthRun {
+  std::int32_t first, end, length;
+};
+
+template <class T>
+struct CsrRows {
+  std::int64_t const* offsets;
+  std::int32_t const* columns;
+  T const* values;
+  std::int32_t const* row_ids;  // nullptr: i
+  LengthRun const* runs;
+  std::int32_t run_count;
+  std::int32_t row_count;
+  std::int64_t entries;
+};
+
+/// Also the last step of formats that leave some rows in csr.
+template <class T>
+void csr_product(Executor&, CsrRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+
+}  // namespace asterism::la::kernel

@@ -1,0 +1,62 @@
+// Products on a GPU. Each thread has one row: the groups' layout lets neighbouring threads read neighbouring values.
+#include "asterism/la/formats/row_pattern_format.kernels.hpp"
+
+namespace asterism::la::kernel {
+namespace {
+
+using i64 = std::int64_t;
+using i32 = std::int32_t;
+
+template <Epilogue E, class T>
+struct PatternRow {
+  PatternRows<T> a;
+  i64 k;
+  T const* x;
+  T* y;
+  T const* b;
+  T const* w;
+
+  __device__ void operator()(i64 row) const {
+    constexpr i32 W = group_rows<T>;
+    i32 const i = i32(row);
+    i32 r = a.run_at[i / tile_rows];
+    while (r < a.run_count && a.runs[r].end <= i) ++r;
+    if (r == a.run_count || i < a.runs[r].first) return;  // in no run
+    auto const run = a.runs[r];
+    auto const* const off = a.offsets + run.offset_at;
+    auto const* v = a.values + run.value_at;
+    i64 step = 1;
+    if (!run.uniform) {  // the last group ends with the run
+      i32 const group = (i - run.first) / W, at = run.first + group * W, first = at + W <= run.end ? at : run.end - W;
+      v += i64(group) * W * run.length + (i - first);
+      step = W;
+    }
+    for (i64 j = 0; j < k; ++j) {
+      T s(0);
+      for (i32 p = 0; p < run.length; ++p) s += v[p * step] * x[i64(i + off[p]) * k + j];
+      finish<E>(s, i, k, j, x, y, b, w);
+    }
+  }
+};
+
+template <Epilogue E, class T>
+void pattern_rows(Executor& executor, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+  device::parallel_for(executor, a.row_count, PatternRow<E, T>{a, k, x, y, b, w});
+}
+
+}  // namespace
+
+template <class T>
+void row_pattern_product(Executor& executor, PatternBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+  switch (e) {
+    case Epilogue::assign: pattern_rows<Epilogue::assign>(executor, a.runs, k, x, y, b, w); break;
+    case Epilogue::residual: pattern_rows<Epilogue::residual>(executor, a.runs, k, x, y, b, w); break;
+    default: pattern_rows<Epilogue::smooth>(executor, a.runs, k, x, y, b, w);
+  }
+  csr_product(executor, a.rest, e, k, x, y, b, w);
+}
+
+template void row_pattern_product(Executor&, PatternBlock<float>, Epilogue, i64, float const*, float*, float const*, float const*);
+template void row_pattern_product(Executor&, PatternBlock<double>, Epilogue, i64, double const*, double*, double const*, double const*);
+
+}  // namespace asterism::la::kernel

@@ -1,0 +1,117 @@
+#include "asterism/la/formats/row_pattern_format.kernels.hpp"
+
+#include "asterism/la/formats/simd_group.hpp"
+
+namespace asterism::la::kernel {
+namespace {
+
+using i64 = std::int64_t;
+
+template <Epilogue E, class T>
+void pattern_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
+    // the last group ends with the run: its first rows are computed twice, with equal results
+    std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
+    if (k == 1) {
+      using V = typename Group<T>::type;
+      V s0 = {}, s1 = {};
+      std::int32_t p = 0;
+      for (; p + 1 < run.length; p += 2) {
+        s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
+        s1 += Group<T>::load(v + (p + 1) * W) * Group<T>::load(x + i0 + off[p + 1]);
+      }
+      if (p < run.length) s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
+      finish_group<E, T>(s0 + s1, i0, x, y, b, w);
+    } else {
+      auto const row = [=](std::int32_t l) { return i0 + l; };
+      auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
+      group_columns<E, false>(run.length, v, row, source, k, x, y, b, w);
+    }
+  }
+}
+
+/// The sums of N groups from row i0 on with the same values: in the order of pattern_run, so the bits are the same.
+/// L: entries of a row, known to the compiler; 0: any.
+template <Epilogue E, int L, int N, class T>
+inline void uniform_groups(std::int32_t length, i64 i0, std::int32_t const* off, T const* v, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  using V = typename Group<T>::type;
+  V even[N] = {}, odd[N] = {};
+  std::int32_t const n = L > 0 ? L : length;
+  auto const add = [&](V(&s)[N], std::int32_t p) {
+    auto const* const xp = x + i0 + off[p];
+    for (int g = 0; g < N; ++g) s[g] += v[p] * Group<T>::load(xp + g * W);
+  };
+  std::int32_t p = 0;
+#pragma GCC unroll 16
+  for (; p + 1 < n; p += 2) {
+    add(even, p);
+    add(odd, p + 1);
+  }
+  if (p < n) add(even, p);
+  for (int g = 0; g < N; ++g) finish_group<E, T>(even[g] + odd[g], i0 + g * W, x, y, b, w);
+}
+
+template <Epilogue E, int L, class T>
+void uniform_rows(PatternRun const& run, std::int32_t const* off, T const* v, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  std::int32_t at = run.first;
+  if constexpr (register_bytes >= 32)  // else there are too few registers
+    for (; at + 2 * W <= run.end; at += 2 * W) uniform_groups<E, L, 2>(run.length, at, off, v, x, y, b, w);
+  for (; at + W <= run.end; at += W) uniform_groups<E, L, 1>(run.length, at, off, v, x, y, b, w);
+  if (at < run.end) uniform_groups<E, L, 1>(run.length, run.end - W, off, v, x, y, b, w);
+}
+
+template <Epilogue E, class T>
+void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+  if (k == 1) {
+    switch (run.length) {
+      case 3: return uniform_rows<E, 3>(run, off, v, x, y, b, w);
+      case 5: return uniform_rows<E, 5>(run, off, v, x, y, b, w);
+      case 7: return uniform_rows<E, 7>(run, off, v, x, y, b, w);
+      case 9: return uniform_rows<E, 9>(run, off, v, x, y, b, w);
+      default: return uniform_rows<E, 0>(run, off, v, x, y, b, w);
+    }
+  }
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t at = run.first; at < run.end; at += W) {
+    std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
+    auto const row = [=](std::int32_t l) { return i0 + l; };
+    auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
+    group_columns<E, true>(run.length, v, row, source, k, x, y, b, w);
+  }
+}
+
+template <Epilogue E, class T>
+void pattern_with(Executor& executor, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+  device::parallel_ranges(
+      executor, a.run_count,
+      [=](i64 begin, i64 end) {
+        for (i64 r = begin; r < end; ++r) {
+          auto const& run = a.runs[r];
+          auto const* const off = a.offsets + run.offset_at;
+          auto const* const v = a.values + run.value_at;
+          if (run.uniform) uniform_run<E>(run, off, v, k, x, y, b, w);
+          else pattern_run<E>(run, off, v, k, x, y, b, w);
+        }
+      },
+      32);
+}
+
+}  // namespace
+
+template <class T>
+void row_pattern_product(Executor& executor, PatternBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+  switch (e) {
+    case Epilogue::assign: pattern_with<Epilogue::assign>(executor, a.runs, k, x, y, b, w); break;
+    case Epilogue::residual: pattern_with<Epilogue::residual>(executor, a.runs, k, x, y, b, w); break;
+    default: pattern_with<Epilogue::smooth>(executor, a.runs, k, x, y, b, w);
+  }
+  csr_product(executor, a.rest, e, k, x, y, b, w);
+}
+
+template void row_pattern_product(Executor&, PatternBlock<float>, Epilogue, i64, float const*, float*, float const*, float const*);
+template void row_pattern_product(Executor&, PatternBlock<double>, Epilogue, i64, double const*, double*, double const*, double const*);
+
+}  // namespace asterism::la::kernel

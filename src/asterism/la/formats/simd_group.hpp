@@ -1,0 +1,75 @@
+// Groups of rows with a SIMD vector of sums, for kernels of the host alone (*.kernels.cpp): it depends on the CPU.
+#pragma once
+#include "asterism/la/formats/format.kernels.hpp"
+
+namespace asterism::la::kernel {
+namespace {  // each file's own, so that the compiler inlines what has one caller
+
+#if defined(__AVX512F__)
+constexpr std::size_t register_bytes = 64;
+#elif defined(__AVX__)
+constexpr std::size_t register_bytes = 32;
+#else
+constexpr std::size_t register_bytes = 16;
+#endif
+
+/// Two groups' vectors as one of twice the width.
+template <class G>
+struct Halves {
+  typename G::type low, high;
+  friend Halves operator+(Halves a, Halves b) { return {a.low + b.low, a.high + b.high}; }
+  friend Halves operator-(Halves a, Halves b) { return {a.low - b.low, a.high - b.high}; }
+  friend Halves operator*(Halves a, Halves b) { return {a.low * b.low, a.high * b.high}; }
+  template <class T>
+  friend Halves operator*(T a, Halves b) {
+    return {a * b.low, a * b.high};
+  }
+  void operator+=(Halves b) { low += b.low, high += b.high; }
+};
+
+/// The sums of a group: a vector of 64 bytes, made of registers. Left to itself g++ 12 takes one that is wider than a register through
+/// memory, at a seventh of the speed.
+template <class T, std::size_t Bytes = 64, bool Fits = (Bytes <= register_bytes)>
+struct Group {
+  typedef T type __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+  static type load(T const* p) { return *reinterpret_cast<type const*>(p); }
+  static void store(type s, T* p) { *reinterpret_cast<type*>(p) = s; }
+};
+template <class T, std::size_t Bytes>
+struct Group<T, Bytes, false> {
+  using Half = Group<T, Bytes / 2>;
+  using type = Halves<Half>;
+  static constexpr std::size_t half = Bytes / 2 / sizeof(T);
+  static type load(T const* p) { return {Half::load(p), Half::load(p + half)}; }
+  static void store(type s, T* p) { Half::store(s.low, p), Half::store(s.high, p + half); }
+};
+
+/// finish() for the rows from `row` on.
+template <Epilogue E, class T>
+inline void finish_group(typename Group<T>::type s, std::int64_t row, T const* x, T* y, T const* b, T const* w) {
+  auto const at = [row](T const* v) { return Group<T>::load(v + row); };
+  auto const put = [&](typename Group<T>::type v) { Group<T>::store(v, y + row); };
+  if constexpr (E == Epilogue::assign) put(s);
+  else if constexpr (E == Epilogue::residual) put(at(b) - s);
+  else if constexpr (E == Epilogue::smooth) put(at(x) + at(w) * (at(b) - s));
+  else if constexpr (E == Epilogue::add) put(at(y) + s);
+  else if constexpr (E == Epilogue::subtract) put(at(y) - s);
+  else put(at(y) - at(w) * s);
+}
+
+/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Uniform: one value
+/// an entry, not one a lane. Not inlined: the loops for one column lose a tenth when this shares their registers.
+template <Epilogue E, bool Uniform = false, class T, class Row, class Source>
+[[gnu::noinline]] void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, std::int64_t k, T const* x,
+                                     T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t l = 0; l < W; ++l)
+    for (std::int64_t j = 0; j < k; ++j) {
+      T s(0);
+      for (std::int32_t p = 0; p < length; ++p) s += v[Uniform ? p : p * W + l] * x[std::int64_t(source(p, l)) * k + j];
+      finish<E>(s, std::int64_t(row(l)), k, j, x, y, b, w);
+    }
+}
+
+}  // namespace
+}  // namespace asterism::la::kernel
