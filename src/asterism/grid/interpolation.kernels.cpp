@@ -68,7 +68,7 @@ void restrict_to(Executor& executor, Refinement r, i64 k, T const* fine, T* coar
   });
 }
 
-#define INSTANTIATE(T)                                                                         \
+#define INSTANTIATE(T)                                                                   \
   template void interpolate<T>(Executor&, Refinement, bool, std::int64_t, T const*, T*); \
   template void restrict_to<T>(Executor&, Refinement, std::int64_t, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)

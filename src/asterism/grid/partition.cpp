@@ -40,8 +40,7 @@ class Edges {
   }
   std::vector<EdgeSets> joined() const {
     std::vector<EdgeSets> out;
-    for (auto const& [rank, sets] : pieces_)
-      out.push_back({rank, comm::IndexSet::joined(sets.first), comm::IndexSet::joined(sets.second)});
+    for (auto const& [rank, sets] : pieces_) out.push_back({rank, comm::IndexSet::joined(sets.first), comm::IndexSet::joined(sets.second)});
     return out;
   }
 
@@ -209,7 +208,8 @@ std::vector<EdgeSets> Partition::to_box(Box const& box) const {
       for (auto const& c : along[2]) {
         int const owner = (a.box * p_[1] + b.box) * p_[2] + c.box;
         Triple const size{a.length, b.length, c.length};
-        edges.add(owner, positions({a.at, b.at, c.at}, size, box.sizes()), positions({a.theirs, b.theirs, c.theirs}, size, owned(owner).sizes()));
+        edges.add(owner, positions({a.at, b.at, c.at}, size, box.sizes()),
+                  positions({a.theirs, b.theirs, c.theirs}, size, owned(owner).sizes()));
       }
   return edges.joined();
 }

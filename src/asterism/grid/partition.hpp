@@ -74,9 +74,9 @@ class Partition {
 
   /// A run of neighbouring indices of one direction that one box owns.
   struct Run {
-    int box, side;                    ///< side: below (-1), within (0) or above (1) the own points
-    std::int64_t at, in_side;         ///< where it begins, from the local array's begin and from its side's
-    std::int64_t theirs, length;      ///< where it begins in the owner's box
+    int box, side;                ///< side: below (-1), within (0) or above (1) the own points
+    std::int64_t at, in_side;     ///< where it begins, from the local array's begin and from its side's
+    std::int64_t theirs, length;  ///< where it begins in the owner's box
   };
   /// f(runs, owner, whether these are own points) for every part of a rank's local array that the stencil needs.
   template <class F>

@@ -64,8 +64,7 @@ struct Star {
     for (i64 l = begin; l < end; ++l)
       for (i64 c = 0; c < columns; ++c) {
         i64 const o = l * columns + c;
-        T const sum =
-            centre * v[o] + (cp * vp[o] + cq * vq[o]) + (cr * vr[o] + cs * vs[o]) + side * (v[o - columns] + v[o + columns]);
+        T const sum = centre * v[o] + (cp * vp[o] + cq * vq[o]) + (cr * vr[o] + cs * vs[o]) + side * (v[o - columns] + v[o + columns]);
         la::kernel::finish<E>(sum, line + l, columns, c, x0, y0, b0, w0);
       }
   }

@@ -59,20 +59,20 @@ std::map<std::string, MethodEntry> const& methods();
 
 /// The table of methods: -ksp_type NAME, and NAME_entry() in the method's own file. Nothing else names a method that is to be found.
 #define ASTERISM_METHODS(X) \
-  X(cg)         \
-  X(pipecg)     \
-  X(tfqmr)      \
-  X(gmres)      \
-  X(fgmres)     \
-  X(bicgstab)   \
-  X(minres)     \
-  X(chebyshev)  \
-  X(preonly)    \
-  X(richardson) \
-  X(bicg)       \
-  X(idr)        \
-  X(cgs)        \
-  X(cr)         \
+  X(cg)                     \
+  X(pipecg)                 \
+  X(tfqmr)                  \
+  X(gmres)                  \
+  X(fgmres)                 \
+  X(bicgstab)               \
+  X(minres)                 \
+  X(chebyshev)              \
+  X(preonly)                \
+  X(richardson)             \
+  X(bicg)                   \
+  X(idr)                    \
+  X(cgs)                    \
+  X(cr)                     \
   X(gcr)
 #define DECLARE(name) MethodEntry name##_entry();
 ASTERISM_METHODS(DECLARE)

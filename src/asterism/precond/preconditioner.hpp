@@ -175,17 +175,17 @@ void invert_entries(Vector& d, char const* name);
 
 /// The table of preconditioners: -pc_type, and FUNCTION_entry() in the preconditioner's own file.
 #define ASTERISM_PRECONDITIONERS(X) \
-  X("none", none)            \
-  X("jacobi", jacobi)        \
-  X("chebyshev", chebyshev)  \
-  X("sor", sor)              \
-  X("ilu", ilu)              \
-  X("ilut", ilut)            \
-  X("icc", icc)              \
-  X("bjacobi", block_jacobi) \
-  X("asm", additive_schwarz) \
-  X("lu", lu)                \
-  X("amg", amg)              \
+  X("none", none)                   \
+  X("jacobi", jacobi)               \
+  X("chebyshev", chebyshev)         \
+  X("sor", sor)                     \
+  X("ilu", ilu)                     \
+  X("ilut", ilut)                   \
+  X("icc", icc)                     \
+  X("bjacobi", block_jacobi)        \
+  X("asm", additive_schwarz)        \
+  X("lu", lu)                       \
+  X("amg", amg)                     \
   X("ksp", inner_solver)
 #define DECLARE(name, function) PreconditionerEntry function##_entry();
 ASTERISM_PRECONDITIONERS(DECLARE)

@@ -101,8 +101,8 @@ TEST(Partition, EdgesFillEachGhostPointOnce) {
       check_edges(p, p.to_ghosts(r), all, [&](i64 l) { return ghosts[std::size_t(l)]; }, owned);
       check_edges(p, p.within_local(r), local, [&](i64 l) { return point_of(around, l); }, [&](int rank) { return p.ghosted(rank); });
       check_edges(p, p.to_local(r), inside, [&](i64 l) { return point_of(around, l); }, owned);
-      check_edges(p, p.to_box(around), std::vector<bool>(std::size_t(around.points()), true), [&](i64 l) { return point_of(around, l); },
-                  owned);
+      check_edges(
+          p, p.to_box(around), std::vector<bool>(std::size_t(around.points()), true), [&](i64 l) { return point_of(around, l); }, owned);
     }
     ASSERT_EQ(first, n[0] * n[1] * n[2]);
   }

@@ -109,13 +109,15 @@ TEST(StarOperator, AgreesWithItsDefinition) {
       for (auto const dtype : all_dtypes)
         for (i64 const k : {1, 2}) {
           StarOperator const A(g, 3.5, sides, dtype);
-          auto const dx = random(n, k, is_complex(dtype), 1), db = random(n, k, is_complex(dtype), 2), dw = random(n, 1, is_complex(dtype), 3);
+          auto const dx = random(n, k, is_complex(dtype), 1), db = random(n, k, is_complex(dtype), 2),
+                     dw = random(n, 1, is_complex(dtype), 3);
           Dense wide(n, n);
           for (i64 i = 0; i < n; ++i) wide(i, i) = dw(i, 0);
           auto const x0 = to_vector(dx, g.layout(), dtype), b0 = to_vector(db, g.layout(), dtype), w0 = to_vector(dw, g.layout(), dtype);
           for (auto const& queue : queues())
             for (bool const with_ghosts : {true, false}) {
-              auto const x = on(queue, x0, with_ghosts, g.space()), b = on(queue, b0, false, g.space()), w = on(queue, w0, false, g.space());
+              auto const x = on(queue, x0, with_ghosts, g.space()), b = on(queue, b0, false, g.space()),
+                         w = on(queue, w0, false, g.space());
               auto const what = format("{} points, {}, {} columns, queue {}, ghosts {}", n, name_of(dtype), k, queue.kind(), with_ghosts);
               auto const check = [&](char const* which, Vector const& got, Dense const& want) {
                 EXPECT_LT(norm(to_dense(got) - want), tolerance(dtype) * (1 + norm(want))) << which << ", " << what;
@@ -163,8 +165,11 @@ TEST(StarOperator, OrderIsKeptByIntentsAlone) {
 }
 
 TEST(Interpolation, AgreesWithItsDefinition) {
-  std::vector<Case> const grids{{{7}, {false}, 1},        {{8}, {true}, 1},         {{5, 4}, {false, true}, 1},
-                                {{3, 5, 7}, {false, false, false}, 1}, {{4, 5, 2}, {true, false, true}, 1}};
+  std::vector<Case> const grids{{{7}, {false}, 1},
+                                {{8}, {true}, 1},
+                                {{5, 4}, {false, true}, 1},
+                                {{3, 5, 7}, {false, false, false}, 1},
+                                {{4, 5, 2}, {true, false, true}, 1}};
   for (auto const& [shape, periodic, width] : grids) {
     Grid const fine(world(), shape, width, Stencil::star, periodic, {});
     auto const coarse = Interpolation::coarsened(fine);
@@ -232,7 +237,10 @@ TEST(StarOperator, CgWithChebyshevAndWithACycleOfTwoLevelsWithoutAMatrix) {
       std::int64_t plain = 0;
       for (int which = 0; which < 3; ++which) {
         Options options;
-        options.parse("-ksp_type cg -ksp_rtol 1e-5 -queue " + queue + (which == 0 ? " -pc_type none" : which == 1 ? " -pc_type chebyshev" : ""),
+        options.parse("-ksp_type cg -ksp_rtol 1e-5 -queue " + queue +
+                          (which == 0   ? " -pc_type none"
+                           : which == 1 ? " -pc_type chebyshev"
+                                        : ""),
                       OptionLayer::call, "test");
         std::shared_ptr<la::Operator const> const M = which == 2 ? std::make_shared<TwoLevels>(A) : nullptr;
         solve::Solver s(A, {}, M, options);

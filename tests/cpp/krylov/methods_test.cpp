@@ -50,7 +50,6 @@ std::vector<Row> const& table() {
   return rows;
 }
 
-std::vector<Dtype> const all_dtypes = {Dtype::float64, Dtype::float32, Dtype::complex128, Dtype::complex64};
 bool single(Dtype d) { return real_of(d) == Dtype::float32; }
 
 /// Hermitian with negative eigenvalues, about as well conditioned as the others.

@@ -144,7 +144,7 @@ TEST(DenseLU, SolvesWithTheMatrixItsTransposeAndItsAdjoint) {
   auto const A = la::Matrix::from_coo<std::int64_t>(layout, layout, Dtype::complex128, i, j, v.data());
   Options const options;
   std::vector<EffectiveOption> record;
-  auto const M = precond::preconditioners().at("lu").make({{&options, "", &record}, {}}, A);
+  auto const M = precond::preconditioners().at("lu").make({{&options, "", &record}, {}, {}}, A);
   for (std::int64_t const columns : {1, 3})
     for (auto const& queue : {device::Queue::host(), device::Queue::thread()})
       for (int const kind : {0, 1, 2}) {

@@ -28,10 +28,11 @@ Space Space::with_block_size(std::int64_t block_size) const {
   comm::agree(comm(), [&] {
     ASTERISM_REQUIRE(block_size >= 1 && global_size() % block_size == 0, shape, "block size {} does not divide the {} rows of the matrix.",
                      block_size, global_size());
-    ASTERISM_REQUIRE(local_size() % block_size == 0, shape,
-                     "block size {} does not divide the {} rows here. Give each rank whole nodes; or say nothing, since amg finds nodes that "
-                     "two ranks share, or takes their size from -pc_amg_block_size.",
-                     block_size, local_size());
+    ASTERISM_REQUIRE(
+        local_size() % block_size == 0, shape,
+        "block size {} does not divide the {} rows here. Give each rank whole nodes; or say nothing, since amg finds nodes that "
+        "two ranks share, or takes their size from -pc_amg_block_size.",
+        block_size, local_size());
   });
   auto m = changed();
   m.block_size = block_size;
