@@ -10,13 +10,19 @@ namespace {
 
 using i64 = std::int64_t;
 
-/// Lanes of an index of two or four in one load: the loads of x are what the loop is bound by.
+/// Lanes of an index of two or four in one load: the loads of x are what the loop is bound by. Word by word: for an array of them on the
+/// stack g++ 12 writes aligned vectors where a leaf function's frame is not aligned.
+template <class W>
+inline W load_word(void const* p) {
+  W word;
+  __builtin_memcpy(&word, p, sizeof word);
+  return word;
+}
 template <class G, class I, std::size_t... L, class T>
 inline typename G::type gather_register(std::index_sequence<L...>, T const* x, I const* c) {
   constexpr std::size_t per_word = 8 / sizeof(I) < sizeof...(L) ? 8 / sizeof(I) : sizeof...(L);
-  std::conditional_t<per_word * sizeof(I) == 8, std::uint64_t, std::uint32_t> words[sizeof...(L) / per_word];
-  __builtin_memcpy(words, c, sizeof words);
-  return typename G::type{x[I(words[L / per_word] >> (8 * sizeof(I) * (L % per_word)))]...};
+  using Word = std::conditional_t<per_word * sizeof(I) == 8, std::uint64_t, std::uint32_t>;
+  return typename G::type{x[I(load_word<Word>(c + L / per_word * per_word) >> (8 * sizeof(I) * (L % per_word)))]...};
 }
 
 // Scalar loads put together: the processor's own gathers are up to twice as slow, since the microcode of 2023 on Intel's.
