@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 MODULES = {
     "Solving": [
         "asterism.solvers.solver",
+        "asterism.solvers.solve",
         "asterism.solvers.info",
         "asterism.solvers.least_squares",
         "asterism.la.matrix",

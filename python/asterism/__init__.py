@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from .solvers.info import SolveInfo as SolveInfo
     from .solvers.least_squares import LeastSquaresInfo as LeastSquaresInfo
     from .solvers.least_squares import least_squares as least_squares
+    from .solvers.solve import solve as solve
     from .solvers.solver import Solver as Solver
-    from .solvers.solver import solve as solve
 
 # the same names as above, for the interpreter (tests/python/test_package.py compares)
 _ROOMS = {
@@ -95,7 +95,8 @@ _ROOMS = {
     "report.trace": ("Trace",),
     "solvers.info": ("SolveInfo",),
     "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
-    "solvers.solver": ("Solver", "solve"),
+    "solvers.solve": ("solve",),
+    "solvers.solver": ("Solver",),
 }
 _PLACE = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("errors", "gallery", "grid", "pyamg", "report", "scipy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .solvers.solver import SolveInfo
+    from .solvers.info import SolveInfo
 
 __all__ = [
     "AsterismError",

@@ -11,7 +11,8 @@ import numpy as np
 from .. import _core
 from ..base.machine import last_level_cache_bytes, memory_bandwidth
 from ..la.matrix import Matrix
-from ..solvers.solver import SolveInfo, Solver
+from ..solvers.info import SolveInfo
+from ..solvers.solver import Solver
 
 __all__ = ["Findings", "collect"]
 
