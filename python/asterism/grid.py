@@ -170,7 +170,7 @@ class Grid:
         else:
             self._to_local.reduce(flat, out, op)
 
-    @reported("Grid.star_operator")
+    @one_call("Grid.star_operator")
     def star_operator(self, centre: float, sides: float | Sequence[float], *, dtype: Any = np.float64) -> Operator:
         """Return the operator of a star of constant coefficients, without a matrix.
 
@@ -192,7 +192,7 @@ class Grid:
 
         Notes
         -----
-        A product reads x and writes y once. Points that need no ghost points are done while those travel.
+        Collective; the coefficients are the same on all ranks. A product reads x and writes y once. Points that need no ghost points are done while those travel.
 
         Examples
         --------

@@ -80,15 +80,15 @@ Interpolation::Interpolation(Grid const& fine, Grid const& coarse, Dtype dtype)
 }
 
 void Interpolation::interpolate(Vector const& x, Vector& y, bool adds) const {
-  require_layout(x, domain(), dtype_, "interpolation");
-  require_layout(y, range(), dtype_, "interpolation");
-  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "interpolation: x has {} columns, y has {}.", x.columns(), y.columns());
   static int const event = profile::event("Interpolate");
   auto const& queue = y.queue();
   auto const k = x.columns();
   double const bytes = double(size_of(dtype_)) * double(k);
   profile::Scope const scope(event, bytes * double(y.local_size() + x.local_size()), 0);
   comm::collective(range().comm(), "interpolation", [&] {
+    require_layout(x, domain(), dtype_, "interpolation");
+    require_layout(y, range(), dtype_, "interpolation");
+    ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "interpolation: x has {} columns, y has {}.", x.columns(), y.columns());
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const values = Array::fresh(queue, std::size_t(around_.points() * k) * sizeof(T));
@@ -103,15 +103,15 @@ void Interpolation::interpolate(Vector const& x, Vector& y, bool adds) const {
 }
 
 void Interpolation::apply_transpose(Vector const& x, Vector& y, bool) const {
-  require_layout(x, range(), dtype_, "restriction");
-  require_layout(y, domain(), dtype_, "restriction");
-  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "restriction: x has {} columns, y has {}.", x.columns(), y.columns());
   static int const event = profile::event("Restrict");
   auto const& queue = y.queue();
   auto const k = x.columns();
   double const bytes = double(size_of(dtype_)) * double(k);
   profile::Scope const scope(event, bytes * double(y.local_size() + x.local_size()), 0);
   comm::collective(range().comm(), "restriction", [&] {
+    require_layout(x, range(), dtype_, "restriction");
+    require_layout(y, domain(), dtype_, "restriction");
+    ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "restriction: x has {} columns, y has {}.", x.columns(), y.columns());
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const values = Array::fresh(queue, std::size_t(around_.points() * k) * sizeof(T));

@@ -1,5 +1,6 @@
 #include "asterism/grid/star_operator.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
@@ -41,38 +42,47 @@ kernel::StarBox box_of(Grid const& grid) {
 
 StarOperator::StarOperator(Grid const& grid, double centre, std::array<double, 3> const& sides, Dtype dtype)
     : grid_(grid), centre_(centre), sides_(sides), dtype_(dtype) {
-  ASTERISM_REQUIRE(grid.width() >= 1, value, "a star operator needs ghost points at least 1 deep; those of the grid are {} deep.",
-                   grid.width());
-  for (int d = 0; d < 3; ++d)
-    if (d < 3 - grid.dimensions()) sides_[std::size_t(d)] = 0;  // a leading direction of one point
-  ASTERISM_REQUIRE(std::isfinite(centre) && std::isfinite(sides_[0]) && std::isfinite(sides_[1]) && std::isfinite(sides_[2]), value,
-                   "the coefficients of a star operator must be finite: {}; {}, {}, {}.", centre, sides_[0], sides_[1], sides_[2]);
+  auto const& comm = grid.layout().comm();
+  comm::agree(comm, [&] {
+    ASTERISM_REQUIRE(grid.width() >= 1, value, "a star operator needs ghost points at least 1 deep; those of the grid are {} deep.",
+                     grid.width());
+    ASTERISM_REQUIRE(std::isfinite(centre) && std::isfinite(sides[0]) && std::isfinite(sides[1]) && std::isfinite(sides[2]), value,
+                     "the coefficients of a star operator must be finite: {}; {}, {}, {}.", centre, sides[0], sides[1], sides[2]);
+  });
+  for (double const c : {centre, sides[0], sides[1], sides[2]})
+    ASTERISM_REQUIRE(comm.same_on_all_ranks(std::bit_cast<i64>(c)), value,
+                     "the ranks give different coefficients of a star operator; here {}; {}, {}, {}. Give the same on all.", centre,
+                     sides[0], sides[1], sides[2]);
+  // a direction of one point has no other points: its neighbours are the point itself, or zero
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (grid.shape()[d] > 1) continue;
+    if (grid.partition().periodic()[d]) centre_ += 2 * sides_[d];
+    sides_[d] = 0;
+  }
 }
 
-void StarOperator::run(Epilogue e, Vector const& x, Vector& y, Array const& b, Array const& w) const {
-  require_layout(x, range(), dtype_, "product of a star operator");
-  require_layout(y, range(), dtype_, "product of a star operator");
-  ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "product of a star operator: x has {} columns, y has {}.", x.columns(), y.columns());
-  ASTERISM_REQUIRE(x.data().raw() != y.data().raw() || y.local_size() == 0, value,
-                   "product of a star operator: x and y are the same vector; they must differ.");
+void StarOperator::run(Epilogue e, Vector const& x, Vector& y, Vector const* b, Vector const* w) const {
   static int const event = profile::event("StarMult");
   auto const& queue = y.queue();
   auto const k = x.columns();
   auto const scalar = size_of(dtype_);
   bool const reads_y = e == Epilogue::add;
-  profile::Scope const scope(event, double(scalar) * double(y.local_size() * k) * (2.0 + reads_y + bool(b)),
+  profile::Scope const scope(event, double(scalar) * double(y.local_size() * k) * (2.0 + reads_y + (b != nullptr)),
                              double(2 * (2 * grid_.dimensions() + 1)) * double(y.local_size() * k) * (is_complex(dtype_) ? 2 : 1));
-  auto const box = box_of(grid_);
   comm::collective(range().comm(), "product of a star operator", [&] {
+    check(x, y, b, w);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernel::StarCoefficients<T> a{T(real_t<T>(centre_)), {}};
       for (std::size_t d = 0; d < 3; ++d) a.sides[d] = T(real_t<T>(sides_[d]));
-      auto const ghosts = x.has_ghosts() ? x.ghosts() : Array::fresh(queue, std::size_t(range().ghosts() * k) * scalar);
+      auto const box = box_of(grid_);
+      auto const bytes = std::size_t(range().ghosts() * k) * scalar;
+      // x may have the ghosts of another grid with this layout
+      auto const ghosts = x.has_ghosts() && x.ghosts().bytes() == bytes ? x.ghosts() : Array::fresh(queue, bytes);
       auto const flight = range().ghost_exchange().begin<T>(queue, k, x.data(), ghosts);
       auto const points = [&](kernel::Points which, Array const& ghosts_read, auto const& result) {
         device::submit(queue, kernel::star<T>, box, which, a, e, k, device::read<T>(x.data()), device::read<T>(ghosts_read), result,
-                       device::read<T>(b), device::read<T>(w));
+                       device::read<T>(b ? b->data() : Array()), device::read<T>(w ? w->data() : Array()));
       };
       // every entry of y is set by one of the two
       if (reads_y) points(kernel::Points::without_ghosts, Array(), device::update<T>(y.data()));
@@ -83,28 +93,36 @@ void StarOperator::run(Epilogue e, Vector const& x, Vector& y, Array const& b, A
   });
 }
 
-void StarOperator::apply(Vector const& x, Vector& y) const { run(Epilogue::assign, x, y, {}, {}); }
-void StarOperator::apply_transpose(Vector const& x, Vector& y, bool) const { apply(x, y); }
-void StarOperator::apply_add(Vector const& x, Vector& y) const { run(Epilogue::add, x, y, {}, {}); }
-void StarOperator::residual(Vector const& b, Vector const& x, Vector& r) const { run(Epilogue::residual, x, r, b.data(), {}); }
-void StarOperator::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
-  run(Epilogue::smooth, x, y, b.data(), w.data());
+void StarOperator::check(Vector const& x, Vector const& y, Vector const* b, Vector const* w) const {
+  constexpr char const* what = "product of a star operator";
+  for (auto const* const v : {&x, &y, b})
+    if (v) {
+      require_layout(*v, range(), dtype_, what);
+      ASTERISM_REQUIRE(v->columns() == x.columns(), shape, "{}: x has {} columns, y or b has {}.", what, x.columns(), v->columns());
+    }
+  if (w) {
+    require_layout(*w, range(), dtype_, what);
+    ASTERISM_REQUIRE(w->columns() == 1, shape, "{}: weights have one column, not {}.", what, w->columns());
+  }
+  ASTERISM_REQUIRE(x.data().raw() != y.data().raw() || y.local_size() == 0, value, "{}: x and y are the same vector; they must differ.",
+                   what);
 }
+
+void StarOperator::apply(Vector const& x, Vector& y) const { run(Epilogue::assign, x, y, nullptr, nullptr); }
+void StarOperator::apply_transpose(Vector const& x, Vector& y, bool) const { apply(x, y); }
+void StarOperator::apply_add(Vector const& x, Vector& y) const { run(Epilogue::add, x, y, nullptr, nullptr); }
+void StarOperator::residual(Vector const& b, Vector const& x, Vector& r) const { run(Epilogue::residual, x, r, &b, nullptr); }
+void StarOperator::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const { run(Epilogue::smooth, x, y, &b, &w); }
 
 Vector StarOperator::diagonal() const {
   Vector d(range(), dtype_);
   fill(d, centre_);
-  // a direction of one point that is periodic: its neighbours are itself
-  double wrapped = 0;
-  for (std::size_t i = 0; i < 3; ++i)
-    if (grid_.partition().periodic()[i] && grid_.shape()[i] == 1) wrapped += 2 * sides_[i];
-  if (wrapped != 0) fill(d, centre_ + wrapped);
   return d;
 }
 
 std::optional<double> StarOperator::eigenvalue_bound() const {
-  double const sum = std::abs(centre_) + 2 * (std::abs(sides_[0]) + std::abs(sides_[1]) + std::abs(sides_[2]));
-  return sum / std::abs(centre_);
+  if (centre_ == 0) return std::nullopt;
+  return 1 + 2 * (std::abs(sides_[0]) + std::abs(sides_[1]) + std::abs(sides_[2])) / std::abs(centre_);
 }
 
 /// Galerkin's product is near to it: of a second difference 2^d / 4 in d directions, of a mass 2^d.

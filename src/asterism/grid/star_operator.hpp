@@ -18,7 +18,7 @@ namespace asterism::grid {
 /// get them in an array of their own; own entries are never copied. Cost of a product: x and y once, and one exchange with the neighbours.
 class StarOperator final : public la::Operator {
  public:
-  /// The ghost points must be at least 1 deep. Not collective.
+  /// The ghost points must be at least 1 deep, and the coefficients the same on all ranks. Collective.
   StarOperator(Grid const& grid, double centre, std::array<double, 3> const& sides, Dtype dtype);
   la::Space const& range() const override { return grid_.space(); }
   la::Space const& domain() const override { return grid_.space(); }
@@ -41,10 +41,11 @@ class StarOperator final : public la::Operator {
   std::array<double, 3> const& sides() const { return sides_; }
 
  private:
-  void run(la::Epilogue e, la::Vector const& x, la::Vector& y, device::Array const& b, device::Array const& w) const;
+  void run(la::Epilogue e, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;
+  void check(la::Vector const& x, la::Vector const& y, la::Vector const* b, la::Vector const* w) const;
   Grid grid_;
   double centre_;
-  std::array<double, 3> sides_;
+  std::array<double, 3> sides_;  // 0 in a direction of one point
   Dtype dtype_;
 };
 

@@ -10,6 +10,8 @@ using i64 = std::int64_t;
 
 /// Work below this many entries is not worth a second thread.
 constexpr i64 serial_entries = 16384;
+/// Points of a line that one thread takes: more are shared.
+constexpr i64 longest_piece = 4096;
 
 /// A neighbour of a line of points in direction 0 or 1: its values, or zero times any.
 template <class T>
@@ -86,18 +88,20 @@ struct Star {
     }
   }
 
-  void lines(i64 begin, i64 end, Points points) const {
-    i64 const n = box.n[2];
+  /// Pieces of lines, each of `piece` points at most.
+  void pieces(i64 begin, i64 end, i64 piece, Points points) const {
+    i64 const n = box.n[2], in_line = (n + piece - 1) / piece;
     bool const ghost_first = box.faces[2][0].first >= 0, ghost_last = box.faces[2][1].first >= 0;
-    for (i64 line = begin; line < end; ++line) {
+    for (i64 p = begin; p < end; ++p) {
+      i64 const line = p / in_line, first = p % in_line * piece, last = std::min(first + piece, n) - 1;
       i64 const i = line / box.n[1], j = line % box.n[1];
       bool const is_inner = inner(i, j);
       if (points == Points::without_ghosts && !is_inner) continue;
       bool const ends = points == Points::with_ghosts;
       auto const wanted = [&](bool ghost) { return is_inner ? ghost == ends : true; };
-      if (wanted(n == 1 ? ghost_first || ghost_last : ghost_first)) end_point(i, j, 0);
-      if (!is_inner || !ends) middle(i, j, 1, n - 1);
-      if (n > 1 && wanted(ghost_last)) end_point(i, j, n - 1);
+      if (first == 0 && wanted(n == 1 ? ghost_first || ghost_last : ghost_first)) end_point(i, j, 0);
+      if (!is_inner || !ends) middle(i, j, std::max<i64>(first, 1), std::min(last + 1, n - 1));
+      if (n > 1 && last == n - 1 && wanted(ghost_last)) end_point(i, j, n - 1);
     }
   }
 };
@@ -105,12 +109,14 @@ struct Star {
 template <class T>
 void star(Executor& executor, StarBox box, Points points, StarCoefficients<T> a, Epilogue e, i64 k, T const* x, T const* ghosts, T* y,
           T const* b, T const* w) {
-  i64 const lines = box.n[0] * box.n[1], length = box.n[2] * k;
-  if (lines * length == 0) return;
+  i64 const lines = box.n[0] * box.n[1];
+  if (lines * box.n[2] == 0) return;
+  i64 const piece = std::min(box.n[2], longest_piece), count = lines * ((box.n[2] + piece - 1) / piece);
   la::kernel::with_epilogue(e, [&](auto known) {
     Star<decltype(known)::value, T> const of{box, a, k, x, ghosts, y, b, w};
     device::parallel_ranges(
-        executor, lines, [of, points](i64 begin, i64 end) { of.lines(begin, end, points); }, std::max<i64>(1, serial_entries / length));
+        executor, count, [of, piece, points](i64 begin, i64 end) { of.pieces(begin, end, piece, points); },
+        std::max<i64>(1, serial_entries / (piece * k)));
   });
 }
 

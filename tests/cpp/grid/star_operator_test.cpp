@@ -93,6 +93,7 @@ std::vector<Case> const cases{{{7}, {false}, 1},
                               {{1}, {true}, 1},
                               {{5, 6}, {false, true}, 1},
                               {{3, 1}, {true, true}, 1},
+                              {{31, 1}, {false, false}, 1},
                               {{4, 3, 5}, {false, false, false}, 1},
                               {{4, 5, 3}, {true, false, true}, 2},
                               {{2, 2, 2}, {true, true, true}, 1}};
@@ -139,6 +140,76 @@ TEST(StarOperator, AgreesWithItsDefinition) {
           for (i64 i = 0; i < n; ++i) EXPECT_LT(std::abs(d(i, 0) - a(i, i)), 1e-6);
         }
     }
+}
+
+TEST(StarOperator, LongLinesAndVectorsOfAnotherGridOfTheSameLayout) {
+  // lines are cut into pieces for threads; a vector may have room for the ghosts of another grid
+  Grid const g(world(), {20011}, 1, Stencil::star, {true}, {}), other(world(), {20011}, 3, Stencil::star, {false}, {});
+  ASSERT_TRUE(g.layout().fits(other.layout()));
+  StarOperator const A(g, 3.0, {0, 0, -1.5}, Dtype::float64), B(other, 3.0, {0, 0, -1.5}, Dtype::float64);
+  Vector x(other.space(), Dtype::float64), z(g.space(), Dtype::float64), y = z.like();
+  fill_hashed(x, 3);
+  copy(x, z);
+  auto const whole = to_dense(x);
+  A.apply(x, y);
+  auto const wrapped = to_dense(y);
+  B.apply(z, y);
+  auto const bounded = to_dense(y);
+  for (i64 i = 0; i < 20011; ++i) {
+    auto const at = [&](i64 p) { return p < 0 || p >= 20011 ? Value(0) : whole(p, 0); };
+    ASSERT_LT(std::abs(bounded(i, 0) - (3.0 * at(i) - 1.5 * (at(i - 1) + at(i + 1)))), 1e-13);
+    ASSERT_LT(std::abs(wrapped(i, 0) - (3.0 * at(i) - 1.5 * (at(modulo(i - 1, 20011)) + at(modulo(i + 1, 20011))))), 1e-13);
+  }
+}
+
+TEST(StarOperator, WhatIsCoarseIsNearGalerkinsProduct) {
+  // on a vector that varies slowly; directions of one point, and what becomes one, included
+  for (auto const& shape : std::vector<std::vector<i64>>{{31}, {31, 1}, {15, 3}, {7, 7, 1}}) {
+    Grid const g(world(), shape, 1, Stencil::star, std::vector<bool>(shape.size(), false), {});
+    std::shared_ptr<la::Operator const> A =
+        std::make_shared<StarOperator const>(g, 2.0 * double(shape.size()) + 0.1, std::array<double, 3>{-1, -1, -1}, Dtype::float64);
+    for (int level = 0; level < 2; ++level) {
+      auto const coarse = A->coarse();
+      if (!coarse) break;
+      Vector x(coarse->A->domain(), Dtype::float64), px(A->domain(), Dtype::float64), apx = px.like(), rapx = x.like(), ax = x.like();
+      fill(x, 1.0);
+      coarse->A->apply(x, ax);
+      coarse->P->apply(x, px);
+      A->apply(px, apx);
+      coarse->R->apply(apx, rapx);
+      auto const have = std::abs(dot(x, ax).real()), want = std::abs(dot(x, rapx).real());
+      EXPECT_GT(have, 0.5 * want) << shape.size() << " level " << level;
+      EXPECT_LT(have, 2 * want) << shape.size() << " level " << level;
+      A = coarse->A;
+    }
+  }
+}
+
+TEST(StarOperator, BoundsOfEigenvaluesAreOfTheDiagonal) {
+  auto const bound = [](std::vector<i64> const& shape, std::vector<bool> const& periodic, double centre,
+                        std::array<double, 3> const& sides) {
+    return StarOperator(Grid(world(), shape, 1, Stencil::star, periodic, {}), centre, sides, Dtype::float64).eigenvalue_bound();
+  };
+  EXPECT_EQ(bound({40, 40}, {false, false}, 4, {0, -1, -1}), 2);
+  EXPECT_EQ(bound({40, 1}, {false, true}, 0, {0, -1, 1}), 2);
+  EXPECT_EQ(bound({40, 1}, {false, false}, 2, {0, -1, -1000}), 2);
+  EXPECT_EQ(bound({40, 40}, {false, false}, 0, {0, -1, -1}), std::nullopt);
+}
+
+TEST(StarOperator, WrongVectorsAreErrors) {
+  Grid const g(world(), {8, 5}, 1, Stencil::star, {false, false}, {});
+  StarOperator const A(g, 4.0, {0, -1, -1}, Dtype::float64);
+  Vector x(g.space(), Dtype::float64, 2), y = x.like(), one(g.space(), Dtype::float64), single(g.space(), Dtype::float32, 2);
+  fill(x, 1.0);
+  EXPECT_NE(error_of([&] { A.residual(one, x, y); }).find("x has 2 columns, y or b has 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { A.smooth(y, x, x, y); }).find("one column"), std::string::npos);
+  EXPECT_NE(error_of([&] { A.apply(single, y); }).find("float32"), std::string::npos);
+  int const last = world().size() - 1;
+  auto const made = [&](double centre) { StarOperator(g, centre, {0, -1, -1}, Dtype::float64); };
+  EXPECT_NE(error_of([&] { made(world().rank() == last ? NAN : 4.0); }).find("finite"), std::string::npos);
+  if (last > 0) {
+    EXPECT_NE(error_of([&] { made(world().rank()); }).find("different coefficients"), std::string::npos);
+  }
 }
 
 TEST(StarOperator, OrderIsKeptByIntentsAlone) {

@@ -99,6 +99,7 @@ struct StarForest::Impl {
   /// shared. Collective.
   void connect(std::vector<Parcel> const& received);
   Parcel parcel(int rank, IndexSet const& roots_there) const;
+  void find_shared_leaves();
   void make_root_sides(std::vector<Parcel> const& received);
   void choose_transports();
   void make_shared_transports();  // collective

@@ -13,14 +13,17 @@ namespace {
 /// What the patterns of these sides tell of positions that come twice.
 std::optional<bool> known_to_repeat(std::vector<Side> const& sides) {
   std::vector<IndexSet const*> sets;
-  for (auto const& s : sides) sets.push_back(&s.at);
+  std::size_t pieces = 0;
+  for (auto const& s : sides) {
+    sets.push_back(&s.at);
+    pieces += s.at.kind() == IndexSet::Kind::pieces ? s.at.memory_bytes() / sizeof(IndexSet) : 1;
+  }
   constexpr std::size_t few = 64;  // compared pair by pair
-  return sets.size() <= few ? IndexSet::repeat(sets) : std::nullopt;
+  return pieces <= few ? IndexSet::repeat(sets) : std::nullopt;
 }
 
-/// A position below `space` that comes twice in these sides, or -1. Positions are looked at only where their patterns do not tell.
+/// A position below `space` that comes twice in these sides, or -1, by a look at all of them.
 std::int64_t repeated(std::vector<Side> const& sides, std::int64_t space) {
-  if (known_to_repeat(sides) == false) return -1;
   std::vector<std::uint64_t> taken(static_cast<std::size_t>(space / 64 + 1), 0);
   std::int64_t twice = -1;
   for (auto const& s : sides)
@@ -163,8 +166,7 @@ class StarForest::SetUp {
 
   void find_shared_leaves() {
     if (sorted_ && !repeats_ && forest_.leaf_sides.size() <= 1) return;
-    forest_.repeated_leaf = repeated(forest_.leaf_sides, forest_.leaf_space);
-    forest_.shared_leaves = forest_.repeated_leaf >= 0;
+    forest_.find_shared_leaves();
   }
 
   Impl& forest_;
@@ -207,8 +209,7 @@ StarForest StarForest::from_index_sets(Communicator const& comm, std::int64_t ro
     f.leaf_sides.push_back({rank, std::move(leaves)});
     f.remote.push_back({rank, std::move(there)});
   }
-  f.repeated_leaf = repeated(f.leaf_sides, leaf_space);
-  f.shared_leaves = f.repeated_leaf >= 0;
+  f.find_shared_leaves();
   f.connect(exchange(comm, std::move(parcels)));
   return forest;
 }
@@ -223,7 +224,13 @@ Parcel StarForest::Impl::parcel(int rank, IndexSet const& roots_there) const {
 void StarForest::Impl::connect(std::vector<Parcel> const& received) {
   agree(comm, [&] { make_root_sides(received); });  // owners know how many roots they have: nobody else needs to
   make_shared_transports();
-  shared_roots = known_to_repeat(root_sides) == true || repeated(root_sides, roots) >= 0;
+  auto const known = known_to_repeat(root_sides);
+  shared_roots = known ? *known : repeated(root_sides, roots) >= 0;
+}
+
+void StarForest::Impl::find_shared_leaves() {
+  repeated_leaf = known_to_repeat(leaf_sides) == false ? -1 : repeated(leaf_sides, leaf_space);
+  shared_leaves = repeated_leaf >= 0;
 }
 
 void StarForest::Impl::make_root_sides(std::vector<Parcel> const& received) {
