@@ -9,6 +9,7 @@ import json
 import re
 import statistics
 import sys
+import textwrap
 from pathlib import Path
 
 from asterism.cli.bench_queues import print_async, print_launch
@@ -231,7 +232,8 @@ def readme_table() -> str:
         ):
             name = name.replace(long, short)
         lines.append(row(run, f"**{name}**" if run in (one, two) else name, base))
-    lines += ["", *(f"{name}, with 32-bit indices: {what}." for name, what in r.get("peers", {}).items())]
+    peers = [f"{name}, with 32-bit indices: {what}." for name, what in r.get("peers", {}).items()]
+    lines += ["", *(textwrap.fill(p, 118, break_long_words=False, break_on_hyphens=False) for p in peers)]
     return "\n".join(lines).rstrip() + "\n"
 
 

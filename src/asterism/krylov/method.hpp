@@ -57,7 +57,7 @@ Scalar choose_shadow(Monitor const& monitor, Vector const& r, Vector& r0);
 /// All methods of this room by their -ksp_type.
 std::map<std::string, MethodEntry> const& methods();
 
-/// The table of methods: -ksp_type NAME, and NAME_entry() in the method's own file. Nothing else names a method that is to be found.
+/// The table of methods: -ksp_type NAME, and NAME_entry() in the method's own file. A new method is added here, and nowhere else.
 #define ASTERISM_METHODS(X) \
   X(cg)                     \
   X(pipecg)                 \

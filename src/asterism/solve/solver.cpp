@@ -333,12 +333,12 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     preconditioner_ = make_matrix_free(config, A_, "none");
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
-    ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}, or -ksp_type gmres.",
+    ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}.",
                            method_name_, preconditioner_->describe(),
-                           preconditioner_->varies()       ? "-ksp_type fgmres"
-                           : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true"
-                           : preconditioner_type_ == "asm" ? "-pc_asm_type basic"
-                                                           : "-pc_type icc, amg or jacobi");
+                           preconditioner_->varies()       ? "-ksp_type fgmres, gcr or richardson"
+                           : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true, or -ksp_type gmres"
+                           : preconditioner_type_ == "asm" ? "-pc_asm_type basic, or -ksp_type gmres"
+                                                           : "-pc_type icc, amg or jacobi, or -ksp_type gmres");
   if (preconditioner_->varies() && !method_->flexible())
     notes_.push_back(
         format("{} takes the preconditioner for the same in each iteration, and a solver that stops at a tolerance is not. It "

@@ -37,7 +37,7 @@ inline typename Group<T>::type gather(T const* x, I const* c) {
   return gather_group<Group<T>>(x, c);
 }
 
-// What becomes of the sums of a group: as with rows, above (6 % slower where they are kept).
+// What becomes of the sums of a group: as with rows in csr_format.kernels.cpp.
 constexpr std::int32_t kept_groups = 32;
 template <class T>
 struct Keep {

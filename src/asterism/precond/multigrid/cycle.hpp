@@ -1,4 +1,4 @@
-// The one multigrid cycle, for algebraic and (later) geometric levels: it asks operators for products, residuals and weighted steps.
+// The one multigrid cycle, for algebraic and geometric levels: it asks operators for products, residuals and weighted steps.
 #pragma once
 #include <memory>
 #include <vector>
