@@ -333,8 +333,8 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     preconditioner_ = make_matrix_free(config, A_, "none");
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
-    ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}.",
-                           method_name_, preconditioner_->describe(),
+    ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}.", method_name_,
+                           preconditioner_->describe(),
                            preconditioner_->varies()       ? "-ksp_type fgmres, gcr or richardson"
                            : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true, or -ksp_type gmres"
                            : preconditioner_type_ == "asm" ? "-pc_asm_type basic, or -ksp_type gmres"
