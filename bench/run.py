@@ -38,6 +38,7 @@ from programs import (  # noqa: E402
     json_line,
     mpiexec,
     petsc,
+    petsc_forest,
     write_petsc_binary,
 )
 from tables import show  # noqa: E402
@@ -270,20 +271,6 @@ def forest(rounds: int) -> dict:
         if all(theirs):
             out["petsc"] = extend(out["petsc"], theirs) if turn else theirs
     return out
-
-
-def petsc_forest(peer: Path, launcher: str, row: dict, rounds: int) -> dict | None:
-    """PETSc's forest on messages of the row's length, contiguous and permuted."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_MCA", "OPAL_", "PRTE_MCA"))}
-    sizes = ["-n", str(row["bytes"] // 8), "-repeats", str(row["repeats"]), "-rounds", str(rounds)]
-    done = subprocess.run(
-        [launcher, "-n", "2", str(peer), *sizes], capture_output=True, text=True, check=False, env=clean
-    )
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if len(lines) != 2:
-        print(f"(petsc_sf: {done.stderr[-200:]})", file=sys.stderr)
-        return None
-    return {"bytes": row["bytes"], "contiguous": lines[0], "permuted": lines[1]}
 
 
 def cg_jacobi(n: int, rounds: int) -> dict:

@@ -54,7 +54,8 @@ class Grid:
     Making it is collective, as are the exchanges. A local array has shape ``[e - b for b, e in ghosted]``, a global one the
     shape of the own box; with another last axis for several unknowns a point. Raveled, a global array is this rank's part
     of a vector whose rows are numbered as `numbers` says, for matrices on the grid. An exchange sends one message for each
-    neighbouring rank, without packing where its part is contiguous. Cost and memory of making it: O(neighbours).
+    neighbouring rank, without packing where its part is contiguous. Memory of
+    making it: O(neighbours); time too, and O(ranks) where ``ranks`` is not given.
 
     Examples
     --------

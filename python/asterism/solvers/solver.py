@@ -218,7 +218,7 @@ class Solver:
 
     @property
     def reused(self) -> bool:
-        """Whether the last `update` kept something of the set-up before."""
+        """Whether the last `update` ran only the second phase of the preconditioner's set-up, that of the values."""
         return bool(self._h.reused)
 
     def _flag(self, name: str, default: bool = False) -> bool:

@@ -64,34 +64,35 @@ namespace {
 /// Vectors of a star forest on its queue.
 struct QueuedValues {
   device::Array root, leaf;
-  QueuedValues(comm::QueuedForest const& f, std::int64_t k) : root(of(f.roots(), k, 1.0)), leaf(of(f.leaves(), k, 0.0)) {
-    f.bcast_begin(Dtype::float64, k, root, leaf, comm::ReduceOp::sum).end();  // everything is there, and where it is used
-    f.wait();
+  QueuedValues(comm::QueuedForest const& f, device::Queue const& queue, std::int64_t k)
+      : root(of(f.forest().roots(), k, 1.0)), leaf(of(f.forest().leaf_space(), k, 0.0)) {
+    f.bcast_begin(queue, Dtype::float64, k, root, leaf, comm::ReduceOp::sum).end();  // everything is there, and where it is used
+    f.wait(queue);
     f.forest().comm().barrier();
   }
-  static device::Array of(comm::Layout const& layout, std::int64_t k, double value) {
-    return device::Array::of(std::span<double const>(std::vector<double>(std::size_t(layout.local_size() * k), value)));
+  static device::Array of(std::int64_t rows, std::int64_t k, double value) {
+    return device::Array::of(std::span<double const>(std::vector<double>(std::size_t(rows * k), value)));
   }
 };
 
 }  // namespace
 
-double queued_pingpong(comm::QueuedForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats) {
-  QueuedValues const v(forest, k);
+double queued_pingpong(comm::QueuedForest const& forest, device::Queue const& queue, std::int64_t k, comm::ReduceOp op, int repeats) {
+  QueuedValues const v(forest, queue, k);
   double const start = profile::now();
   for (int i = 0; i < repeats; ++i) {
-    forest.bcast_begin(Dtype::float64, k, v.root, v.leaf, comm::ReduceOp::replace).end();
-    forest.reduce_begin(Dtype::float64, k, v.leaf, v.root, op).end();
+    forest.bcast_begin(queue, Dtype::float64, k, v.root, v.leaf).end();
+    forest.reduce_begin(queue, Dtype::float64, k, v.leaf, v.root, op).end();
   }
-  forest.wait();
+  forest.wait(queue);
   return (profile::now() - start) / (2.0 * repeats);
 }
 
-double queued_exchange(comm::QueuedForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats) {
-  QueuedValues const v(forest, k);
+double queued_exchange(comm::QueuedForest const& forest, device::Queue const& queue, std::int64_t k, comm::ReduceOp op, int repeats) {
+  QueuedValues const v(forest, queue, k);
   double const start = profile::now();
-  for (int i = 0; i < repeats; ++i) forest.bcast_begin(Dtype::float64, k, v.root, v.leaf, op).end();
-  forest.wait();
+  for (int i = 0; i < repeats; ++i) forest.bcast_begin(queue, Dtype::float64, k, v.root, v.leaf, op).end();
+  forest.wait(queue);
   return (profile::now() - start) / repeats;
 }
 

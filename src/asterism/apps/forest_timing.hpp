@@ -17,8 +17,8 @@ double forest_pingpong(comm::StarForest const& forest, std::int64_t k, comm::Red
 /// time. Collective.
 double forest_exchange(comm::StarForest const& forest, std::int64_t k, comm::ReduceOp op, bool renew, int repeats);
 /// The same of a star forest on a queue: submitted one after the other, then waited for. Collective.
-double queued_pingpong(comm::QueuedForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats);
-double queued_exchange(comm::QueuedForest const& forest, std::int64_t k, comm::ReduceOp op, int repeats);
+double queued_pingpong(comm::QueuedForest const& forest, device::Queue const& queue, std::int64_t k, comm::ReduceOp op, int repeats);
+double queued_exchange(comm::QueuedForest const& forest, device::Queue const& queue, std::int64_t k, comm::ReduceOp op, int repeats);
 /// A ping-pong by MPI_Send and MPI_Recv between ranks 0 and 1.
 double raw_pingpong(comm::Communicator const& comm, std::int64_t bytes, int repeats);
 /// Seconds of one construction. Collective.

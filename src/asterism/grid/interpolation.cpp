@@ -1,5 +1,6 @@
 #include "asterism/grid/interpolation.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,8 @@ Box coarse_around(Grid const& fine, Grid const& coarse) {
   if (own.points() == 0) return {};
   for (std::size_t d = 0; d < 3; ++d) {
     if (!is_coarsened(fine, d)) continue;
-    auto const half = [](i64 g) { return g >= 0 ? g / 2 : (g - 1) / 2; };
     i64 const first = own.low[d] - shift(fine, d), last = own.high[d] - 1 - shift(fine, d);
-    out.low[d] = half(first), out.high[d] = half(last + 1) + 1;
+    out.low[d] = first >> 1, out.high[d] = ((last + 1) >> 1) + 1;  // rounded down, below 0 too
     if (!fine.partition().periodic()[d]) {
       out.low[d] = std::max<i64>(out.low[d], 0);
       out.high[d] = std::min(out.high[d], coarse.shape()[d]);
@@ -76,7 +76,7 @@ Interpolation::Interpolation(Grid const& fine, Grid const& coarse, Dtype dtype)
   auto forest = comm::StarForest::from_index_sets(fine.layout().comm(), coarse.owned().points(), coarse.partition().to_box(around_),
                                                   around_.points(), coarse.ghosts().transport());
   forest.set_name("coarse points of a grid");
-  from_coarse_ = la::GhostExchange(std::move(forest));
+  from_coarse_ = comm::QueuedForest(std::move(forest));
 }
 
 void Interpolation::interpolate(Vector const& x, Vector& y, bool adds) const {
@@ -92,7 +92,7 @@ void Interpolation::interpolate(Vector const& x, Vector& y, bool adds) const {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const values = Array::fresh(queue, std::size_t(around_.points() * k) * sizeof(T));
-      from_coarse_.begin<T>(queue, k, x.data(), values).end();
+      from_coarse_.bcast_begin(queue, dtype_, k, x.data(), values).end();
       auto const run = [&](auto const& result) {
         device::submit(queue, kernel::interpolate<T>, refinement(fine_, around_), adds, k, device::read<T>(values), result);
       };
@@ -117,7 +117,7 @@ void Interpolation::apply_transpose(Vector const& x, Vector& y, bool) const {
       auto const values = Array::fresh(queue, std::size_t(around_.points() * k) * sizeof(T));
       device::submit(queue, kernel::restrict_to<T>, refinement(fine_, around_), k, device::read<T>(x.data()), device::write<T>(values));
       fill(y, 0.0);
-      from_coarse_.add_back<T>(queue, k, values, y.data());
+      from_coarse_.reduce(queue, dtype_, k, values, y.data());
     });
   });
 }

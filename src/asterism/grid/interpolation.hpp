@@ -30,8 +30,8 @@ class Interpolation final : public la::Operator {
   void interpolate(la::Vector const& x, la::Vector& y, bool adds) const;
   Grid fine_, coarse_;
   Dtype dtype_;
-  Box around_;                     // the coarse points that own fine points need
-  la::GhostExchange from_coarse_;  // to an array of them
+  Box around_;                      // the coarse points that own fine points need
+  comm::QueuedForest from_coarse_;  // to an array of them
 };
 
 }  // namespace asterism::grid

@@ -17,7 +17,7 @@ struct Pair {
 /// Of fine point i of the own ones: places among the coarse points around; weight 0 where there is none.
 ASTERISM_FN Pair coarse_of(Refinement const& r, int d, i64 i) {
   if (!r.coarsened[d]) return {{i + r.low[d] - r.coarse_low[d], 0}, {1, 0}};
-  i64 const g = i + r.low[d] - r.shift[d], down = g >= 0 ? g / 2 : (g - 1) / 2;  // g / 2, rounded down
+  i64 const g = i + r.low[d] - r.shift[d], down = g >> 1;  // rounded down, below 0 too
   Pair p{{down - r.coarse_low[d], down + 1 - r.coarse_low[d]}, {0.5, 0.5}};
   if (g == 2 * down) p.weight[0] = 1, p.weight[1] = 0;
   for (int s = 0; s < 2; ++s)

@@ -57,8 +57,8 @@ std::array<int, 3> Partition::choose_boxes(Triple const& n, int dimensions, std:
   double best = std::numeric_limits<double>::infinity();
   std::array<int, 3> out{1, 1, 1};
   for (int a = ranks; a >= 1; --a)
-    for (int b = ranks / a; b >= 1; --b) {
-      if (ranks % (a * b)) continue;
+    for (int b = ranks % a ? 0 : ranks / a; b >= 1; --b) {
+      if (ranks / a % b) continue;
       if ((dimensions < 3 && a > 1) || (dimensions < 2 && b > 1)) continue;
       std::array<int, 3> const p{a, b, ranks / (a * b)};
       double cost = 0;
@@ -91,24 +91,22 @@ std::array<i64, 2> Partition::cut_with_ghosts(std::size_t d, int box) const {
   return {low, high};
 }
 
-Box Partition::owned(int rank) const {
+Box Partition::box(int rank, Cut cut_of) const {
   auto const at = box_of(rank);
   Box out;
   for (std::size_t d = 0; d < 3; ++d) {
-    auto const [low, high] = cut(d, at[d]);
+    auto const [low, high] = (this->*cut_of)(d, at[d]);
     out.low[d] = low, out.high[d] = high;
   }
   return out;
 }
 
-Box Partition::ghosted(int rank) const {
-  auto const at = box_of(rank);
-  Box out;
-  for (std::size_t d = 0; d < 3; ++d) {
-    auto const [low, high] = cut_with_ghosts(d, at[d]);
-    out.low[d] = low, out.high[d] = high;
-  }
-  return out;
+Box Partition::owned(int rank) const { return box(rank, &Partition::cut); }
+Box Partition::ghosted(int rank) const { return box(rank, &Partition::cut_with_ghosts); }
+
+int Partition::box_at(std::size_t d, i64 i) const {
+  i64 const q = n_[d] / p_[d], extra = n_[d] % p_[d];  // the first `extra` boxes have q + 1 points
+  return int(i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q);
 }
 
 comm::Layout Partition::layout(comm::Communicator const& comm) const {
@@ -116,13 +114,8 @@ comm::Layout Partition::layout(comm::Communicator const& comm) const {
 }
 
 i64 Partition::number(Triple const& point) const {
-  std::array<i64, 3> box{};
-  for (std::size_t d = 0; d < 3; ++d) {
-    i64 const q = n_[d] / p_[d], extra = n_[d] % p_[d], i = point[d];  // the first `extra` boxes have q + 1 points
-    box[d] = i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q;
-  }
-  auto const rank = (box[0] * p_[1] + box[1]) * p_[2] + box[2];
-  auto const own = owned(int(rank));
+  int const rank = rank_of({box_at(0, point[0]), box_at(1, point[1]), box_at(2, point[2])});
+  auto const own = owned(rank);
   auto const size = own.sizes();
   return first_of_rank({n_[0], n_[1], n_[2], p_[0], p_[1], p_[2]}, rank, ranks()) +
          ((point[0] - own.low[0]) * size[1] + point[1] - own.low[1]) * size[2] + point[2] - own.low[2];
@@ -140,8 +133,7 @@ std::vector<Partition::Run> Partition::runs(std::size_t d, std::array<i64, 2> of
   for (i64 g = first; g < last;) {
     int const side = g < low ? -1 : g < high ? 0 : 1;
     i64 const i = modulo(g, n_[d]);
-    i64 const q = n_[d] / p_[d], extra = n_[d] % p_[d];
-    int const box = int(i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q);
+    int const box = box_at(d, i);
     auto const [begin, end] = cut(d, box);
     // up to the owner's end, and not across the border of the own points
     i64 const stop = std::min({last, g + end - i, side < 0 ? low : side == 0 ? high : last});
@@ -201,16 +193,11 @@ std::vector<EdgeSets> Partition::within_local(int rank) const {
 std::vector<EdgeSets> Partition::to_box(Box const& box) const {
   Edges edges;
   if (box.points() == 0) return edges.joined();
-  std::array<std::vector<Run>, 3> along;
-  for (std::size_t d = 0; d < 3; ++d) along[d] = runs(d, {box.low[d], box.high[d]}, {box.low[d], box.high[d]});
-  for (auto const& a : along[0])
-    for (auto const& b : along[1])
-      for (auto const& c : along[2]) {
-        int const owner = (a.box * p_[1] + b.box) * p_[2] + c.box;
-        Triple const size{a.length, b.length, c.length};
-        edges.add(owner, positions({a.at, b.at, c.at}, size, box.sizes()),
-                  positions({a.theirs, b.theirs, c.theirs}, size, owned(owner).sizes()));
-      }
+  auto const along = [&](std::size_t d) { return runs(d, {box.low[d], box.high[d]}, {box.low[d], box.high[d]}); };
+  each_of({along(0), along(1), along(2)}, Stencil::box, [&](std::array<Run, 3> const& part, int owner, bool) {
+    edges.add(owner, positions({part[0].at, part[1].at, part[2].at}, lengths(part), box.sizes()),
+              positions({part[0].theirs, part[1].theirs, part[2].theirs}, lengths(part), owned(owner).sizes()));
+  });
   return edges.joined();
 }
 

@@ -33,7 +33,7 @@ class Partition {
   /// shape: points in each direction, all at least 1. boxes: into how many each direction is cut; the last varies fastest with the rank.
   Partition(Triple const& shape, std::array<int, 3> const& boxes, std::array<bool, 3> const& periodic, std::int64_t width, Stencil stencil)
       : n_(shape), p_(boxes), periodic_(periodic), width_(width), stencil_(stencil) {}
-  /// The boxes through which the fewest points are exchanged, directions before the last `dimensions` uncut.
+  /// The boxes through which the fewest points are exchanged, directions before the last `dimensions` uncut. Time: O(ranks), a few times.
   static std::array<int, 3> choose_boxes(Triple const& shape, int dimensions, std::array<bool, 3> const& periodic, int ranks);
 
   Triple const& shape() const { return n_; }
@@ -81,18 +81,26 @@ class Partition {
   /// f(runs, owner, whether these are own points) for every part of a rank's local array that the stencil needs.
   template <class F>
   void each_part(int rank, Stencil stencil, F const& f) const {
-    auto const x = runs(rank, 0), y = runs(rank, 1), z = runs(rank, 2);
-    for (auto const& a : x)
-      for (auto const& b : y)
-        for (auto const& c : z) {
-          int const outside = (a.side != 0) + (b.side != 0) + (c.side != 0);
-          if (outside > 1 && stencil == Stencil::star) continue;
-          f(std::array<Run, 3>{a, b, c}, (a.box * p_[1] + b.box) * p_[2] + c.box, outside == 0);
-        }
+    each_of({runs(rank, 0), runs(rank, 1), runs(rank, 2)}, stencil, f);
   }
 
  private:
   std::array<int, 3> box_of(int rank) const { return {rank / (p_[1] * p_[2]), rank / p_[2] % p_[1], rank % p_[2]}; }
+  template <class F>
+  void each_of(std::array<std::vector<Run>, 3> const& along, Stencil stencil, F const& f) const {
+    for (auto const& a : along[0])
+      for (auto const& b : along[1])
+        for (auto const& c : along[2]) {
+          int const outside = (a.side != 0) + (b.side != 0) + (c.side != 0);
+          if (outside > 1 && stencil == Stencil::star) continue;
+          f(std::array<Run, 3>{a, b, c}, rank_of({a.box, b.box, c.box}), outside == 0);
+        }
+  }
+  int rank_of(std::array<int, 3> const& box) const { return (box[0] * p_[1] + box[1]) * p_[2] + box[2]; }
+  /// The box of point i, 0 <= i < shape, along a direction.
+  int box_at(std::size_t d, std::int64_t i) const;
+  using Cut = std::array<std::int64_t, 2> (Partition::*)(std::size_t d, int box) const;
+  Box box(int rank, Cut cut_of) const;
   std::array<std::int64_t, 2> cut(std::size_t d, int box) const;
   std::array<std::int64_t, 2> cut_with_ghosts(std::size_t d, int box) const;
   std::vector<Run> runs(int rank, std::size_t d) const;

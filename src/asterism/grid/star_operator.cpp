@@ -1,10 +1,10 @@
 #include "asterism/grid/star_operator.hpp"
 
-#include <bit>
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/failures.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
 #include "asterism/grid/interpolation.hpp"
 #include "asterism/grid/star_operator.kernels.hpp"
 #include "asterism/la/adjoint.hpp"
@@ -49,10 +49,8 @@ StarOperator::StarOperator(Grid const& grid, double centre, std::array<double, 3
     ASTERISM_REQUIRE(std::isfinite(centre) && std::isfinite(sides[0]) && std::isfinite(sides[1]) && std::isfinite(sides[2]), value,
                      "the coefficients of a star operator must be finite: {}; {}, {}, {}.", centre, sides[0], sides[1], sides[2]);
   });
-  for (double const c : {centre, sides[0], sides[1], sides[2]})
-    ASTERISM_REQUIRE(comm.same_on_all_ranks(std::bit_cast<i64>(c)), value,
-                     "the ranks give different coefficients of a star operator; here {}; {}, {}, {}. Give the same on all.", centre,
-                     sides[0], sides[1], sides[2]);
+  comm::Fact const facts[] = {{"centre", format("{}", centre)}, {"sides", format("{}, {}, {}", sides[0], sides[1], sides[2])}};
+  comm::require_same(comm, "star operator", facts);
   // a direction of one point has no other points: its neighbours are the point itself, or zero
   for (std::size_t d = 0; d < 3; ++d) {
     if (grid.shape()[d] > 1) continue;
@@ -76,10 +74,8 @@ void StarOperator::run(Epilogue e, Vector const& x, Vector& y, Vector const* b, 
       kernel::StarCoefficients<T> a{T(real_t<T>(centre_)), {}};
       for (std::size_t d = 0; d < 3; ++d) a.sides[d] = T(real_t<T>(sides_[d]));
       auto const box = box_of(grid_);
-      auto const bytes = std::size_t(range().ghosts() * k) * scalar;
-      // x may have the ghosts of another grid with this layout
-      auto const ghosts = x.has_ghosts() && x.ghosts().bytes() == bytes ? x.ghosts() : Array::fresh(queue, bytes);
-      auto const flight = range().ghost_exchange().begin<T>(queue, k, x.data(), ghosts);
+      auto const ghosts = la::room_for_ghosts(x, range(), queue);
+      auto flight = range().ghost_forest().bcast_begin(queue, dtype_, k, x.data(), ghosts);
       auto const points = [&](kernel::Points which, Array const& ghosts_read, auto const& result) {
         device::submit(queue, kernel::star<T>, box, which, a, e, k, device::read<T>(x.data()), device::read<T>(ghosts_read), result,
                        device::read<T>(b ? b->data() : Array()), device::read<T>(w ? w->data() : Array()));
@@ -88,7 +84,7 @@ void StarOperator::run(Epilogue e, Vector const& x, Vector& y, Vector const* b, 
       if (reads_y) points(kernel::Points::without_ghosts, Array(), device::update<T>(y.data()));
       else points(kernel::Points::without_ghosts, Array(), device::write<T>(y.data()));
       flight.end();
-      points(kernel::Points::with_ghosts, ghosts, device::update<T>(y.data()));
+      if (range().ghosts() > 0) points(kernel::Points::with_ghosts, ghosts, device::update<T>(y.data()));
     });
   });
 }

@@ -1,10 +1,9 @@
 // A star of constant coefficients on a grid, without a matrix: 3, 5 or 7 points.
 #pragma once
 #include <array>
-#include <memory>
+#include <optional>
 #include <string>
 
-#include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/grid/grid.hpp"
 #include "asterism/la/formats/format.hpp"
 #include "asterism/la/operator.hpp"
@@ -35,10 +34,6 @@ class StarOperator final : public la::Operator {
   /// the grid has no such points (interpolation.hpp).
   std::optional<Coarse> coarse() const override;
   std::string describe() const override;
-
-  Grid const& grid() const { return grid_; }
-  double centre() const { return centre_; }
-  std::array<double, 3> const& sides() const { return sides_; }
 
  private:
   void run(la::Epilogue e, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;

@@ -10,7 +10,6 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/la/assembly.kernels.hpp"
-#include "asterism/la/vectors/ghost_exchange.hpp"
 
 namespace asterism::la {
 
@@ -60,7 +59,7 @@ struct Assembly::Plan {
   bool narrow = true;  // 32-bit sources
   BlockSums diagonal, coupling;
   std::int64_t received = 0;
-  std::optional<GhostExchange> others;  // entries that other ranks have and I need
+  std::optional<comm::QueuedForest> others;  // entries that other ranks have and I need
   // values of matrices made before: fresh memory costs as much as a third of the sums
   mutable std::mutex mutex;
   struct Made {
@@ -251,7 +250,9 @@ void Assembly::Plan::build(Layout const& rows, Layout const& columns, std::span<
     needed.reserve(std::size_t(received));
     for (auto const& parcel : parcels)
       for (auto const& a : comm::items_of<Announced>(parcel.data)) needed.push_back(a.entry);
-    others.emplace(entries, needed);
+    auto forest = comm::StarForest::from_layout(entries, needed);
+    forest.set_name("entries of other ranks");
+    others.emplace(std::move(forest));
   }
 }
 
@@ -308,8 +309,8 @@ Matrix Assembly::Plan::with(Vector const& values, Matrix const* base) const {
   auto const in_diagonal = values_for(queue, 0, std::size_t(diagonal.entries) * sizeof(T));
   auto const in_coupling = values_for(queue, 1, std::size_t(coupling.entries) * sizeof(T));
   auto const from_others = Array::fresh(queue, std::size_t(received) * sizeof(T));
-  std::optional<GhostExchange::Flight> flight;
-  if (others) flight = others->begin<T>(queue, 1, values.data(), from_others);
+  std::optional<comm::QueuedForest::Flight> flight;
+  if (others) flight = others->bcast_begin(queue, dtype_v<T>, 1, values.data(), from_others);
   diagonal.own<I, T>(queue, values.data(), base_diagonal, in_diagonal);
   coupling.own<I, T>(queue, values.data(), base_coupling, in_coupling);
   if (flight) flight->end();

@@ -24,7 +24,9 @@ Matrix Matrix::from_blocks(Layout const& rows, Layout const& columns, Csr diagon
   d.diagonal = std::move(diagonal);
   d.coupling = std::move(coupling);
   d.ghosts = std::move(ghosts);
-  d.halo = GhostExchange(columns, d.ghosts);
+  auto halo = StarForest::from_layout(columns, d.ghosts);
+  halo.set_name("halo of a matrix");
+  d.halo = comm::QueuedForest(std::move(halo));
   d.global_nnz = rows.comm().sum(d.local_nnz);
   return m;
 }

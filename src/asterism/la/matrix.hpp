@@ -54,7 +54,7 @@ class Matrix final : public Operator {
   Csr const& coupling_block() const;
   std::vector<std::int64_t> const& ghosts() const;
   comm::StarForest const& halo() const;
-  /// Of its halo; see GhostExchange.
+  /// Of its halo; see QueuedForest.
   void prepare_halo_for_gpu() const;
   std::string_view storage_name() const;
   /// Least bytes of one product of this rank: matrix, x and y once.

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "asterism/base/lazy.hpp"
+#include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/la/formats/csr_format.hpp"
 #include "asterism/la/matrix.hpp"
-#include "asterism/la/vectors/ghost_exchange.hpp"
 
 namespace asterism::la {
 
@@ -39,7 +39,7 @@ struct Matrix::Data : Matrix::Products {
   Csr diagonal, coupling;  // with a half, `diagonal` is made from it when asked for: block()
   std::shared_ptr<SymmetricHalf const> half;
   std::vector<std::int64_t> ghosts;
-  GhostExchange halo;
+  comm::QueuedForest halo;
   std::int64_t global_nnz = 0, local_nnz = 0;
   bool product_only = false;
   // where the values were made. On a GPU: products are made without looking at them

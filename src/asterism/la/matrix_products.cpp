@@ -78,7 +78,7 @@ void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vecto
   if (comm().size() == 1) return run_whole();
   // my columns are multiplied while the others' values travel
   auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  auto const flight = with_dtype(d.dtype, [&](auto tag) { return d.halo.begin<typename decltype(tag)::type>(queue, k, x.data(), ghost); });
+  auto flight = d.halo.bcast_begin(queue, d.dtype, k, x.data(), ghost);
   run_whole();
   flight.end();
   if (!d.ghosts.empty()) d.rest().run(queue, rest, k, ghost, y.data(), b, w);
@@ -92,20 +92,20 @@ void Matrix::ordered_product(SparseFormat const& product, char const* name, Epil
   auto const& queue = y.queue();
   if (comm().size() == 1) return product.run(queue, e, k, x.data(), y.data(), b);
   auto const row = std::size_t(k) * size_of(d.dtype);
-  auto const all = Array::fresh(queue, (d.ghosts.size() + std::size_t(x.local_size())) * row);
+  auto const ghost = Array::fresh(queue, d.ghosts.size() * row),
+             all = Array::fresh(queue, (d.ghosts.size() + std::size_t(x.local_size())) * row);
+  d.halo.bcast_begin(queue, d.dtype, k, x.data(), ghost).end();
   with_dtype(d.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     device::submit_on_host(
         queue,
-        [halo = d.halo.forest(), k, own = std::size_t(x.local_size() * k), below = ghosts_below(d.columns, d.ghosts) * std::size_t(k),
-         ghosts = d.ghosts.size() * std::size_t(k)](device::Executor&, std::byte*, T const* from, T* to) {
-          std::vector<T> arrived(ghosts);
-          halo.bcast(from, arrived.data(), k);
-          std::copy_n(arrived.data(), below, to);
+        [own = x.local_size() * k, below = std::int64_t(ghosts_below(d.columns, d.ghosts)) * k, ghosts = std::int64_t(d.ghosts.size()) * k](
+            device::Executor&, T const* from, T const* arrived, T* to) {
+          std::copy_n(arrived, below, to);
           std::copy_n(from, own, to + below);
-          std::copy(arrived.begin() + std::ptrdiff_t(below), arrived.end(), to + below + own);
+          std::copy_n(arrived + below, ghosts - below, to + below + own);
         },
-        device::update<std::byte>(comm().order_token()), device::read<T>(x.data()), device::write<T>(all));
+        device::read<T>(x.data()), device::read<T>(ghost), device::write<T>(all));
   });
   product.run(queue, e, k, all, y.data(), b);
 }
@@ -150,7 +150,7 @@ void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) cons
   if (comm().size() == 1) return;
   auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
   t.coupling->run(queue, Epilogue::assign, k, x.data(), ghost);
-  with_dtype(d.dtype, [&](auto tag) { d.halo.add_back<typename decltype(tag)::type>(queue, k, ghost, y.data()); });
+  d.halo.reduce(queue, d.dtype, k, ghost, y.data());
 }
 
 }  // namespace asterism::la

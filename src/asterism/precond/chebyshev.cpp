@@ -36,13 +36,13 @@ double largest(OperatorPtr const& A) {
 // is sharp): the residual polynomial is below 1 on (0, hi].
 class Chebyshev final : public Preconditioner {
  public:
-  Chebyshev(OperatorPtr A, std::int64_t degree, double ratio) : Preconditioner(*A), A_(std::move(A)) {
-    p_.weights = A_->diagonal();
-    invert_entries(p_.weights, "chebyshev");
-    double const radius = largest(A_);
-    p_.hi = radius > 0 ? radius : 1;
-    p_.lo = p_.hi / ratio;
+  Chebyshev(OperatorPtr const& A, std::int64_t degree, double ratio) : Preconditioner(*A), ratio_(ratio) {
     p_.degree = degree;
+    set_values(A);
+  }
+  bool update(Matrix const& A) override {
+    set_values(std::make_shared<Matrix>(A));
+    return true;
   }
   void apply(Vector const& b, Vector& x) const override { run(*A_, p_, b, x); }
   std::string describe() const override { return format("chebyshev (degree {} on [{}, {}] of D^-1 A)", p_.degree, p_.lo, p_.hi); }
@@ -56,6 +56,15 @@ class Chebyshev final : public Preconditioner {
   }
 
  private:
+  void set_values(OperatorPtr A) {
+    A_ = std::move(A);
+    adjoint_ = {};
+    p_.weights = A_->diagonal();
+    invert_entries(p_.weights, "chebyshev");
+    double const radius = largest(A_);
+    p_.hi = radius > 0 ? radius : 1;
+    p_.lo = p_.hi / ratio_;
+  }
   struct Work {
     Vector r, d;
   };
@@ -68,6 +77,7 @@ class Chebyshev final : public Preconditioner {
     chebyshev(A, p, b, x, w->r, w->d, true);
   }
   OperatorPtr A_;
+  double ratio_;  // hi / lo
   ChebyshevPolynomial p_;
   mutable Lazy<OfAdjoint> adjoint_;  // made when asked for
   mutable Scratch<Work> work_;

@@ -202,21 +202,26 @@ class Ilu final : public Preconditioner {
   /// With fill by size.
   Ilu(Matrix const& A, Pivots const& pivots, std::string const& order, double drop, double fill)
       : Ilu(A, pivots, order, format("ilut (drop {}, fill {})", drop, fill), false) {
-    set_up(A, [&](auto tag, la::Csr const& a) {
-      using T = typename decltype(tag)::type;
-      auto const whole = with_full_diagonal(a);
-      spread<T>(a, whole);
-      factor_by_size<T>(whole, drop, fill);
-    });
-    choose_order(A.comm());
+    drop_ = drop, fill_ = fill;
+    update(A);
   }
 
   bool symmetric() const override { return by_level_; }
 
-  /// With fill up to a level: entries go where they went.
+  /// With fill up to a level, entries go where they went. With fill by size, values say where they go: all is made anew.
   bool update(Matrix const& A) override {
-    if (!by_level_) return false;
     on_gpu_.clear();
+    if (!by_level_) {
+      f_.schedule = nullptr;
+      set_up(A, [&](auto tag, la::Csr const& a) {
+        using T = typename decltype(tag)::type;
+        auto const whole = with_full_diagonal(a);
+        spread<T>(a, whole);
+        factor_by_size<T>(whole, drop_, fill_);
+      });
+      choose_order(A.comm());
+      return true;
+    }
     set_up(A, [&](auto tag, la::Csr const& a) {
       using T = typename decltype(tag)::type;
       f_.rows.values = la::Array(f_.rows.values.bytes());  // a queue may still read the old ones
@@ -470,6 +475,7 @@ class Ilu final : public Preconditioner {
   Pivots pivots_;
   std::string order_, name_;
   bool by_level_;                          // of fill
+  double drop_ = 0, fill_ = 0;             // of fill by size
   mutable std::vector<RowsOnGpu> on_gpu_;  // down, up; made when asked for
   Factors f_;
 };

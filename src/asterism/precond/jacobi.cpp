@@ -19,12 +19,10 @@ OptionTable const& jacobi_table() {
 class Jacobi final : public Preconditioner {
  public:
   /// Only the diagonal is asked of an A without entries.
-  Jacobi(Operator const& A, std::string type) : Preconditioner(A), type_(std::move(type)), inverse_(A.diagonal()) {
-    if (type_ != "diagonal") {
-      ASTERISM_REQUIRE(A.matrix(), unsupported, "jacobi: -pc_jacobi_type {} needs the entries of rows, and A is {}.", type_, A.describe());
-      take_rows(*A.matrix());
-    }
-    invert_entries(inverse_, "jacobi");
+  Jacobi(Operator const& A, std::string type) : Preconditioner(A), type_(std::move(type)) { set_values(A); }
+  bool update(Matrix const& A) override {
+    set_values(A);
+    return true;
   }
   void apply(Vector const& x, Vector& y) const override { multiply(inverse_, x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
@@ -41,6 +39,15 @@ class Jacobi final : public Preconditioner {
   std::size_t memory_bytes() const override { return inverse_.data().bytes(); }
 
  private:
+  void set_values(Operator const& A) {
+    inverse_ = A.diagonal();
+    conjugated_ = {};
+    if (type_ != "diagonal") {
+      ASTERISM_REQUIRE(A.matrix(), unsupported, "jacobi: -pc_jacobi_type {} needs the entries of rows, and A is {}.", type_, A.describe());
+      take_rows(*A.matrix());
+    }
+    invert_entries(inverse_, "jacobi");
+  }
   void take_rows(Matrix const& A) {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -69,6 +76,7 @@ class None final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override { copy(x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool) const override { copy(x, y); }
   bool is_identity() const override { return true; }
+  bool update(Matrix const&) override { return true; }
   std::string describe() const override { return "none"; }
 };
 

@@ -34,9 +34,9 @@ class Preconditioner : public Operator {
   virtual bool symmetric() const { return true; }
   /// Another operator at each application, as an inner solve that stops at a tolerance is.
   virtual bool varies() const { return false; }
-  /// For a matrix with the pattern of the one that this was made from, and other values: true if what depends on the pattern alone was
-  /// kept and the rest made anew. False: to be made from scratch. Collective.
-  virtual bool update(Matrix const&) { return false; }
+  /// The second phase of a set-up, that of the values. A has the pattern of the matrix that this was made from. What depends on the pattern
+  /// alone is kept. False: what was kept does not fit these values, and this is to be made from scratch. Collective.
+  virtual bool update(Matrix const& A) = 0;
   /// Whether A was found Hermitian: M^H is M then, if it is symmetric().
   virtual void set_hermitian(bool yes) { self_adjoint_ = yes && symmetric(); }
   /// By apply_adjoint(), unless it is overridden.
@@ -105,6 +105,7 @@ class Users final : public Preconditioner {
   void apply(Vector const& x, Vector& y) const override { M_->apply(x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override { M_->apply_transpose(x, y, conjugate); }
   std::string describe() const override { return M_->describe(); }
+  bool update(Matrix const&) override { return true; }
 
  private:
   std::shared_ptr<Operator const> M_;

@@ -92,20 +92,14 @@ struct Block {
 class Sor final : public Preconditioner {
  public:
   Sor(Matrix const& A, double omega, std::int64_t its, bool symmetric, std::string const& order)
-      : Preconditioner(A), block_{A.diagonal_block(), nullptr, nullptr}, omega_(omega), its_(its), symmetric_(symmetric) {
-    auto const d = A.diagonal();
-    std::int64_t bad = -1;
-    with_dtype(dtype_, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      auto const v = d.host<T>();
-      for (std::size_t i = v.size(); i-- > 0;)
-        if (v[i] == T(0)) bad = A.range().begin() + std::int64_t(i);
-    });
-    comm::agree(A.comm(), [&] {
-      ASTERISM_REQUIRE(bad < 0, value, "sor: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero.",
-                       bad);
-      choose_order(order);
-    });
+      : Preconditioner(A), omega_(omega), its_(its), symmetric_(symmetric) {
+    set_values(A);
+    comm::agree(A.comm(), [&] { choose_order(order); });
+  }
+  /// The levels stay.
+  bool update(Matrix const& A) override {
+    set_values(A);
+    return true;
   }
   void apply(Vector const& x, Vector& y) const override { sweep(block_, true, symmetric_, x, y); }
   // The sweeps on the transpose, in reverse: backward after forward is the transpose of the same.
@@ -121,6 +115,27 @@ class Sor final : public Preconditioner {
   bool symmetric() const override { return symmetric_; }
 
  private:
+  void set_values(Matrix const& A) {
+    auto const d = A.diagonal();
+    std::int64_t bad = -1;
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const v = d.host<T>();
+      for (std::size_t i = v.size(); i-- > 0;)
+        if (v[i] == T(0)) bad = A.range().begin() + std::int64_t(i);
+    });
+    comm::agree(A.comm(), [&] {
+      ASTERISM_REQUIRE(bad < 0, value, "sor: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero.",
+                       bad);
+    });
+    block_.rows = A.diagonal_block();
+    block_.on_gpu = nullptr;
+    for (auto& t : transposed_) t = {};
+    if (!block_.schedule) return;
+    auto schedule = std::make_shared<RowsByLevel>(*block_.schedule);  // a queue may still read the old one
+    block_.copy_values(*schedule);
+    block_.schedule = std::move(schedule);
+  }
   void choose_order(std::string const& order) {
     if (order == "natural" || (order == "auto" && !may_pay(block_.rows.rows))) return;
     auto const schedule = block_.find_levels();

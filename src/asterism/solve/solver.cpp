@@ -210,7 +210,7 @@ void Solver::use_gpu(std::string const& device) {
   if (auto const* const matrix = given_A_->matrix()) matrix->prepare_halo_for_gpu();
   if (given_P_ && !P_is_A()) given_P_.prepare_halo_for_gpu();
   for (auto const& op : {given_A_, M_})
-    if (op && op->domain().has_local_form()) op->domain().ghost_exchange().prepare_for_gpu();
+    if (op && op->domain().has_local_form()) op->domain().ghost_forest().prepare_for_gpu();
 }
 
 /// A and P as they are worked with. largest_A_ becomes the size of A then.

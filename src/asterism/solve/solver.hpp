@@ -80,7 +80,7 @@ class Solver {
   std::string const& method_name() const { return method_name_; }
   std::string preconditioner_name() const { return preconditioner()->describe(); }
   double setup_seconds() const { return setup_seconds_; }
-  /// Whether the last update() kept anything.
+  /// Whether the last update() ran only the second phase of the preconditioner's set-up, that of the values.
   bool reused() const { return reused_; }
 
  private:

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "asterism/comm/forest/gpu_aware.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -50,23 +52,24 @@ std::vector<T> host_values(Array const& a) {
 
 /// Everything once, several under way, against the forest itself.
 template <class T>
-void compare(Queue const& queue, unsigned seed, TransportChoice transport) {
+void compare(Queue const& queue, unsigned seed, TransportChoice transport, bool for_any_queue = false) {
   auto const sf = random_forest(seed, transport);
-  QueuedForest const f(sf, queue);
+  auto const f = for_any_queue ? QueuedForest(sf) : QueuedForest(sf, queue);
   std::int64_t const k = 1 + seed % 3;
   auto const d = dtype_v<T>;
   auto root = values<T>(sf.roots() * k, seed), leaf = values<T>(sf.leaf_space() * k, seed + 1), update = values<T>(sf.leaf_space() * k, 1);
   Array const x = array(root), y = array(leaf), z = array(leaf), u = array(update);
   for (auto const op : {ReduceOp::replace, ReduceOp::sum, ReduceOp::max}) {
     auto other = leaf;
-    auto one = f.bcast_begin(d, k, x, y, op);
-    auto two = f.bcast_begin(d, k, x, z, ReduceOp::sum);
+    auto one = f.bcast_begin(queue, d, k, x, y, op);
+    auto two = f.bcast_begin(queue, d, k, x, z, ReduceOp::sum);
     one.end(), two.end();
     sf.bcast(root.data(), other.data(), k, ReduceOp::sum);
     sf.bcast(root.data(), leaf.data(), k, op);
     ASSERT_EQ(host_values<T>(z), other) << "seed " << seed;
-    f.fetch_and_op_begin(d, k, x, y, u, op).end();
-    f.reduce_begin(d, k, z, x, op).end();
+    f.fetch_and_op_begin(queue, d, k, x, y, u, op).end();
+    if (seed % 2) f.reduce_begin(queue, d, k, z, x, op).end();
+    else f.reduce(queue, d, k, z, x, op);
     sf.fetch_and_op(root.data(), leaf.data(), update.data(), op, k);
     sf.reduce(other.data(), root.data(), op, k);
     ASSERT_EQ(host_values<T>(x), root) << "seed " << seed << " op " << int(op);
@@ -75,7 +78,7 @@ void compare(Queue const& queue, unsigned seed, TransportChoice transport) {
     z.settle(device::Access::update, "test");
     std::copy(leaf.begin(), leaf.end(), z.as<T>());
   }
-  f.wait();
+  f.wait(queue);
 }
 
 }  // namespace
@@ -88,6 +91,7 @@ TEST(QueuedForest, DoesWhatTheForestDoes) {
       auto const way = seed % 3 == 0 ? TransportChoice::p2p : TransportChoice::automatic;
       compare<double>(queue, seed, way);
       compare<float>(queue, seed + 100, way);
+      compare<double>(queue, seed + 300, way, true);
     }
 }
 
@@ -100,12 +104,29 @@ TEST(QueuedForest, BetweenGpusByWindows) {
 TEST(QueuedForest, AFlightThatIsDroppedIsEnded) {
   auto const& c = world();
   StarForest const sf(c, 1, std::nullopt, {{(c.rank() + 1) % c.size(), 0}});
-  for (auto const* const queue : {"thread", "cuda"}) {
-    QueuedForest const f(sf, Queue::from_name(queue));
+  for (auto const* const name : {"thread", "cuda"}) {
+    auto const queue = Queue::from_name(name);
+    QueuedForest const f(sf, queue);
     auto const x = array(std::vector<double>{10.0 + c.rank()}), y = array(std::vector<double>{0});
     {
-      auto const dropped = f.bcast_begin(Dtype::float64, 1, x, y, ReduceOp::replace);
+      auto const dropped = f.bcast_begin(queue, Dtype::float64, 1, x, y, ReduceOp::replace);
     }
     EXPECT_EQ(host_values<double>(y)[0], 10.0 + (c.rank() + 1) % c.size());
   }
+}
+
+// Before and after MPI was found to take the GPU's memory, or not.
+TEST(QueuedForest, SomeRanksOnGpusOthersNot) {
+  bool const on_gpu = world().rank() % 2 == 0;
+  for (bool const known : {false, true}) {
+    if (known) {
+      device::gpu::open("cuda");
+      set_gpu_aware(GpuAware::yes);
+      EXPECT_TRUE(gpu_awareness(world()).used || world().size() == 1);
+    }
+    for (unsigned seed = 400; seed < 412; ++seed)
+      for (auto const* const host : {"inline", "thread"})
+        compare<double>(Queue::from_name(on_gpu ? "cuda" : host), seed, TransportChoice::automatic, true);
+  }
+  set_gpu_aware(GpuAware::automatic);
 }

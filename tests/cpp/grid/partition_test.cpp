@@ -175,7 +175,7 @@ TEST(Grid, GhostsBehindAVectorAreFilledInPlace) {
           ASSERT_EQ(i64(v.ghosts().bytes()), 8 * k * p.ghosts(c.rank()));
           auto const own = v.host<double>();
           for (i64 i = 0; i < g.owned().points() * k; ++i) own[std::size_t(i)] = double(g.layout().begin() * k + i);
-          g.space().ghost_exchange().begin<double>(v.queue(), k, v.data(), v.ghosts()).end();
+          g.space().ghost_forest().bcast_begin(v.queue(), v.dtype(), k, v.data(), v.ghosts()).end();
           auto const* const all = v.local().as<double>();
           auto const ghosts = ghost_points(p, c.rank());
           for (std::size_t i = 0; i < ghosts.size(); ++i)

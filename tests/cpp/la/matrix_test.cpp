@@ -2,18 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <random>
 
 #include "asterism/comm/communicator/shared_array.hpp"
 #include "asterism/comm/node/node.hpp"
-#include "asterism/device/condition.hpp"
 #include "asterism/la/assembly.hpp"
-#include "asterism/la/formats/csr_format.hpp"
-#include "asterism/la/formats/cusparse.hpp"
-#include "asterism/la/formats/sell_format.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -33,15 +27,6 @@ T random_value(std::mt19937& r) {
   std::uniform_real_distribution<double> u(-1, 1);
   double const re = u(r), im = u(r);
   return from_complex<T>({re, im});
-}
-
-/// A matrix of that pattern whose entries are all 0.5.
-Csr halves(std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const& ptr, std::vector<std::int32_t> const& col) {
-  Csr a(Dtype::float64, rows, cols, std::int64_t(col.size()));
-  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-  std::copy(col.begin(), col.end(), a.column_indices().begin());
-  std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
-  return a;
 }
 
 /// A random matrix through from_coo, with repeats, negatives and rows of other ranks; and its dense form. By the seed, each rank's entries
@@ -222,191 +207,6 @@ TEST(Matrix, ShuffledQueueGivesTheSameProduct) {
   }
 }
 
-using Stored = std::shared_ptr<SparseFormat const>;
-
-Stored in_csr(Csr const& a) { return std::make_shared<CsrFormat const>(a); }
-
-/// The block in each format that can hold it, by the table.
-std::vector<Stored> in_all_formats(Csr const& a, Writes writes) {
-  std::vector<Stored> out;
-  for (auto const& format : formats())
-    if (auto made = format.make(a, writes, FormatChoice::wherever_possible)) {
-      EXPECT_EQ(made->name(), format.name);
-      out.push_back(std::move(made));
-    }
-  return out;
-}
-
-TEST(SparseFormat, AllOfTheTableAgree) {
-  // rows with common offsets, broken by some irregular ones, for lengths around the SIMD width; values of their own, all the same,
-  // or the same but in one row
-  enum Values { own, same, same_but_one };
-  std::vector<std::vector<std::int32_t>> const stencils = {
-      {-9, -1, 0, 1, 12}, {-1, 0, 1}, {-30, -6, -1, 0, 1, 6, 30}, {-11, -10, -9, -1, 0, 1, 9, 10, 11}, {0, 1}, {-3, 0, 2, 4, 7, 11}};
-  for (std::int32_t n : {1, 7, 8, 9, 40, 257, 5000})
-    for (int const hole : {0, 5, 31})
-      for (auto const& stencil : stencils)
-        for (auto const d : {Dtype::float64, Dtype::float32}) {
-          auto const layout = Layout::from_offsets(comm::Communicator(), {0, n});
-          std::vector<Vector> results;
-          for (auto const values : {own, same, same_but_one}) {
-            std::vector<std::int64_t> ptr{0};
-            std::vector<std::int32_t> col;
-            std::vector<double> val;
-            for (std::int32_t i = 0; i < n; ++i) {
-              for (auto const o : stencil)
-                if (i + o >= 0 && i + o < n && !(hole && i % hole == 0 && o == 1)) {
-                  col.push_back(i + o);
-                  val.push_back(values == own || (values == same_but_one && i == 20) ? 0.1 * i + o : 0.3 + o);
-                }
-              ptr.push_back(std::int64_t(col.size()));
-            }
-            Csr a(Dtype::float64, n, n, std::int64_t(col.size()));
-            std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-            std::copy(col.begin(), col.end(), a.column_indices().begin());
-            std::copy(val.begin(), val.end(), a.entries<double>().begin());
-            auto const m = converted(a, d);
-            auto const others = in_all_formats(m, Writes::all_rows);
-            auto const plain = in_csr(m);
-            if (values == same && hole == 0 && n == 5000) {
-              ASSERT_EQ(others.front()->name(), "row_pattern");
-              ASSERT_LT(others.front()->memory_bytes(), plain->memory_bytes() / 10) << stencil.size();
-            }
-            for (std::int64_t k : {1, 3})
-              for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
-                Vector x(layout, d, k), b(layout, d, k), w(layout, d), y(layout, d, k), z(layout, d, k);
-                fill_hashed(x, 1);
-                fill_hashed(b, 2);
-                fill_hashed(w, 3);
-                plain->run(device::Queue::host(), e, k, x.data(), y.data(), b.data(), w.data());
-                for (auto const& other : others) {
-                  other->run(device::Queue::host(), e, k, x.data(), z.data(), b.data(), w.data());
-                  if (other == others.front() && k == 1 && e == Epilogue::assign) {
-                    results.push_back(z.like());
-                    copy(z, results.back());
-                  }
-                  axpy(-1.0, y, z);
-                  ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * double(n) * norm(y).real() + 1e-30)
-                      << other->name() << " " << n << " " << hole << " " << int(e);
-                }
-              }
-          }
-          // where values stand makes no difference: the bits of all rows but the one
-          with_dtype(d, [&](auto tag) {
-            using T = typename decltype(tag)::type;
-            for (std::int32_t i = 0; i < n; ++i)
-              if (i != 20) {
-                ASSERT_EQ(results[1].host<T>()[std::size_t(i)], results[2].host<T>()[std::size_t(i)]) << n << " row " << i;
-              }
-          });
-        }
-}
-
-TEST(SparseFormat, RowsOfChangingLengthAreSliced) {
-  // lengths 0, 1, 2, ... as a hash has them; every row of y is defined or updated once, in all dtypes
-  std::int32_t const n = 10007;
-  std::vector<std::int64_t> ptr{0};
-  std::vector<std::int32_t> col;
-  for (std::int32_t i = 0; i < n; ++i) {
-    auto const length = std::int32_t((std::uint32_t(i) * 2654435761u) >> 28) * (i % 97 == 0 ? 7 : 1);
-    for (std::int32_t l = 0; l < length; ++l) col.push_back((i + l * 31) % n);
-    std::sort(col.begin() + ptr.back(), col.end());
-    ptr.push_back(std::int64_t(col.size()));
-  }
-  auto const layout = Layout::from_offsets(comm::Communicator(), {0, n});
-  for (auto const d : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
-    Csr a(d, n, n, std::int64_t(col.size()));
-    std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-    std::copy(col.begin(), col.end(), a.column_indices().begin());
-    Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
-    fill_hashed(values, 4);
-    std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
-    ASSERT_EQ(choose_format(a)->name(), "sell");
-    ASSERT_EQ(choose_format(a, Writes::rows_with_entries)->name(), "sell");
-    auto const plain = in_csr(a);
-    for (std::int64_t k : {1, 2}) {
-      Vector x(layout, d, k), y(layout, d, k), z(layout, d, k), u(layout, d, k);
-      fill_hashed(x, 1);
-      plain->run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
-      auto const size = norm(y).real();
-      for (auto const& format : in_all_formats(a, Writes::all_rows)) {
-        format->run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
-        axpy(-1.0, y, z);
-        EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << format->name();
-      }
-      for (auto const& format : in_all_formats(a, Writes::rows_with_entries)) {
-        fill(u, 1.0);
-        format->run(device::Queue::host(), Epilogue::add, k, x.data(), u.data());
-        fill(z, 1.0);
-        axpy(1.0, y, z);
-        axpy(-1.0, u, z);
-        EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << format->name();
-      }
-    }
-  }
-}
-
-TEST(SparseFormat, ColumnsAreShortWhereTheyLieTogether) {
-  // runs of rows whose columns are at most 65535 apart (16 bits from the first on), one more (32 bits), and far from 0
-  std::int32_t const window = 4096, n = 4 * window, m = 300000, lengths[] = {1, 3, 9, 12};
-  std::vector<std::int64_t> ptr{0};
-  std::vector<std::int32_t> col;
-  for (std::int32_t i = 0; i < n; ++i) {
-    auto const part = i / window, first = part == 2 ? m - 65536 : 100 * part, apart = part == 1 ? 65536 : 65535;
-    auto const length = lengths[std::uint32_t(i) * 2654435761u >> 30];
-    for (std::int32_t l = 0; l < length; ++l) col.push_back(first + (i * 7 + l * 5003) % 65536);
-    std::sort(col.begin() + ptr.back(), col.end());
-    if (i % 5 == 0) col[std::size_t(ptr.back())] = first;
-    if (i % 5 == 1 || length == 1) col.back() = first + apart;
-    ptr.push_back(std::int64_t(col.size()));
-  }
-  comm::Communicator const self;
-  auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
-  auto const a = halves(n, m, ptr, col);
-  for (auto const d : {Dtype::float32, Dtype::float64}) {
-    auto const typed = converted(a, d);
-    auto const plain = in_csr(typed);
-    Stored const sliced = std::make_shared<SellFormat const>(typed, Writes::all_rows);
-    auto const entries = double(typed.nnz());
-    // three quarters of the columns take 2 bytes less, each row a number instead of an offset
-    EXPECT_NEAR(plain->bytes() - sliced->bytes(), 1.5 * entries + 4.0 * n, 0.1 * entries);
-    for (std::int64_t k : {1, 2}) {
-      Vector x(columns, d, k), y(rows, d, k), z(rows, d, k);
-      fill_hashed(x, 1);
-      plain->run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
-      sliced->run(device::Queue::host(), Epilogue::assign, k, x.data(), z.data());
-      auto const size = norm(y).real();
-      axpy(-1.0, y, z);
-      EXPECT_LE(norm(z).real(), 10 * epsilon_of(d) * size);
-    }
-  }
-}
-
-TEST(SparseFormat, ScatteredColumnsAreAskedForAhead) {
-  // x larger than the second cache, columns at random, some rows empty: the last rows ask beyond the end
-  std::int32_t const n = 80000, m = 300000;
-  std::vector<std::int64_t> ptr{0};
-  std::vector<std::int32_t> col;
-  for (std::int32_t i = 0; i < n; ++i) {
-    for (std::int32_t l = 0; l < (i % 11 ? 5 : 0); ++l)
-      col.push_back(std::int32_t(((std::uint64_t(i) * 5 + std::uint64_t(l)) * 0x9e3779b97f4a7c15ull >> 33) % std::uint64_t(m)));
-    std::sort(col.begin() + ptr.back(), col.end());
-    ptr.push_back(std::int64_t(col.size()));
-  }
-  comm::Communicator const self;
-  auto const rows = Layout::from_offsets(self, {0, n}), columns = Layout::from_offsets(self, {0, m});
-  auto const a = halves(n, m, ptr, col);
-  auto const plain = in_csr(a);
-  auto const chosen = choose_format(a);
-  EXPECT_EQ(chosen->name(), "sell");
-  Vector x(columns, Dtype::float64), y(rows, Dtype::float64), z(rows, Dtype::float64);
-  fill_hashed(x, 1);
-  plain->run(device::Queue::host(), Epilogue::assign, 1, x.data(), y.data());
-  chosen->run(device::Queue::host(), Epilogue::assign, 1, x.data(), z.data());
-  axpy(-1.0, y, z);
-  EXPECT_EQ(norm(z).real(), 0);
-}
-
 TEST(Assembly, QueuesSumWhileOthersMultiply) {
   auto const& c = world();
   std::mt19937 random(5 + unsigned(c.rank()));
@@ -450,27 +250,6 @@ TEST(Assembly, QueuesSumWhileOthersMultiply) {
     if (want.empty()) want = got;
     EXPECT_EQ(got, want) << q.kind();
   }
-}
-
-TEST(SparseFormat, AConditionHoldsForCusparseToo) {
-  auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
-  if (!plugin || world().size() > 1) GTEST_SKIP() << "on the emulated GPU alone";
-  setenv("ASTERISM_CUSPARSE", (std::string(plugin).substr(0, std::string(plugin).rfind('/')) + "/libasterism_fake_cusparse.so").c_str(), 1);
-  auto const queue = Queue::gpu("cuda");
-  auto const a = halves(3, 3, {0, 1, 2, 3}, {0, 1, 2});
-  for (auto const choice : {GpuProduct::cusparse, GpuProduct::own}) {
-    set_gpu_product(choice);
-    auto const product = in_csr(a);
-    auto const rows = Layout::even(world(), 3);
-    for (bool const wanted : {true, false}) {
-      Vector x(rows, Dtype::float64, 1, queue), y = x.like();
-      fill(x, 4.0);
-      fill(y, 7.0);
-      if (device::Condition const c{queue, less(0.0, dot(x, x)), wanted}; c) product->run(queue, Epilogue::assign, 1, x.data(), y.data());
-      for (auto const v : y.host<double>()) EXPECT_EQ(v, wanted ? 2.0 : 7.0);
-    }
-  }
-  set_gpu_product(GpuProduct::automatic);
 }
 
 TEST(Matrix, OneThatSharesEntriesHasABlockSizeOfItsOwn) {

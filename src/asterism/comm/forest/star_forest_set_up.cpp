@@ -16,7 +16,7 @@ std::optional<bool> known_to_repeat(std::vector<Side> const& sides) {
   std::size_t pieces = 0;
   for (auto const& s : sides) {
     sets.push_back(&s.at);
-    pieces += s.at.kind() == IndexSet::Kind::pieces ? s.at.memory_bytes() / sizeof(IndexSet) : 1;
+    pieces += s.at.pieces();
   }
   constexpr std::size_t few = 64;  // compared pair by pair
   return pieces <= few ? IndexSet::repeat(sets) : std::nullopt;

@@ -46,6 +46,8 @@ class IndexSet {
 
   Kind kind() const { return kind_; }
   bool contiguous() const { return kind_ == Kind::contiguous; }
+  /// Of a set of several; else 1.
+  std::size_t pieces() const { return kind_ == Kind::pieces ? pieces_.size() : 1; }
   std::int64_t count() const { return count_; }
   std::int64_t first() const { return first_; }
   std::int64_t operator[](std::int64_t i) const {

@@ -27,16 +27,20 @@ Array length_runs(std::int64_t const* offsets, std::int32_t rows) {
 
 }  // namespace
 
+std::vector<std::int32_t> rows_with_entries(Csr const& a) {
+  auto const ptr = a.row_offsets();
+  std::vector<std::int32_t> ids;
+  for (std::int32_t i = 0; i < a.rows; ++i)
+    if (ptr[std::size_t(i) + 1] > ptr[std::size_t(i)]) ids.push_back(i);
+  return ids;
+}
+
 CsrArrays::CsrArrays(Csr const& a, Writes writes) : offsets_(a.offsets), columns_(a.columns), values_(a.values), count_(a.rows) {
   if (writes == Writes::rows_with_entries) {
     auto const ptr = a.row_offsets();
-    std::vector<std::int32_t> ids;
+    auto const ids = la::rows_with_entries(a);
     std::vector<std::int64_t> offsets{0};
-    for (std::int32_t i = 0; i < a.rows; ++i)
-      if (ptr[std::size_t(i) + 1] > ptr[std::size_t(i)]) {
-        ids.push_back(i);
-        offsets.push_back(ptr[std::size_t(i) + 1]);
-      }
+    for (auto const i : ids) offsets.push_back(ptr[std::size_t(i) + 1]);
     row_ids_ = Array::of(std::span<std::int32_t const>(ids));
     offsets_ = Array::of(std::span<std::int64_t const>(offsets));
     count_ = std::int32_t(ids.size());

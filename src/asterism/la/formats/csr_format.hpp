@@ -3,6 +3,7 @@
 #pragma once
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "asterism/la/formats/csr_format.kernels.hpp"
 #include "asterism/la/formats/format_argument.hpp"
@@ -11,6 +12,8 @@ namespace asterism::la {
 
 class CusparseProduct;
 enum class GpuProduct : std::uint8_t;
+
+std::vector<std::int32_t> rows_with_entries(Csr const& block);
 
 /// Rows of a block in csr, in order or listed. Formats for rows of some kind keep the others so.
 class CsrArrays {

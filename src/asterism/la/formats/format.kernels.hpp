@@ -31,6 +31,16 @@ void with_epilogue(Epilogue e, F const& f) {
   }
 }
 
+/// The same of those that write all rows: fewer instantiations, for kernels of blocks that are stored for them.
+template <class F>
+void with_epilogue_of_all_rows(Epilogue e, F const& f) {
+  switch (e) {
+    case Epilogue::assign: return f(std::integral_constant<Epilogue, Epilogue::assign>());
+    case Epilogue::residual: return f(std::integral_constant<Epilogue, Epilogue::residual>());
+    default: return f(std::integral_constant<Epilogue, Epilogue::smooth>());
+  }
+}
+
 /// Column j of k of one row, whose sum is s.
 template <Epilogue E, class T>
 ASTERISM_FN void finish(T s, std::int64_t row, std::int64_t k, std::int64_t j, T const* x, T* y, T const* b, T const* w) {

@@ -48,11 +48,7 @@ void pattern_rows(Executor& executor, PatternRows<T> const& a, i64 k, T const* x
 
 template <class T>
 void row_pattern_product(Executor& executor, PatternBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  switch (e) {
-    case Epilogue::assign: pattern_rows<Epilogue::assign>(executor, a.runs, k, x, y, b, w); break;
-    case Epilogue::residual: pattern_rows<Epilogue::residual>(executor, a.runs, k, x, y, b, w); break;
-    default: pattern_rows<Epilogue::smooth>(executor, a.runs, k, x, y, b, w);
-  }
+  with_epilogue_of_all_rows(e, [&](auto known) { pattern_rows<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 

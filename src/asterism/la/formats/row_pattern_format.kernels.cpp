@@ -103,11 +103,7 @@ void pattern_with(Executor& executor, PatternRows<T> const& a, i64 k, T const* x
 
 template <class T>
 void row_pattern_product(Executor& executor, PatternBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  switch (e) {
-    case Epilogue::assign: pattern_with<Epilogue::assign>(executor, a.runs, k, x, y, b, w); break;
-    case Epilogue::residual: pattern_with<Epilogue::residual>(executor, a.runs, k, x, y, b, w); break;
-    default: pattern_with<Epilogue::smooth>(executor, a.runs, k, x, y, b, w);
-  }
+  with_epilogue_of_all_rows(e, [&](auto known) { pattern_with<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 

@@ -56,14 +56,6 @@ bool in_cache(Csr const& a) { return !is_complex(a.dtype) && a.rows >= 256 && a.
 /// Rows of a group; of complex blocks all rows are listed.
 std::int32_t lanes_of(Dtype dtype) { return is_complex(dtype) ? std::int32_t(1) << 30 : std::int32_t(64 / size_of(dtype)); }
 
-std::vector<std::int32_t> rows_with_entries(Csr const& a) {
-  auto const ptr = a.row_offsets();
-  std::vector<std::int32_t> ids;
-  for (std::int32_t i = 0; i < a.rows; ++i)
-    if (ptr[std::size_t(i) + 1] > ptr[std::size_t(i)]) ids.push_back(i);
-  return ids;
-}
-
 }  // namespace
 
 /// Which row stands where.

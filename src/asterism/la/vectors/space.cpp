@@ -11,7 +11,7 @@ namespace asterism::la {
 struct Space::Meaning {
   std::int64_t block_size = 1;
   Vector near_null_space;
-  std::optional<GhostExchange> ghosts;
+  std::optional<comm::QueuedForest> ghosts;
 };
 
 Space::Meaning Space::changed() const { return meaning_ ? *meaning_ : Meaning(); }
@@ -57,7 +57,7 @@ bool Space::has_local_form() const { return meaning_ && meaning_->ghosts; }
 
 std::int64_t Space::ghosts() const { return has_local_form() ? meaning_->ghosts->forest().leaf_space() : 0; }
 
-GhostExchange const& Space::ghost_exchange() const {
+comm::QueuedForest const& Space::ghost_forest() const {
   ASTERISM_REQUIRE(has_local_form(), unsupported, "a space of {} entries has no local form: vectors have no room for ghosts.",
                    global_size());
   return *meaning_->ghosts;
@@ -69,7 +69,7 @@ Space Space::with_ghosts(comm::StarForest forest) const {
                      "ghosts: the star forest has {} roots where {} entries are this rank's.", forest.roots(), local_size());
   });
   auto m = changed();
-  m.ghosts = GhostExchange(std::move(forest));
+  m.ghosts.emplace(std::move(forest));
   return with(std::move(m));
 }
 

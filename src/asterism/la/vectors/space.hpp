@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "asterism/comm/forest/star_forest.hpp"
+#include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/comm/layout/layout.hpp"
-#include "asterism/la/vectors/ghost_exchange.hpp"
 
 namespace asterism::la {
 
@@ -31,8 +30,8 @@ class Space : public comm::Layout {
   /// Entries of other ranks that stand behind the own ones in vectors of this space; 0 without a local form.
   std::int64_t ghosts() const;
   bool has_local_form() const;
-  /// Fills ghosts from a vector's data(), in place if they are the vector's own ghosts(). An error without a local form.
-  GhostExchange const& ghost_exchange() const;
+  /// From a vector's data() (its roots) to its ghosts (its leaves). An error without a local form.
+  comm::QueuedForest const& ghost_forest() const;
   /// With a local form, from a star forest whose roots are the own entries and whose leaves the ghosts, counted from 0. Collective.
   Space with_ghosts(comm::StarForest forest) const;
 

@@ -55,6 +55,12 @@ Array Vector::ghosts() const {
   return local_.bytes() > own ? local_.view(own, local_.bytes() - own) : Array(0);
 }
 
+Array room_for_ghosts(Vector const& x, Space const& space, Queue const& queue) {
+  auto const bytes = std::size_t(space.ghosts() * x.columns()) * size_of(x.dtype());
+  if (x.has_ghosts() && x.ghosts().bytes() == bytes) return x.ghosts();
+  return Array::fresh(queue, bytes);
+}
+
 void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char const* what) {
   ASTERISM_REQUIRE(x.layout().fits(layout), shape,
                    "{}: the vector has {} entries here ({} in all) where {} ({} in all) are needed on rank {}.", what, x.local_size(),

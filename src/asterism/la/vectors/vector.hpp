@@ -60,6 +60,10 @@ class Vector {
   Array data_, local_;
 };
 
+/// Where an operator on this space puts the ghosts of x: behind x where there is room for them, else in an array of the queue. x may have
+/// room for the ghosts of another space with the same layout.
+Array room_for_ghosts(Vector const& x, Space const& space, Queue const& queue);
+
 void fill(Vector& y, Scalar const& a);
 /// y = x, converting between precisions of one field if the dtypes differ.
 void copy(Vector const& x, Vector& y);

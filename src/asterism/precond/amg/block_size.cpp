@@ -114,11 +114,12 @@ std::vector<i64> owners_of_first_rows(Layout const& layout, i64 block_size) {
 }
 }  // namespace
 
-WholeNodes::WholeNodes(Layout const& layout, i64 block_size) : move_(layout, owners_of_first_rows(layout, block_size)) {}
+WholeNodes::WholeNodes(Layout const& layout, i64 block_size)
+    : move_(layout, owners_of_first_rows(layout, block_size)), forest_(move_.forest()) {}
 
 WholeNodes::Work WholeNodes::new_work(la::Vector const& like) const {
   auto const make = [&] { return la::Vector(move_.to(), like.dtype(), like.columns(), like.queue()); };
-  return {comm::QueuedForest(move_.forest(), like.queue()), make(), make()};
+  return {make(), make()};
 }
 
 }  // namespace asterism::precond::amg

@@ -1,7 +1,5 @@
 // Unknowns of a node, found in a matrix's pattern; and rows moved so that no node is dealt to two ranks.
 #pragma once
-#include <optional>
-
 #include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/la/submatrix.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -27,18 +25,18 @@ class WholeNodes {
   void apply(la::Vector const& x, la::Vector& y, F const& f) const {
     auto const lease = work_.lease(x, [&] { return new_work(x); });
     auto& w = *lease;
-    w.forest->bcast_begin(x.dtype(), x.columns(), x.data(), w.x.data(), comm::ReduceOp::replace).end();
+    forest_.bcast_begin(x.queue(), x.dtype(), x.columns(), x.data(), w.x.data()).end();
     f(w.x, w.y);
-    w.forest->reduce_begin(y.dtype(), y.columns(), w.y.data(), y.data(), comm::ReduceOp::replace).end();
+    forest_.reduce_begin(y.queue(), y.dtype(), y.columns(), w.y.data(), y.data(), comm::ReduceOp::replace).end();
   }
 
  private:
   struct Work {
-    std::optional<comm::QueuedForest> forest;
     la::Vector x, y;
   };
   Work new_work(la::Vector const& like) const;
   la::Redistribution move_;
+  comm::QueuedForest forest_;
   mutable Scratch<Work> work_;
 };
 

@@ -16,6 +16,8 @@ class DenseInverse final : public Preconditioner {
   /// A sum over all ranks of vectors of all rows.
   void apply_adjoint(Vector const& x, Vector& y) const override;
   std::string describe() const override;
+  /// A level and its inverse are made together.
+  bool update(Matrix const&) override { return false; }
   std::size_t memory_bytes() const override { return rows_.bytes(); }
   /// Of the matrix, scaled by rows and columns, without the directions that are left out.
   double condition() const { return condition_; }

@@ -23,8 +23,6 @@ OptionTable const& lu_table() {
 class DenseLU final : public Preconditioner {
  public:
   explicit DenseLU(Matrix const& A) : Preconditioner(A) {
-    static int const event = profile::event("PCSetUpDense");
-    profile::Scope const scope(event);
     auto const& comm = A.comm();
     std::vector<std::int64_t> all(comm.rank() == 0 ? std::size_t(A.global_rows()) : 0);
     std::iota(all.begin(), all.end(), 0);
@@ -32,8 +30,11 @@ class DenseLU final : public Preconditioner {
       forest_ = comm::StarForest::from_layout(A.range(), all);
       forest_.set_name("dense solves");
     }
-    with_dtype(dtype_, [&](auto tag) { set_up<typename decltype(tag)::type>(A); });
-    warn();
+    set_values(A);
+  }
+  bool update(Matrix const& A) override {
+    set_values(A);
+    return true;
   }
 
   void apply(Vector const& x, Vector& y) const override { solve('N', x, y); }
@@ -48,6 +49,12 @@ class DenseLU final : public Preconditioner {
   std::size_t memory_bytes() const override { return factors_.bytes() + pivots_.bytes(); }
 
  private:
+  void set_values(Matrix const& A) {
+    static int const event = profile::event("PCSetUpDense");
+    profile::Scope const scope(event);
+    with_dtype(dtype_, [&](auto tag) { factorise_all<typename decltype(tag)::type>(A); });
+    warn();
+  }
   bool is_singular_to_working_precision() const { return space_.global_size() > 0 && rcond_ < epsilon_of(dtype_); }
 
   void warn() const {
@@ -59,7 +66,7 @@ class DenseLU final : public Preconditioner {
   }
 
   template <class T>
-  void set_up(Matrix const& A) {
+  void factorise_all(Matrix const& A) {
     auto const& comm = A.comm();
     auto const n = A.global_rows();
     bool const here = comm.rank() == 0;
