@@ -9,7 +9,7 @@
 
 namespace asterism::comm {
 
-/// What a user can ask for.
+/// What a user can ask for. In this order: automatic; what asks for one way on the host; what asks for one between GPUs.
 enum class TransportChoice : std::uint8_t {
   automatic,  ///< shared memory between ranks of one machine where it works, MPI else
   p2p,
