@@ -74,13 +74,17 @@ def methods() -> str:
     ours, theirs = _core.component_names()
     out = ["# Methods and preconditioners", ""]
     for title, folder, names, listing in (
-        ("Methods", "krylov", ours, "krylov/method.cpp"),
-        ("Preconditioners", "precond", theirs, "precond/preconditioner.cpp"),
+        ("Methods", "krylov", ours, "krylov/method"),
+        ("Preconditioners", "precond", theirs, "precond/preconditioner"),
     ):
-        entry = dict(re.findall(r'\{"(\w+)", (\w+_entry)\(\)\}', (ROOT / "src/asterism" / listing).read_text()))
+        table_of_names, other_names = ((ROOT / f"src/asterism/{listing}.{kind}").read_text() for kind in ("hpp", "cpp"))
+        entry = {
+            name: function or name for name, function in re.findall(r'\bX\("?(\w+)"?(?:, (\w+))?\)', table_of_names)
+        }
+        entry.update(re.findall(r'\{"(\w+)", (\w+)_entry\(\)\}', other_names))
         rows = []
         for name, about in sorted(names.items()):
-            text = next((t for t in sources(folder) if f"Entry {entry.get(name)}() {{" in t), "")
+            text = next(t for t in sources(folder) if f"Entry {entry[name]}_entry() {{" in t)
             rows.append([f"`{name}`", about, first_comment(text), cost(text, name)])
         out += [f"## {title}", "", table(["name", "what it is", "source", "cost"], rows), ""]
     return "\n".join(out)

@@ -210,6 +210,16 @@ def test_the_picture_of_the_rooms_is_that_of_the_floors(monkeypatch):
     assert (DOCS / "images/rooms.svg").read_text() == draw_rooms.picture()
 
 
+def test_each_method_has_its_source(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import generate
+
+    rows = [line.split(" | ") for line in generate.methods().splitlines() if line.startswith("| `")]
+    assert len(rows) > 25
+    assert not [row[0] for row in rows if not row[2].strip()]
+    assert sum(bool(row[3].strip(" |")) for row in rows) > 15  # costs
+
+
 def test_the_tutorial_ends_as_it_says(data, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     import generate

@@ -1,4 +1,4 @@
-"""A method, a preconditioner or a storage is one file and one line in one table; no other source knows its name but for a reason."""
+"""A method, a preconditioner, a transport or a storage is one file and one line in one table; no other source names it but for a reason."""
 
 import re
 from pathlib import Path
@@ -77,3 +77,17 @@ def test_one_file_and_one_line(path, macro, aliases, known):
         if name not in WORDS:
             named = {p for p in named_in(name) if (p, name) not in DEFAULTS}
             assert named <= {files[0], path} | CHOOSERS, (name, named)
+
+
+def test_transports_of_forests():
+    room = ROOT / "src/asterism/comm"
+    text = (
+        (room / "transport/choice.hpp").read_text().split("#define ASTERISM_FOREST_TRANSPORTS(X)")[1].split("\n\n")[0]
+    )
+    names = re.findall(r"X\((\w+), ", text)
+    assert len(names) == 5 and set(names) <= set(_core.transport_names())
+    for name in names:
+        made = holds(rf"> {name}_transport\(Pattern const& pattern\) {{", room)
+        assert len(made) == 1 and holds(rf"\b{name}_transport\b", room) == made, name
+        kinds = holds(rf"Transport(Kind|Choice)::{name}\b", room)
+        assert set(kinds) <= set(made), (name, kinds)

@@ -270,18 +270,18 @@ void StarForest::Impl::make_shared_transports() {
   record.emplace(comm, root_sides, leaf_sides);
   epoch = comm.epoch();
   if (comm.size() == 1) return;
-  auto const with = [this](TransportKind kind, auto const& make) {
-    uses[std::size_t(kind)] = true;  // here too if there is no neighbour
-    shared_transports[std::size_t(kind)] = make(Pattern{comm, &root_sides, &leaf_sides});
-  };
-  if (choice == TransportChoice::neighbor) with(TransportKind::neighbourhood, neighbourhood);
-  if (choice == TransportChoice::collective) with(TransportKind::collective, collectives);
-  if (by_window(choice))
-    with(TransportKind::window, [this](Pattern const& p) {
-      return windows(p, choice == TransportChoice::window_fence  ? MpiApi::fence
-                        : choice == TransportChoice::window_lock ? MpiApi::lock
-                                                                 : MpiApi::pscw);
-    });
+  auto const kind = forest_transport(choice);
+  if (kind == TransportKind::self) return;
+  uses[std::size_t(kind)] = true;  // here too if there is no neighbour
+  auto& made = shared_transports[std::size_t(kind)];
+  Pattern const pattern{comm, &root_sides, &leaf_sides};
+  switch (kind) {
+#define MAKE(name, text) \
+  case TransportKind::name: made = name##_transport(pattern); break;
+    ASTERISM_FOREST_TRANSPORTS(MAKE)
+#undef MAKE
+    default: break;
+  }
 }
 
 }  // namespace asterism::comm

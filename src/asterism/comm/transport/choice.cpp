@@ -10,9 +10,21 @@ namespace asterism::comm {
 namespace {
 std::atomic<TransportChoice> chosen_default{TransportChoice::automatic};
 
-constexpr std::array<std::string_view, transport_choices> names = {
-    "auto", "p2p", "shm", "neighbor", "collective", "window_fence", "window_lock", "window_pscw", "nccl", "ipc", "nvshmem"};
+#define NAME(name, text) #name,
+constexpr std::array<std::string_view, transport_choices> names = {"auto", "p2p",    "shm", ASTERISM_FOREST_TRANSPORTS(NAME) "nccl",
+                                                                   "ipc",  "nvshmem"};
+#undef NAME
 }  // namespace
+
+TransportKind forest_transport(TransportChoice choice) {
+  switch (choice) {
+#define KIND(name, text) \
+  case TransportChoice::name: return TransportKind::name;
+    ASTERISM_FOREST_TRANSPORTS(KIND)
+#undef KIND
+    default: return TransportKind::self;
+  }
+}
 
 std::string_view name_of(TransportChoice choice) { return names[std::size_t(choice)]; }
 
@@ -30,16 +42,16 @@ TransportChoice default_transport() { return chosen_default; }
 void set_default_transport(TransportChoice choice) { chosen_default = choice; }
 
 std::string_view name_of(TransportKind kind) {
-  constexpr std::string_view names[] = {"self", "MPI", "shared memory", "a neighbourhood collective", "a collective", "a window"};
-  return names[std::size_t(kind)];
+#define TEXT(name, text) text,
+  constexpr std::array<std::string_view, transport_kinds> texts = {"self", "MPI", "shared memory", ASTERISM_FOREST_TRANSPORTS(TEXT)};
+#undef TEXT
+  return texts[std::size_t(kind)];
 }
 
 TransportKind reach(Communicator const& comm, TransportChoice choice, int rank) {
   if (rank == comm.rank()) return TransportKind::self;
   if (choice == TransportChoice::p2p) return TransportKind::point_to_point;
-  if (choice == TransportChoice::neighbor) return TransportKind::neighbourhood;
-  if (choice == TransportChoice::collective) return TransportKind::collective;
-  if (by_window(choice)) return TransportKind::window;
+  if (auto const kind = forest_transport(choice); kind != TransportKind::self) return kind;
   auto const& node = *comm.node();
   if (node.index_of(rank) >= 0) return TransportKind::shared_memory;
   ASTERISM_REQUIRE(choice != TransportChoice::shm, comm, "transport 'shm' cannot reach rank {}: {}. Use 'auto' or 'p2p'.", rank,
@@ -53,7 +65,7 @@ std::string why(Communicator const& comm, TransportChoice choice, int rank) {
   auto const here = node.index_of(rank) >= 0 ? node.describe(node.index_of(rank)) : std::string();
   auto const measured = here.empty() ? here : "; " + here;
   if (choice == TransportChoice::shm) return "shm was asked for" + measured;
-  if (choice > TransportChoice::automatic && choice < TransportChoice::nccl) return format("{} was asked for", name_of(choice));
+  if (choice == TransportChoice::p2p || forest_transport(choice) != TransportKind::self) return format("{} was asked for", name_of(choice));
   if (node.index_of(rank) >= 0) return "on this machine" + measured;
   return node.shares_memory() || node.size() == 1 ? "on another machine" : node.why_not();
 }

@@ -158,6 +158,6 @@ class Collectives final : public SharedTransport, public std::enable_shared_from
 
 }  // namespace
 
-std::shared_ptr<SharedTransport> collectives(Pattern const& pattern) { return std::make_shared<Collectives>(pattern); }
+std::shared_ptr<SharedTransport> collective_transport(Pattern const& pattern) { return std::make_shared<Collectives>(pattern); }
 
 }  // namespace asterism::comm

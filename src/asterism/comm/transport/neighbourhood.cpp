@@ -44,9 +44,9 @@ class Neighbourhood final : public SharedTransport, public std::enable_shared_fr
   void make(Direction& d, std::vector<Side> const& out, std::vector<Side> const& in) {
     std::vector<int> to, from;
     for (auto const& s : out)
-      if (s.transport == TransportKind::neighbourhood) to.push_back(s.rank);
+      if (s.transport == TransportKind::neighbor) to.push_back(s.rank);
     for (auto const& s : in)
-      if (s.transport == TransportKind::neighbourhood) from.push_back(s.rank);
+      if (s.transport == TransportKind::neighbor) from.push_back(s.rank);
     check_mpi(mpi()->graph_comm(comm_.handle(), int(from.size()), from.data(), int(to.size()), to.data(), &d.graph),
               "MPI_Dist_graph_create_adjacent");
     d.graph_kept = comm_.keep([graph = d.graph] { return mpi()->comm_free(graph); });
@@ -74,7 +74,7 @@ class Neighbourhood final : public SharedTransport, public std::enable_shared_fr
       if (plan.unit != t.unit) prepare(plan, d.graph);
       auto* at = plan.sent.data();
       for (auto const& s : *t.out) {
-        if (s.transport != TransportKind::neighbourhood) continue;
+        if (s.transport != TransportKind::neighbor) continue;
         s.at.pack(source, at, t.unit);
         at += s.at.count() * t.unit;
         profile::count_message(1, double(s.at.count() * t.unit));
@@ -105,12 +105,12 @@ class Neighbourhood final : public SharedTransport, public std::enable_shared_fr
       plan.unit = t.unit;
       auto const parts = [&](std::vector<Side> const& sides, std::vector<std::byte>& buffer) {
         std::int64_t bytes = 0;
-        for (auto const& s : sides) bytes += s.transport == TransportKind::neighbourhood ? s.at.count() * t.unit : 0;
+        for (auto const& s : sides) bytes += s.transport == TransportKind::neighbor ? s.at.count() * t.unit : 0;
         buffer.resize(std::size_t(bytes));
         std::vector<MpiApi::Part> out;
         auto* at = buffer.data();
         for (auto const& s : sides)
-          if (s.transport == TransportKind::neighbourhood) out.push_back({at, s.at.count() * t.unit}), at += out.back().bytes;
+          if (s.transport == TransportKind::neighbor) out.push_back({at, s.at.count() * t.unit}), at += out.back().bytes;
         return out;
       };
       auto const to = parts(*t.out, plan.sent), from = parts(*t.in, plan.received);
@@ -150,6 +150,6 @@ class Neighbourhood final : public SharedTransport, public std::enable_shared_fr
 
 }  // namespace
 
-std::shared_ptr<SharedTransport> neighbourhood(Pattern const& pattern) { return std::make_shared<Neighbourhood>(pattern); }
+std::shared_ptr<SharedTransport> neighbor_transport(Pattern const& pattern) { return std::make_shared<Neighbourhood>(pattern); }
 
 }  // namespace asterism::comm

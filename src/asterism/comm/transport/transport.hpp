@@ -20,7 +20,8 @@ struct Side {
   int node_index = -1;  ///< for shared memory: its number in the communicator's node
 };
 
-/// The messages of one operation: to and from the same lists of sides on every use of them, by ascending rank. Outlives it.
+/// The messages of one operation. Its sides are lists of the forest, by ascending rank; a later operation of the same transport may go the
+/// other way. Outlives the operation.
 struct Traffic {
   Communicator const* comm = nullptr;
   std::vector<Side> const *out = nullptr, *in = nullptr;
@@ -29,7 +30,7 @@ struct Traffic {
   bool in_place = false;  ///< a contiguous side may be received where it belongs
   bool combines = false;  ///< values are combined with those that are there; the same on all ranks
   bool at_once = false;   ///< the operation ends in the call that begins it
-  int tag = 0;            ///< for MPI
+  int tag = 0;            ///< for MPI; another one in each operation
   bool down = true;       ///< from roots to leaves
   /// For broadcasts: where the values of `in` lie with their senders, so that they can be read there.
   std::vector<Side> const* roots = nullptr;
@@ -52,7 +53,9 @@ class Transport {
   /// Never waits for another rank, except for a window's; `source` may be changed after close().
   virtual void send(std::byte const* source) = 0;
   /// Waits for the data of one side and hands them on, in pieces and in order; nothing is handed on if they lie in place already.
+  /// Called once for each side of `in` that is this transport's, in their order.
   virtual void receive(Side const& side, Receiver& receiver) = 0;
+  /// Ends the operation. An object that is destroyed after open() without this call had one that an error ended.
   virtual void close() = 0;
 };
 
@@ -72,9 +75,9 @@ struct Pattern {
   Communicator comm;
   std::vector<Side> const *roots, *leaves;
 };
-// all collective
-std::shared_ptr<SharedTransport> neighbourhood(Pattern const& pattern);
-std::shared_ptr<SharedTransport> collectives(Pattern const& pattern);
-std::shared_ptr<SharedTransport> windows(Pattern const& pattern, MpiApi::Epoch epoch);
+// Of the table ASTERISM_FOREST_TRANSPORTS (choice.hpp). Collective.
+#define DECLARE(name, text) std::shared_ptr<SharedTransport> name##_transport(Pattern const& pattern);
+ASTERISM_FOREST_TRANSPORTS(DECLARE)
+#undef DECLARE
 
 }  // namespace asterism::comm

@@ -12,7 +12,7 @@ namespace {
 
 class Windows final : public SharedTransport, public std::enable_shared_from_this<Windows> {
  public:
-  Windows(Pattern const& pattern, MpiApi::Epoch epoch) : comm_(pattern.comm), epoch_(epoch) {
+  Windows(Pattern const& pattern, TransportKind kind, MpiApi::Epoch epoch) : comm_(pattern.comm), kind_(kind), epoch_(epoch) {
     make(down_, *pattern.roots, *pattern.leaves);
     make(up_, *pattern.leaves, *pattern.roots);
   }
@@ -34,7 +34,7 @@ class Windows final : public SharedTransport, public std::enable_shared_from_thi
   void make(Direction& d, std::vector<Side> const& out, std::vector<Side> const& in) {
     std::vector<Parcel> parcels;  // each receiver tells where the sender's part begins
     for (auto const& s : in) {
-      if (s.transport != TransportKind::window) continue;
+      if (s.transport != kind_) continue;
       Parcel p{s.rank, {}};
       append<std::int64_t>(p.data, std::span(&d.edges, 1));
       parcels.push_back(std::move(p));
@@ -42,7 +42,7 @@ class Windows final : public SharedTransport, public std::enable_shared_from_thi
       d.edges += s.at.count();
     }
     for (auto const& s : out)
-      if (s.transport == TransportKind::window) d.to.push_back(s.rank);
+      if (s.transport == kind_) d.to.push_back(s.rank);
     for (auto const& p : comm::exchange(comm_, std::move(parcels))) d.places.push_back(items_of<std::int64_t>(p.data)[0]);
     ASTERISM_ASSERT(d.places.size() == d.to.size());
   }
@@ -65,7 +65,7 @@ class Windows final : public SharedTransport, public std::enable_shared_from_thi
       if (t.unit > d.unit || !d.window) grow(d);
       check_mpi(mpi()->window_open(d.window), "opening an epoch of a window");
       auto place = d.places.begin();
-      each_outgoing(t, TransportKind::window, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
+      each_outgoing(t, shared_->kind_, source, packed_, [&](Side const& s, std::byte const* from, std::int64_t length) {
         check_mpi(mpi()->put(d.window, from, length, s.rank, *place++ * t.unit), "MPI_Put");
       });
       check_mpi(mpi()->window_close(d.window), "closing an epoch of a window");
@@ -110,12 +110,21 @@ class Windows final : public SharedTransport, public std::enable_shared_from_thi
   };
 
   Communicator comm_;
+  TransportKind kind_;
   MpiApi::Epoch epoch_;
   Direction down_, up_;
 };
 
 }  // namespace
 
-std::shared_ptr<SharedTransport> windows(Pattern const& pattern, MpiApi::Epoch epoch) { return std::make_shared<Windows>(pattern, epoch); }
+std::shared_ptr<SharedTransport> window_fence_transport(Pattern const& pattern) {
+  return std::make_shared<Windows>(pattern, TransportKind::window_fence, MpiApi::fence);
+}
+std::shared_ptr<SharedTransport> window_lock_transport(Pattern const& pattern) {
+  return std::make_shared<Windows>(pattern, TransportKind::window_lock, MpiApi::lock);
+}
+std::shared_ptr<SharedTransport> window_pscw_transport(Pattern const& pattern) {
+  return std::make_shared<Windows>(pattern, TransportKind::window_pscw, MpiApi::pscw);
+}
 
 }  // namespace asterism::comm
