@@ -8,6 +8,7 @@
 #include "asterism/base/lazy.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/la/near_null_space.hpp"
 #include "asterism/precond/amg/block_size.hpp"
 #include "asterism/precond/amg/galerkin.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
@@ -238,14 +239,12 @@ class Amg final : public Preconditioner {
     auto& kept = std::get<Interpolations<T>>(kept_);
     bool const again = !kept.empty();
     auto bs = block_size_;
-    // near-null space: the user's, or the constants of each component
+    // near-null space: what the space knows of it, or the constants of each component
     std::int64_t m = bs;
     amg::Buffer<T> B;
-    if (auto const& given_modes = given.range().near_null_space()) {
-      m = given_modes.columns();
-      B = amg::Buffer<T>(given_modes.local_size() * m);
-      auto target = Vector::wrap(given.range(), dtype_v<T>, m, B.array());
-      copy(given_modes, target);
+    if (auto const modes = la::near_null_space_of(given.range(), dtype_v<T>)) {
+      m = modes.columns();
+      B = amg::Buffer<T>(modes.data());
     } else {
       B = amg::Buffer<T>(A.range().local_size() * m, T(0));
       for (std::int64_t i = 0; i < A.range().local_size(); ++i) B[i * m + i % bs] = T(1);
