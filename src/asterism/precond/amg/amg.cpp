@@ -143,6 +143,7 @@ class Amg final : public Preconditioner {
     profile::Scope const scope(event);
     // a level costs as its entries; those of coarser ones are some 0.3 of the finest's
     Progress progress(format("amg: levels of {} rows", A.global_rows()), 1.3 * double(std::max<std::int64_t>(A.nnz(), 1)));
+    comm::Cancellation cancel(A.comm(), progress);
     auto const dtype = dtype_for(A);
     choose_block_size(A);
     auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
@@ -151,8 +152,8 @@ class Amg final : public Preconditioner {
     auto const most = range_of_diagonal(A).most;
     double const factor = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
     if (factor != 1) wide = scaled(wide, factor);
-    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, dtype, keep, progress);
-    else build<double>(std::move(wide), given, dtype, keep, progress);
+    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, dtype, keep, cancel);
+    else build<double>(std::move(wide), given, dtype, keep, cancel);
     scale_ = factor;
   }
 
@@ -181,10 +182,10 @@ class Amg final : public Preconditioner {
   }
 
   template <class T>
-  void build(Matrix A, Matrix const& given, Dtype dtype, bool keep, Progress& progress) {
+  void build(Matrix A, Matrix const& given, Dtype dtype, bool keep, comm::Cancellation& cancel) {
     using Kept = amg::Interpolations<T>;
     if (!std::holds_alternative<Kept>(kept_)) kept_ = Kept();
-    auto made = amg::HierarchySetUp<T>(options_, block_size_, dtype, std::get<Kept>(kept_), keep, progress).run(std::move(A), given);
+    auto made = amg::HierarchySetUp<T>(options_, block_size_, dtype, std::get<Kept>(kept_), keep, cancel).run(std::move(A), given);
     // nothing is changed before: an error leaves the levels as they were
     levels_dtype_ = dtype;
     dtype_ = made.dtype;

@@ -44,12 +44,12 @@ void decouple_empty_rows(Rows<T>& A) {
 
 template <class T>
 HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
-                                  Progress& progress)
+                                  comm::Cancellation& cancel)
     : options_(options),
       kept_(kept),
       keep_(keep),
       again_(!kept.empty()),
-      progress_(progress),
+      cancel_(cancel),
       block_size_(block_size),
       threshold_(options.threshold) {
   out_.dtype = dtype;
@@ -93,7 +93,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
     out_.levels.push_back(std::move(level));
     return false;
   }
-  double const radius = spectral_radius(rows_, A_.range());
+  double const radius = spectral_radius(rows_, A_.range(), cancel_);
   choose_smoother(level, radius);
   if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
     level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
@@ -112,7 +112,9 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
     static int const event = profile::event("AMGStore");
     profile::Scope const scope(event);
     store_transfers(between, level);
+    at(0.9);
     store_operator(level);
+    at(0.95);
     go_to_coarse_level(std::move(next), between.coarse);
   }
   out_.levels.push_back(std::move(level));
@@ -124,9 +126,9 @@ template <class T>
 bool HierarchySetUp<T>::find_aggregates(Aggregation& out) {
   auto const n = A_.global_rows();
   if (n <= options_.coarse_size || std::int64_t(level_) + 1 >= options_.max_levels) return false;
-  out.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_);
+  out.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_);
   at(0.1);
-  out.aggregates = aggregate(out.graph);
+  out.aggregates = aggregate(out.graph, cancel_);
   at(0.15);
   // no progress: all couplings are weak, or every node stands alone
   auto const coarse_rows = out.aggregates.coarse.global_size() * columns_;
@@ -177,24 +179,24 @@ void HierarchySetUp<T>::keep_below_two(Vector& weights, double radius) const {
 /// Frees the graph and the aggregates as soon as it can; the near-null space becomes that of the coarse level.
 template <class T>
 void HierarchySetUp<T>::interpolate(Aggregation& found, double radius, Interpolation<T>& out) {
-  auto P0 = tentative_prolongation(found.graph, found.aggregates, block_size_, columns_, near_null_space_.data());
+  auto P0 = tentative_prolongation(found.graph, found.aggregates, block_size_, columns_, near_null_space_.data(), cancel_);
   auto offsets = found.aggregates.coarse.offsets();
   for (auto& x : offsets) x *= columns_;
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
-  out.P = smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, options_.damping / radius, out.coarse);
+  out.P = smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, options_.damping / radius, out.coarse, cancel_);
   found = {};
   near_null_space_ = std::move(P0.coarse);
   static int const event = profile::event("AMGTranspose");
   profile::Scope const scope(event);
-  out.R = transpose(out.P, A_.range(), out.coarse);
+  out.R = transpose(out.P, A_.range(), out.coarse, cancel_);
 }
 
 template <class T>
 Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
   static int const event = profile::event("AMGProductRAP");
   profile::Scope const scope(event);
-  auto next =
-      galerkin_product(between.R, rows_, with_ghost_rows(between.P, A_.range(), between.coarse, rows_.map), A_.range(), between.coarse);
+  auto next = galerkin_product(between.R, rows_, with_ghost_rows(between.P, A_.range(), between.coarse, rows_.map), A_.range(),
+                               between.coarse, cancel_);
   decouple_empty_rows(next);
   return next;
 }
@@ -210,6 +212,7 @@ void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& le
       between.P = {};
       between.R = {};
     }
+    at(0.87);
     between.P_product.keep_product_only(true);
     between.R_product.keep_product_only();
   }
@@ -240,7 +243,7 @@ void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Layout const& coarse) {
 /// Part of this level is done.
 template <class T>
 void HierarchySetUp<T>::at(double part) {
-  progress_.at(entries_before_ + part * double(A_.nnz()));
+  cancel_.at(entries_before_ + part * double(A_.nnz()));
 }
 
 template class HierarchySetUp<double>;

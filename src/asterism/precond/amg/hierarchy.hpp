@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "asterism/base/progress.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
 
@@ -49,7 +48,8 @@ template <class T>
 class HierarchySetUp {
  public:
   /// kept: of an earlier set-up, which are used again; if it has none, they are put there if `keep` says so.
-  HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep, Progress& progress);
+  HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
+                 comm::Cancellation& cancel);
   /// A: the matrix in the precision T, maybe scaled; its rows are freed when they are not needed any more. given: as the user has it.
   /// Collective.
   Hierarchy run(Matrix A, Matrix const& given);
@@ -75,7 +75,7 @@ class HierarchySetUp {
   AmgOptions const& options_;
   Interpolations<T>& kept_;
   bool const keep_, again_;
-  Progress& progress_;
+  comm::Cancellation& cancel_;
   Interpolations<T> new_ones_;  // become the kept ones at the end, so that an error leaves these as they were
   Hierarchy out_;
   // of the level that is set up
