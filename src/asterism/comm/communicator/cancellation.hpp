@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <thread>
 
 #include "asterism/base/progress.hpp"
 #include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/device/host/this_thread.hpp"
 
 namespace asterism::comm {
 
@@ -23,7 +23,7 @@ class Cancellation {
   /// For loops that threads share, once per some hundred rows: true if the rest of the loop is to be left out. The thread that made this
   /// asks; the others read a flag. Throws nothing, since no exception may leave such a loop.
   bool requested() {
-    if (std::this_thread::get_id() == owner_) ask();
+    if (device::host::this_thread() == owner_) ask();
     return requested_.load(std::memory_order_relaxed);
   }
   /// After such a loop, or within one of this thread alone: an Interrupted error after Ctrl-C, and what another rank has reported of the
@@ -37,7 +37,7 @@ class Cancellation {
   void ask() noexcept;
   Communicator const& comm_;
   Progress& progress_;
-  std::thread::id const owner_ = std::this_thread::get_id();
+  std::uintptr_t const owner_ = device::host::this_thread();
   std::atomic<bool> requested_{false};
   std::exception_ptr error_;  // of the owner alone
   double done_ = 0;
