@@ -84,21 +84,21 @@ import os, signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 pressed = []
 def press():
-    pressed.append((time.monotonic(), time.process_time()))
+    pressed.append(time.process_time())
     os.kill(os.getpid(), signal.SIGINT)
 
 def interrupted_at(part, seconds, work):
-    '''Press Ctrl-C on the last rank. Returns when the call was left, in wall time and in this process's, and with which text.'''
+    '''Press Ctrl-C on the last rank. Returns when the call was left, in this process's time, and with which text.'''
     timer = threading.Timer(part * seconds, press if rank == size - 1 else lambda: None)
     try:
         timer.start()
         work()
         timer.join()  # it came too late, or it is not here
     except KeyboardInterrupt as error:
-        return time.monotonic(), time.process_time(), str(error)
+        return time.process_time(), str(error)
     return None
 
-A = am.gallery.poisson((84, 84, 84), comm)
+A = am.gallery.poisson((100, 100, 100), comm)
 def seconds_of(work):
     start, used = time.monotonic(), time.process_time()
     work()
@@ -116,17 +116,16 @@ set_up = lambda: am.Solver(A, ksp="cg", pc="amg")
 set_up()
 wall, used = seconds_of(set_up)
 left, late = 0, []
-for part in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+for part in (0.15, 0.3, 0.45, 0.6, 0.75):
     end = interrupted_at(part, wall, set_up)
-    if end is None: continue
-    left += 1
-    assert "interrupted: amg: levels of 592704 rows" in end[2], end[2]
-    if rank == size - 1: late.append(end[1] - pressed[-1][1])
+    stopped = end is not None and "interrupted: amg: levels of 1000000 rows" in end[1]  # not before or after it
+    assert comm.allgather(stopped) == [stopped] * size, "all ranks leave"
+    left += stopped
+    if stopped and rank == size - 1: late.append(end[0] - pressed[-1])
 if rank == size - 1:
-    assert left >= 3, left
-    # R A P of the finest level alone takes a third of the set-up
-    assert sorted(late)[-2] < 0.15 * used + 0.08, (late, used)
-if comm is not None: assert comm.allgather(left) == [left] * size, "all ranks leave"
+    assert left >= 2, left
+    # the user is asked every 50 ms; where only stages ended the set-up, this was 0.09 of it
+    assert sum(late) / left < 0.04 * used + 0.03, (late, used)
 x, info = am.solve(A, np.ones(A.local_shape[0]), ksp="cg", pc="amg", rtol=1e-6)
 print("goes on", info.converged, flush=True)
 """,
@@ -148,7 +147,7 @@ wall, _ = seconds_of(lambda: want.update(B))
 for updates in (0, 1):  # the first one keeps the prolongations, the next use them
     solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-6)
     for _ in range(updates): solver.update(B)
-    ends = [interrupted_at(part, wall, lambda: solver.update(B)) for part in (0.3, 0.5)]
+    ends = [interrupted_at(part, wall, lambda: solver.update(B)) for part in (0.5, 0.85)]
     assert any(ends), "Ctrl-C came too late"
     solver.update(B)
     assert np.array_equal(solver.solve(b), want.solve(b))

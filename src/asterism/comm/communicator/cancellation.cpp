@@ -12,7 +12,7 @@ void Cancellation::at(double done) {
 void Cancellation::ask() noexcept {
   if (error_) return;
   try {
-    progress_.at(done_);
+    progress_.at_any_pace(done_);
     // reports from other machines are messages, which are looked for less often
     bool const far = ++times_ % 256 == 0;
     if (comm_.size() == 1 || !(far || Failures::alarmed(comm_))) return;

@@ -180,7 +180,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   if (fine.comm().size() > 1) {
     SparseSum<T> sum(P.map.size());
     auto far = ghost_rows<T>(fine, R.map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
-      cancel.throw_if_requested();
+      if (is_look(i)) cancel.throw_if_requested();
       add_row(sum, A, i, P);
       std::vector<i32> local(std::size_t(sum.size()));
       values.resize(values.size() + local.size());
