@@ -37,11 +37,14 @@ class Grid:
         Into how many boxes each direction is cut; by default such that the fewest points are exchanged.
     transport : str, optional
         As for `StarForest`.
+    spacing : float or sequence of float, optional
+        Between points, for each direction. By default the points fill the unit box; a periodic direction ends where it begins.
 
     Attributes
     ----------
     shape : tuple of int
     ranks : tuple of int
+    spacing : tuple of float
     owned : tuple of slice
         This rank's points, in the indices of the whole grid.
     ghosted : tuple of (int, int)
@@ -79,6 +82,7 @@ class Grid:
         width: int = 1,
         ranks: Sequence[int] | None = None,
         transport: str | None = None,
+        spacing: float | Sequence[float] | None = None,
     ) -> None:
         sizes = [as_count(s, "Grid: shape") for s in ([shape] if np.isscalar(shape) else shape)]  # type: ignore[union-attr]
         d = len(sizes)
@@ -86,13 +90,18 @@ class Grid:
         if stencil not in ("star", "box"):
             raise OptionError(f"stencil '{stencil}' is not one of star, box.")
         cuts = [] if ranks is None else [as_count(r, "Grid: ranks") for r in ranks]
+        if spacing is None:
+            between = []
+        else:
+            between = [float(spacing)] * d if np.isscalar(spacing) else [float(h) for h in spacing]  # type: ignore[arg-type, union-attr]
         self._comm = as_communicator(comm)
         self._h = _core.Grid(
-            self._comm, sizes, as_count(width, "Grid: width"), stencil == "box", around, cuts, transport
+            self._comm, sizes, as_count(width, "Grid: width"), stencil == "box", around, cuts, transport, between
         )
         self.stencil, self.width, self.periodic = stencil, int(width), tuple(around)
         self.shape: tuple[int, ...] = tuple(sizes)
         self.ranks: tuple[int, ...] = tuple(self._h.ranks[3 - d :])
+        self.spacing: tuple[float, ...] = tuple(self._h.spacing)
         low, high = (b[3 - d :] for b in self._h.owned(self._comm.rank))
         first, end = (b[3 - d :] for b in self._h.ghosted(self._comm.rank))
         self.owned = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
@@ -127,6 +136,14 @@ class Grid:
     def numbers(self) -> NDArray[np.int64]:
         """Return for each point of a local array its row in global vectors and in matrices on the grid."""
         return np.asarray(self._h.numbers(), dtype=np.int64).reshape(self.local_shape)
+
+    def coordinates(self) -> NDArray[np.float64]:
+        """Return where the own points are, of the shape of a global array and a last axis of the directions.
+
+        The point with the indices p lies at ``p * spacing``. They are kept from the first call on.
+        """
+        xyz: NDArray[np.float64] = self._h.coordinates()
+        return xyz.reshape(*self.global_shape, len(self.shape))
 
     def _flat(self, a: NDArray[Any], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         if (

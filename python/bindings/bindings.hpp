@@ -45,6 +45,9 @@ nb::object new_array(Dtype d, std::vector<std::size_t> const& shape);
 la::Vector as_vector(la::Space const& space, AnyArray const& a, char const* what);
 la::Vector const as_vector(la::Space const& space, ReadArray const& a, char const* what);
 
+/// Where my nodes are, (nodes, d), as an array of its own; None if that is not known.
+nb::object coordinates_array(la::Space const& space);
+
 /// Keeps a Python object alive from threads that do not hold the lock.
 std::shared_ptr<void> keep(nb::object const& o);
 

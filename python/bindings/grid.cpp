@@ -13,13 +13,16 @@ void bind_grid(nb::module_& m) {
       .def(
           "__init__",
           [](Grid* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::int64_t width, bool whole_box,
-             std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport) {
+             std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport,
+             std::vector<double> const& spacing) {
             auto const t = transport_of(transport);
             nb::gil_scoped_release gil;
-            new (self) Grid(c, shape, width, whole_box ? grid::Stencil::box : grid::Stencil::star, periodic, ranks, t);
+            new (self) Grid(c, shape, width, whole_box ? grid::Stencil::box : grid::Stencil::star, periodic, ranks, t, {{}, spacing});
           },
           nb::arg("comm"), nb::arg("shape"), nb::arg("width"), nb::arg("whole_box"), nb::arg("periodic"), nb::arg("ranks"),
-          nb::arg("transport").none())
+          nb::arg("transport").none(), nb::arg("spacing"))
+      .def_prop_ro("spacing", [](Grid const& g) { return g.placement().spacing; })
+      .def("coordinates", [](Grid const& g) { return coordinates_array(g.space()); })
       .def_prop_ro("ranks", &Grid::ranks)
       .def("owned", [box](Grid const& g, int rank) { return box(g.owned(rank)); })
       .def("ghosted", [box](Grid const& g, int rank) { return box(g.ghosted(rank)); })

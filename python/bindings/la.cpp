@@ -35,6 +35,15 @@ Vector wrapped(la::Space const& space, A const& a, char const* what) {
 Vector as_vector(la::Space const& space, AnyArray const& a, char const* what) { return wrapped(space, a, what); }
 Vector const as_vector(la::Space const& space, ReadArray const& a, char const* what) { return wrapped(space, a, what); }
 
+nb::object coordinates_array(la::Space const& space) {
+  auto const& xyz = space.coordinates();
+  if (!xyz) return nb::none();
+  auto out = new_array(xyz.dtype(), {std::size_t(xyz.local_size()), std::size_t(xyz.columns())});
+  auto v = as_vector(xyz.space(), nb::cast<AnyArray>(out), "coordinates");
+  copy(xyz, v);
+  return out;
+}
+
 nb::object new_array(Dtype d, std::vector<std::size_t> const& shape) {
   nb::object np = nb::module_::import_("numpy");
   nb::list s;
@@ -115,7 +124,7 @@ void bind_la(nb::module_& m) {
                    })
       .def("shared", &Matrix::shared)
       .def("frobenius_norm", &Matrix::frobenius_norm, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("memory_bytes", &Matrix::memory_bytes)
+      .def_prop_ro("memory_bytes", [](Matrix const& a) { return a.memory_bytes() + a.range().memory_bytes(); })
       .def_prop_rw(
           "block_size", [](Matrix const& a) { return a.range().block_size(); },
           [](Matrix& a, std::int64_t bs) {
@@ -175,15 +184,19 @@ void bind_la(nb::module_& m) {
              nb::gil_scoped_release const gil;
              la::attach_coordinates(a, {xyz.data(), xyz.size()}, std::int64_t(xyz.shape(1)));
            })
-      .def("near_null_space",
-           [](Matrix const& a) -> nb::object {
-             auto const& b = a.range().near_null_space();
-             if (!b) return nb::none();
-             auto out = new_array(b.dtype(), {std::size_t(b.local_size()), std::size_t(b.columns())});
-             auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "near_null_space");
-             copy(b, v);
-             return out;
-           })
+      .def("coordinates", [](Matrix const& a) { return coordinates_array(a.range()); })
+      .def(
+          "near_null_space",
+          [](Matrix const& a, bool made) -> nb::object {
+            auto const& given = a.range().near_null_space();
+            auto const b = given || !made ? given : la::near_null_space_of(a.range(), a.dtype());
+            if (!b) return nb::none();
+            auto out = new_array(b.dtype(), {std::size_t(b.local_size()), std::size_t(b.columns())});
+            auto v = as_vector(a.range(), nb::cast<AnyArray>(out), "near_null_space");
+            copy(b, v);
+            return out;
+          },
+          nb::arg("made") = true)
       .def("residual_norms", [](Matrix const& a, ReadArray const& b, ReadArray const& x) {
         auto const bv = as_vector(a.range(), b, "residual"), xv = as_vector(a.domain(), x, "residual");
         nb::gil_scoped_release gil;

@@ -167,3 +167,19 @@ print("done", flush=True)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_a_star_without_a_matrix(on_ranks, ranks):
     assert on_ranks(ranks, STAR).count("done") == ranks
+
+
+def test_points_have_coordinates(on_ranks):
+    script = """
+for shape, periodic, spacing in (((6, 5, 4), (False, True, False), None), ((7, 3), False, (0.5, 2.0)), ((9,), True, 0.25), ((1, 5), False, None)):
+    g = am.grid.Grid(shape, comm, periodic=periodic, spacing=spacing)
+    around = [periodic] * len(shape) if np.isscalar(periodic) else periodic
+    h = [1 / max(n - (not p), 1) for n, p in zip(shape, around)] if spacing is None else np.broadcast_to(spacing, len(shape))
+    want = np.stack(np.meshgrid(*[np.arange(n) * x for n, x in zip(shape, h)], indexing="ij"), -1)
+    assert np.array_equal(g.coordinates(), want[g.owned]) and np.array_equal(g.spacing, h), shape
+for wrong, text in (((0.0, 1.0), "positive number, not 0"), ((1.0,), "as many spacings, not 1"), ((1.0, np.nan), "positive number")):
+    assert text in message(lambda: am.grid.Grid((4, 4), comm, spacing=wrong))
+if size > 1: assert "different grids" in message(lambda: am.grid.Grid((4, 4), comm, spacing=1.0 + (rank == 1)))
+"""
+    for n in (1, 2, 3):
+        on_ranks(n, script)

@@ -1,5 +1,7 @@
 """Near-null spaces and coordinates as users give them: wrong ones are refused, or said."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -163,3 +165,82 @@ def test_what_does_not_fit_is_refused():
         am.Matrix.from_scipy(A, coordinates=xyz[:, :1])
     with pytest.raises(am.InputError, match="coordinates= and near_null_space="):
         am.Matrix.from_scipy(A, coordinates=xyz, near_null_space=np.ones((A.shape[0], 1)))
+
+
+def test_a_matrix_keeps_coordinates_and_makes_modes_of_them(caplog):
+    K, xyz = body()
+    modes = am.gallery.elasticity((N, N, N)).near_null_space
+    A = am.Matrix.from_scipy(K, block_size=3)
+    without = A._h.memory_bytes
+    assert A.coordinates is None and A.near_null_space is None
+    assert told(caplog, lambda: setattr(A, "coordinates", xyz)) == []
+    assert A.block_size == 3 and np.array_equal(A.coordinates, xyz) and np.array_equal(A.near_null_space, modes)
+    assert A._h.memory_bytes == without + xyz.nbytes, "not that of six modes"
+    for dtype in ("float32", "complex128"):
+        B = A.astype(dtype)
+        assert np.array_equal(B.coordinates, xyz) and np.array_equal(B.near_null_space, modes)
+        assert B.near_null_space.dtype == dtype
+    A.coordinates[:] = 0
+    assert np.array_equal(A.coordinates, xyz), "what is given out is a copy"
+    # the last word counts
+    A.near_null_space = modes[:, :3]
+    assert np.array_equal(A.near_null_space, modes[:, :3]) and np.array_equal(A.coordinates, xyz)
+    A.coordinates = xyz
+    assert A.near_null_space.shape[1] == 6
+    A.block_size = 1
+    assert A.coordinates is None and A.near_null_space is None, "those of other nodes are forgotten"
+
+
+def test_amg_uses_coordinates_unless_vectors_are_given():
+    K, xyz = body()
+    modes = am.gallery.elasticity((N, N, N)).near_null_space
+    options = dict(ksp="cg", pc="amg", rtol=1e-8, pc_amg_coarse_size=60)
+
+    def solved(A):
+        x, info = am.solve(A, np.ones(K.shape[0]), **options)
+        return x, info.iterations
+
+    best = solved(am.Matrix.from_scipy(K, block_size=3, near_null_space=modes))
+    translations = solved(am.Matrix.from_scipy(K, block_size=3, near_null_space=modes[:, :3]))
+    A = am.Matrix.from_scipy(K, coordinates=xyz)
+    x, iterations = solved(A)
+    assert iterations == best[1] < translations[1] and np.array_equal(x, best[0])
+    A.near_null_space = modes[:, :3]
+    x, iterations = solved(A)
+    assert iterations == translations[1] and np.array_equal(x, translations[0])
+
+
+def test_coordinates_are_pickled_and_saved(tmp_path):
+    K, xyz = body()
+    A = am.Matrix.from_scipy(K, coordinates=xyz)
+    B = am.Matrix.from_scipy(K, coordinates=xyz)
+    B.near_null_space = A.near_null_space[:, :2]
+    am.save(tmp_path / "two.ast", A=A, B=B)
+    read = am.load(tmp_path / "two.ast")
+    for old, new in (
+        (A, pickle.loads(pickle.dumps(A))),
+        (B, pickle.loads(pickle.dumps(B))),
+        (A, read["A"]),
+        (B, read["B"]),
+    ):
+        assert new.block_size == 3 and np.array_equal(new.coordinates, xyz)
+        assert np.array_equal(new.near_null_space, old.near_null_space)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_coordinates_move_with_their_nodes(on_ranks, tmp_path, n):
+    on_ranks(
+        n,
+        """
+A = am.gallery.elasticity((6, 4, 4), comm)
+lo, hi = A.row_range
+nodes = np.stack(np.meshgrid(range(1, 7), range(5), range(5), indexing="ij"), -1).reshape(-1, 3)
+assert np.array_equal(A.coordinates, nodes[lo // 3 : hi // 3])
+to = np.repeat((np.arange(lo // 3, hi // 3) * 7 + 1) % size, 3)
+moved = am.Redistribution(A, to)
+B = moved.matrix(A)
+assert B.block_size == 3 and np.array_equal(B.coordinates, nodes[moved.order[::3] // 3])
+am.save(FILE, comm, A=A)
+assert np.array_equal(am.load(FILE, comm)["A"].coordinates, A.coordinates)
+""".replace("FILE", repr(str(tmp_path / "a.ast"))),
+    )

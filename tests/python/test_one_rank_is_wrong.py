@@ -107,6 +107,7 @@ CASES = {
     "A.H @ x": ("full.rmatvec(by(z.numpy(), short))", "x"),
     "near_null_space": ("setattr(A, 'near_null_space', by(ones, short))", "near_null_space"),
     "block_size": ("setattr(A, 'block_size', by(1, 1.5))", "block_size"),
+    "coordinates": ("setattr(A, 'coordinates', by(np.zeros((1, 2)), [1.0]))", "coordinates has shape"),
     "Solver": ("am.Solver(A, null_space=by(None, 'text'))", ""),
     "Solver, M": ("am.Solver(A, M=by(None, 'text'))", ""),
     "Solver.update": ("am.Solver(A).update(by(A, 'text'))", ""),

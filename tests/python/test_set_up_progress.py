@@ -77,3 +77,81 @@ def test_an_estimate_is_shown_and_wiped():
     if shown:  # where it took a second or more
         assert [int(s) for s in shown] == sorted(int(s) for s in shown)
         assert re.search(r"\r +\r", out), "the line is wiped"
+
+
+PRESS = """
+import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+pressed = []
+def press():
+    pressed.append(time.process_time())
+    os.kill(os.getpid(), signal.SIGINT)
+
+def interrupted_at(part, seconds, work):
+    '''Press Ctrl-C on the last rank. Returns when the call was left, in this process's time, and with which text.'''
+    timer = threading.Timer(part * seconds, press if rank == size - 1 else lambda: None)
+    try:
+        timer.start()
+        work()
+        timer.join()  # it came too late, or it is not here
+    except KeyboardInterrupt as error:
+        return time.process_time(), str(error)
+    return None
+
+A = am.gallery.poisson((100, 100, 100), comm)
+def seconds_of(work):
+    start, used = time.monotonic(), time.process_time()
+    work()
+    return time.monotonic() - start, time.process_time() - used
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_ctrl_c_ends_the_set_up_of_amg_within_its_loops(on_ranks, n):
+    out = on_ranks(
+        n,
+        PRESS
+        + """
+set_up = lambda: am.Solver(A, ksp="cg", pc="amg")
+set_up()
+wall, used = seconds_of(set_up)
+left, late = 0, []
+for part in (0.15, 0.3, 0.45, 0.6, 0.75):
+    end = interrupted_at(part, wall, set_up)
+    stopped = end is not None and "interrupted: amg: levels of 1000000 rows" in end[1]  # not before or after it
+    assert comm.allgather(stopped) == [stopped] * size, "all ranks leave"
+    left += stopped
+    if stopped and rank == size - 1: late.append(end[0] - pressed[-1])
+if rank == size - 1:
+    assert left >= 2, left
+    # the user is asked every 50 ms; where only stages ended the set-up, this was 0.09 of it
+    assert sum(late) / left < 0.04 * used + 0.03, (late, used)
+x, info = am.solve(A, np.ones(A.local_shape[0]), ksp="cg", pc="amg", rtol=1e-6)
+print("goes on", info.converged, flush=True)
+""",
+        limit=240,
+    )
+    assert out.count("goes on True") == n
+
+
+def test_an_update_of_amg_that_ctrl_c_ends_may_be_repeated(on_ranks):
+    on_ranks(
+        1,
+        PRESS
+        + """
+B = A.with_values(2 * A.to_scipy().data)
+b = np.cos(np.arange(A.shape[0]))
+want = am.Solver(A, ksp="cg", pc="amg", rtol=1e-6)
+want.update(B)
+wall, _ = seconds_of(lambda: want.update(B))
+for updates in (0, 1):  # the first one keeps the prolongations, the next use them
+    solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-6)
+    for _ in range(updates): solver.update(B)
+    ends = [interrupted_at(part, wall, lambda: solver.update(B)) for part in (0.5, 0.85)]
+    assert any(ends), "Ctrl-C came too late"
+    solver.update(B)
+    assert np.array_equal(solver.solve(b), want.solve(b))
+    assert solver.info.iterations == want.info.iterations
+""",
+        limit=240,
+    )

@@ -57,8 +57,8 @@ class Matrix(Operator):
         near_null_space : array, shape (my rows, k), optional
             Vectors that the operator maps to nearly zero, e.g. rigid-body modes.
         coordinates : array, shape (my nodes, d), optional
-            Makes ``near_null_space`` the rigid-body modes; ``block_size`` becomes d. The nodes stand in the order of the rows, each with
-            its d unknowns one after the other; a warning says if they do not seem to.
+            Where my nodes are: amg makes rigid-body modes of them; ``block_size`` becomes d. The nodes stand in the order of the rows,
+            each with its d unknowns one after the other; a warning says if they do not seem to.
 
         Notes
         -----
@@ -143,7 +143,10 @@ class Matrix(Operator):
 
     @property
     def block_size(self) -> int:
-        """Rows per node of the mesh; setting it is collective, and needs whole nodes on each rank."""
+        """Rows per node of the mesh; setting it is collective, and needs whole nodes on each rank.
+
+        Coordinates of nodes of another size are forgotten.
+        """
         return int(self._h.block_size)
 
     @block_size.setter
@@ -154,7 +157,8 @@ class Matrix(Operator):
     def near_null_space(self) -> NDArray[Any] | None:
         """Vectors that the operator maps to nearly zero, (my rows, k); setting them is collective.
 
-        NaN is refused; a warning says if they are not mapped to nearly zero.
+        Without any, those that follow from the `coordinates`: rigid-body modes. NaN is refused; a warning says if they are not
+        mapped to nearly zero.
         """
         found: NDArray[Any] | None = self._h.near_null_space()
         return found
@@ -162,6 +166,20 @@ class Matrix(Operator):
     @near_null_space.setter
     def near_null_space(self, B: Any) -> None:
         self._describe(None, None, B)
+
+    @property
+    def coordinates(self) -> NDArray[np.float64] | None:
+        """Where my nodes are, (my nodes, d), a copy; setting them is collective.
+
+        Setting them makes `block_size` d, and forgets a `near_null_space` that was set before. One that is set later is used instead of
+        the rigid-body modes. NaN is refused; a warning says if the nodes do not seem to be in the order of the rows.
+        """
+        found: NDArray[np.float64] | None = self._h.coordinates()
+        return found
+
+    @coordinates.setter
+    def coordinates(self, xyz: Any) -> None:
+        self._describe(None, xyz, None)
 
     def _near_null_space_of(self, B: Any) -> NDArray[Any]:
         array = as_values(B, "near_null_space")
@@ -221,7 +239,8 @@ class Matrix(Operator):
                 f"a matrix on {self.comm_size} ranks cannot be pickled: each has its rows alone. Use am.save(path, comm, A=A) and "
                 "am.load, or pickle A.to_scipy(), my rows."
             )
-        return _unpickled, (self.shape, *self._rows(), self.block_size, self.near_null_space, self._h.half)
+        said = (self.block_size, self.coordinates, self._h.near_null_space(made=False))
+        return _unpickled, (self.shape, *self._rows(), said, self._h.half)
 
     def __copy__(self) -> Matrix:
         return Matrix(self._h.shared())
@@ -233,7 +252,7 @@ class Matrix(Operator):
         return f"<asterism.Matrix {self._h.describe()}>"
 
     def _repr_html_(self) -> str:
-        near = self.near_null_space
+        near, xyz = self.near_null_space, self.coordinates
         n, m = self.shape
         return html_table(
             "asterism.Matrix",
@@ -244,6 +263,7 @@ class Matrix(Operator):
                 "ranks": self.comm_size,
                 "block size": self.block_size,
                 "near-null space": "not given" if near is None else f"{near.shape[1]} vectors",
+                "coordinates": "not given" if xyz is None else f"{len(xyz)} nodes in {xyz.shape[1]} dimensions",
                 "memory": si_bytes(self._h.memory_bytes) + (" on this rank" if self.comm_size > 1 else ""),
             },
         )
@@ -451,10 +471,12 @@ def _as_coordinates(coordinates: Any) -> NDArray[np.float64]:
     return xyz
 
 
-def _unpickled(shape: tuple[int, int], ptr: Any, col: Any, val: Any, block_size: int, near: Any, half: str) -> Matrix:
+def _unpickled(shape: tuple[int, int], ptr: Any, col: Any, val: Any, said: tuple[int, Any, Any], half: str) -> Matrix:
     rows, cols = layouts_of(shape, as_communicator(None), None, "Matrix")
     A = Matrix(_from_rows(rows, cols, _Csr(ptr, col, val)))
-    A._describe(block_size, None, near)
+    block_size, xyz, near = said
+    A._describe(block_size, xyz, None)
+    A._describe(None, None, near)
     return A.with_storage(half) if half else A
 
 

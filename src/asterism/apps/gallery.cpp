@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "asterism/la/near_null_space.hpp"
-
 namespace asterism::apps {
 namespace {
 
@@ -185,18 +183,12 @@ Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> ce
           for (std::int64_t j = 0; j < 3; ++j) put(3 * other + j, sum[j]);
         }
   });
-  A.set_space(A.range().with_block_size(3));
-  std::vector<double> xyz;
+  auto const space = A.range().with_block_size(3);
+  la::Vector xyz(space.nodes(), Dtype::float64, 3);
+  auto place = xyz.host<double>().begin();
   for (auto v = nodes.begin(); v < nodes.end(); ++v)
-    for (auto const c : {v / (ny * nz) + 1, v / nz % ny, v % nz}) xyz.push_back(double(c));
-  auto const modes = la::rigid_body_modes(xyz, 3);
-  la::Vector B(layout, dtype, 6);
-  with_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const out = B.host<T>();
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = T(real_t<T>(modes[i]));
-  });
-  A.set_space(A.range().with_near_null_space(std::move(B)));
+    for (auto const c : {v / (ny * nz) + 1, v / nz % ny, v % nz}) *place++ = double(c);
+  A.set_space(space.with_coordinates(std::move(xyz)));
   return A;
 }
 

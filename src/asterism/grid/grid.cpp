@@ -1,15 +1,35 @@
 #include "asterism/grid/grid.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
 #include "asterism/base/error.hpp"
+#include "asterism/la/vectors/vector.hpp"
 
 namespace asterism::grid {
 namespace {
 using i64 = std::int64_t;
+
+/// Of the own points, in the order of vectors.
+la::Vector coordinates_of(comm::Layout const& layout, Box const& own, Placement const& placed) {
+  auto const d = placed.spacing.size();
+  la::Vector xyz(layout, Dtype::float64, i64(d));
+  auto at = xyz.host<double>().begin();
+  for (auto a = own.low[0]; a < own.high[0]; ++a)
+    for (auto b = own.low[1]; b < own.high[1]; ++b)
+      for (auto c = own.low[2]; c < own.high[2]; ++c) {
+        Triple const p{a, b, c};
+        for (std::size_t k = 0; k < d; ++k) *at++ = placed.origin[k] + double(p[3 - d + k]) * placed.spacing[k];
+      }
+  return xyz;
+}
 }  // namespace
 
 Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 width, Stencil stencil, std::vector<bool> const& periodic,
-           std::vector<int> const& ranks, comm::TransportChoice transport)
-    : comm_(comm), dimensions_(int(shape.size())) {
+           std::vector<int> const& ranks, comm::TransportChoice transport, Placement placement)
+    : comm_(comm), dimensions_(int(shape.size())), placement_(std::move(placement)) {
   comm::agree(comm, [&] {
     ASTERISM_REQUIRE(!shape.empty() && shape.size() <= 3, shape, "a grid has 1, 2 or 3 dimensions, not {}.", shape.size());
     ASTERISM_REQUIRE(periodic.size() == shape.size(), shape, "a grid of {} dimensions needs as many answers to 'periodic', not {}.",
@@ -20,6 +40,14 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
       ASTERISM_REQUIRE(s >= 1, shape, "a grid needs at least one point in each direction, not {}.", s);
       points = checked_product(points, s, "grid");
     }
+    auto& [origin, spacing] = placement_;
+    if (spacing.empty())
+      for (std::size_t a = 0; a < shape.size(); ++a) spacing.push_back(1 / double(std::max<i64>(periodic[a] ? shape[a] : shape[a] - 1, 1)));
+    if (origin.empty()) origin.assign(shape.size(), 0);
+    ASTERISM_REQUIRE(spacing.size() == shape.size() && origin.size() == shape.size(), shape,
+                     "a grid of {} dimensions needs as many spacings, not {}.", shape.size(), spacing.size());
+    for (auto const h : spacing)
+      ASTERISM_REQUIRE(h > 0 && std::isfinite(h), value, "the spacing of points is a positive number, not {}.", h);
     if (ranks.empty()) return;
     ASTERISM_REQUIRE(ranks.size() == shape.size(), shape, "a grid of {} dimensions is cut in as many directions, not {}.", shape.size(),
                      ranks.size());
@@ -40,6 +68,7 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
     around[d] = periodic[a];
     p[d] = ranks.empty() ? 0 : ranks[a];
     signature = signature * 1000003 + std::uint64_t(shape[a]) * 4096 + std::uint64_t(p[d]) * 2 + periodic[a];
+    signature = signature * 1000003 + std::bit_cast<std::uint64_t>(placement_.spacing[a]);
   }
   ASTERISM_REQUIRE(comm.same_on_all_ranks(i64(signature >> 1)), value,
                    "the ranks describe different grids; here {} x {} x {} points, ghost points {} deep.", n[0], n[1], n[2], width);
@@ -55,7 +84,9 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
   };
   ghosts_ = forest("ghost points of a grid", local, partition_.within_local(me), local);
   global_to_local_ = forest("global to local of a grid", own, partition_.to_local(me), local);
-  space_ = la::Space(partition_.layout(comm))
+  auto const points = partition_.layout(comm);
+  space_ = la::Space(points)
+               .with_coordinates([points, own = owned(), at = placement_] { return coordinates_of(points, own, at); })
                .with_ghosts(forest("ghosts behind a grid's vectors", own, partition_.to_ghosts(me), partition_.ghosts(me)));
 }
 

@@ -13,13 +13,20 @@
 
 namespace asterism::grid {
 
+/// Where points are: those with the indices p at origin + p * spacing, for each direction. Empty: the points fill the unit box, and a
+/// periodic direction ends where it begins.
+struct Placement {
+  std::vector<double> origin, spacing;
+};
+
 class Grid {
  public:
   /// shape: points in each direction. periodic: for each direction. ranks: into how many boxes each direction is cut, or empty:
   /// chosen so that the fewest points are exchanged. Collective; bad input is an error on all ranks. Memory: O(neighbours).
   /// Time too, and O(ranks) if the boxes are to be chosen.
   Grid(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::int64_t width, Stencil stencil,
-       std::vector<bool> const& periodic, std::vector<int> const& ranks, comm::TransportChoice transport = comm::default_transport());
+       std::vector<bool> const& periodic, std::vector<int> const& ranks, comm::TransportChoice transport = comm::default_transport(),
+       Placement placement = {});
 
   int dimensions() const { return dimensions_; }
   Partition const& partition() const { return partition_; }
@@ -33,7 +40,8 @@ class Grid {
   /// With ghost points. Begins below 0 or ends beyond the shape in periodic directions.
   Box ghosted(int rank) const { return partition_.ghosted(rank); }
   Box ghosted() const { return ghosted(comm_.rank()); }
-  /// Of global vectors, with the ghost points as their local form.
+  Placement const& placement() const { return placement_; }
+  /// Of global vectors, with the ghost points as their local form, and coordinates that are made when they are asked for.
   la::Space const& space() const { return space_; }
   comm::Layout const& layout() const { return space_; }
   /// Own points of local arrays to ghost points of local arrays: a bcast with both in one array fills the ghost points.
@@ -47,6 +55,7 @@ class Grid {
  private:
   comm::Communicator comm_;
   int dimensions_ = 0;
+  Placement placement_;
   Partition partition_;
   la::Space space_;
   comm::StarForest ghosts_, global_to_local_;

@@ -54,6 +54,7 @@ std::optional<Grid> Interpolation::coarsened(Grid const& fine) {
   std::vector<bool> periodic;
   std::vector<int> boxes;
   bool smaller = false;
+  auto placement = fine.placement();
   for (auto d = first; d < 3; ++d) {
     auto const n = fine.shape()[d];
     bool const around = fine.partition().periodic()[d];
@@ -61,6 +62,8 @@ std::optional<Grid> Interpolation::coarsened(Grid const& fine) {
       if (around ? n % 2 != 0 : n % 2 == 0) return std::nullopt;
       smaller = true;
       shape.push_back(n / 2);
+      placement.origin[d - first] += double(shift(fine, d)) * placement.spacing[d - first];
+      placement.spacing[d - first] *= 2;
     } else {
       shape.push_back(n);
     }
@@ -68,7 +71,7 @@ std::optional<Grid> Interpolation::coarsened(Grid const& fine) {
     boxes.push_back(fine.ranks()[d]);
   }
   if (!smaller) return std::nullopt;
-  return Grid(fine.layout().comm(), shape, fine.width(), fine.stencil(), periodic, boxes, fine.ghosts().transport());
+  return Grid(fine.layout().comm(), shape, fine.width(), fine.stencil(), periodic, boxes, fine.ghosts().transport(), placement);
 }
 
 Interpolation::Interpolation(Grid const& fine, Grid const& coarse, Dtype dtype)

@@ -107,7 +107,7 @@ class Matrix final : public Operator {
   /// adds: for apply_add() instead of the other products.
   void keep_product_only(bool adds = false);
 
-  /// Another meaning of its rows: block size, near-null space.
+  /// Another meaning of its rows: block size, near-null space, coordinates.
   void set_space(Space space);
 
  private:

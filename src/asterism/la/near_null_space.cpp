@@ -177,25 +177,48 @@ void warn_of_coordinates(Matrix const& A, std::span<double const> xyz, i64 dimen
 
 }  // namespace
 
-std::vector<double> rigid_body_modes(std::span<double const> xyz, i64 d) {
-  ASTERISM_REQUIRE(d == 2 || d == 3, shape, "rigid-body modes exist for coordinates in 2 or 3 dimensions, not {}.", d);
-  auto const nodes = i64(xyz.size()) / d;
+Vector rigid_body_modes(Space const& space, Dtype dtype) {
+  auto const& xyz = space.coordinates();
+  auto const d = xyz.columns();
+  ASTERISM_REQUIRE(xyz && (d == 2 || d == 3) && space.block_size() == d, shape,
+                   "rigid-body modes exist for coordinates in 2 or 3 dimensions and as many unknowns a node; here {} and {}.", xyz ? d : 0,
+                   space.block_size());
   auto const m = d == 2 ? 3 : 6;
-  std::vector<double> b(std::size_t(nodes * d * m), 0.0);
-  for (i64 v = 0; v < nodes; ++v) {
-    auto const* p = xyz.data() + v * d;
-    auto const at = [&](i64 c, i64 mode) -> double& { return b[std::size_t((v * d + c) * m + mode)]; };
-    for (i64 c = 0; c < d; ++c) at(c, c) = 1;
-    if (d == 2) {
-      at(0, 2) = -p[1];
-      at(1, 2) = p[0];
-    } else {
-      at(0, 3) = -p[1], at(1, 3) = p[0];
-      at(1, 4) = -p[2], at(2, 4) = p[1];
-      at(2, 5) = -p[0], at(0, 5) = p[2];
+  // in a plain space, since the space may keep it
+  Vector modes(static_cast<comm::Layout const&>(space), dtype, m);
+  with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const b = modes.host<T>();
+    auto const places = xyz.host<double>();
+    std::fill(b.begin(), b.end(), T(0));
+    for (i64 v = 0; v < xyz.local_size(); ++v) {
+      auto const* p = places.data() + v * d;
+      auto const put = [&](i64 c, i64 mode, double value) { b[std::size_t((v * d + c) * m + mode)] = T(real_t<T>(value)); };
+      for (i64 c = 0; c < d; ++c) put(c, c, 1);
+      if (d == 2) {
+        put(0, 2, -p[1]), put(1, 2, p[0]);
+      } else {
+        put(0, 3, -p[1]), put(1, 3, p[0]);
+        put(1, 4, -p[2]), put(2, 4, p[1]);
+        put(2, 5, -p[0]), put(0, 5, p[2]);
+      }
     }
+  });
+  return modes;
+}
+
+Vector near_null_space_of(Space const& space, Dtype dtype) {
+  if (auto const& given = space.near_null_space()) {
+    // those of a matrix that was converted have the dtype from before; its field is changed first, its precision then
+    Vector wide(given.space(), with_precision_of(dtype, real_of(given.dtype())), given.columns()),
+        modes(given.space(), dtype, given.columns());
+    copy(given, wide);
+    copy(wide, modes);
+    return modes;
   }
-  return b;
+  auto const d = space.coordinates().columns();
+  if (space.coordinates() && d == space.block_size() && (d == 2 || d == 3)) return rigid_body_modes(space, dtype);
+  return {};
 }
 
 void attach_near_null_space(Matrix& A, Vector B) {
@@ -214,7 +237,7 @@ void attach_near_null_space(Matrix& A, Vector B) {
 }
 
 void attach_coordinates(Matrix& A, std::span<double const> xyz, i64 d) {
-  auto const& layout = A.range();
+  auto const layout = A.range();
   comm::agree(layout.comm(), [&] {
     ASTERISM_REQUIRE(d == 2 || d == 3, shape, "coordinates are in {} dimensions; 2 or 3 are needed.", d);
     ASTERISM_REQUIRE(layout.local_size() % d == 0, shape,
@@ -224,19 +247,11 @@ void attach_coordinates(Matrix& A, std::span<double const> xyz, i64 d) {
                      "coordinates has {} nodes where the matrix has {} rows of {}; ({}, {}) is needed here.", i64(xyz.size()) / d,
                      layout.local_size(), d, layout.local_size() / d, d);
   });
-  auto offsets = layout.offsets();
-  for (auto& o : offsets) o /= d;
-  Array const array = Array::wrap(const_cast<double*>(xyz.data()), xyz.size_bytes(), nullptr);
-  require_finite(Vector::wrap(Layout::from_offsets(layout.comm(), std::move(offsets)), Dtype::float64, d, array), "coordinates", "node");
-  A.set_space(A.range().with_block_size(d));
-  auto const modes = rigid_body_modes(xyz, d);
-  Vector B(layout, A.dtype(), d == 2 ? 3 : 6);
-  with_dtype(A.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const out = B.host<T>();
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = T(real_t<T>(modes[i]));
-  });
-  A.set_space(A.range().with_near_null_space(std::move(B)));
+  auto const space = layout.with_block_size(d);
+  Vector nodes(space.nodes(), Dtype::float64, d);
+  std::copy(xyz.begin(), xyz.end(), nodes.host<double>().begin());
+  require_finite(nodes, "coordinates", "node");
+  A.set_space(space.with_near_null_space({}).with_coordinates(std::move(nodes)));
   warn_of_coordinates(A, xyz, d);
 }
 

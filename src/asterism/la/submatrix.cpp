@@ -174,11 +174,17 @@ Matrix Redistribution::matrix(Matrix const& A) const {
   });
   auto B = Submatrix(A, order_, order_).matrix();
   if (bs > 1) B.set_space(B.range().with_block_size(bs));
-  if (auto const& old = A.range().near_null_space()) {
-    Vector moved(to_, old.dtype(), old.columns());
-    forest_.bcast_begin(old.data().raw(), moved.data().raw(), {comm::ItemType::bytes, std::int64_t(size_of(old.dtype())), old.columns()})
-        .end();
-    B.set_space(B.range().with_near_null_space(std::move(moved)));
+  auto const moved = [](Vector const& old, Layout const& to, StarForest const& forest) {
+    Vector v(to, old.dtype(), old.columns());
+    forest.bcast_begin(old.data().raw(), v.data().raw(), {comm::ItemType::bytes, std::int64_t(size_of(old.dtype())), old.columns()}).end();
+    return v;
+  };
+  if (auto const& old = A.range().near_null_space()) B.set_space(B.range().with_near_null_space(moved(old, to_, forest_)));
+  if (auto const& old = A.range().coordinates()) {
+    std::vector<std::int64_t> nodes;
+    for (std::size_t i = 0; i < order_.size(); i += std::size_t(bs)) nodes.push_back(order_[i] / bs);
+    auto const of_nodes = StarForest::from_layout(A.range().nodes(), nodes);
+    B.set_space(B.range().with_coordinates(moved(old, B.range().nodes(), of_nodes)));
   }
   return B;
 }

@@ -36,7 +36,7 @@ class Redistribution {
   std::vector<std::int64_t> const& order() const { return order_; }
   /// From old to new places: a bcast moves values there, a reduce with replace moves them back.
   comm::StarForest const& forest() const { return forest_; }
-  /// A square matrix with its rows and columns moved; its block size and near-null space go with it. Collective.
+  /// A square matrix with its rows and columns moved; its block size, near-null space and coordinates go with it. Collective.
   Matrix matrix(Matrix const& A) const;
 
  private:

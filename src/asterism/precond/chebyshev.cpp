@@ -24,10 +24,12 @@ double largest(OperatorPtr const& A) {
   if (auto const bound = A->eigenvalue_bound()) return *bound;
   auto const* const matrix = A->matrix();
   if (!matrix) return 1.1 * la::largest_eigenvalue(*A, *jacobi(*A), Vector(A->range(), A->dtype()));
+  Progress progress(format("chebyshev: the largest eigenvalue for {} rows", matrix->global_rows()), 0);
+  comm::Cancellation cancel(matrix->comm(), progress);
   auto const wide = [&](auto tag) {  // the estimate works in double precision
     using T = typename decltype(tag)::type;
     // of a matrix that holds half of itself, rows are there for this moment only
-    return amg::spectral_radius(amg::rows_of<T>(matrix->general().converted(dtype_v<T>)), A->range());
+    return amg::spectral_radius(amg::rows_of<T>(matrix->general().converted(dtype_v<T>)), A->range(), cancel);
   };
   return is_complex(A->dtype()) ? wide(Tag<Complex<double>>{}) : wide(Tag<double>{});
 }

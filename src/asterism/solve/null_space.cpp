@@ -1,5 +1,7 @@
 #include "asterism/solve/null_space.hpp"
 
+#include "asterism/la/near_null_space.hpp"
+
 #include <cmath>
 
 namespace asterism::solve {
@@ -64,14 +66,8 @@ NullSpace detected_null_space(la::Matrix const& A) {
     });
     try_one(z);
   }
-  if (auto const& given = A.range().near_null_space()) {
-    // those of a matrix that was converted have the dtype from before
-    Vector wide(A.range(), with_precision_of(A.dtype(), real_of(given.dtype())), given.columns()),
-        modes(A.range(), A.dtype(), given.columns());
-    copy(given, wide);
-    copy(wide, modes);
+  if (auto const modes = la::near_null_space_of(A.range(), A.dtype()))
     for (std::int64_t j = 0; j < modes.columns(); ++j) try_one(column_of(modes, j));
-  }
   return NullSpace(found);
 }
 

@@ -239,7 +239,7 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   info.iterations = monitor.iterations();
   info.residual_norms = monitor.history();
   if (!info.residual_norms.empty()) info.residual_norms.back() = info.true_residual;
-  info.memory_bytes = (P_ ? P_.memory_bytes() : 0) + preconditioner_->memory_bytes();
+  info.memory_bytes = (P_ ? P_.memory_bytes() + P_.range().memory_bytes() : 0) + preconditioner_->memory_bytes();
   info.host_waits = host_waits(x.queue()) - waits_before;
   if (on_gpu)
     if (auto const told = told_without_form(without_form); !told.empty())

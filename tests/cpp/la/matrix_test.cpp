@@ -8,6 +8,7 @@
 #include "asterism/comm/communicator/shared_array.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/la/assembly.hpp"
+#include "asterism/la/near_null_space.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -271,6 +272,36 @@ TEST(Matrix, OneThatSharesEntriesHasABlockSizeOfItsOwn) {
   B.apply(x, z);
   axpby(-1.0, y, 1.0, z);
   EXPECT_EQ(norm(z).real(), 0);
+}
+
+TEST(Space, CoordinatesAreMadeWhenTheyAreAskedFor) {
+  auto const& c = world();
+  auto const space = Space(Layout::even(c, 12 * c.size(), 2)).with_block_size(2);
+  int made = 0;
+  auto const make = [&] {
+    ++made;
+    Vector xyz(space.nodes(), Dtype::float64, 2);
+    fill_hashed(xyz, 3);
+    return xyz;
+  };
+  auto const placed = space.with_coordinates(make);
+  EXPECT_FALSE(space.coordinates());
+  EXPECT_EQ(placed.memory_bytes(), 0u);
+  auto const copy = placed;
+  auto const modes = near_null_space_of(copy, Dtype::float64);
+  ASSERT_EQ(modes.columns(), 3);
+  auto const xyz = placed.coordinates().host<double>();
+  for (std::size_t v = 0; v < xyz.size() / 2; ++v) EXPECT_EQ(modes.host<double>()[(2 * v + 1) * 3 + 2], xyz[2 * v]);
+  EXPECT_EQ(made, 1) << "copies share them";
+  EXPECT_EQ(placed.memory_bytes(), xyz.size_bytes());
+  EXPECT_FALSE(placed.with_block_size(4).coordinates()) << "of other nodes";
+  EXPECT_FALSE(near_null_space_of(placed.with_block_size(1), Dtype::float64));
+  Vector given(space, Dtype::float32, 1);
+  fill(given, 2.0);
+  EXPECT_EQ(near_null_space_of(placed.with_near_null_space(given), Dtype::complex128).columns(), 1) << "what is given counts";
+  EXPECT_EQ(near_null_space_of(placed.with_near_null_space(given).with_near_null_space({}), Dtype::float64).columns(), 3);
+  EXPECT_THROW(space.with_coordinates(Vector(space, Dtype::float64, 2)), Error) << "a place for each entry";
+  EXPECT_THROW(space.with_coordinates(Vector(space.nodes(), Dtype::float32, 2)), Error);
 }
 
 TEST(Matrix, BadInputNamesTheRow) {

@@ -19,7 +19,16 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 enum class Type : u32 { float32, float64, complex64, complex128, int64, text };
 /// What an array is of the thing with its name.
-enum class Part : u32 { vector, text, matrix_sizes, matrix_offsets, matrix_columns, matrix_values, matrix_near_null_space };
+enum class Part : u32 {
+  vector,
+  text,
+  matrix_sizes,
+  matrix_offsets,
+  matrix_columns,
+  matrix_values,
+  matrix_near_null_space,
+  matrix_coordinates
+};
 
 i64 size_of(Type t) { return t == Type::int64 ? 8 : t == Type::text ? 1 : i64(asterism::size_of(Dtype(t))); }
 static_assert(int(Dtype::float32) == 0 && int(Dtype::float64) == 1 && int(Dtype::complex64) == 2 && int(Dtype::complex128) == 3);
@@ -117,6 +126,7 @@ void add_matrix(std::vector<Source>& out, std::string const& name, Matrix const&
                  {}});
   if (A.range().near_null_space().columns() > 0 && A.range().near_null_space().global_size() == A.global_rows() && A.global_rows() > 0)
     out.push_back(source_of(name, Part::matrix_near_null_space, A.range().near_null_space()));
+  if (auto const& xyz = A.range().coordinates(); xyz.global_size() > 0) out.push_back(source_of(name, Part::matrix_coordinates, xyz));
 }
 
 class Contents {
@@ -136,8 +146,8 @@ class Contents {
     ASTERISM_REQUIRE(crc_of(h, table) == h.crc && h.block_bytes == block, format,
                      "'{}': the table of contents is damaged (its checksum differs).", path);
     for (auto const& r : table)  // written by a program with another mind
-      ASTERISM_REQUIRE(u32(r.type) <= u32(Type::text) && u32(r.part) <= u32(Part::matrix_near_null_space) && r.rows >= 0 &&
-                           r.columns >= 0 && r.name[63] == 0 && (r.columns == 0 || r.rows <= file_.size() / r.columns) && r.offset >= 0 &&
+      ASTERISM_REQUIRE(u32(r.type) <= u32(Type::text) && u32(r.part) <= u32(Part::matrix_coordinates) && r.rows >= 0 && r.columns >= 0 &&
+                           r.name[63] == 0 && (r.columns == 0 || r.rows <= file_.size() / r.columns) && r.offset >= 0 &&
                            r.checksums >= r.offset + r.bytes() && r.checksums + r.blocks() * 4 <= file_.size(),
                        format, "'{}': an array in the table of contents lies outside the file.", path);
   }
@@ -219,6 +229,9 @@ Matrix read_matrix(Contents const& in, std::string const& name, comm::Communicat
   if (sizes[3] > 1) A.set_space(A.range().with_block_size(sizes[3]));
   if (auto const* const B = in.find(name, Part::matrix_near_null_space); B && B->rows == sizes[0] && u32(B->type) <= u32(Type::complex128))
     A.set_space(A.range().with_near_null_space(read_vector(in, *B, rows)));
+  if (auto const* const X = in.find(name, Part::matrix_coordinates);
+      X && X->rows * sizes[3] == sizes[0] && X->type == Type::float64 && X->columns >= 1 && X->columns <= 3)
+    A.set_space(A.range().with_coordinates(read_vector(in, *X, A.range().nodes())));
   return A;
 }
 

@@ -11,7 +11,7 @@
 namespace asterism::la::io {
 
 struct Archive {
-  std::map<std::string, Matrix> matrices;  ///< with their block size and near-null space
+  std::map<std::string, Matrix> matrices;  ///< with their block size, near-null space and coordinates
   std::map<std::string, Vector> vectors;   ///< (n) or (n, k)
   std::map<std::string, std::string> texts;
 };

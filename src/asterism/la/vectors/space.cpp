@@ -4,13 +4,22 @@
 #include <utility>
 
 #include "asterism/base/error.hpp"
+#include "asterism/base/lazy.hpp"
 #include "asterism/la/vectors/vector.hpp"
 
 namespace asterism::la {
 
+/// Made when they are first asked for. Copies of a space share them.
+struct Space::Coordinates {
+  explicit Coordinates(std::function<Vector()> how) : make(std::move(how)) {}
+  std::function<Vector()> make;
+  mutable Lazy<Vector> made;
+};
+
 struct Space::Meaning {
   std::int64_t block_size = 1;
   Vector near_null_space;
+  std::shared_ptr<Coordinates const> coordinates;  // none: not known
   std::optional<comm::QueuedForest> ghosts;
 };
 
@@ -35,8 +44,17 @@ Space Space::with_block_size(std::int64_t block_size) const {
         block_size, local_size());
   });
   auto m = changed();
+  if (m.block_size != block_size) m.coordinates = nullptr;  // of other nodes
   m.block_size = block_size;
   return with(std::move(m));
+}
+
+comm::Layout Space::nodes() const {
+  auto const size = block_size();
+  if (size == 1) return *this;
+  auto offsets = this->offsets();
+  for (auto& o : offsets) o /= size;
+  return Layout::from_offsets(comm(), std::move(offsets));
 }
 
 Vector const& Space::near_null_space() const {
@@ -45,12 +63,47 @@ Vector const& Space::near_null_space() const {
 }
 
 Space Space::with_near_null_space(Vector modes) const {
+  auto m = changed();
+  m.near_null_space = {};
+  if (!modes) return with(std::move(m));
   ASTERISM_REQUIRE(modes.layout().fits(*this), shape, "near-null space: {} rows here where the matrix has {}.", modes.local_size(),
                    local_size());
-  auto m = changed();
   // in a plain space, or each would keep the one before
   m.near_null_space = Vector::wrap(static_cast<comm::Layout const&>(*this), modes.dtype(), modes.columns(), modes.data(), modes.queue());
   return with(std::move(m));
+}
+
+Vector const& Space::coordinates() const {
+  static auto const* const none = new Vector;
+  if (!meaning_ || !meaning_->coordinates) return *none;
+  auto const& c = *meaning_->coordinates;
+  return c.made.made_by(c.make);
+}
+
+Space Space::with_coordinates(Vector xyz) const {
+  comm::agree(comm(), [&] {
+    ASTERISM_REQUIRE(xyz.dtype() == Dtype::float64 && xyz.columns() >= 1 && xyz.columns() <= 3, shape,
+                     "coordinates are float64 in 1 to 3 dimensions, not {} in {}.", name_of(xyz.dtype()), xyz.columns());
+    ASTERISM_REQUIRE(xyz.local_size() * block_size() == local_size(), shape,
+                     "coordinates of {} nodes here where the space has {} entries, {} a node.", xyz.local_size(), local_size(),
+                     block_size());
+  });
+  auto m = changed();
+  m.coordinates = std::make_shared<Coordinates const>(nullptr);
+  m.coordinates->made.made_by([&] { return std::move(xyz); });
+  return with(std::move(m));
+}
+
+Space Space::with_coordinates(std::function<Vector()> make) const {
+  auto m = changed();
+  m.coordinates = std::make_shared<Coordinates const>(std::move(make));
+  return with(std::move(m));
+}
+
+std::size_t Space::memory_bytes() const {
+  if (!meaning_) return 0;
+  auto const* const xyz = meaning_->coordinates ? meaning_->coordinates->made.get() : nullptr;
+  return meaning_->near_null_space.data().bytes() + (xyz ? xyz->data().bytes() : 0);
 }
 
 bool Space::has_local_form() const { return meaning_ && meaning_->ghosts; }

@@ -1,6 +1,7 @@
 // What the entries of a vector mean: who owns them, what a node is, which neighbours' entries an operator reads beside them.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "asterism/comm/forest/queued_forest.hpp"
@@ -19,13 +20,26 @@ class Space : public comm::Layout {
 
   /// Entries of a node of the mesh, one after the other: 1 if nothing is known.
   std::int64_t block_size() const;
-  /// Whole nodes on each rank. Collective; else an error on all ranks.
+  /// Whole nodes on each rank. Collective; else an error on all ranks. Coordinates of nodes of another size are left out.
   Space with_block_size(std::int64_t block_size) const;
+  /// The layout of the nodes.
+  Layout nodes() const;
 
   /// (n, m): vectors that operators of this space map to nearly zero, m columns; without entries and false as a bool if none are known.
   Vector const& near_null_space() const;
-  /// An error if its layout is another one.
+  /// An error if its layout is another one. A vector without entries: no modes are known.
   Space with_near_null_space(Vector modes) const;
+
+  /// (nodes, d): where the nodes are, float64, on the layout nodes(), in 1 to 3 dimensions. Without entries and false as a bool if that is
+  /// not known.
+  Vector const& coordinates() const;
+  /// Collective; an error on all ranks if their layout is not nodes().
+  Space with_coordinates(Vector xyz) const;
+  /// make() makes them when they are first asked for: on one rank or several, so it is not collective.
+  Space with_coordinates(std::function<Vector()> make) const;
+
+  /// Of modes and of coordinates that are there.
+  std::size_t memory_bytes() const;
 
   /// Entries of other ranks that stand behind the own ones in vectors of this space; 0 without a local form.
   std::int64_t ghosts() const;
@@ -36,6 +50,7 @@ class Space : public comm::Layout {
   Space with_ghosts(comm::StarForest forest) const;
 
  private:
+  struct Coordinates;
   struct Meaning;
   Meaning changed() const;
   Space with(Meaning meaning) const;

@@ -19,7 +19,7 @@ struct NodeGraph {
 /// i and j are coupled if |a_ij|^2 > threshold^2 |a_ii| |a_jj| (Vanek, Mandel, Brezina 1996); for nodes
 /// the Frobenius norms of the blocks.
 template <class T>
-NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, std::int64_t block_size, double threshold);
+NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, std::int64_t block_size, double threshold, comm::Cancellation& cancel);
 
 struct Aggregates {
   Buffer<std::int64_t> of_node;  ///< coarse global index of each of the map's nodes, ghosts too; -1: none
@@ -29,6 +29,6 @@ struct Aggregates {
 /// Maximal distance-2 independent set by rounds of hashed priorities (Bell, Dalton, Olson 2012; Kelley and
 /// Rajamanickam 2022), a second set among what is left, then the rest joins the neighbour it has most
 /// couplings with. Nodes without strong couplings stay out. Collective.
-Aggregates aggregate(NodeGraph const& graph);
+Aggregates aggregate(NodeGraph const& graph, comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

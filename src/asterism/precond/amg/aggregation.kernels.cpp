@@ -24,7 +24,7 @@ i32 priority(i64 global, u64 round) {
 }
 
 /// The coarse numbering's set of roots: T becomes in_set or out_of_set for the own active nodes.
-void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed) {
+void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel) {
   i32 const below = g.map.below, n = g.count;
   auto const& comm = g.layout.comm();
   Buffer<i32> M(g.map.size(), out_of_set);
@@ -33,25 +33,24 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
   for (i32 v = 0; v < n; ++v)
     if (active[v + below]) undecided.push_back(v);
   relays = undecided;
-  device::Executor executor;
   auto const* const ptr = g.ptr.data();
   auto const* const col = g.col.data();
   auto* const t = T.data();
   auto* const m_of = M.data();
   for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
-    device::parallel_for(executor, i64(undecided.size()), [&](i64 u) {
+    cancellable_for(cancel, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
       T[v + below] = priority(g.map.begin + v, round * 64 + seed);
     });
     g.halo.update(T.data());
-    device::parallel_for(executor, i64(relays.size()), [&](i64 u) {
+    cancellable_for(cancel, i64(relays.size()), [&](i64 u) {
       i32 const v = relays[std::size_t(u)];
       i32 m = t[v + below];
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p) m = std::max(m, t[col[p]]);
       m_of[v + below] = m;
     });
     g.halo.update(M.data());
-    device::parallel_for(executor, i64(undecided.size()), [&](i64 u) {
+    cancellable_for(cancel, i64(undecided.size()), [&](i64 u) {
       i32 const v = undecided[std::size_t(u)];
       i32 m = m_of[v + below];
       for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
@@ -68,7 +67,7 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
 }  // namespace
 
 template <class T>
-NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, double threshold) {
+NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, double threshold, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGStrength");
   profile::Scope const scope(event, double(A.nnz()) * (12 + 4));
   NodeGraph g;
@@ -101,7 +100,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
                              if (col[p] == v + below) d[v + below] = double(magnitude(val[p]));
                          });
   else
-    device::parallel_for(executor, g.count, [&](i64 v) {
+    cancellable_for(cancel, g.count, [&](i64 v) {
       double s = 0;
       for (i64 r = v * bs; r < (v + 1) * bs; ++r)
         for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
@@ -124,6 +123,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       auto* const out = col.data();
       auto* const gp = g.ptr.data();
       for (i32 i = 0; i < g.count; ++i) {
+        if (is_look(i)) cancel.throw_if_requested();
         double const di = t2 * dg[i + below];
         for (auto p = ap[i]; p < ap[i + 1]; ++p) {
           i32 const c = ac[p];
@@ -140,13 +140,13 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       i32 const c = ac[p];
       return c != i + below && double(abs2(av[p])) > t2 * dg[i + below] * dg[c];
     };
-    device::parallel_for(executor, g.count, [&](i64 i) {
+    cancellable_for(cancel, g.count, [&](i64 i) {
       i64 n = 0;
       for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) n += strong(i, p);
       g.ptr[i + 1] = n;
     });
     for (i32 i = 0; i < g.count; ++i) g.ptr[i + 1] += g.ptr[i];
-    device::parallel_for(executor, g.count, [&](i64 i) {
+    cancellable_for(cancel, g.count, [&](i64 i) {
       auto at = g.ptr[i];
       for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
         if (strong(i, p)) col[at++] = A.col[p];
@@ -158,6 +158,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   std::vector<double> size(std::size_t(g.map.size()), 0.0);
   std::vector<i32> seen;
   for (i32 v = 0; v < g.count; ++v) {
+    if (is_look(v)) cancel.throw_if_requested();
     seen.clear();
     for (i64 r = i64(v) * bs; r < (i64(v) + 1) * bs; ++r)
       for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
@@ -178,15 +179,14 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   return g;
 }
 
-template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double);
-template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double);
+template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double, comm::Cancellation&);
+template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double, comm::Cancellation&);
 
-Aggregates aggregate(NodeGraph const& g) {
+Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGAggregate");
   profile::Scope const scope(event);
   i32 const below = g.map.below, n = g.count, all = g.map.size();
   auto const& comm = g.layout.comm();
-  device::Executor executor;
   Buffer<std::uint8_t> active(all, std::uint8_t(0));
   Buffer<i32> T(all);
   Aggregates out;
@@ -205,7 +205,7 @@ Aggregates aggregate(NodeGraph const& g) {
 
   // a root of the set and its active neighbours, become an aggregate
   auto const join_roots = [&] {
-    device::parallel_for(executor, n, [&](i64 v) {
+    cancellable_for(cancel, n, [&](i64 v) {
       if (!active[v + below]) return;
       if (T[v + below] == in_set) {
         root[v + below] = g.map.begin + v;
@@ -221,13 +221,13 @@ Aggregates aggregate(NodeGraph const& g) {
   };
 
   // first set
-  independent_set(g, active.data(), T, 0);
+  independent_set(g, active.data(), T, 0, cancel);
   join_roots();
 
   // second set, among the nodes two steps from a root: alone they would make the aggregates too large
   for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
   share_active();
-  independent_set(g, active.data(), T, 32);
+  independent_set(g, active.data(), T, 32, cancel);
   for (i32 v = 0; v < n; ++v)
     if (T[v + below] == in_set) {
       i64 free = 0;
@@ -246,6 +246,7 @@ Aggregates aggregate(NodeGraph const& g) {
     std::vector<std::pair<i64, i32>> votes;
     i64 changed = 0, waiting = 0;
     for (i32 v = 0; v < n; ++v) {
+      if (is_look(v)) cancel.throw_if_requested();
       if (root[v + below] >= 0 || g.ptr[v + 1] == g.ptr[v]) continue;
       votes.clear();
       for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) {

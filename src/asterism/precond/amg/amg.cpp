@@ -9,15 +9,10 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/precond/amg/block_size.hpp"
-#include "asterism/precond/amg/galerkin.hpp"
-#include "asterism/precond/amg/prolongation.hpp"
-#include "asterism/precond/direct/dense_inverse.hpp"
-#include "asterism/precond/multigrid/cycle.hpp"
+#include "asterism/precond/amg/hierarchy.hpp"
 
 namespace asterism::precond {
 namespace {
-
-using amg::Rows;
 
 OptionTable const& table() {
   static OptionTable const t = {
@@ -42,17 +37,6 @@ OptionTable const& level_table() {
   };
   return t;
 }
-
-struct AmgOptions {
-  double threshold, threshold_scale, damping;
-  std::int64_t max_levels, coarse_size, block_size;
-  int visits;
-  SmootherKind smoother;
-  std::string weights;
-  std::int64_t steps;
-  std::string precision;  // "auto": as fits the values
-  bool reuse, hermitian;
-};
 
 struct Range {
   double least, most;
@@ -92,7 +76,7 @@ Matrix scaled(Matrix const& A, double factor) {
 
 class Amg final : public Preconditioner {
  public:
-  Amg(Matrix const& A, AmgOptions options) : Preconditioner(A), options_(std::move(options)) { set_up(A, false); }
+  Amg(Matrix const& A, amg::AmgOptions options) : Preconditioner(A), options_(std::move(options)) { set_up(A, false); }
 
   void apply(Vector const& x, Vector& y) const override { apply_cycle(cycle_, x, y); }
 
@@ -101,8 +85,6 @@ class Amg final : public Preconditioner {
   bool update(Matrix const& A) override {
     if (!options_.reuse || dtype_for(A) != levels_dtype_) return false;
     auto const before = dtype_;
-    sizes_.clear();
-    memory_ = 0;
     set_up(A, true);
     return dtype_ == before;
   }
@@ -112,9 +94,12 @@ class Amg final : public Preconditioner {
   }
 
   std::string report() const override {
-    std::string out = format("{}, {} cycle, smoother {}, {}\n", describe(), cycle_name_, smoother_name_, name_of(dtype_));
+    auto const& o = options_;
+    std::string out = format("{}, {} cycle, smoother {} x {} with {}, {}\n", describe(), o.visits == 2 ? "W" : "V", o.steps,
+                             o.smoother == SmootherKind::chebyshev ? "chebyshev" : "richardson", o.weights, name_of(dtype_));
     out += format("  grid complexity {}, block size {}{}{}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_,
-                  found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "", modes_);
+                  found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "",
+                  near_null_columns_);
     out += "  level      rows        entries  per row  storage\n";
     for (std::size_t l = 0; l < sizes_.size(); ++l) {
       auto const row = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
@@ -146,20 +131,6 @@ class Amg final : public Preconditioner {
     if (scale_ != 1) scale(scale_, y);
   }
 
-  struct Size {
-    std::int64_t rows, nnz;
-    std::string storage;
-  };
-  /// What a level is made of that values do not change.
-  template <class T>
-  struct Interpolation {
-    Layout coarse;
-    Rows<T> P, R;
-    Matrix P_product, R_product;
-  };
-  template <class T>
-  using Interpolations = std::vector<Interpolation<T>>;
-
   Dtype dtype_for(Matrix const& A) const {
     auto const real = real_of(A.dtype()) == Dtype::float32 ? Dtype::float32
                       : options_.precision == "auto"       ? (range_of_diagonal(A).fits_float32() ? Dtype::float32 : Dtype::float64)
@@ -170,16 +141,20 @@ class Amg final : public Preconditioner {
   void set_up(Matrix const& A, bool keep) {
     static int const event = profile::event("PCSetUpAMG");
     profile::Scope const scope(event);
-    dtype_ = levels_dtype_ = dtype_for(A);
+    // a level costs as its entries; those of coarser ones are some 0.3 of the finest's
+    Progress progress(format("amg: levels of {} rows", A.global_rows()), 1.3 * double(std::max<std::int64_t>(A.nnz(), 1)));
+    comm::Cancellation cancel(A.comm(), progress);
+    auto const dtype = dtype_for(A);
     choose_block_size(A);
     auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
     auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
     // squares of entries are summed: beyond 1e150 they overflow
     auto const most = range_of_diagonal(A).most;
-    scale_ = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
-    if (scale_ != 1) wide = scaled(wide, scale_);
-    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, keep);
-    else build<double>(std::move(wide), given, keep);
+    double const factor = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
+    if (factor != 1) wide = scaled(wide, factor);
+    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, dtype, keep, cancel);
+    else build<double>(std::move(wide), given, dtype, keep, cancel);
+    scale_ = factor;
   }
 
   void choose_block_size(Matrix const& A) {
@@ -206,195 +181,32 @@ class Amg final : public Preconditioner {
     return sizes_[0].rows ? s / double(sizes_[0].rows) : 1;
   }
 
-  /// SPAI-0: w_i = conj(a_ii) / sum_j |a_ij|^2, the diagonal closest to the inverse (Broeker et al. 2001); or damped Jacobi.
   template <class T>
-  Vector weights(Rows<T> const& A, Layout const& layout, std::string const& kind, double radius, bool damp) const {
-    Vector w(layout, dtype_);
-    device::Executor executor;
-    amg::Buffer<T> v(std::max(A.count, 1));
-    double const omega = damp ? 4.0 / 3 / radius : 1;
-    device::parallel_for(executor, A.count, [&](std::int64_t i) {
-      T d(0);
-      real_t<T> sum = 0;
-      for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-        if (A.col[p] == i + A.map.below) d = A.val[p];
-        sum += abs2(A.val[p]);
-      }
-      if (kind == "spai0") v[i] = sum > 0 ? conj(d) * T(real_t<T>(1) / sum) : T(0);
-      else v[i] = d == T(0) ? T(0) : T(real_t<T>(omega)) / d;
-    });
-    auto const full = Vector::wrap(layout, dtype_v<T>, 1, v.array());
-    copy(full, w);
-    return w;
-  }
-
-  template <class T>
-  void build(Matrix A, Matrix const& given, bool keep) {
-    auto const& o = options_;
-    auto const comm = A.comm();  // A becomes the next level
-    bool const automatic = o.precision == "auto";
-    std::vector<GridLevel> levels;
-    if (!std::holds_alternative<Interpolations<T>>(kept_)) kept_ = Interpolations<T>();
-    auto& kept = std::get<Interpolations<T>>(kept_);
-    bool const again = !kept.empty();
-    auto bs = block_size_;
-    // near-null space: the user's, or the constants of each component
-    std::int64_t m = bs;
-    amg::Buffer<T> B;
-    if (auto const& given_modes = given.range().near_null_space()) {
-      m = given_modes.columns();
-      B = amg::Buffer<T>(given_modes.local_size() * m);
-      auto target = Vector::wrap(given.range(), dtype_v<T>, m, B.array());
-      copy(given_modes, target);
-    } else {
-      B = amg::Buffer<T>(A.range().local_size() * m, T(0));
-      for (std::int64_t i = 0; i < A.range().local_size(); ++i) B[i * m + i % bs] = T(1);
-    }
-    modes_ = m;
-    cycle_name_ = o.visits == 2 ? "W" : "V";
-    smoother_name_ = format("{} x {} with {}", o.steps, o.smoother == SmootherKind::chebyshev ? "chebyshev" : "richardson", o.weights);
-
-    auto rows = amg::rows_of<T>(A);
-    double threshold = o.threshold;
-    // a level costs as its entries; those of coarser ones are some 0.3 of the finest's
-    Progress progress(format("amg: levels of {} rows", A.global_rows()), 1.3 * double(std::max<std::int64_t>(A.nnz(), 1)));
-    double entries_before = 0;
-    for (std::int64_t l = 0;; ++l) {
-      GridLevel level;
-      auto const layout = A.range();
-      auto const n = A.global_rows();
-      auto const stage = [&, nnz = double(A.nnz())](double part) { progress.at(entries_before + part * nnz); };
-      sizes_.push_back({n, A.nnz(), ""});
-      stage(0);
-      bool last = n <= o.coarse_size || l + 1 >= o.max_levels;
-      amg::Aggregates aggregates;
-      amg::NodeGraph graph;
-      if (again) {
-        last = std::size_t(l) == kept.size();
-      } else if (!last) {
-        graph = amg::strong_couplings(rows, layout, bs, threshold);
-        stage(0.1);
-        aggregates = amg::aggregate(graph);
-        stage(0.15);
-        // no progress: all couplings are weak, or every node stands alone
-        auto const coarse_rows = aggregates.coarse.global_size() * m;
-        last = coarse_rows == 0 || double(coarse_rows) > 0.9 * double(n);
-      }
-      if (last && n <= std::max<std::int64_t>(o.coarse_size, 4000)) {
-        // a single level has nothing to gain from float32
-        if (l == 0 && automatic) dtype_ = with_precision_of(dtype_, given.dtype());
-        level.A = std::make_shared<Matrix>(A.converted(dtype_));
-        auto const inverse = std::make_shared<DenseInverse>(A, dtype_, automatic);
-        memory_ += inverse->memory_bytes();
-        sizes_.back().storage = inverse->storage();
-        level.solver = inverse;
-        levels.push_back(std::move(level));
-        break;
-      }
-      double const radius = amg::spectral_radius(rows, layout);
-      bool const polynomial = o.smoother == SmootherKind::chebyshev;
-      auto w = weights(rows, layout, polynomial ? "jacobi" : o.weights, radius, !polynomial);
-      if (polynomial) level.smoother = {o.smoother, o.steps, {}, {std::move(w), radius / 8, radius, o.steps}};
-      else level.smoother = {o.smoother, o.steps, std::move(w), {}};
-      if (!polynomial && o.weights == "spai0") {
-        // unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2. It reaches no further
-        // than max(w_i a_ii) times that of D^-1 A.
-        double reach = 0;
-        auto const diagonal = A.diagonal();
-        auto const* d = diagonal.data().template as<T>();
-        with_dtype(dtype_, [&](auto tag) {
-          using S = typename decltype(tag)::type;
-          auto const w = level.smoother.weights.template host<S>();
-          for (std::size_t i = 0; i < w.size(); ++i) reach = std::max(reach, double(magnitude(w[i])) * double(magnitude(d[i])));
-        });
-        reach = comm.max(reach) * radius;
-        if (reach > 1.9) scale(1.9 / reach, level.smoother.weights);
-      }
-      if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
-        auto const product = std::make_shared<Matrix>(A.converted(dtype_));
-        sizes_.back().storage = std::string(product->storage_name());
-        level.A = product;
-        levels.push_back(std::move(level));
-        break;
-      }
-      stage(0.25);
-      Interpolation<T> made;
-      auto& between = again ? kept[std::size_t(l)] : made;
-      if (!again) {
-        auto P0 = amg::tentative_prolongation(graph, aggregates, bs, m, B.data());
-        auto offsets = aggregates.coarse.offsets();
-        for (auto& x : offsets) x *= m;
-        between.coarse = Layout::from_offsets(comm, std::move(offsets));
-        between.P = amg::smoothed_prolongation(rows, graph, aggregates, P0, bs, o.damping / radius, between.coarse);
-        graph = {};
-        aggregates = {};
-        B = std::move(P0.coarse);
-        static int const transposing = profile::event("AMGTranspose");
-        profile::Scope const transpose_scope(transposing);
-        between.R = amg::transpose(between.P, layout, between.coarse);
-      }
-      stage(0.5);
-      auto const coarse = between.coarse;
-
-      static int const rap = profile::event("AMGProductRAP");
-      Rows<T> next;
-      {
-        profile::Scope const product_scope(rap);
-        next = amg::galerkin_product(between.R, rows, amg::with_ghost_rows(between.P, layout, coarse, rows.map), layout, coarse);
-        // a column of P that was dropped (dependent near-null vectors) leaves an empty row: decouple it
-        for (std::int32_t i = 0; i < next.count; ++i)
-          for (auto p = next.ptr[i]; p < next.ptr[i + 1]; ++p)
-            if (next.col[p] == i + next.map.below && next.val[p] == T(0)) next.val[p] = T(1);
-      }
-      stage(0.85);
-      static int const store = profile::event("AMGStore");
-      {
-        profile::Scope const store_scope(store);
-        if (!again) {
-          between.P_product = amg::matrix_of(between.P, layout, coarse).converted(dtype_);
-          between.R_product = amg::matrix_of(between.R, coarse, layout).converted(dtype_);
-          if (keep) {  // where nothing was converted the products' storage is the rows themselves
-            kept.push_back(between);
-          } else {
-            between.P = {};
-            between.R = {};
-          }
-          between.P_product.keep_product_only(true);
-          between.R_product.keep_product_only();
-        }
-        level.P = std::make_shared<Matrix>(between.P_product);
-        level.R = std::make_shared<Matrix>(between.R_product);
-        auto const product = std::make_shared<Matrix>(A.converted(dtype_));  // this late: what was freed is used again
-        // products with the adjoint, of a matrix that is not its own, are made of the rows when they are first asked for
-        if (o.hermitian && (l > 0 || A.dtype() != dtype_)) product->keep_product_only();
-        sizes_.back().storage = std::string(product->storage_name());
-        memory_ += between.P_product.memory_bytes() + between.R_product.memory_bytes() + product->memory_bytes();
-        level.A = product;
-        A = amg::matrix_of(next, coarse, coarse);
-      }
-      rows = comm.size() == 1 ? std::move(next) : amg::rows_of<T>(A);
-      entries_before += double(sizes_.back().nnz);
-      bs = m;
-      threshold *= o.threshold_scale;
-      levels.push_back(std::move(level));
-    }
-    for (auto const& k : kept) memory_ += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
-    cycle_ = Cycle(std::move(levels), o.visits);
+  void build(Matrix A, Matrix const& given, Dtype dtype, bool keep, comm::Cancellation& cancel) {
+    using Kept = amg::Interpolations<T>;
+    if (!std::holds_alternative<Kept>(kept_)) kept_ = Kept();
+    auto made = amg::HierarchySetUp<T>(options_, block_size_, dtype, std::get<Kept>(kept_), keep, cancel).run(std::move(A), given);
+    // nothing is changed before: an error leaves the levels as they were
+    levels_dtype_ = dtype;
+    dtype_ = made.dtype;
+    near_null_columns_ = made.columns;
+    sizes_ = std::move(made.sizes);
+    memory_ = made.memory;
+    cycle_ = Cycle(std::move(made.levels), options_.visits);
     adjoint_ = {};
   }
 
-  AmgOptions options_;
+  amg::AmgOptions options_;
   Cycle cycle_;
   mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
-  std::variant<Interpolations<double>, Interpolations<Complex<double>>> kept_;
-  std::vector<Size> sizes_;
+  std::variant<amg::Interpolations<double>, amg::Interpolations<Complex<double>>> kept_;
+  std::vector<amg::LevelSize> sizes_;
   Dtype levels_dtype_ = Dtype::float64;  // dtype_, unless there is one level
-  std::int64_t block_size_ = 0, modes_ = 1;
+  std::int64_t block_size_ = 0, near_null_columns_ = 1;
   double scale_ = 1;  // the levels are of this times the matrix
   bool found_block_size_ = false;
   std::optional<amg::WholeNodes> whole_nodes_;
   std::size_t memory_ = 0;
-  std::string cycle_name_, smoother_name_;
 };
 
 }  // namespace
@@ -402,7 +214,7 @@ class Amg final : public Preconditioner {
 PreconditionerEntry amg_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(table());
-            AmgOptions o;
+            amg::AmgOptions o;
             o.threshold = r.real("pc_amg_threshold");
             o.threshold_scale = r.real("pc_amg_threshold_scale");
             o.max_levels = r.integer("pc_amg_max_levels");

@@ -9,6 +9,7 @@ namespace asterism::precond::amg {
 /// and kept for a while, which saves the largest array of the set-up; A P is formed where several threads share an unordered one.
 /// Collective.
 template <class T>
-Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse);
+Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                         comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

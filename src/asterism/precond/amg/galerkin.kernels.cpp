@@ -167,7 +167,8 @@ void append_row(Piece<T>& piece, SparseSum<T>& sum, i64& length, bool ascending)
 }  // namespace
 
 template <class T>
-Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse) {
+Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                         comm::Cancellation& cancel) {
   Rows<T> C;
   C.count = R.count;
   C.map = P.map;
@@ -179,6 +180,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   if (fine.comm().size() > 1) {
     SparseSum<T> sum(P.map.size());
     auto far = ghost_rows<T>(fine, R.map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
+      if (is_look(i)) cancel.throw_if_requested();
       add_row(sum, A, i, P);
       std::vector<i32> local(std::size_t(sum.size()));
       values.resize(values.size() + local.size());
@@ -205,16 +207,17 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   if (formed) {
     AP.count = A.count;
     AP.ptr = Buffer<i64>(A.count + 1);
-    append_in_shares<T>(A.count, A.ptr.data(), AP, [&](i32 first, i32 last, Piece<T>& piece) {
+    append_in_shares<T>(A.count, A.ptr.data(), AP, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
       SparseSum<T> sum(C.map.size());
       piece.reserve(i64(products_of_row / 3 * (last - first)));
       for (i32 i = first; i < last; ++i) {
+        if (is_look(i) && cancel.requested()) return;
         add_row(sum, A, i, P);
         append_row(piece, sum, AP.ptr[i + 1], false);
       }
     });
   }
-  append_in_shares<T>(R.count, R.ptr.data(), C, [&](i32 first, i32 last, Piece<T>& piece) {
+  append_in_shares<T>(R.count, R.ptr.data(), C, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
     i32 low = A.count, high = 0;  // my rows that these take
     for (auto p = R.ptr[first]; p < R.ptr[last] && !formed; ++p)
       if (R.map.is_own(R.col[p])) low = std::min(low, R.col[p] - R.map.below), high = std::max(high, R.col[p] - R.map.below + 1);
@@ -234,6 +237,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
     piece.reserve(A.nnz() / (2 * shares));
     auto const entries = R.nnz();
     for (i32 i = first; i < last; ++i) {
+      if (is_look(i) && cancel.requested()) return;
       for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {
         i32 const k = R.col[p];
         Row<T> row;
@@ -256,8 +260,9 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   return C;
 }
 
-template Rows<double> galerkin_product(Rows<double> const&, Rows<double> const&, Rows<double>, Layout const&, Layout const&);
+template Rows<double> galerkin_product(Rows<double> const&, Rows<double> const&, Rows<double>, Layout const&, Layout const&,
+                                       comm::Cancellation&);
 template Rows<Complex<double>> galerkin_product(Rows<Complex<double>> const&, Rows<Complex<double>> const&, Rows<Complex<double>>,
-                                                Layout const&, Layout const&);
+                                                Layout const&, Layout const&, comm::Cancellation&);
 
 }  // namespace asterism::precond::amg

@@ -15,17 +15,17 @@ struct Tentative {
 /// bits do not depend on the partition. Collective.
 template <class T>
 Tentative<T> tentative_prolongation(NodeGraph const& graph, Aggregates const& aggregates, std::int64_t block_size, std::int64_t columns,
-                                    T const* B);
+                                    T const* B, comm::Cancellation& cancel);
 
 /// P = (I - omega D^-1 A_F) P0, A_F = A with weak couplings added to the diagonal; rows of my fine
 /// unknowns, columns the coarse unknowns (coarse node x columns).
 template <class T>
 Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& graph, Aggregates const& aggregates, Tentative<T> const& P0,
-                              std::int64_t block_size, double omega, Layout const& coarse);
+                              std::int64_t block_size, double omega, Layout const& coarse, comm::Cancellation& cancel);
 
 /// An upper bound or a close estimate of the spectral radius of D^-1 A, the same bits on any number of ranks:
 /// the largest row sum if that is sharp (at most 2.2), else a few Lanczos steps with exact sums.
 template <class T>
-double spectral_radius(Rows<T> const& A, Layout const& layout);
+double spectral_radius(Rows<T> const& A, Layout const& layout, comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

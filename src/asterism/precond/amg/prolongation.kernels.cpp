@@ -98,7 +98,8 @@ class ShortRow {
 
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops.
 template <class T>
-void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggregate_of, T const* P0, double omega, Rows<T>& P) {
+void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggregate_of, T const* P0, double omega, Rows<T>& P,
+                         comm::Cancellation& cancel) {
   i32 const below = g.map.below;
   auto const* const ap = A.ptr.data();
   auto const* const ac = A.col.data();
@@ -106,10 +107,11 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
   auto const* const gp = g.ptr.data();
   auto const* const gc = g.col.data();
   auto* const pp = P.ptr.data();
-  append_in_shares<T>(A.count, ap, P, [=](i32 begin, i32 end, Piece<T>& piece) {
+  append_in_shares<T>(A.count, ap, P, cancel, [=, &cancel](i32 begin, i32 end, Piece<T>& piece) {
     ShortRow<T> terms;
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
+      if (is_look(i) && cancel.requested()) return;
       T weak(0), a_ii(0);
       auto strong = gp[i];
       auto const strong_end = gp[i + 1];
@@ -153,7 +155,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
 }  // namespace
 
 template <class T>
-Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64 bs, i64 m, T const* B) {
+Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64 bs, i64 m, T const* B, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGTentative");
   profile::Scope const scope(event);
   auto const& comm = g.layout.comm();
@@ -226,6 +228,7 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
   device::parallel_ranges(executor, my_coarse, [&](i64 begin, i64 end) {
     std::vector<T> Q;
     for (i64 c = begin; c < end; ++c) {
+      if (is_look(c) && cancel.requested()) return;
       auto const count = first[c + 1] - first[c];
       Q.resize(std::size_t(count * node_values));
       auto const place = [&](i64 e) {
@@ -241,6 +244,7 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
       for (i64 e = 0; e < count; ++e) std::copy(Q.begin() + e * node_values, Q.begin() + (e + 1) * node_values, place(e));
     }
   });
+  cancel.throw_if_requested();
   if (comm.size() > 1) {
     std::vector<comm::Parcel> parcels;
     for (auto const& guest : guests) {
@@ -263,7 +267,7 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
 
 template <class T>
 Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates const& a, Tentative<T> const& P0, i64 bs, double omega,
-                              Layout const& coarse) {
+                              Layout const& coarse, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGSmoothP");
   profile::Scope const scope(event, double(A.nnz()) * 12);
   i64 const m = P0.columns;
@@ -292,15 +296,16 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   auto const component = [&](i32 l) { return bs == 1 ? i64(0) : A.map.global(l) % bs; };
 
   if (bs == 1 && m == 1) {
-    scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P);
+    scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P, cancel);
     return P;
   }
-  append_in_shares<T>(g.count, g.ptr.data(), P, [&](i32 first, i32 last, Piece<T>& piece) {
+  append_in_shares<T>(g.count, g.ptr.data(), P, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
     piece.reserve((last - first) * bs * m * 4);
     std::vector<i32> groups;
     std::vector<T> sums;
     std::vector<std::pair<i32, i32>> order;
-    for (i64 v = first; v < last; ++v)
+    for (i64 v = first; v < last; ++v) {
+      if (is_look(v) && cancel.requested()) return;
       for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
         // filtered diagonal: weak couplings are lumped
         T diagonal(0);
@@ -364,12 +369,13 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
             piece.val[piece.size] = sums[std::size_t(e) * std::size_t(m) + std::size_t(j)];
           }
       }
+    }
   });
   return P;
 }
 
 template <class T>
-double spectral_radius(Rows<T> const& A, Layout const& layout) {
+double spectral_radius(Rows<T> const& A, Layout const& layout, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGSpectralRadius");
   profile::Scope const scope(event);
   i32 const below = A.map.below, n = A.count;
@@ -427,6 +433,7 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
   double rz = exact_dot(r.data(), r.data(), inverse.data()), alpha_old = 1, beta_old = 0;
   std::vector<double> diagonal, off;
   for (int k = 0; k < 10 && rz > 0; ++k) {
+    cancel.throw_if_requested();
     device::parallel_for(executor, n, [=, x = p.data(), y = s.data()](i64 i) {
       T sum(0);
       for (auto e = ap[i]; e < ap[i + 1]; ++e) sum += av[e] * x[ac[e]];
@@ -461,10 +468,10 @@ double spectral_radius(Rows<T> const& A, Layout const& layout) {
 }
 
 #define INSTANTIATE(T)                                                                                                          \
-  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*);                        \
+  template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*, comm::Cancellation&);   \
   template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, \
-                                         Layout const&);                                                                        \
-  template double spectral_radius(Rows<T> const&, Layout const&);
+                                         Layout const&, comm::Cancellation&);                                                   \
+  template double spectral_radius(Rows<T> const&, Layout const&, comm::Cancellation&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE

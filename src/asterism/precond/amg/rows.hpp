@@ -6,13 +6,31 @@
 #include <span>
 #include <vector>
 
+#include "asterism/comm/communicator/cancellation.hpp"
 #include "asterism/comm/forest/star_forest.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::precond::amg {
 
 using comm::Layout;
 using la::Matrix;
+
+/// f(i) for i in [0, n), by all threads. Looks for Ctrl-C now and then; throws if it ends early.
+template <class F>
+void cancellable_for(comm::Cancellation& cancel, std::int64_t n, F const& f) {
+  constexpr std::int64_t chunk = 1024;
+  device::Executor executor;
+  device::parallel_ranges(executor, n, [f, &cancel](std::int64_t begin, std::int64_t end) {
+    for (auto first = begin; first < end; first += chunk) {
+      if (cancel.requested()) return;
+      for (auto i = first, last = std::min(first + chunk, end); i < last; ++i) f(i);
+    }
+  });
+  cancel.throw_if_requested();
+}
+/// Where a loop over rows looks for Ctrl-C.
+inline bool is_look(std::int64_t row) { return row % 256 == 0; }
 
 /// Uninitialised array (large ones on huge pages).
 template <class T>
@@ -91,9 +109,9 @@ struct Piece {
 
 /// Fills `rows`, whose arrays but ptr are not there yet: append(first, last, piece) is called for shares of items [0, n) with equal work,
 /// one for each thread, where work[i] is what the items before i take. It appends their rows and sets ptr[i + 1] to the length of each
-/// row i; offsets stand there afterwards.
+/// row i; offsets stand there afterwards. Where cancel.requested(), append() leaves the rest out, and this throws.
 template <class T>
-void append_in_shares(std::int32_t n, std::int64_t const* work, Rows<T>& rows,
+void append_in_shares(std::int32_t n, std::int64_t const* work, Rows<T>& rows, comm::Cancellation& cancel,
                       std::function<void(std::int32_t first, std::int32_t last, Piece<T>& piece)> const& append);
 
 /// Shares the arrays on one rank, merges the two blocks on several.
@@ -124,6 +142,6 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
 
 /// The transpose, distributed by `columns` (the layout of B's columns); entries ascending. Collective.
 template <class T>
-Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns);
+Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

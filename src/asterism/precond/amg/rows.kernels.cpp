@@ -207,7 +207,7 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
 }
 
 template <class T>
-Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
+Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, comm::Cancellation& cancel) {
   struct Entry {
     i64 row, col;
     T val;
@@ -276,13 +276,15 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns) {
     auto* const to = next.data();
     auto* const tc = t.col.data();
     auto* const tv = t.val.data();
-    for (i32 i = 0; i < B.count; ++i)
+    for (i32 i = 0; i < B.count; ++i) {
+      if (is_look(i)) cancel.throw_if_requested();
       for (auto p = bp[i]; p < bp[i + 1]; ++p)
         if (i32 const c = bc[p] - below; c >= 0 && c < own) {
           auto const at = to[c]++;
           tc[at] = t.map.below + i;
           tv[at] = conj(bv[p]);
         }
+    }
   }
   each_received(false, put);
   return t;
@@ -299,7 +301,8 @@ void Piece<T>::reserve(i64 n) {
 }
 
 template <class T>
-void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, std::function<void(i32, i32, Piece<T>&)> const& append) {
+void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation& cancel,
+                      std::function<void(i32, i32, Piece<T>&)> const& append) {
   auto const shares = i64(device::host::team_size());
   std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
   auto const cut = [&](i64 s) { return s == shares ? n : i32(std::lower_bound(work, work + n, work[n] / shares * s) - work); };
@@ -314,6 +317,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, std::function<void(
         }
       },
       1);
+  cancel.throw_if_requested();
   rows.ptr[0] = 0;
   for (i32 i = 0; i < rows.count; ++i) rows.ptr[i + 1] += rows.ptr[i];
   if (pieces.size() == 1) {
@@ -342,9 +346,9 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, std::function<void(
   template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                                                \
   template GhostRows<T> ghost_rows(Layout const&, ColumnMap const&, std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const&); \
   template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);                                       \
-  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&);                                                               \
+  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&, comm::Cancellation&);                                          \
   template struct Piece<T>;                                                                                                               \
-  template void append_in_shares(i32, i64 const*, Rows<T>&, std::function<void(i32, i32, Piece<T>&)> const&);
+  template void append_in_shares(i32, i64 const*, Rows<T>&, comm::Cancellation&, std::function<void(i32, i32, Piece<T>&)> const&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE

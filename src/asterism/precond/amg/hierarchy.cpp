@@ -1,0 +1,252 @@
+#include "asterism/precond/amg/hierarchy.hpp"
+
+#include <algorithm>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/device/parallel.hpp"
+#include "asterism/la/near_null_space.hpp"
+#include "asterism/precond/amg/galerkin.hpp"
+#include "asterism/precond/direct/dense_inverse.hpp"
+
+namespace asterism::precond::amg {
+namespace {
+
+/// SPAI-0: w_i = conj(a_ii) / sum_j |a_ij|^2, the diagonal closest to the inverse (Broeker et al. 2001); or omega / a_ii.
+template <class T>
+Vector smoother_weights(Rows<T> const& A, Layout const& layout, bool spai, double omega, Dtype dtype) {
+  Vector w(layout, dtype);
+  device::Executor executor;
+  Buffer<T> v(std::max(A.count, 1));
+  device::parallel_for(executor, A.count, [&](std::int64_t i) {
+    T d(0);
+    real_t<T> sum = 0;
+    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+      if (A.col[p] == i + A.map.below) d = A.val[p];
+      sum += abs2(A.val[p]);
+    }
+    if (spai) v[i] = sum > 0 ? conj(d) * T(real_t<T>(1) / sum) : T(0);
+    else v[i] = d == T(0) ? T(0) : T(real_t<T>(omega)) / d;
+  });
+  auto const full = Vector::wrap(layout, dtype_v<T>, 1, v.array());
+  copy(full, w);
+  return w;
+}
+
+/// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
+template <class T>
+void decouple_empty_rows(Rows<T>& A) {
+  for (std::int32_t i = 0; i < A.count; ++i)
+    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
+      if (A.col[p] == i + A.map.below && A.val[p] == T(0)) A.val[p] = T(1);
+}
+
+}  // namespace
+
+template <class T>
+HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
+                                  comm::Cancellation& cancel)
+    : options_(options),
+      kept_(kept),
+      keep_(keep),
+      again_(!kept.empty()),
+      cancel_(cancel),
+      block_size_(block_size),
+      threshold_(options.threshold) {
+  out_.dtype = dtype;
+}
+
+template <class T>
+Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given) {
+  A_ = std::move(A);
+  take_near_null_space(given);
+  rows_ = rows_of<T>(A_);
+  while (set_up_level(given)) ++level_;
+  if (keep_ && !again_) kept_ = std::move(new_ones_);
+  for (auto const& k : kept_) out_.memory += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
+  return std::move(out_);
+}
+
+/// What the space knows of it, or the constants of each component.
+template <class T>
+void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
+  if (auto const modes = la::near_null_space_of(given.range(), dtype_v<T>)) {
+    columns_ = modes.columns();
+    near_null_space_ = Buffer<T>(modes.data());
+  } else {
+    auto const n = given.range().local_size(), m = columns_ = block_size_;
+    near_null_space_ = Buffer<T>(n * m, T(0));
+    for (std::int64_t i = 0; i < n; ++i) near_null_space_[i * m + i % m] = T(1);
+  }
+  out_.columns = columns_;
+}
+
+/// Whether there is a coarser level.
+template <class T>
+bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
+  out_.sizes.push_back({A_.global_rows(), A_.nnz(), ""});
+  at(0);
+  GridLevel level;
+  Aggregation found;
+  bool const last = again_ ? level_ == kept_.size() : !find_aggregates(found);
+  if (last && A_.global_rows() <= std::max<std::int64_t>(options_.coarse_size, 4000)) {
+    solve_directly(level, given);
+    out_.levels.push_back(std::move(level));
+    return false;
+  }
+  double const radius = spectral_radius(rows_, A_.range(), cancel_);
+  choose_smoother(level, radius);
+  if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
+    level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
+    out_.sizes.back().storage = std::string(level.A->matrix()->storage_name());
+    out_.levels.push_back(std::move(level));
+    return false;
+  }
+  at(0.25);
+  Interpolation<T> made;
+  auto& between = again_ ? kept_[level_] : made;
+  if (!again_) interpolate(found, radius, between);
+  at(0.5);
+  auto next = coarse_operator(between);
+  at(0.85);
+  {
+    static int const event = profile::event("AMGStore");
+    profile::Scope const scope(event);
+    store_transfers(between, level);
+    at(0.9);
+    store_operator(level);
+    at(0.95);
+    go_to_coarse_level(std::move(next), between.coarse);
+  }
+  out_.levels.push_back(std::move(level));
+  return true;
+}
+
+/// Whether they make a coarser level.
+template <class T>
+bool HierarchySetUp<T>::find_aggregates(Aggregation& out) {
+  auto const n = A_.global_rows();
+  if (n <= options_.coarse_size || std::int64_t(level_) + 1 >= options_.max_levels) return false;
+  out.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_);
+  at(0.1);
+  out.aggregates = aggregate(out.graph, cancel_);
+  at(0.15);
+  // no progress: all couplings are weak, or every node stands alone
+  auto const coarse_rows = out.aggregates.coarse.global_size() * columns_;
+  return coarse_rows > 0 && double(coarse_rows) <= 0.9 * double(n);
+}
+
+template <class T>
+void HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
+  bool const automatic = options_.precision == "auto";
+  // a single level has nothing to gain from float32
+  if (level_ == 0 && automatic) out_.dtype = with_precision_of(out_.dtype, given.dtype());
+  level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
+  auto const inverse = std::make_shared<DenseInverse>(A_, out_.dtype, automatic);
+  out_.memory += inverse->memory_bytes();
+  out_.sizes.back().storage = inverse->storage();
+  level.solver = inverse;
+}
+
+/// radius: of the spectrum of D^-1 A.
+template <class T>
+void HierarchySetUp<T>::choose_smoother(GridLevel& level, double radius) {
+  auto const& o = options_;
+  if (o.smoother == SmootherKind::chebyshev) {
+    level.smoother = {o.smoother, o.steps, {}, {smoother_weights(rows_, A_.range(), false, 1, out_.dtype), radius / 8, radius, o.steps}};
+    return;
+  }
+  bool const spai = o.weights == "spai0";
+  level.smoother = {o.smoother, o.steps, smoother_weights(rows_, A_.range(), spai, 4.0 / 3 / radius, out_.dtype), {}};
+  if (spai) keep_below_two(level.smoother.weights, radius);
+}
+
+/// Unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2. It reaches no further than max(w_i a_ii) times that of
+/// D^-1 A.
+template <class T>
+void HierarchySetUp<T>::keep_below_two(Vector& weights, double radius) const {
+  double reach = 0;
+  auto const diagonal = A_.diagonal();
+  auto const* d = diagonal.data().template as<T>();
+  with_dtype(out_.dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    auto const w = weights.template host<S>();
+    for (std::size_t i = 0; i < w.size(); ++i) reach = std::max(reach, double(magnitude(w[i])) * double(magnitude(d[i])));
+  });
+  reach = A_.comm().max(reach) * radius;
+  if (reach > 1.9) scale(1.9 / reach, weights);
+}
+
+/// Frees the graph and the aggregates as soon as it can; the near-null space becomes that of the coarse level.
+template <class T>
+void HierarchySetUp<T>::interpolate(Aggregation& found, double radius, Interpolation<T>& out) {
+  auto P0 = tentative_prolongation(found.graph, found.aggregates, block_size_, columns_, near_null_space_.data(), cancel_);
+  auto offsets = found.aggregates.coarse.offsets();
+  for (auto& x : offsets) x *= columns_;
+  out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
+  out.P = smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, options_.damping / radius, out.coarse, cancel_);
+  found = {};
+  near_null_space_ = std::move(P0.coarse);
+  static int const event = profile::event("AMGTranspose");
+  profile::Scope const scope(event);
+  out.R = transpose(out.P, A_.range(), out.coarse, cancel_);
+}
+
+template <class T>
+Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
+  static int const event = profile::event("AMGProductRAP");
+  profile::Scope const scope(event);
+  auto next = galerkin_product(between.R, rows_, with_ghost_rows(between.P, A_.range(), between.coarse, rows_.map), A_.range(),
+                               between.coarse, cancel_);
+  decouple_empty_rows(next);
+  return next;
+}
+
+template <class T>
+void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& level) {
+  if (!again_) {
+    between.P_product = matrix_of(between.P, A_.range(), between.coarse).converted(out_.dtype);
+    between.R_product = matrix_of(between.R, between.coarse, A_.range()).converted(out_.dtype);
+    if (keep_) {  // where nothing was converted the products' storage is the rows themselves
+      new_ones_.push_back(between);
+    } else {
+      between.P = {};
+      between.R = {};
+    }
+    at(0.87);
+    between.P_product.keep_product_only(true);
+    between.R_product.keep_product_only();
+  }
+  level.P = std::make_shared<Matrix>(between.P_product);
+  level.R = std::make_shared<Matrix>(between.R_product);
+  out_.memory += between.P_product.memory_bytes() + between.R_product.memory_bytes();
+}
+
+template <class T>
+void HierarchySetUp<T>::store_operator(GridLevel& level) {
+  auto const product = std::make_shared<Matrix>(A_.converted(out_.dtype));  // this late: what was freed is used again
+  // products with the adjoint, of a matrix that is not its own, are made of the rows when they are first asked for
+  if (options_.hermitian && (level_ > 0 || A_.dtype() != out_.dtype)) product->keep_product_only();
+  out_.sizes.back().storage = std::string(product->storage_name());
+  out_.memory += product->memory_bytes();
+  level.A = product;
+}
+
+template <class T>
+void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Layout const& coarse) {
+  entries_before_ += double(A_.nnz());
+  A_ = matrix_of(next, coarse, coarse);
+  rows_ = A_.comm().size() == 1 ? std::move(next) : rows_of<T>(A_);
+  block_size_ = columns_;
+  threshold_ *= options_.threshold_scale;
+}
+
+/// Part of this level is done.
+template <class T>
+void HierarchySetUp<T>::at(double part) {
+  cancel_.at(entries_before_ + part * double(A_.nnz()));
+}
+
+template class HierarchySetUp<double>;
+template class HierarchySetUp<Complex<double>>;
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,90 @@
+// The levels of smoothed aggregation: one set-up, in steps.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "asterism/precond/amg/prolongation.hpp"
+#include "asterism/precond/multigrid/cycle.hpp"
+
+namespace asterism::precond::amg {
+
+struct AmgOptions {
+  double threshold, threshold_scale, damping;
+  std::int64_t max_levels, coarse_size, block_size;
+  int visits;
+  SmootherKind smoother;
+  std::string weights;
+  std::int64_t steps;
+  std::string precision;  // "auto": as fits the values
+  bool reuse, hermitian;
+};
+
+/// What a level is made of that values do not change.
+template <class T>
+struct Interpolation {
+  Layout coarse;
+  Rows<T> P, R;
+  Matrix P_product, R_product;
+};
+template <class T>
+using Interpolations = std::vector<Interpolation<T>>;
+
+struct LevelSize {
+  std::int64_t rows, nnz;
+  std::string storage;
+};
+
+struct Hierarchy {
+  std::vector<GridLevel> levels;
+  std::vector<LevelSize> sizes;
+  std::size_t memory = 0;
+  Dtype dtype;               ///< of the levels
+  std::int64_t columns = 1;  ///< of the near-null space
+};
+
+/// One set-up in the precision T; the levels are kept in `dtype`, or in that of the given matrix where there is one level.
+template <class T>
+class HierarchySetUp {
+ public:
+  /// kept: of an earlier set-up, which are used again; if it has none, they are put there if `keep` says so.
+  HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
+                 comm::Cancellation& cancel);
+  /// A: the matrix in the precision T, maybe scaled; its rows are freed when they are not needed any more. given: as the user has it.
+  /// Collective.
+  Hierarchy run(Matrix A, Matrix const& given);
+
+ private:
+  struct Aggregation {
+    NodeGraph graph;
+    Aggregates aggregates;
+  };
+  void take_near_null_space(Matrix const& given);
+  bool set_up_level(Matrix const& given);
+  bool find_aggregates(Aggregation& out);
+  void solve_directly(GridLevel& level, Matrix const& given);
+  void choose_smoother(GridLevel& level, double radius);
+  void keep_below_two(Vector& weights, double radius) const;
+  void interpolate(Aggregation& found, double radius, Interpolation<T>& out);
+  Rows<T> coarse_operator(Interpolation<T> const& between);
+  void store_transfers(Interpolation<T>& between, GridLevel& level);
+  void store_operator(GridLevel& level);
+  void go_to_coarse_level(Rows<T> next, Layout const& coarse);
+  void at(double part);
+
+  AmgOptions const& options_;
+  Interpolations<T>& kept_;
+  bool const keep_, again_;
+  comm::Cancellation& cancel_;
+  Interpolations<T> new_ones_;  // become the kept ones at the end, so that an error leaves these as they were
+  Hierarchy out_;
+  // of the level that is set up
+  std::size_t level_ = 0;
+  Matrix A_;
+  Rows<T> rows_;
+  Buffer<T> near_null_space_;  // (rows, columns) row-major
+  std::int64_t block_size_, columns_ = 1;
+  double threshold_, entries_before_ = 0;
+};
+
+}  // namespace asterism::precond::amg
