@@ -47,6 +47,7 @@ void bind_comm(nb::module_& m) {
     if (!comm::mpi()) return std::nullopt;
     return comm::mpi()->abi;
   });
+  m.def("collective_calls_begun", &comm::CollectiveCall::begun);
   nb::class_<Communicator>(m, "Communicator")
       .def(nb::init<>())
       .def_static("from_handle", &Communicator::from_handle)

@@ -1,5 +1,6 @@
 // Operators that are functions written in Python.
 #include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/comm/communicator/failures.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -30,11 +31,24 @@ class FunctionOperator final : public la::Operator {
   Dtype dtype() const override { return dtype_; }
   std::string describe() const override { return name_; }
   void apply(Vector const& x, Vector& y) const override {
-    la::require_layout(x, domain_, dtype_, "apply: x");
-    la::require_layout(y, range_, dtype_, "apply: y");
-    call(*static_cast<PyObject*>(apply_.get()), x, y);
+    comm::collective(range_.comm(), "A @ x", [&] {
+      la::require_layout(x, domain_, dtype_, "apply: x");
+      la::require_layout(y, range_, dtype_, "apply: y");
+      call(*static_cast<PyObject*>(apply_.get()), x, y);
+    });
   }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
+    comm::collective(range_.comm(), "A.H @ x", [&] { transposed(x, y, conjugate); });
+  }
+  Vector diagonal() const override {
+    if (!has_diagonal_) return Operator::diagonal();
+    auto out = diagonal_.like();
+    copy(diagonal_, out);
+    return out;
+  }
+
+ private:
+  void transposed(Vector const& x, Vector& y, bool conjugate) const {
     la::require_layout(x, range_, dtype_, "apply: x");
     la::require_layout(y, domain_, dtype_, "apply: y");
     ASTERISM_REQUIRE(adjoint_, unsupported, "{} has no adjoint, which this method needs. Give one, or use -ksp_type gmres.", name_);
@@ -45,34 +59,18 @@ class FunctionOperator final : public la::Operator {
     call(f, conjugated, y);
     la::conjugate(y, y);
   }
-  Vector diagonal() const override {
-    if (!has_diagonal_) return Operator::diagonal();
-    auto out = diagonal_.like();
-    copy(diagonal_, out);
-    return out;
-  }
-
- private:
   nb::object checked(nb::object const& f) const {
     auto const comm = range_.comm();
     if (comm.size() == 1) return f;
     return nb::cpp_function([f, comm, name = name_](nb::object const& x, nb::object const& y) {
-      std::exception_ptr mine;
-      std::string text;
       try {
         f(x, y);
-      } catch (nb::python_error& e) {
-        mine = std::current_exception();
-        text = e.what();
+      } catch (nb::python_error& e) {  // told at once: others may be in messages of the same function
+        comm::Failures::report(comm, ErrorKind::value, format("the function of {} raised: {}", name, e.what()));
+        throw;
       }
-      try {
-        nb::gil_scoped_release const gil;
-        comm::agree_on(comm,
-                       mine ? std::optional(Error(ErrorKind::value, format("the function of {} raised: {}", name, text))) : std::nullopt);
-      } catch (Error const&) {
-        if (!mine) throw;
-      }
-      if (mine) std::rethrow_exception(mine);
+      nb::gil_scoped_release const gil;
+      comm::agree_on(comm, std::nullopt);
     });
   }
   void call(PyObject& f, Vector const& x, Vector& y) const {

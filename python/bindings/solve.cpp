@@ -91,6 +91,8 @@ void bind_solve(nb::module_& m) {
       .def_ro("solve_seconds", &SolveInfo::solve_seconds)
       .def_ro("memory_bytes", &SolveInfo::memory_bytes)
       .def_ro("host_waits", &SolveInfo::host_waits)
+      .def_ro("method", &SolveInfo::method)
+      .def_ro("preconditioner", &SolveInfo::preconditioner)
       .def_ro("notes", &SolveInfo::notes);
 
   nb::class_<Solver>(m, "Solver")

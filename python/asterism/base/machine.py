@@ -94,6 +94,17 @@ class WaitsForCores:
                 continue
         return out
 
+    @classmethod
+    def of_process(cls) -> float:
+        """Return the same of the time since this process began."""
+        try:
+            ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+            elapsed = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError, AttributeError):
+            return 0.0
+        longest = max(cls._nanoseconds().values(), default=0)
+        return min(1.0, 1e-9 * longest / elapsed) if elapsed > 0 else 0.0
+
     def share(self) -> float:
         """Return the longest wait of a thread, as a share of the time since the start; 0 where the system does not tell."""
         elapsed = time.perf_counter() - self._start

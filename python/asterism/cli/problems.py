@@ -65,7 +65,5 @@ def print_options() -> int:
     for group, name, default, text, choices in _core.option_tables():
         shown = f" [{' '.join(choices)}]" if choices else ""
         print(f"-{name:<30} {default:<12} {text}{shown}  ({group})")
-    print(
-        "\nLevels of amg take -mg_levels_ksp_type, -mg_levels_ksp_max_it, -mg_levels_pc_type; blocks of bjacobi -sub_pc_type."
-    )
+    print("\nBlocks of bjacobi and asm take -sub_pc_type.")
     return 0

@@ -175,17 +175,20 @@ def _communicator_of(x: Any) -> _core.Communicator | None:
 def reported(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Decorate what is one of the core's collective calls: an error before it, of this rank alone, is told to the others.
 
-    It costs nothing where nothing fails. The communicator is that of the first argument.
+    It costs next to nothing where nothing fails. The communicator is that of the first argument.
     """
 
     def decorate(f: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(f)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            begun = _core.collective_calls_begun()
             try:
                 return f(*args, **kwargs)
             except BaseException as error:
                 comm = _communicator_of(args)
-                if comm is not None and not getattr(error, "shared", False) and not comm.is_broken:
+                # an error of a call that began here has been told; `is_broken` may also be that of an earlier one
+                told_already = comm is not None and comm.is_broken and _core.collective_calls_begun() != begun
+                if comm is not None and not getattr(error, "shared", False) and not told_already:
                     with contextlib.suppress(AsterismError), collective(comm, name) as told:
                         told.failed(error)
                 raise

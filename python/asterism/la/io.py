@@ -97,7 +97,12 @@ def _format_with(path: str, name: str | None, named: tuple[str, ...]) -> str:
     """Return the format; raise if a name is given where nothing in the file has one."""
     kind = format_of(path)
     if name is not None and kind not in named:
-        raise InputError(f"name '{name}': '{path}' ({kind}) holds one thing without a name. Leave the name out.")
+        one = kind not in ("archive", "matlab", "hdf5", "npz")
+        raise InputError(
+            f"name '{name}': '{path}' ({kind}) holds one thing without a name. Leave the name out."
+            if one
+            else f"name '{name}': vectors are not read by name from files of format {kind}. Those of {', '.join(named)} are."
+        )
     return kind
 
 

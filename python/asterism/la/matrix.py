@@ -227,7 +227,10 @@ class Matrix(Operator):
 
     def _described(self, block_size: int | None, coordinates: Any, near_null_space: Any) -> Matrix:
         """Return a matrix with this one's entries, of which that is said; this one, if nothing is. Collective."""
-        if block_size is None and coordinates is None and near_null_space is None:
+        said = {"block_size": block_size, "coordinates": coordinates, "near_null_space": near_null_space}
+        given = [(what, "not given" if v is None else "given") for what, v in said.items()]
+        self._comm.require_same("Matrix", given)  # on one rank only, the others would not come to what follows
+        if all(v is None for v in said.values()):
             return self
         A = Matrix(self._h.shared())
         A._describe(block_size, coordinates, near_null_space)

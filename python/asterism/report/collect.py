@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..base.machine import last_level_cache_bytes, memory_bandwidth
+from ..base.machine import WaitsForCores, last_level_cache_bytes, memory_bandwidth
 from ..la.matrix import Matrix
 from ..solvers.info import SolveInfo
 from ..solvers.solver import Solver
@@ -46,12 +46,19 @@ _PHASES = {"KSPSolve", "PCSetUpAMG", "PCApplyAMG", "SolverInspect"}
 
 
 def collect(
-    problem: str, solver: Solver, info: SolveInfo, comm: Any = None, error: float | None = None, waited: float = 0.0
+    problem: str,
+    solver: Solver,
+    info: SolveInfo,
+    comm: Any = None,
+    error: float | None = None,
+    waited: float | None = None,
 ) -> Findings:
     """Gather on all ranks (collective); events are the slowest rank's times and all ranks' traffic.
 
-    ``waited``: the share of the time that threads of this rank waited for a core (`WaitsForCores`).
+    ``waited``: the share of the time that threads of this rank waited for a core (`WaitsForCores`); since the process began by default, as
+    the events.
     """
+    waited = WaitsForCores.of_process() if waited is None else waited
     mine = _core.profile_snapshot()
     everyone = [mine] if comm is None else comm.allgather(mine)
     names: list[str] = []

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.files import check_target
+from ..base.indices import as_count
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 
@@ -49,7 +50,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
 
 def check_checkpoint(path: str | Path, every: int, asynchronous: bool) -> None:
     """Raise where iterates could not be kept there."""
-    if every < 1:
+    if as_count(every, "checkpoint_every") < 1:
         raise InputError(f"checkpoint_every is {every}; at least 1.")
     if asynchronous:
         raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")

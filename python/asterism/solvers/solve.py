@@ -90,10 +90,10 @@ def solve(
     >>> info.reason
     'CONVERGED_RTOL'
     """
-    check_keywords(more, Solver._SHORT, solve)
     op = as_operator(A, "A")
 
     def check() -> None:
+        check_keywords(more, Solver._SHORT, solve)
         prepared(op, b, x0, monitor, checkpoint)
         if checkpoint is not None:
             check_checkpoint(checkpoint, checkpoint_every, False)

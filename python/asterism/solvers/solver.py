@@ -368,8 +368,8 @@ class Solver:
             r.setup_seconds,
             r.solve_seconds,
             r.memory_bytes,
-            str(self._h.method),
-            str(self._h.preconditioner),
+            r.method,
+            r.preconditioner,
             list(r.notes),
         )
         self.info = info

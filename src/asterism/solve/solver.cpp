@@ -287,9 +287,7 @@ void Solver::choose_method(Configuration const& config) {
                             : P_ ? "Hermitian, but the diagonal is not of one sign"
                                  : "Hermitian, but nothing is known of its sign; if it is positive, cg is better"));
   }
-  method_name_ = type;
-  auto const& entry = krylov::methods().at(type);
-  method_ = entry.make(config);
+  use_method(config, type);
   if (check_every_ > 0 && !method_->asynchronous()) {
     std::string able;
     for (auto const& [name, e] : krylov::methods())
@@ -304,6 +302,11 @@ void Solver::choose_method(Configuration const& config) {
         "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
         "or bicgstab, or -ksp_check_input false if you know better.",
         type, inspection_.asymmetry);
+}
+
+void Solver::use_method(Configuration const& config, std::string const& type) {
+  method_name_ = type;
+  method_ = krylov::methods().at(type).make(config);
 }
 
 void Solver::choose_preconditioner(Configuration const& config, bool same_pattern, std::vector<EffectiveOption> const& record_before) {
@@ -331,6 +334,10 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     preconditioner_type_ = type;
   } else {
     preconditioner_ = make_matrix_free(config, A_, "none");
+  }
+  if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric() && wanted_method_ == "auto" && check_every_ == 0) {
+    notes_.push_back(format("ksp auto: gmres instead of {} (the preconditioner is not symmetric)", method_name_));
+    use_method(config, preconditioner_->varies() ? "fgmres" : "gmres");
   }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
     ASTERISM_REQUIRE_ALIKE(false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}.", method_name_,

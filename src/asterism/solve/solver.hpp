@@ -30,7 +30,8 @@ struct SolveInfo {
   double setup_seconds = 0, solve_seconds = 0;
   std::size_t memory_bytes = 0;  ///< matrix, preconditioner on this rank
   std::int64_t host_waits = 0;
-  std::vector<std::string> notes;  ///< what was found and done about it
+  std::string method, preconditioner;  ///< with which it was solved
+  std::vector<std::string> notes;      ///< what was found and done about it
 };
 
 /// What a look at the matrix found.
@@ -94,6 +95,7 @@ class Solver {
   void choose_queue(OptionReader& r);
   void look_at_system();
   void choose_method(Configuration const& config);
+  void use_method(Configuration const& config, std::string const& type);
   void choose_preconditioner(Configuration const& config, bool same_pattern, std::vector<EffectiveOption> const& record_before);
   void warn_of_unread_options() const;
   void warn_of_other_bits() const;

@@ -71,7 +71,7 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
   la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
-  comm::Fact const columns[] = {{"the number of columns of b", std::to_string(b.columns())}};
+  comm::Fact const columns[] = {{"the number of columns of b (a complex b of a real matrix counts twice)", std::to_string(b.columns())}};
   comm::require_same(b.comm(), "Solver.solve", columns);
   Vector const* const both[] = {&b, &x};
   auto const entries = look_at_entries(both);
@@ -129,7 +129,7 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
     all.solve_seconds += one.solve_seconds;
     all.memory_bytes = one.memory_bytes;
     all.host_waits += one.host_waits;
-    if (j == 0) all.notes = one.notes;
+    if (j == 0) all.notes = one.notes, all.method = one.method, all.preconditioner = one.preconditioner;
   }
   all.notes.push_back(format("{} columns were solved one after the other", b.columns()));
   return all;
@@ -161,6 +161,8 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   SolveInfo info;
   info.notes = notes_;
   info.setup_seconds = setup_seconds_;
+  info.method = method_name();
+  info.preconditioner = preconditioner_name();
 
   ScaledColumns const scaling(scale_, largest_A_, of_b, of_x, A_->dtype());
   bool const scales = !scaling.nothing_to_do();

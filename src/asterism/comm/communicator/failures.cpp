@@ -175,6 +175,11 @@ void Failures::require_none(Communicator const& comm) {
   throw Error(k.kind, k.said(), true);
 }
 
+namespace {
+std::atomic<std::uint64_t> calls_begun{0};
+}
+std::uint64_t CollectiveCall::begun() { return calls_begun.load(std::memory_order_relaxed); }
+
 bool CollectiveCall::is_part_of_another(Communicator const& comm) {
   return comm.size() == 1 || device::host::in_task() ||
          comm.failures().thread.load(std::memory_order_relaxed) == device::host::this_thread();
@@ -193,6 +198,7 @@ CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
                name),
         true);
   f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
+  calls_begun.fetch_add(1, std::memory_order_relaxed);
   if (Failures::alarmed(comm)) Failures::look(comm, true);
   if (f.news.load(std::memory_order_relaxed)) {
     try {

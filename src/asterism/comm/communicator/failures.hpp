@@ -66,6 +66,8 @@ class CollectiveCall {
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
   CollectiveCall(Communicator const& comm, char const* name);
   ~CollectiveCall();
+  /// How many began in this process, on any communicator.
+  static std::uint64_t begun();
   /// Whether one that begins here and now is no call of its own.
   static bool is_part_of_another(Communicator const& comm);
   CollectiveCall(CollectiveCall const&) = delete;

@@ -25,15 +25,10 @@ OptionTable const& table() {
       choice_option("pc_amg_cycle_type", "v", {"v", "w"}, "cycle"),
       flag_option("pc_amg_reuse_interpolation", true, "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
       real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
-  };
-  return t;
-}
-
-OptionTable const& level_table() {
-  static OptionTable const t = {
-      choice_option("ksp_type", "richardson", {"richardson", "chebyshev"}, "smoother of the levels"),
-      integer_option("ksp_max_it", 1, "sweeps before and after, or the degree of the polynomial", 1, 100),
-      choice_option("pc_type", "spai0", {"spai0", "jacobi"}, "what the smoother multiplies residuals with"),
+      choice_option("mg_levels_ksp_type", "richardson", {"richardson", "chebyshev"}, "smoother of the levels"),
+      integer_option("mg_levels_ksp_max_it", 1, "steps before and after the coarse correction, or the degree of the polynomial (then 2)", 1,
+                     100),
+      choice_option("mg_levels_pc_type", "spai0", {"spai0", "jacobi"}, "what the smoother multiplies residuals with"),
   };
   return t;
 }
@@ -222,11 +217,10 @@ PreconditionerEntry amg_entry() {
             o.block_size = r.integer("pc_amg_block_size");
             o.visits = r.text("pc_amg_cycle_type") == "w" ? 2 : 1;
             o.damping = r.real("pc_amg_prolongator_damping");
-            auto s = nest.config.nested("mg_levels_").reader(level_table());
-            o.smoother = s.text("ksp_type") == "chebyshev" ? SmootherKind::chebyshev : SmootherKind::richardson;
-            o.steps = s.integer("ksp_max_it");
-            if (!s.given("ksp_max_it") && o.smoother == SmootherKind::chebyshev) o.steps = 2;
-            o.weights = s.text("pc_type");
+            o.smoother = r.text("mg_levels_ksp_type") == "chebyshev" ? SmootherKind::chebyshev : SmootherKind::richardson;
+            o.steps = r.integer("mg_levels_ksp_max_it");
+            if (!r.given("mg_levels_ksp_max_it") && o.smoother == SmootherKind::chebyshev) o.steps = 2;
+            o.weights = r.text("mg_levels_pc_type");
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
             o.precision = precision ? precision->value : "auto";
             o.reuse = r.flag("pc_amg_reuse_interpolation");
