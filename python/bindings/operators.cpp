@@ -66,7 +66,10 @@ class FunctionOperator final : public la::Operator {
       try {
         f(x, y);
       } catch (nb::python_error& e) {  // told at once: others may be in messages of the same function
-        comm::Failures::report(comm, ErrorKind::value, format("the function of {} raised: {}", name, e.what()));
+        if (!nb::cast<bool>(nb::getattr(e.value(), "shared", nb::bool_(false)))) {
+          auto const what = nb::cast<std::string>(e.type().attr("__name__")) + ": " + nb::str(e.value()).c_str();
+          comm::Failures::report(comm, ErrorKind::value, format("the function of {} raised {}", name, what));
+        }
         throw;
       }
       nb::gil_scoped_release const gil;

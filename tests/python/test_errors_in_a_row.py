@@ -37,7 +37,7 @@ wrong = np.ones(n - (rank == bad))
 for f in (lambda: A @ wrong, lambda: A.T @ wrong, lambda: solver.solve(wrong), lambda: am.solve(A, wrong),
           lambda: sf.bcast(np.ones(4 - (rank == bad)), np.zeros(4)), lambda: am.solve(function, np.ones(n), ksp="cg")):
     for again in range(3):
-        assert told(f, "shape", "rootdata", "from the function", "after an error in the one before") or rank != bad
+        assert told(f, "the array has", "shape", "rootdata", "from the function", "after an error in the one before") or rank != bad
         comm.Barrier()
 for attempt in range(2):  # of an error that a rank has not met yet
     try: x = solver.solve(np.ones(n))

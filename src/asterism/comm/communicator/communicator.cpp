@@ -330,7 +330,11 @@ Failures& Communicator::failures() const { return impl_->failures; }
 std::uint64_t Communicator::epoch() const { return impl_->epoch; }
 void Communicator::give_up(std::shared_ptr<void const> of_a_call) const { impl_->given_up.push_back(std::move(of_a_call)); }
 
-void Communicator::recover() const {
+namespace {
+constexpr char const* after_an_error = "this call has failed on other ranks, after an error in the one before. The next one goes on.";
+}
+
+void Communicator::recover(bool call_has_failed) const {
   require_living();
   auto& im = *impl_;
   auto& f = im.failures;
@@ -361,24 +365,30 @@ void Communicator::recover() const {
     im.recovering = true;
   }
   // Ranks that had left the failed call before it failed are one call ahead. That one fails on the others as it did there.
+  bool failed_somewhere = false;
   for (;;) {
-    struct Serials {
-      std::uint64_t mine;
-      std::vector<std::uint64_t> all;
+    struct Call {
+      std::uint64_t serial, failed;
     };
-    auto const serials = std::make_shared<Serials>(Serials{f.serial, std::vector<std::uint64_t>(static_cast<std::size_t>(im.size))});
-    auto const& [mine, all] = *serials;
-    check_mpi(mpi()->iallgather(batch.get(), im.handle, &serials->mine, serials->all.data(), sizeof mine), "MPI_Iallgather");
+    struct Calls {
+      Call mine;
+      std::vector<Call> all;
+    };
+    auto const calls = std::make_shared<Calls>(Calls{{f.serial, call_has_failed}, std::vector<Call>(static_cast<std::size_t>(im.size))});
+    auto const& [mine, all] = *calls;
+    check_mpi(mpi()->iallgather(batch.get(), im.handle, &calls->mine, calls->all.data(), sizeof mine), "MPI_Iallgather");
     try {
       finish("MPI_Iallgather");
     } catch (...) {
-      im.given_up.push_back(serials);  // as long as MPI may want it
+      im.given_up.push_back(calls);  // as long as MPI may want it
       throw;
     }
-    auto const most = *std::max_element(all.begin(), all.end());
-    if (mine < most)
-      throw Error(ErrorKind::comm, "this call has failed on other ranks, after an error in the one before. The next one goes on.", true);
-    if (std::all_of(all.begin(), all.end(), [&](auto s) { return s == most; })) break;
+    auto const most = std::ranges::max(all, {}, &Call::serial).serial;
+    if (mine.serial < most) throw Error(ErrorKind::comm, after_an_error, true);
+    if (std::ranges::all_of(all, [&](Call const& c) { return c.serial == most; })) {
+      failed_somewhere = std::ranges::any_of(all, &Call::failed);
+      break;
+    }
   }
   im.given_up.push_back(im.node);  // operations that were begun and not ended know its mailboxes
   im.node = node::Node::join(*mpi(), im.handle, im.rank);
@@ -392,6 +402,7 @@ void Communicator::recover() const {
   f.handled = f.serial - 1;
   f.broken = false;
   f.news = f.ended.has_value();
+  if (failed_somewhere) throw Error(ErrorKind::comm, after_an_error, true);
 }
 
 int Communicator::new_tag() const {

@@ -53,8 +53,9 @@ class Communicator {
   /// Of its calls and errors; see failures.hpp.
   Failures& failures() const;
   /// Waits until all ranks are here and goes on with a new duplicate, without what was under way; from then on epoch() is another. Where
-  /// this call failed on ranks that are already in the next one, that is thrown, and the next call recovers. Collective.
-  void recover() const;
+  /// this call failed on ranks that are already in the next one, that is thrown, and the next call recovers. `call_has_failed`: the call
+  /// under way has ended here with the earlier error, which this rank saw late; it then fails on all ranks. Collective.
+  void recover(bool call_has_failed = false) const;
   std::uint64_t epoch() const;
   /// Keeps what MPI may still use, and nobody else: of calls that were given up.
   void give_up(std::shared_ptr<void const> of_a_call) const;

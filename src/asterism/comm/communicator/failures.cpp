@@ -172,6 +172,7 @@ void Failures::require_none(Communicator const& comm) {
   auto const& k = *f.known;
   if (k.serial != f.serial && device::host::now() - k.seen < grace) return;
   f.break_off();
+  f.late = k.serial != f.serial;
   throw Error(k.kind, k.said(), true);
 }
 
@@ -199,7 +200,7 @@ CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
         true);
   f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
   calls_begun.fetch_add(1, std::memory_order_relaxed);
-  if (Failures::alarmed(comm)) Failures::look(comm, true);
+  if (Failures::alarmed(comm) || spans_machines(comm)) Failures::look(comm, true);
   if (f.news.load(std::memory_order_relaxed)) {
     try {
       attend_to_news(comm);
@@ -227,6 +228,12 @@ void CollectiveCall::attend_to_news(Communicator const& comm) {
 CollectiveCall::~CollectiveCall() {
   if (!comm_) return;
   if (roll_call::hang_timeout() > 0) roll_call::leave();
+  if (comm_->failures().late.exchange(false)) {
+    try {
+      comm_->recover(true);
+    } catch (Error const&) {  // the error that ends this call is on its way
+    }
+  }
   comm_->failures().thread.store(0, std::memory_order_release);
 }
 

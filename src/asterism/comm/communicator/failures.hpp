@@ -33,6 +33,7 @@ struct Failures {
   std::atomic<std::uintptr_t> thread{0};  ///< that is in a call
   std::atomic<bool> news{false};          ///< one of those below says something
   std::atomic<bool> broken{false};        ///< all ranks have to recover before the next call
+  std::atomic<bool> late{false};          ///< this rank has noticed an error only in a later call: the others recover at its beginning
   std::atomic<std::uint32_t> alarms_seen{0};
   std::mutex mutex;
   std::optional<Report> known;
