@@ -153,9 +153,13 @@ void Failures::look(Communicator const& comm, bool far) {
   if (far && spans_machines(comm)) look_for_letters(comm, f);
 }
 
+void Failures::look_for_news(Communicator const& comm) {
+  if (alarmed(comm) || spans_machines(comm)) look(comm, true);
+}
+
 bool Failures::known_since(Communicator const& comm, std::uint64_t serial) {
   auto& f = comm.failures();
-  if (alarmed(comm)) look(comm, true);
+  look_for_news(comm);
   if (!f.news) return false;
   std::lock_guard const lock(f.mutex);
   return f.broken || (f.known && f.known->serial >= serial && f.known->serial <= f.serial);
@@ -186,7 +190,7 @@ bool CollectiveCall::is_part_of_another(Communicator const& comm) {
          comm.failures().thread.load(std::memory_order_relaxed) == device::host::this_thread();
 }
 
-CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
+CollectiveCall::CollectiveCall(Communicator const& comm, char const* name, bool look) {
   if (is_part_of_another(comm)) return;
   auto& f = comm.failures();
   auto const me = device::host::this_thread();
@@ -200,7 +204,7 @@ CollectiveCall::CollectiveCall(Communicator const& comm, char const* name) {
         true);
   f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
   calls_begun.fetch_add(1, std::memory_order_relaxed);
-  if (Failures::alarmed(comm) || spans_machines(comm)) Failures::look(comm, true);
+  if (look) Failures::look_for_news(comm);
   if (f.news.load(std::memory_order_relaxed)) {
     try {
       attend_to_news(comm);

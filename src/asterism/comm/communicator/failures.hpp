@@ -54,6 +54,8 @@ struct Failures {
   void break_off() { broken = news = true; }
   /// Looks for reports; `far`: those by messages too.
   static void look(Communicator const& comm, bool far);
+  /// The same where there may be some: one load between ranks of one machine.
+  static void look_for_news(Communicator const& comm);
   /// Whether an error is known of the `serial`-th call or a later one up to the last of this rank, from which the ranks have not recovered.
   static bool known_since(Communicator const& comm, std::uint64_t serial);
   /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
@@ -65,7 +67,8 @@ struct Failures {
 class CollectiveCall {
  public:
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
-  CollectiveCall(Communicator const& comm, char const* name);
+  /// `look`: for errors that are not known yet too.
+  CollectiveCall(Communicator const& comm, char const* name, bool look = true);
   ~CollectiveCall();
   /// How many began in this process, on any communicator.
   static std::uint64_t begun();
@@ -84,8 +87,8 @@ class CollectiveCall {
 
 /// f() as a collective call.
 template <class F>
-auto collective(Communicator const& comm, char const* name, F const& f) {
-  CollectiveCall const call(comm, name);
+auto collective(Communicator const& comm, char const* name, F const& f, bool look = true) {
+  CollectiveCall const call(comm, name, look);
   try {
     return f();
   } catch (...) {

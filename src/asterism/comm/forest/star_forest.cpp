@@ -231,16 +231,20 @@ void StarForest::Impl::end_together(Flight::State& state) {
                        record->name, cause.empty() ? "." : ": ", cause),
                 true);
   }
-  collective(comm, "the end of a star-forest operation", [&] {
+  auto const end_or_give_up = [&] {
     try {
       here();
     } catch (Error const& e) {
       std::lock_guard const lock(failures.mutex);
       auto const cause = failures.known ? failures.known->serial : 0;
-      if (e.shared() && cause >= state.serial && cause < failures.serial) --failures.serial;
+      if (e.shared() && cause >= state.serial && cause < failures.serial) {  // it is given up: no call of its own
+        --failures.serial;
+        failures.late = false;
+      }
       throw;
     }
-  });
+  };
+  collective(comm, "the end of a star-forest operation", end_or_give_up, false);
 }
 
 void StarForest::Impl::end(Flight::State& state) {
