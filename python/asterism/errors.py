@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class AsterismError(Exception):
     """Base of all errors of this library. They can be pickled, so worker processes can raise them.
 

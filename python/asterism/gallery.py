@@ -13,6 +13,10 @@ from .la.matrix import Matrix
 __all__ = ["convection_diffusion", "elasticity", "poisson"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @one_call("poisson")
 def poisson(
     shape: Sequence[int],

@@ -19,6 +19,10 @@ from .la.operator import Operator
 __all__ = ["Grid"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Grid:
     """A grid of 1 to 3 dimensions; each rank owns a box of its points.
 

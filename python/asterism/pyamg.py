@@ -22,6 +22,11 @@ from .solvers.solver import Solver
 
 __all__ = ["MultilevelSolver", "smoothed_aggregation_solver"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _SWEEP = ("block_gauss_seidel", {"sweep": "symmetric"})  # PyAMG's default smoother
 _SEQUENTIAL = (
     "gauss_seidel",

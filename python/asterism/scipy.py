@@ -23,6 +23,11 @@ from .solvers.solver import Solver
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "lsqr", "minres", "tfqmr"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Result = tuple[NDArray[Any], int]
 Callback = Callable[[NDArray[Any]], Any] | None
 

@@ -227,3 +227,19 @@ def test_products_and_arrays():
         b @ A
     with pytest.raises(TypeError):
         A * b
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [("rtol", r"argument of Solver: rtol=\."), ("x00", "Did you mean x0="), ("zzz", r"Solver\(zzz=\)")],
+)
+def test_a_solve_says_where_a_keyword_belongs(given, text):
+    solver = am.Solver(A)
+    for call in (solver.solve, solver.solve_transpose):
+        with pytest.raises(am.OptionError, match=text):
+            call(b, **{given: 1})
+
+
+def test_modules_show_their_public_names_only():
+    for module in (am.gallery, am.grid, am.scipy, am.pyamg, am.errors):
+        assert dir(module) == sorted(module.__all__)

@@ -26,7 +26,7 @@ def test_without_a_tolerance_rounding_level_is_reached(ksp, dtype):
 @pytest.mark.parametrize("ksp", ["cg", "gmres", "bicgstab", "tfqmr", "minres"])
 def test_a_tolerance_below_rounding_is_told_with_the_residual(ksp):
     A = am.gallery.poisson((20, 20))
-    with pytest.raises(am.ConvergenceError, match="attainable accuracy in float64|has not fallen") as caught:
+    with pytest.raises(am.ConvergenceError, match="rounding in A x|has not fallen") as caught:
         am.solve(A, np.ones(400), ksp=ksp, pc="jacobi", rtol=1e-18)
     info = caught.value.info
     assert info.reason == "DIVERGED_STAGNATED" and info.iterations < 2000

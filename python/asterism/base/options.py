@@ -15,7 +15,15 @@ import numpy as np
 from .. import _core
 from ..errors import OptionError
 
-__all__ = ["add_options", "apply_to_process", "check_keywords", "configure", "process_options", "use_argv"]
+__all__ = [
+    "add_options",
+    "apply_to_process",
+    "check_keywords",
+    "configure",
+    "process_options",
+    "refuse_keywords",
+    "use_argv",
+]
 
 # what other libraries call our arguments
 _ELSEWHERE = {
@@ -161,9 +169,29 @@ def check_keywords(
         where = {argument: f"Did you mean {argument}=?" for argument in _arguments(call)}
         for other in others:
             for argument in _arguments(other):
-                where.setdefault(argument, f"It is an argument of {other.__qualname__}: {argument}=.")
+                where.setdefault(
+                    argument, f"It is an argument of {other.__qualname__.removesuffix('.__init__')}: {argument}=."
+                )
         near = _ELSEWHERE.get(name, "") or (name if name in where else _core.nearest(name, [*_option_names(), *where]))
         alike = name in _ELSEWHERE or difflib.SequenceMatcher(None, name, near).ratio() > 0.5
         if near in where and alike:
             called = call.__qualname__.removesuffix(".__init__")
             raise OptionError(f"{called}: there is no argument {name}=. {where[near]}")
+
+
+def refuse_keywords(given: Iterable[str], call: Callable[..., Any], maker: Callable[..., Any]) -> None:
+    """Raise an OptionError for keywords that a call of an object does not take, with the place that does.
+
+    Parameters
+    ----------
+    given : names
+    call : function
+        That was called.
+    maker : class
+        Of the object, whose arguments and options they may be.
+    """
+    for name in given:
+        check_keywords([name], (), call, [maker.__init__])
+        raise OptionError(
+            f"{call.__qualname__}: there is no argument {name}=. Give it when the object is made: {maker.__name__}({name}=)."
+        )

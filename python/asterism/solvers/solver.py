@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.display import html_table
 from ..base.events import events_table
-from ..base.options import add_options, check_keywords, process_options
+from ..base.options import add_options, check_keywords, process_options, refuse_keywords
 from ..comm.agree import agreed
 from ..comm.communicator import one_call
 from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
@@ -235,6 +235,7 @@ class Solver:
         raise_on_failure: bool | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 200,
+        **unknown: Any,
     ) -> NDArray[Any]:
         """Solve for my part of b.
 
@@ -260,7 +261,10 @@ class Solver:
         ------
         ConvergenceError
             Carries ``x`` and ``info``.
+        OptionError
+            For a keyword that `Solver` takes, or nobody.
         """
+        refuse_keywords(unknown, Solver.solve, Solver)
         return self._solved("N", b, x0, monitor, raise_on_failure, checkpoint, checkpoint_every)
 
     @one_call("Solver.solve_transpose")
@@ -272,6 +276,7 @@ class Solver:
         conjugate: bool = False,
         monitor: Monitor | None = None,
         raise_on_failure: bool | None = None,
+        **unknown: Any,
     ) -> NDArray[Any]:
         """Solve A^T x = b, or A^H x = b, from the same set-up.
 
@@ -313,6 +318,7 @@ class Solver:
         >>> bool(np.allclose(S.T @ x, 1))
         True
         """
+        refuse_keywords(unknown, Solver.solve_transpose, Solver)
         return self._solved("H" if conjugate else "T", b, x0, monitor, raise_on_failure, None, 0)
 
     def _solved(

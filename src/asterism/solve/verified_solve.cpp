@@ -309,7 +309,8 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
     auto const where = format("||b - A x|| stays at {} ({} of ||b||) above the target {}", norms[worst] * unit,
                               norms[worst] / std::max(targets[worst].norm_b, 1e-300), targets[worst].tolerance * unit);
     if (why.empty() || krylov::converged(monitor.reason(std::int64_t(worst))))
-      why = format("the method believed it had converged, but {}: the attainable accuracy in {}", where, name_of(A_->dtype()));
+      why = format("the method believed it had converged, but {}: rounding in A x and in the preconditioner is that large in {}", where,
+                   name_of(A_->dtype()));
     else if (info.resumes > 0) why = format("{}; after {} new start(s) {}", why, info.resumes, where);
     else why = format("{}; {}", why, where);
   }
