@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "asterism/base/progress.hpp"
+
 namespace asterism::apps {
 namespace {
 
@@ -27,7 +29,9 @@ Matrix from_row_function(Layout const& layout, Dtype dtype, std::int64_t entries
   offsets.reserve(std::size_t(n) + 1);
   columns.reserve(std::size_t(n * entries_per_row));
   values.reserve(std::size_t(n * entries_per_row));
+  Progress progress("gallery: the rows of a matrix", double(n));
   for (auto i = layout.begin(); i < layout.end(); ++i) {
+    progress.at(double(i - layout.begin()));
     row(i, [&](std::int64_t c, double v) {
       columns.push_back(c);
       values.push_back(v);
