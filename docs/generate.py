@@ -35,7 +35,7 @@ MODULES = {
         "asterism.comm.derived_types",
         "asterism.comm.report",
     ],
-    "Queues": ["asterism.device.queue", "asterism.la.vector", "asterism.comm.queued_forest", "asterism.report.trace"],
+    "Queues": ["asterism.device.queue", "asterism.device.kernel", "asterism.la.vector", "asterism.comm.queued_forest", "asterism.report.trace"],
 }
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .comm.queued_forest import QueuedForest as QueuedForest
     from .comm.report import CommReport as CommReport
     from .comm.report import comm_report as comm_report
+    from .device.kernel import Kernel as Kernel
     from .device.queue import Event as Event
     from .device.queue import Queue as Queue
     from .errors import AsterismError as AsterismError
@@ -70,6 +71,7 @@ _ROOMS = {
     "comm.forest": ("StarForest", "shared_zeros"),
     "comm.queued_forest": ("QueuedForest",),
     "comm.report": ("CommReport", "comm_report"),
+    "device.kernel": ("Kernel",),
     "device.queue": ("Event", "Queue"),
     "errors": (
         "AsterismError",

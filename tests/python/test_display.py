@@ -1,5 +1,6 @@
 """How things show themselves: repr, notebooks, completion, help."""
 
+import ctypes
 import inspect
 import subprocess
 import sys
@@ -26,6 +27,7 @@ def things():
         "Channels": am.Channels(None, [], 8),
         "CommReport": am.comm_report(),
         "Event": q.record(),
+        "Kernel": am.Kernel("shown", ["read float64"], ctypes.CFUNCTYPE(None)(lambda: None)),
         "LeastSquaresInfo": am.least_squares(A, np.ones(A.shape[0]), maxiter=2)[1],
         "Matrix": A,
         "Operator": am.Operator(lambda x: x, 5),
