@@ -29,7 +29,7 @@ setup: $(STAMP)  ## the virtual environment with all tools
 build: $(STAMP)  ## compile and install into the environment
 	@ls -d $(VENV)/lib/*/site-packages/asterism-0*.dist-info > /dev/null 2>&1 && $(PIP) uninstall -y asterism || true  # its name before
 	@start=$$(date +%s); \
-	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/release && \
+	$(BIN)/python scripts/with_progress.py $(PIP:-q=-v) install --no-build-isolation --no-deps -e . -C build-dir=build/release && \
 	echo "built in $$(( $$(date +%s) - start )) s"
 
 demo: build  ## solve two problems, write a report with pictures
@@ -95,7 +95,7 @@ cuda-check: build  ## build the plug-ins for GPUs, warnings as errors; nvcc come
 	scripts/cuda_check.sh
 
 gpu: $(STAMP)  ## the same as build, with the plug-in for CUDA
-	$(PIP) install --no-build-isolation --no-deps -e . -C build-dir=build/release -C cmake.define.ASTERISM_CUDA=ON
+	$(BIN)/python scripts/with_progress.py $(PIP:-q=-v) install --no-build-isolation --no-deps -e . -C build-dir=build/release -C cmake.define.ASTERISM_CUDA=ON
 
 gpu-check:  ## on a machine with CUDA, no network needed: build, test and measure; writes build/gpu-check/*.json
 	scripts/gpu_check.sh
