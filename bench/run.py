@@ -212,6 +212,24 @@ def busy(rounds: int) -> dict:
     return {"bench": "busy", "cases": out}
 
 
+def random_solves() -> dict:
+    """100 000 random systems against LAPACK and SciPy, on 1, 2 and 3 ranks, also beside busy processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "runs.json"
+        seed = 0
+        for ranks, beside, solves in ((1, 0, 80_000), (1, 2, 10_000), (2, 0, 5_000), (3, 0, 4_000), (2, 2, 1_000)):
+            start = [] if ranks == 1 else [*mpiexec(ranks), "--bind-to", "none", "--map-by", ":oversubscribe"]
+            more = ["--solves", str(solves), "--seed", str(seed), "--busy", str(beside), "--json", str(file)]
+            env = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+            done = subprocess.run(
+                [*start, sys.executable, HERE.parent / "tests/fuzz/solves.py", *more], check=False, env=env
+            )
+            if done.returncode not in (0, 1):  # 1: some were wrong, which the record says
+                raise RuntimeError(f"random solves ended with {done.returncode}")
+            seed += solves
+        return {"bench": "random_solves", "runs": json.loads(file.read_text())}
+
+
 def scipy_cg(rounds: int) -> list[dict]:
     """SciPy's cg with a jacobi preconditioner on the smallest and the largest of those grids, for the scale."""
     from scipy.sparse.linalg import cg
@@ -449,6 +467,7 @@ def main() -> int:
             "scipy",
             "read",
             "assembly",
+            "random_solves",
         ],
     )
     args = p.parse_args()
@@ -478,6 +497,7 @@ def main() -> int:
         ("busy", lambda: busy(args.rounds)),
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
+        ("random_solves", random_solves),
     ):
         if args.only and args.only != name:
             continue

@@ -29,6 +29,16 @@ def busy(r: dict) -> None:
             )
 
 
+def random_solves(r: dict) -> None:
+    """Random systems, each answer compared with LAPACK's and with its residual in long double."""
+    for c in r["runs"]:
+        print(
+            f"random solves  {c['solves']:6d} on {c['ranks']} rank(s) beside {c['busy']} busy processes, in {c['seconds']} s: "
+            f"{c['wrong']} wrong, {c['converged']} converged, {c['refused']} refused with an error, {c['not_converged']} not converged"
+        )
+    print(f"               {sum(c['solves'] for c in r['runs'])} in all, {sum(c['wrong'] for c in r['runs'])} wrong")
+
+
 def spmv(r: dict) -> None:
     """Products, against the triad and the peers."""
     for name, c in r["cases"].items():
@@ -190,6 +200,7 @@ SHOW = {
     "profiling": on_off,
     "reproducible": on_off,
     "amg": amg,
+    "random_solves": random_solves,
 }
 
 

@@ -1,7 +1,7 @@
 """Random solves, each looked at in more digits than it was made with, and against LAPACK and SciPy.
 
     python tests/fuzz/solves.py --solves 100000
-    mpiexec -n 3 python tests/fuzz/solves.py --solves 5000 --busy 2
+    mpiexec -n 3 python tests/fuzz/solves.py --solves 5000 --busy 2 --json runs.json
 
 Matrices of many kinds, all dtypes, one or several right-hand sides, entries scaled by 1e-300 to 1e300 (what the dtype holds), either sign,
 every method and preconditioner, initial guesses. A wrong answer is one that is called converged and whose residual, in long double, is
@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import json
 import logging
 import multiprocessing
 import os
+import pathlib
 import re
 import sys
 import time
@@ -238,11 +240,33 @@ def look_at(seed, comm, tally):
     return ""
 
 
+def record(args, ranks, failed, tally, seconds):
+    """Append what this run found to the file."""
+    file = pathlib.Path(args.json)
+    runs = json.loads(file.read_text()) if file.exists() else []
+    refused = sum(times for what, times in tally.items() if ": " in what)
+    runs.append(
+        {
+            "ranks": ranks,
+            "busy": args.busy,
+            "seed": args.seed,
+            "solves": args.solves,
+            "converged": tally["converged"],
+            "refused": refused,
+            "not_converged": sum(tally.values()) - tally["converged"] - refused,
+            "wrong": failed,
+            "seconds": round(seconds),
+        }
+    )
+    file.write_text(json.dumps(runs, indent=1))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--solves", type=int, default=2000)
     p.add_argument("--seed", type=int, default=0, help="of the first")
     p.add_argument("--busy", type=int, default=0, help="processes that keep cores busy meanwhile")
+    p.add_argument("--json", metavar="FILE", help="append the counts of this run to the list in FILE")
     args = p.parse_args()
     comm = None
     if (size := int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))) > 1:
@@ -283,6 +307,8 @@ def main():
         print(f"{args.solves} solves on {size} rank(s) beside {args.busy} busy processes, {failed} wrong")
         for what, times in tally.most_common():
             print(f"{times:8d}  {what}")
+        if args.json:
+            record(args, size, failed, tally, time.perf_counter() - start)
     sys.exit(failed > 0)
 
 

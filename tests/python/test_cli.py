@@ -248,6 +248,18 @@ def test_each_launch_has_a_session_folder_of_its_own(tmp_path, monkeypatch):
     assert folders[0] != folders[1] and all(f.name.startswith("asterism-") and not f.exists() for f in folders)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_failure_of_all_ranks_is_said_once(tmp_path, ranks):
+    """Not converged, or an error of all: its text alone, without a box of the launcher's."""
+    command = ("solve", "poisson2d", "--n", 20, "--ranks", ranks)
+    out = run(*command, "--pc", "none", "--max-it", 3, expect=3)
+    assert out.count("not converged. DIVERGED_ITS") == 1 and "exited with non-zero status" not in out
+    out = run(*command, "--x0", tmp_path / "missing.npy", expect=1)
+    assert out.count("missing.npy") == 1 and "exited with non-zero status" not in out
+    out = run(*command, "--pc", "lu", "-pc_factor_levels", 3)
+    assert out.count("option -pc_factor_levels (command line) has no effect") == 1
+
+
 def test_ranks_beside_a_launcher(on_ranks):
     out = on_ranks(
         2,

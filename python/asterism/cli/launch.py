@@ -13,10 +13,11 @@ from typing import Any
 
 from ..errors import CommError, InputError, UnsupportedError
 
-__all__ = ["add_ranks", "check_ranks", "communicator", "run", "under_mpi", "world_rank"]
+__all__ = ["add_ranks", "check_ranks", "communicator", "end_together", "run", "under_mpi", "world_rank"]
 
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_NTASKS_PER_NODE")
 _PROGRAM = ("-m", "asterism.cli")
+_STATUS_FILE = "ASTERISM_STATUS_FILE"
 _RANKS_PER_CORE = 8  # more take turns for so long that it is rather a slip
 
 
@@ -103,7 +104,23 @@ def run(ranks: int, argv: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="asterism-", ignore_cleanup_errors=True) as session:
         for variable in ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base"):
             env.setdefault(variable, session)
+        status = Path(session) / "status"
+        env[_STATUS_FILE] = str(status)
         try:
-            return subprocess.run([*command, sys.executable, *_PROGRAM, *argv], env=env, check=False).returncode
+            code = subprocess.run([*command, sys.executable, *_PROGRAM, *argv], env=env, check=False).returncode
         except KeyboardInterrupt:
             return 130
+        return int(status.read_text()) if code == 0 and status.exists() else code
+
+
+def end_together(code: int) -> int:
+    """Return the exit code of a rank where all ranks end with ``code``: 0 if `run` started them, which learns ``code`` from a file.
+
+    mpiexec takes another code for a failure of its own, and says so in a box.
+    """
+    file = os.environ.get(_STATUS_FILE)
+    if file is None:
+        return code
+    if world_rank() == 0:
+        Path(file).write_text(str(code))
+    return 0

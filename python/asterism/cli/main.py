@@ -103,10 +103,10 @@ def _run(given: list[str]) -> int:
         return solve.run(args, theirs)
     except ConvergenceError as error:
         _say(f"not converged. {error}")
-        return EXIT_NOT_CONVERGED
+        return launch.end_together(EXIT_NOT_CONVERGED)
     except AsterismError as error:
         _say(f"{type(error).__name__}: {error}")
-        return 1
+        return launch.end_together(1) if error.shared else 1
     except ImportError as error:  # of SciPy, matplotlib: what is needed for this command alone
         _say(f"{error}" + (f": pip install {error.name.partition('.')[0]}" if error.name else ""))
         return 1

@@ -139,6 +139,9 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     if args.ksp in ("lsmr", "lsqr"):  # no methods of a Solver
         return
     use_argv(petsc_options)
+    logger = logging.getLogger("asterism")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)  # warnings come once, from the system itself
     try:  # names and values of options, on a system of four unknowns; what else it cannot be set up for is that system's
         tried = _solver(gallery.poisson((4,)), args)
     except (OptionError, UnsupportedError):
@@ -146,6 +149,7 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     except AsterismError:
         return
     finally:
+        logger.setLevel(level)
         use_argv([])
         _core.profile_reset()
     if args.checkpoint:
