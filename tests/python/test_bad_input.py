@@ -193,3 +193,10 @@ print("GOES ON")
     )
     assert "above the cap of 1200000 (-memory_cap)" in out
     assert "GOES ON" in out
+
+
+@pytest.mark.parametrize("name", ["lsqr", "lsmr", "cgne"])
+def test_a_method_of_least_squares_names_its_function(name):
+    with pytest.raises(am.OptionError, match="am.least_squares") as e:
+        am.Solver(am.gallery.poisson((4,)), ksp=name)
+    assert "Did you mean" not in str(e.value)

@@ -173,6 +173,20 @@ def test_tables_are_aligned(capsys):
     assert [in_bytes(n) for n in (8, 1024, 4096, 1000, 1 << 22)] == ["8 B", "1 KiB", "4 KiB", "1000 B", "4 MiB"]
 
 
+def test_steps_of_a_benchmark_are_counted(monkeypatch, capsys):
+    from asterism.cli import progress
+
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    for _ in progress.steps("pingpong", range(4)):
+        now[0] += 12
+    text = capsys.readouterr().err
+    assert "pingpong: 1 of 4 done   25 %, 12 s, some 36 s left" in text and text.count("\n") == 3
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    assert list(progress.steps("pingpong", range(3))) == [0, 1, 2]
+    assert capsys.readouterr().err.count("\r") == 5  # over one line, which is wiped
+
+
 def test_progress_shows_how_fast_and_how_long(monkeypatch, capsys):
     from asterism.cli import progress
 

@@ -17,6 +17,7 @@ import numpy as np
 from .. import _core, gallery
 from ..comm.forest import StarForest
 from ..solvers.solver import Solver
+from .progress import steps
 from .table import print_table
 
 __all__ = ["busy_cases", "print_busy"]
@@ -105,19 +106,18 @@ def busy_cases(comm: Any, repeats: int) -> dict[str, Any]:
     for name in operations:
         out["exchanges"][name] = [{"busy": k, "bound": bound, "seconds": []} for k, bound in _CASES]
     with _crowd(rank == 0, cores) as crowd:
-        for _ in range(repeats):
-            for at, (k, bound) in enumerate(_CASES):
-                if crowd:
-                    crowd.run(k, bound)
-                    time.sleep(_SETTLE)
-                for name, solver in solvers.items():
-                    for _ in range(3):
-                        _meet(comm)
-                        start = time.perf_counter()
-                        solver.solve(b)
-                        out["solves"][name][at]["seconds"].append(_slowest(comm, time.perf_counter() - start))
-                for name, operation in operations.items():
-                    out["exchanges"][name][at]["seconds"] += _each(comm, operation)
+        for at, (k, bound) in steps("busy", [case for _ in range(repeats) for case in enumerate(_CASES)], comm):
+            if crowd:
+                crowd.run(k, bound)
+                time.sleep(_SETTLE)
+            for name, solver in solvers.items():
+                for _ in range(3):
+                    _meet(comm)
+                    start = time.perf_counter()
+                    solver.solve(b)
+                    out["solves"][name][at]["seconds"].append(_slowest(comm, time.perf_counter() - start))
+            for name, operation in operations.items():
+                out["exchanges"][name][at]["seconds"] += _each(comm, operation)
     return _summary(out)
 
 

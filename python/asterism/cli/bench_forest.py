@@ -12,6 +12,7 @@ from .. import _core
 from ..comm.communicator import as_communicator
 from ..comm.forest import StarForest
 from ..grid import Grid
+from .progress import steps
 from .table import in_bytes, microseconds, print_table
 
 __all__ = [
@@ -38,7 +39,7 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
     out = []
-    for size in (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304):
+    for size in steps("pingpong", (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304), comm):
         n = size // 8
         order = rng.permutation(n)
         here = comm.rank == 1
@@ -87,7 +88,7 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
         t for t in _core.transport_names() if t not in between_gpus and (t != "shm" or _core.node_shares_memory(core))
     ]
     out = []
-    for bytes_ in (8, 512, 4096, 32768, 262144, 2097152):
+    for bytes_ in steps("transports", (8, 512, 4096, 32768, 262144, 2097152), comm):
         n = bytes_ // 8
         order = np.random.default_rng(0).permutation(n)
         block = np.arange(n)
@@ -138,7 +139,7 @@ def unpack_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     core = as_communicator(comm)
     transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
     out = []
-    for bytes_ in (4096, 65536, 1048576, 4194304):
+    for bytes_ in steps("unpack", (4096, 65536, 1048576, 4194304), comm):
         n = bytes_ // 8
         here = comm.rank == 1
         places = {"block": np.arange(n), "strided": 2 * np.arange(n), "random": np.random.default_rng(0).permutation(n)}
@@ -166,7 +167,7 @@ def halo_cases(comm: Any, rounds: int, n: int) -> list[dict[str, Any]]:
     core = as_communicator(comm)
     transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
     out = []
-    for stencil, width in (("star", 1), ("box", 1), ("star", 5), ("box", 5)):
+    for stencil, width in steps("halo", (("star", 1), ("box", 1), ("star", 5), ("box", 5)), comm):
         for cut in ((comm.size, 1, 1), (1, 1, comm.size)):
             grids = {t: Grid((n, n, n), comm, stencil, width=width, ranks=cut, transport=t) for t in transports}
             any_grid = next(iter(grids.values()))
@@ -209,7 +210,7 @@ def setup_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     core = as_communicator(comm)
     rng = np.random.default_rng(0)
     out = []
-    for n in (1, 128, 16384, 131072):
+    for n in steps("sfsetup", (1, 128, 16384, 131072), comm):
         here = comm.rank == 1
         order = rng.permutation(n)
         times: dict[str, list[float]] = {}

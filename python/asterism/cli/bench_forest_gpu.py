@@ -15,6 +15,7 @@ from ..comm.queued_forest import QueuedForest
 from ..device.queue import Queue
 from ..errors import CommError
 from .bench_gpu import seconds_of, vector_of
+from .progress import steps
 from .table import in_bytes, microseconds, print_table
 
 __all__ = ["pingpong_on_device", "print_pingpong", "print_unpack", "unpack_on_device"]
@@ -53,7 +54,7 @@ def pingpong_on_device(
     replace, total = _core.reduce_op("replace"), _core.reduce_op("sum")
     rng = np.random.default_rng(0)
     cases = []
-    for size in sizes:
+    for size in steps("pingpong", sizes, comm):
         n = size // 8
         order = rng.permutation(n)
         roots, here = (n if comm.rank == 0 else 0), comm.rank == 1
@@ -106,7 +107,7 @@ def unpack_on_device(
     queue = Queue(device)
     able, unable = _transports(comm, queue)
     cases = []
-    for size in sizes:
+    for size in steps("unpack", sizes, comm):
         n = size // 8
         c, d = vector_of(n, queue, 1.0), vector_of(n, queue, 0.0)
         places = {"block": np.arange(n), "strided": 2 * np.arange(n), "random": np.random.default_rng(0).permutation(n)}

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _core, gallery
 from ..solvers.solver import Solver
 from .bench_cupy import cupy_cg
+from .progress import steps
 from .table import microseconds, print_table
 
 __all__ = ["async_cases", "launch_cases", "print_async", "print_launch"]
@@ -71,7 +72,7 @@ def async_cases(rounds: int, most: float, iterations: int = 200, device: str = "
     """
     theirs = cupy_cg() if device == "cuda" else None
     out = []
-    for dimension, stencil, points in ((2, "star", 5), (2, "box", 9), (3, "star", 7), (3, "box", 27)):
+    for dimension, stencil, points in steps("async", ((2, "star", 5), (2, "box", 9), (3, "star", 7), (3, "box", 27))):
         for target in (1e4, 1e5, 1e6, 1e7, 1e8):
             if target > most:
                 continue

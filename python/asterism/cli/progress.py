@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
-from ..base.live import LiveLine
+from ..base.live import LiveLine, set_up_text
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "steps"]
+
+Item = TypeVar("Item")
 
 _LIVE_SECONDS, _LOG_SECONDS = 0.1, 10.0
 
@@ -60,6 +64,24 @@ class Progress:
     def finish(self) -> None:
         """Wipe the live line."""
         self._line.wipe()
+
+
+def steps(what: str, items: Iterable[Item], comm: Any = None) -> Iterator[Item]:
+    """Go through the items, and show on rank 0 how many are done and how long the rest may take; in a log every 10 s."""
+    todo = list(items)
+    talk = comm is None or comm.rank == 0
+    line, start = LiveLine(), time.monotonic()
+    logged = start
+    for done, item in enumerate(todo):
+        now = time.monotonic()
+        text = set_up_text(f"{what}: {done} of {len(todo)} done", done / len(todo), now - start)
+        if talk and line.possible:
+            line.show(text)
+        elif talk and now - logged > _LOG_SECONDS:
+            print(text, file=sys.stderr, flush=True)
+            logged = now
+        yield item
+    line.wipe()
 
 
 def _after(it: int) -> int:

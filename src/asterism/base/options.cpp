@@ -140,8 +140,11 @@ std::string OptionReader::raw(std::string_view name, OptionSpec const** spec) {
     value = lower(value);
     if (std::find(it->choices.begin(), it->choices.end(), value) == it->choices.end()) {
       auto const near = nearest(value, it->choices);
+      auto const known = it->elsewhere.find(value);
       fail(ErrorKind::option, "option -{} ({}): '{}' is not one of {}.{}", full, v ? v->origin : "default", value, joined(it->choices),
-           near.empty() ? "" : format(" Did you mean '{}'?", near));
+           known != it->elsewhere.end() ? " " + known->second
+           : near.empty()               ? ""
+                                        : format(" Did you mean '{}'?", near));
     }
   }
   record_.push_back({full, value, v ? v->origin : "default", it->help});

@@ -47,6 +47,7 @@ struct OptionSpec {
   std::string help;
   std::vector<std::string> choices = {};
   double lo = -1e300, hi = 1e300;
+  std::map<std::string, std::string> elsewhere = {};  ///< of a choice: words that users of other libraries know, and what to do instead
 };
 using OptionTable = std::vector<OptionSpec>;
 

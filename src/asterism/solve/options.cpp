@@ -28,12 +28,19 @@ std::vector<std::string> names_and_auto(Map const& map) {
   return out;
 }
 
+OptionSpec method_option() {
+  auto spec = choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
+                            "the iterative method; auto: cg if Hermitian with a diagonal of one sign, else gmres");
+  for (auto const* const name : {"lsqr", "lsmr", "cgne", "cgls"})
+    spec.elsewhere[name] = "Least squares have a function of their own: am.least_squares, by lsmr or lsqr.";
+  return spec;
+}
+
 }  // namespace
 
 OptionTable const& method_table() {
   static OptionTable const t = {
-      choice_option("ksp_type", "auto", names_and_auto(krylov::methods()),
-                    "the iterative method; auto: cg if Hermitian with a diagonal of one sign, else gmres"),
+      method_option(),
       real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0),
       real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
       real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
