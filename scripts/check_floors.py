@@ -1,4 +1,4 @@
-"""A room includes or imports only rooms on floors below it (scripts/floors.json); MPI and threads stay in theirs."""
+"""A room includes or imports only rooms on floors below it (scripts/floors.json); MPI and threads stay in theirs; files stay short."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAN = json.loads((ROOT / "scripts" / "floors.json").read_text())
+MOST_LINES, SUFFIXES = 500, (".cpp", ".hpp", ".py")
 FLOORS, ROOMS_WITHIN = PLAN["rooms"], PLAN["within"]
 
 
@@ -35,8 +36,19 @@ def wrong_imports() -> list[str]:
     return wrong
 
 
+def long_files() -> list[str]:
+    """Sources that nobody reads in one go."""
+    sources = [p for folder in ("src", "python") for p in sorted((ROOT / folder).rglob("*")) if p.suffix in SUFFIXES]
+    lengths = {p: len(p.read_text().splitlines()) for p in sources}
+    return [
+        f"{p.relative_to(ROOT)}: {n} lines; a file has at most {MOST_LINES}"
+        for p, n in lengths.items()
+        if n > MOST_LINES
+    ]
+
+
 def main() -> int:
-    wrong = []
+    wrong = long_files()
     for path in sorted((ROOT / "src" / "asterism").rglob("*.[ch]pp")):
         relative = path.relative_to(ROOT / "src" / "asterism")
         room = relative.parts[0]
@@ -71,7 +83,7 @@ def main() -> int:
             for other in below:
                 if room in floors[other]:
                     wrong.append(f"floors.json: {room} and {other} stand on each other")
-    print("\n".join(wrong) if wrong else "floors: no include points upward")
+    print("\n".join(wrong) if wrong else "floors: no include points upward, no file is long")
     return 1 if wrong else 0
 
 
