@@ -30,7 +30,7 @@ MODULES = {
     "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
     "Communication": [
         "asterism.comm.forest",
-        "asterism.la.submatrix",
+        "asterism.la.submatrix", "asterism.la.products",
         "asterism.comm.channels",
         "asterism.comm.derived_types",
         "asterism.comm.report",

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from .la.io import write_vector as write_vector
     from .la.matrix import Matrix as Matrix
     from .la.operator import Operator as Operator
+    from .la.products import ProductPlan as ProductPlan
+    from .la.products import ptap as ptap
+    from .la.products import rap as rap
     from .la.submatrix import Redistribution as Redistribution
     from .la.submatrix import Submatrix as Submatrix
     from .la.vector import Scalar as Scalar
@@ -92,6 +95,7 @@ _ROOMS = {
     "la.io": ("load", "read_matrix", "read_vector", "save", "write_matrix", "write_vector"),
     "la.matrix": ("Matrix",),
     "la.operator": ("Operator",),
+    "la.products": ("ProductPlan", "ptap", "rap"),
     "la.submatrix": ("Redistribution", "Submatrix"),
     "la.vector": ("Scalar", "Vector", "dots", "gpu_state", "select"),
     "report.trace": ("Trace",),

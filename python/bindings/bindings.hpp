@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -28,6 +29,7 @@ comm::TransportChoice transport_of(std::optional<std::string> const& name);
 void bind_comm(nb::module_& m);
 void bind_la(nb::module_& m);
 void bind_assembly(nb::module_& m);
+void bind_products(nb::module_& m);
 void bind_submatrix(nb::module_& m);
 void bind_star_forest(nb::module_& m);
 void bind_queued_forest(nb::module_& m);

@@ -237,6 +237,7 @@ void bind_la(nb::module_& m) {
       nb::call_guard<nb::gil_scoped_release>());
   bind_assembly(m);
   bind_submatrix(m);
+  bind_products(m);
 }
 
 }  // namespace asterism::python

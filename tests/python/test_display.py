@@ -31,6 +31,7 @@ def things():
         "LeastSquaresInfo": am.least_squares(A, np.ones(A.shape[0]), maxiter=2)[1],
         "Matrix": A,
         "Operator": am.Operator(lambda x: x, 5),
+        "ProductPlan": am.ProductPlan(A, A),
         "Queue": q,
         "QueuedForest": sf.on(q),
         "Redistribution": am.Redistribution(A, np.zeros(A.shape[0], int)),

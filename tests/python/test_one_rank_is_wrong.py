@@ -17,6 +17,7 @@ grid = am.grid.Grid((8, 8), comm, periodic=True, ranks=(size, 1))
 plan = am.Assembly((6, 6), [0, 1], [0, 1], comm)
 move = am.Redistribution(A, np.arange(n) % size)
 part = am.Submatrix(A)
+twice = am.ProductPlan(A, A)
 queue = am.Queue()
 queued = sf.on(queue)
 x = am.Vector(A, queue, fill=1)
@@ -60,6 +61,16 @@ CASES = {
     "submatrix": ("A.submatrix(by([0], [1e9]))", "rows"),
     "submatrix, index": ("A.submatrix([by(0, 10**9)])", "1000000000"),
     "Submatrix.update": ("part.update(by(A, None))", "None"),
+    "A @ B": ("A @ by(A, S)", "from_scipy"),
+    "A.T @ B": ("A.T @ by(A, am.Operator(lambda x: x, n))", "no entries"),
+    "A @ B, vector": ("A @ by(A, 'text')", ""),
+    "rap": ("am.rap(A.T, by(A, 5), A)", "factor 2"),
+    "ptap": ("am.ptap(A, by(A, A.T))", "am.rap"),
+    "ProductPlan": ("am.ProductPlan(A, by(A, None))", "factor 2"),
+    "ProductPlan.multiply": ("twice.multiply(A, by(A, A.T))", "plain"),
+    "A + B": ("A + by(A, 1)", "a Matrix is needed"),
+    "a A": ("by(2, 'text') * A", ""),
+    "A / a": ("A / by(2, ones)", "A number is needed"),
     "Redistribution": ("am.Redistribution(A, by(np.full(n, rank), np.full(n, 77)))", "77"),
     "Redistribution.forward": ("move.forward(by(ones, short))", "x has shape"),
     "Redistribution.back": ("move.back(by(ones, short))", "x has shape"),

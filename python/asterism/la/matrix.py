@@ -14,11 +14,12 @@ from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .operator import Operator, as_values
+from .products import Arithmetic, Transposed, is_factor, multiply
 
 __all__ = ["Matrix", "as_operator"]
 
 
-class Matrix(Operator):
+class Matrix(Arithmetic, Operator):
     """A sparse matrix, distributed by rows.
 
     Make one with :meth:`from_scipy`, :meth:`coo`, :func:`read_matrix` or the gallery.
@@ -283,14 +284,23 @@ class Matrix(Operator):
         self._h.apply_transpose(array, y, conjugate)
         return y
 
+    def __matmul__(self, x: Any) -> Any:
+        """Product with my part of a vector, (n) or (n, k), with a `Vector`, or with a matrix, ``B.T`` or ``B.H``. Collective."""
+        return multiply(self, x) if is_factor(x) else super().__matmul__(x)
+
+    @one_call("Matrix.transpose")
+    def transpose(self, conjugate: bool = False) -> Matrix:
+        """Return A^T, or A^H, as a matrix of its own; ``A.T`` and ``A.H`` are enough for products and sums. Collective."""
+        return Matrix(_core.matrix_transposed(self._h, conjugate))
+
     @property
     def T(self) -> Transposed:
-        """The transpose, for products."""
+        """The transpose, for products and sums."""
         return Transposed(self, False)
 
     @property
     def H(self) -> Transposed:
-        """The Hermitian transpose, for products."""
+        """The Hermitian transpose, for products and sums."""
         return Transposed(self, True)
 
     def diagonal(self) -> NDArray[Any]:
@@ -386,25 +396,6 @@ class Matrix(Operator):
         out = np.zeros((self.local_shape[0], self.shape[1]), self.dtype)
         out[np.repeat(np.arange(len(out)), np.diff(ptr)), col] = val
         return out
-
-
-class Transposed:
-    """``A.T`` or ``A.H``: offers products only."""
-
-    def __init__(self, A: Matrix, conjugate: bool) -> None:
-        self._a, self._conjugate = A, conjugate
-        self.shape = A.shape[::-1]
-
-    def __repr__(self) -> str:
-        return f"<{self._a!r}.{'H' if self._conjugate else 'T'}>"
-
-    def __matmul__(self, x: Any) -> NDArray[Any]:
-        if isinstance(x, (Operator, Transposed)) or hasattr(x, "tocsr"):
-            raise UnsupportedError(
-                f"A.T @ B with a {type(x).__name__} is not offered. Use A.T @ (B @ v) for a vector v, or, on one process, "
-                "A.to_scipy().T @ B.to_scipy()."
-            )
-        return self._a._transposed_product(x, self._conjugate)
 
 
 def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: str) -> tuple[Any, Any]:

@@ -2,9 +2,13 @@
 #pragma once
 #include <cstdint>
 
-#include "asterism/precond/amg/rows.hpp"
+#include "asterism/la/products/rows.hpp"
 
 namespace asterism::precond::amg {
+
+using comm::Layout;
+using la::append_in_shares, la::cancellable_for, la::is_look, la::matrix_of, la::rows_of, la::with_ghost_rows;
+using la::Buffer, la::ColumnMap, la::Halo, la::Matrix, la::Piece, la::Rows;
 
 /// Strong couplings between nodes (groups of block_size rows), without the diagonal, columns ascending.
 struct NodeGraph {

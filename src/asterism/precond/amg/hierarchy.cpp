@@ -5,7 +5,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/near_null_space.hpp"
-#include "asterism/precond/amg/galerkin.hpp"
+#include "asterism/la/products/galerkin.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 
 namespace asterism::precond::amg {
@@ -188,7 +188,7 @@ void HierarchySetUp<T>::interpolate(Aggregation& found, double radius, Interpola
   near_null_space_ = std::move(P0.coarse);
   static int const event = profile::event("AMGTranspose");
   profile::Scope const scope(event);
-  out.R = transpose(out.P, A_.range(), out.coarse, cancel_);
+  out.R = la::transpose(out.P, A_.range(), out.coarse, true, cancel_);
 }
 
 template <class T>

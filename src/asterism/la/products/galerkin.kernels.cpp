@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/galerkin.hpp"
+#include "asterism/la/products/galerkin.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,73 +6,13 @@
 #include <utility>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/products/sparse_sum.hpp"
 
-namespace asterism::precond::amg {
+namespace asterism::la {
 namespace {
 
 using i32 = std::int32_t;
 using i64 = std::int64_t;
-
-/// A row as a sum of multiples of sparse rows (Gustavson 1978): sums stand at their columns, so no address waits for a load of
-/// another table, and a list has the columns that occur.
-template <class T>
-class SparseSum {
- public:
-  explicit SparseSum(i32 columns) : sums_(columns, T(0)), rows_(columns, i32(0)), columns_(columns + 1) {}
-
-  /// a times the row c, v of n entries. Without branches: whether a column is new is a coin toss for the predictor.
-  void add(T a, i32 const* ASTERISM_RESTRICT c, T const* ASTERISM_RESTRICT v, i64 n) {
-    T* const ASTERISM_RESTRICT sums = sums_.data();
-    i32* const ASTERISM_RESTRICT rows = rows_.data();
-    i32* const ASTERISM_RESTRICT columns = columns_.data();
-    i32 const row = row_;
-    i32 end = size_;
-    for (i64 r = 0; r < n; ++r) {
-      i32 const column = c[r];
-      columns[end] = column;
-      end += rows[column] != row;
-      rows[column] = row;
-      sums[column] += a * v[r];
-    }
-    size_ = end;
-  }
-
-  i32 size() const { return size_; }
-  /// Of a new row; ascending if asked for. Forgets them.
-  void take(i32* columns, T* values, bool ascending) {
-    if (ascending) sort_to(columns);
-    else std::copy_n(columns_.data(), size_, columns);
-    T* const sums = sums_.data();
-    for (i32 l = 0; l < size_; ++l) {
-      values[l] = sums[columns[l]];
-      sums[columns[l]] = T(0);
-    }
-    size_ = 0;
-    ++row_;  // a rank has fewer than 2^31 rows
-  }
-
- private:
-  /// Up to some hundred by counting the smaller ones, which has no branch to mispredict.
-  void sort_to(i32* columns) const {
-    auto const* const c = columns_.data();
-    if (size_ > 200) {
-      std::copy_n(c, size_, columns);
-      std::sort(columns, columns + size_);
-      return;
-    }
-    for (i32 l = 0; l < size_; ++l) {
-      i32 const column = c[l];
-      i32 smaller = 0;
-#pragma omp simd reduction(+ : smaller)
-      for (i32 m = 0; m < size_; ++m) smaller += c[m] < column;
-      columns[smaller] = column;
-    }
-  }
-  Buffer<T> sums_;
-  Buffer<i32> rows_;     // that a column occurred in last
-  Buffer<i32> columns_;  // one more is written to than there are
-  i32 size_ = 0, row_ = 1;
-};
 
 template <class T>
 struct Row {
@@ -146,23 +86,6 @@ class RecentRows {
   Buffer<T> values_;
   i64 capacity_ = 0, head_ = 0, again_ = 0, computed_ = 0;
 };
-
-template <class T>
-void add_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
-  auto const* const bp = B.ptr.data();
-  for (auto p = A.ptr[i], last = A.ptr[i + 1]; p < last; ++p) {
-    auto const k = A.col[p];
-    sum.add(A.val[p], B.col.data() + bp[k], B.val.data() + bp[k], bp[k + 1] - bp[k]);
-  }
-}
-
-template <class T>
-void append_row(Piece<T>& piece, SparseSum<T>& sum, i64& length, bool ascending) {
-  length = sum.size();
-  piece.make_room(length);
-  sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, ascending);
-  piece.size += length;
-}
 
 }  // namespace
 
@@ -260,9 +183,12 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   return C;
 }
 
-template Rows<double> galerkin_product(Rows<double> const&, Rows<double> const&, Rows<double>, Layout const&, Layout const&,
-                                       comm::Cancellation&);
-template Rows<Complex<double>> galerkin_product(Rows<Complex<double>> const&, Rows<Complex<double>> const&, Rows<Complex<double>>,
-                                                Layout const&, Layout const&, comm::Cancellation&);
+#define INSTANTIATE(T) \
+  template Rows<T> galerkin_product(Rows<T> const&, Rows<T> const&, Rows<T>, Layout const&, Layout const&, comm::Cancellation&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(Complex<float>)
+INSTANTIATE(Complex<double>)
+#undef INSTANTIATE
 
-}  // namespace asterism::precond::amg
+}  // namespace asterism::la

@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/rows.hpp"
+#include "asterism/la/products/rows.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
 
-namespace asterism::precond::amg {
+namespace asterism::la {
 
 using i32 = std::int32_t;
 using i64 = std::int64_t;
@@ -75,7 +75,7 @@ Rows<T> rows_of(Matrix const& A) {
 
 template <class T>
 Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& columns) {
-  la::Csr D, O;
+  Csr D, O;
   D.dtype = O.dtype = dtype_v<T>;
   D.rows = O.rows = r.count;
   D.cols = i32(columns.local_size());
@@ -83,13 +83,13 @@ Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& colum
     D.offsets = r.ptr.array();
     D.columns = r.col.array();
     D.values = r.val.array();
-    O = la::Csr(dtype_v<T>, r.count, 0, 0);
+    O = Csr(dtype_v<T>, r.count, 0, 0);
     return Matrix::from_blocks(row_layout, columns, std::move(D), std::move(O), {});
   }
   i64 inside = 0;
   for (i64 p = 0; p < r.nnz(); ++p) inside += r.map.is_own(r.col[p]);
-  D = la::Csr(dtype_v<T>, r.count, i32(columns.local_size()), inside);
-  O = la::Csr(dtype_v<T>, r.count, i32(r.map.ghosts.size()), r.nnz() - inside);
+  D = Csr(dtype_v<T>, r.count, i32(columns.local_size()), inside);
+  O = Csr(dtype_v<T>, r.count, i32(r.map.ghosts.size()), r.nnz() - inside);
   i64 d = 0, o = 0;
   for (i32 i = 0; i < r.count; ++i) {
     D.offsets.template as<i64>()[i] = d;
@@ -207,7 +207,8 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
 }
 
 template <class T>
-Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, comm::Cancellation& cancel) {
+Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, bool conjugate, comm::Cancellation& cancel) {
+  auto const mirrored = [conjugate](T v) { return conjugate ? conj(v) : v; };
   struct Entry {
     i64 row, col;
     T val;
@@ -223,7 +224,7 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, c
       for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p)
         if (i32 const c = B.col[p]; !B.map.is_own(c)) {
           auto const g = std::size_t(c < B.map.below ? c : c - B.map.own);
-          to[std::size_t(owner[g])].push_back({B.map.ghosts[g], rows.begin() + i, conj(B.val[p])});
+          to[std::size_t(owner[g])].push_back({B.map.ghosts[g], rows.begin() + i, mirrored(B.val[p])});
         }
     for (int r = 0; r < comm.size(); ++r)
       if (!to[std::size_t(r)].empty()) {
@@ -282,7 +283,7 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, c
         if (i32 const c = bc[p] - below; c >= 0 && c < own) {
           auto const at = to[c]++;
           tc[at] = t.map.below + i;
-          tv[at] = conj(bv[p]);
+          tv[at] = mirrored(bv[p]);
         }
     }
   }
@@ -300,19 +301,36 @@ void Piece<T>::reserve(i64 n) {
   val = std::move(v);
 }
 
+namespace {
+i32 begin_of_share(i32 n, i64 const* work, i64 share, i64 shares) {
+  if (share == 0 || share == shares) return share == 0 ? 0 : n;
+  return i32(std::lower_bound(work, work + n, work[n] / shares * share) - work);
+}
+}  // namespace
+
+void in_shares(i32 n, i64 const* work, std::function<void(i32, i32)> const& f) {
+  auto const shares = i64(device::host::team_size());
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, shares,
+      [&](i64 b, i64 e) {
+        for (auto s = b; s < e; ++s) f(begin_of_share(n, work, s, shares), begin_of_share(n, work, s + 1, shares));
+      },
+      1);
+}
+
 template <class T>
 void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation& cancel,
                       std::function<void(i32, i32, Piece<T>&)> const& append) {
   auto const shares = i64(device::host::team_size());
   std::vector<Piece<T>> pieces(static_cast<std::size_t>(shares));
-  auto const cut = [&](i64 s) { return s == shares ? n : i32(std::lower_bound(work, work + n, work[n] / shares * s) - work); };
   device::Executor executor;
   device::parallel_ranges(
       executor, shares,
       [&](i64 b, i64 e) {
         for (auto s = b; s < e; ++s) {
           Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
-          append(s == 0 ? 0 : cut(s), cut(s + 1), piece);
+          append(begin_of_share(n, work, s, shares), begin_of_share(n, work, s + 1, shares), piece);
           pieces[std::size_t(s)] = std::move(piece);
         }
       },
@@ -346,11 +364,13 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
   template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                                                \
   template GhostRows<T> ghost_rows(Layout const&, ColumnMap const&, std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const&); \
   template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);                                       \
-  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&, comm::Cancellation&);                                          \
+  template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&, bool, comm::Cancellation&);                                    \
   template struct Piece<T>;                                                                                                               \
   template void append_in_shares(i32, i64 const*, Rows<T>&, comm::Cancellation&, std::function<void(i32, i32, Piece<T>&)> const&);
+INSTANTIATE(float)
 INSTANTIATE(double)
+INSTANTIATE(Complex<float>)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE
 
-}  // namespace asterism::precond::amg
+}  // namespace asterism::la

@@ -1,8 +1,8 @@
 // The operator of the next coarser level.
 #pragma once
-#include "asterism/precond/amg/rows.hpp"
+#include "asterism/la/products/rows.hpp"
 
-namespace asterism::precond::amg {
+namespace asterism::la {
 
 /// R A P, columns ascending, for P = with_ghost_rows(..., A.map) and R the transpose of P. Every entry of A P and of R (A P) is summed
 /// in ascending inner index, so bits do not depend on the partition. Rows of A P are computed when R asks for them
@@ -12,4 +12,4 @@ template <class T>
 Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
                          comm::Cancellation& cancel);
 
-}  // namespace asterism::precond::amg
+}  // namespace asterism::la

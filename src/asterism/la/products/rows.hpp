@@ -11,10 +11,9 @@
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/matrix.hpp"
 
-namespace asterism::precond::amg {
+namespace asterism::la {
 
 using comm::Layout;
-using la::Matrix;
 
 /// f(i) for i in [0, n), by all threads. Looks for Ctrl-C now and then; throws if it ends early.
 template <class F>
@@ -107,6 +106,9 @@ struct Piece {
   }
 };
 
+/// f(first, last) for shares of items [0, n) with equal work, one for each thread, where work[i] is what the items before i take.
+void in_shares(std::int32_t n, std::int64_t const* work, std::function<void(std::int32_t first, std::int32_t last)> const& f);
+
 /// Fills `rows`, whose arrays but ptr are not there yet: append(first, last, piece) is called for shares of items [0, n) with equal work,
 /// one for each thread, where work[i] is what the items before i take. It appends their rows and sets ptr[i + 1] to the length of each
 /// row i; offsets stand there afterwards. Where cancel.requested(), append() leaves the rest out, and this throws.
@@ -140,8 +142,8 @@ std::vector<std::int32_t> renumbering(ColumnMap const& from, ColumnMap const& to
 template <class T>
 Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map);
 
-/// The transpose, distributed by `columns` (the layout of B's columns); entries ascending. Collective.
+/// The transpose, or the conjugate one, distributed by `columns` (the layout of B's columns); entries ascending. Collective.
 template <class T>
-Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, comm::Cancellation& cancel);
+Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, bool conjugate, comm::Cancellation& cancel);
 
-}  // namespace asterism::precond::amg
+}  // namespace asterism::la

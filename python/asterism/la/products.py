@@ -1,0 +1,237 @@
+"""Products, sums and multiples of matrices."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from ..comm.communicator import one_call
+from ..errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from .matrix import Matrix
+
+__all__ = ["Arithmetic", "ProductPlan", "Transposed", "ptap", "rap"]
+
+_PLAIN, _TRANSPOSED, _CONJUGATE = 0, 1, 2
+
+
+class Arithmetic:
+    """What matrices do with matrices and numbers; all of it is collective."""
+
+    def __add__(self, B: Any) -> Any:
+        return _sum(self, B, 1.0, "A + B")
+
+    def __sub__(self, B: Any) -> Any:
+        return _sum(self, B, -1.0, "A - B")
+
+    def __neg__(self) -> Any:
+        return _multiple(self, -1.0, "A * a", "")
+
+    def __mul__(self, a: Any) -> Any:
+        return _multiple(self, a, "A * a", "Use A @ x for the product.")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, a: Any) -> Any:
+        return _multiple(self, a, "A / a", "A number is needed.")
+
+
+class Transposed(Arithmetic):
+    """``A.T`` or ``A.H``, for products and sums; `Matrix.transpose` makes a matrix of it."""
+
+    def __init__(self, A: Matrix, conjugate: bool) -> None:
+        self._a, self._conjugate = A, conjugate
+        self.shape = A.shape[::-1]
+        self._comm = A._comm
+
+    @property
+    def T(self) -> Matrix:
+        """The transpose of ``A.T`` is A. For ``A.H`` use ``A.transpose(conjugate=True).T``."""
+        if self._conjugate and self._a.dtype.kind == "c":
+            raise UnsupportedError("A.H.T is not offered. Use A.transpose(conjugate=True).T.")
+        return self._a
+
+    def __repr__(self) -> str:
+        return f"<{self._a!r}.{'H' if self._conjugate else 'T'}>"
+
+    def __matmul__(self, x: Any) -> Any:
+        if is_factor(x):
+            return multiply(self, x)
+        return self._a._transposed_product(x, self._conjugate)
+
+
+def is_factor(x: Any) -> bool:
+    """Tell whether x is meant as a matrix, rather than as a vector."""
+    return isinstance(x, Transposed) or isinstance(getattr(x, "_h", None), _core.Operator) or hasattr(x, "tocsr")
+
+
+def _factor(x: Any, what: str) -> tuple[Any, int]:
+    """Return the matrix and its form."""
+    if isinstance(x, Transposed):
+        return x._a._h, _CONJUGATE if x._conjugate else _TRANSPOSED
+    handle = getattr(x, "_h", None)
+    if isinstance(handle, _core.Matrix):
+        return handle, _PLAIN
+    if isinstance(handle, _core.Operator):
+        raise UnsupportedError(f"{what} is a {type(x).__name__}, which has no entries. Use A @ (B @ v) for a vector v.")
+    if hasattr(x, "tocsr"):
+        raise UnsupportedError(
+            f"{what} is a {type(x).__name__}. Use am.Matrix.from_scipy, or A.to_scipy() on one process."
+        )
+    raise TypeError(f"{what} is a {type(x).__name__}; a Matrix, A.T or A.H is needed.")
+
+
+def _matrix_class(x: Any) -> Any:
+    return type(x._a if isinstance(x, Transposed) else x)
+
+
+@one_call("A @ B")
+def multiply(A: Any, *others: Any) -> Matrix:
+    """Return the product of two or more factors."""
+    factors = [_factor(x, f"factor {i}") for i, x in enumerate((A, *others), 1)]
+    out: Matrix = _matrix_class(A)(_core.matrix_product(factors))
+    return out
+
+
+def rap(R: Any, A: Any, P: Any) -> Matrix:
+    """Return R A P.
+
+    Parameters
+    ----------
+    R, A, P : Matrix, or ``B.T`` or ``B.H`` of one
+        Shapes (m, n), (n, k) and (k, l). The ranks share the columns of each as the rows of the next.
+
+    Raises
+    ------
+    ShapeError
+        If shapes do not fit, or the ranks share them otherwise.
+
+    Notes
+    -----
+    Collective. A P is not kept: its rows are computed when R asks for them. Bits depend neither on ranks nor on threads.
+
+    Examples
+    --------
+    >>> import asterism as am, scipy.sparse as sp
+    >>> A = am.gallery.poisson((4,))
+    >>> P = am.Matrix.from_scipy(sp.csr_array([[1.0, 0], [1, 0], [0, 1], [0, 1]]))
+    >>> am.rap(P.T, A, P).toarray()
+    array([[ 2., -1.],
+           [-1.,  2.]])
+    """
+    return multiply(R, A, P)
+
+
+def ptap(A: Any, P: Any) -> Matrix:
+    """Return P^T A P, without conjugation, as PETSc's ``MatPtAP``: see `rap`; P^H A P is ``am.rap(P.H, A, P)``. Collective."""
+    return _ptap(A, P)
+
+
+@one_call("ptap")
+def _ptap(A: Any, P: Any) -> Matrix:
+    if isinstance(P, Transposed):
+        raise TypeError("ptap: P is a Transposed; a Matrix is needed. am.rap takes transposes.")
+    handle, _ = _factor(P, "ptap: P")
+    out: Matrix = _matrix_class(A)(
+        _core.matrix_product([(handle, _TRANSPOSED), _factor(A, "ptap: A"), (handle, _PLAIN)])
+    )
+    return out
+
+
+class ProductPlan:
+    """A product of matrices whose places are found once, for new values at the same places.
+
+    Parameters
+    ----------
+    *factors : Matrix, or ``B.T`` or ``B.H`` of one
+        Two or more: ``ProductPlan(A, B)`` for A B, ``ProductPlan(P.T, A, P)`` for P^T A P.
+
+    Notes
+    -----
+    Collective. Making it is the symbolic phase and the first product, `matrix`. `multiply` is the numeric phase: multiplications, and
+    messages with values alone. Memory: the factors' places, the rows that come from other ranks, and the inner products.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> A = am.gallery.poisson((100, 100))
+    >>> plan = am.ProductPlan(A, A)
+    >>> B = A.with_values(2 * A.to_scipy().data)
+    >>> C = plan.multiply(A, B)  # A @ B
+    >>> float(abs(C.to_scipy() - 2 * plan.matrix.to_scipy()).max())
+    0.0
+    """
+
+    def __init__(self, *factors: Any) -> None:
+        self._h = _plan(*factors)
+        self._matrix = _matrix_class(factors[0])
+        self._forms = [_factor(x, "factor")[1] for x in factors]
+
+    @property
+    def _comm(self) -> Any:
+        return self._h.first.rows.comm
+
+    def __repr__(self) -> str:
+        return f"<asterism.ProductPlan of {len(self._forms)} factors: {self._h.first.describe()}>"
+
+    @property
+    def matrix(self) -> Matrix:
+        """The product of the factors that the plan was made with."""
+        out: Matrix = self._matrix(self._h.first)
+        return out
+
+    @one_call("ProductPlan.multiply")
+    def multiply(self, *factors: Any) -> Matrix:
+        """Return the product of factors with new values.
+
+        Parameters
+        ----------
+        *factors : Matrix, or ``B.T`` or ``B.H`` of one
+            As many as the plan has, in the same forms, with entries at the same places.
+
+        Raises
+        ------
+        InputError
+            If a factor has entries at other places.
+        """
+        given = [_factor(x, f"factor {i}") for i, x in enumerate(factors, 1)]
+        names = ("plain", "transposed (.T)", "conjugate transposed (.H)")
+        for i, ((_, form), wanted) in enumerate(zip(given, self._forms, strict=False), 1):
+            if form != wanted:
+                raise TypeError(
+                    f"ProductPlan.multiply: factor {i} is {names[form]}, but the plan was made for a {names[wanted]} one."
+                )
+        out: Matrix = self._matrix(self._h.multiply([h for h, _ in given]))
+        return out
+
+
+@one_call("ProductPlan")
+def _plan(A: Any = None, *others: Any) -> Any:
+    if not others:
+        raise TypeError(f"ProductPlan: {0 if A is None else 1} factor(s); two or more are needed.")
+    return _core.ProductPlan([_factor(x, f"factor {i}") for i, x in enumerate((A, *others), 1)])
+
+
+def _whole(x: Any) -> Any:
+    """Return a matrix for a transpose."""
+    return x._a.transpose(x._conjugate) if isinstance(x, Transposed) else x
+
+
+@one_call("Matrix multiple")
+def _multiple(A: Any, a: Any, what: str, hint: str) -> Any:
+    if not isinstance(a, numbers.Number):
+        raise UnsupportedError(f"{what} with a {type(a).__name__} is not offered. {hint}")
+    value = complex(a)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    A = _whole(A)
+    return type(A)(_core.matrix_scaled(1.0 / value if "/" in what else value, A._h))
+
+
+@one_call("Matrix sum")
+def _sum(A: Any, B: Any, b: complex, what: str) -> Any:
+    if not is_factor(B):
+        raise UnsupportedError(f"{what} with a {type(B).__name__} is not offered; a Matrix is needed.")
+    _factor(B, what + ": B")
+    A, B = _whole(A), _whole(B)
+    return type(A)(_core.matrix_sum(1.0, A._h, b, B._h))

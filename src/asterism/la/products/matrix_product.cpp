@@ -1,0 +1,83 @@
+#include "asterism/la/products/matrix_product.hpp"
+
+#include <bit>
+
+#include "asterism/base/format.hpp"
+#include "asterism/la/products/factors.hpp"
+#include "asterism/la/products/galerkin.hpp"
+#include "asterism/la/products/sparse_product.hpp"
+
+namespace asterism::la {
+namespace {
+
+/// A number that ranks disagree on would make a matrix of two.
+void require_same(comm::Communicator const& comm, std::complex<double> a, char const* call) {
+  bool const same =
+      comm.same_on_all_ranks(std::bit_cast<std::int64_t>(a.real())) && comm.same_on_all_ranks(std::bit_cast<std::int64_t>(a.imag()));
+  ASTERISM_REQUIRE(same, value, "{}: the ranks give different numbers ({} + {}i on rank {}).", call, a.real(), a.imag(), comm.rank());
+}
+
+}  // namespace
+
+Matrix product(std::span<Factor const> factors) {
+  check_factors(factors);
+  if (factors.size() > 3) return ProductPlan(factors).first();
+  auto const& first = factors.front();
+  auto const& last = factors.back();
+  auto const* const event = factors.size() == 2 ? "MatMatMult" : "MatMatMatMult";
+  return run_product(first.matrix.comm(), dtype_of(factors), event, describe(factors), [&](auto tag, comm::Cancellation& cancel) {
+    using T = typename decltype(tag)::type;
+    auto const A = rows_of<T>(first, cancel);
+    auto const inner = factors.size() == 2 ? A : rows_of<T>(factors[1], cancel);
+    auto B = with_ghost_rows(rows_of<T>(last, cancel), last.range(), last.domain(), inner.map);
+    auto const C = factors.size() == 2 ? sparse_product(A, B, cancel)
+                                       : galerkin_product(A, inner, std::move(B), factors[1].range(), last.domain(), cancel);
+    return matrix_on(C, first.range(), last.domain());
+  });
+}
+
+Matrix sum(std::complex<double> alpha, Matrix const& A, std::complex<double> beta, Matrix const& B) {
+  auto const& comm = A.comm();
+  ASTERISM_REQUIRE(B.comm() == comm, comm, "sum: the matrices are on different communicators ({} and {} ranks).", comm.size(),
+                   B.comm().size());
+  comm::agree(comm, [&] {
+    ASTERISM_REQUIRE(A.global_rows() == B.global_rows() && A.global_cols() == B.global_cols(), shape, "sum of a {} and a {} matrix.",
+                     size_text(A.range(), A.domain()), size_text(B.range(), B.domain()));
+    ASTERISM_REQUIRE(A.range().fits(B.range()) && A.domain().fits(B.domain()), shape,
+                     "sum: the ranks share the rows or columns of the two matrices otherwise ({} and {} rows on rank {}). Move one of them "
+                     "(am.Redistribution, am.Submatrix).",
+                     A.range().local_size(), B.range().local_size(), comm.rank());
+  });
+  require_same(comm, alpha, "sum");
+  require_same(comm, beta, "sum");
+  auto dtype = promote(A.dtype(), B.dtype());
+  if (alpha.imag() != 0 || beta.imag() != 0) dtype = promote(dtype, Dtype::complex64);
+  return run_product(comm, dtype, "MatAXPY", "sum of matrices", [&](auto tag, comm::Cancellation& cancel) {
+    using T = typename decltype(tag)::type;
+    auto const a = rows_of<T>(A.converted(dtype)), b = rows_of<T>(B.converted(dtype));
+    return matrix_on(sparse_sum(from_complex<T>(alpha), a, from_complex<T>(beta), b, A.domain(), cancel), A.range(), A.domain());
+  });
+}
+
+Matrix scaled(std::complex<double> alpha, Matrix const& A) {
+  require_same(A.comm(), alpha, "a A");
+  auto const dtype = alpha.imag() == 0 ? A.dtype() : promote(A.dtype(), Dtype::complex64);
+  return with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const whole = A.general().converted(dtype);
+    auto const rows = whole.to_rows();
+    std::vector<T> values(rows.values.as<T>(), rows.values.as<T>() + rows.columns.size());
+    for (auto& v : values) v *= from_complex<T>(alpha);
+    return whole.with_values(dtype, std::int64_t(values.size()), values.data());
+  });
+}
+
+Matrix transposed(Matrix const& A, bool conjugate) {
+  return run_product(A.comm(), A.dtype(), "MatTranspose", "transpose", [&](auto tag, comm::Cancellation& cancel) {
+    using T = typename decltype(tag)::type;
+    Factor const f{A, conjugate ? Form::conjugate_transposed : Form::transposed};
+    return matrix_on(rows_of<T>(f, cancel), A.domain(), A.range());
+  });
+}
+
+}  // namespace asterism::la

@@ -1,0 +1,175 @@
+#include <mutex>
+
+#include "asterism/base/format.hpp"
+#include "asterism/la/products/factors.hpp"
+#include "asterism/la/products/sparse_product.hpp"
+
+namespace asterism::la {
+namespace {
+
+/// Numbers of entries as values, which travel through a transpose or to another rank as the entries themselves do. Exact below 2^53.
+Rows<double> numbered(Rows<double> rows) {
+  rows.val = Buffer<double>(std::max<std::int64_t>(rows.nnz(), 1));
+  for (std::int64_t p = 0; p < rows.nnz(); ++p) rows.val[p] = double(p);
+  return rows;
+}
+
+/// From the entries of rows on their ranks, in their order, to `leaves`, whose owners and numbers there are known.
+comm::StarForest entry_forest(comm::Communicator const& comm, std::int64_t entries, std::vector<std::int64_t> leaves,
+                              std::vector<comm::RemoteRoot> const& roots, std::int64_t room) {
+  comm::StarForest forest(comm, entries, std::move(leaves), roots, room);
+  forest.set_name("entries of a product");
+  return forest;
+}
+
+template <class T>
+Rows<double> pattern_of(Rows<T> const& rows) {
+  Rows<double> out;
+  out.count = rows.count;
+  out.ptr = rows.ptr;
+  out.col = rows.col;
+  out.map = rows.map;
+  return out;
+}
+
+/// Brings the values of a matrix in the order of its rows into that of the factor's rows.
+template <class T>
+class FactorValues {
+ public:
+  FactorValues(Factor const& f, comm::Cancellation& cancel) : form_(f.form), rows_(rows_of<T>(f, cancel)) {
+    if (form_ == Form::plain) return;
+    auto const given = numbered(pattern_of(rows_of<T>(f.matrix.converted(dtype_v<T>))));
+    auto const numbers = transpose(given, f.matrix.range(), f.matrix.domain(), false, cancel);
+    std::vector<std::int64_t> leaves;
+    std::vector<comm::RemoteRoot> roots;
+    for (std::int64_t p = 0; p < numbers.nnz(); ++p) {
+      leaves.push_back(p);
+      roots.push_back({f.matrix.range().owner(numbers.map.global(numbers.col[p])), std::int64_t(numbers.val[p])});
+    }
+    auto const room = std::int64_t(leaves.size());
+    forest_ = entry_forest(f.matrix.comm(), given.nnz(), std::move(leaves), roots, room);
+  }
+  Rows<T> const& rows() const { return rows_; }
+  void take(Matrix const& A) {
+    auto const given = rows_of<T>(A.converted(dtype_v<T>));
+    if (form_ == Form::plain) return (void)(rows_.val = given.val);
+    rows_.val = Buffer<T>(std::max<std::int64_t>(rows_.nnz(), 1));
+    forest_.bcast(given.val.data(), rows_.val.data());
+    if (form_ == Form::conjugate_transposed)
+      for (auto& v : rows_.val) v = conj(v);
+  }
+
+ private:
+  Form form_;
+  Rows<T> rows_;
+  comm::StarForest forest_;
+};
+
+/// The right side of a step: rows for all columns of the left one, those of other ranks too.
+template <class T>
+class RightRows {
+ public:
+  RightRows(Rows<T> const& B, Layout const& rows, Layout const& columns, ColumnMap const& wanted)
+      : rows_(with_ghost_rows(B, rows, columns, wanted)), several_(rows.comm().size() > 1) {
+    if (!several_) return;
+    auto const given = numbered(pattern_of(B));
+    auto const numbers = with_ghost_rows(given, rows, columns, wanted);
+    own_begin_ = rows_.ptr[wanted.below];
+    own_end_ = rows_.ptr[wanted.below + wanted.own];
+    std::vector<std::int64_t> leaves;
+    std::vector<comm::RemoteRoot> roots;
+    for (std::int32_t i = 0; i < rows_.count; ++i) {
+      if (wanted.is_own(i)) continue;
+      auto const owner = rows.owner(wanted.global(i));
+      for (auto p = rows_.ptr[i]; p < rows_.ptr[i + 1]; ++p) leaves.push_back(p), roots.push_back({owner, std::int64_t(numbers.val[p])});
+    }
+    forest_ = entry_forest(rows.comm(), B.nnz(), std::move(leaves), roots, rows_.nnz());
+  }
+  Rows<T> const& rows() const { return rows_; }
+  void take(Rows<T> const& B) {
+    if (!several_) return (void)(rows_.val = B.val);
+    forest_.bcast(B.val.data(), rows_.val.data());
+    std::copy_n(B.val.data(), own_end_ - own_begin_, rows_.val.data() + own_begin_);
+  }
+
+ private:
+  Rows<T> rows_;
+  comm::StarForest forest_;
+  bool several_;
+  std::int64_t own_begin_ = 0, own_end_ = 0;
+};
+
+}  // namespace
+
+struct ProductPlan::Steps {
+  virtual ~Steps() = default;
+  virtual Matrix multiply(std::span<Matrix const> matrices, comm::Cancellation& cancel) = 0;
+  std::mutex mutex;
+  Matrix first;
+  Dtype dtype{};
+};
+
+/// F0 (F1 (F2 ...)): a step for each product, the last first.
+template <class T>
+struct ProductPlan::StepsOf final : Steps {
+  struct Step {
+    RightRows<T> right;
+    Rows<T> product;
+  };
+  std::vector<FactorValues<T>> factors;
+  std::vector<Step> steps;
+
+  StepsOf(std::span<Factor const> given, comm::Cancellation& cancel) {
+    for (auto const& f : given) factors.emplace_back(f, cancel);
+    auto const& columns = given.back().domain();
+    for (auto i = given.size() - 1; i-- > 0;) {
+      auto const& left = factors[i].rows();
+      RightRows<T> right(steps.empty() ? factors.back().rows() : steps.back().product, given[i + 1].range(), columns, left.map);
+      auto C = sparse_product(left, right.rows(), cancel);
+      steps.push_back({std::move(right), std::move(C)});
+    }
+    first = matrix_on(steps.back().product, given.front().range(), columns);
+  }
+
+  Matrix multiply(std::span<Matrix const> matrices, comm::Cancellation& cancel) override {
+    for (std::size_t i = 0; i < factors.size(); ++i) factors[i].take(matrices[i]);
+    auto const* right = &factors.back().rows();
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      auto& step = steps[s];
+      step.right.take(*right);
+      step.product.val = Buffer<T>(std::max<std::int64_t>(step.product.nnz(), 1));  // the last one's become the matrix's
+      sparse_product_values(factors[factors.size() - 2 - s].rows(), step.right.rows(), step.product, cancel);
+      right = &step.product;
+    }
+    return first.with_values(dtype_v<T>, right->nnz(), right->val.data());
+  }
+};
+
+ProductPlan::ProductPlan(std::span<Factor const> factors) : factors_(factors.begin(), factors.end()) {
+  check_factors(factors);
+  auto const dtype = dtype_of(factors);
+  steps_ = run_product(factors[0].matrix.comm(), dtype, "MatMatMultSym", describe(factors), [&](auto tag, comm::Cancellation& cancel) {
+    return std::shared_ptr<Steps>(std::make_shared<StepsOf<typename decltype(tag)::type>>(factors, cancel));
+  });
+  steps_->dtype = dtype;
+}
+
+Matrix const& ProductPlan::first() const { return steps_->first; }
+
+Matrix ProductPlan::multiply(std::span<Matrix const> matrices) const {
+  ASTERISM_REQUIRE(matrices.size() == factors_.size(), value, "product plan: {} matrices for {} factors.", matrices.size(),
+                   factors_.size());
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    auto const &now = matrices[i], &before = factors_[i].matrix;
+    ASTERISM_REQUIRE(promote(now.dtype(), steps_->dtype) == steps_->dtype, dtype, "product plan: factor {} is {}, but the plan is for {}.",
+                     i + 1, name_of(now.dtype()), name_of(steps_->dtype));
+    ASTERISM_REQUIRE(now.has_pattern_of(before), value,
+                     "product plan: factor {} has entries at other places than the one that the plan was made with. Make a plan for it.",
+                     i + 1);
+  }
+  std::lock_guard const lock(steps_->mutex);
+  return run_product(factors_[0].matrix.comm(), steps_->dtype, "MatMatMultNum", describe(factors_),
+                     [&](auto, comm::Cancellation& cancel) { return steps_->multiply(matrices, cancel); });
+}
+
+}  // namespace asterism::la

@@ -1,0 +1,122 @@
+"""Products, sums and multiples of matrices against SciPy's, on 1 to 3 ranks; wrong factors are errors. The core is tested in C++."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+ON_RANKS = """
+import scipy.sparse as sp
+rng = np.random.default_rng(5)
+def whole(n, m, seed):
+    S = sp.random(n, m, 0.2, format="csr", random_state=seed).astype("complex128")
+    S.data += 1j * np.arange(len(S.data))
+    S[3] = 0
+    return sp.csr_array(S)
+S, Q = whole(30, 30, 1), whole(30, 11, 2)
+A = am.Matrix.from_scipy(S, comm, distribute=True)
+P = am.Matrix.from_scipy(Q, comm, distribute=True)
+def check(C, wanted, what):
+    begin, end = C.row_range
+    error = abs(C.to_scipy() - sp.csr_array(wanted)[begin:end]).max()
+    assert error < 1e-13 * abs(wanted).max(), (what, error)
+check(A @ P, S @ Q, "A P")
+check(P.T @ A, Q.T @ S, "P^T A")
+check(P.H @ A.T @ P, Q.conj().T @ S.T @ Q, "P^H A^T P")
+check(A @ A.H, S @ S.conj().T, "A A^H")
+check(am.ptap(A, P), Q.T @ S @ Q, "P^T A P")
+check(am.rap(P.H, A, P), Q.conj().T @ S @ Q, "P^H A P")
+check(A + A.T, S + S.T, "A + A^T")
+check(2 * A - A / 4, 1.75 * S, "multiples")
+check(P.transpose(conjugate=True), Q.conj().T, "P^H")
+plan = am.ProductPlan(P.H, A, P)
+B = A.with_values(A.to_scipy().data ** 2)
+T = sp.csr_array((S.data ** 2, S.indices, S.indptr), shape=S.shape)
+check(plan.multiply(P.H, B, P), Q.conj().T @ T @ Q, "a plan")
+assert (plan.multiply(P.H, A, P).to_scipy() != plan.matrix.to_scipy()).nnz == 0
+x, info = am.solve(A.H @ A + am.Matrix.from_scipy(sp.eye_array(30, format="csr") + 0j, comm, distribute=True), P.make_vector(fill=1.0), rtol=1e-8)
+assert info.converged
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_against_scipy(dtype):
+    S = sp.random(60, 60, 0.1, format="csr", random_state=3).astype(dtype)
+    Q = sp.random(60, 9, 0.3, format="csr", random_state=4).astype(dtype)
+    A, P = am.Matrix.from_scipy(S), am.Matrix.from_scipy(Q)
+    atol = 1e-5 if np.dtype(dtype).itemsize in (4, 8) and dtype != "float64" else 1e-13
+    for found, wanted in [
+        (A @ P, S @ Q),
+        (P.T @ A, Q.T @ S),
+        (P.T @ A.T, (S @ Q).T),
+        (am.ptap(A, P), Q.T @ S @ Q),
+        (A + A, 2 * S),
+        (A - 3 * A, -2 * S),
+        (-A / 2, -0.5 * S),
+        (np.float32(2) * A, 2 * S),
+        (A.transpose(), S.T),
+        (A.T.T, S),
+        (A.T + A / 2, S.T + S / 2),
+        (A - A.T / 4, S - S.T / 4),
+        (-A.T, -S.T),
+    ]:
+        assert found.dtype == dtype and found.shape == wanted.shape
+        np.testing.assert_allclose(found.toarray(), wanted.toarray(), atol=atol)
+    assert (1j * A).dtype == np.result_type(dtype, "complex64")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_on_ranks(on_ranks, ranks):
+    assert on_ranks(ranks, ON_RANKS).count("done") == ranks
+
+
+def test_a_plan_of_many_factors():
+    A = am.gallery.poisson((7, 7))
+    S = A.to_scipy()
+    plan = am.ProductPlan(A, A.T, A, A)
+    assert abs(plan.matrix.to_scipy() - S @ S.T @ S @ S).max() < 1e-12
+    B = A.with_values(A.to_scipy().data * 3)
+    assert abs(plan.multiply(B, A.T, B, A).to_scipy() - 9 * plan.matrix.to_scipy()).max() < 1e-11
+    assert "4 factors" in repr(plan)
+
+
+def test_blocks_of_unknowns_stay():
+    A = am.gallery.elasticity((3, 3, 3))
+    assert (A @ A).block_size == (A + A).block_size == (2 * A).block_size == 3
+
+
+def test_scaling_keeps_a_symmetric_storage_whole():
+    A = am.gallery.poisson((20, 20))
+    half = A.with_storage("symmetric")
+    assert abs((2 * half + half @ half).to_scipy() - (2 * A + A @ A).to_scipy()).max() == 0
+
+
+def test_misuse_is_an_error():
+    A, P = am.gallery.poisson((4, 4)), am.Matrix.from_scipy(sp.csr_array(np.ones((16, 3))))
+    plan = am.ProductPlan(P.T, A)
+    operator = am.Operator(lambda x: x, 16)
+    for call, kind, text in [
+        (lambda: P @ P, am.ShapeError, "a 16 x 3 matrix times a 16 x 3 matrix"),
+        (lambda: A + P, am.ShapeError, "sum of a 16 x 16 and a 16 x 3 matrix"),
+        (lambda: A @ A.to_scipy(), am.UnsupportedError, "Matrix.from_scipy"),
+        (lambda: A @ operator, am.UnsupportedError, "no entries"),
+        (lambda: A.T @ operator, am.UnsupportedError, "no entries"),
+        (lambda: A * np.ones(16), am.UnsupportedError, "Use A @ x"),
+        (lambda: A * A, am.UnsupportedError, "Use A @ x"),
+        (lambda: A / A, am.UnsupportedError, "A number is needed"),
+        (lambda: A + 1, am.UnsupportedError, "A \\+ B with a int"),
+        (lambda: am.ptap(A, P.T), TypeError, "am.rap takes transposes"),
+        (lambda: am.rap(P.T, A, 3), TypeError, "factor 3 is a int"),
+        (lambda: am.ProductPlan(A), TypeError, "1 factor"),
+        (lambda: am.ProductPlan(), TypeError, "0 factor"),
+        (lambda: plan.multiply(P, A), TypeError, "factor 1 is plain"),
+        (lambda: plan.multiply(P.T), am.InputError, "1 matrices for 2 factors"),
+        (lambda: plan.multiply(P.T, 2 * A @ A), am.InputError, "factor 2 has entries at other places"),
+        (lambda: plan.multiply(P.T, 1j * A), am.DtypeError, "factor 2 is complex128"),
+    ]:
+        with pytest.raises(kind, match=text):
+            call()
