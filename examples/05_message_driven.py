@@ -35,7 +35,7 @@ mine = owner == me
 ready = [i for i in range(n) if mine[i] and waits_for[i] == 0]
 left = int(mine.sum())
 puts = 0
-channels = am.Channels(comm, [r for r in range(size) if r != me], max_bytes=16)
+channels = am.Channels(comm, [(r, 16) for r in range(size) if r != me])
 
 
 def arrived(j: int, value: float) -> None:
@@ -60,7 +60,7 @@ while left:
             puts += 1
         arrived(j, x[j])
     if left:
-        arrived(*struct.unpack("qd", channels.wait()[1]))
+        arrived(*struct.unpack("qd", channels.wait().data))
 
 if comm is not None:
     x, puts = comm.allreduce(x), comm.allreduce(puts)

@@ -8,16 +8,16 @@ import asterism as am
 
 EXCHANGE = """
 others = [r for r in range(size) if r != rank]
-c = am.Channels(comm, others, max_bytes=20_000)
-assert c.sources == others
+c = am.Channels(comm, [(r, 20_000) for r in others])
+assert c.in_ == c.out == [(r, 20_000, 0) for r in others]
 for i in range(50):
     for r in others: c.put(r, np.arange(i * 40.0) + rank)
 seen = dict.fromkeys(others, 0)
 while sum(seen.values()) < 50 * len(others):
     message = c.poll() if sum(seen.values()) % 2 else c.wait()
     if message is None: continue
-    r, data = message
-    assert (np.frombuffer(data) == np.arange(seen[r] * 40.0) + r).all(), (r, seen)
+    r, data, label = message
+    assert label == 0 and (np.frombuffer(data) == np.arange(seen[r] * 40.0) + r).all(), (r, seen)
     seen[r] += 1
 assert c.poll() is None
 comm.barrier()
@@ -37,16 +37,87 @@ def test_the_message_driven_example_on_four_ranks(on_ranks, transport):
     assert "576 rows on 4 ranks" in out
 
 
+LABELS = """
+others = [r for r in range(size) if r != rank]
+c = am.Channels(comm, [(r, 8 * n, n) for r in others for n in (1, 3, 1000)])
+landing = {r: np.zeros(1000) for r in others}
+for r in others: c.land_in(r, landing[r], 1000)
+rounds = 3
+for k in range(rounds):
+    for n in (1000, 3, 1):
+        for r in others: c.lend(r, np.full(n, 100.0 * rank + k), n)  # nobody else keeps these arrays
+got, held = {}, []
+for _ in range(3 * rounds * len(others)):
+    m = c.wait()
+    k = got.get((m.rank, m.label), 0)
+    got[m.rank, m.label] = k + 1
+    values = np.frombuffer(m.data)
+    assert values.shape == (m.label,) and (values == 100 * m.rank + k).all(), (m.rank, m.label, k)
+    if m.label == 1000:
+        assert np.shares_memory(values, landing[m.rank])
+        c.release(m)
+        try: c.release(m)
+        except am.InputError as e: assert "was released before" in str(e)
+        else: raise AssertionError("released twice")
+while not c.all_returned(): assert c.poll() is None
+assert all(c.under_way(r, n) == 0 for r in others for n in (1, 3, 1000)) and not c._lent
+comm.barrier()
+ticket = c.lend(others[0], np.ones(3), 3)
+for r in others: c.land_in(r, None, 1000)
+assert c.wait().data == np.ones(3).tobytes()
+while not c.returned(ticket): c.poll()
+assert c.poll() is None
+comm.barrier()
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("transport", ["p2p", "shm"])
+def test_labels_lent_arrays_and_arrays_to_land_in(on_ranks, transport):
+    assert on_ranks(2, LABELS, ASTERISM_OPTIONS=f"-sf_transport {transport}").count("done") == 2
+
+
+MISUSE = """
+c = am.Channels(comm, [(1 - rank, 64, 2)])
+for call, kind, text in [
+    (lambda: c.put(1 - rank, bytes(65), 2), am.ShapeError, "message of 65 bytes to rank"),
+    (lambda: c.put(1 - rank, b"x"), am.InputError, "with label 0 is not one that I said"),
+    (lambda: c.lend(1 - rank, np.ones((4, 4))[:, 0], 2), am.ShapeError, "lend: array: a contiguous array"),
+    (lambda: c.land_in(1 - rank, np.ones(7), 2), am.ShapeError, "an array of 56 bytes for messages of up to 64"),
+    (lambda: c.land_in(1 - rank, bytes(64), 2), am.InputError, "land_in: array is read-only"),
+    (lambda: c.land_in(1 - rank, np.ones(8), 3), am.InputError, "no channel with label 3"),
+    (lambda: am.Channels(comm, [(1 - rank, 8), (1 - rank, 8)]), am.InputError, "listed twice with label 0"),
+]:
+    try: call()
+    except kind as e: assert text in str(e), e
+    else: raise AssertionError(text)
+c.put(1 - rank, b"hello", 2)
+m = c.wait()
+assert m == (1 - rank, b"hello", 2)
+try: c.release(m)
+except am.InputError as e: assert "copies and need no release" in str(e)
+else: raise AssertionError("nothing to release")
+print("done", flush=True)
+"""
+
+
+def test_misuse_on_two_ranks_is_an_error(on_ranks):
+    assert on_ranks(2, MISUSE).count("done") == 2
+
+
 def test_misuse_is_an_error():
-    alone = am.Channels(None, [], 8)
-    assert alone.poll() is None and alone.sources == []
+    alone = am.Channels(None, [])
+    assert alone.poll() is None and alone.in_ == alone.out == [] and alone.all_returned()
     for call, text in [
-        (lambda: alone.put(0, b"x"), "rank 0 is not one that I said"),
+        (lambda: alone.put(0, b"x"), "rank 0 with label 0 is not one that I said"),
         (lambda: alone.wait(), "nobody sends to rank 0"),
-        (lambda: am.Channels(None, [3], 8), "there is no rank 3"),
-        (lambda: am.Channels(None, [0], 8), "cannot send to itself"),
-        (lambda: am.Channels(None, [], 0), "at most 0 bytes"),
-        (lambda: am.Channels(None, [], 8, "window_pscw"), "channels go by auto, p2p or shm, not by 'window_pscw'"),
+        (lambda: alone.returned(0), "there is no ticket 0"),
+        (lambda: am.Channels(None, [(3, 8)]), "there is no rank 3"),
+        (lambda: am.Channels(None, [(0, 8)]), "cannot send to itself"),
+        (lambda: am.Channels(None, [(0, 8, -1)]), "label is -1"),
+        (lambda: am.Channels(None, [(0, 8.5)]), "bytes is 8.5 .*; an integer is needed"),
+        (lambda: am.Channels(None, [0]), r"out lists \(rank, bytes\) or \(rank, bytes, label\), not 0"),
+        (lambda: am.Channels(None, [], "window_pscw"), "channels go by auto, p2p or shm, not by 'window_pscw'"),
     ]:
         with pytest.raises(am.AsterismError, match=text):
             call()

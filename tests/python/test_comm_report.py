@@ -43,7 +43,7 @@ r = am.comm_report(comm, reset=True)
 assert "halo of a matrix" in {f["name"] for f in r.forests}
 assert r.under_way == [(i, "ring by MPI") for i in range(size)] and "rank 1: an operation on 'ring by MPI' was begun" in str(r)
 flight.end()
-channels = am.Channels(comm, [(rank + 1) % size], 5000)
+channels = am.Channels(comm, [((rank + 1) % size, 5000)])
 for length in (3, 100, 5000): channels.put((rank + 1) % size, bytes(length))
 for _ in range(3): channels.wait()
 r = am.comm_report(comm)

@@ -24,7 +24,7 @@ def things():
         A @ np.ones(A.shape[0])
     return {
         "Assembly": am.Assembly((2, 2), [0, 1], [0, 1]),
-        "Channels": am.Channels(None, [], 8),
+        "Channels": am.Channels(None, []),
         "CommReport": am.comm_report(),
         "Event": q.record(),
         "Kernel": am.Kernel("shown", ["read float64"], ctypes.CFUNCTYPE(None)(lambda: None)),

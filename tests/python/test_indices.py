@@ -74,7 +74,6 @@ COUNTS = {
     "Grid: shape": lambda n: am.grid.Grid((n, 4)),
     "Grid: width": lambda n: am.grid.Grid((4, 4), width=n),
     "Operator: rows": lambda n: am.Operator(lambda x: x, n),
-    "Channels: max_bytes": lambda n: am.Channels(None, [], n),
     "shape": lambda n: am.gallery.poisson((n,)),
     "cells": lambda n: am.gallery.elasticity((n, 2, 2)),
 }

@@ -107,7 +107,7 @@ def one(k):
         sf = am.StarForest(comm, 5, None, [(1 - rank, i) for i in range(5)], transport=way)
         a, b = np.arange(5.0), np.zeros(5)
         sf.bcast(a, b); sf.reduce(b, a, "sum")
-    with_messages = am.Channels(comm, [1 - rank], 64)
+    with_messages = am.Channels(comm, [(1 - rank, 64)])
     with_messages.put(1 - rank, b"hello"); with_messages.wait()
     del with_messages
 def rest():  # the last ones are freed by a set-up that follows their end

@@ -92,8 +92,8 @@ CASES = {
     "Grid.exchange": ("grid.exchange(by(grid.local(), np.ones(3)))", "local"),
     "Grid.to_local": ("grid.to_local(by(grid.globals(), np.ones(3)), grid.local())", "values"),
     "Grid.to_global": ("grid.to_global(by(grid.local(), np.ones(3)), grid.globals(), 'sum')", "local"),
-    "Channels": ("am.Channels(comm, by([], [44]), 100)", "44"),
-    "Channels, bytes": ("am.Channels(comm, [], by(100, -1))", "max_bytes"),
+    "Channels": ("am.Channels(comm, by([], [(44, 100)]))", "44"),
+    "Channels, bytes": ("am.Channels(comm, [((rank + 1) % size, by(100, -1))])", "bytes"),
     "queued bcast": (
         "(queued.bcast(by(am.Vector(queued.roots, queue), am.Vector(plan, queue)), am.Vector(queued.leaves, queue)), queued.wait())",
         "4 rows",

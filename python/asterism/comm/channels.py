@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .. import _core
 from ..base.indices import as_count
+from ..errors import InputError, ShapeError
 from .communicator import as_communicator, one_call
 
-__all__ = ["Channels"]
+__all__ = ["Channels", "Message"]
+
+
+class Message(NamedTuple):
+    """A message of a channel: its bytes are a copy, or lie in the array that `Channels.land_in` gave."""
+
+    rank: int
+    data: bytes | memoryview
+    label: int
+
+
+def _bytes_of(array: Any, what: str) -> NDArray[np.uint8]:
+    """Return the memory of a contiguous buffer, not a copy."""
+    try:
+        return np.frombuffer(array, np.uint8) if memoryview(array).nbytes else np.empty(0, np.uint8)
+    except (TypeError, ValueError, BufferError) as e:
+        raise ShapeError(f"{what}: a contiguous array or buffer is needed ({e}).") from None
+
+
+def _as_channel(c: Any) -> tuple[int, int, int]:
+    if not isinstance(c, tuple | list) or len(c) not in (2, 3):
+        raise InputError(f"Channels: out lists (rank, bytes) or (rank, bytes, label), not {c!r}.")
+    label = as_count(c[2], "Channels: label") if len(c) == 3 else 0
+    return as_count(c[0], "Channels: rank"), as_count(c[1], "Channels: bytes"), label
 
 
 class Channels:
@@ -18,31 +45,29 @@ class Channels:
     Parameters
     ----------
     comm : None or mpi4py.MPI.Comm
-    to : sequence of int
-        Ranks that this rank may send to.
-    max_bytes : int
-        Of one message, the same on all ranks.
+    out : sequence of (rank, bytes) or (rank, bytes, label)
+        The channels that this rank may send by: to whom, and the largest message. Several channels to one rank differ by
+        their label, any integer from 0 on; without one it is 0.
     transport : {"auto", "p2p", "shm"}, optional
         As for `StarForest`: shared memory between ranks of one machine, else MPI.
 
     Notes
     -----
-    Making it is collective. Messages of one sender arrive in its order. Before the object goes away, everything that was
-    put must have been taken. Cost of `put`, up to 24 bytes within a machine: one cache line, no MPI call. Source: the
-    message-driven triangular solves of Ding et al., whose one-sided puts these replace.
+    Making it is collective. Messages of one channel arrive in their order. Before the object goes away, everything that was
+    put must have been taken. Cost of `put`, up to 24 bytes within a machine: one cache line, no MPI call. `poll` costs the
+    same for one label as for thousands. Source: the message-driven triangular solves of Ding et al., whose one-sided puts
+    these replace.
     """
 
     @one_call("Channels")
-    def __init__(self, comm: Any, to: Sequence[int], max_bytes: int, transport: str | None = None) -> None:
-        self._h = _core.Channels(
-            as_communicator(comm),
-            [as_count(r, "Channels: to") for r in to],
-            as_count(max_bytes, "Channels: max_bytes"),
-            transport,
-        )
+    def __init__(self, comm: Any, out: Sequence[tuple[int, ...]], transport: str | None = None) -> None:
+        self._h = _core.Channels(as_communicator(comm), [_as_channel(c) for c in out], transport)
+        self._lent: dict[int, Any] = {}
+        self._landing: dict[tuple[int, int], NDArray[np.uint8]] = {}
+        self._delivered: dict[tuple[int, int], tuple[int, Message]] = {}
 
     def __repr__(self) -> str:
-        return f"<asterism.Channels '{self.name}', from ranks {self.sources}>"
+        return f"<asterism.Channels '{self.name}', {len(self.out)} out, {len(self.in_)} in>"
 
     @property
     def name(self) -> str:
@@ -55,20 +80,89 @@ class Channels:
         self._h.name = name
 
     @property
-    def sources(self) -> list[int]:
-        """Ranks that may send to this one, ascending."""
-        return list(self._h.sources)
+    def out(self) -> list[tuple[int, int, int]]:
+        """Channels from this rank: (rank, bytes, label), ascending by rank and label."""
+        return list(self._h.out)
 
-    def put(self, rank: int, data: Any) -> None:
+    @property
+    def in_(self) -> list[tuple[int, int, int]]:
+        """Channels to this rank: (rank, bytes, label), ascending by rank and label."""
+        return list(self._h.in_)
+
+    def put(self, rank: int, data: Any, label: int = 0) -> None:
         """Copy a bytes-like object (also an array's memory) and signal it to `rank`. Never waits."""
-        self._h.put(as_count(rank, "put: rank"), bytes(memoryview(data)))
+        self._h.put(as_count(rank, "put: rank"), bytes(memoryview(data)), as_count(label, "put: label"))
 
-    def poll(self) -> tuple[int, bytes] | None:
-        """Return (rank, data) of a message that has arrived, in turn among the senders, or None."""
-        message: tuple[int, bytes] | None = self._h.poll()
+    def lend(self, rank: int, array: Any, label: int = 0) -> int:
+        """Signal an array without a copy. It must not change before `returned` of the ticket, or `all_returned`."""
+        view = _bytes_of(array, "lend: array")
+        ticket: int = self._h.lend(as_count(rank, "lend: rank"), view, as_count(label, "lend: label"))
+        while self._lent and self._h.returned(oldest := next(iter(self._lent))):
+            del self._lent[oldest]
+        self._lent[ticket] = view
+        return ticket
+
+    def returned(self, ticket: int) -> bool:
+        """Tell whether the receiver has released what was lent."""
+        back: bool = self._h.returned(as_count(ticket, "returned: ticket"))
+        if back:
+            self._lent.pop(ticket, None)
+        return back
+
+    def all_returned(self) -> bool:
+        """Tell whether nothing that was lent is still out."""
+        back: bool = self._h.all_returned()
+        if back:
+            self._lent.clear()
+        return back
+
+    def under_way(self, rank: int, label: int = 0) -> int:
+        """Return how many messages of a channel are not known to be released."""
+        count: int = self._h.under_way(as_count(rank, "under_way: rank"), as_count(label, "under_way: label"))
+        return count
+
+    def land_in(self, rank: int, array: Any, label: int = 0) -> None:
+        """Have messages of an incoming channel delivered in this writeable array; None ends that.
+
+        One message at a time: the next one comes after `release`. Until then it is set aside, and other channels go on.
+        """
+        r, at = as_count(rank, "land_in: rank"), as_count(label, "land_in: label")
+        view = None if array is None else _bytes_of(array, "land_in: array")
+        if view is not None and not view.flags.writeable:
+            raise InputError("land_in: array is read-only. Give one that can be written to.")
+        self._h.land_in(r, view, at)
+        if view is None:
+            self._landing.pop((r, at), None)
+        else:
+            self._landing[r, at] = view
+
+    def _message(self, arrived: tuple[int, int, bytes | None, int, int]) -> Message:
+        rank, label, data, size, key = arrived
+        if data is not None:
+            return Message(rank, data, label)
+        message = Message(rank, self._landing[rank, label].data[:size], label)
+        self._delivered[rank, label] = key, message
         return message
 
-    def wait(self) -> tuple[int, bytes]:
-        """Wait for a message and return (rank, data)."""
-        message: tuple[int, bytes] = self._h.wait()
-        return message
+    def poll(self) -> Message | None:
+        """Return a message that has arrived, in turn among the senders, or None.
+
+        Its `data` is a copy and nothing has to be released, or, after `land_in`, a view of that array until `release`.
+        """
+        arrived = self._h.poll()
+        return None if arrived is None else self._message(arrived)
+
+    def wait(self) -> Message:
+        """Wait for a message and return it as `poll` does."""
+        return self._message(self._h.wait())
+
+    def release(self, message: Message) -> None:
+        """Give a message in an array of `land_in` back: its sender may go on, and the next one may come."""
+        key, delivered = self._delivered.get((message.rank, message.label), (-1, None))
+        if delivered is not message:
+            raise InputError(
+                f"release: the message of rank {message.rank} with label {message.label} is not in an array of land_in, or was "
+                "released before. Others are copies and need no release."
+            )
+        del self._delivered[message.rank, message.label]
+        self._h.release(message.rank, key)

@@ -1,15 +1,20 @@
-#include "asterism/comm/channels.hpp"
+#include "asterism/comm/channels/channels.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "asterism/base/error.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/device/array.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism::comm;
+namespace device = asterism::device;
 
 namespace {
 
@@ -18,6 +23,22 @@ std::vector<int> others() {
   for (int r = 0; r < world().size(); ++r)
     if (r != world().rank()) out.push_back(r);
   return out;
+}
+
+Channels to_all(std::int64_t max_bytes, int labels, TransportChoice transport) {
+  std::vector<Channel> out;
+  for (int const r : others())
+    for (int l = 0; l < labels; ++l) out.push_back({r, max_bytes, l});
+  return {world(), out, transport};
+}
+
+/// Until all that was lent is back, on all ranks.
+void finish(Channels& channels) {
+  while (!channels.all_returned()) EXPECT_FALSE(channels.poll());
+  for (auto const& c : channels.out())
+    while (channels.under_way(c.rank, c.label) > 0) EXPECT_FALSE(channels.poll());
+  while (channels.poll()) ADD_FAILURE() << "a message too many";  // tells releases too
+  world().barrier();
 }
 
 template <class T>
@@ -56,7 +77,7 @@ TEST_P(ChannelsOver, ATaskGraphGivesTheSerialValues) {
     serial[t] = run(t, sum);
   }
 
-  Channels channels(comm, others(), 24, GetParam());
+  auto channels = to_all(24, 1, GetParam());
   struct Value {
     std::int64_t task;
     std::uint64_t value;
@@ -109,8 +130,8 @@ TEST_P(ChannelsOver, ManyMessagesOfAllSizesKeptAndReleasedInAnyOrder) {
   auto const& comm = world();
   if (comm.size() == 1) GTEST_SKIP() << "between ranks";
   constexpr int messages = 400;
-  Channels channels(comm, others(), 3000, GetParam());
-  ASSERT_EQ(channels.sources().size(), std::size_t(comm.size() - 1));
+  auto channels = to_all(3000, 1, GetParam());
+  ASSERT_EQ(channels.in().size(), std::size_t(comm.size() - 1));
   auto const length = [](int from, int i) { return std::size_t((from * 131 + i * i * 17) % 3000); };
   std::mt19937 random(comm.rank());
   std::vector<int> seen(comm.size(), 0);
@@ -142,20 +163,365 @@ TEST_P(ChannelsOver, ManyMessagesOfAllSizesKeptAndReleasedInAnyOrder) {
   EXPECT_FALSE(channels.poll());
 }
 
+TEST_P(ChannelsOver, AnySizeCopiedOrLentIntoPlacesOrArrays) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  std::vector<std::size_t> const sizes{0, 1, 24, 25, 48, 49, 4095, 4096, 100'000, 1 << 20};
+  constexpr std::int64_t most = 1 << 20;
+  for (bool const lend : {false, true})
+    for (bool const shared : {false, true})
+      for (bool const land : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << "lend " << lend << " shared " << shared << " land " << land);
+        auto channels = to_all(most, 1, GetParam());
+        std::vector<std::vector<std::byte>> landing(comm.size());
+        if (land)
+          for (int const r : others()) {
+            landing[r].resize(most);
+            channels.land_in(r, landing[r]);
+          }
+        // arrays of the library lie in memory that the ranks share, others do not
+        std::vector<std::vector<std::byte>> own;
+        std::vector<device::Array> arrays;
+        std::vector<std::span<std::byte>> data;
+        for (auto const n : sizes) {
+          if (shared) {
+            arrays.emplace_back(std::max<std::size_t>(n, 1));
+            arrays.back().settle(device::Access::write, "test");
+            data.emplace_back(arrays.back().as<std::byte>(), n);
+          } else {
+            data.emplace_back(own.emplace_back(n));
+          }
+          for (std::size_t i = 0; i < n; ++i) data.back()[i] = std::byte(i * 7 + n + std::size_t(comm.rank()));
+        }
+        std::vector<Channels::Ticket> tickets;
+        for (auto const& d : data)
+          for (int const r : others()) {
+            if (lend) tickets.push_back(channels.lend(r, d));
+            else channels.put(r, d);
+          }
+        if (!lend)
+          for (auto const& d : data) std::ranges::fill(d, std::byte(0));  // they were copied
+        std::vector<std::size_t> seen(comm.size(), 0);
+        for (std::size_t got = 0; got < sizes.size() * others().size(); ++got) {
+          auto const a = channels.wait();
+          auto const n = sizes[seen[a.rank]++];
+          ASSERT_EQ(a.data.size(), n);
+          if (land) {
+            ASSERT_EQ(a.data.data(), landing[a.rank].data());
+          }
+          for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a.data[i], std::byte(i * 7 + n + std::size_t(a.rank))) << n << " at " << i;
+          channels.release(a);
+        }
+        finish(channels);
+        for (auto const t : tickets) EXPECT_TRUE(channels.returned(t));
+        for (int const r : others()) EXPECT_EQ(channels.under_way(r), 0);
+      }
+}
+
+TEST_P(ChannelsOver, LentArraysComeBackAfterTheirReleaseAndNotBefore) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  auto channels = to_all(10'000, 1, GetParam());
+  std::vector<std::vector<std::byte>> arrays;
+  std::vector<Channels::Ticket> tickets;
+  int const next = (comm.rank() + 1) % comm.size();
+  for (int i = 0; i < 40; ++i) {
+    arrays.emplace_back(10'000, std::byte(i));
+    tickets.push_back(channels.lend(next, arrays.back()));
+  }
+  EXPECT_EQ(channels.under_way(next), 40);
+  std::vector<Channels::Arrival> held;
+  while (held.size() < 40) held.push_back(channels.wait());
+  comm.barrier();
+  EXPECT_FALSE(channels.all_returned());
+  for (auto const t : tickets) EXPECT_FALSE(channels.returned(t));
+  comm.barrier();
+  for (int i = 39; i >= 20; --i) channels.release(held[i]);  // the later half, backwards
+  while (!channels.returned(tickets[20])) channels.poll();
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(channels.returned(tickets[i]), i >= 20) << i;
+  EXPECT_EQ(channels.under_way(next), 20);
+  comm.barrier();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(held[i].data[9'999], std::byte(i));
+    channels.release(held[i]);
+  }
+  finish(channels);
+  EXPECT_EQ(channels.under_way(next), 0);
+  EXPECT_THROW(channels.returned(1000), asterism::Error);
+}
+
+TEST_P(ChannelsOver, HundredsOfLabelsInAnyOrderEachWithItsSize) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  constexpr int labels = 300, rounds = 3;
+  auto const bytes = [](int label) { return std::int64_t(8 + label % 7 * 20); };
+  std::vector<Channel> out;
+  std::mt19937 random(comm.rank());
+  for (int const r : others())
+    for (int l = 0; l < labels; ++l) out.push_back({r, bytes(l), l * 3});  // labels may have gaps
+  std::ranges::shuffle(out, random);
+  Channels channels(comm, out, GetParam());
+  ASSERT_EQ(channels.in().size(), out.size());
+  for (std::size_t i = 0; i < channels.in().size(); ++i) {
+    EXPECT_EQ(channels.in()[i].rank, others()[i / labels]);
+    EXPECT_EQ(channels.in()[i].label, int(i % labels) * 3);
+    EXPECT_EQ(channels.in()[i].max_bytes, bytes(int(i % labels)));
+    EXPECT_EQ(channels.out()[i].label, int(i % labels) * 3);
+  }
+  // every fourth has an array, and lent data
+  std::vector<std::vector<std::byte>> landing(out.size());
+  for (std::size_t i = 0; i < out.size(); i += 4) {
+    auto const& c = channels.in()[i];
+    landing[i].resize(std::size_t(c.max_bytes));
+    channels.land_in(c.rank, landing[i], c.label);
+  }
+  std::vector<Channel> work;
+  for (int k = 0; k < rounds; ++k) {
+    std::ranges::shuffle(out, random);
+    work.insert(work.end(), out.begin(), out.end());
+  }
+  std::vector<std::vector<std::byte>> data;
+  for (auto const& c : work) data.emplace_back(std::size_t(c.max_bytes), std::byte(c.label + comm.rank()));
+  std::map<std::pair<int, int>, int> seen;
+  std::vector<Channels::Arrival> held;
+  std::size_t sent = 0, got = 0;
+  while (sent < work.size() || got < work.size()) {
+    if (sent < work.size()) {
+      auto const& c = work[sent];
+      if (sent % 4 == 0) channels.lend(c.rank, data[sent], c.label);
+      else channels.put(c.rank, data[sent], c.label);
+      ++sent;
+    }
+    if (auto const a = channels.poll()) {
+      ++got;
+      ++seen[{a->rank, a->label}];
+      ASSERT_EQ(std::int64_t(a->data.size()), bytes(a->label / 3));
+      for (auto const b : a->data) ASSERT_EQ(b, std::byte(a->label + a->rank));
+      held.push_back(*a);
+    }
+    if (held.size() > 20 || (!held.empty() && sent == work.size())) {
+      std::swap(held.back(), held[random() % held.size()]);
+      channels.release(held.back());
+      held.pop_back();
+    }
+  }
+  for (auto const& a : held) channels.release(a);
+  EXPECT_EQ(seen.size(), out.size());
+  for (auto const& [end, count] : seen) EXPECT_EQ(count, rounds);
+  finish(channels);
+}
+
+TEST_P(ChannelsOver, AMessageWhoseArrayIsInUseIsSetAsideAndOthersGoOn) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  for (std::size_t const n : {8, 5000}) {
+    int const next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
+    Channels channels(comm, std::array<Channel, 2>{{{next, 5000, 1}, {next, 5000, 2}}}, GetParam());
+    std::vector<std::byte> array(5000), other(5000), data(n);
+    channels.land_in(before, array, 1);
+    for (int i = 0; i < 6; ++i) {
+      data.assign(n, std::byte(i));
+      channels.put(next, data, 1);
+      if (i % 2) channels.put(next, data, 2);
+    }
+    auto const first = channels.wait();
+    EXPECT_EQ(first.label, 1);
+    for (int i : {1, 3, 5}) {  // while the first is held, those of the other channel come
+      auto const a = channels.wait();
+      EXPECT_EQ(a.label, 2);
+      EXPECT_EQ(a.data[n - 1], std::byte(i));
+      channels.release(a);
+    }
+    EXPECT_FALSE(channels.poll());
+    EXPECT_EQ(array[n - 1], std::byte(0));
+    channels.release(first);
+    auto const second = channels.wait();
+    EXPECT_EQ(second.data[n - 1], std::byte(1));
+    EXPECT_FALSE(channels.poll());
+    channels.land_in(before, other, 1);  // another array: the one in use stays until its release
+    EXPECT_FALSE(channels.poll());
+    channels.release(second);
+    auto const third = channels.wait();
+    EXPECT_EQ(third.data.data(), other.data());
+    EXPECT_EQ(third.data[0], std::byte(2));
+    channels.land_in(before, {}, 1);  // none: all that was set aside comes, in its order
+    for (int i = 3; i < 6; ++i) {
+      auto const a = channels.wait();
+      EXPECT_EQ(a.label, 1);
+      EXPECT_EQ(a.data[0], std::byte(i));
+      channels.release(a);
+    }
+    EXPECT_EQ(third.data[0], std::byte(2));
+    channels.release(third);
+    EXPECT_FALSE(channels.poll());
+    finish(channels);
+  }
+}
+
+// An array is given and taken away at random while messages come: each arrives whole and in its order.
+TEST_P(ChannelsOver, ArraysThatChangeWhileMessagesCome) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  constexpr int messages = 600;
+  auto channels = to_all(3000, 2, GetParam());
+  std::mt19937 random(comm.rank() + 5);
+  auto const length = [](int i) { return std::size_t(8 + i * 37 % 2900); };
+  std::vector<std::array<std::vector<std::byte>, 2>> arrays(comm.size() * 2);
+  for (auto& pair : arrays)
+    for (auto& a : pair) a.resize(3000);
+  std::map<std::pair<int, int>, int> seen;
+  std::vector<Channels::Arrival> held;
+  int sent = 0, got = 0;
+  std::vector<std::byte> data;
+  while (sent < messages || got < messages * int(others().size())) {
+    if (sent < messages) {
+      data.assign(length(sent / 2), std::byte(sent / 2));
+      for (int const r : others()) channels.put(r, data, sent % 2);
+      ++sent;
+    }
+    if (random() % 4 == 0) {
+      auto const r = others()[random() % others().size()];
+      int const label = int(random() % 2);
+      // of two arrays the one that no message lies in
+      auto& pair = arrays[r * 2 + label];
+      int which = -1;
+      for (int i = 0; i < 2; ++i)
+        if (std::ranges::none_of(held, [&](auto const& a) { return a.data.data() == pair[i].data(); })) which = i;
+      if (random() % 3 == 0 || which < 0) channels.land_in(r, {}, label);
+      else channels.land_in(r, pair[which], label);
+    }
+    if (auto const a = channels.poll()) {
+      int const i = seen[{a->rank, a->label}]++;
+      ASSERT_EQ(a->data.size(), length(i));
+      ASSERT_EQ(a->data.front(), std::byte(i));
+      held.push_back(*a);
+      ++got;
+    }
+    if (held.size() > 3 || (!held.empty() && random() % 2)) {
+      auto const at = held.begin() + std::ptrdiff_t(random() % held.size());
+      ASSERT_TRUE(std::ranges::all_of(at->data, [&](auto b) { return b == at->data.front(); }));
+      channels.release(*at);
+      held.erase(at);
+    }
+  }
+  for (auto const& a : held) channels.release(a);
+  finish(channels);
+}
+
+TEST_P(ChannelsOver, InsideQueuedWork) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  int const next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
+  constexpr std::int64_t n = 5000;
+  for (auto const* const name : {"inline", "thread", "strict", "shuffle"}) {
+    SCOPED_TRACE(name);
+    auto const queue = device::Queue::from_name(name, 7);
+    Channels channels(comm, std::array{Channel{next, n * 8}}, GetParam());
+    device::Array const x(n * 8), landed(n * 8), sum(8);
+    for (int round = 0; round < 5; ++round) {
+      device::submit_on_host(
+          queue,
+          [&, round](device::Executor&, double* to) {
+            for (std::int64_t i = 0; i < n; ++i) to[i] = double(i + 1000 * round + comm.rank());
+          },
+          device::write<double>(x));
+      device::submit_on_host(
+          queue, [&](device::Executor&, std::byte*, double const* from) { channels.put(next, std::as_bytes(std::span(from, n))); },
+          device::update<std::byte>(channels.order_token()), device::read<double>(x));
+      device::submit_on_host(
+          queue,
+          [&](device::Executor&, std::byte*, double* to) {
+            channels.land_in(before, std::as_writable_bytes(std::span(to, n)));
+            channels.release(channels.wait());
+            channels.land_in(before, {});
+          },
+          device::update<std::byte>(channels.order_token()), device::write<double>(landed));
+      device::submit_on_host(
+          queue,
+          [](device::Executor&, double const* from, double* to) {
+            *to = 0;
+            for (std::int64_t i = 0; i < n; ++i) *to += from[i];
+          },
+          device::read<double>(landed), device::write<double>(sum));
+      double expected = 0;
+      for (std::int64_t i = 0; i < n; ++i) expected += double(i + 1000 * round + before);
+      sum.settle(device::Access::read, "test");
+      EXPECT_EQ(*sum.as<double>(), expected);
+    }
+    queue.wait("test");
+    finish(channels);
+  }
+}
+
+TEST_P(ChannelsOver, AWaitEndsWhenAnotherRankFails) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  auto channels = to_all(64, 1, GetParam());
+  std::string text;
+  try {
+    collective(comm, "test", [&] {
+      if (comm.rank() == 1) asterism::fail(asterism::ErrorKind::value, "rank one is tired");
+      channels.wait();
+    });
+  } catch (asterism::Error const& e) {
+    text = e.what();
+  }
+  EXPECT_NE(text.find("rank one is tired"), std::string::npos) << text;
+  collective(comm, "next", [&] { comm.barrier(); });  // they recover
+  std::array<std::byte, 8> const eight{};
+  try {
+    channels.put(others()[0], eight);
+    ADD_FAILURE() << "these channels are over";
+  } catch (asterism::Error const& e) {
+    EXPECT_NE(std::string(e.what()).find("make new ones"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(channels.poll(), asterism::Error);
+  EXPECT_THROW(channels.lend(others()[0], eight), asterism::Error);
+  auto anew = to_all(64, 1, GetParam());
+  for (int const r : others()) anew.put(r, eight);
+  for (std::size_t i = 0; i < others().size(); ++i) anew.release(anew.wait());
+  finish(anew);
+}
+
 TEST_P(ChannelsOver, SaysWhatIsWrong) {
   auto const& comm = world();
-  std::array<std::byte, 9> const nine{};
-  Channels channels(comm, {}, 8, GetParam());
+  std::array<std::byte, 9> nine{};
+  Channels channels(comm, {}, GetParam());
   EXPECT_THROW(channels.put(0, nine), asterism::Error);
+  EXPECT_THROW(channels.lend(0, nine), asterism::Error);
+  EXPECT_THROW(channels.land_in(0, nine), asterism::Error);
+  EXPECT_THROW(channels.under_way(0), asterism::Error);
+  EXPECT_THROW(channels.returned(0), asterism::Error);
   EXPECT_THROW(channels.wait(), asterism::Error);
-  EXPECT_THROW(channels.release({0, {}, 5}), asterism::Error);
+  EXPECT_THROW(channels.release({0, 0, {}, 5, false}), asterism::Error);
   EXPECT_FALSE(channels.poll());
-  int const me[] = {comm.rank()}, none[] = {comm.size()};
-  EXPECT_THROW(Channels(comm, me, 8), asterism::Error);
-  EXPECT_THROW(Channels(comm, comm.rank() == 0 ? std::span<int const>(none) : std::span<int const>(), 8), asterism::Error);
-  if (comm.size() > 1) {
-    EXPECT_THROW(Channels(comm, {}, 8 + comm.rank()), asterism::Error);
-    Channels ring(comm, std::array{(comm.rank() + 1) % comm.size()}, 8, GetParam());
-    EXPECT_THROW(ring.put((comm.rank() + 1) % comm.size(), nine), asterism::Error);
-  }
+  EXPECT_TRUE(channels.all_returned());
+  auto const text = [&](std::vector<Channel> const& out) -> std::string {
+    try {
+      Channels(comm, out, GetParam());
+    } catch (asterism::Error const& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  auto const says = [&](std::vector<Channel> const& out, char const* what) {
+    EXPECT_NE(text(out).find(what), std::string::npos) << text(out);
+  };
+  says({{comm.rank(), 8}}, "cannot send to itself");
+  says(comm.rank() == 0 ? std::vector<Channel>{{comm.size(), 8}} : std::vector<Channel>{}, "there is no rank");
+  if (comm.size() == 1) return;
+  int const next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
+  says({{next, 0}}, "at most 0 bytes to rank");
+  says({{next, 8, -1}}, "label -1");
+  says({{next, 8, 4}, {next, 9, 4}}, "listed twice with label 4");
+  EXPECT_THROW(Channels(comm, {}, comm.rank() == 0 ? TransportChoice::p2p : TransportChoice::automatic), asterism::Error);
+  Channels ring(comm, std::array{Channel{next, 8, 2}}, GetParam());
+  EXPECT_THROW(ring.put(next, nine, 2), asterism::Error);
+  EXPECT_THROW(ring.put(next, {}), asterism::Error) << "no such label";
+  EXPECT_THROW(ring.land_in(before, std::span(nine).first(7), 2), asterism::Error);
+  ring.put(next, std::span(nine).first(8), 2);
+  auto const a = ring.wait();
+  EXPECT_THROW(ring.release({a.rank, 2, {}, a.key + 1, false}), asterism::Error);
+  ring.release(a);
+  EXPECT_THROW(ring.release(a), asterism::Error) << "a second time";
 }

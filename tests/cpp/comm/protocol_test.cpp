@@ -3,144 +3,44 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <map>
 #include <string>
-#include <unordered_map>
+
+#include "interleavings.hpp"
 
 using namespace asterism::comm::node;
+using namespace interleavings;
 
 namespace {
 
-/// What a rank is stopped by after one access, and where it would wait.
-struct Stepped {};
-struct Blocked {};
-
-/// The shared words, and for each rank how far it is. A rank is a deterministic program, so what it has read determines it:
-/// its next step is found by running it again on what it read before.
-struct State {
+/// Words of places, and the credits of chains behind them.
+struct Memory : View {
   static constexpr int places = 6;
-  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(places * 4, 0);    // ready, next, taken, data of each place
-  std::vector<std::uint64_t> credits = std::vector<std::uint64_t>(places + 1, 0);  // by the first place of the chain
-  struct Rank {
-    std::size_t accesses = 0;
-    std::vector<std::uint64_t> reads;
-    bool done = false;
-  };
-  std::vector<Rank> ranks;
-  std::string wrong;
-  std::string key() const {
-    std::string k;
-    auto const add = [&](std::uint64_t v) { k.append(reinterpret_cast<char const*>(&v), sizeof v); };
-    for (auto const w : words) add(w);
-    for (auto const c : credits) add(c);
-    for (auto const& r : ranks) {
-      add(r.accesses);
-      add(r.done);
-      for (auto const v : r.reads) add(v);
-    }
-    return k;
-  }
-};
-
-/// One rank's view: replays what it did, then does one access more and stops.
-struct Memory {
-  using Place = int;  // 1, 2, ...; 0 is none
-  State& state;
-  int rank;
+  using Place = int;               // 1, 2, ...; 0 is none
   int first_place = 0, limit = 0;  // the places that it may make as a sender
   bool forgets_numbers = false;    // planted: words without the number of their message
-  std::size_t access = 0, read = 0;
-  std::size_t mark_access = 0, mark_read = 0;
   int made = 0;
   int taken_from = 0;  // first place of the chain whose credit it writes as a receiver
 
-  State::Rank& me() { return state.ranks[std::size_t(rank)]; }
-  std::uint64_t& word(Place p, int w) { return state.words[std::size_t((p - 1) * 4 + w)]; }
+  Memory(State& s, int r, int first = 0, int most = 0, bool forgets = false)
+      : View(s, r), first_place(first), limit(most), forgets_numbers(forgets) {}
+  /// ready, next, taken, data of each place
+  static std::size_t word(Place p, int w) { return std::size_t((p - 1) * 4 + w); }
+  static std::size_t credit(int first) { return std::size_t(places * 4 + first); }
   static std::uint64_t id(Place p) { return std::uint64_t(p); }
   static Place place(std::uint64_t id) { return int(id); }
   Place make_place() {
     if (made == limit) block();
     return first_place + made++;
   }
-  std::uint64_t load_shared(std::uint64_t const& from) {
-    if (access++ < me().accesses) return me().reads[read++];
-    me().reads.push_back(from);
-    ++me().accesses;
-    throw Stepped{};
-  }
-  void store_shared(std::uint64_t& to, std::uint64_t value) {
-    if (access++ < me().accesses) return;
-    to = value;
-    ++me().accesses;
-    throw Stepped{};
-  }
   std::uint64_t load_word(Place p, int w) { return load_shared(word(p, w)); }
   void store_word(Place p, int w, std::uint64_t value) { store_shared(word(p, w), value); }
-  std::uint64_t load_credit() { return load_shared(state.credits[std::size_t(first_place)]); }
-  void store_credit(std::uint64_t value) { store_shared(state.credits[std::size_t(taken_from)], value); }
+  std::uint64_t load_credit() { return load_shared(credit(first_place)); }
+  void store_credit(std::uint64_t value) { store_shared(credit(taken_from), value); }
   std::uint64_t load(Place p, Word w) { return load_word(p, int(w)); }
   void store(Place p, Word w, std::uint64_t value) {
     store_word(p, int(w), forgets_numbers && w != Word::taken ? numbered(0, value & value_mask) : value);
   }
-  /// From here on the rank only looks whether it can go on.
-  void mark() { mark_access = access, mark_read = read; }
-  /// It cannot: it will look again.
-  void block() {
-    me().accesses = mark_access;
-    me().reads.resize(mark_read);
-    throw Blocked{};
-  }
 };
-
-using Program = std::function<void(State&, int rank)>;
-
-struct Result {
-  std::size_t states = 0;
-  std::string wrong;
-};
-
-/// All states that the programs can reach, and whether from each of them the end can be reached.
-Result explore(std::vector<Program> const& programs) {
-  State start;
-  start.ranks.resize(programs.size());
-  std::unordered_map<std::string, int> seen{{start.key(), 0}};
-  std::vector<State> all{start};
-  std::vector<std::vector<int>> before(1);
-  for (std::size_t s = 0; s < all.size(); ++s) {
-    for (int r = 0; r < int(programs.size()); ++r) {
-      if (all[s].ranks[std::size_t(r)].done) continue;
-      State next = all[s];
-      try {
-        programs[std::size_t(r)](next, r);
-        next.ranks[std::size_t(r)].done = true;
-      } catch (Stepped) {
-      } catch (Blocked) {
-      } catch (std::exception const& e) {
-        next.wrong = e.what();
-      }
-      if (!next.wrong.empty()) return {all.size(), next.wrong};
-      auto const [at, fresh] = seen.try_emplace(next.key(), int(all.size()));
-      if (fresh) {
-        all.push_back(std::move(next));
-        before.emplace_back();
-      }
-      before[std::size_t(at->second)].push_back(int(s));
-    }
-  }
-  std::vector<int> reached;
-  std::vector<char> can_end(all.size(), 0);
-  for (std::size_t s = 0; s < all.size(); ++s)
-    if (std::all_of(all[s].ranks.begin(), all[s].ranks.end(), [](auto const& r) { return r.done; })) {
-      can_end[s] = 1;
-      reached.push_back(int(s));
-    }
-  for (std::size_t i = 0; i < reached.size(); ++i)
-    for (auto const b : before[std::size_t(reached[i])])
-      if (!can_end[std::size_t(b)]) can_end[std::size_t(b)] = 1, reached.push_back(b);
-  if (std::find(can_end.begin(), can_end.end(), 0) != can_end.end()) return {all.size(), "some ranks wait for ever"};
-  return {all.size(), ""};
-}
 
 enum class Planted { nothing, publishes_first, takes_before_reading, forgets_numbers };
 

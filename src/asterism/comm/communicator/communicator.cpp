@@ -181,7 +181,7 @@ void gather(Communicator const& c, void const* mine, std::size_t bytes, std::byt
     call.receive([&](int rank, std::span<std::byte const> theirs) {
       ASTERISM_REQUIRE(theirs.size() == bytes, comm, "rank {} gives {} bytes to a collective call where this rank, {}, gives {}: {}", rank,
                        theirs.size(), c.rank(), bytes, "the ranks are in different calls, or call with different sizes.");
-      std::memcpy(place(rank), theirs.data(), bytes);
+      if (bytes > 0) std::memcpy(place(rank), theirs.data(), bytes);
     });
     return;
   }
@@ -225,8 +225,8 @@ void all_reduce(Communicator const& c, std::span<T> values, MpiApi::Type type, M
 void Communicator::barrier() const {
   end_queued();
   if (size() == 1) return;
-  std::vector<std::byte> nothing;
-  if (NodeCollective::serves(*this)) return gather(*this, nullptr, 0, nothing.data());
+  std::byte nothing{};
+  if (NodeCollective::serves(*this)) return gather(*this, &nothing, 0, &nothing);
   by_mpi(*this, 0, "MPI_Ibarrier", [&](MpiApi::Batch batch, std::byte*) { return mpi()->ibarrier(batch, handle()); });
 }
 

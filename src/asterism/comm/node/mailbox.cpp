@@ -36,6 +36,7 @@ void Outbox::returned(Sent const& sent) {
   auto& slot = *sent.place;
   slot.returned = sent.number + 1;
   bytes_under_way_ -= std::int64_t(slot.message->bytes);
+  if (slot.counter) --*std::exchange(slot.counter, nullptr);
   if (slot.capacity) blocks_.push_back({slot.block, std::exchange(slot.capacity, 0)});
 }
 

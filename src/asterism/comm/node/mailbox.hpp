@@ -36,6 +36,7 @@ struct Message {
   std::uint64_t data;                             ///< offset of the block they are in, 0: in `small`
   Place place;
   std::atomic<Hold> hold;  ///< of values that are lent
+  std::uint32_t channel;   ///< for the caller: which of several that share the mailbox
   alignas(8) std::byte small[small_size];
   // the second line hardly changes
   alignas(64) std::atomic<std::uint64_t> taken;  ///< by the receiver, out of order
@@ -70,7 +71,8 @@ class Outbox {
     Message* message = nullptr;
     std::uint64_t offset = 0, block = 0;
     std::int64_t capacity = 0;
-    std::uint64_t returned = 0;  ///< number + 1 of the last message that was taken back from here
+    std::uint64_t returned = 0;       ///< number + 1 of the last message that was taken back from here
+    std::int64_t* counter = nullptr;  ///< the caller's, one less when the message is taken back
   };
   struct Memory {
     using Place = Slot*;
@@ -121,9 +123,9 @@ class Outbox {
     return true;
   }
   bool taken(Sent const& sent) const { return sent.place->returned > sent.number || protocol_.taken(sent); }
-  /// Takes back places that the receiver is done with.
-  void collect() {
-    protocol_.collect([this](Sent const& s) { returned(s); });
+  /// Takes back places that the receiver is done with. `others`: as in the protocol.
+  void collect(std::size_t others = 16) {
+    protocol_.collect([this](Sent const& s) { returned(s); }, others);
   }
   /// Messages and bytes not known to be taken, as of the last collect().
   std::size_t under_way() const { return protocol_.under_way(); }

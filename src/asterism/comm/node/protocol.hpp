@@ -69,13 +69,13 @@ class SendProtocol {
     }
     memory_.store(sent.place, Word::ready, numbered(sent.number, value));
   }
-  /// Takes back places that the receiver is done with: returned(sent) for each.
+  /// Takes back places that the receiver is done with: returned(sent) for each. Of those taken in another order it looks at the
+  /// `others` oldest.
   template <class F>
-  void collect(F const& returned) {
+  void collect(F const& returned, std::size_t others = 16) {
     auto const credit = memory_.load_credit();
     std::size_t i = 0, kept = 0;
-    // of those taken in another order the oldest are looked for
-    for (std::size_t others = 16; i < under_way_.size() && (under_way_[i].number < credit || others-- > 0); ++i) {
+    for (; i < under_way_.size() && (under_way_[i].number < credit || others-- > 0); ++i) {
       auto const sent = under_way_[i];
       if (sent.number < credit || marked(sent)) {
         spare_.push_back(sent.place);
@@ -142,8 +142,8 @@ class ReceiveProtocol {
 
  private:
   auto passed(std::uint64_t number) {
-    auto const at = std::find_if(passed_.begin(), passed_.end(), [&](auto const& p) { return p.first == number; });
-    ASTERISM_ASSERT(at != passed_.end());
+    auto const at = std::lower_bound(passed_.begin(), passed_.end(), number, [](auto const& p, auto n) { return p.first < n; });
+    ASTERISM_ASSERT(at != passed_.end() && at->first == number);
     return at;
   }
   /// From message next_number_ to the one after it; false if its place is not known yet.
