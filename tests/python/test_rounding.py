@@ -138,3 +138,27 @@ for case, A, methods in (("poisson", P, METHODS), ("convection", C, set(METHODS)
 """,
         PYTHONPATH=str(Path(__file__).parent),
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("ksp", METHODS)
+def test_an_initial_guess_far_away_and_a_preconditioner_that_is_exact(ksp, dtype):
+    """One step then leaves rounding of the first residual, which is above the target: the method goes on from there."""
+    if ksp in ("chebyshev", "preonly"):  # no method for an exact preconditioner; one step alone
+        pytest.skip("takes one step, or needs a spectrum")
+    rng = np.random.default_rng(3)
+    n = 8
+    Q = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype[0] == "c" else 0)
+    S = (Q @ Q.conj().T + n * np.eye(n)).astype(dtype)
+    if ksp not in SYMMETRIC_ONLY:
+        S = S + np.triu(Q, 1).astype(dtype)
+    A = am.Matrix.from_scipy(S)
+    b = rng.standard_normal(n).astype(dtype)
+    for far in (1e2, 1e3, 1e4):
+        x0 = far * rng.standard_normal(n).astype(dtype)
+        x, info = am.solve(
+            A, b, x0, ksp=ksp, pc="icc" if ksp in SYMMETRIC_ONLY else "ilu", rtol=100 * np.finfo(dtype).eps
+        )
+        assert info.converged
+        wide = S.astype(np.result_type(dtype, "complex128"))
+        assert np.linalg.norm(b - wide @ x) <= 110 * np.finfo(dtype).eps * np.linalg.norm(b)
