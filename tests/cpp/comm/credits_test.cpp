@@ -141,3 +141,30 @@ TEST(Credits, AnyOrderOfReleasesIsToldWhole) {
   EXPECT_EQ(returned, std::vector<int>(40, 1));
   EXPECT_TRUE(unreleased.empty());
 }
+
+// A message the other way carries the credit of what was released in order; then no credit of its own is sent. Others need one.
+TEST(Credits, AMessageTheOtherWayCarriesThoseInOrder) {
+  struct Line {
+    std::vector<Credit> sent;
+    void send(Credit const& c) { sent.push_back(c); }
+  } line;
+  Releases<Line> releases(line, 8);
+  Unreleased<int> sender;
+  for (int i = 0; i < 6; ++i) sender.send(i);
+  releases.release(0, false);
+  releases.release(1, false);
+  EXPECT_EQ(releases.carried(), 2u);
+  releases.flush();
+  EXPECT_TRUE(line.sent.empty());
+  releases.release(4, false);
+  EXPECT_EQ(releases.carried(), 2u);
+  releases.flush();
+  ASSERT_EQ(line.sent.size(), 1u);
+  std::vector<int> back;
+  auto const released = [&](int m) { back.push_back(m); };
+  sender.take({2, 0, {}}, released);
+  EXPECT_EQ(sender.first(), 2u);
+  sender.take(line.sent[0], released);
+  EXPECT_EQ(back, (std::vector<int>{0, 1, 4}));
+  EXPECT_FALSE(sender.released(2));
+}

@@ -154,6 +154,10 @@ void Channels::Impl::set_up(TransportChoice transport) {
       if (auto const head = std::uint64_t(words[0]))
         s.box = std::make_unique<node::Inbox>(comm.node()->mapping(comm.node()->index_of(s.rank)), head);
       else s.line = std::make_unique<MpiReceiver>(stream(), s.rank, [this, &s](auto channel, auto n) { return landing_of(s, channel, n); });
+      if (auto* const t = with_rank(targets, s.rank); t && t->line && s.line) {
+        t->line->set_back(s.line.get());
+        s.line->set_back(t->line.get());
+      }
     }
   });
 }
@@ -201,18 +205,15 @@ Channels::Impl::OutEnd Channels::Impl::message_to(int rank, int label, std::size
 }
 
 namespace {
-node::Outbox::Sent place_for(node::Outbox& box, std::uint32_t index, OutChannel& channel) {
+node::Outbox::Sent place_for(node::Outbox& box, OutChannel& channel) {
   auto const sent = box.reserve();
-  sent.place->message->channel = index;
   sent.place->counter = &channel.under_way;
   ++channel.under_way;
   return sent;
 }
 node::Outbox::Sent copy_into(node::Outbox& box, std::uint32_t index, OutChannel& channel, std::span<std::byte const> data) {
-  auto const sent = place_for(box, index, channel);
-  auto const bytes = std::int64_t(data.size());
-  box.write(box.room(sent, bytes), data.data(), bytes);
-  box.publish(sent, bytes);
+  auto const sent = place_for(box, channel);
+  box.put(sent, index, data.data(), std::int64_t(data.size()));
   return sent;
 }
 }  // namespace
@@ -234,7 +235,8 @@ Channels::Ticket Channels::lend(int rank, std::span<std::byte const> data, int l
   } else {
     bool const shared = node::Arena::mine()->contains(data.data());
     if (bytes > node::Message::small_size && (shared || (bytes >= lend_private_from && im.comm.node()->reads_private()))) {
-      l.by_box = place_for(*target.box, end.index(), end.channel);
+      l.by_box = place_for(*target.box, end.channel);
+      l.by_box.place->message->channel = end.index();
       target.box->lend(l.by_box, shared ? node::Place::block : node::Place::process, data.data(), bytes);
     } else {
       l.by_box = copy_into(*target.box, end.index(), end.channel, data);
@@ -301,12 +303,14 @@ Held* Channels::Impl::found(Source& s) {
   if (s.box) {
     auto* const m = s.box->find(s.next);
     if (!m) return nullptr;
-    return &s.held.emplace_back(Held{s.next++, m->channel, false, false, m, std::size_t(m->bytes), {}});
+    auto& h = s.held.emplace_back(s.next++, m);
+    h.delivered = false;
+    return &h;
   }
   auto m = s.line->next();
   if (!m) return nullptr;
   --s.channels[m->channel].coming;
-  return &s.held.emplace_back(Held{s.next++, m->channel, false, m->lent, nullptr, std::size_t(m->bytes), std::move(m->buffer)});
+  return &s.held.emplace_back(s.next++, std::move(*m));
 }
 
 Channels::Arrival Channels::Impl::deliver(Source& s, Held& h) {
@@ -342,8 +346,8 @@ std::optional<Channels::Arrival> Channels::Impl::poll(Source& s) {
   return std::nullopt;
 }
 
+/// The first of those that were set aside and can come now; there is one.
 std::optional<Channels::Arrival> Channels::Impl::poll_due() {
-  if (due.empty()) return std::nullopt;
   auto const [s, number] = due.front();
   due.pop_front();
   auto& held = *s->find(number);
@@ -360,20 +364,33 @@ std::optional<Channels::Arrival> Channels::Impl::poll_due() {
 
 std::optional<Channels::Arrival> Channels::poll() {
   auto& im = *impl_;
-  im.require_same_epoch();
+  if (im.requests) im.require_same_epoch();
   if (im.turn >= im.sources.size()) {  // those that were set aside have a turn too
     im.turn = 0;
-    if (auto const a = im.poll_due()) return a;
+    if (!im.due.empty())
+      if (auto const a = im.poll_due()) return a;
   }
   for (std::size_t i = 0; i < im.sources.size(); ++i) {
     if (im.turn >= im.sources.size()) im.turn = 0;
-    if (auto const a = im.poll(im.sources[im.turn++])) return a;
+    auto& s = im.sources[im.turn++];
+    if (s.box) {  // mostly there is nothing, or what nothing stands before
+      auto* const m = s.box->find(s.next);
+      if (!m) continue;
+      auto const& c = s.channels[m->channel];
+      if (c.landing.empty() && !c.due && c.parked.empty() && m->place != node::Place::process) {
+        s.held.emplace_back(s.next, m);
+        return Arrival{s.rank, c.what.label, {s.box->data(*m), std::size_t(m->bytes)}, s.next++, false};
+      }
+    }
+    if (auto const a = im.poll(s)) return a;
   }
-  if (auto const a = im.poll_due()) return a;
+  if (!im.due.empty())
+    if (auto const a = im.poll_due()) return a;
+  im.require_same_epoch();
   if (im.requests) {
     for (auto const& s : im.sources)
       if (s.line) s.line->flush();
-    if (++im.idle % 8 == 0) {  // nobody waits for these
+    if (++im.idle % 32 == 0) {  // nobody waits for these
       for (auto const& t : im.targets)
         if (t.line) t.line->look();
       im.requests->progress();
@@ -394,7 +411,7 @@ Channels::Arrival Channels::wait() {
 
 void Channels::release(Arrival const& a) {
   auto& im = *impl_;
-  im.require_same_epoch();
+  if (im.requests) im.require_same_epoch();
   auto* const s = with_rank(im.sources, a.rank);
   auto* const h = s ? s->find(a.key) : nullptr;
   ASTERISM_REQUIRE(h && h->delivered, value,
@@ -403,10 +420,10 @@ void Channels::release(Arrival const& a) {
   if (c.holder == a.key) c.holder = none;
   if (s->box) s->box->take(a.key);
   else s->line->release(a.key, h->lent);
-  (s->box ? im.buffers : im.requests->buffers).give(std::move(h->buffer));
+  if (h->buffer.data) (s->box ? im.buffers : im.requests->buffers).give(std::move(h->buffer));
   if (h == &s->held.back()) s->held.pop_back();
   else s->held.erase(s->held.begin() + (h - s->held.data()));
-  im.advance(*s, c);
+  if (!c.parked.empty()) im.advance(*s, c);
 }
 
 }  // namespace asterism::comm

@@ -35,6 +35,11 @@ class Releases {
     }
     if (++untold_ >= batch_ || at_once) flush();
   }
+  /// All before this number are released: for a message to the sender, which then takes the place of a credit.
+  std::uint64_t carried() {
+    if (untold_above_.empty()) untold_ = 0;
+    return below_;
+  }
   /// Tells what was not told.
   void flush() {
     if (untold_ == 0) return;
@@ -81,6 +86,8 @@ class Unreleased {
       open_.pop_front();
     }
   }
+  /// The first that is not known to be released.
+  std::uint64_t first() const { return first_; }
   bool released(std::uint64_t number) const { return number < first_ || open_[std::size_t(number - first_)].released; }
   bool empty() const { return open_.empty(); }
 

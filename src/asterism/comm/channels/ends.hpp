@@ -42,12 +42,18 @@ struct InChannel {
 /// A message that was found, until its release.
 struct Held {
   std::uint64_t number = 0;
+  node::Message* message = nullptr;  // within a machine
+  std::size_t bytes = 0;
   std::uint32_t channel = 0;
   bool delivered = false;
   bool lent = false;
-  node::Message* message = nullptr;  // within a machine
-  std::size_t bytes = 0;
   Buffer buffer;  // of what came by MPI and not into an array, or lay in the sender's process
+
+  /// Within a machine; delivered.
+  Held(std::uint64_t n, node::Message* m) : number(n), message(m), bytes(std::size_t(m->bytes)), channel(m->channel), delivered(true) {}
+  /// By MPI; not delivered yet.
+  Held(std::uint64_t n, MpiReceiver::Message&& m)
+      : number(n), bytes(std::size_t(m.bytes)), channel(m.channel), lent(m.lent), buffer(std::move(m.buffer)) {}
 };
 
 /// A rank that sends to me.

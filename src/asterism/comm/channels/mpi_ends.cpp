@@ -13,6 +13,8 @@ namespace asterism::comm::channels {
 namespace {
 constexpr int together = 32;     // sends that are tested together
 constexpr int credit_batch = 8;  // releases of which the sender is told together
+constexpr std::uint32_t below_mask = 0x7fffffff;
+constexpr int look_after = 8;  // sends, for what was sent and for credits
 }  // namespace
 
 Requests::Requests(MpiApi::Comm handle, std::array<int, tag_count> const& tags)
@@ -87,13 +89,16 @@ MpiSender::MpiSender(std::shared_ptr<Requests> requests, int to)
 
 MpiSender::Sent MpiSender::send(std::uint32_t channel, std::int64_t& counter, std::span<std::byte const> data, bool lend) {
   auto const bytes = std::int64_t(data.size());
-  requests_->progress();
-  look();
+  if (++sent_ % look_after == 0) {
+    requests_->progress();
+    look();
+  }
   auto buffer = requests_->buffers.take(sizeof(Envelope));
   auto* const e = new (buffer.data.get()) Envelope;
   e->channel = channel;
   e->lent = lend;
   e->bytes = bytes;
+  if (back_) e->below = back_->carried() & below_mask;
   bool const small = bytes <= Envelope::small_size;
   if (small && bytes > 0) std::memcpy(e->small, data.data(), data.size());
   Sent out{unreleased_.send(&counter), 0};
@@ -114,6 +119,12 @@ void MpiSender::look() {
   while (auto const c = credits_.next()) unreleased_.take(*c, [](std::int64_t* counter) { --*counter; });
 }
 
+void MpiSender::take_carried(std::uint32_t below) {
+  auto const first = unreleased_.first();
+  auto const more = (below - std::uint32_t(first)) & below_mask;  // a credit that was overtaken looks like very many
+  if (more > 0 && more <= below_mask / 2) unreleased_.take({first + more, 0, {}}, [](std::int64_t* counter) { --*counter; });
+}
+
 MpiReceiver::MpiReceiver(std::shared_ptr<Requests> requests, int from, Landing landing)
     : requests_(std::move(requests)),
       from_(from),
@@ -132,6 +143,7 @@ void MpiReceiver::look() {
   while (coming_.size() < ahead) {
     auto const e = envelopes_.next();
     if (!e) return;
+    if (back_) back_->take_carried(e->below);
     Message m{count_++, e->channel, e->lent != 0, e->bytes, {}, -1};
     auto* to = landing_(m.channel, m.number);
     bool const small = m.bytes <= Envelope::small_size;
@@ -146,6 +158,7 @@ void MpiReceiver::look() {
       requests_->receive(m.place, to, m.bytes, from_, Requests::payload);
     }
     coming_.push_back(std::move(m));
+    if (small) return;  // what follows is not waited for; a long one's successors may travel meanwhile
   }
 }
 
@@ -157,7 +170,7 @@ bool MpiReceiver::complete(Message& m) {
 }
 
 std::optional<MpiReceiver::Message> MpiReceiver::next() {
-  look();
+  if (coming_.empty() || coming_.front().place >= 0) look();
   if (coming_.empty() || !complete(coming_.front())) return std::nullopt;
   auto out = std::move(coming_.front());
   coming_.pop_front();

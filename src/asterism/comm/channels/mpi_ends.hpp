@@ -46,7 +46,8 @@ class Buffers {
 
 struct Envelope {
   static constexpr std::int64_t small_size = 48;
-  std::uint32_t channel = 0, lent = 0;
+  std::uint32_t channel = 0, lent : 1 = 0;
+  std::uint32_t below : 31 = 0;  ///< a credit for messages the other way: the lower bits of Credit::below
   std::int64_t bytes = 0;
   std::byte small[small_size];
 };
@@ -118,6 +119,8 @@ class Posted {
   std::size_t turn_ = 0;
 };
 
+class MpiReceiver;
+
 class MpiSender {
  public:
   MpiSender(std::shared_ptr<Requests> requests, int to);
@@ -130,10 +133,16 @@ class MpiSender {
   bool returned(Sent const& s) const { return unreleased_.released(s.number) && requests_->sent(s.load); }
   /// Takes credits that have come.
   void look();
+  /// What an envelope of the other direction carries.
+  void take_carried(std::uint32_t below);
+  /// The stream from that rank, if there is one: envelopes carry its credits.
+  void set_back(MpiReceiver* back) { back_ = back; }
 
  private:
   std::shared_ptr<Requests> requests_;
   int to_;
+  MpiReceiver* back_ = nullptr;
+  unsigned sent_ = 0;
   Posted<Credit, 4> credits_;
   Unreleased<std::int64_t*> unreleased_;
 };
@@ -156,6 +165,9 @@ class MpiReceiver {
   std::optional<Message> next();
   void release(std::uint64_t number, bool lent) { releases_.release(number, lent); }
   void flush() { releases_.flush(); }
+  std::uint64_t carried() { return releases_.carried(); }
+  /// The stream to that rank, if there is one: its credits come with envelopes.
+  void set_back(MpiSender* back) { back_ = back; }
   /// A message that is on its way to an array goes into a buffer instead: false as long as one has to wait.
   bool divert(std::uint64_t number, std::byte const* array);
 
@@ -171,6 +183,7 @@ class MpiReceiver {
   std::shared_ptr<Requests> requests_;
   int from_;
   Landing landing_;
+  MpiSender* back_ = nullptr;
   Posted<Envelope, 8> envelopes_;
   Line line_;
   Releases<Line> releases_;

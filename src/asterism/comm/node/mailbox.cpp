@@ -86,6 +86,28 @@ std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
   return arena_.at(block.offset);
 }
 
+void Outbox::put(Sent const& sent, std::uint32_t channel, std::byte const* data, std::int64_t bytes) {
+  ASTERISM_REQUIRE(std::uint64_t(bytes) <= value_mask, memory, "a message of {} bytes is too long for shared memory.", bytes);
+  auto& m = *sent.place->message;
+  std::byte small[Message::small_size] = {};
+  Block block;
+  if (bytes > Message::small_size) {
+    block = make_block(bytes);
+    sent.place->block = block.offset;
+    sent.place->capacity = block.capacity;
+    write(arena_.at(block.offset), data, bytes);
+  } else if (bytes > 0) {
+    std::memcpy(small, data, std::size_t(bytes));
+  }
+  bytes_under_way_ += bytes;
+  m.bytes = std::uint64_t(bytes);
+  m.data = block.offset;
+  m.place = Place::message;
+  m.channel = channel;
+  std::memcpy(m.small, small, sizeof small);
+  publish(sent, bytes);
+}
+
 void Inbox::read(Message const& m, std::int64_t first, std::int64_t n, std::byte* to) const {
   std::uint64_t address;
   std::memcpy(&address, m.small, sizeof address);
