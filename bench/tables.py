@@ -58,6 +58,23 @@ def spmv(r: dict) -> None:
             )
 
 
+def products(r: dict) -> None:
+    """Products of matrices, against the fastest algorithm of each peer."""
+    for name, c in r["cases"].items():
+        whole, again = (statistics.median(c[k]) for k in ("seconds", "seconds_new_values"))
+        print(
+            f"products  {name:26s} {1e3 * whole:7.1f} ms, new values {1e3 * again:7.1f} ms; SciPy {statistics.median(c['scipy']) / whole:.2f} "
+            "times as long  (1 rank x 1 thread)"
+        )
+        middle = {k: [statistics.median(run[i] for run in v) for i in range(2)] for k, v in c["petsc"].items()}
+        if middle:
+            both = [min(middle, key=lambda k, i=i: middle[k][i]) for i in range(2)]
+            print(
+                f"          {both[0]}: {middle[both[0]][0] / whole:.2f} times as long; with new values {both[1]}: "
+                f"{middle[both[1]][1] / again:.2f} times as long"
+            )
+
+
 def cg_jacobi(r: dict) -> None:
     """One iteration, against the least that must be moved."""
     print(
@@ -200,6 +217,7 @@ SHOW = {
     "profiling": on_off,
     "reproducible": on_off,
     "amg": amg,
+    "products": products,
     "random_solves": random_solves,
 }
 
