@@ -121,3 +121,10 @@ def test_misuse_is_an_error():
     ]:
         with pytest.raises(am.AsterismError, match=text):
             call()
+
+
+def test_the_guide_is_true(on_ranks):
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "exchange-data.md").read_text()
+    block = page.partition("```py\n")[2].partition("```")[0]
+    assert "land_in" in block
+    assert on_ranks(2, block + "\nassert (y == x).all()\nprint('done', flush=True)").count("done") == 2
