@@ -220,13 +220,15 @@ def test_products_and_arrays():
     assert np.array_equal(A.dot(np.ones((100, 3))), A @ np.ones((100, 3)))
     v = am.Vector(A, am.Queue("inline"), fill=1.0)
     assert np.array_equal(A.dot(v).numpy(), A @ b)
-    for product in (lambda: A @ A, lambda: A @ S, lambda: S @ A, lambda: A.dot(A), lambda: A.T @ A, lambda: A.H @ S):
+    assert np.array_equal(A.dot(A).toarray(), (S @ S).toarray())
+    for product in (lambda: A @ S, lambda: S @ A, lambda: A.dot(S), lambda: A.H @ S):
         with pytest.raises(am.UnsupportedError, match="to_scipy"):
             product()
     with pytest.raises(am.UnsupportedError, match=r"A\.T @ x"):
         b @ A
-    with pytest.raises(TypeError):
-        A * b
+    for product in (lambda: A * b, lambda: b * A):
+        with pytest.raises(am.UnsupportedError, match="Use A @ x"):
+            product()
 
 
 @pytest.mark.parametrize(
