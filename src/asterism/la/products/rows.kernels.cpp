@@ -144,15 +144,18 @@ GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
     auto const end = B_rows.first_of(a.rank + 1);
     while (g + n < map.ghosts.size() && map.ghosts[g + n] < end) ++n;
     auto const* at = a.data.data();
+    auto const take = [&at](auto* to, std::size_t count) {
+      if (count > 0) std::memcpy(static_cast<void*>(to), at, count * sizeof *to);
+      at += count * sizeof *to;
+    };
     std::vector<i64> l(n);
-    std::memcpy(l.data(), at, n * 8);
-    at += n * 8;
+    take(l.data(), n);
     auto const total = std::size_t(std::accumulate(l.begin(), l.end(), i64(0)));
     auto const c0 = out.columns.size();
     out.columns.resize(c0 + total);
     out.values.resize(c0 + total);
-    std::memcpy(out.columns.data() + c0, at, total * 8);
-    std::memcpy(static_cast<void*>(out.values.data() + c0), at + total * 8, total * sizeof(T));
+    take(out.columns.data() + c0, total);
+    take(out.values.data() + c0, total);
     out.lengths.insert(out.lengths.end(), l.begin(), l.end());
     g += n;
   }
