@@ -27,6 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
+from products import products  # noqa: E402
 from programs import (  # noqa: E402
     ASSEMBLE_ON_RANKS,
     PEERS,
@@ -41,6 +42,7 @@ from programs import (  # noqa: E402
     petsc_forest,
     write_petsc_binary,
 )
+from random_solves import random_solves  # noqa: E402
 from tables import show  # noqa: E402
 
 import asterism as am  # noqa: E402
@@ -190,55 +192,6 @@ def spmv(n: int, rounds: int) -> dict:
     return {"bench": "spmv", "cases": out}
 
 
-def products(n: int, rounds: int) -> dict:
-    """A P and P^T A P of a multigrid level, in one go and with new values, against SciPy and PETSc's algorithms. 1 thread."""
-    peer = petsc("petsc_products.c")
-    out = {}
-    for name, A in {
-        f"poisson {n}^3": am.gallery.poisson((n, n, n)),
-        "elasticity 40^3": am.gallery.elasticity((40, 40, 40)),
-    }.items():
-        size, group = A.shape[0], 8
-        S = A.to_scipy().tocsr()
-        places = (np.arange(size), np.arange(size) // group)
-        P0 = am.Matrix.from_scipy(sp.csr_array((np.ones(size), places), shape=(size, -(-size // group))))
-        P = P0 - 0.66 * (am.Matrix.from_scipy(sp.diags_array(1 / S.diagonal(), format="csr")) @ A @ P0)  # smoothed
-        Q, plans = P.to_scipy().tocsr(), {"A P": am.ProductPlan(A, P), "P^T A P": am.ProductPlan(P.T, A, P)}
-        for M in (S, Q):
-            M.indptr, M.indices = M.indptr.astype(np.int32), M.indices.astype(np.int32)
-        transposed = Q.T.tocsr()
-        ways = {
-            "A P": (lambda A=A, P=P: A @ P, lambda f=plans["A P"], A=A, P=P: f.multiply(A, P), lambda S=S, Q=Q: S @ Q),
-            "P^T A P": (
-                lambda A=A, P=P: am.ptap(A, P),
-                lambda f=plans["P^T A P"], A=A, P=P: f.multiply(P.T, A, P),
-                lambda S=S, Q=Q, R=transposed: R @ (S @ Q),
-            ),
-        }
-        with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder) / "A.bin", Path(folder) / "P.bin"]
-            for M, file in zip((S, Q), files, strict=True):
-                write_petsc_binary(M, file)
-            for what, (whole, again, theirs) in ways.items():
-                case: dict = {"seconds": [], "seconds_new_values": [], "scipy": [], "petsc": {}}
-                for _ in range(max(5, rounds)):
-                    for key, f in (("seconds", whole), ("seconds_new_values", again), ("scipy", theirs)):
-                        t0 = time.perf_counter()
-                        f()
-                        case[key].append(time.perf_counter() - t0)
-                    kind, algorithms = (
-                        ("AB", ("default", "sorted", "scalable", "scalable_fast", "heap", "rowmerge"))
-                        if what == "A P"
-                        else ("PtAP", ("default", "scalable"))
-                    )
-                    for algorithm in algorithms if peer else ():
-                        command = [str(peer), "-a", str(files[0]), "-p", str(files[1]), "-type", kind, "-repeats", "1"]
-                        r = json_line([*command, "-algorithm", algorithm])
-                        case["petsc"].setdefault(f"{r['peer']} {algorithm}", []).append(r["runs"][0])
-                out[f"{what}, {name}"] = case
-    return {"bench": "products", "cases": out}
-
-
 def queues(rounds: int) -> dict:
     """Empty tasks, short vector operations, and CG and TFQMR at once, by a worker's queue and asynchronously."""
     return {
@@ -259,24 +212,6 @@ def busy(rounds: int) -> dict:
         done = subprocess.run([*command, *more], capture_output=True, text=True, check=True, env=env)
         out.append(json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{"))))
     return {"bench": "busy", "cases": out}
-
-
-def random_solves() -> dict:
-    """100 000 random systems against LAPACK and SciPy, on 1, 2 and 3 ranks, also beside busy processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "runs.json"
-        seed = 0
-        for ranks, beside, solves in ((1, 0, 80_000), (1, 2, 10_000), (2, 0, 5_000), (3, 0, 4_000), (2, 2, 1_000)):
-            start = [] if ranks == 1 else [*mpiexec(ranks), "--bind-to", "none", "--map-by", ":oversubscribe"]
-            more = ["--solves", str(solves), "--seed", str(seed), "--busy", str(beside), "--json", str(file)]
-            env = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
-            done = subprocess.run(
-                [*start, sys.executable, HERE.parent / "tests/fuzz/solves.py", *more], check=False, env=env
-            )
-            if done.returncode not in (0, 1):  # 1: some were wrong, which the record says
-                raise RuntimeError(f"random solves ended with {done.returncode}")
-            seed += solves
-        return {"bench": "random_solves", "runs": json.loads(file.read_text())}
 
 
 def scipy_cg(rounds: int) -> list[dict]:

@@ -423,7 +423,7 @@ void Channels::release(Arrival const& a) {
   if (h->buffer.data) (s->box ? im.buffers : im.requests->buffers).give(std::move(h->buffer));
   if (h == &s->held.back()) s->held.pop_back();
   else s->held.erase(s->held.begin() + (h - s->held.data()));
-  if (!c.parked.empty()) im.advance(*s, c);
+  im.advance(*s, c);
 }
 
 }  // namespace asterism::comm

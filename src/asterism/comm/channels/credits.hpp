@@ -1,8 +1,9 @@
 // Which messages of a sender the receiver has released, as the receiver tells by messages of its own: the credits of channels by MPI.
 //
 // (Within a machine the mailbox's credit word says the same, node/protocol.hpp.) Messages are numbered in the order in which they are
-// sent. A credit says: all below a number are released, and these few above it. Credits arrive in their order. Every interleaving is
-// tested in tests/cpp/comm/credits_test.cpp.
+// sent. A credit says: all below a number are released, and these few above it. Credits arrive in their order; every interleaving of
+// them is tested in tests/cpp/comm/credits_test.cpp. A message the other way may carry the first half of a credit and overtake others,
+// which then say nothing new.
 #pragma once
 #include <algorithm>
 #include <cstdint>

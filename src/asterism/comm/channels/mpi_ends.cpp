@@ -30,13 +30,14 @@ void Requests::end(bool answered) {
   int alive = 0;
   mpi()->initialized(&alive);  // an interpreter may end MPI before its last objects
   if (!alive) return;
-  bool said = !answered;
+  bool said = false;
   auto const start = std::chrono::steady_clock::now();
-  for (progress(); !loads_.empty() && answered; progress()) {
-    if (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(10)) continue;
-    if (!std::exchange(said, true)) log::warning("Channels go away before everything that was put is taken; they wait for it.");
-    test_until_done(*mpi(), loads_.front().batch, [] {});
-  }
+  auto const say = [&] {
+    if (said || std::chrono::steady_clock::now() - start < std::chrono::milliseconds(10)) return;
+    said = true;
+    log::warning("Channels go away before everything that was put is taken; they wait for it.");
+  };
+  for (progress(); !loads_.empty() && answered; progress()) test_until_done(*mpi(), loads_.front().batch, say);
   mpi()->cancel_all(receives_);
 }
 

@@ -141,6 +141,8 @@ class Outbox {
   };
   Slot* make_slot();
   Block make_block(std::int64_t bytes);
+  /// The place's own until it is returned.
+  std::uint64_t block_for(Slot& slot, std::int64_t bytes);
   void returned(Sent const& sent);
   Arena& arena_;
   Doorbell* receiver_;
@@ -166,8 +168,6 @@ class Inbox {
   Inbox(Inbox const&) = delete;
   /// The number of the next message. To be called in the order in which the sender reserves.
   std::uint64_t expect() { return expected_++; }
-  /// Quicker than find() where that finds nothing, mostly.
-  bool is_absent(std::uint64_t number) const { return protocol_.is_absent(number); }
   /// The message if its publication has begun, else nullptr.
   Message* find(std::uint64_t number) {
     if (!protocol_.connected()) {

@@ -108,10 +108,6 @@ class ReceiveProtocol {
   bool connected() const { return next_ != Place{}; }
   void connect(Place first) { next_ = first; }
 
-  /// Whether a message is known not to be there at one look, as that which is polled for again and again.
-  bool is_absent(std::uint64_t number) const {
-    return connected() && number == next_number_ && !has_number(memory_.load(next_, Word::ready), number);
-  }
   /// The message's place once its publication has begun, else {}.
   Place find(std::uint64_t number) {
     auto place = next_;
