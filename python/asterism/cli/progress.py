@@ -68,13 +68,13 @@ class Progress:
 
 def steps(what: str, items: Iterable[Item], comm: Any = None) -> Iterator[Item]:
     """Go through the items, and show on rank 0 how many are done and how long the rest may take; in a log every 10 s."""
-    todo = list(items)
+    listed = list(items)
     talk = comm is None or comm.rank == 0
     line, start = LiveLine(), time.monotonic()
     logged = start
-    for done, item in enumerate(todo):
+    for done, item in enumerate(listed):
         now = time.monotonic()
-        text = set_up_text(f"{what}: {done} of {len(todo)} done", done / len(todo), now - start)
+        text = set_up_text(f"{what}: {done} of {len(listed)} done", done / len(listed), now - start)
         if talk and line.possible:
             line.show(text)
         elif talk and now - logged > _LOG_SECONDS:

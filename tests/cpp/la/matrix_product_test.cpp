@@ -172,6 +172,10 @@ TEST(MatrixProduct, WhatDoesNotFitIsAnErrorOnAllRanks) {
   if (world().size() > 1) {
     auto const moved = to_sparse(a, other, other, Dtype::float64);
     EXPECT_NE(multiply(A, moved).find("am.Redistribution"), std::string::npos) << multiply(A, moved);
+    auto const here = world().rank() == 0 ? Form::transposed : Form::plain;
+    EXPECT_NE(error_of([&] { product(std::array<Factor, 2>{Factor{A, here}, Factor{A, Form::plain}}); }).find("other ones transposed"),
+              std::string::npos);
+    EXPECT_NE(error_of([&] { transposed(A, world().rank() == 0); }).find("conjugate is"), std::string::npos);
     EXPECT_NE(error_of([&] { scaled(double(world().rank()), A); }).find("different numbers"), std::string::npos);
     EXPECT_NE(error_of([&] { sum(1.0, A, 1.0, moved); }).find("am.Redistribution"), std::string::npos);
   }

@@ -103,8 +103,7 @@ class Outbox {
     protocol_.publish(sent, std::uint64_t(bytes));
     if (receiver_) receiver_->ring();
   }
-  /// Copies the data and publishes them. The line that the receiver polls is written last and at one go: it would take the line away in
-  /// between.
+  /// Copies the data and publishes them; the line that the receiver polls is written last.
   void put(Sent const& sent, std::uint32_t channel, std::byte const* data, std::int64_t bytes);
   /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken(), or until it is revoked.
   void lend(Sent const& sent, Place place, std::byte const* array, std::int64_t bytes);

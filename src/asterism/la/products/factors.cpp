@@ -28,6 +28,11 @@ void check_factors(std::span<Factor const> factors) {
   for (auto const& f : factors)
     ASTERISM_REQUIRE(f.matrix.comm() == comm, comm, "product: the factors are on different communicators ({} and {} ranks).", comm.size(),
                      f.matrix.comm().size());
+  auto forms = std::int64_t(factors.size());
+  for (auto const& f : factors) forms = 3 * forms + std::int64_t(f.form);
+  ASTERISM_REQUIRE(comm.same_on_all_ranks(forms), value,
+                   "product: the ranks give different numbers of factors, or other ones transposed ({} factors on rank {}).",
+                   factors.size(), comm.rank());
   comm::agree(comm, [&] {
     for (std::size_t i = 0; i + 1 < factors.size(); ++i) check_fit(factors[i], factors[i + 1]);
   });

@@ -73,6 +73,8 @@ Matrix scaled(std::complex<double> alpha, Matrix const& A) {
 }
 
 Matrix transposed(Matrix const& A, bool conjugate) {
+  ASTERISM_REQUIRE(A.comm().same_on_all_ranks(conjugate), value, "transpose: conjugate is {} on rank {} and not on others.", conjugate,
+                   A.comm().rank());
   return run_product(A.comm(), A.dtype(), "MatTranspose", "transpose", [&](auto tag, comm::Cancellation& cancel) {
     using T = typename decltype(tag)::type;
     Factor const f{A, conjugate ? Form::conjugate_transposed : Form::transposed};
