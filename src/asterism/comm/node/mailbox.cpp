@@ -69,13 +69,6 @@ Outbox::Block Outbox::make_block(std::int64_t bytes) {
   return block;
 }
 
-std::uint64_t Outbox::block_for(Slot& slot, std::int64_t bytes) {
-  auto const block = make_block(bytes);
-  slot.block = block.offset;
-  slot.capacity = block.capacity;
-  return block.offset;
-}
-
 std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
   auto& m = *sent.place->message;
   m.bytes = std::uint64_t(bytes);
@@ -86,27 +79,17 @@ std::byte* Outbox::room(Sent const& sent, std::int64_t bytes) {
     m.data = 0;
     return m.small;
   }
-  m.data = block_for(*sent.place, bytes);
-  return arena_.at(m.data);
+  auto const block = make_block(bytes);
+  sent.place->block = block.offset;
+  sent.place->capacity = block.capacity;
+  m.data = block.offset;
+  return arena_.at(block.offset);
 }
 
 void Outbox::put(Sent const& sent, std::uint32_t channel, std::byte const* data, std::int64_t bytes) {
-  ASTERISM_REQUIRE(std::uint64_t(bytes) <= value_mask, memory, "a message of {} bytes is too long for shared memory.", bytes);
-  auto& m = *sent.place->message;
-  std::byte small[Message::small_size] = {};
-  std::uint64_t block = 0;
-  if (bytes > Message::small_size) {
-    block = block_for(*sent.place, bytes);
-    write(arena_.at(block), data, bytes);
-  } else if (bytes > 0) {
-    std::memcpy(small, data, std::size_t(bytes));
-  }
-  bytes_under_way_ += bytes;
-  m.bytes = std::uint64_t(bytes);
-  m.data = block;
-  m.place = Place::message;
-  m.channel = channel;
-  std::memcpy(m.small, small, sizeof small);
+  auto* const to = room(sent, bytes);
+  sent.place->message->channel = channel;
+  write(to, data, bytes);
   publish(sent, bytes);
 }
 

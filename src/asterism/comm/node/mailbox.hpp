@@ -103,7 +103,7 @@ class Outbox {
     protocol_.publish(sent, std::uint64_t(bytes));
     if (receiver_) receiver_->ring();
   }
-  /// Copies the data and publishes them; the line that the receiver polls is written last.
+  /// Copies the data and publishes them.
   void put(Sent const& sent, std::uint32_t channel, std::byte const* data, std::int64_t bytes);
   /// Instead of data: the receiver reads them where they lie, which must stay as it is until taken(), or until it is revoked.
   void lend(Sent const& sent, Place place, std::byte const* array, std::int64_t bytes);
@@ -140,8 +140,6 @@ class Outbox {
   };
   Slot* make_slot();
   Block make_block(std::int64_t bytes);
-  /// The place's own until it is returned.
-  std::uint64_t block_for(Slot& slot, std::int64_t bytes);
   void returned(Sent const& sent);
   Arena& arena_;
   Doorbell* receiver_;
