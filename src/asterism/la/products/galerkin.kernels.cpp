@@ -151,11 +151,17 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
       add_row(inner, A, f, P);
       recent->keep(f, inner);
     };
-    // and its neighbours, that are wanted soon: streams instead of scattered rows
-    auto const compute_around = [&](i32 f) {
-      for (i32 n = std::max(f & ~31, low), stop = std::min(high, (f & ~31) + 32); n < stop; ++n)
-        if (n != f && !recent->has(n)) compute(n);
+    // rows come in ascending order while the coarse rows ask for later and later ones: all up to the one that is asked for, as streams.
+    // Where the order is another, the neighbours of that one.
+    i32 next = low;
+    auto const ahead = std::max(i64(4096), i64(2 * recent_rows));
+    auto const compute_up_to = [&](i32 f) {
+      bool const in_order = f >= next && f - next <= ahead;
+      i32 const begin = in_order ? next : std::max(f & ~31, low), end = in_order ? f + 1 : std::min(high, (f & ~31) + 32);
+      for (i32 n = begin; n < end; ++n)
+        if (n != f && (in_order || !recent->has(n))) compute(n);
       compute(f);
+      next = std::max(next, end);
     };
     piece.reserve(A.nnz() / (2 * shares));
     auto const entries = R.nnz();
@@ -170,7 +176,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
         } else if (i32 const f = k - R.map.below; formed) {
           row = {AP.col.data() + AP.ptr[f], AP.val.data() + AP.ptr[f], AP.ptr[f + 1] - AP.ptr[f]};
         } else {
-          if (!recent->has(f)) compute_around(f);
+          if (!recent->has(f)) compute_up_to(f);
           row = (*recent)[f];
           if (p + 48 < entries) recent->ask_for_place(R.col[p + 48] - R.map.below);
           if (p + 24 < entries) recent->ask_for(R.col[p + 24] - R.map.below);

@@ -1,6 +1,8 @@
 #include "asterism/precond/amg/aggregation.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <numeric>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
@@ -23,45 +25,81 @@ i32 priority(i64 global, u64 round) {
   return i32(1 + (z >> 34));
 }
 
+/// By value: a reference would make a branch of it, which is a coin toss here.
+i32 larger(i32 a, i32 b) { return a > b ? a : b; }
+
+/// Leaves in `nodes` those with keep(v), in their order.
+template <class F>
+void keep_where(std::vector<i32>& nodes, F const& keep) {
+  struct Kept {
+    i64 begin, count;
+  };
+  std::vector<Kept> parts;
+  std::mutex mutex;
+  device::Executor executor;
+  device::parallel_ranges(executor, i64(nodes.size()), [&, list = nodes.data()](i64 begin, i64 end) {
+    i64 at = begin;
+    for (i64 u = begin; u < end; ++u) {
+      i32 const v = list[u];
+      list[at] = v;
+      at += keep(v);
+    }
+    std::lock_guard const lock(mutex);
+    parts.push_back({begin, at - begin});
+  });
+  std::sort(parts.begin(), parts.end(), [](Kept const& a, Kept const& b) { return a.begin < b.begin; });
+  i64 size = 0;
+  for (auto const& part : parts) {
+    if (part.begin > size) std::copy_n(nodes.begin() + part.begin, part.count, nodes.begin() + size);
+    size += part.count;
+  }
+  nodes.resize(std::size_t(size));
+}
+
+/// Own nodes with f(v).
+template <class F>
+std::vector<i32> nodes_where(i32 n, F const& f) {
+  std::vector<i32> nodes(static_cast<std::size_t>(n));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  keep_where(nodes, f);
+  return nodes;
+}
+
 /// The coarse numbering's set of roots: T becomes in_set or out_of_set for the own active nodes.
 void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel) {
-  i32 const below = g.map.below, n = g.count;
+  i32 const below = g.map.below;
   auto const& comm = g.layout.comm();
   Buffer<i32> M(g.map.size(), out_of_set);
-  std::vector<i32> undecided, relays;
   std::fill(T.begin(), T.end(), out_of_set);
-  for (i32 v = 0; v < n; ++v)
-    if (active[v + below]) undecided.push_back(v);
-  relays = undecided;
+  auto undecided = nodes_where(g.count, [=](i32 v) { return active[v + below] != 0; });
+  auto relays = undecided;
   auto const* const ptr = g.ptr.data();
   auto const* const col = g.col.data();
   auto* const t = T.data();
   auto* const m_of = M.data();
   for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
-    cancellable_for(cancel, i64(undecided.size()), [&](i64 u) {
-      i32 const v = undecided[std::size_t(u)];
-      T[v + below] = priority(g.map.begin + v, round * 64 + seed);
+    cancellable_for(cancel, i64(undecided.size()), [=, begin = g.map.begin, nodes = undecided.data()](i64 u) {
+      i32 const v = nodes[u];
+      t[v + below] = priority(begin + v, round * 64 + seed);
     });
-    g.halo.update(T.data());
-    cancellable_for(cancel, i64(relays.size()), [&](i64 u) {
-      i32 const v = relays[std::size_t(u)];
+    g.halo.update(t);
+    cancellable_for(cancel, i64(relays.size()), [=, nodes = relays.data()](i64 u) {
+      i32 const v = nodes[u];
       i32 m = t[v + below];
-      for (auto p = ptr[v]; p < ptr[v + 1]; ++p) m = std::max(m, t[col[p]]);
+      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, t[col[p]]);
       m_of[v + below] = m;
     });
-    g.halo.update(M.data());
-    cancellable_for(cancel, i64(undecided.size()), [&](i64 u) {
-      i32 const v = undecided[std::size_t(u)];
+    g.halo.update(m_of);
+    cancellable_for(cancel, i64(undecided.size()), [=, nodes = undecided.data()](i64 u) {
+      i32 const v = nodes[u], mine = t[v + below];
       i32 m = m_of[v + below];
-      for (auto p = ptr[v]; p < ptr[v + 1]; ++p)
-        if (active[col[p]]) m = std::max(m, m_of[col[p]]);
-      if (m == in_set) t[v + below] = out_of_set;
-      else if (m == t[v + below]) t[v + below] = in_set;
+      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, m_of[col[p]] & -i32(active[col[p]]));
+      t[v + below] = m == in_set ? out_of_set : m == mine ? in_set : mine;
     });
-    std::erase_if(undecided, [&](i32 v) { return T[v + below] == in_set || T[v + below] == out_of_set; });
-    std::erase_if(relays, [&](i32 v) { return M[v + below] == in_set; });
+    keep_where(undecided, [=](i32 v) { return t[v + below] != in_set && t[v + below] != out_of_set; });
+    keep_where(relays, [=](i32 v) { return m_of[v + below] != in_set; });
   }
-  g.halo.update(T.data());
+  g.halo.update(t);
 }
 
 }  // namespace
@@ -205,18 +243,14 @@ Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
 
   // a root of the set and its active neighbours, become an aggregate
   auto const join_roots = [&] {
-    cancellable_for(cancel, n, [&](i64 v) {
-      if (!active[v + below]) return;
-      if (T[v + below] == in_set) {
-        root[v + below] = g.map.begin + v;
-        return;
-      }
-      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
-        if (T[g.col[p]] == in_set) {
-          root[v + below] = g.map.global(g.col[p]);
-          return;
-        }
-    });
+    cancellable_for(
+        cancel, n,
+        [below, t = T.data(), is_active = active.data(), ptr = g.ptr.data(), col = g.col.data(), map = &g.map, of = root.data()](i64 v) {
+          if (!is_active[v + below]) return;
+          i32 first = t[v + below] == in_set ? i32(v) + below : -1;
+          for (auto p = ptr[v + 1] - 1; p >= ptr[v]; --p) first = t[col[p]] == in_set ? col[p] : first;
+          if (first >= 0) of[v + below] = map->global(t[v + below] == in_set ? i32(v) + below : first);
+        });
     g.halo.update(root.data());
   };
 
@@ -240,40 +274,39 @@ Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
 
   // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without
   // an aggregate (an unsymmetric pattern) becomes its own
-  Buffer<i64> joined(all);
+  auto rest = nodes_where(n, [=, ptr = g.ptr.data(), of = root.data()](i32 v) { return of[v + below] < 0 && ptr[v + 1] > ptr[v]; });
   for (;;) {
-    std::copy(root.begin(), root.end(), joined.begin());
-    std::vector<std::pair<i64, i32>> votes;
-    i64 changed = 0, waiting = 0;
-    for (i32 v = 0; v < n; ++v) {
-      if (is_look(v)) cancel.throw_if_requested();
-      if (root[v + below] >= 0 || g.ptr[v + 1] == g.ptr[v]) continue;
-      votes.clear();
-      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) {
-        auto const r = root[g.col[p]];
-        if (r < 0) continue;
-        auto const it = std::find_if(votes.begin(), votes.end(), [&](auto const& x) { return x.first == r; });
-        if (it == votes.end()) votes.emplace_back(r, 1);
-        else ++it->second;
+    std::vector<i64> joined(rest.size(), -1);
+    device::Executor executor;
+    device::parallel_ranges(executor, i64(rest.size()), [&](i64 begin, i64 end) {
+      std::vector<std::pair<i64, i32>> votes;
+      for (i64 u = begin; u < end; ++u) {
+        if (is_look(u) && cancel.requested()) return;
+        i32 const v = rest[std::size_t(u)];
+        votes.clear();
+        for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) {
+          auto const r = root[g.col[p]];
+          if (r < 0) continue;
+          auto const it = std::find_if(votes.begin(), votes.end(), [&](auto const& x) { return x.first == r; });
+          if (it == votes.end()) votes.emplace_back(r, 1);
+          else ++it->second;
+        }
+        if (votes.empty()) continue;
+        joined[std::size_t(u)] = std::min_element(votes.begin(), votes.end(), [](auto const& a, auto const& b) {
+                                   return a.second != b.second ? a.second > b.second : a.first < b.first;
+                                 })->first;
       }
-      if (votes.empty()) {
-        ++waiting;
-        continue;
-      }
-      auto const best = *std::min_element(votes.begin(), votes.end(), [](auto const& a, auto const& b) {
-        return a.second != b.second ? a.second > b.second : a.first < b.first;
-      });
-      joined[v + below] = best.first;
-      ++changed;
-    }
-    std::copy(joined.begin(), joined.end(), root.begin());
+    });
+    cancel.throw_if_requested();
+    for (std::size_t u = 0; u < rest.size(); ++u) root[rest[u] + below] = joined[u];
     g.halo.update(root.data());
-    std::int64_t counts[2] = {changed, waiting};
+    auto const before = i64(rest.size());
+    keep_where(rest, [=, of = root.data()](i32 v) { return of[v + below] < 0; });
+    std::int64_t counts[2] = {before - i64(rest.size()), i64(rest.size())};
     comm.sum(std::span<i64>(counts));
     if (counts[1] == 0) break;
     if (counts[0] == 0) {
-      for (i32 v = 0; v < n; ++v)
-        if (root[v + below] < 0 && g.ptr[v + 1] > g.ptr[v]) root[v + below] = g.map.begin + v;
+      for (auto const v : rest) root[v + below] = g.map.begin + v;
       g.halo.update(root.data());
       break;
     }

@@ -1,12 +1,18 @@
 #include "asterism/precond/amg/prolongation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <optional>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/products/sparse_sum.hpp"
 
 namespace asterism::precond::amg {
 namespace {
@@ -39,62 +45,42 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
   }
 }
 
-/// A short row in the making: terms with equal columns are added in their order. Where an aggregate stands is a coin toss
-/// for the branch predictor, so rows with few columns go without branches.
+/// Adds terms with equal columns, in their order, and writes the row with ascending columns; its length. At most eight terms: columns has
+/// room for eight. Where an aggregate stands is a coin toss for the branch predictor, so no branch asks.
 template <class T>
-class ShortRow {
- public:
-  void clear() {
-    count_ = 0;
-    for (i32 k = 0; k < few; ++k) columns_[k] = unused;
+i32 merged_terms(i32* columns, T const* terms, i32 n, i32* to_columns, T* to_values) {
+  for (i32 k = n; k < 8; ++k) columns[k] = 0x7fffffff;
+#if defined(__AVX2__)
+  auto const all = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(columns));
+  auto const bits = [](__m256i lanes) { return std::uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(lanes))); };
+  auto const equal = [&](i32 column) { return bits(_mm256_cmpeq_epi32(all, _mm256_set1_epi32(column))); };
+  auto const smaller = [&](i32 column) { return bits(_mm256_cmpgt_epi32(_mm256_set1_epi32(column), all)); };
+#else
+  auto const bits = [&](auto const& f) {
+    std::uint32_t out = 0;
+    for (i32 k = 0; k < 8; ++k) out |= std::uint32_t(f(columns[k])) << k;
+    return out;
+  };
+  auto const equal = [&](i32 column) { return bits([=](i32 c) { return c == column; }); };
+  auto const smaller = [&](i32 column) { return bits([=](i32 c) { return c < column; }); };
+#endif
+  T sums[8];
+  std::uint32_t firsts = 0;  // of their columns
+  for (i32 k = 0; k < n; ++k) {
+    auto const first = std::countr_zero(equal(columns[k]));
+    bool const is_first = first == k;
+    firsts |= std::uint32_t(is_first) << k;
+    sums[k] = T(0);
+    sums[first] += terms[k];
   }
-  void add(i32 column, T value) {
-    if (count_ >= few) {
-      more_.emplace_back(column, value);
-      return;
-    }
-    columns_[count_] = column;
-    sums_[count_] = T(0);
-    i32 at = count_;
-#pragma GCC unroll 8
-    for (i32 k = few - 1; k >= 0; --k) at = columns_[k] == column ? k : at;
-    sums_[at] += value;
-    count_ += at == count_;
+  for (auto left = firsts; left != 0; left &= left - 1) {
+    auto const k = std::countr_zero(left);
+    auto const at = std::popcount(smaller(columns[k]) & firsts);
+    to_columns[at] = columns[k];
+    to_values[at] = sums[k];
   }
-  /// Writes the row with ascending columns; its length.
-  i32 take(i32* columns, T* values) {
-    if (count_ < few) columns_[count_] = unused;
-    for (i32 j = 0; j < count_; ++j) {
-      i32 at = 0;
-#pragma GCC unroll 8
-      for (i32 k = 0; k < few; ++k) at += columns_[k] < columns_[j];
-      columns[at] = columns_[j];
-      values[at] = sums_[j];
-    }
-    i32 n = count_;
-    for (auto const& [c, v] : more_) {  // insertion
-      auto const at = i32(std::lower_bound(columns, columns + n, c) - columns);
-      if (at < n && columns[at] == c) {
-        values[at] += v;
-        continue;
-      }
-      std::copy_backward(columns + at, columns + n, columns + n + 1);
-      std::copy_backward(values + at, values + n, values + n + 1);
-      columns[at] = c;
-      values[at] = v;
-      ++n;
-    }
-    more_.clear();
-    return n;
-  }
-
- private:
-  static constexpr i32 few = 8, unused = 0x7fffffff;
-  i32 count_ = 0;
-  i32 columns_[few];
-  T sums_[few];
-  std::vector<std::pair<i32, T>> more_;
-};
+  return std::popcount(firsts);
+}
 
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops.
 template <class T>
@@ -107,45 +93,58 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
   auto const* const gp = g.ptr.data();
   auto const* const gc = g.col.data();
   auto* const pp = P.ptr.data();
-  append_in_shares<T>(A.count, ap, P, cancel, [=, &cancel](i32 begin, i32 end, Piece<T>& piece) {
-    ShortRow<T> terms;
+  append_in_shares<T>(A.count, ap, P, cancel, [=, &cancel, size = P.map.size()](i32 begin, i32 end, Piece<T>& piece) {
+    std::optional<la::SparseSum<T>> long_row;  // of more than eight terms
+    std::vector<i32> columns(8);
+    std::vector<T> terms(8);
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
       if (is_look(i) && cancel.requested()) return;
-      T weak(0), a_ii(0);
-      auto strong = gp[i];
-      auto const strong_end = gp[i + 1];
+      auto const first = ap[i], last = ap[i + 1];
+      if (last - first > i64(columns.size())) columns.resize(std::size_t(last - first)), terms.resize(columns.size());
+      auto* const tc = columns.data();
+      auto* const tv = terms.data();
+      i32 n = 0;
+      auto const scale_for = [omega](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
+      auto const add = [&](i32 l, T factor) {  // written always, kept where l is in an aggregate
+        tc[n] = aggregate_of[l];
+        tv[n] = factor * P0[l];
+        n += aggregate_of[l] >= 0;
+      };
+      T a_ii(0);
+      for (auto p = first; p < last; ++p) a_ii = ac[p] == i + below ? av[p] : a_ii;
+      if (gp[i + 1] - gp[i] == last - first - 1) {  // none is weak
+        T const scale = scale_for(a_ii);
+        for (auto p = first; p < last; ++p) add(ac[p], T(real_t<T>(ac[p] == i + below)) + scale * av[p]);
+      } else {
+        T weak(0);
+        auto strong = gp[i];
+        auto const strong_end = gp[i + 1];
+        for (auto p = first; p < last; ++p) {
+          if (ac[p] == i + below) continue;
+          if (strong < strong_end && gc[strong] == ac[p]) ++strong;
+          else weak += av[p];
+        }
+        T diagonal = a_ii + weak;
+        if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
+        T const scale = scale_for(diagonal);
+        strong = gp[i];
+        for (auto p = first; p < last; ++p) {
+          i32 const l = ac[p];
+          if (l == i + below) add(l, T(1) + scale * diagonal);
+          else if (strong < strong_end && gc[strong] == l) ++strong, add(l, scale * av[p]);
+        }
+      }
       auto* const pc = piece.col.data() + piece.size;
       auto* const pv = piece.val.data() + piece.size;
-      for (auto p = ap[i]; p < ap[i + 1]; ++p) {
-        i32 const l = ac[p];
-        if (l == i + below) {
-          a_ii = av[p];
-        } else if (strong < strong_end && gc[strong] == l) {
-          ++strong;
-        } else {
-          weak += av[p];
-        }
+      if (n <= 8) {
+        n = merged_terms(tc, tv, n, pc, pv);
+      } else {
+        if (!long_row) long_row.emplace(size);
+        for (i32 k = 0; k < n; ++k) long_row->add(T(1), tc + k, tv + k, 1);
+        n = long_row->size();
+        long_row->take(pc, pv, true);
       }
-      T diagonal = a_ii + weak;
-      if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
-      T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
-      strong = gp[i];
-      terms.clear();
-      for (auto p = ap[i]; p < ap[i + 1]; ++p) {
-        i32 const l = ac[p];
-        T factor;
-        if (l == i + below) {
-          factor = T(1) + scale * diagonal;
-        } else if (strong < strong_end && gc[strong] == l) {
-          ++strong;
-          factor = scale * av[p];
-        } else {
-          continue;
-        }
-        if (i32 const c = aggregate_of[l]; c >= 0) terms.add(c, factor * P0[l]);
-      }
-      auto const n = terms.take(pc, pv);
       pp[i + 1] = n;
       piece.size += n;
     }
