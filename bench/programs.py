@@ -52,6 +52,38 @@ norm = c.allreduce(float(np.sum(A.to_scipy().data ** 2))) ** 0.5
 if c.rank == 0: print(json.dumps({"setup": setup, "values": values, "nnz": A.nnz, "norm": norm}))
 """
 
+INSERT_ON_RANKS = """
+import json, sys, time, numpy as np, asterism as am
+from asterism.cli.bench_assembly import trilinear_nodes
+from mpi4py import MPI
+c = MPI.COMM_WORLD
+e, repeats = int(sys.argv[1]), int(sys.argv[2])
+size, nodes = trilinear_nodes(e, e * c.rank // c.size, e * (c.rank + 1) // c.size)
+v = 1.0 + np.arange(8 * nodes.size).reshape(-1, 8, 8) % 7
+seconds = {"stack": [], "again": [], "layers": [], "one": []}
+def timed(name, give, builder):
+    c.Barrier(); t = time.perf_counter()
+    give(builder)
+    A = builder.matrix()
+    c.Barrier(); seconds[name].append(time.perf_counter() - t)
+    return A
+def in_parts(of):
+    def give(builder):
+        for k in range(0, len(nodes), of): builder.add(nodes[k : k + of], nodes[k : k + of], v[k : k + of])
+    return give
+def alone(builder):
+    for k in range(len(nodes)): builder.add(nodes[k], nodes[k], v[k])
+A = None
+for _ in range(repeats):
+    for name, give in (("layers", in_parts(e * e)), ("one", alone), ("stack", in_parts(len(nodes)))):
+        A = builder = None
+        builder = am.Builder((size, size), comm=c)
+        A = timed(name, give, builder)
+    A = timed("again", in_parts(len(nodes)), builder)
+norm = c.allreduce(float(np.sum(A.to_scipy().data ** 2))) ** 0.5
+if c.rank == 0: print(json.dumps({"seconds": seconds, "nnz": A.nnz, "norm": norm}))
+"""
+
 READ_ON_RANKS = """
 import json, sys, time, asterism as am
 from mpi4py import MPI

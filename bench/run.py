@@ -27,9 +27,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
+from assembly import assembly  # noqa: E402
 from products import products  # noqa: E402
 from programs import (  # noqa: E402
-    ASSEMBLE_ON_RANKS,
     PEERS,
     READ_BY_SCIPY,
     READ_ON_RANKS,
@@ -48,7 +48,6 @@ from tables import show  # noqa: E402
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
 from asterism.base.machine import _cpu_name  # noqa: E402
-from asterism.cli.bench_assembly import trilinear_entries  # noqa: E402
 from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases  # noqa: E402
 
@@ -334,39 +333,6 @@ def dropin(n: int, rounds: int) -> dict:
     return {"bench": "scipy", "n": n, "calls": out}
 
 
-def assembly(rounds: int) -> dict:
-    """Trilinear elements on 64^3 cells, 16.8 million entries: the pattern once, then values; beside PETSc's COO and SciPy."""
-    e = 64
-    peer = petsc("petsc_coo.c")
-    runs: dict[str, list[dict]] = {}
-    streams = []
-    for _ in range(rounds):
-        streams.append(triad())
-        for ranks in (1, 2):
-            ours = json_line([*mpiexec(ranks), sys.executable, "-c", ASSEMBLE_ON_RANKS, str(e), "5"])
-            runs.setdefault(f"asterism, {ranks} rank(s)", []).append(ours)
-            if peer:
-                launcher = shutil.which("mpiexec.openmpi") or "mpiexec"
-                r = json_line([launcher, "-n", str(ranks), str(peer), "-e", str(e)])
-                if r["nnz"] != ours["nnz"] or abs(r["norm"] - ours["norm"]) > 1e-9 * ours["norm"]:
-                    raise RuntimeError(
-                        f"the matrices differ: {r['nnz']}, {r['norm']} and {ours['nnz']}, {ours['norm']}"
-                    )
-                runs.setdefault(f"{r['peer']}, {ranks} rank(s)", []).append(r)
-    nodes, i, j = trilinear_entries(e)
-    v = 1.0 + np.arange(len(i)) % 7
-    once: dict[str, list[float]] = {"asterism Matrix.coo": [], "scipy coo_array.tocsr": []}
-    for _ in range(rounds):
-        for name, f in (
-            ("asterism Matrix.coo", lambda: am.Matrix.coo((nodes, nodes), i, j, v)),
-            ("scipy coo_array.tocsr", lambda: sp.coo_array((v, (i, j)), shape=(nodes, nodes)).tocsr()),
-        ):
-            t0 = time.perf_counter()
-            f()
-            once[name].append(time.perf_counter() - t0)
-    return {"bench": "assembly", "cells": e, "entries": len(i), "runs": runs, "once": once, "triad": streams}
-
-
 def read(rounds: int) -> dict:
     """A Matrix Market file of about 50 MB, to a matrix that can be multiplied with: beside SciPy (to CSR) and fast_matrix_market."""
     import scipy.io
@@ -475,7 +441,7 @@ def main() -> int:
         ("cg_jacobi", lambda: cg_jacobi(args.n, args.rounds)),
         ("scipy", lambda: dropin(args.n, args.rounds)),
         ("read", lambda: read(args.rounds)),
-        ("assembly", lambda: assembly(args.rounds)),
+        ("assembly", lambda: assembly(args.rounds, triad)),
         ("products", lambda: products(args.n, args.rounds)),
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),

@@ -94,7 +94,7 @@ def read(r: dict) -> None:
 
 
 def assembly(r: dict) -> None:
-    """The pattern once, then values."""
+    """The pattern once, then values; and entries inserted without a pattern."""
     for ranks in (1, 2):
         ours = {k: [t for x in r["runs"][f"asterism, {ranks} rank(s)"] for t in x[k]] for k in ("setup", "values")}
         for name, runs in r["runs"].items():
@@ -106,6 +106,23 @@ def assembly(r: dict) -> None:
                 f"assembly of {r['entries'] / 1e6:.1f} M entries  {name:24s} pattern {t['setup']:.3f} s, values {1e3 * t['values']:.1f} ms; "
                 f"ours takes {ratio['setup']:.2f} and {ratio['values']:.2f} of it  (1 thread a rank)"
             )
+    for ranks in (1, 2):
+        name = f"asterism, {ranks} rank(s)"
+        ours = {
+            k: statistics.median([s for x in r["insertion"][name] for s in x["seconds"][k]])
+            for k in ("stack", "layers", "one", "again")
+        }
+        print(
+            f"the same inserted without a pattern  {name}  in one call {ours['stack']:.3f} s, by layers {ours['layers']:.3f} s, an element a call "
+            f"{ours['one']:.3f} s, again {ours['again']:.3f} s"
+        )
+        for peer, runs in r["insertion"].items():
+            if peer != name and f"{ranks} rank" in peer:
+                t = {k: statistics.median([s for x in runs for s in x[k]]) for k in ("seconds", "again")}
+                print(
+                    f"{'':37s}{peer}  an element a call {t['seconds']:.3f} s, again {t['again']:.3f} s; ours takes "
+                    f"{ours['stack'] / t['seconds']:.2f} and {ours['again'] / t['again']:.2f} of it"
+                )
     t = {k: statistics.median(v) for k, v in r["once"].items()}
     print(", ".join(f"{k} {s:.3f} s" for k, s in t.items()) + "  (1 rank x 1 thread)")
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from .errors import ShapeError as ShapeError
     from .errors import UnsupportedError as UnsupportedError
     from .la.assembly import Assembly as Assembly
+    from .la.assembly import VectorAssembly as VectorAssembly
+    from .la.builder import Builder as Builder
     from .la.io import load as load
     from .la.io import read_matrix as read_matrix
     from .la.io import read_vector as read_vector
@@ -91,7 +93,8 @@ _ROOMS = {
         "ShapeError",
         "UnsupportedError",
     ),
-    "la.assembly": ("Assembly",),
+    "la.assembly": ("Assembly", "VectorAssembly"),
+    "la.builder": ("Builder",),
     "la.io": ("load", "read_matrix", "read_vector", "save", "write_matrix", "write_vector"),
     "la.matrix": ("Matrix",),
     "la.operator": ("Operator",),

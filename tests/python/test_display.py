@@ -24,6 +24,7 @@ def things():
         A @ np.ones(A.shape[0])
     return {
         "Assembly": am.Assembly((2, 2), [0, 1], [0, 1]),
+        "Builder": am.Builder((2, 2)),
         "Channels": am.Channels(None, []),
         "CommReport": am.comm_report(),
         "Event": q.record(),
@@ -42,6 +43,7 @@ def things():
         "Submatrix": am.Submatrix(A, [1, 2], [2, 1]),
         "Trace": trace,
         "Vector": am.Vector(A, q, fill=1.0),
+        "VectorAssembly": am.VectorAssembly(3, [0, 1]),
         "grid": am.grid.Grid((4, 4)),
         "report": collect("a test", s, s.info),
         "transpose": A.T,

@@ -26,6 +26,9 @@ good(am.Matrix.coo(S.shape, i[part], j[part], C.data[part], comm))
 good(am.Matrix.from_scipy(S, comm, distribute=True))
 places = am.Assembly(S.shape, i[part], j[part], comm)
 good(places.matrix(C.data[part]))
+builder = am.Builder(S.shape, comm=comm)
+builder.add(i[part], j[part], C.data[part])
+good(builder.matrix())
 for name in ("a.mtx", "a.bin", "a.ast"):
     if name == "a.ast": am.save(folder + "/" + name, comm, A=A); B = am.load(folder + "/" + name, comm)["A"]
     else: am.write_matrix(folder + "/" + name, A); B = am.read_matrix(folder + "/" + name, comm)

@@ -15,6 +15,11 @@ S = A.to_scipy()
 sf = am.StarForest(comm, 4, None, [(i % size, i) for i in range(4)])    # each rank hears from all
 grid = am.grid.Grid((8, 8), comm, periodic=True, ranks=(size, 1))
 plan = am.Assembly((6, 6), [0, 1], [0, 1], comm)
+loads = am.VectorAssembly(6, [0, 1], comm)
+def build(i, v, how="add"):
+    builder = am.Builder((9, 9), comm=comm)
+    getattr(builder, how)(i, [0], v)
+    builder.matrix()
 move = am.Redistribution(A, np.arange(n) % size)
 part = am.Submatrix(A)
 twice = am.ProductPlan(A, A)
@@ -55,6 +60,14 @@ CASES = {
     "Assembly": ("am.Assembly((9, 9), by([0], ['a']), [0], comm)", "Assembly: i"),
     "Assembly.matrix": ("plan.matrix(by(np.ones(2), np.ones(3)))", "3"),
     "Assembly.matrix, add_to": ("plan.matrix(np.ones(2), add_to=by(None, 4))", "add_to"),
+    "VectorAssembly": ("am.VectorAssembly(9, by([0], ['a']), comm)", "VectorAssembly: i"),
+    "VectorAssembly, local_size": ("am.VectorAssembly(9, [0], comm, local_size=by(1, -1))", "local_size"),
+    "VectorAssembly.vector": ("loads.vector(by(np.ones(2), np.ones(3)))", "3"),
+    "Builder": ("am.Builder((9, 9), comm=comm, local_rows=by(1, -1))", "local_rows"),
+    "Builder, dtype": ("am.Builder((9, 9), by('float64', 'int32'), comm)", "int32"),
+    "Builder.add": ("build([0], by([1.0], [1.0, 2.0]))", "shapes"),
+    "Builder.add, index": ("build([by(0, 99)], [1.0])", "99"),
+    "Builder.insert, dtype": ("build([0], by([1.0], [1j]), 'insert')", "complex128"),
     "with_values": ("A.with_values(by(S.data, S.data[1:]))", "values"),
     "with_values, dtype": ("A.with_values(by(S.data, S.data.astype(str)))", "dtype"),
     "with_storage": ("A.with_storage(by('symmetric', 'half'))", "half"),

@@ -16,17 +16,22 @@ from ..la.vector import Vector
 from .bench_gpu import seconds_of, vector_of
 from .table import microseconds, print_table
 
-__all__ = ["assembly_case", "print_assembly", "trilinear_entries"]
+__all__ = ["assembly_case", "print_assembly", "trilinear_entries", "trilinear_nodes"]
 
 
-def trilinear_entries(cells: int, first: int = 0, last: int | None = None) -> tuple[int, Any, Any]:
-    """Return nodes of cells^3 trilinear elements, and rows and columns of the entries of layers first to last."""
+def trilinear_nodes(cells: int, first: int = 0, last: int | None = None) -> tuple[int, Any]:
+    """Return how many nodes cells^3 trilinear elements have, and the eight of each element in layers first to last."""
     n = cells + 1
     layers = np.arange(first, cells if last is None else last)
     z, y, x = np.meshgrid(layers, np.arange(cells), np.arange(cells), indexing="ij")
     corner = np.array([(a * n + b) * n + c for a in (0, 1) for b in (0, 1) for c in (0, 1)])
-    nodes = ((z * n + y) * n + x).reshape(-1, 1) + corner
-    return n**3, np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
+    return n**3, ((z * n + y) * n + x).reshape(-1, 1) + corner
+
+
+def trilinear_entries(cells: int, first: int = 0, last: int | None = None) -> tuple[int, Any, Any]:
+    """Return how many nodes there are, and rows and columns of the entries of those elements."""
+    count, nodes = trilinear_nodes(cells, first, last)
+    return count, np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, (1, 8)).ravel()
 
 
 def assembly_case(device: str, cells: int, repeats: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Matrices from entries whose values come many times."""
+"""Matrices and vectors from entries whose values come many times."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..base.indices import as_indices
+from ..base.indices import as_count, as_indices
 from ..comm.communicator import as_communicator, one_call
-from ..errors import InputError
+from ..errors import InputError, ShapeError
 from .matrix import Matrix, layouts_of
 from .operator import as_values
 from .vector import Vector
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "VectorAssembly"]
 
 
 class Assembly:
@@ -104,3 +104,95 @@ class Assembly:
         if isinstance(values, Vector):
             return Matrix(self._h.matrix(values._h, base))
         return Matrix(self._h.matrix_of_array(as_values(values, "Assembly.matrix: values"), base))
+
+
+class VectorAssembly:
+    """Entries of a vector given once, values as often as you like: loads of finite elements.
+
+    Parameters
+    ----------
+    size : int
+        Global length of the vector.
+    i : array of int, any shape
+        Global places of my entries, in any order, of any rank's part. Repeats are summed, negative ones ignored. They are not kept.
+    comm : None or mpi4py.MPI.Comm
+    local_size : int, optional
+        Entries of the vector that this rank owns; dealt evenly by default.
+    insert : bool
+        Of several values at one place the last one counts, instead of their sum.
+    remote : "send" or "error"
+        What becomes of entries in other ranks' parts.
+
+    Notes
+    -----
+    Collective; an index out of range raises on all ranks with the first bad entry. Sums and the last value follow the order (rank, position).
+    So the bits are those of one process that has all entries of rank 0, then those of rank 1, and so on. Cost: linear in the entries;
+    afterwards 4 bytes an entry and 4 for each of the vector are kept.
+    Source: PETSc's VecSetPreallocationCOO and VecSetValuesCOO.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> plan = am.VectorAssembly(3, [[0, 1], [1, 2]])
+    >>> plan.vector([[1.0, 1.0], [2.0, 2.0]])
+    array([1., 3., 2.])
+    """
+
+    @one_call("VectorAssembly")
+    def __init__(
+        self,
+        size: int,
+        i: Any,
+        comm: Any = None,
+        *,
+        local_size: int | None = None,
+        insert: bool = False,
+        remote: str = "send",
+    ) -> None:
+        c, n = as_communicator(comm), as_count(size, "VectorAssembly: size")
+        layout = _core.Layout.even(c, n)
+        if local_size is not None:
+            layout = _core.Layout(c, as_count(local_size, "VectorAssembly: local_size"))
+            if layout.global_size != n:
+                raise ShapeError(f"VectorAssembly: the ranks' parts are {layout.global_size}, but the size is {n}.")
+        self._h = _core.VectorAssembly(layout, as_indices(i, "VectorAssembly: i"), bool(insert), remote)
+        self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
+
+    @property
+    def _comm(self) -> _core.Communicator:
+        return self._h.entries.comm
+
+    @property
+    def _vector_layout(self) -> _core.Layout:
+        return self._h.entries
+
+    @property
+    def entries(self) -> int:
+        """My entries, as given."""
+        return int(self._h.entries.local_size)
+
+    @property
+    def size(self) -> int:
+        """Of the vector, all ranks."""
+        return int(self._h.rows.global_size)
+
+    def __repr__(self) -> str:
+        return f"<asterism.VectorAssembly of {self.size}, {self.entries} entries given here>"
+
+    @one_call("VectorAssembly.vector")
+    def vector(self, values: Any) -> Any:
+        """Return my part of the vector of these values; zero where there are none.
+
+        Parameters
+        ----------
+        values : array or Vector
+            As many as entries, in the order of i; an array of any shape. A `Vector` of this assembly (``Vector(plan, queue)``) is summed by
+            its queue, and gives a `Vector`.
+
+        Notes
+        -----
+        Collective.
+        """
+        if isinstance(values, Vector):
+            return Vector._of(self._h.vector(values._h), values.queue, True)
+        return self._h.vector_of_array(as_values(values, "VectorAssembly.vector: values").reshape(-1))
