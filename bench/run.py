@@ -40,6 +40,7 @@ from programs import (  # noqa: E402
     mpiexec,
     petsc,
     petsc_forest,
+    weak,
     write_petsc_binary,
 )
 from random_solves import random_solves  # noqa: E402
@@ -419,6 +420,7 @@ def main() -> int:
             "assembly",
             "products",
             "random_solves",
+            "weak",
         ],
     )
     args = p.parse_args()
@@ -450,6 +452,7 @@ def main() -> int:
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
         ("random_solves", random_solves),
+        ("weak", lambda: weak(args.rounds)),
     ):
         if args.only and args.only != name:
             continue

@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 from asterism.cli.bench_queues import print_async, print_launch
+from asterism.cli.bench_weak import print_weak
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
@@ -236,6 +237,7 @@ SHOW = {
     "amg": amg,
     "products": products,
     "random_solves": random_solves,
+    "weak": print_weak,
 }
 
 

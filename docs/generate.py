@@ -19,6 +19,8 @@ MODULES = {
     "Solving": [
         "asterism.solvers.solver",
         "asterism.solvers.solve",
+        "asterism.solvers.advise",
+        "asterism.solvers.trials",
         "asterism.solvers.info",
         "asterism.solvers.least_squares",
         "asterism.la.matrix",
@@ -108,7 +110,7 @@ def options() -> str:
 
 def commands() -> str:
     out = ["# Command line", ""]
-    names = ["", "solve", "inspect", "convert", "info", "bench"]
+    names = ["", "solve", "advise", "inspect", "convert", "info", "bench"]
     for name in names:
         command = ["asterism", *([name] if name else []), "--help"]
         text = subprocess.run(
@@ -154,7 +156,33 @@ def picture(r: dict, folder: Path) -> str:
         names = list(r["cases"])
         values = [r["cases"][n]["fraction_of_triad"] for n in names]
         return bars("spmv", names, [values], ["product"], "plain CSR's bytes / time / triad", folder)
+    if r["bench"] == "weak":
+        return weak_scaling(r, folder)
     return ""
+
+
+def weak_scaling(r: dict, folder: Path) -> str:
+    """Draw times by the number of ranks, a line for each size, as Fig. 9 and 10 of the paper; return the lines that show them."""
+    from matplotlib.figure import Figure
+
+    shown = ""
+    for name, what in (("solve", ["solve"]), ("setup", ["mesh", "matrix", "rest"])):
+        figure = Figure(figsize=(8, 3.2 if len(what) == 1 else 3.6), layout="constrained")
+        for axes, phase in zip(figure.subplots(1, len(what), squeeze=False, sharey=True)[0], what, strict=True):
+            for size in sorted({c["cells_of_a_rank"] for c in r["cases"]}):
+                cases = sorted((c for c in r["cases"] if c["cells_of_a_rank"] == size), key=lambda c: c["ranks"])
+                ranks, times = [c["ranks"] for c in cases], [statistics.median(c[phase]) for c in cases]
+                axes.plot(ranks, times, marker="o", label=f"{size}^3 cells a rank")
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+            axes.set_xticks(ranks, [f"{n}{'*' * (n > r['cores'])}" for n in ranks])
+            axes.set_title(phase)
+            axes.set_xlabel("ranks")
+        figure.axes[0].set_ylabel("seconds")
+        figure.axes[0].legend(fontsize="small")
+        figure.savefig(folder / f"weak_{name}.svg")
+        shown += f"![weak scaling: {name}](weak_{name}.svg)\n\n"
+    return shown
 
 
 def measurements(folder: Path) -> str:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .errors import OptionError as OptionError
     from .errors import OutOfMemoryError as OutOfMemoryError
     from .errors import ShapeError as ShapeError
+    from .errors import TimeLimitError as TimeLimitError
     from .errors import UnsupportedError as UnsupportedError
     from .la.assembly import Assembly as Assembly
     from .la.assembly import VectorAssembly as VectorAssembly
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from .la.vector import gpu_state as gpu_state
     from .la.vector import select as select
     from .report.trace import Trace as Trace
+    from .solvers.advise import Advice as Advice
+    from .solvers.advise import advise as advise
     from .solvers.info import SolveInfo as SolveInfo
     from .solvers.least_squares import LeastSquaresInfo as LeastSquaresInfo
     from .solvers.least_squares import least_squares as least_squares
@@ -91,6 +94,7 @@ _ROOMS = {
         "OptionError",
         "OutOfMemoryError",
         "ShapeError",
+        "TimeLimitError",
         "UnsupportedError",
     ),
     "la.assembly": ("Assembly", "VectorAssembly"),
@@ -102,6 +106,7 @@ _ROOMS = {
     "la.submatrix": ("Redistribution", "Submatrix"),
     "la.vector": ("Scalar", "Vector", "dots", "gpu_state", "select"),
     "report.trace": ("Trace",),
+    "solvers.advise": ("Advice", "advise"),
     "solvers.info": ("SolveInfo",),
     "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
     "solvers.solve": ("solve",),

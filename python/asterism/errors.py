@@ -20,6 +20,7 @@ __all__ = [
     "OptionError",
     "OutOfMemoryError",
     "ShapeError",
+    "TimeLimitError",
     "UnsupportedError",
 ]
 
@@ -106,6 +107,10 @@ class ConvergenceError(AsterismError, ArithmeticError):
         super().__init__(message)
         self.x = x
         self.info = info
+
+
+class TimeLimitError(AsterismError, TimeoutError):
+    """The time of a trial of `advise` was over, in a set-up. `advise` itself catches it."""
 
 
 def _unpickled(cls: type[AsterismError], args: tuple[Any, ...], state: dict[str, Any]) -> AsterismError:

@@ -10,7 +10,7 @@ from .base.indices import as_count
 from .comm.communicator import as_communicator, one_call
 from .la.matrix import Matrix
 
-__all__ = ["convection_diffusion", "elasticity", "poisson"]
+__all__ = ["convection_diffusion", "elasticity", "laplace_q2", "poisson"]
 
 
 def __dir__() -> list[str]:
@@ -100,3 +100,44 @@ def elasticity(
     """
     nx, ny, nz = (as_count(c, "cells") for c in cells)
     return Matrix(_core.elasticity(as_communicator(comm), [nx, ny, nz], youngs_modulus, poisson_ratio, dtype))
+
+
+@one_call("laplace_q2")
+def laplace_q2(
+    cells: Sequence[int],
+    comm: Any = None,
+    *,
+    processes: Sequence[int] | None = None,
+    nodes: Sequence[int] = (1, 1, 1),
+    dtype: str = "float64",
+) -> Matrix:
+    """-Laplace by triquadratic hexahedra (27 nodes, 3 x 3 x 3 Gauss points), Dirichlet values eliminated.
+
+    The cells are cubes of side 1. The unknowns are at ``p / 2`` for ``1 <= p < 2 * cells`` in each direction; up to 125 entries a row, 64 in
+    the mean. For cubes of side h multiply the matrix by h. The problem of Fig. 9 and 10 of Mills, Adams and others (2025).
+
+    Parameters
+    ----------
+    cells : (int, int, int)
+    processes : (int, int, int), optional
+        The cells are cut into so many boxes, one for each rank, whose unknowns follow each other. By default the unknowns are dealt evenly in
+        the order of the grid, the last index the fastest, so that any number of ranks has the same matrix.
+    nodes : (int, int, int)
+        With ``processes``: the cells are first cut into a box for each node of a cluster, and each of these into ``processes`` ones. Ranks of
+        a node follow each other.
+
+    Raises
+    ------
+    ShapeError
+        Where ``nodes`` times ``processes`` is not the number of ranks.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.gallery.laplace_q2((2, 2, 2)).shape
+    (27, 27)
+    """
+    nx, ny, nz = (as_count(c, "cells") for c in cells)
+    px, py, pz = (0, 0, 0) if processes is None else (as_count(p, "processes") for p in processes)
+    mx, my, mz = (as_count(p, "nodes") for p in nodes)
+    return Matrix(_core.laplace_q2(as_communicator(comm), [nx, ny, nz], dtype, [mx, my, mz], [px, py, pz]))

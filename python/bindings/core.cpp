@@ -74,6 +74,7 @@ NB_MODULE(_core, m) {
     PyErr_Clear();  // the solve ends with DIVERGED_INTERRUPTED, which Python turns into KeyboardInterrupt
     return true;
   });
+  m.def("set_time_limit", &set_time_limit);
   m.def("version", [] { return std::string(version()); });
   m.def("build_info", [] { return build_info(); });
   m.def("check_cpu", &check_cpu);

@@ -235,6 +235,11 @@ void bind_la(nb::module_& m) {
         return apps::elasticity(c, cells, E, nu, dtype_from_name(dtype));
       },
       nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "laplace_q2",
+      [](Communicator const& c, std::array<std::int64_t, 3> cells, std::string const& dtype, std::array<std::int64_t, 3> nodes,
+         std::array<std::int64_t, 3> processes) { return apps::laplace_q2(c, cells, dtype_from_name(dtype), {nodes, processes}); },
+      nb::call_guard<nb::gil_scoped_release>());
   bind_assembly(m);
   bind_submatrix(m);
   bind_products(m);

@@ -19,6 +19,26 @@ void bind_solve(nb::module_& m) {
         return std::tuple(choice.method, choice.preconditioner, choice.fallback);
       },
       nb::call_guard<nb::gil_scoped_release>());
+  m.def("look", [](la::Matrix const& A) {
+    solve::Inspection found;
+    std::size_t null_vectors = 0;
+    double largest = 0;
+    {
+      nb::gil_scoped_release const gil;
+      found = solve::inspect(A);
+      if (found.hermitian) null_vectors = solve::detected_null_space(A).dimension();
+      largest = A.largest_entry();
+    }
+    nb::dict d;
+    d["Hermitian"] = found.hermitian;
+    d["asymmetry"] = found.asymmetry;
+    d["positive_diagonal"] = found.positive_diagonal;
+    d["negative_diagonal"] = found.negative_diagonal;
+    d["zeros_on_the_diagonal"] = found.zero_diagonals;
+    d["null_vectors"] = null_vectors;
+    d["largest_entry"] = largest;
+    return d;
+  });
   nb::enum_<OptionLayer>(m, "OptionLayer")
       .value("file", OptionLayer::file)
       .value("environment", OptionLayer::environment)

@@ -128,6 +128,7 @@ BENCHMARKS = {  # a quick form of each, and what its table has
     "transports": ([], "auto / best"),
     "sfsetup": ([], "131072"),
     "halo": (["--n", 12], "raw / ours"),
+    "weak": (["--sizes", "2,3", "--ranks", "1,3"], "iterations"),
 }
 
 
@@ -146,8 +147,12 @@ def test_a_benchmark_runs_where_its_help_says(name, capsys):
     where = " ".join(run("bench", name, "--help").split()).split(" Runs ")[1].split(".")[0]
     command = ("bench", name, *options, "--repeats", 1)
     several = "on any number" in where or "on 2 ranks or more" in where
-    assert several != ("on one process" in where), where
-    if several:
+    given = "that it is given" in where
+    assert several + given + ("on one process" in where) == 1, where
+    if given:
+        found = json.loads(run(*command, "--json", limit=250).splitlines()[-1])
+        assert [(c["ranks"], c["cells_of_a_rank"]) for c in found["cases"]] == [(1, 2), (1, 3), (3, 2), (3, 3)]
+    elif several:
         found = json.loads(run(*command, "--ranks", 2, "--json", limit=250).splitlines()[-1])
         if "on 2 ranks" in where:
             assert "Use --ranks 2" in run(*command, "--ranks", 1, expect=1)
@@ -156,6 +161,12 @@ def test_a_benchmark_runs_where_its_help_says(name, capsys):
     else:
         found = json.loads(run(*command, "--json", limit=250).splitlines()[-1])
         assert "unrecognized arguments: --ranks" in run("bench", name, "--ranks", 2, expect=2)
+    if name == "weak":
+        for c in found["cases"]:
+            assert c["unknowns"] == np.prod([2 * c["cells_of_a_rank"] * p - 1 for p in c["processes"]])
+            assert c["relative_residual"] <= 1e-12 and c["iterations"] > 0 and c["threads"] == 1
+            assert all(len(c[k]) == 1 for k in ("assembly", "setup", "mesh", "matrix", "rest", "again", "solve"))
+            assert all(0 <= c[k][0] <= c["setup"][0] for k in ("mesh", "matrix", "rest"))
     if name == "pingpong":
         assert found[0]["bytes"] == 8 and min(found[0]["raw_mpi"] + found[0]["p2p contiguous"]) > 0
     known[name].show(found)

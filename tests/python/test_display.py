@@ -23,6 +23,7 @@ def things():
     with am.Trace() as trace:
         A @ np.ones(A.shape[0])
     return {
+        "Advice": am.advise(A, budget=5),
         "Assembly": am.Assembly((2, 2), [0, 1], [0, 1]),
         "Builder": am.Builder((2, 2)),
         "Channels": am.Channels(None, []),

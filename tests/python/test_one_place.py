@@ -20,6 +20,7 @@ CHOOSERS = {
     "src/asterism/solve/solver.cpp",
     "src/asterism/solve/inspect.cpp",
     "src/asterism/solve/advice.cpp",
+    "python/asterism/solvers/candidates.py",
     "python/asterism/solvers/solve.py",
     "python/asterism/solvers/solver.py",
     "python/asterism/scipy.py",

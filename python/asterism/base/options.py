@@ -23,6 +23,7 @@ __all__ = [
     "process_options",
     "refuse_keywords",
     "use_argv",
+    "use_file",
 ]
 
 # what other libraries call our arguments
@@ -40,6 +41,7 @@ _ELSEWHERE = {
 }
 
 _command_line: list[str] = []
+_file: list[str] = []
 _configured: dict[str, Any] = {}
 
 
@@ -49,10 +51,16 @@ def use_argv(argv: list[str] | None = None) -> None:
     apply_to_process()
 
 
+def use_file(path: str | os.PathLike[str] | None) -> None:
+    """Read options of everything made from now on from a file, instead of the one that ``ASTERISM_OPTIONS_FILE`` names; None: from that one."""
+    _file[:] = [] if path is None else [str(path)]
+    apply_to_process()
+
+
 def process_options() -> _core.Options:
-    """Return ``ASTERISM_OPTIONS_FILE``, ``ASTERISM_OPTIONS`` and the command line in their layers."""
+    """Return the options file, ``ASTERISM_OPTIONS`` and the command line in their layers."""
     o = _core.Options()
-    if path := os.environ.get("ASTERISM_OPTIONS_FILE"):
+    if path := _file[0] if _file else os.environ.get("ASTERISM_OPTIONS_FILE"):
         o.parse_file(path)
     add_options(os.environ.get("ASTERISM_OPTIONS"), _core.OptionLayer.environment, "environment ASTERISM_OPTIONS", o)
     if _command_line:

@@ -20,6 +20,7 @@ from . import (
     bench_gpu,
     bench_products,
     bench_queues,
+    bench_weak,
     launch,
 )
 
@@ -40,6 +41,8 @@ class Benchmark:
         The fewest ranks that it runs on, and the most.
     takes : tuple of str
         Its options besides --repeats and --json.
+    rounds : int
+        Of --repeats, if nothing is said.
     on_device : pair, optional
         What measures and prints instead on a GPU, where that is another.
     """
@@ -49,6 +52,7 @@ class Benchmark:
     show: Callable[[Any], None]
     ranks: tuple[int, int | None] = (1, 1)
     takes: tuple[str, ...] = ()
+    rounds: int = 9
     on_device: tuple[Callable[[Args, Any], Any], Callable[[Any], None]] | None = None
 
 
@@ -142,7 +146,18 @@ BENCHMARKS = {
         ranks=(2, None),
         takes=("n",),
     ),
+    "weak": Benchmark(
+        "weak scaling: 3-D Laplacian of triquadratic elements, cg with amg to 1e-12",
+        bench_weak.weak_cases,
+        bench_weak.print_weak,
+        takes=("sizes", "counts", "nodes"),
+        rounds=3,
+    ),
 }
+
+
+def _numbers(text: str) -> list[int]:
+    return [_at_least_1(word) for word in text.split(",")]
 
 
 def _at_least_1(text: str) -> int:
@@ -161,6 +176,8 @@ def _nonzeros(text: str) -> float:
 
 def _where(b: Benchmark) -> str:
     least, most = b.ranks
+    if "counts" in b.takes:
+        return "on the numbers of processes that it is given"
     ranks = "on one process" if most == 1 else f"on {least} ranks or more" if least > 1 else "on any number of ranks"
     return f"{ranks}; on a GPU too" if "device" in b.takes else ranks
 
@@ -186,15 +203,41 @@ def add_arguments(sub: Any) -> None:
             q.add_argument("--most", type=_nonzeros, default=1e6, help="matrices of up to so many nonzeros (1e6)")
         if "device" in b.takes:
             q.add_argument("--device", default="host", choices=["host", "cuda", "hip"], help="where (host)")
+        if "sizes" in b.takes:
+            q.add_argument(
+                "--sizes",
+                type=_numbers,
+                default=list(bench_weak.SIZES),
+                help="cells in each direction of a rank's box: 8,16,24 if nothing is said",
+            )
+        if "counts" in b.takes:
+            q.add_argument(
+                "--ranks",
+                dest="counts",
+                type=_numbers,
+                default=list(bench_weak.RANKS),
+                help="numbers of processes, one after the other (needs mpi4py): 1,2,4,8 if nothing is said",
+            )
+            q.add_argument("--oversubscribe", action="store_true", help="also more than 8 processes a core")
+            q.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # on the ranks that were started
+        if "nodes" in b.takes:
+            q.add_argument(
+                "--nodes", type=_at_least_1, help="cut the cells as if the ranks were on so many machines; as they are"
+            )
         if b.ranks[1] != 1:
             launch.add_ranks(q, None, f"run on N processes (needs mpi4py); {b.ranks[0]} if nothing is said")
-        q.add_argument("--repeats", type=_at_least_1, default=9, help="rounds, of which medians are printed (9)")
+        q.add_argument(
+            "--repeats", type=_at_least_1, default=b.rounds, help=f"rounds, of which medians are printed ({b.rounds})"
+        )
         q.add_argument("--json", action="store_true", help="all that was measured, as JSON")
 
 
 def check(args: Args) -> int | None:
     """Return on how many ranks it is to be started, if not on this one alone; raise where it cannot run."""
     (least, most), size = BENCHMARKS[args.name].ranks, None
+    if args.name == "weak":
+        bench_weak.check_weak(args)
+        return None
     if launch.under_mpi():
         comm = launch.communicator()
         size = 1 if comm is None else comm.Get_size()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import CommError, InputError, UnsupportedError
 
-__all__ = ["add_ranks", "check_ranks", "communicator", "end_together", "run", "under_mpi", "world_rank"]
+__all__ = ["add_ranks", "check_ranks", "communicator", "end_together", "output_of", "run", "under_mpi", "world_rank"]
 
 _SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_NTASKS_PER_NODE")
 _PROGRAM = ("-m", "asterism.cli")
@@ -72,8 +74,8 @@ def world_rank() -> int:
     return 0
 
 
-def run(ranks: int, argv: list[str]) -> int:
-    """Start ``argv`` under mpiexec and return its exit code."""
+def _command(ranks: int) -> tuple[list[str], dict[str, str]]:
+    """Return what starts a program on so many ranks, and its environment."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     try:
@@ -98,13 +100,39 @@ def run(ranks: int, argv: list[str]) -> int:
     elif ranks > cores:  # MPICH's shared-memory collectives spin without yielding
         env.setdefault("MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE", "0")
         env.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
-    if ranks > cores:
-        print(f"asterism: {ranks} ranks share {cores} core(s): expect no speed-up.", file=sys.stderr)
-    # Open MPI names its session's folder by its process number, and refuses to start where a killed job of that number left one
+    return command, env
+
+
+@contextlib.contextmanager
+def _session(env: dict[str, str]) -> Iterator[Path]:
+    """Give Open MPI a folder: it names its own by its process number, and refuses to start where a killed job of that number left one."""
     with tempfile.TemporaryDirectory(prefix="asterism-", ignore_cleanup_errors=True) as session:
         for variable in ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base"):
             env.setdefault(variable, session)
-        status = Path(session) / "status"
+        yield Path(session)
+
+
+def output_of(ranks: int, argv: list[str], variables: dict[str, str]) -> str:
+    """Return what ``argv`` prints on so many ranks, in processes of their own."""
+    command, env = _command(ranks) if ranks > 1 else ([], dict(os.environ))
+    env.update(variables)
+    with _session(env):
+        done = subprocess.run(
+            [*command, sys.executable, *_PROGRAM, *argv], env=env, stdout=subprocess.PIPE, text=True, check=False
+        )
+    if done.returncode != 0:
+        raise CommError(f"asterism {' '.join(argv)} ended on {ranks} rank(s) with code {done.returncode}.")
+    return done.stdout
+
+
+def run(ranks: int, argv: list[str]) -> int:
+    """Start ``argv`` under mpiexec and return its exit code."""
+    command, env = _command(ranks)
+    cores = len(os.sched_getaffinity(0))
+    if ranks > cores:
+        print(f"asterism: {ranks} ranks share {cores} core(s): expect no speed-up.", file=sys.stderr)
+    with _session(env) as session:
+        status = session / "status"
         env[_STATUS_FILE] = str(status)
         try:
             code = subprocess.run([*command, sys.executable, *_PROGRAM, *argv], env=env, check=False).returncode

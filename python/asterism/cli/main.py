@@ -9,7 +9,7 @@ import sys
 
 from .. import _core
 from ..errors import AsterismError, ConvergenceError
-from . import bench, files, launch, output, problems, solve
+from . import advise, bench, files, launch, output, problems, solve
 
 __all__ = ["main"]
 
@@ -43,14 +43,16 @@ def _parser() -> argparse.ArgumentParser:
         "  asterism solve K.mtx.gz --ksp cg --pc amg --rtol 1e-8 --ranks 2 --report out.html\n"
         "  asterism solve poisson3d --n 128\n"
         "  asterism solve A.mtx --rhs b.mtx --save x.mtx -ksp_gmres_restart 100 -ksp_monitor\n"
+        "  asterism advise K.mtx.gz --budget 30\n"
         "  asterism inspect K.mtx.gz\n"
         "  asterism convert K.mtx.gz K.ast\n"
         "  asterism info\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--version", action="version", version=f"asterism {_core.version()}")
-    sub = p.add_subparsers(dest="command", metavar="solve | inspect | convert | info | bench")
+    sub = p.add_subparsers(dest="command", metavar="solve | advise | inspect | convert | info | bench")
     solve.add_arguments(sub)
+    advise.add_arguments(sub)
     info = sub.add_parser("info", help="what this build and machine can do")
     info.add_argument("--json", action="store_true", help="as JSON")
     files.add_arguments(sub)
@@ -84,6 +86,8 @@ def _run(given: list[str]) -> int:
         ranks = launch.check_ranks(args) if hasattr(args, "ranks") else 1
         if args.command == "solve":
             solve.check(args, theirs, ranks)
+        elif args.command == "advise":
+            advise.check(args)
         elif args.command in ("convert", "inspect"):
             files.check(args, ranks)
         elif args.command == "bench":
@@ -92,6 +96,8 @@ def _run(given: list[str]) -> int:
             return launch.run(ranks, given)
         if args.command == "info":
             return _info(args)
+        if args.command == "advise":
+            return advise.run(args)
         if args.command == "bench":
             return bench.run(args)
         if args.command == "convert":

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import importlib.util
 import logging
-import os
 import time
 from typing import Any
 
@@ -16,10 +15,10 @@ from .. import _core, gallery
 from ..base.files import check_target
 from ..base.live import show_set_ups
 from ..base.machine import WaitsForCores
-from ..base.options import use_argv
+from ..base.options import use_argv, use_file
 from ..comm.report import comm_report
-from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError, UnsupportedError
-from ..la.io import check_vector_name, format_of, read_vector, write_vector
+from ..errors import AsterismError, ConvergenceError, InputError, OptionError, UnsupportedError
+from ..la.io import check_vector_name, write_vector
 from ..la.operator import as_values
 from ..report.trace import Trace
 from ..solvers.input import check_checkpoint
@@ -33,13 +32,12 @@ __all__ = ["add_arguments", "run"]
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
-    built_in = "\n".join(f"  {k:<15} {v[1]} (n = {v[0]})" for k, v in problems.BUILT_IN.items())
     methods, preconditioners = _core.component_names()
     p = sub.add_parser(
         "solve",
         help="solve a system from a file or a built-in problem",
         description="Solve A x = b and verify the answer.",
-        epilog=f"built-in problems:\n{built_in}\n\n"
+        epilog=f"built-in problems:\n{problems.list_built_in()}\n\n"
         "Any option of the solver may follow in PETSc's form, e.g. -ksp_gmres_restart 50 -pc_amg_threshold 0.1;\n"
         "--help-options lists them.\n\nexamples:\n"
         "  asterism solve poisson3d --n 128 --ranks 2\n"
@@ -48,34 +46,15 @@ def add_arguments(sub: Any) -> None:
         "exit code: 0 converged, 1 an error, 2 wrong usage, 3 not converged",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument(
-        "problem",
-        nargs="?",
-        help="a file (.mtx, .mtx.gz, PETSc, .npz, .mat, .rb, .tar.gz, .ast, ...) or a built-in problem",
-    )
-    p.add_argument("--n", type=int, help="size of a built-in problem")
-    p.add_argument("--name", help="which matrix, in a file that holds several")
-    p.add_argument(
-        "--rhs",
-        metavar="FILE[:NAME]",
-        help="right-hand side (NAME: which one, in a file that holds several); default: A x* with a known x*, and the error is reported",
-    )
+    problems.add_description(p)
     p.add_argument("--x0", metavar="FILE[:NAME]", help="initial guess, e.g. a checkpoint or what --save wrote")
     p.add_argument("--checkpoint", metavar="FILE.ast", help="keep the iterate there, also of a solve that is stopped")
-    p.add_argument("--checkpoint-every", type=_count, default=200, metavar="K", help="iterations (200)")
+    p.add_argument("--checkpoint-every", type=problems.count, default=200, metavar="K", help="iterations (200)")
     p.add_argument("--ksp", metavar="NAME", help="method: auto, " + ", ".join(methods))
     p.add_argument("--pc", metavar="NAME", help="preconditioner: auto, " + ", ".join(preconditioners))
     p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
     p.add_argument("--atol", type=float, help="or when ||b - A x|| <= atol")
     p.add_argument("--max-it", type=int, help="most iterations")
-    p.add_argument("--block-size", type=_count, default=1, help="unknowns per node of a vector problem in a file")
-    p.add_argument("--near-null-space", metavar="FILE[:NAME]", help="Matrix Market array (n, k): e.g. rigid-body modes")
-    p.add_argument(
-        "--coordinates", metavar="FILE[:NAME]", help="Matrix Market array (nodes, d): rigid-body modes are made from it"
-    )
-    p.add_argument(
-        "--dtype", choices=("float32", "float64", "complex64", "complex128"), help="convert the matrix first"
-    )
     p.add_argument(
         "--storage",
         choices=("auto", "symmetric", "hermitian"),
@@ -86,58 +65,29 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--report", metavar="FILE.html", help="write one self-contained page about the run")
     p.add_argument("--comm-report", action="store_true", help="say what the ranks sent each other, and how")
     p.add_argument("--trace", metavar="FILE.json", help="write what each thread did when, for https://ui.perfetto.dev")
+    p.add_argument("--options-file", metavar="FILE", help="read options from it, as asterism advise --tune writes them")
     p.add_argument("--save", metavar="FILE", help="write the solution: .mtx, .petsc, .npy or .ast")
     p.add_argument("--quiet", action="store_true", help="only the exit code, errors and what was asked for by options")
     p.add_argument("--help-options", action="store_true", help="list every solver option and stop")
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
-    return value
-
-
-def _named(spec: str) -> tuple[str, str | None]:
-    """Part FILE:NAME; a file that is there with all of it is a file."""
-    path, colon, name = spec.rpartition(":")
-    return (path, name) if colon and path and not os.path.exists(spec) else (spec, None)
-
-
-def _vector(spec: str, A: Any = None, usual: str = "x") -> Any:
-    """Read FILE or FILE:NAME; of several vectors in one of asterism's own files the `usual` one, if nothing is said."""
-    path, name = _named(spec)
-    if name is None and format_of(path) == "archive" and usual in _core.archive_names(path)[1]:
-        name = usual
-    return read_vector(path, A, name=name)
 
 
 def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> None:
     """Raise for all that can be known to fail before the work: files that cannot be read or written, missing packages, options."""
     if args.help_options:
         return
-    if args.problem is None:
-        raise InputError("which problem? Give a file or one of: " + ", ".join(problems.BUILT_IN))
-    problems.check(args.problem, args.n, args.name)
+    problems.check_description(args)
     for name in ("report", "save", "trace", "checkpoint"):
         if path := getattr(args, name):
             check_target(path, f"--{name}")
     if args.save:
         check_vector_name(args.save, ranks)
-    for name in ("rhs", "x0", "near_null_space", "coordinates"):
-        if spec := getattr(args, name):
-            try:
-                format_of(_named(spec)[0])
-            except AsterismError as error:
-                raise type(error)(f"--{name.replace('_', '-')}: {error}") from None
-    if args.near_null_space and args.coordinates:
-        raise InputError(
-            "--near-null-space and --coordinates are both given: modes are made of the coordinates. Give one."
-        )
+    if args.x0:
+        problems.check_vector("--x0", args.x0)
     if args.report and importlib.util.find_spec("matplotlib") is None:
         raise InputError("--report needs matplotlib: pip install 'asterism-sparse[report]'")
     if args.ksp in ("lsmr", "lsqr"):  # no methods of a Solver
         return
+    use_file(args.options_file)
     use_argv(petsc_options)
     logger = logging.getLogger("asterism")
     level = logger.level
@@ -151,6 +101,7 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     finally:
         logger.setLevel(level)
         use_argv([])
+        use_file(None)
         _core.profile_reset()
     if args.checkpoint:
         check_checkpoint(args.checkpoint, args.checkpoint_every, tried._flag("ksp_asynchronous"))
@@ -168,33 +119,20 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="asterism: %(message)s")
     if any((args.save, args.report, args.trace, args.checkpoint)):
         output.go_on_without_readers()
+    use_file(args.options_file)
     use_argv(petsc_options)
     started = time.perf_counter()
     A, described = problems.load(args.problem, args.n, comm, args.block_size, args.name)
     if A.shape[0] != A.shape[1]:
         return _least_squares(A, described, args, petsc_options, talk)
-    if args.dtype:
-        A = A.astype(args.dtype)
-    if args.near_null_space:
-        A.near_null_space = _vector(args.near_null_space, A, "near_null_space")
-    if args.coordinates:
-        _attach_modes(A, _vector(args.coordinates, usual="coordinates"))
+    A = problems.described(A, args)
     if args.storage != "auto":
         A = A.with_storage(args.storage)
         described += f", {args.storage} storage"
     layout = A._h.rows
     known = None
-    if args.rhs:
-        b = _vector(args.rhs, A, "b")
-        if np.iscomplexobj(b) and A.dtype.kind != "c":
-            raise ShapeError(f"'{args.rhs}' is complex, the matrix real; use --dtype complex128.")
-        b = b.astype(A.dtype)
-    else:
-        # x* depends on the global index alone, so every number of ranks solves the same problem
-        known = np.empty(A.local_shape[1], dtype=A.dtype)
-        _core.fill_hashed(layout, known, 3)
-        b = A @ known
-    x0 = None if args.x0 is None else _vector(args.x0, A)
+    b, known = problems.rhs(A, args)
+    x0 = None if args.x0 is None else problems.vector(args.x0, A)
     if talk:
         print(f"{described}; read or made in {time.perf_counter() - started:.2f} s", flush=True)
 
@@ -203,6 +141,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
         show_set_ups(in_logs=True)
     solver = _solver(A, args)
     use_argv([])
+    use_file(None)
     if talk:
         print(f"set-up {solver._h.setup_seconds:.2f} s: {solver._h.method} + {solver._h.preconditioner}", flush=True)
     progress, monitor = _watch(solver, b, talk and not solver._flag("ksp_monitor"))
@@ -268,7 +207,17 @@ def _watch(solver: Solver, b: Any, talk: bool) -> tuple[Progress | None, Any]:
 
 def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_options: list[str], talk: bool) -> int:
     """Solve with a matrix that is not square."""
-    taken = ("atol", "checkpoint", "coordinates", "near_null_space", "report", "comm_report", "trace", "x0")
+    taken = (
+        "atol",
+        "checkpoint",
+        "coordinates",
+        "near_null_space",
+        "report",
+        "comm_report",
+        "trace",
+        "x0",
+        "options_file",
+    )
     refused = [f"--{name.replace('_', '-')}" for name in taken if getattr(args, name)]
     refused += ["--storage"] if args.storage != "auto" else []
     refused += [o for o in petsc_options if o.startswith("-")]
@@ -284,7 +233,7 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         )
     method = "lsqr" if args.ksp == "lsqr" else "lsmr"
     if args.rhs:
-        b = _vector(args.rhs, A, "b").astype(A.dtype)
+        b = problems.vector(args.rhs, A, "b").astype(A.dtype)
     else:
         known = np.empty(A.local_shape[1], dtype=A.dtype)
         _core.fill_hashed(A._h.cols, known, 3)
@@ -323,19 +272,3 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         if args.save:
             print(f"solution: {args.save}")
     return 0 if info.converged else 3
-
-
-def _attach_modes(A: Any, nodes: Any) -> None:
-    """Rigid-body modes from the coordinates of all nodes (every rank has them all)."""
-    if nodes.ndim != 2 or nodes.shape[1] not in (2, 3):
-        raise ShapeError(f"--coordinates: shape {nodes.shape}; (nodes, 2) or (nodes, 3) is needed.")
-    d = nodes.shape[1]
-    if A.shape[0] % d or nodes.shape[0] < A.shape[0] // d:
-        raise ShapeError(
-            f"--coordinates: {nodes.shape[0]} nodes do not fit a matrix of {A.shape[0]} rows in {d} dimensions."
-        )
-    lo, hi = A.row_range
-    if lo % d or hi % d:
-        raise ShapeError(f"--coordinates: a node's rows are on two ranks; add --block-size {d}.")
-    mine = np.ascontiguousarray(nodes[lo // d : hi // d].real)
-    A._describe(d, mine, None)

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "asterism/base/progress.hpp"
+#include "asterism/apps/row_function.hpp"
 
 namespace asterism::apps {
 namespace {
@@ -18,34 +18,6 @@ std::int64_t grid_points(std::vector<std::int64_t> const& shape) {
     n = checked_product(n, s, "grid");
   }
   return n;
-}
-
-/// Calls row(i, put) for each of my rows, where put(column, value) is called in ascending columns.
-template <class F>
-Matrix from_row_function(Layout const& layout, Dtype dtype, std::int64_t entries_per_row, F const& row) {
-  std::vector<std::int64_t> offsets{0}, columns;
-  std::vector<double> values;
-  auto const n = layout.local_size();
-  offsets.reserve(std::size_t(n) + 1);
-  columns.reserve(std::size_t(n * entries_per_row));
-  values.reserve(std::size_t(n * entries_per_row));
-  Progress progress("gallery: the rows of a matrix", double(n));
-  for (auto i = layout.begin(); i < layout.end(); ++i) {
-    progress.at(double(i - layout.begin()));
-    row(i, [&](std::int64_t c, double v) {
-      columns.push_back(c);
-      values.push_back(v);
-    });
-    offsets.push_back(std::int64_t(columns.size()));
-  }
-  if (dtype == Dtype::float64) return Matrix::from_rows<std::int64_t>(layout, layout, dtype, offsets, columns, values.data());
-  return with_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::vector<T> v;
-    v.reserve(values.size());
-    for (auto const x : values) v.push_back(T(real_t<T>(x)));
-    return Matrix::from_rows<std::int64_t>(layout, layout, dtype, offsets, columns, v.data());
-  });
 }
 
 }  // namespace

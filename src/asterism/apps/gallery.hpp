@@ -30,4 +30,15 @@ la::Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std:
 la::Matrix elasticity(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, double youngs_modulus, double poisson_ratio,
                       Dtype dtype);
 
+/// How the unknowns of laplace_q2 are dealt to ranks. Without `processes` evenly, in the order of the grid.
+struct TwoLevelBoxes {
+  /// The cells are cut into a box for each node of a machine, and this into one for each of its processes. Ranks of a node follow each
+  /// other; within both levels the last direction varies fastest. A rank's unknowns follow each other, in the order of its box.
+  std::array<std::int64_t, 3> nodes{1, 1, 1}, processes{0, 0, 0};
+};
+
+/// -Laplace, triquadratic hexahedra (27 nodes, 3 x 3 x 3 Gauss points) on nx x ny x nz cubes of side 1, Dirichlet values eliminated.
+/// (2 nx - 1) (2 ny - 1) (2 nz - 1) unknowns, up to 125 entries a row. In the order of the grid z runs fastest.
+la::Matrix laplace_q2(comm::Communicator const& comm, std::array<std::int64_t, 3> cells, Dtype dtype, TwoLevelBoxes const& boxes = {});
+
 }  // namespace asterism::apps

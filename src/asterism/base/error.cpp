@@ -18,6 +18,7 @@ std::string_view name_of(ErrorKind kind) {
     case ErrorKind::unsupported: return "UnsupportedError";
     case ErrorKind::memory: return "OutOfMemoryError";
     case ErrorKind::interrupted: return "Interrupted";
+    case ErrorKind::time_limit: return "TimeLimitError";
     default: return "InternalError";
   }
 }

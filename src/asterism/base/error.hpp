@@ -21,6 +21,7 @@ enum class ErrorKind : std::uint8_t {
   unsupported,  ///< a combination that is not there
   memory,       ///< out of memory, or a size that overflows
   interrupted,  ///< Ctrl-C
+  time_limit,   ///< of set_time_limit() (base/interrupt.hpp)
   internal,     ///< our fault
 };
 

@@ -1,14 +1,29 @@
 #include "asterism/base/interrupt.hpp"
 
+#include <chrono>
+#include <limits>
+#include <utility>
+
 namespace asterism {
 namespace {
+
 std::function<bool()>& poll() {
   static std::function<bool()> p;
   return p;
 }
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+thread_local double time_ends = std::numeric_limits<double>::infinity();
+
 }  // namespace
 
 void set_interrupt_poll(std::function<bool()> p) { poll() = std::move(p); }
-bool interrupt_requested() { return poll() && poll()(); }
+void set_time_limit(double seconds) { time_ends = seconds_now() + seconds; }
+
+Interrupt interrupt_requested() {
+  if (poll() && poll()()) return Interrupt::user;
+  return seconds_now() > time_ends ? Interrupt::time_limit : Interrupt::none;
+}
 
 }  // namespace asterism

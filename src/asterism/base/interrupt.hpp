@@ -1,11 +1,18 @@
-// Ctrl-C: the host program installs a poll; long loops ask it where they synchronise anyway.
+// Why long work is to end early: Ctrl-C, and time limits. Long loops ask where they synchronise anyway.
 #pragma once
+#include <cstdint>
 #include <functional>
 
 namespace asterism {
 
+/// In ascending order: where ranks differ, the largest holds.
+enum class Interrupt : std::int64_t { none, time_limit, user };
+
 /// poll() is true once the user asked to stop. The Python layer installs PyErr_CheckSignals.
 void set_interrupt_poll(std::function<bool()> poll);
-bool interrupt_requested();
+/// Work of this thread that is under way so many seconds from now ends then, as after Ctrl-C: set-ups by an error of kind time_limit,
+/// solves as DIVERGED_TIME_LIMIT. Infinity: no limit any more.
+void set_time_limit(double seconds);
+Interrupt interrupt_requested();
 
 }  // namespace asterism

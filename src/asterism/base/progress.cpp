@@ -46,9 +46,11 @@ void Progress::look(double done) {
   calls_left_ = stride_;
   if (t - asked_ > 50 * milliseconds) {
     asked_ = t;
-    if (interrupt_requested())
-      fail(ErrorKind::interrupted, "interrupted: {}{}", what_,
+    if (auto const why = interrupt_requested(); why != Interrupt::none) {
+      bool const by_user = why == Interrupt::user;
+      fail(by_user ? ErrorKind::interrupted : ErrorKind::time_limit, "{}: {}{}", by_user ? "interrupted" : "the time is over", what_,
            total_ > 0 ? format(", {} % done", int(100 * std::min(done / total_, 1.0))) : std::string());
+    }
   }
   if (t - start_ > 1000 * milliseconds && t - told_ > 200 * milliseconds) {
     told_ = t;

@@ -21,8 +21,8 @@ class Progress {
   ~Progress();
   Progress(Progress const&) = delete;
   Progress& operator=(Progress const&) = delete;
-  /// So much is done. Throws an Interrupted error once the user has asked to stop. Looks at the clock now and then only, so it may stand in
-  /// a loop over rows.
+  /// So much is done. Throws an error once the user has asked to stop, or a time limit is over (interrupt.hpp). Looks at the clock now and
+  /// then only, so it may stand in a loop over rows.
   void at(double done) {
     if (--calls_left_ <= 0) look(done);
   }

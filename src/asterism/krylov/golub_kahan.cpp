@@ -66,8 +66,11 @@ bool GolubKahan::ended(la::Vector& x) {
     info.residual_norm = info.normal_norm = info.norm_x = 0;
     return true;
   }
-  if (info.iterations % 16 == 0 && x.comm().max(std::int64_t(interrupt_requested())) > 0)
-    fail(ErrorKind::interrupted, "interrupted at iteration {}", info.iterations);
+  if (info.iterations % 16 == 0) {
+    auto const all = Interrupt(x.comm().max(std::int64_t(interrupt_requested())));
+    if (all == Interrupt::user) fail(ErrorKind::interrupted, "interrupted at iteration {}", info.iterations);
+    if (all == Interrupt::time_limit) fail(ErrorKind::time_limit, "the time was over at iteration {}", info.iterations);
+  }
   if (!std::isfinite(info.residual_norm + info.normal_norm))
     fail(ErrorKind::value, "{}: the norms became {} and {} at iteration {}: the matrix has entries that are not finite.", method_,
          info.residual_norm, info.normal_norm, info.iterations);

@@ -23,6 +23,7 @@ std::string_view name_of(Reason r) {
     case Reason::diverged_indefinite_mat: return "DIVERGED_INDEFINITE_MAT";
     case Reason::diverged_pc_failed: return "DIVERGED_PC_FAILED";
     case Reason::diverged_interrupted: return "DIVERGED_INTERRUPTED";
+    case Reason::diverged_time_limit: return "DIVERGED_TIME_LIMIT";
     default: return "DIVERGED_STAGNATED";
   }
 }
@@ -38,6 +39,11 @@ namespace {
 /// Where the k norms of a kind are among the verdict's numbers.
 enum Norms : std::int64_t { of_start = 0, target = 1, mark = 2, of_saved = 3 };
 double* norms_of(device::Array const& numbers, Norms kind, std::int64_t k) { return numbers.as<double>() + kernel::firsts + kind * k; }
+
+Reason reason_of(Interrupt i) { return i == Interrupt::user ? Reason::diverged_interrupted : Reason::diverged_time_limit; }
+std::string why_interrupted(Reason r, std::int64_t it) {
+  return format("{} at iteration {}", r == Reason::diverged_interrupted ? "interrupted" : "the time was over", it);
+}
 }  // namespace
 
 Monitor::Monitor(StopRule rule, std::vector<Target> targets, Vector x, Judgement judgement, Watcher watcher)
@@ -167,9 +173,10 @@ void Monitor::look(device::Array const& integers, device::Array const& numbers) 
   iterations_ = n[kernel::iteration];
   for (std::size_t j = 0; j < reasons_.size(); ++j) reasons_[j] = Reason(n[kernel::reasons + std::int64_t(j)]);
   if (!why_.empty()) return;
-  if (std::find(reasons_.begin(), reasons_.end(), Reason::diverged_interrupted) != reasons_.end()) {
-    trouble_ = Reason::diverged_interrupted;
-    why_ = format("interrupted at iteration {}", iterations_);
+  for (auto const r : reasons_) {
+    if (!interrupted(r)) continue;
+    trouble_ = r;
+    why_ = why_interrupted(r, iterations_);
     return;
   }
   auto const kind = n[kernel::trouble];
@@ -219,26 +226,27 @@ void Monitor::take_rows(std::int64_t last) {
   pages_.erase(pages_.begin(), pages_.lower_bound((rows_taken_ + every - 1) / every));
 }
 
-// Ctrl-C reaches one rank; all must leave together, so they ask each other now and then.
+// Ctrl-C reaches one rank, and a time limit one rank first; all must leave together, so they ask each other now and then.
 void Monitor::ask_for_interrupts(std::int64_t it) {
   auto const& comm = x_.comm();
   if (asynchronous()) {
-    bool const mine = interrupt_requested();
-    if (comm.size() == 1 && !mine) return;
+    auto const mine = interrupt_requested();
+    if (comm.size() == 1 && mine == Interrupt::none) return;
     submit_on_host(
         judgement_.queue,
         [k = columns(), mine, comm](device::Executor&, std::byte*, std::int64_t* integers, Number* finished) {
-          if (comm.size() > 1 && comm.max(std::int64_t(mine)) == 0) return;
-          std::fill_n(integers + kernel::reasons, k, std::int64_t(Reason::diverged_interrupted));
+          auto const all = comm.size() > 1 ? Interrupt(comm.max(std::int64_t(mine))) : mine;
+          if (all == Interrupt::none) return;
+          std::fill_n(integers + kernel::reasons, k, std::int64_t(reason_of(all)));
           *finished = Number(1);
         },
         update<std::byte>(comm.order_token()), update<std::int64_t>(integers_), update<Number>(finished_));
     return;
   }
   if (it % 16 != 0 && comm.size() > 1) return;
-  bool const mine = interrupt_requested();
-  if (comm.size() == 1 ? mine : comm.max(std::int64_t(mine)) != 0)
-    set_all(Reason::diverged_interrupted, format("interrupted at iteration {}", it));
+  auto const mine = interrupt_requested();
+  auto const all = comm.size() > 1 ? Interrupt(comm.max(std::int64_t(mine))) : mine;
+  if (all != Interrupt::none) set_all(reason_of(all), why_interrupted(reason_of(all), it));
 }
 
 bool Monitor::break_down_if(Scalar const& v, Bad bad, Reason reason, std::string_view why) {

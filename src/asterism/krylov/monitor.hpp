@@ -20,6 +20,8 @@ using la::Vector;
 
 std::string_view name_of(Reason r);
 inline bool converged(Reason r) { return std::int8_t(r) >= std::int8_t(Reason::converged_rtol); }
+/// By the user, or by a time limit.
+inline bool interrupted(Reason r) { return r == Reason::diverged_interrupted || r == Reason::diverged_time_limit; }
 
 /// Stop when ||b - A x|| <= max(rtol ||b||, atol), column by column.
 struct StopRule {

@@ -23,6 +23,7 @@ enum class Reason : std::int8_t {
   diverged_pc_failed = -11,
   diverged_stagnated = -12,
   diverged_interrupted = -13,
+  diverged_time_limit = -14,  ///< not one of PETSc's
 };
 
 /// A property of a scalar with which a method cannot go on.

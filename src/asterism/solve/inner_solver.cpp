@@ -42,7 +42,8 @@ void InnerSolver::solve(Operator const& A, Operator const& M, Vector const& b, V
                            .nested = true,
                            .unobserved = asynchronous && rule_.max_it <= most_unobserved});
   method_->solve(A, M, b, x, monitor);
-  if (monitor.reason() == krylov::Reason::diverged_interrupted) fail(ErrorKind::interrupted, "interrupted: {}.", monitor.why());
+  if (auto const r = monitor.reason(); krylov::interrupted(r))
+    fail(r == krylov::Reason::diverged_interrupted ? ErrorKind::interrupted : ErrorKind::time_limit, "{}.", monitor.why());
 }
 
 bool InnerSolver::update(Matrix const& A) {

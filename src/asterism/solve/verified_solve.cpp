@@ -266,7 +266,7 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
     auto const& t = targets[j];
     bool const by_atol = rule_.atol > 0 && rule_.atol / t.unit >= rule_.rtol * t.norm_b;
     reasons[j] = r;
-    if (r == Reason::diverged_interrupted) continue;
+    if (krylov::interrupted(r)) continue;
     if (norms[j] <= t.tolerance) {
       reasons[j] = by_atol ? Reason::converged_atol : Reason::converged_rtol;
     } else if (!std::isfinite(norms[j])) {
