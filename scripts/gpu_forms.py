@@ -22,6 +22,7 @@ REQUIRED = {
         "dense_product",
         "level_sweep",
         "level_relax",
+        "gauss_seidel",
         "store",
         "nothing",
         "check_norms",

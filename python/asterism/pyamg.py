@@ -285,6 +285,8 @@ def _smoother(presmoother: Any, postsmoother: Any) -> dict[str, Any]:
     steps = given.pop("degree", None) if name == "chebyshev" else given.pop("iterations", None)
     if steps is not None:
         options["mg_levels_ksp_max_it"] = steps
+        if name == "chebyshev" and steps > 6:  # no optimal coefficients are known
+            options["mg_levels_ksp_chebyshev_kind"] = "fourth"
     _no_more(given, "presmoother")
     return options
 

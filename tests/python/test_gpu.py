@@ -35,8 +35,15 @@ def test_methods_agree_with_the_host_and_the_two_forms_with_each_other(rng, meth
         assert late.host_waits <= -(-late.iterations // 5) + 3 + 2 * late.resumes < there.host_waits
 
 
-@pytest.mark.parametrize("pc", ["none", "jacobi", "chebyshev", "ilu", "bjacobi", "amg"])
-@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize(
+    "pc",
+    [
+        *("none", "jacobi", "chebyshev", "ilu", "bjacobi", "amg"),
+        "amg -pc_amg_coarse_size 50 -mg_levels_pc_type color_sor",
+        "amg -pc_amg_coarse_size 50 -mg_levels_ksp_type chebyshev -pc_amg_cycle_type w",
+    ],
+)
+@pytest.mark.parametrize("columns", [1, 2, 9])
 def test_preconditioners_run_there_without_waits_or_copies(rng, pc, columns):
     A = am.gallery.poisson((12, 11, 10))
     b = rng.standard_normal((1320, columns) if columns > 1 else 1320)

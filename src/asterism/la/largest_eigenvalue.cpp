@@ -6,7 +6,8 @@
 
 namespace asterism::la {
 
-double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& like, int steps) {
+ExtremeEigenvalues extreme_eigenvalues(Operator const& A, Operator const& M, Vector const& like, int steps) {
+  ExtremeEigenvalues out;
   // Lanczos on M A in the M-inner product, through the coefficients of CG for a hashed right-hand side
   Vector r(like.space(), like.dtype(), 1, like.queue());
   auto z = r.like(), p = r.like(), q = r.like();
@@ -15,10 +16,14 @@ double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& li
   M.apply(r, z);
   copy(z, p);
   double rz = real_part(dot(r, z)).real(), alpha_old = 1, beta_old = 0;
+  out.definite = !(rz < 0);
   for (int k = 0; k < steps && rz > 0; ++k) {
     A.apply(p, q);
     double const pq = real_part(dot(p, q)).real();
-    if (!(pq > 0)) break;
+    if (!(pq > 0)) {
+      out.definite = false;
+      break;
+    }
     double const alpha = rz / pq;
     diagonal.push_back(1 / alpha + (k ? beta_old / alpha_old : 0));
     if (k) off.push_back(std::sqrt(beta_old) / alpha_old);
@@ -28,25 +33,41 @@ double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& li
     beta_old = rz_new / rz;
     alpha_old = alpha;
     rz = rz_new;
+    out.definite = out.definite && !(rz < 0);
+    ++out.steps;
     aypx(beta_old, z, p);
   }
-  // largest root of the tridiagonal matrix by bisection on the Sturm count
   auto const n = diagonal.size();
-  if (n == 0) return 1;
-  double lo = 0, hi = 0;
-  for (std::size_t i = 0; i < n; ++i) hi = std::max(hi, diagonal[i] + (i ? std::abs(off[i - 1]) : 0) + (i + 1 < n ? std::abs(off[i]) : 0));
-  for (int it = 0; it < 60; ++it) {
-    double const mid = (lo + hi) / 2;
-    int above = 0;
+  if (n == 0) return out;
+  double bound = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    bound = std::max(bound, diagonal[i] + (i ? std::abs(off[i - 1]) : 0) + (i + 1 < n ? std::abs(off[i]) : 0));
+  // how many roots of the tridiagonal matrix are above x: Sturm's count
+  auto const above = [&](double x) {
+    std::size_t count = 0;
     double d = 1;
     for (std::size_t i = 0; i < n; ++i) {
-      d = diagonal[i] - mid - (i ? off[i - 1] * off[i - 1] / d : 0);
+      d = diagonal[i] - x - (i ? off[i - 1] * off[i - 1] / d : 0);
       if (d == 0) d = 1e-300;
-      above += d > 0;
+      count += d > 0;
     }
-    (above > 0 ? lo : hi) = mid;
-  }
-  return hi;
+    return count;
+  };
+  auto const root = [&](std::size_t more) {  // by bisection: the largest x that more than so many are above
+    double lo = 0, hi = bound;
+    for (int it = 0; it < 60; ++it) {
+      double const mid = (lo + hi) / 2;
+      (above(mid) > more ? lo : hi) = mid;
+    }
+    return hi;
+  };
+  out.most = root(0);
+  out.least = root(n - 1);
+  return out;
+}
+
+double largest_eigenvalue(Operator const& A, Operator const& M, Vector const& like, int steps) {
+  return extreme_eigenvalues(A, M, like, steps).most;
 }
 
 }  // namespace asterism::la

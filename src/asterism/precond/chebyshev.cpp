@@ -76,7 +76,7 @@ class Chebyshev final : public Preconditioner {
   };
   void run(Operator const& A, ChebyshevPolynomial const& p, Vector const& b, Vector& x) const {
     auto const w = work_.lease(b, [&] { return Work{b.like(), b.like()}; });
-    chebyshev(A, p, b, x, w->r, w->d, true);
+    chebyshev(A, p, b, x, w->r, w->r, w->d, true);
   }
   OperatorPtr A_;
   double ratio_;  // hi / lo

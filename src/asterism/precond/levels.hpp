@@ -64,6 +64,19 @@ class Levels {
   std::vector<std::int64_t> starts_;         // of the levels
 };
 
+/// Of sweeps over all rows in their order, or in the reverse one: row i waits for the rows before it that it has entries in, or that have
+/// one in it, for these read its old value.
+inline Levels levels_of_sweep(la::Csr const& a) {
+  auto const other = la::transpose(a, false);
+  return Levels(a.rows, false, [&](std::int64_t i, auto const& f) {
+    for (auto const* m : {&a, &other}) {
+      auto const ptr = m->row_offsets();
+      auto const col = m->column_indices();
+      for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]) && col[p] < i; ++p) f(col[p]);
+    }
+  });
+}
+
 /// Parts of a matrix's rows in the order of their levels, so that a level reads them one behind the other.
 struct RowsByLevel {
   Levels levels;

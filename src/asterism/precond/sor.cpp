@@ -37,17 +37,9 @@ struct Block {
     return *on_gpu;
   }
 
-  /// Row i needs the rows before it that it has entries in or that have one in it: these read its old value.
   std::shared_ptr<RowsByLevel> find_levels() const {
     auto s = std::make_shared<RowsByLevel>();
-    auto const other = la::transpose(rows, false);
-    s->levels = Levels(rows.rows, false, [&](std::int64_t i, auto const& f) {
-      for (auto const* m : {&rows, &other}) {
-        auto const ptr = m->row_offsets();
-        auto const col = m->column_indices();
-        for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]) && col[p] < i; ++p) f(col[p]);
-      }
-    });
+    s->levels = levels_of_sweep(rows);
     return s;
   }
   void copy_values(RowsByLevel& s) const {

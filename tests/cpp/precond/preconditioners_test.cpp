@@ -7,8 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "asterism/apps/gallery.hpp"
-#include "asterism/precond/multigrid/cycle.hpp"
+#include "harness/bare.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
 
@@ -174,7 +173,7 @@ Oracle of_blocks(std::function<Dense(Dense const&)> f) {
   return [f](Dense const& a, la::Layout const& layout) { return by_blocks(a, layout, f); };
 }
 
-/// A row for each preconditioner and each of its variants; amg, which has no closed form, has a test of its own.
+/// A row for each preconditioner and each of its variants; amg, which has no closed form, has tests of its own.
 std::vector<Row> const& table() {
   auto const exact = of_blocks([](Dense const& a) { return inverse(a); });
   auto const sums = [](Dense const& a, bool largest) {
@@ -268,7 +267,7 @@ void check(Row const& row, Dense const& a, la::Layout const& layout, Dtype dtype
 }  // namespace
 
 TEST(Preconditioners, EachHasARow) {
-  std::set<std::string> rows = {"amg", "gamg"};  // below
+  std::set<std::string> rows = {"amg", "gamg"};  // multigrid_test.cpp
   for (auto const& row : table()) rows.insert(row.options.substr(0, row.options.find(' ')));
   for (auto const& [name, entry] : precond::preconditioners()) EXPECT_TRUE(rows.count(name)) << name;
 }
@@ -283,81 +282,6 @@ TEST(Preconditioners, AreThoseOfTheBook) {
       }
   for (auto const& row : table()) check(row, Value(3) * Dense::identity(1), uneven(world(), 1), Dtype::float64, true);
 }
-
-TEST(Preconditioners, MultigridIsOneOperatorOnAnyNumberOfRanks) {
-  for (std::string const options : {"amg -pc_amg_coarse_size 6", "amg -pc_amg_coarse_size 6 -pc_amg_cycle_type w",
-                                    "gamg -pc_amg_coarse_size 6 -mg_levels_ksp_type chebyshev"})
-    for (auto const dtype : all_dtypes) {
-      auto const A = apps::poisson(world(), {9, 8}, dtype), alone = apps::poisson(comm::Communicator(), {9, 8}, dtype);
-      auto const M = made(A, options);
-      ASSERT_GE(M->levels().size(), 2u);
-      auto const m = columns_of(*M), a = to_dense(A);
-      double const size = tolerance(dtype) * norm(m);
-      EXPECT_LT(norm(m - columns_of(*made(alone, options))), size) << options << " " << name_of(dtype);
-      EXPECT_LT(norm(m - adjoint(m)), size) << options << " " << name_of(dtype);
-      for (bool const conjugate : {false, true})
-        EXPECT_LT(norm(columns_of_transpose(*M, conjugate) - transposed(m, conjugate)), size) << options << " " << name_of(dtype);
-      // errors in the norm of A fall in each step, in any direction: I - M A, many times
-      auto const e = Dense::identity(72) - m * a;
-      auto v = random(72, 1, is_complex(dtype), 3);
-      auto const energy = [&](Dense const& x) { return std::sqrt((adjoint(x) * a * x)(0, 0).real()); };
-      double factor = 0;
-      for (int it = 0; it < 30; ++it) {
-        auto const next = e * v;
-        factor = energy(next) / energy(v);
-        v = Value(1 / norm(next)) * next;
-      }
-      EXPECT_LT(factor, 0.6) << options << " " << name_of(dtype);
-      EXPECT_GT(factor, 0.01) << options << " " << name_of(dtype);
-    }
-}
-
-TEST(Preconditioners, MultigridOfAGeneralMatrixHasAnAdjoint) {
-  for (std::string const options :
-       {"amg -pc_amg_coarse_size 6", "amg -pc_amg_coarse_size 6 -pc_amg_cycle_type w -mg_levels_ksp_max_it 2",
-        "amg -pc_amg_coarse_size 6 -mg_levels_pc_type jacobi", "amg -pc_amg_coarse_size 6 -mg_levels_ksp_type chebyshev", "amg"})
-    for (auto const dtype : all_dtypes) {
-      // a grid's matrix with a wind, and a phase where it is complex
-      auto a = to_dense(apps::poisson(world(), {9, 8}, dtype));
-      for (int64_t i = 0; i + 8 < a.rows(); ++i) a(i, i + 8) += is_complex(dtype) ? Value(0.2, 0.3) : 0.4;
-      auto const layout = uneven(world(), 72);
-      auto const M = made(to_sparse(a, layout, layout, dtype), options);
-      auto const m = columns_of(*M);
-      ASSERT_GT(norm(m - adjoint(m)), 0.01 * norm(m)) << options;
-      for (bool const conjugate : {false, true})
-        EXPECT_LT(norm(columns_of_transpose(*M, conjugate) - transposed(m, conjugate)), tolerance(dtype) * norm(m))
-            << options << " " << name_of(dtype) << conjugate;
-    }
-}
-
-namespace {
-/// A matrix that shows nothing but what it does to a vector, and its diagonal: kernels of a grid, say.
-class Bare final : public la::Operator {
- public:
-  explicit Bare(la::Matrix A) : A_(std::move(A)) {}
-  la::Space const& range() const override { return A_.range(); }
-  la::Space const& domain() const override { return A_.domain(); }
-  Dtype dtype() const override { return A_.dtype(); }
-  void apply(la::Vector const& x, la::Vector& y) const override { A_.apply(x, y); }
-  void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override { A_.apply_transpose(x, y, conjugate); }
-  la::Vector diagonal() const override { return A_.diagonal(); }
-  std::string describe() const override { return "bare"; }
-
- private:
-  la::Matrix A_;
-};
-
-/// Halves a line of n: linear interpolation from every second point.
-Dense interpolation(int64_t n) {
-  Dense p(n, n / 2);
-  for (int64_t c = 0; c < n / 2; ++c) {
-    p(2 * c + 1, c) = 1;
-    p(2 * c, c) = 0.5;
-    if (2 * c + 2 < n) p(2 * c + 2, c) = 0.5;
-  }
-  return p;
-}
-}  // namespace
 
 TEST(Preconditioners, WithoutAMatrixThoseThatNeedNone) {
   for (auto const dtype : all_dtypes) {
@@ -387,53 +311,6 @@ TEST(Preconditioners, WithoutAMatrixThoseThatNeedNone) {
     by_rows.parse("-pc_type jacobi -pc_jacobi_type rowl1", OptionLayer::call, "test");
     EXPECT_NE(error_of([&] { solve::Solver(A, {}, nullptr, by_rows); }).find("needs the entries"), std::string::npos);
   }
-}
-
-TEST(Preconditioners, TheCycleAsksOperatorsForProductsAlone) {
-  // two levels of operators without entries; the book: smooth, correct, smooth
-  for (auto const dtype : all_dtypes)
-    for (bool const polynomial : {false, true}) {
-      auto const fine = uneven(world(), 62), coarse = la::Layout::even(world(), 31);
-      auto a = Dense(62, 62);
-      for (int64_t i = 0; i < 62; ++i) {
-        a(i, i) = 2;
-        if (i > 0) a(i, i - 1) = is_complex(dtype) ? Value(-0.8, 0.3) : -0.8, a(i - 1, i) = is_complex(dtype) ? Value(-1, 0.2) : -1;
-      }
-      auto const p = interpolation(62);
-      auto const bare = [&](Dense const& d, la::Layout const& rows, la::Layout const& cols) {
-        return std::make_shared<Bare>(to_sparse(d, rows, cols, dtype));
-      };
-      auto const ac = adjoint(p) * a * p, inverse_of_coarse = inverse(ac);
-      precond::GridLevel first{bare(a, fine, fine), bare(p, fine, coarse), bare(adjoint(p), coarse, fine), {}, {}}, last;
-      double const omega = 0.7;
-      la::Vector w(fine, dtype);
-      fill(w, omega / 2);
-      Dense s;
-      if (polynomial) {
-        first.smoother.kind = precond::SmootherKind::chebyshev;
-        first.smoother.polynomial = {w, 0.2, 1.4, 2};
-        fill(first.smoother.polynomial.weights, 0.5);
-        s = chebyshev(a, 1.4, 2, 7);
-      } else {
-        first.smoother.steps = 2;
-        first.smoother.weights = w;
-        s = richardson(a, Value(omega / 2) * Dense::identity(62), 1, 2);
-      }
-      last.A = bare(ac, coarse, coarse);
-      last.solver = bare(inverse_of_coarse, coarse, coarse);
-      auto const one = Dense::identity(62);
-      auto const e = (one - s * a) * (one - p * inverse_of_coarse * adjoint(p) * a) * (one - s * a);
-      auto const want = (one - e) * inverse(a);
-      precond::Cycle const cycle({first, last}, 1), adjoint_cycle = cycle.adjoint();
-      auto const columns = [&](precond::Cycle const& c) {
-        auto const all = to_vector(one, fine, dtype);
-        auto out = all.like();
-        c.apply(all, out);
-        return to_dense(out);
-      };
-      EXPECT_LT(norm(columns(cycle) - want), 20 * tolerance(dtype) * norm(want)) << name_of(dtype) << polynomial;
-      EXPECT_LT(norm(columns(adjoint_cycle) - adjoint(want)), 20 * tolerance(dtype) * norm(want)) << name_of(dtype) << polynomial;
-    }
 }
 
 TEST(Preconditioners, IlutKeepsMoreAndIsNearer) {

@@ -6,30 +6,36 @@
 #include <variant>
 
 #include "asterism/base/lazy.hpp"
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/precond/amg/block_size.hpp"
 #include "asterism/precond/amg/hierarchy.hpp"
+#include "asterism/precond/amg/smoother_choice.hpp"
 
 namespace asterism::precond {
 namespace {
 
 OptionTable const& table() {
-  static OptionTable const t = {
-      real_option("pc_amg_threshold", 0.04, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0,
-                  1),
-      real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
-      integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
-      integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
-      integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found in its pattern", 0, 100),
-      choice_option("pc_amg_cycle_type", "v", {"v", "w"}, "cycle"),
-      flag_option("pc_amg_reuse_interpolation", true, "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
-      real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
-      choice_option("mg_levels_ksp_type", "richardson", {"richardson", "chebyshev"}, "smoother of the levels"),
-      integer_option("mg_levels_ksp_max_it", 1, "steps before and after the coarse correction, or the degree of the polynomial (then 2)", 1,
-                     100),
-      choice_option("mg_levels_pc_type", "spai0", {"spai0", "jacobi"}, "what the smoother multiplies residuals with"),
-  };
+  static OptionTable const t = [] {
+    OptionTable all = {
+        real_option("pc_amg_threshold", 0.04, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0,
+                    1),
+        real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
+        integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
+        integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
+        integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found in its pattern", 0, 100),
+        choice_option("pc_amg_cycle_type", "v", {"v", "w", "f", "k"},
+                      "cycle; f is not symmetric, and k another one for each vector: for -ksp_type fgmres and gcr"),
+        flag_option("pc_amg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
+        flag_option("pc_amg_reuse_interpolation", true,
+                    "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
+        real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
+    };
+    all.insert(all.end(), amg::smoother_table().begin(), amg::smoother_table().end());
+    return all;
+  }();
   return t;
 }
 
@@ -78,7 +84,8 @@ class Amg final : public Preconditioner {
   /// The first one keeps the prolongations in the form that set-ups need, which those who never update are spared; from the second
   /// on they are used.
   bool update(Matrix const& A) override {
-    if (!options_.reuse || dtype_for(A) != levels_dtype_) return false;
+    auto const& kind = options_.smoother.kind;
+    if (!options_.reuse || dtype_for(A) != levels_dtype_ || kind == "ilu" || kind == "icc") return false;
     auto const before = dtype_;
     set_up(A, true);
     return dtype_ == before;
@@ -89,21 +96,39 @@ class Amg final : public Preconditioner {
   }
 
   std::string report() const override {
-    auto const& o = options_;
-    std::string out = format("{}, {} cycle, smoother {} x {} with {}, {}\n", describe(), o.visits == 2 ? "W" : "V", o.steps,
-                             o.smoother == SmootherKind::chebyshev ? "chebyshev" : "richardson", o.weights, name_of(dtype_));
+    auto const& levels = cycle_.levels();
+    std::string out = format("{}, {} cycle, {}\n", describe(), cycle_name_, name_of(dtype_));
     out += format("  grid complexity {}, block size {}{}{}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_,
                   found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "",
                   near_null_columns_);
-    out += "  level      rows        entries  per row  storage\n";
+    if (choice_.degree > 0) {
+      out += "  smoother chosen: a polynomial, since the matrix is no M-matrix; ";
+      if (choice_.condition > 0) out += format("condition {} of level {} in a trial", rounded(choice_.condition), choice_.level);
+      else out += "a trial did not find it positive definite";
+      for (auto const& e : choice_.estimates)
+        out += format("{} degree {}: {} iterations, {} passes", &e == choice_.estimates.data() ? ", so that a solve takes" : ",", e.degree,
+                      std::ceil(e.iterations), std::round(e.cost));
+      out += "\n";
+    }
+    auto const right = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
+    bool const measured = !factors_.empty();
+    out += "  level      rows        entries  per row";
+    if (measured) out += "  smoothing  cycle";
+    out += "  storage, smoother\n";
     for (std::size_t l = 0; l < sizes_.size(); ++l) {
-      auto const row = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
-      out += row(std::to_string(l), 7) + row(std::to_string(sizes_[l].rows), 10) + row(std::to_string(sizes_[l].nnz), 15) +
-             row(format("{}", rounded(double(sizes_[l].nnz) / double(std::max<std::int64_t>(sizes_[l].rows, 1)))), 9) + "  " +
-             sizes_[l].storage + "\n";
+      auto const& z = sizes_[l];
+      out += right(std::to_string(l), 7) + right(std::to_string(z.rows), 10) + right(std::to_string(z.nnz), 15) +
+             right(format("{}", rounded(double(z.nnz) / double(std::max<std::int64_t>(z.rows, 1)))), 9);
+      if (measured) {
+        auto const factor = [](double f) { return f > 0 ? format("{}", rounded(f)) : std::string("-"); };
+        out += right(factor(factors_[l].first), 11) + right(factor(factors_[l].second), 7);
+      }
+      out += "  " + z.storage + (levels[l].solver ? std::string() : ", " + levels[l].smoother->describe()) + "\n";
     }
     return out;
   }
+  bool symmetric() const override { return cycle_.symmetric(); }
+  bool varies() const override { return cycle_.varies(); }
   std::size_t memory_bytes() const override { return memory_; }
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override {
     std::vector<std::pair<std::int64_t, std::int64_t>> out;
@@ -187,12 +212,44 @@ class Amg final : public Preconditioner {
     near_null_columns_ = made.columns;
     sizes_ = std::move(made.sizes);
     memory_ = made.memory;
-    cycle_ = Cycle(std::move(made.levels), options_.visits);
+    choice_ = {};
+    if (made.open_degree && !made.levels[0].solver) {
+      static int const event = profile::event("AMGChooseSmoother");
+      profile::Scope const scope(event);
+      std::vector<double> entries;
+      for (auto const& z : sizes_) entries.push_back(double(z.nnz));
+      choice_ = amg::choose_degree(made.levels, entries, options_.cycle);
+    }
+    cycle_ = Cycle(std::move(made.levels), options_.cycle, options_.hermitian);
     adjoint_ = {};
+    measure();
+    warn_of_ranks(given.comm());
+  }
+
+  void measure() {
+    factors_.clear();
+    if (!options_.measure) return;
+    auto const& levels = cycle_.levels();
+    for (std::size_t l = 0; l < levels.size(); ++l)
+      if (levels[l].solver) factors_.emplace_back(0, 0);
+      else factors_.emplace_back(amg::smoothing_factor(levels[l]), amg::convergence_factor(levels, l, options_.cycle, options_.hermitian));
+  }
+  void warn_of_ranks(comm::Communicator const& comm) const {
+    auto const& levels = cycle_.levels();
+    if (!reproducible() || comm.rank() != 0 || levels[0].solver || !levels[0].smoother->by_ranks()) return;
+    log::warning(
+        "-reproducible: the smoother ({}) is made of each rank's own rows. Those of spai0, jacobi, chebyshev and color_sor are not.",
+        levels[0].smoother->describe());
   }
 
   amg::AmgOptions options_;
   Cycle cycle_;
+  std::string cycle_name_ = options_.cycle == CycleType::v   ? "V"
+                            : options_.cycle == CycleType::w ? "W"
+                            : options_.cycle == CycleType::f ? "F"
+                                                             : "K";
+  amg::DegreeChoice choice_;
+  std::vector<std::pair<double, double>> factors_;      // of each level's smoother, and of the cycle from there
   mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
   std::variant<amg::Interpolations<double>, amg::Interpolations<Complex<double>>> kept_;
   std::vector<amg::LevelSize> sizes_;
@@ -215,12 +272,10 @@ PreconditionerEntry amg_entry() {
             o.max_levels = r.integer("pc_amg_max_levels");
             o.coarse_size = r.integer("pc_amg_coarse_size");
             o.block_size = r.integer("pc_amg_block_size");
-            o.visits = r.text("pc_amg_cycle_type") == "w" ? 2 : 1;
+            o.cycle = cycle_type(r.text("pc_amg_cycle_type"));
+            o.measure = r.flag("pc_amg_measure");
             o.damping = r.real("pc_amg_prolongator_damping");
-            o.smoother = r.text("mg_levels_ksp_type") == "chebyshev" ? SmootherKind::chebyshev : SmootherKind::richardson;
-            o.steps = r.integer("mg_levels_ksp_max_it");
-            if (!r.given("mg_levels_ksp_max_it") && o.smoother == SmootherKind::chebyshev) o.steps = 2;
-            o.weights = r.text("mg_levels_pc_type");
+            o.smoother = amg::smoother_options(nest, r);
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
             o.precision = precision ? precision->value : "auto";
             o.reuse = r.flag("pc_amg_reuse_interpolation");

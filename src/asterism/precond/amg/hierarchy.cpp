@@ -11,27 +11,6 @@
 namespace asterism::precond::amg {
 namespace {
 
-/// SPAI-0: w_i = conj(a_ii) / sum_j |a_ij|^2, the diagonal closest to the inverse (Broeker et al. 2001); or omega / a_ii.
-template <class T>
-Vector smoother_weights(Rows<T> const& A, Layout const& layout, bool spai, double omega, Dtype dtype) {
-  Vector w(layout, dtype);
-  device::Executor executor;
-  Buffer<T> v(std::max(A.count, 1));
-  device::parallel_for(executor, A.count, [&](std::int64_t i) {
-    T d(0);
-    real_t<T> sum = 0;
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-      if (A.col[p] == i + A.map.below) d = A.val[p];
-      sum += abs2(A.val[p]);
-    }
-    if (spai) v[i] = sum > 0 ? conj(d) * T(real_t<T>(1) / sum) : T(0);
-    else v[i] = d == T(0) ? T(0) : T(real_t<T>(omega)) / d;
-  });
-  auto const full = Vector::wrap(layout, dtype_v<T>, 1, v.array());
-  copy(full, w);
-  return w;
-}
-
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
 template <class T>
 void decouple_empty_rows(Rows<T>& A) {
@@ -46,6 +25,7 @@ template <class T>
 HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
                                   comm::Cancellation& cancel)
     : options_(options),
+      smoother_(options.smoother),
       kept_(kept),
       keep_(keep),
       again_(!kept.empty()),
@@ -97,6 +77,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   choose_smoother(level, radius);
   if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
     level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
+    if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *level.A->matrix(), options_.hermitian);
     out_.sizes.back().storage = std::string(level.A->matrix()->storage_name());
     out_.levels.push_back(std::move(level));
     return false;
@@ -147,33 +128,15 @@ void HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
   level.solver = inverse;
 }
 
-/// radius: of the spectrum of D^-1 A.
+/// radius: of the spectrum of D^-1 A. One that needs the matrix is made when that is there.
 template <class T>
 void HierarchySetUp<T>::choose_smoother(GridLevel& level, double radius) {
-  auto const& o = options_;
-  if (o.smoother == SmootherKind::chebyshev) {
-    level.smoother = {o.smoother, o.steps, {}, {smoother_weights(rows_, A_.range(), false, 1, out_.dtype), radius / 8, radius, o.steps}};
-    return;
+  if (level_ == 0 && smoother_.is_open()) {
+    bool const spai = !options_.hermitian || is_near_m_matrix(rows_, A_.range());
+    smoother_ = smoother_.chosen(spai);
+    out_.open_degree = !spai;
   }
-  bool const spai = o.weights == "spai0";
-  level.smoother = {o.smoother, o.steps, smoother_weights(rows_, A_.range(), spai, 4.0 / 3 / radius, out_.dtype), {}};
-  if (spai) keep_below_two(level.smoother.weights, radius);
-}
-
-/// Unlike damped Jacobi, SPAI-0 may diverge: W A must have its spectrum below 2. It reaches no further than max(w_i a_ii) times that of
-/// D^-1 A.
-template <class T>
-void HierarchySetUp<T>::keep_below_two(Vector& weights, double radius) const {
-  double reach = 0;
-  auto const diagonal = A_.diagonal();
-  auto const* d = diagonal.data().template as<T>();
-  with_dtype(out_.dtype, [&](auto tag) {
-    using S = typename decltype(tag)::type;
-    auto const w = weights.template host<S>();
-    for (std::size_t i = 0; i < w.size(); ++i) reach = std::max(reach, double(magnitude(w[i])) * double(magnitude(d[i])));
-  });
-  reach = A_.comm().max(reach) * radius;
-  if (reach > 1.9) scale(1.9 / reach, weights);
+  if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), radius, out_.dtype);
 }
 
 /// Frees the graph and the aggregates as soon as it can; the near-null space becomes that of the coarse level.
@@ -224,10 +187,11 @@ void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& le
 template <class T>
 void HierarchySetUp<T>::store_operator(GridLevel& level) {
   auto const product = std::make_shared<Matrix>(A_.converted(out_.dtype));  // this late: what was freed is used again
+  if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *product, options_.hermitian);
   // products with the adjoint, of a matrix that is not its own, are made of the rows when they are first asked for
   if (options_.hermitian && (level_ > 0 || A_.dtype() != out_.dtype)) product->keep_product_only();
   out_.sizes.back().storage = std::string(product->storage_name());
-  out_.memory += product->memory_bytes();
+  out_.memory += product->memory_bytes() + level.smoother->memory_bytes();
   level.A = product;
 }
 

@@ -4,20 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "asterism/precond/amg/level_smoother.hpp"
 #include "asterism/precond/amg/prolongation.hpp"
-#include "asterism/precond/multigrid/cycle.hpp"
 
 namespace asterism::precond::amg {
 
 struct AmgOptions {
   double threshold, threshold_scale, damping;
   std::int64_t max_levels, coarse_size, block_size;
-  int visits;
-  SmootherKind smoother;
-  std::string weights;
-  std::int64_t steps;
+  CycleType cycle;
+  SmootherOptions smoother;
   std::string precision;  // "auto": as fits the values
-  bool reuse, hermitian;
+  bool reuse, hermitian, measure;
 };
 
 /// What a level is made of that values do not change.
@@ -38,6 +36,7 @@ struct LevelSize {
 struct Hierarchy {
   std::vector<GridLevel> levels;
   std::vector<LevelSize> sizes;
+  bool open_degree = false;  ///< of the smoothers' polynomials
   std::size_t memory = 0;
   Dtype dtype;               ///< of the levels
   std::int64_t columns = 1;  ///< of the near-null space
@@ -64,7 +63,6 @@ class HierarchySetUp {
   bool find_aggregates(Aggregation& out);
   void solve_directly(GridLevel& level, Matrix const& given);
   void choose_smoother(GridLevel& level, double radius);
-  void keep_below_two(Vector& weights, double radius) const;
   void interpolate(Aggregation& found, double radius, Interpolation<T>& out);
   Rows<T> coarse_operator(Interpolation<T> const& between);
   void store_transfers(Interpolation<T>& between, GridLevel& level);
@@ -73,6 +71,7 @@ class HierarchySetUp {
   void at(double part);
 
   AmgOptions const& options_;
+  SmootherOptions smoother_;  // the same one on all levels
   Interpolations<T>& kept_;
   bool const keep_, again_;
   comm::Cancellation& cancel_;

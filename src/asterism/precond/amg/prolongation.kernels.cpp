@@ -422,7 +422,9 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, comm::Cancellatio
     std::uint64_t z = std::uint64_t(layout.begin() + i) * 0x9e3779b97f4a7c15ull + 0x1234567ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z ^= z >> 27;
-    r[i] = T(real_t<T>(double(z >> 11) * 0x1.0p-52 - 1.0));
+    // of one size in D^-1/2 A D^-1/2, so that no part of the spectrum is missed where the diagonal varies
+    auto const w = double(magnitude(inverse[i]));
+    r[i] = T(real_t<T>((double(z >> 11) * 0x1.0p-52 - 1.0) * (w > 0 ? 1 / std::sqrt(w) : 1)));
   });
   auto const direction = [&](double beta) {
     device::parallel_for(executor, n, [&](i64 i) { p[i + below] = inverse[i] * r[i] + T(real_t<T>(beta)) * p[i + below]; });

@@ -1,23 +1,32 @@
 #include "asterism/precond/multigrid/cycle.hpp"
 
+#include <algorithm>
+
 #include "asterism/la/adjoint.hpp"
 
 namespace asterism::precond {
 
+CycleType cycle_type(std::string_view name) {
+  return name == "w" ? CycleType::w : name == "f" ? CycleType::f : name == "k" ? CycleType::k : CycleType::v;
+}
+
 Cycle Cycle::adjoint() const {
-  auto levels = levels_;
-  for (auto& l : levels) {
-    l.A = std::make_shared<la::Adjoint>(l.A);
+  ASTERISM_REQUIRE(!varies(), unsupported, "a K cycle has no adjoint: it is another operator for each vector. Use -pc_amg_cycle_type w.");
+  Cycle out(levels_, type_, hermitian_);
+  out.v_before_f_ = !v_before_f_;
+  for (auto& l : out.levels_) {
+    if (!hermitian_) l.A = std::make_shared<la::Adjoint>(l.A);
     if (l.solver) l.solver = std::make_shared<la::Adjoint>(l.solver);
-    if (l.smoother.kind == SmootherKind::chebyshev) {
-      l.smoother.polynomial = l.smoother.polynomial.adjoint();
-    } else if (!l.solver) {
-      auto conjugated = l.smoother.weights.like();
-      conjugate(l.smoother.weights, conjugated);
-      l.smoother.weights = conjugated;
-    }
+    else l.smoother = l.smoother->adjoint();
   }
-  return {std::move(levels), visits_};
+  return out;
+}
+
+bool Cycle::symmetric() const {
+  // with two levels below there is nothing that an F cycle visits twice
+  bool const alike = type_ == CycleType::v || type_ == CycleType::w || levels_.size() <= 3;
+  return alike && !varies() &&
+         std::all_of(levels_.begin(), levels_.end(), [](auto const& l) { return l.solver || l.smoother->symmetric(); });
 }
 
 std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
@@ -26,63 +35,83 @@ std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
     auto const make = [&] { return Vector(levels_[l].A->range(), levels_[l].A->dtype(), like.columns(), like.queue()); };
     auto& level = levels[l];
     if (l > 0) level.b = make(), level.x = make();
-    if (l + 1 < levels_.size() || levels_.size() == 1) level.t = make(), level.r = make();
-    if (levels_[l].smoother.kind == SmootherKind::chebyshev) level.d = make();
+    if (levels_[l].solver) continue;
+    level.s.t = make(), level.s.r = make();
+    if (levels_[l].smoother->needs_d()) level.s.d = make();
+    if (l == 0 || type_ == CycleType::v) continue;
+    level.rest = make(), level.more = make();
+    if (type_ == CycleType::k) level.Ax = make(), level.Amore = make();
   }
   return levels;
 }
 
 void Cycle::apply(Vector const& b, Vector& x) const {
   auto const work = work_.lease(b, [&] { return new_work(b); });
-  run(0, *work, b, x);
+  run(0, type_, *work, b, x);
 }
 
-void Cycle::run(std::size_t l, std::vector<Work>& work, Vector const& b, Vector& x) const {
+void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const {
   auto const& level = levels_[l];
   if (level.solver) {
     level.solver->apply(b, x);
     return;
   }
   auto& w = work[l];
-  auto const& s = level.smoother;
-  bool const polynomial = s.kind == SmootherKind::chebyshev;
-
-  // before: from x = 0
-  Vector *now = &w.t, *other = &x;
-  if (polynomial) {
-    now = &x;
-    chebyshev(*level.A, s.polynomial, b, x, w.r, w.d, true);
-  } else {
-    multiply(s.weights, b, *now);
-    for (std::int64_t k = 1; k < s.steps; ++k) {
-      level.A->smooth(b, *now, s.weights, *other);
-      std::swap(now, other);
-    }
-  }
+  auto const& smoother = *level.smoother;
+  Vector *now = &x, *other = &w.s.t;
+  if (smoother.swaps()) std::swap(now, other);  // so that it ends in x
+  smoother.run(*level.A, b, now, other, w.s, Side::before, true);
   if (l + 1 < levels_.size()) {
     auto& coarse = work[l + 1];
-    level.A->residual(b, *now, w.r);
-    level.R->apply(w.r, coarse.b);
-    run(l + 1, work, coarse.b, coarse.x);
-    for (int visit = 1; visit < visits_ && !levels_[l + 1].solver; ++visit) {
-      // once more on what is left of the coarse equation
-      auto rest = coarse.b.like(), more = coarse.b.like();
-      levels_[l + 1].A->residual(coarse.b, coarse.x, rest);
-      run(l + 1, work, rest, more);
-      axpy(1.0, more, coarse.x);
-    }
+    level.A->residual(b, *now, w.s.r);
+    level.R->apply(w.s.r, coarse.b);
+    correct(l + 1, type, work);
     level.P->apply_add(coarse.x, *now);
   }
-  // after
-  if (polynomial) {
-    chebyshev(*level.A, s.polynomial, b, x, w.r, w.d, false);
-    return;
-  }
-  for (std::int64_t k = 0; k < s.steps; ++k) {
-    level.A->smooth(b, *now, s.weights, *other);
-    std::swap(now, other);
-  }
-  if (now != &x) copy(*now, x);
+  smoother.run(*level.A, b, now, other, w.s, Side::after, false);
+}
+
+/// The equation of level l, approximately.
+void Cycle::correct(std::size_t l, CycleType type, std::vector<Work>& work) const {
+  auto& w = work[l];
+  if (levels_[l].solver || type == CycleType::v) return run(l, type, work, w.b, w.x);
+  if (type == CycleType::k) return two_krylov_steps(l, work);
+  auto const first = type == CycleType::f && v_before_f_ ? CycleType::v : type;
+  auto const second = type == CycleType::f && !v_before_f_ ? CycleType::v : type;
+  run(l, first, work, w.b, w.x);
+  levels_[l].A->residual(w.b, w.x, w.rest);
+  run(l, second, work, w.rest, w.more);
+  axpy(1.0, w.more, w.x);
+}
+
+/// From x = 0; the second direction is made orthogonal to the first. Two messages.
+void Cycle::two_krylov_steps(std::size_t l, std::vector<Work>& work) const {
+  auto& w = work[l];
+  auto const& A = *levels_[l].A;
+  auto const& queue = w.x.queue();
+  auto const divided = [](Scalar const& a, Scalar const& b) { return select(equal(abs(b), 0.0), 0.0, a / b); };
+  // cg: orthogonal in A; gcr: A times them are
+  run(l, CycleType::k, work, w.b, w.x);
+  A.apply(w.x, w.Ax);
+  auto const& left = hermitian_ ? w.x : w.Ax;
+  std::pair<Vector const*, Vector const*> const first[] = {{&left, &w.Ax}, {&left, &w.b}};
+  auto const d1 = dots(first);
+  auto const rho = d1[0].stored(queue);
+  auto const step = divided(d1[1], rho).stored(queue);
+  copy(w.b, w.rest);
+  axpy(-step, w.Ax, w.rest);
+  run(l, CycleType::k, work, w.rest, w.more);
+  A.apply(w.more, w.Amore);
+  auto const &of_first = hermitian_ ? w.more : w.Amore, &left2 = of_first;
+  std::pair<Vector const*, Vector const*> const second[] = {{&w.Ax, &of_first}, {&left2, &w.Amore}, {&left2, &w.rest}};
+  auto const d2 = dots(second);
+  auto const gamma = d2[0].stored(queue);
+  // what is left of the second direction; no more than rounding where it is the first one again
+  double const rounding = real_of(w.x.dtype()) == Dtype::float32 ? 1e-5 : 1e-12;
+  auto const left_of_it = d2[1] - divided(gamma * conj(gamma), rho);
+  auto const usable = less(rounding * abs(d2[1]), abs(left_of_it));
+  auto const more = select(usable, d2[2] / left_of_it, 0.0).stored(queue);
+  axpby(more, w.more, step - divided(gamma * more, rho), w.x);
 }
 
 }  // namespace asterism::precond

@@ -1,50 +1,62 @@
 // The one multigrid cycle, for algebraic and geometric levels: it asks operators for products, residuals and weighted steps.
 #pragma once
 #include <memory>
+#include <string_view>
 #include <vector>
 
-#include "asterism/precond/multigrid/chebyshev_polynomial.hpp"
+#include "asterism/precond/multigrid/smoother.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
 
-enum class SmootherKind : std::uint8_t {
-  richardson,  ///< x += w .* (b - A x)
-  chebyshev,   ///< first-kind polynomial in diag(w) A on [lo, hi]
-};
-
-struct Smoother {
-  SmootherKind kind = SmootherKind::richardson;
-  std::int64_t steps = 1;          ///< sweeps of richardson
-  Vector weights;                  ///< its w: damped inverse diagonal or SPAI-0
-  ChebyshevPolynomial polynomial;  ///< of chebyshev
-};
-
-/// A level with its way to the next coarser one; the last has a solver instead.
+/// A level with its way to the next coarser one; the last has a solver instead, or its smoother alone.
 struct GridLevel {
   OperatorPtr A;
   OperatorPtr P, R;  ///< prolongation from, restriction to the next level; R = P^H
-  Smoother smoother;
+  SmootherPtr smoother;
   OperatorPtr solver;  ///< on the last level
 };
+
+/// How often, and how, the next level is visited.
+enum class CycleType : std::uint8_t {
+  v,  ///< once
+  w,  ///< twice
+  f,  ///< once by an F, then once by a V cycle
+  k,  ///< by two steps of a Krylov method with this cycle as its preconditioner: Notay (2008), algorithm 3.2
+};
+/// "v", "w", "f" or "k".
+CycleType cycle_type(std::string_view name);
 
 class Cycle {
  public:
   Cycle() = default;
-  Cycle(std::vector<GridLevel> levels, int visits) : levels_(std::move(levels)), visits_(visits) {}
-  /// x = approximate inverse times b, from x = 0. Symmetric when A is: the same smoother before and after.
+  /// hermitian: all A are, so that K cycles take steps of cg instead of gcr, and an adjoint needs no products with A^H.
+  Cycle(std::vector<GridLevel> levels, CycleType type, bool hermitian = false)
+      : levels_(std::move(levels)), type_(type), hermitian_(hermitian) {}
+  /// x = approximate inverse times b, from x = 0.
   void apply(Vector const& b, Vector& x) const;
-  /// The cycle for A^H, whose application is the adjoint of this one's: the smoothers are the same before and after.
+  /// The cycle for A^H, whose application is the adjoint of this one's. K cycles have none.
   Cycle adjoint() const;
+  /// Hermitian where A is: V and W cycles whose smoothers are adjoints of each other.
+  bool symmetric() const;
+  /// Another operator for each b.
+  bool varies() const { return type_ == CycleType::k && levels_.size() > 2; }
+  std::vector<GridLevel> const& levels() const { return levels_; }
 
  private:
   struct Work {
-    Vector b, x, t, r, d;
+    Vector b, x;                   // of the coarse equation
+    Smoother::Work s;              // r is the residual too
+    Vector rest, more, Ax, Amore;  // of second visits; the last two of K cycles
   };
   std::vector<Work> new_work(Vector const& like) const;
-  void run(std::size_t level, std::vector<Work>& work, Vector const& b, Vector& x) const;
+  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const;
+  void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
+  void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;
   std::vector<GridLevel> levels_;
-  int visits_ = 1;  // of the next level: 1 is a V, 2 a W cycle
+  CycleType type_ = CycleType::v;
+  bool hermitian_ = false;
+  bool v_before_f_ = false;  // of the adjoint of an F cycle
   mutable Scratch<std::vector<Work>> work_;
 };
 

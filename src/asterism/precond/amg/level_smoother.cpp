@@ -1,0 +1,155 @@
+#include "asterism/precond/amg/level_smoother.hpp"
+
+#include <algorithm>
+
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+namespace {
+
+/// Part of the spectrum that a polynomial of the first kind damps.
+constexpr double ratio = 8;
+
+struct Weights {
+  Vector w;
+  double reach = 0;  ///< the spectrum of W A is not beyond it
+};
+
+/// SPAI-0: w_i = conj(a_ii) / sum_j |a_ij|^2, the diagonal closest to the inverse (Broeker et al. 2001). rowl1: of the sums of magnitudes
+/// (Baker, Falgout, Kolev and Yang 2011, which bound the spectrum by 1). Else 1 / a_ii.
+template <class T>
+Weights weights_of(Rows<T> const& A, Layout const& layout, bool spai, bool l1, double radius, Dtype dtype) {
+  Weights out{Vector(layout, dtype), radius};
+  device::Executor executor;
+  la::Buffer<T> w(std::max(A.count, 1));
+  la::Buffer<double> reach(std::max(A.count, 1));
+  device::parallel_for(executor, A.count, [&](std::int64_t i) {
+    T d(0);
+    real_t<T> squares = 0, sum = 0;
+    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+      if (A.col[p] == i + A.map.below) d = A.val[p];
+      squares += abs2(A.val[p]);
+      if (l1) sum += magnitude(A.val[p]);
+    }
+    auto const size = magnitude(d);
+    if (spai) w[i] = squares > 0 ? conj(d) * T(real_t<T>(1) / squares) : T(0);
+    else if (d == T(0)) w[i] = T(0);
+    else w[i] = l1 ? conj(d) * T(real_t<T>(1) / (size * sum)) : T(1) / d;
+    reach[i] = double(magnitude(w[i])) * double(size);
+  });
+  copy(Vector::wrap(layout, dtype_v<T>, 1, w.array()), out.w);
+  if (l1) {
+    out.reach = std::min(1.0, radius);
+  } else if (spai) {
+    double most = 0;
+    for (std::int64_t i = 0; i < A.count; ++i) most = std::max(most, reach[i]);
+    out.reach = layout.comm().max(most) * radius;
+  }
+  return out;
+}
+
+}  // namespace
+
+OptionTable const& smoother_table() {
+  static OptionTable const t = {
+      choice_option(
+          "mg_levels_ksp_type", "auto", {"auto", "richardson", "chebyshev"},
+          "smoother of the levels: steps, or a polynomial; auto: one step of spai0 for matrices near M-matrices, else a polynomial whose "
+          "degree a trial finds"),
+      choice_option(
+          "mg_levels_pc_type", "auto", {"auto", "spai0", "jacobi", "sor", "color_sor", "ilu", "icc"},
+          "what the smoother multiplies residuals with; sor, ilu and icc work within each rank, color_sor over all; auto: spai0, of "
+          "chebyshev jacobi"),
+      choice_option("mg_levels_pc_jacobi_type", "diagonal", {"diagonal", "rowl1"}, "jacobi divides by the diagonal, or by sums of rows"),
+      choice_option("mg_levels_ksp_chebyshev_kind", "opt_fourth", {"first", "fourth", "opt_fourth"},
+                    "polynomial: of the first kind, of the fourth, or of the fourth with optimal coefficients"),
+      integer_option("mg_levels_ksp_max_it", 0, "steps before the coarse correction, or the degree of the polynomial; 0: 1, of chebyshev 2",
+                     0, 100),
+      integer_option("mg_levels_up_ksp_max_it", -1, "the same after it; -1: as many. Others than before make multigrid unsymmetric", -1,
+                     100),
+  };
+  return t;
+}
+
+SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
+  SmootherOptions o;
+  o.method = r.text("mg_levels_ksp_type");
+  o.kind = r.text("mg_levels_pc_type");
+  o.l1 = r.text("mg_levels_pc_jacobi_type") == "rowl1";
+  auto const kind = r.text("mg_levels_ksp_chebyshev_kind");
+  for (auto const k : {ChebyshevKind::first, ChebyshevKind::fourth, ChebyshevKind::opt_fourth})
+    if (kind == name_of(k)) o.chebyshev = k;
+  auto const before = r.integer("mg_levels_ksp_max_it"), after = r.integer("mg_levels_up_ksp_max_it");
+  bool const polynomial = o.method == "chebyshev";
+  o.steps.before = before > 0 || after > 0 ? before : polynomial ? 2 : 1;
+  o.steps.after = after < 0 ? o.steps.before : after;
+  bool const anything = before > 0 || after >= 0 || o.kind != "auto" || r.given("mg_levels_pc_jacobi_type");
+  if (o.method == "auto" && r.given("mg_levels_ksp_chebyshev_kind")) o.method = "chebyshev";
+  if (o.method == "auto" && anything) o.method = "richardson";
+  if (o.kind == "auto" && !o.is_open()) o.kind = o.method == "chebyshev" || o.l1 ? "jacobi" : "spai0";
+  ASTERISM_REQUIRE(o.method != "chebyshev" || !o.needs_matrix(), option,
+                   "amg: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.", o.kind);
+  ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option, "amg: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.",
+                   o.kind);
+  auto const degree = std::max(o.steps.before, o.steps.after);
+  ASTERISM_REQUIRE(o.method != "chebyshev" || o.chebyshev != ChebyshevKind::opt_fourth || degree <= most_opt_fourth, option,
+                   "amg: the optimal coefficients are known up to degree {}, not {}. Use -mg_levels_ksp_chebyshev_kind fourth.",
+                   most_opt_fourth, degree);
+  o.nest = nest;
+  return o;
+}
+
+SmootherOptions SmootherOptions::chosen(bool spai) const {
+  auto o = *this;
+  o.method = spai ? "richardson" : "chebyshev";
+  o.kind = spai ? "spai0" : "jacobi";
+  return o;
+}
+
+template <class T>
+SmootherPtr smoother_of_rows(SmootherOptions const& o, Rows<T> const& A, Layout const& layout, double radius, Dtype dtype) {
+  bool const spai = o.kind == "spai0";
+  auto name = spai ? std::string("spai0") : o.l1 ? "l1-jacobi" : "jacobi";
+  auto [w, reach] = weights_of(A, layout, spai, o.l1, radius, dtype);
+  if (o.method == "chebyshev") return chebyshev_smoother({std::move(w), reach / ratio, reach, 0, o.chebyshev}, o.steps, std::move(name));
+  // SPAI-0 may diverge, unlike damped Jacobi: W A must have its spectrum below 2
+  if (spai && reach > 1.9) scale(1.9 / reach, w);
+  if (!spai && !o.l1) scale(4.0 / 3 / radius, w);
+  return weighted_steps(std::move(w), o.steps, std::move(name));
+}
+
+SmootherPtr smoother_of_matrix(SmootherOptions const& o, Matrix const& A, bool hermitian) {
+  if (o.kind == "sor" || o.kind == "color_sor")
+    return gauss_seidel(A, o.kind == "sor" ? SweepOrder::ranks : SweepOrder::colours, o.steps, hermitian);
+  auto M = o.nest.make_inner(o.nest.config.nested("mg_levels_"), A, o.kind);
+  M->set_hermitian(hermitian);
+  return preconditioned_steps(std::move(M), o.steps, true);
+}
+
+template <class T>
+bool is_near_m_matrix(Rows<T> const& A, Layout const& layout) {
+  std::int64_t bad = 0;
+  for (std::int32_t i = 0; i < A.count; ++i) {
+    T d(0);
+    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
+      if (A.col[p] == i + A.map.below) d = A.val[p];
+    double alike = 0, other = 0;
+    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
+      if (A.col[p] == i + A.map.below) continue;
+      // magnitude at an angle of less than a right one to the diagonal
+      if (double(real(conj(d) * A.val[p])) > 0) alike += double(magnitude(A.val[p]));
+      else other += double(magnitude(A.val[p]));
+    }
+    bad += alike > 0.1 * other;
+  }
+  return double(layout.comm().sum(bad)) <= 0.02 * double(layout.global_size());
+}
+
+#define INSTANTIATE(T)                                                                                         \
+  template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<T> const&, Layout const&, double, Dtype); \
+  template bool is_near_m_matrix(Rows<T> const&, Layout const&);
+INSTANTIATE(double)
+INSTANTIATE(Complex<double>)
+#undef INSTANTIATE
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,41 @@
+// Which smoother the levels of a hierarchy get: its options, and what is made of a level's rows.
+#pragma once
+#include <string>
+
+#include "asterism/la/products/rows.hpp"
+#include "asterism/precond/multigrid/cycle.hpp"
+
+namespace asterism::precond::amg {
+
+using la::Layout, la::Rows;
+
+struct SmootherOptions {
+  std::string method, kind;  ///< -mg_levels_ksp_type, -mg_levels_pc_type
+  bool l1 = false;           ///< sums of rows instead of the diagonal
+  ChebyshevKind chebyshev = ChebyshevKind::opt_fourth;
+  Steps steps;
+  Nest nest;  ///< for preconditioners of levels
+
+  /// Neither the method nor what it multiplies with is given: it is chosen.
+  bool is_open() const { return method == "auto"; }
+  /// What is chosen: SPAI-0, or a polynomial whose degree a trial finds.
+  SmootherOptions chosen(bool spai) const;
+  /// Made of a matrix's rows in the dtype of the levels, not of their sums.
+  bool needs_matrix() const { return kind == "sor" || kind == "color_sor" || kind == "ilu" || kind == "icc"; }
+};
+OptionTable const& smoother_table();
+/// From options of that table, with the defaults that depend on each other put in.
+SmootherOptions smoother_options(Nest const& nest, OptionReader& r);
+
+/// Of a level whose D^-1 A has that spectral radius, or the bound of it.
+template <class T>
+SmootherPtr smoother_of_rows(SmootherOptions const& options, Rows<T> const& A, Layout const& layout, double radius, Dtype dtype);
+/// Of options that need it. Collective.
+SmootherPtr smoother_of_matrix(SmootherOptions const& options, Matrix const& A, bool hermitian);
+
+/// Whether SPAI-0 is known to be a good smoother: in nearly all rows what has the diagonal's sign is a small part of the rest, as in an
+/// M-matrix, for which it was made. Collective.
+template <class T>
+bool is_near_m_matrix(Rows<T> const& A, Layout const& layout);
+
+}  // namespace asterism::precond::amg
