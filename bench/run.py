@@ -28,14 +28,11 @@ import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
 from assembly import assembly  # noqa: E402
+from multigrid import amg, multigrid, triad  # noqa: E402
 from products import products  # noqa: E402
 from programs import (  # noqa: E402
-    PEERS,
     READ_BY_SCIPY,
     READ_ON_RANKS,
-    SOLVE_ON_RANKS,
-    build_peer,
-    commit_of,
     json_line,
     mpiexec,
     petsc,
@@ -53,75 +50,6 @@ from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-
-
-def triad() -> float:
-    return 24 * 16e6 / statistics.median(_core.stream_triad(16_000_000, 5)) / 1e9
-
-
-def amg(n: int, rounds: int) -> dict:
-    """CG + AMG, Poisson n^3, rtol 1e-8 on the true residual: set-up + solve, seconds, [first, again in the same process].
-
-    The first time pays for fresh memory, which some virtual machines hand out at less than 1 GB/s.
-    """
-    runs: dict[str, list[dict]] = {}
-    root = os.environ.get("AMGCL_ROOT")
-    flags = ["-std=c++20", "-fopenmp", "-DNDEBUG", "-DAMGCL_NO_BOOST"]
-    amgcl = build_peer(PEERS / "amgcl_poisson.cpp", [*flags, f"-I{root}"], "g++") if root else None
-    peers = {"amgcl": f"source of {commit_of(Path(root))}, g++ -O3 -march=native {' '.join(flags)}"} if amgcl else {}
-    gamg = petsc("petsc_poisson.c")
-    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
-        script.write(SOLVE_ON_RANKS)
-    streams = []
-    for _ in range(rounds):
-        streams.append(triad())
-        for ranks, name in ((1, "asterism, 1 rank x 1 thread"), (2, "asterism, 2 ranks x 1 thread")):
-            r = json_line([*mpiexec(ranks), sys.executable, script.name, str(n)])
-            view = r.pop("view")
-            runs.setdefault(name, []).append(r)
-        if amgcl:
-            for threads in (1, 2):
-                os.environ["OMP_NUM_THREADS"] = str(threads)
-                for precision in ("float", "double"):
-                    r = json_line([str(amgcl), str(n), "2", precision])
-                    name = f"amgcl, 32-bit indices, preconditioner in {precision}, 1 rank x {threads} thread(s)"
-                    runs.setdefault(name, []).append({k: r[k] for k in ("setup", "solve", "iterations")})
-            os.environ["OMP_NUM_THREADS"] = "1"
-        if gamg:
-            r = json_line([str(gamg), "-n", str(n)])
-            runs.setdefault(f"{r['peer']} gamg, 1 rank", []).append(
-                {"setup": r["setup"], "solve": r["solve"], "iterations": r["iterations"], "spmv": r["spmv"]}
-            )
-        try:
-            import pyamg
-
-            S = am.gallery.poisson((n, n, n)).to_scipy().tocsr()
-            S.indptr, S.indices = S.indptr.astype(np.int32), S.indices.astype(np.int32)
-            setup, solve, res = [], [], []
-            for _again in range(2):
-                ml = None
-                t0 = time.perf_counter()
-                ml = pyamg.smoothed_aggregation_solver(sp.csr_matrix(S), max_coarse=500)
-                t1 = time.perf_counter()
-                res = []
-                ml.solve(np.ones(n**3), tol=1e-8, accel="cg", residuals=res)
-                setup.append(t1 - t0)
-                solve.append(time.perf_counter() - t1)
-            runs.setdefault(f"pyamg {pyamg.__version__}, 1 rank", []).append(
-                {"setup": setup, "solve": solve, "iterations": len(res) - 1}
-            )
-            del ml, S
-        except ImportError:
-            pass
-    os.unlink(script.name)
-    return {
-        "bench": "amg",
-        "n": n,
-        "triad_GB_per_s_1_thread": streams,
-        "runs": runs,
-        "peers": peers,
-        "levels": view,
-    }
 
 
 def spmv(n: int, rounds: int) -> dict:
@@ -408,6 +336,7 @@ def main() -> int:
         "--only",
         choices=[
             "amg",
+            "multigrid",
             "spmv",
             "cg_jacobi",
             "profiling",
@@ -451,6 +380,7 @@ def main() -> int:
         ("busy", lambda: busy(args.rounds)),
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
+        ("multigrid", lambda: multigrid(args.n, args.rounds)),
         ("random_solves", random_solves),
         ("weak", lambda: weak(args.rounds)),
     ):

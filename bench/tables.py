@@ -223,7 +223,29 @@ def amg(r: dict) -> None:
     print(f"amg {r['n']}^3  peak memory of a rank {peak[0]:.2f} GiB on 1, {peak[1]:.2f} GiB on 2")
 
 
+def multigrid(r: dict) -> None:
+    """Each matrix beside the peers: sums of set-up and solve, medians."""
+
+    def seconds(runs: list[dict], what: str) -> float:
+        return statistics.median([x[what][0] for x in runs])
+
+    for name, runs in r["cases"].items():
+        failed = {k for k, v in runs.items() if any("error" in x for x in v)}
+        total = {k: seconds(v, "setup") + seconds(v, "solve") for k, v in runs.items() if k not in failed}
+        for k, v in runs.items():
+            if k in failed:
+                print(f"multigrid {name:12s} {k:20s} failed: {next(x['error'] for x in v if 'error' in x)}")
+                continue
+            mine = total.get("asterism, 1 x 1" if k == "pyamg" or "1 thread" in k else "asterism, 1 x 2")
+            share = "" if k.startswith("asterism") or mine is None else f"; ours takes {mine / total[k]:.2f} of it"
+            print(
+                f"multigrid {name:12s} {k:20s} set-up {seconds(v, 'setup'):.3f} + solve {seconds(v, 'solve'):.3f} s, "
+                f"{v[0]['iterations']} iterations{share}"
+            )
+
+
 SHOW = {
+    "multigrid": multigrid,
     "busy": busy,
     "spmv": spmv,
     "cg_jacobi": cg_jacobi,

@@ -1,5 +1,6 @@
-// Peer: AMGCL's smoothed aggregation + SPAI-0 under CG on the 7-point Poisson matrix, through its public headers, with 32-bit
-// indices and its preconditioner in double or in float. Built by bench/run.py where AMGCL_ROOT names a checkout; prints one JSON line.
+// Peer: AMGCL's smoothed aggregation + SPAI-0 under CG for a matrix in a file (bench/multigrid.py writes it), right-hand side 1, through
+// its public headers, with 32-bit indices and its preconditioner in double or in float. Built where AMGCL_ROOT names a checkout; prints
+// one JSON line. Usage: amgcl_solve FILE REPEATS double|float
 #include <amgcl/adapter/crs_tuple.hpp>
 #include <amgcl/amg.hpp>
 #include <amgcl/backend/builtin.hpp>
@@ -22,25 +23,33 @@ struct amgcl::backend::backends_compatible<amgcl::backend::builtin<double, int>,
 namespace {
 
 struct Matrix {
-  int rows;
-  std::vector<int> ptr{0}, col;
-  std::vector<double> val;
+  int rows, block_size, modes;
+  std::vector<int> ptr, col;
+  std::vector<double> val, near_null_space;
 };
 
-Matrix poisson(int n) {
-  Matrix A{n * n * n, {0}, {}, {}};
-  for (int i = 0; i < A.rows; ++i) {
-    int const x = i / (n * n), y = i / n % n, z = i % n;
-    auto const put = [&](int c, double v) { A.col.push_back(c), A.val.push_back(v); };
-    if (x > 0) put(i - n * n, -1);
-    if (y > 0) put(i - n, -1);
-    if (z > 0) put(i - 1, -1);
-    put(i, 6);
-    if (z + 1 < n) put(i + 1, -1);
-    if (y + 1 < n) put(i + n, -1);
-    if (x + 1 < n) put(i + n * n, -1);
-    A.ptr.push_back(int(A.col.size()));
-  }
+template <class T>
+std::vector<T> items(std::FILE* file, std::size_t count) {
+  std::vector<T> out(count);
+  if (std::fread(out.data(), sizeof(T), count, file) != count) std::exit(2);
+  return out;
+}
+
+/// rows, entries, block size, columns of the near-null space (four 64-bit numbers); offsets, columns (32 bits); values; near-null space,
+/// row-major.
+Matrix read(char const* name) {
+  auto* const file = std::fopen(name, "rb");
+  if (!file) std::exit(2);
+  auto const sizes = items<long long>(file, 4);
+  Matrix A;
+  A.rows = int(sizes[0]);
+  A.block_size = int(sizes[2]);
+  A.modes = int(sizes[3]);
+  A.ptr = items<int>(file, std::size_t(sizes[0]) + 1);
+  A.col = items<int>(file, std::size_t(sizes[1]));
+  A.val = items<double>(file, std::size_t(sizes[1]));
+  A.near_null_space = items<double>(file, std::size_t(sizes[0] * sizes[3]));
+  std::fclose(file);
   return A;
 }
 
@@ -52,6 +61,10 @@ void measure(Matrix const& A, int repeats, char const* name) {
       amgcl::make_solver<amgcl::amg<Inner, amgcl::coarsening::smoothed_aggregation, amgcl::relaxation::spai0>, amgcl::solver::cg<Outer>>;
   typename Solver::params prm;
   prm.solver.tol = 1e-8;
+  prm.solver.maxiter = 5000;
+  prm.precond.coarsening.aggr.block_size = unsigned(A.block_size);
+  prm.precond.coarsening.nullspace.cols = A.modes;
+  prm.precond.coarsening.nullspace.B = A.near_null_space;
   auto const now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
   std::vector<double> set_ups, solves;
   std::size_t its = 0;
@@ -79,8 +92,9 @@ void measure(Matrix const& A, int repeats, char const* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int const n = argc > 1 ? std::atoi(argv[1]) : 128, repeats = argc > 2 ? std::atoi(argv[2]) : 3;
-  auto const A = poisson(n);
-  if (argc > 3 && std::string_view(argv[3]) == "float") measure<float>(A, repeats, "float");
+  if (argc != 4) return 2;
+  auto const A = read(argv[1]);
+  int const repeats = std::atoi(argv[2]);
+  if (std::string_view(argv[3]) == "float") measure<float>(A, repeats, "float");
   else measure<double>(A, repeats, "double");
 }
