@@ -255,8 +255,9 @@ if size > 1:
     told(f"entry 0, (0, 3, 1), is in a row of rank 0; rank {size - 1} owns", lambda: built(lambda b: b.add(0 if last else own, 3, 1.0), remote="error"))
     told("in a row of rank 0", lambda: am.VectorAssembly(9, [0 if last else own], comm, remote="error"))
     told("flush() was called 1 times on", lambda: built(lambda b: b.flush() if last else None))
-    b = am.Builder((9, 9), "float64" if last else "float32", comm)
-    told("values of this rank are float", lambda: b.matrix())
+    told("dtype", lambda: am.Builder((9, 9), "float64" if last else "float32", comm))
+    told("remote", lambda: am.Builder((9, 9), comm=comm, remote="send" if last else "error"))
+    told("insert", lambda: am.VectorAssembly(9, [0], comm, insert=last))
 b = am.Builder((9, 9), comm=comm)
 b.add(0, 0, 1.0)
 assert b.matrix().nnz == 1

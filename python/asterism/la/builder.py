@@ -150,14 +150,14 @@ class Builder:
         return Matrix(self._h.matrix())
 
     def _give(self, put: Any, i: Any, j: Any, v: Any, what: str) -> None:
-        ii, jj, vv = np.asarray(i), np.asarray(j), as_values(v, f"{what}: v")
+        ii, jj, given = np.asarray(i), np.asarray(j), np.asarray(v)
+        shape, vv = given.shape, as_values(given, f"{what}: v")
         if vv.dtype != self.dtype:
             if not np.can_cast(vv.dtype, self.dtype, "same_kind"):
                 raise DtypeError(
                     f"{what}: v is {vv.dtype}, the matrix {self.dtype}. Make it am.Builder(shape, '{vv.dtype}')."
                 )
             vv = vv.astype(self.dtype)
-        shape = np.shape(v)
         if ii.shape == jj.shape == shape:
             count = ii.size
         elif ii.ndim and ii.shape[:-1] == jj.shape[:-1] and shape == (*ii.shape, jj.shape[-1]):

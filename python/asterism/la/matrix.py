@@ -114,7 +114,8 @@ class Matrix(Arithmetic, Operator):
 
         Notes
         -----
-        Collective. An index out of range raises with the first bad triple. `Assembly` takes values again and again.
+        Collective. An index out of range raises with the first bad triple. `Builder` takes entries as they come, `Assembly` values again
+        and again.
         """
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "coo")
         ii, jj, vv = np.asarray(i), np.asarray(j), as_values(v, "v")

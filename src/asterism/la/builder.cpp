@@ -4,11 +4,15 @@
 #include <cstring>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
 
 namespace asterism::la {
 
 Builder::Builder(Layout rows, Layout columns, Dtype dtype, Remote remote)
-    : rows_(std::move(rows)), columns_(std::move(columns)), dtype_(dtype), remote_(remote) {}
+    : rows_(std::move(rows)), columns_(std::move(columns)), dtype_(dtype), remote_(remote) {
+  comm::Fact const facts[] = {{"dtype", std::string(name_of(dtype))}, {"remote", remote == Remote::send ? "send" : "error"}};
+  comm::require_same(rows_.comm(), "Builder", facts);
+}
 
 void* Builder::Store::room(std::size_t kept, std::size_t bytes) {
   if (bytes > memory_.bytes()) {

@@ -12,6 +12,7 @@ namespace asterism::la {
 
 class Builder {
  public:
+  /// Collective; the dtype and what becomes of remote entries are the same on all ranks.
   Builder(Layout rows, Layout columns, Dtype dtype, Remote remote = Remote::send);
 
   /// `count` blocks of entries: (i[k m + a], j[k n + b]) has the value (k m + a) n + b, where i has count * m indices and j count * n. A

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
 #include "asterism/la/entry_sums.hpp"
 
 namespace asterism::la {
@@ -16,6 +17,8 @@ struct VectorAssembly::Plan {
 VectorAssembly::VectorAssembly(Layout const& rows, std::span<std::int64_t const> i, bool replace, Remote remote) {
   static int const event = profile::event("VecPreallocateCOO");
   profile::Scope const scope(event);
+  comm::Fact const facts[] = {{"insert", replace ? "True" : "False"}, {"remote", remote == Remote::send ? "send" : "error"}};
+  comm::require_same(rows.comm(), "VectorAssembly", facts);
   using Stack = EntryStack<std::int64_t>;
   std::array const stacks{Stack{.rows = i.data(), .count = std::int64_t(i.size()), .turn = replace ? 1 : 0}};
   comm::agree(rows.comm(), [&] {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,25 @@ TEST(Queue, ShuffleKeepsWhatTheIntentsOrder) {
     }
     queue.wait("test");
     for (std::size_t i = 0; i < arrays; ++i) ASSERT_EQ(*a[i].as<std::uint64_t>(), expected[i]) << "seed " << seed;
+  }
+}
+
+TEST(Queue, ATaskMayHoldTheLastHandleToItsOwnQueue) {
+  // as an exchange under way does, when its user has dropped the queue
+  for (int k = 0; k < 5; ++k) {
+    Array a(8);
+    {
+      auto const queue = Queue::thread();
+      submit(
+          queue,
+          [queue](Executor&, double* x) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the host waits for it, and then frees what it held
+            *x = 1;
+          },
+          write<double>(a));
+    }
+    a.settle(Access::update, "test");
+    EXPECT_EQ(*a.as<double>(), 1);
   }
 }
 

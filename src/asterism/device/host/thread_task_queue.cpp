@@ -125,7 +125,8 @@ class ThreadTaskQueue final : public TaskQueue {
   }
 
   void retire() override {
-    for (auto const end = done_.load(); retired_ < end;) place(++retired_).work = nullptr;
+    // taken out of its place first: it may hold the last handle to this queue, whose close() frees the places
+    for (auto const end = done_.load(); retired_ < end;) auto const ended = std::exchange(place(++retired_).work, nullptr);
   }
 
   std::exception_ptr take_error() override {
