@@ -109,8 +109,9 @@ wheel: $(STAMP)  ## the wheel for release, tried with Open MPI, MPICH and neithe
 bench: build  ## compare with STREAM and the peers found; raw JSON under bench/results
 	$(BIN)/python bench/run.py
 
-table: build  ## the table of real matrices in docs/reference/real-matrices.md
+table: build  ## the tables of real matrices and of multigrid in docs/reference
 	$(BIN)/python scripts/real_matrices.py
+	$(BIN)/python scripts/multigrid_table.py
 
 docs: build  ## the site of the documentation, in build/docs
 	$(PIP) install -r scripts/requirements-docs.txt

@@ -1,6 +1,7 @@
 #include "asterism/la/formats/csr_format.kernels.hpp"
 
 #include "asterism/base/dtype.hpp"
+#include "asterism/la/formats/simd_group.hpp"
 
 namespace asterism::la::kernel {
 namespace {
@@ -91,20 +92,11 @@ struct KeepRow {
 
 template <Epilogue E, class T>
 void rows_columns(CsrRows<T> const& a, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
-  T sums[16];
   for (std::int32_t i = first; i < last; ++i) {
-    i64 const row = a.row_ids ? a.row_ids[i] : i;
-    for (i64 j0 = 0; j0 < k; j0 += 16) {
-      i64 const m = k - j0 < 16 ? k - j0 : 16;
-      for (i64 j = 0; j < m; ++j) sums[j] = T(0);
-      for (auto p = a.offsets[i]; p < a.offsets[i + 1]; ++p) {
-        T const v = a.values[p];
-        T const* xr = x + i64(a.columns[p]) * k + j0;
-#pragma omp simd
-        for (i64 j = 0; j < m; ++j) sums[j] += v * xr[j];
-      }
-      for (i64 j = 0; j < m; ++j) finish<E>(sums[j], row, k, j0 + j, x, y, b, w);
-    }
+    i64 const row = a.row_ids ? a.row_ids[i] : i, begin = a.offsets[i];
+    row_of_columns<E>(
+        a.offsets[i + 1] - begin, [=](i64 p) { return a.values[begin + p]; }, [=](i64 p) { return i64(a.columns[begin + p]); }, row, k, x,
+        y, b, w);
   }
 }
 

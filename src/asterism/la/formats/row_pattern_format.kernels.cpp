@@ -26,7 +26,7 @@ void pattern_run(PatternRun const& run, std::int32_t const* off, T const* v, i64
     } else {
       auto const row = [=](std::int32_t l) { return i0 + l; };
       auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
-      group_columns<E, false>(run.length, v, row, source, k, x, y, b, w);
+      group_columns<E>(run.length, v, row, source, k, x, y, b, w);
     }
   }
 }
@@ -63,6 +63,36 @@ void uniform_rows(PatternRun const& run, std::int32_t const* off, T const* v, T 
   if (at < run.end) uniform_groups<E, L, 1>(run.length, run.end - W, off, v, x, y, b, w);
 }
 
+/// Rows with the same values and k columns: row-major, they are k times as many rows of one column, with offsets times k.
+template <Epilogue E, class T>
+void uniform_columns(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  using G = Group<T>;
+  using V = typename G::type;
+  i64 const end = run.end * k;
+  for (i64 at = run.first * k; at < end; at += W) {
+    i64 const i = at + W <= end ? at : end - W;
+    V even = {}, odd = {};
+    std::int32_t p = 0;
+    for (; p + 1 < run.length; p += 2) {
+      even += v[p] * G::load(x + i + off[p] * k);
+      odd += v[p + 1] * G::load(x + i + off[p + 1] * k);
+    }
+    if (p < run.length) even += v[p] * G::load(x + i + off[p] * k);
+    if constexpr (E == Epilogue::smooth) {
+      T weights[W];  // of the entries' rows
+      i64 row = i / k, j = i % k;
+      for (std::int32_t l = 0; l < W; ++l) {
+        weights[l] = w[row];
+        if (++j == k) j = 0, ++row;
+      }
+      G::store(G::load(x + i) + G::load(weights) * (G::load(b + i) - (even + odd)), y + i);
+    } else {
+      finish_group<E, T>(even + odd, i, x, y, b, w);
+    }
+  }
+}
+
 template <Epilogue E, class T>
 void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (k == 1) {
@@ -74,13 +104,7 @@ void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64
       default: return uniform_rows<E, 0>(run, off, v, x, y, b, w);
     }
   }
-  constexpr std::int32_t W = group_rows<T>;
-  for (std::int32_t at = run.first; at < run.end; at += W) {
-    std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
-    auto const row = [=](std::int32_t l) { return i0 + l; };
-    auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
-    group_columns<E, true>(run.length, v, row, source, k, x, y, b, w);
-  }
+  uniform_columns<E>(run, off, v, k, x, y, b, w);
 }
 
 template <Epilogue E, class T>

@@ -1,5 +1,6 @@
 // Groups of rows with a SIMD vector of sums, for kernels of the host alone (*.kernels.cpp): it depends on the CPU.
 #pragma once
+#include "asterism/base/dtype.hpp"
 #include "asterism/la/formats/format.kernels.hpp"
 
 namespace asterism::la::kernel {
@@ -57,18 +58,57 @@ inline void finish_group(typename Group<T>::type s, std::int64_t row, T const* x
   else put(at(y) - at(w) * s);
 }
 
-/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Uniform: one value
-/// an entry, not one a lane. Not inlined: the loops for one column lose a tenth when this shares their registers.
-template <Epilogue E, bool Uniform = false, class T, class Row, class Source>
+/// Columns whose sums are in registers at a time.
+constexpr int columns_at_once = 8;
+
+/// One row for k columns: the sum of its n entries value(p) times row source(p) of x, even and odd ones apart, and what the epilogue makes
+/// of it.
+template <Epilogue E, class T, class Value, class Source>
+inline void row_of_columns(std::int64_t n, Value const& value, Source const& source, std::int64_t row, std::int64_t k, T const* x, T* y,
+                           T const* b, T const* w) {
+  std::int64_t j = 0;
+  if constexpr (!is_complex_v<T>) {
+    using G = Group<T, columns_at_once * sizeof(T)>;
+    for (; j + columns_at_once <= k; j += columns_at_once) {
+      typename G::type s0 = {}, s1 = {};
+      std::int64_t p = 0;
+      for (; p + 1 < n; p += 2) {
+        s0 += value(p) * G::load(x + source(p) * k + j);
+        s1 += value(p + 1) * G::load(x + source(p + 1) * k + j);
+      }
+      if (p < n) s0 += value(p) * G::load(x + source(p) * k + j);
+      auto const s = s0 + s1;
+      auto const at = row * k + j;
+      if constexpr (E == Epilogue::assign) G::store(s, y + at);
+      else if constexpr (E == Epilogue::residual) G::store(G::load(b + at) - s, y + at);
+      else if constexpr (E == Epilogue::smooth) G::store(G::load(x + at) + w[row] * (G::load(b + at) - s), y + at);
+      else if constexpr (E == Epilogue::add) G::store(G::load(y + at) + s, y + at);
+      else if constexpr (E == Epilogue::subtract) G::store(G::load(y + at) - s, y + at);
+      else G::store(G::load(y + at) - w[row] * s, y + at);
+    }
+  }
+  for (; j < k; ++j) {
+    T s0(0), s1(0);
+    std::int64_t p = 0;
+    for (; p + 1 < n; p += 2) {
+      s0 += value(p) * x[source(p) * k + j];
+      s1 += value(p + 1) * x[source(p + 1) * k + j];
+    }
+    if (p < n) s0 += value(p) * x[source(p) * k + j];
+    finish<E>(s0 + s1, row, k, j, x, y, b, w);
+  }
+}
+
+/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Not inlined: the
+/// loops for one column lose a tenth when this shares their registers.
+template <Epilogue E, class T, class Row, class Source>
 [[gnu::noinline]] void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, std::int64_t k, T const* x,
                                      T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t l = 0; l < W; ++l)
-    for (std::int64_t j = 0; j < k; ++j) {
-      T s(0);
-      for (std::int32_t p = 0; p < length; ++p) s += v[Uniform ? p : p * W + l] * x[std::int64_t(source(p, l)) * k + j];
-      finish<E>(s, std::int64_t(row(l)), k, j, x, y, b, w);
-    }
+    row_of_columns<E>(
+        length, [=](std::int64_t p) { return v[p * W + l]; }, [=](std::int64_t p) { return std::int64_t(source(std::int32_t(p), l)); },
+        std::int64_t(row(l)), k, x, y, b, w);
 }
 
 }  // namespace

@@ -11,6 +11,20 @@ using device::parallel_strides;
 using device::parallel_sum_blocks;
 using i64 = std::int64_t;
 
+// BODY for all columns j < k of a row, where i is the entry's place: eight at a time in a loop of known length, which vectorises.
+#define ASTERISM_COLUMNS(row, k, BODY)                                               \
+  {                                                                                  \
+    i64 j0 = 0;                                                                      \
+    for (; j0 + 8 <= (k); j0 += 8) _Pragma("omp simd") for (int l = 0; l < 8; ++l) { \
+        i64 const j = j0 + l, i = (row) * (k) + j;                                   \
+        BODY;                                                                        \
+      }                                                                              \
+    for (i64 j = j0; j < (k); ++j) {                                                 \
+      i64 const i = (row) * (k) + j;                                                 \
+      BODY;                                                                          \
+    }                                                                                \
+  }
+
 // One loop for k = 1 that vectorises (operands are the same vector or do not overlap: nothing to look at first), one for columns.
 // FIRST is what a loop has before it.
 #define ASTERISM_ELEMENTWISE(n, k, FIRST, ONE, MANY)                                  \
@@ -21,11 +35,7 @@ using i64 = std::int64_t;
     });                                                                               \
   } else {                                                                            \
     parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) { \
-      for (i64 row = begin; row < end; row += step)                                   \
-        for (i64 j = 0; j < k; ++j) {                                                 \
-          i64 const i = row * k + j;                                                  \
-          MANY;                                                                       \
-        }                                                                             \
+      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, MANY)    \
     });                                                                               \
   }
 
@@ -65,10 +75,7 @@ void axpby(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T
   } else {
     parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
       for (i64 row = begin; row < end; row += step)
-        for (i64 j = 0; j < k; ++j) {
-          i64 const i = row * k + j;
-          y[i] = bn[j] == T(0) ? an[j] * x[i] : an[j] * x[i] + bn[j] * y[i];
-        }
+        ASTERISM_COLUMNS(row, k, y[i] = bn[j] == T(0) ? an[j] * x[i] : an[j] * x[i] + bn[j] * y[i])
     });
   }
 }
@@ -123,8 +130,25 @@ ASTERISM_FN void add_product(T x, T y, Sum& acc) {
 
 template <class T>
 ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, T const* y, Sum* acc) {
+  i64 j0 = 0;
+  for (; j0 + 8 <= k; j0 += 8) {  // sums in registers
+    double re[8] = {}, im[8] = {};
+    for (i64 row = begin; row < end; row += step) {
+      T const *const xr = x + row * k + j0, *const yr = y + row * k + j0;
+      if constexpr (is_complex_v<T>) {
+        for (int l = 0; l < 8; ++l) {
+          re[l] += double(xr[l].re) * double(yr[l].re) + double(xr[l].im) * double(yr[l].im);
+          im[l] += double(xr[l].re) * double(yr[l].im) - double(xr[l].im) * double(yr[l].re);
+        }
+      } else {
+#pragma omp simd
+        for (int l = 0; l < 8; ++l) re[l] += double(xr[l]) * double(yr[l]);
+      }
+    }
+    for (int l = 0; l < 8; ++l) acc[j0 + l] += Sum(re[l], im[l]);
+  }
   for (i64 row = begin; row < end; row += step)
-    for (i64 j = 0; j < k; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
+    for (i64 j = j0; j < k; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
 }
 
 /// Blue (1978): squares of large and of small numbers are summed apart, scaled.
@@ -203,12 +227,7 @@ void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T cons
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      for (i64 row = begin; row < end; row += step)
-        for (i64 j = 0; j < k; ++j) {
-          i64 const i = row * k + j;
-          x[i] += a[j] * p[i];
-          r[i] -= a[j] * qv[i];
-        }
+      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, x[i] += a[j] * p[i]; r[i] -= a[j] * qv[i])
       dot_columns(begin, end, step, k, r, r, acc);
     });
 }

@@ -9,8 +9,20 @@ void dense_product(Executor& executor, std::int64_t m, std::int64_t n, std::int6
   device::parallel_ranges(
       executor, m,
       [=] ASTERISM_KERNEL(std::int64_t begin, std::int64_t end) {
-        for (auto i = begin; i < end; ++i)
-          for (std::int64_t j = 0; j < k; ++j) {
+        for (auto i = begin; i < end; ++i) {
+          constexpr int width = 8;  // columns whose sums stay in registers
+          std::int64_t j = 0;
+          for (; j + width <= k; j += width) {
+            T s[width] = {};
+            for (std::int64_t c = 0; c < n; ++c) {
+              T const v = a[i * n + c];
+              S const* const row = b + c * k + j;
+#pragma omp simd
+              for (int l = 0; l < width; ++l) s[l] += v * T(row[l]);
+            }
+            for (int l = 0; l < width; ++l) z[i * k + j + l] = S(s[l]);
+          }
+          for (; j < k; ++j) {
             T s0(0), s1(0), s2(0), s3(0);  // adds that do not wait for each other
             std::int64_t c = 0;
             for (; c + 3 < n; c += 4) {
@@ -22,6 +34,7 @@ void dense_product(Executor& executor, std::int64_t m, std::int64_t n, std::int6
             for (; c < n; ++c) s0 += a[i * n + c] * T(b[c * k + j]);
             z[i * k + j] = S((s0 + s1) + (s2 + s3));
           }
+        }
       },
       64);
 }
