@@ -110,7 +110,8 @@ bench: build  ## compare with STREAM and the peers found; raw JSON under bench/r
 	$(BIN)/python bench/run.py
 
 table: build  ## the table of real matrices in docs/reference/real-matrices.md
-	$(BIN)/python scripts/real_matrices.py
+	$(BIN)/python bench/run.py --only by_default
+	$(BIN)/python bench/tables.py --real-matrices
 
 docs: build  ## the site of the documentation, in build/docs
 	$(PIP) install -r scripts/requirements-docs.txt
