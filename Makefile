@@ -110,7 +110,8 @@ bench: build  ## compare with STREAM and the peers found; raw JSON under bench/r
 	$(BIN)/python bench/run.py
 
 table: build  ## the tables of real matrices and of multigrid in docs/reference
-	$(BIN)/python scripts/real_matrices.py
+	$(BIN)/python bench/run.py --only by_default
+	$(BIN)/python bench/tables.py --real-matrices
 	$(BIN)/python scripts/multigrid_table.py
 
 docs: build  ## the site of the documentation, in build/docs

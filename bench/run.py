@@ -28,6 +28,7 @@ import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
 from assembly import assembly  # noqa: E402
+from by_default import by_default  # noqa: E402
 from multigrid import amg, multigrid, triad  # noqa: E402
 from products import products  # noqa: E402
 from programs import (  # noqa: E402
@@ -348,6 +349,7 @@ def main() -> int:
             "read",
             "assembly",
             "products",
+            "by_default",
             "random_solves",
             "weak",
         ],
@@ -374,6 +376,7 @@ def main() -> int:
         ("read", lambda: read(args.rounds)),
         ("assembly", lambda: assembly(args.rounds, triad)),
         ("products", lambda: products(args.n, args.rounds)),
+        ("by_default", lambda: by_default(args.rounds)),
         ("profiling", lambda: switched("profiling", _core.profile_enable, True, args.rounds)),
         ("reproducible", lambda: switched("reproducible", _core.set_reproducible, False, args.rounds)),
         ("queues", lambda: queues(args.rounds)),

@@ -2,6 +2,7 @@
 
 python bench/tables.py                # every benchmark in words
 python bench/tables.py --readme       # write the README's table anew
+python bench/tables.py --real-matrices  # write docs/reference/real-matrices.md anew
 """
 
 import argparse
@@ -74,6 +75,57 @@ def products(r: dict) -> None:
                 f"          {both[0]}: {middle[both[0]][0] / whole:.2f} times as long; with new values {both[1]}: "
                 f"{middle[both[1]][1] / again:.2f} times as long"
             )
+
+
+def by_default(r: dict) -> None:
+    """Real matrices by default settings, against SuperLU."""
+    for rtol in r["rtols"]:
+        rows = [(name, *_beside_superlu(c, rtol)) for name, c in r["cases"].items()]
+        solved = [ratio for _, solved, ratio in rows if solved]
+        late = [f"{name} {ratio:.1f}" for name, good, ratio in rows if good and ratio > 10]
+        failed = [name for name, good, _ in rows if not good]
+        print(
+            f"by default  rtol {rtol:g}: {len(solved)} of {len(rows)} real matrices; {statistics.median(solved):.2f} of SuperLU's time in the "
+            f"median, {max(solved):.1f} at most  (1 rank x 1 thread)"
+        )
+        if late or failed:
+            print(
+                f"            more than 10 times: {', '.join(late) or 'none'}; not solved: {', '.join(failed) or 'none'}"
+            )
+
+
+def _beside_superlu(case: dict, rtol: float) -> tuple[bool, float]:
+    """Whether it was solved, and in how many of SuperLU's times: the best of the rounds of each."""
+    ours, peer = case[f"rtol {rtol:g}"], case["superlu"]["seconds"]
+    good = ours["reason"].startswith("CONVERGED") and ours["residual"] <= 1.01 * rtol
+    return good, min(ours["seconds"]) / min(peer) if peer else float("nan")
+
+
+def real_matrices() -> str:
+    """Return docs/reference/real-matrices.md."""
+    r = json.loads((HERE / "results" / "by_default.json").read_text())
+    rtol = r["rtols"][-1]
+    lines = []
+    for name, c in r["cases"].items():
+        ours, (good, ratio) = c[f"rtol {rtol:g}"], _beside_superlu(c, rtol)
+        what = f"{ours['solver']} | {ours['iterations']} | {ours['residual']:.1e}" if "solver" in ours else "| |"
+        lines.append(
+            f"| {name} | {c['rows']} | {c['entries']} | {what} | {ours['reason'] if not good else 'yes'} | {1e3 * min(ours['seconds']):.1f} | "
+            f"{1e3 * min(c['superlu']['seconds'], default=float('nan')):.1f} | {ratio:.1f} |"
+        )
+    count = sum(_beside_superlu(c, rtol)[0] for c in r["cases"].values())
+    rounds = max(len(c["superlu"]["seconds"]) for c in r["cases"].values())
+    return (
+        "# Real matrices\n\n"
+        f"`am.solve(A, b, rtol={rtol:g})` and nothing else: the library chooses. The system is b = A x* with\n"
+        "x*_i = cos(i + 1), on one process with one thread. SciPy computes the residual ||b - A x|| / ||b|| from the answer.\n"
+        f"Times are the best of {rounds} interleaved rounds, set-up included, on {r['cores']} cores of an\n"
+        f"{r['cpu']}, {r['date'][:10]}. SuperLU is SciPy's `splu` with its default order. `make table` measures and\n"
+        "writes this page. The matrices are those of the SuiteSparse collection and of the libraries named in the data's README.\n\n"
+        f"Solved: {count} of {len(lines)}.\n\n"
+        "| matrix | rows | entries | solver at the end | iterations | residual | solved | ms | SuperLU ms | ratio |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n" + "\n".join(lines) + "\n"
+    )
 
 
 def cg_jacobi(r: dict) -> None:
@@ -247,6 +299,7 @@ def multigrid(r: dict) -> None:
 SHOW = {
     "multigrid": multigrid,
     "busy": busy,
+    "by_default": by_default,
     "spmv": spmv,
     "cg_jacobi": cg_jacobi,
     "read": read,
@@ -314,7 +367,12 @@ def main() -> int:
     """Print, or write the README."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readme", action="store_true", help="write the README's table anew")
-    if parser.parse_args().readme:
+    parser.add_argument("--real-matrices", action="store_true", help="write docs/reference/real-matrices.md anew")
+    args = parser.parse_args()
+    if args.real_matrices:
+        (HERE.parent / "docs" / "reference" / "real-matrices.md").write_text(real_matrices())
+        return 0
+    if args.readme:
         README.write_text(TABLE.sub(lambda m: m[1] + readme_table() + m[2], README.read_text()))
         return 0
     for file in sorted((HERE / "results").glob("*.json")):

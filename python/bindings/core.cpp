@@ -111,6 +111,7 @@ NB_MODULE(_core, m) {
   bind_grid(m);
   bind_la(m);
   bind_files(m);
+  bind_ordering(m);
   bind_solve(m);
   bind_queues(m);
   bind_vectors(m);

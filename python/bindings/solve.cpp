@@ -16,7 +16,9 @@ void bind_solve(nb::module_& m) {
       "automatic_choice",
       [](la::Matrix const& A) {
         auto const choice = solve::automatic_choice(solve::inspect(A), A.global_rows());
-        return std::tuple(choice.method, choice.preconditioner, choice.fallback);
+        std::vector<std::string> attempts;
+        for (auto const& a : choice.attempts) attempts.push_back(a.text());
+        return std::pair(choice.method, attempts);
       },
       nb::call_guard<nb::gil_scoped_release>());
   m.def("look", [](la::Matrix const& A) {

@@ -45,12 +45,65 @@ def test_a_zero_diagonal_makes_auto_choose_what_works():
     x, info = am.solve(S, b, rtol=1e-8)
     assert np.linalg.norm(b - S @ x) <= 1.001e-8 * np.linalg.norm(b)
     assert any("30 entries of the diagonal are zero" in n for n in info.notes)
-    # larger than what a dense lu is for: nothing is raised in the set-up
     big = saddle_point(60)
-    s = am.Solver(big, maxiter=20)
-    assert "jacobi (rowl1)" in s.view()
-    s.solve(np.ones(big.shape[0]), raise_on_failure=False)
-    assert np.isfinite(s.info.true_residual)
+    x, info = am.solve(big, np.ones(big.shape[0]), rtol=1e-8, maxiter=20)
+    assert "ilut" in info.preconditioner and "matched" in info.preconditioner
+    assert np.linalg.norm(1 - big @ x) <= 1.001e-8 * np.sqrt(big.shape[0])
+
+
+def test_auto_goes_on_with_a_stronger_preconditioner():
+    """ilu(0) gets nowhere where eigenvalues are on both sides of zero: the next one goes on, and serves the next right-hand side."""
+    n = 900
+    S = am.gallery.convection_diffusion((30, 30), (1.0, 0.3)).to_scipy()
+    S = sp.csr_array(S - S.diagonal()[0] / 4 * sp.eye_array(n))
+    s = am.Solver(S, rtol=1e-10)
+    assert "ilu(0)" in s.view()
+    seen = []
+    x = s.solve(np.ones(n), monitor=lambda it, *_: seen.append(it))
+    assert np.linalg.norm(1 - S @ x) <= 1.001e-10 * np.sqrt(n)
+    assert seen == list(range(len(seen))) and len(s.info.residual_norms) == s.info.iterations + 1
+    assert "ilut" in s.info.preconditioner and s.info.iterations > 50
+    assert any(n.startswith("pc auto: ilut") and "iterations of gmres with ilu" in n for n in s.info.notes)
+    s.solve(np.arange(n, dtype=float))
+    assert s.info.iterations < 20
+    # new values at the same places: what did not work is not tried again
+    s.update(am.Matrix.from_scipy(sp.csr_array(1.5 * S)))
+    x = s.solve(np.ones(n))
+    assert np.linalg.norm(1 - 1.5 * S @ x) <= 1.001e-10 * np.sqrt(n) and s.info.iterations < 20
+    # the adjoint, from another solver, and few iterations: the limit holds for all attempts together
+    s = am.Solver(S, rtol=1e-10)
+    x = s.solve_transpose(np.ones(n))
+    assert np.linalg.norm(1 - S.T @ x) <= 1.001e-10 * np.sqrt(n) and "ilut" in s.info.preconditioner
+    _, info = am.solve(
+        S, np.ones(n), rtol=1e-10, maxiter=30, raise_on_failure=False, options="-pc_factor_matching false"
+    )
+    assert info.iterations == 30 and info.reason == "DIVERGED_ITS" and "ilu(0)" in info.preconditioner
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_auto_ends_well_on_ranks(on_ranks, n):
+    """Factors of each rank's rows are weak here: the list goes on until lu, alike on all ranks."""
+    on_ranks(
+        n,
+        """
+from test_advice import saddle_point
+S = saddle_point(20)
+N = S.shape[0]
+lo, hi = N * rank // size, N * (rank + 1) // size
+x, info = am.solve(am.Matrix.from_scipy(S[lo:hi], comm), np.ones(hi - lo), rtol=1e-8)
+whole = np.concatenate(comm.allgather(x))
+assert np.linalg.norm(1 - S @ whole) <= 1.001e-8 * np.sqrt(N)
+assert len(set(comm.allgather(str(info.notes)))) == 1 and "ilut" in str(info.notes), info.notes
+""",
+    )
+
+
+def test_where_no_preconditioner_works_the_failure_is_that_of_the_solve():
+    rng = np.random.default_rng(3)
+    S = sp.csr_array(rng.standard_normal((40, 40)))
+    S[39] = S[38]  # singular, and b is not in the range
+    x, info = am.solve(S.tocsr(), np.arange(40.0), rtol=1e-8, raise_on_failure=False)
+    assert not info.converged and info.why and np.isfinite(x).all()
 
 
 def test_a_pivot_that_vanishes_on_the_way_makes_auto_choose_again():

@@ -91,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(found: Advice, args: argparse.Namespace) -> None:
     print(f"seen: {', '.join(found.look.words())}")
-    print(f"auto takes {' and '.join(found.look.auto)}\n")
+    method, first = found.look.auto
+    print(f"auto takes {method} and {first.removeprefix('-pc_type ')}\n")
     head, *rows = found.rows()
     ranks = f", {found.look.ranks} ranks" if found.look.ranks > 1 else ""
     print_table(f"{len(rows)} trial(s) to {found.rtol:g}{ranks}", head, rows)

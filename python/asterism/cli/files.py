@@ -150,6 +150,7 @@ def statistics(A: Matrix) -> dict[str, Any]:
         "symmetric_pattern": _asymmetry(n, rows, col, ones) == 0,
         "Hermitian": bool(_asymmetry(n, rows, col, val) <= 1e-14 * size.max(initial=0.0)),
         "zeros_on_the_diagonal": int((d == 0).sum()),
+        "structural_rank": _core.matching(A._h)[0],
         "positive_diagonal": bool(np.all(np.real(d) > 0) and np.all(np.imag(d) == 0)),
         "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
         "constants_in_null_space": bool(n > 1 and np.abs(A @ np.ones(n, A.dtype)).max() <= 1e-13 * row_sum.max()),
@@ -158,11 +159,10 @@ def statistics(A: Matrix) -> dict[str, Any]:
     if out["empty_rows"]:
         out["to_try"] = "rows are empty: the matrix is singular"
         return out
-    ksp, pc, fallback = _core.automatic_choice(A._h)
-    by_rows = " -pc_jacobi_type rowl1"
-    out["to_try"] = f"--ksp {ksp} --pc {pc}{by_rows if pc == 'jacobi' else ''} (as auto does)"
-    if pc == "ilu":
-        out["to_try"] += f"; --pc {fallback}{by_rows if fallback == 'jacobi' else ''} where a pivot is zero"
+    ksp, attempts = _core.automatic_choice(A._h)
+    first, *others = (line.replace("-pc_type", "--pc") for line in attempts)
+    out["to_try"] = f"--ksp {ksp} {first} (as auto does)"
+    out["then"] = ", ".join(others)
     return out
 
 

@@ -33,7 +33,7 @@ class Look:
     largest_entry: float
     smallest_diagonal: float
     largest_diagonal: float
-    auto: tuple[str, str]
+    auto: tuple[str, str]  #: the method, and the options of the preconditioner that comes first
 
     @property
     def definite(self) -> bool:
@@ -67,7 +67,7 @@ class Look:
 def look(A: Matrix) -> Look:
     """Look at a square matrix: a pass over its entries and a few products. Collective."""
     found = _core.look(A._h)
-    ksp, pc, _ = _core.automatic_choice(A._h)
+    ksp, attempts = _core.automatic_choice(A._h)
     d = np.abs(A.diagonal())
     comm = A._comm
     near = A.near_null_space
@@ -81,7 +81,7 @@ def look(A: Matrix) -> Look:
         near_null_vectors=0 if near is None else near.shape[1],
         smallest_diagonal=-comm.max(-float(d.min(initial=np.inf))) + 0.0,
         largest_diagonal=comm.max(float(d.max(initial=0.0))),
-        auto=(ksp, pc),
+        auto=(ksp, attempts[0]),
     )
 
 
@@ -121,7 +121,7 @@ CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ("-ksp_type bicgstab -pc_type ilu", _unsymmetric_pivots),
     ("-ksp_type gmres -pc_type ilut -pc_ilut_drop 1e-4 -pc_ilut_fill 10", _any),
     (
-        "-ksp_type gmres -pc_type ilut -pc_ilut_drop 1e-6 -pc_ilut_fill 30 -pc_factor_shift_type nonzero -ksp_gmres_restart 100",
+        "-ksp_type gmres -pc_type ilut -pc_factor_matching true -pc_ilut_drop 1e-06 -pc_ilut_fill 100",
         _any,
     ),
     ("-ksp_type gmres -pc_type asm -sub_pc_type ilu", lambda a: a.ranks > 1 and _pivots(a)),
@@ -142,10 +142,8 @@ def candidates(a: Look) -> list[str]:
     for name in _core.component_names()[1]:
         if name not in named and name not in NOT_TRIED:
             out.append(f"-ksp_type {method} -pc_type {name}")
-    first = f"-ksp_type {a.auto[0]} -pc_type {a.auto[1]}"
-    if first not in out:  # the fallback of auto
-        out.insert(0, first + " -pc_jacobi_type rowl1" * (a.auto[1] == "jacobi"))
-    return sorted(dict.fromkeys(out), key=lambda options: not options.startswith(first))
+    first = f"-ksp_type {a.auto[0]} {a.auto[1]}"
+    return sorted(dict.fromkeys([first, *out]), key=lambda options: not f"{options} ".startswith(f"{first} "))
 
 
 # -pc_type or -ksp_type, the option, and its values, each the neighbour of the next
@@ -157,6 +155,8 @@ LADDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("amg", "pc_amg_cycle_type", ("v", "w")),
     ("amg", "pc_amg_coarse_size", ("100", "500", "2000")),
     ("ilu", "pc_factor_levels", ("0", "1", "2", "3", "4")),
+    ("ilu", "pc_factor_matching", ("false", "true")),
+    ("ilut", "pc_factor_mat_ordering_type", ("natural", "rcm", "amd")),
     ("ilut", "pc_ilut_drop", ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-8")),
     ("ilut", "pc_ilut_fill", ("1", "2", "3", "5", "10", "20", "40")),
     ("icc", "pc_factor_shift_type", ("none", "positive_definite")),

@@ -21,7 +21,7 @@ std::string Solver::other_preconditioner() const {
   if (now == "lu") return "a wider dtype: this is a direct solution already";
   if (inspection_.zero_diagonals > 0) {
     std::string const of_rows = "-pc_type jacobi -pc_jacobi_type rowl1";
-    std::string const other = now == "jacobi" || now == "none" ? "-pc_type ilut -pc_factor_shift_type nonzero" : of_rows;
+    std::string const other = now == "jacobi" || now == "none" ? "-pc_type ilut -pc_ilut_drop 1e-6 -pc_ilut_fill 100" : of_rows;
     std::string const elsewhere =
         small ? direct : ", or a sparse direct solver, such as scipy.sparse.linalg.spsolve (there is none here yet)";
     return format("{} ({} entries of the diagonal are zero){}", other, inspection_.zero_diagonals, elsewhere);

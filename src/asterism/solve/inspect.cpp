@@ -10,9 +10,6 @@ namespace asterism::solve {
 
 namespace {
 
-/// auto takes a dense lu for so many where nothing cheaper works.
-constexpr std::int64_t few_rows = 2000;
-
 void look_at_entries(Matrix const& A, Inspection& found) {
   auto const& comm = A.comm();
   bool const is_half = A.half() != nullptr;  // all of its entries are finite, since they have mirror images
@@ -63,6 +60,7 @@ void look_at_entries(Matrix const& A, Inspection& found) {
   });
   std::int64_t counts[3] = {zero_diagonal, not_positive, not_negative};
   comm.sum(std::span<std::int64_t>(counts));
+  found.entries = A.nnz();
   found.zero_diagonals = counts[0];
   found.positive_diagonal = counts[1] == 0;
   found.negative_diagonal = counts[2] == 0 && A.global_rows() > 0;
@@ -95,12 +93,6 @@ Inspection inspect(Operator const& A) {
   // rounding in the two products is far below; a single unsymmetric entry among millions is seen too
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
   return found;
-}
-
-AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
-  bool const definite = found.hermitian && (found.positive_diagonal || found.negative_diagonal);
-  std::string const fallback = rows <= few_rows ? "lu" : "jacobi";
-  return {definite ? "cg" : "gmres", definite ? "amg" : found.zero_diagonals == 0 ? "ilu" : fallback, fallback};
 }
 
 }  // namespace asterism::solve

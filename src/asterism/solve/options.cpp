@@ -122,7 +122,7 @@ OptionTable const& preconditioner_table() {
   static OptionTable const t = {
       choice_option(
           "pc_type", "auto", names_and_auto(precond::preconditioners()),
-          "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; without pivots for it lu, or jacobi if large"),
+          "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; where these fail ilut of matched rows"),
       choice_option("pc_dtype", "auto", {"auto", "float32", "float64"},
                     "precision of the preconditioner; auto: float32 for amg where the values allow it"),
   };

@@ -316,8 +316,16 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
                            "solve: M is an approximate inverse already; -{}pc_type cannot be given besides.", prefix_);
     preconditioner_ = std::make_shared<precond::Users>(scaled_inverse(M_, scale_));
   } else if (P_) {
+    record_without_preconditioner_ = record_.size();
+    bool const by_itself = config.reader(preconditioner_table()).text("pc_type") == "auto";
+    auto attempts = by_itself ? automatic_choice(inspection_, P_.global_rows()).attempts : std::vector<AutomaticAttempt>();
+    // an attempt that did not work for the last values is not made again
+    bool const goes_on = same_pattern && attempt_ < attempts.size() && attempt_ < attempts_.size() &&
+                         attempts[attempt_].text() == attempts_[attempt_].text();
+    attempts_ = std::move(attempts);
+    if (!goes_on) attempt_ = 0, why_attempt_.clear();
     std::vector<EffectiveOption> not_again;
-    auto type = chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
+    auto type = by_itself ? attempts_[attempt_].type : chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
     auto old = std::exchange(preconditioner_, nullptr);  // freed before another one is made
     bool const alike = same_pattern && old && type == preconditioner_type_ && P_is_hermitian_ == made_for_hermitian_;
     made_for_hermitian_ = P_is_hermitian_;
@@ -326,15 +334,25 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
       preconditioner_ = std::move(old);
       for (auto const& e : record_before)  // what it was made with
         if (std::none_of(record_.begin(), record_.end(), [&](auto const& now) { return now.name == e.name; })) record_.push_back(e);
+      if (attempt_ > 0) tell_attempt(attempts_[attempt_]);
     } else {
       old = nullptr;
-      bool const by_itself = config.reader(preconditioner_table()).text("pc_type") == "auto" && type != "amg";
-      preconditioner_ = by_itself ? automatic_preconditioner(config, type) : make_preconditioner(config, P_, "auto");
+      preconditioner_ = by_itself ? automatic_preconditioner(config) : make_preconditioner(config, P_, "auto");
+      if (by_itself) type = attempts_[attempt_].type;
     }
     preconditioner_type_ = type;
   } else {
     preconditioner_ = make_matrix_free(config, A_, "none");
   }
+  fit_method(config);
+  if (preconditioner_->varies() && !method_->flexible())
+    notes_.push_back(
+        format("{} takes the preconditioner for the same in each iteration, and a solver that stops at a tolerance is not. It "
+               "may stagnate: -ksp_type fgmres and gcr do not",
+               method_name_));
+}
+
+void Solver::fit_method(Configuration const& config) {
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric() && wanted_method_ == "auto" && check_every_ == 0) {
     notes_.push_back(format("ksp auto: gmres instead of {} (the preconditioner is not symmetric)", method_name_));
     use_method(config, preconditioner_->varies() ? "fgmres" : "gmres");
@@ -346,11 +364,6 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
                            : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true, or -ksp_type gmres"
                            : preconditioner_type_ == "asm" ? "-pc_asm_type basic, or -ksp_type gmres"
                                                            : "-pc_type icc, amg or jacobi, or -ksp_type gmres");
-  if (preconditioner_->varies() && !method_->flexible())
-    notes_.push_back(
-        format("{} takes the preconditioner for the same in each iteration, and a solver that stops at a tolerance is not. It "
-               "may stagnate: -ksp_type fgmres and gcr do not",
-               method_name_));
   if (!M_) preconditioner_->set_hermitian(P_is_hermitian_);
 }
 
@@ -379,39 +392,7 @@ std::string Solver::chosen_preconditioner(Configuration const& config, std::stri
   auto r = config.reader(preconditioner_table());
   auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
   if (type != "auto") return type;
-  return automatic_choice(inspection_, A_->range().global_size()).preconditioner;
-}
-
-/// Of one that auto chose: whether it is any use as an approximate inverse. A product and an application.
-bool Solver::seems_stable(precond::Preconditioner const& M) const {
-  Vector r(A_->range(), A_->dtype()), z = r.like(), back = r.like();
-  fill_hashed(r, 5);
-  M.apply(r, z);
-  if (look_at_entries(z).not_finite > 0) return false;
-  A_->residual(r, z, back);
-  double const size = norm(back).real();
-  return size <= 1e6 * norm(r).real();  // false for NaN
-}
-
-/// ilu, or, where a pivot is zero or its factors are useless, what works in any case.
-PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config, std::string& type) {
-  std::string why = type == "ilu" ? "" : format("{} entries of the diagonal are zero", inspection_.zero_diagonals);
-  if (type == "ilu") {
-    try {
-      auto p = make_preconditioner(config, P_, type);
-      if (seems_stable(*p)) return p;
-      why = "the factors of ilu are unstable";
-    } catch (Error const& e) {  // agreed on by all ranks
-      if (e.kind() != ErrorKind::value && e.kind() != ErrorKind::breakdown) throw;
-      why = e.what();
-    }
-    type = automatic_choice(inspection_, P_.global_rows()).fallback;
-  }
-  notes_.push_back(format("pc auto: {} ({})", type == "jacobi" ? "jacobi by sums of rows" : type, why));
-  if (type != "jacobi") return make_preconditioner(config, P_, type);
-  auto options = options_;
-  if (auto const name = prefix_ + "pc_jacobi_type"; !options.find(name)) options.set(name, "rowl1", OptionLayer::file, "auto");
-  return make_preconditioner({&options, prefix_, &record_}, P_, type);
+  return automatic_choice(inspection_, A_->range().global_size()).attempts.front().type;
 }
 
 PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const {

@@ -38,16 +38,23 @@ struct SolveInfo {
 struct Inspection {
   bool hermitian = false, positive_diagonal = false, negative_diagonal = false;
   double asymmetry = 0;  ///< |x^H A y - (y^H A x)^*| / (||x|| ||A y||) for hashed x, y
-  std::int64_t zero_diagonals = 0;
+  std::int64_t zero_diagonals = 0, entries = 0;
   double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
 };
 /// Of an operator without entries: only its size, and whether it is Hermitian. Collective.
 Inspection inspect(Operator const& A);
 
-/// What -ksp_type auto and -pc_type auto take of a matrix, before anything is set up.
+/// A preconditioner that auto tries, with options that hold where the user gave none.
+struct AutomaticAttempt {
+  std::string type;
+  std::vector<std::pair<std::string, std::string>> options;
+  std::string text() const;  ///< as a line of options
+};
+/// What -ksp_type auto and -pc_type auto take of a matrix, before anything is set up. Where a preconditioner cannot be set up, is unstable,
+/// or gets nowhere, the next one follows.
 struct AutomaticChoice {
-  std::string method, preconditioner;
-  std::string fallback;  ///< where the factors of ilu are of no use: lu, or, of a large matrix, jacobi by sums of rows
+  std::string method;
+  std::vector<AutomaticAttempt> attempts;
 };
 AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows);
 
@@ -111,7 +118,14 @@ class Solver {
   precond::PreconditionerPtr make_matrix_free(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const;
   precond::Nest nest(Configuration const& config) const;
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;
-  precond::PreconditionerPtr automatic_preconditioner(Configuration const& config, std::string& type);
+  // auto tries one preconditioner after the other: automatic.cpp
+  precond::PreconditionerPtr automatic_preconditioner(Configuration const& config);
+  precond::PreconditionerPtr make_attempt(Configuration const& config, AutomaticAttempt const& attempt);
+  void tell_attempt(AutomaticAttempt const& attempt);
+  bool has_stronger() const;
+  std::string take_stronger(std::string const& why);
+  /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
+  void fit_method(Configuration const& config);
   bool seems_stable(precond::Preconditioner const& M) const;
   std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
   struct Watch {
@@ -122,6 +136,14 @@ class Solver {
   SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
   SolveInfo solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
+  struct Attempted {
+    SolveInfo info;
+    std::vector<double> targets;  ///< for ||b - A x||, of each column
+    bool may_improve;             ///< with another preconditioner: it was not interrupted, nor is it rounding that is in the way
+    bool out_of_iterations;
+  };
+  Attempted attempt_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch,
+                            std::int64_t max_it);
   Vector projected_rhs(Vector const& b, std::vector<std::string>& notes) const;
   bool ended(krylov::Monitor& monitor, std::vector<double> const& true_norms, Vector const& x, std::vector<double>& before,
              SolveInfo& info) const;
@@ -147,6 +169,10 @@ class Solver {
   std::shared_ptr<krylov::Method> method_;
   std::string wanted_method_, method_name_, preconditioner_type_;
   precond::PreconditionerPtr preconditioner_;
+  std::vector<AutomaticAttempt> attempts_;  // of pc auto, else none
+  std::size_t attempt_ = 0;                 // the one in use
+  std::string why_attempt_;                 // not the one before it
+  std::size_t record_without_preconditioner_ = 0;
   krylov::StopRule rule_;
   std::int64_t max_resumes_ = 0;
   bool looks_ = true;     // at the matrix, before anything is done with it

@@ -150,8 +150,8 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   return out;
 }
 
-SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entries const& of_b, la::Entries const& of_x,
-                                Watch const& watch) {
+Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given, la::Entries const& of_b, la::Entries const& of_x,
+                                          Watch const& watch, std::int64_t max_it) {
   static int const event = profile::event("KSPSolve");
   profile::Scope const scope(event);
   double const start = profile::now();
@@ -205,7 +205,9 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
       if (scales && watch.needs_iterate) scaling.unscale(x, x_given);
       watch.watcher(it, norms);
     };
-  Monitor monitor(rule_, targets, x, {x.queue(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
+  auto rule = rule_;
+  rule.max_it = max_it;
+  Monitor monitor(rule, targets, x, {x.queue(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
   monitor.set_stagnation(method_->stagnation(b.global_size()), method_->keeps_iterate());
 
   auto residual = b.like();
@@ -249,7 +251,15 @@ SolveInfo Solver::solve_at_once(Vector const& b_given, Vector& x_given, la::Entr
   if (!info.converged)
     if (auto const hint = advice(monitor.reason()); !hint.empty()) info.why += (info.why.empty() ? "" : ". ") + hint;
   info.solve_seconds = profile::now() - start;
-  return info;
+  Attempted out{std::move(info), {}, false, false};
+  auto const reason = monitor.reason();
+  for (std::size_t j = 0; j < norms.size(); ++j) {
+    out.targets.push_back(targets[j].tolerance * targets[j].unit);
+    out.may_improve = out.may_improve || !(norms[j] <= targets[j].tolerance || at_rounding_level(norms[j], targets[j].norm_b, x));
+  }
+  out.may_improve = out.may_improve && !krylov::interrupted(reason);
+  out.out_of_iterations = reason == Reason::diverged_its || reason == Reason::diverged_stagnated;
+  return out;
 }
 
 /// After a method has ended and its answer was verified: whether that is all. Else the method starts again from x.

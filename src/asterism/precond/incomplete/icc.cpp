@@ -3,8 +3,8 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/precond/incomplete/pivots.hpp"
 #include "asterism/precond/level_sweep.hpp"
-#include "asterism/precond/pivots.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {

@@ -16,12 +16,12 @@ namespace asterism::precond {
 
 class Pivots {
  public:
-  static std::vector<OptionSpec> options() {
+  static std::vector<OptionSpec> options(std::string const& shift = "none", double amount = 1e-10) {
     return {
-        choice_option("pc_factor_shift_type", "none", {"none", "nonzero", "positive_definite"},
+        choice_option("pc_factor_shift_type", shift, {"none", "nonzero", "positive_definite"},
                       "nonzero: a pivot that is nearly zero is shifted; positive_definite: the diagonal is enlarged until all pivots are "
                       "positive"),
-        real_option("pc_factor_shift_amount", 1e-10, "of nonzero: relative to the largest entry of the row", 0),
+        real_option("pc_factor_shift_amount", amount, "of nonzero: relative to the largest entry of the row", 0),
         real_option("pc_factor_zeropivot", 2.3e-14, "a pivot below this times the largest entry of its row counts as zero", 0),
     };
   }
@@ -32,6 +32,11 @@ class Pivots {
         zero_(r.real("pc_factor_zeropivot")),
         method_(std::move(method)),
         first_row_(first_row) {}
+
+  /// Those of a definite matrix: its symmetry is to be kept.
+  bool are_to_be_positive() const { return shift_ == "positive_definite"; }
+  /// The block's rows were permuted: row i was row_of[i], for errors.
+  void set_rows(std::vector<std::int32_t> row_of) { row_of_ = std::move(row_of); }
 
   /// f(a), which divides by inverse(); where pivots are to be positive, f(a + alpha diag(a)) with the first of 0, 0.001, 0.002, 0.004, ...
   /// that makes them so (Manteuffel 1980).
@@ -45,7 +50,7 @@ class Pivots {
         ASTERISM_REQUIRE(alpha_ < 1000, value,
                          "{}: the pivot of row {} is {} even with a diagonal that is {} times as large. The matrix is not positive "
                          "definite, nor near one that is.",
-                         method_, first_row_ + std::int64_t(e.row), e.pivot, 1 + alpha_);
+                         method_, row_number(e.row), e.pivot, 1 + alpha_);
       }
     }
   }
@@ -60,13 +65,13 @@ class Pivots {
       ++shifted_;
     } else {
       ASTERISM_REQUIRE(!zero, value,
-                       "{}: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_shift_type nonzero, or reorder "
-                       "the equations.",
-                       method_, first_row_ + std::int64_t(i), double(magnitude(pivot)), largest);
+                       "{}: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_matching true, -pc_type ilut, or "
+                       "-pc_factor_shift_type nonzero.",
+                       method_, row_number(i), double(magnitude(pivot)), largest);
     }
     auto const out = T(1) / pivot;
     ASTERISM_REQUIRE(std::isfinite(double(magnitude(out))), value, "{}: the inverse pivot of row {} is not finite.", method_,
-                     first_row_ + std::int64_t(i));
+                     row_number(i));
     return out;
   }
 
@@ -98,10 +103,13 @@ class Pivots {
     return out;
   }
 
+  std::int64_t row_number(std::size_t i) const { return first_row_ + (row_of_.empty() ? std::int64_t(i) : std::int64_t(row_of_[i])); }
+
   std::string shift_;
   double amount_, zero_, alpha_ = 0;
   std::string method_;
   std::int64_t first_row_, shifted_ = 0;
+  std::vector<std::int32_t> row_of_;  // empty: each its own
 };
 
 }  // namespace asterism::precond

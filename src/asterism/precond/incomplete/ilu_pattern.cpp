@@ -1,4 +1,4 @@
-#include "asterism/precond/ilu_pattern.hpp"
+#include "asterism/precond/incomplete/ilu_pattern.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,0 +1,230 @@
+#include "asterism/la/ordering/matching.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/progress.hpp"
+
+namespace asterism::la {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Columns by their distance, the nearest first; distances may become shorter.
+class NearestFirst {
+ public:
+  NearestFirst(std::size_t columns, std::vector<double> const& distance) : place_(columns, -1), distance_(distance) {}
+  bool empty() const { return heap_.empty(); }
+  std::int32_t nearest() const { return heap_.front(); }
+  /// New, or nearer than before.
+  void put(std::int32_t j) {
+    auto at = place_[std::size_t(j)];
+    if (at < 0) at = std::int32_t(heap_.size()), heap_.push_back(j);
+    for (; at > 0 && less(j, heap_[std::size_t((at - 1) / 2)]); at = (at - 1) / 2) set(at, heap_[std::size_t((at - 1) / 2)]);
+    set(at, j);
+  }
+  std::int32_t take() {
+    auto const out = heap_.front(), last = heap_.back();
+    heap_.pop_back();
+    place_[std::size_t(out)] = -1;
+    auto const n = std::int32_t(heap_.size());
+    if (n == 0) return out;
+    std::int32_t at = 0;
+    for (std::int32_t child; (child = 2 * at + 1) < n; at = child) {
+      if (child + 1 < n && less(heap_[std::size_t(child) + 1], heap_[std::size_t(child)])) ++child;
+      if (!less(heap_[std::size_t(child)], last)) break;
+      set(at, heap_[std::size_t(child)]);
+    }
+    set(at, last);
+    return out;
+  }
+  void clear() {
+    for (auto const j : heap_) place_[std::size_t(j)] = -1;
+    heap_.clear();
+  }
+
+ private:
+  // ties by number: the same matching whatever the order of insertion was
+  bool less(std::int32_t a, std::int32_t b) const {
+    auto const u = distance_[std::size_t(a)], v = distance_[std::size_t(b)];
+    return u < v || (u == v && a < b);
+  }
+  void set(std::int32_t at, std::int32_t j) { heap_[std::size_t(at)] = j, place_[std::size_t(j)] = at; }
+  std::vector<std::int32_t> heap_, place_;
+  std::vector<double> const& distance_;
+};
+
+double in_double(float v) { return v; }
+double in_double(double v) { return v; }
+template <class R>
+Complex<double> in_double(Complex<R> v) {
+  return {double(v.re), double(v.im)};
+}
+
+/// The assignment problem with costs c_ij = log(largest of row i) - log |a_ij| >= 0, and its dual: u_i + v_j <= c_ij, equal for pairs.
+template <class T>
+class Search {
+ public:
+  explicit Search(Csr const& a)
+      : ptr_(a.row_offsets()),
+        col_(a.column_indices()),
+        val_(a.entries<T>()),
+        rows_(std::size_t(a.rows)),
+        columns_(std::size_t(a.cols)),
+        log_largest_(rows_, -infinity),
+        u_(rows_, 0),
+        v_(columns_, infinity) {
+    m_.column_of_row.assign(rows_, -1);
+    m_.row_of_column.assign(columns_, -1);
+    for (std::size_t i = 0; i < rows_; ++i) {
+      for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
+        double const size = log_of(p);
+        ASTERISM_REQUIRE(size < infinity, value, "matching: row {} has an entry that is NaN or infinite.", i);
+        log_largest_[i] = std::max(log_largest_[i], size);
+      }
+      if (log_largest_[i] == -infinity && m_.empty_row < 0) m_.empty_row = std::int32_t(i);
+    }
+  }
+
+  Matching run() {
+    start();
+    Progress progress("matching of rows to columns", double(rows_));
+    distance_.assign(columns_, infinity);
+    came_from_.assign(columns_, -1);
+    NearestFirst open(columns_, distance_);
+    for (std::size_t i = 0; i < rows_; ++i) {
+      progress.at(double(i));
+      if (m_.column_of_row[i] < 0) augment(std::int32_t(i), open);
+    }
+    for (auto const j : m_.column_of_row) m_.structural_rank += j >= 0;
+    scale();
+    return std::move(m_);
+  }
+
+ private:
+  /// NaN becomes infinite.
+  double log_of(std::int64_t p) const {
+    double const size = magnitude(in_double(val_[std::size_t(p)]));
+    return size == 0 ? -infinity : std::isfinite(size) ? std::log(size) : infinity;
+  }
+  /// Infinite for a zero, also in a row of zeros.
+  double cost(std::size_t i, std::int64_t p) const {
+    double const size = log_of(p);
+    return size == -infinity ? infinity : log_largest_[i] - size;
+  }
+  void pair(std::int32_t i, std::int32_t j) { m_.column_of_row[std::size_t(i)] = j, m_.row_of_column[std::size_t(j)] = i; }
+
+  /// A feasible dual, and pairs at no reduced cost: at once, or where a pair can move to another column at no cost.
+  void start() {
+    for (std::size_t i = 0; i < rows_; ++i)
+      for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
+        auto& least = v_[std::size_t(col_[std::size_t(p)])];
+        least = std::min(least, cost(i, p));
+      }
+    for (std::size_t j = 0; j < columns_; ++j)
+      if (v_[j] == infinity) {
+        v_[j] = 0;
+        if (m_.empty_column < 0) m_.empty_column = std::int32_t(j);
+      }
+    for (std::size_t i = 0; i < rows_; ++i) {
+      double least = infinity;
+      for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) least = std::min(least, cost(i, p) - v_[std::size_t(col_[std::size_t(p)])]);
+      u_[i] = least == infinity ? 0 : least;
+      std::int32_t found = -1;
+      for (auto p = ptr_[i]; p < ptr_[i + 1] && found != std::int32_t(i); ++p)
+        if (auto const j = col_[std::size_t(p)]; m_.row_of_column[std::size_t(j)] < 0 && is_tight(i, p))
+          if (found < 0 || std::size_t(j) == i) found = j;  // of equals the diagonal: a symmetric pattern stays one
+      if (found >= 0) pair(std::int32_t(i), found);
+    }
+    for (std::size_t i = 0; i < rows_; ++i)
+      for (auto p = ptr_[i]; p < ptr_[i + 1] && m_.column_of_row[i] < 0; ++p) {
+        if (!is_tight(i, p)) continue;
+        auto const j = col_[std::size_t(p)];
+        auto const other = std::size_t(m_.row_of_column[std::size_t(j)]);
+        for (auto q = ptr_[other]; q < ptr_[other + 1]; ++q)
+          if (auto const k = col_[std::size_t(q)]; m_.row_of_column[std::size_t(k)] < 0 && is_tight(other, q)) {
+            pair(std::int32_t(other), k);
+            pair(std::int32_t(i), j);
+            break;
+          }
+      }
+  }
+  double reduced(std::size_t i, std::int64_t p) const { return std::max(0.0, cost(i, p) - u_[i] - v_[std::size_t(col_[std::size_t(p)])]); }
+  bool is_tight(std::size_t i, std::int64_t p) const { return reduced(i, p) == 0; }
+
+  /// The cheapest way from row `first` to a column without a row, along which pairs change; none if there is no way at all.
+  void augment(std::int32_t first, NearestFirst& open) {
+    double shortest = infinity;
+    std::int32_t end = -1;
+    reached_.clear();
+    done_.clear();
+    auto const look_from = [&](std::int32_t i, double so_far) {
+      for (auto p = ptr_[std::size_t(i)]; p < ptr_[std::size_t(i) + 1]; ++p) {
+        auto const j = col_[std::size_t(p)];
+        auto const d = so_far + reduced(std::size_t(i), p);
+        if (!(d < distance_[std::size_t(j)]) || !(d < shortest)) continue;
+        if (distance_[std::size_t(j)] == infinity) reached_.push_back(j);
+        distance_[std::size_t(j)] = d;
+        came_from_[std::size_t(j)] = i;
+        if (m_.row_of_column[std::size_t(j)] < 0) shortest = d, end = j;
+        else open.put(j);
+      }
+    };
+    look_from(first, 0);
+    while (!open.empty() && distance_[std::size_t(open.nearest())] < shortest) {
+      auto const j = open.take();
+      done_.push_back(j);
+      look_from(m_.row_of_column[std::size_t(j)], distance_[std::size_t(j)]);
+    }
+    open.clear();
+    if (end >= 0) {
+      for (auto const j : done_) {
+        double const by = shortest - distance_[std::size_t(j)];
+        v_[std::size_t(j)] -= by;
+        u_[std::size_t(m_.row_of_column[std::size_t(j)])] += by;
+      }
+      u_[std::size_t(first)] += shortest;
+      for (auto j = end; j >= 0;) {
+        auto const i = came_from_[std::size_t(j)];
+        auto const before = m_.column_of_row[std::size_t(i)];
+        pair(i, j);
+        j = before;
+      }
+    }
+    for (auto const j : reached_) distance_[std::size_t(j)] = infinity;
+  }
+
+  /// exp(u_i) / (largest of row i) and exp(v_j), both near 1 in the geometric mean of rows and columns.
+  void scale() {
+    std::vector<double> log_row(rows_, 0);
+    double sum = 0, count = 0;
+    for (std::size_t i = 0; i < rows_; ++i)
+      if (log_largest_[i] > -infinity) log_row[i] = u_[i] - log_largest_[i], sum += log_row[i], ++count;
+    double const middle = count > 0 ? sum / count : 0;
+    double other = 0;
+    for (auto const v : v_) other += v / double(std::max<std::size_t>(columns_, 1));
+    double const shift = (other - middle) / 2;
+    for (std::size_t i = 0; i < rows_; ++i) m_.row_scale.push_back(log_largest_[i] > -infinity ? std::exp(log_row[i] + shift) : 1);
+    for (auto const v : v_) m_.column_scale.push_back(std::exp(v - shift));
+  }
+
+  std::span<std::int64_t> ptr_;
+  std::span<std::int32_t> col_;
+  std::span<T> val_;
+  std::size_t rows_, columns_;
+  std::vector<double> log_largest_, u_, v_, distance_;
+  std::vector<std::int32_t> came_from_, reached_, done_;
+  Matching m_;
+};
+
+}  // namespace
+
+Matching maximum_product_matching(Csr const& a) {
+  Matching out;
+  with_dtype(a.dtype, [&](auto tag) { out = Search<typename decltype(tag)::type>(a).run(); });
+  return out;
+}
+
+}  // namespace asterism::la

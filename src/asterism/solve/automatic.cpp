@@ -1,0 +1,192 @@
+// What auto takes for the preconditioner: a list of them, each stronger than the one before, until one works.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/solve/options.hpp"
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::solve {
+namespace {
+
+using krylov::Reason;
+using precond::PreconditionerPtr;
+
+/// auto takes a dense lu for so many where nothing cheaper works, or where the matrix is nearly dense.
+constexpr std::int64_t few_rows = 2000;
+
+/// Fill is allowed until factors have so many entries (of 8 + 4 bytes).
+constexpr double most_entries = 5e7;
+
+AutomaticAttempt ilut(double drop, double fill, Inspection const& found) {
+  double const most = std::clamp(std::floor(most_entries / std::max(1.0, double(found.entries))), 5.0, fill);
+  return {"ilut", {{"pc_factor_matching", "true"}, {"pc_ilut_drop", format("{}", drop)}, {"pc_ilut_fill", format("{}", most)}}};
+}
+
+/// Iterations after which an attempt is given up, unless it is half way: of a small matrix factors soon cost less.
+std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 50, 50, 2000); }
+
+/// From the first and the last norm: in how many more iterations all columns are there, if they go on at this rate.
+double left_to_do(std::vector<std::vector<double>> const& history, std::vector<double> const& now, std::vector<double> const& targets) {
+  double most = 0;
+  for (std::size_t j = 0; j < now.size(); ++j) {
+    if (now[j] <= targets[j]) continue;
+    double const done = std::log(history.front()[j] / now[j]), needed = std::log(now[j] / targets[j]);
+    most = std::max(most, done > 0 ? needed / done * double(history.size() - 1) : 1e300);
+  }
+  return std::isnan(most) ? 1e300 : most;
+}
+
+}  // namespace
+
+std::string AutomaticAttempt::text() const {
+  auto out = "-pc_type " + type;
+  for (auto const& [name, value] : options) out += format(" -{} {}", name, value);
+  return out;
+}
+
+AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
+  bool const definite = found.hermitian && (found.positive_diagonal || found.negative_diagonal);
+  bool const nearly_dense = rows <= few_rows && double(found.entries) >= 0.1 * double(rows) * double(rows);
+  AutomaticChoice out{definite ? "cg" : "gmres", {}};
+  if (definite) out.attempts.push_back({"amg", {}});
+  else if (found.zero_diagonals == 0) out.attempts.push_back({"ilu", {}});
+  if (!nearly_dense) {
+    out.attempts.push_back(ilut(1e-6, 100, found));
+    out.attempts.push_back(ilut(0, 1000, found));
+  }
+  if (rows <= few_rows) out.attempts.push_back({"lu", {}});
+  else out.attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});
+  return out;
+}
+
+/// Of one that auto chose: whether it is any use as an approximate inverse. A product and an application.
+bool Solver::seems_stable(precond::Preconditioner const& M) const {
+  Vector r(A_->range(), A_->dtype()), z = r.like(), back = r.like();
+  fill_hashed(r, 5);
+  M.apply(r, z);
+  if (look_at_entries(z).not_finite > 0) return false;
+  A_->residual(r, z, back);
+  double const size = norm(back).real();
+  return size <= 1e6 * norm(r).real();  // false for NaN
+}
+
+PreconditionerPtr Solver::make_attempt(Configuration const& config, AutomaticAttempt const& attempt) {
+  auto options = options_;
+  for (auto const& [name, value] : attempt.options)
+    if (!options.find(prefix_ + name)) options.set(prefix_ + name, value, OptionLayer::file, "auto");
+  return make_preconditioner({&options, prefix_, config.record}, P_, attempt.type);
+}
+
+/// The first from attempt_ on that can be set up and is stable; the last one as it is.
+PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) {
+  auto const before = record_.size();
+  for (;; ++attempt_) {
+    auto const& attempt = attempts_[attempt_];
+    bool const last = attempt_ + 1 == attempts_.size();
+    std::string why;
+    try {
+      auto p = make_attempt(config, attempt);
+      if (last || attempt.type == "amg" || seems_stable(*p)) {
+        if (attempt_ > 0 || inspection_.zero_diagonals > 0) tell_attempt(attempt);
+        return p;
+      }
+      why = format("the factors of {} are unstable", attempt.type);
+    } catch (Error const& e) {  // agreed on by all ranks
+      if (last || (e.kind() != ErrorKind::value && e.kind() != ErrorKind::breakdown)) throw;
+      why = e.what();
+    }
+    why_attempt_ = why;
+    record_.resize(before);
+  }
+}
+
+void Solver::tell_attempt(AutomaticAttempt const& attempt) {
+  auto const why = !why_attempt_.empty() ? why_attempt_ : format("{} entries of the diagonal are zero", inspection_.zero_diagonals);
+  notes_.push_back(format("pc auto: {} ({})", attempt.type == "jacobi" ? "jacobi by sums of rows" : attempt.text().substr(9), why));
+}
+
+/// Whether there is one left, and the method works with whatever it is.
+bool Solver::has_stronger() const {
+  bool const any_method = wanted_method_ == "auto" || !method_->needs_symmetric_matrix();
+  return attempt_ + 1 < attempts_.size() && any_method && check_every_ == 0;
+}
+
+/// What is in use stays so if none of the others can be set up; then it says why.
+std::string Solver::take_stronger(std::string const& why) {
+  double const start = profile::now();
+  auto const before = std::tuple(preconditioner_, preconditioner_type_, attempt_, why_attempt_, method_, method_name_, notes_, record_);
+  try {
+    why_attempt_ = why;
+    record_.resize(record_without_preconditioner_);
+    ++attempt_;
+    Configuration const config{&options_, prefix_, &record_};
+    preconditioner_ = automatic_preconditioner(config);
+    preconditioner_type_ = attempts_[attempt_].type;
+    fit_method(config);
+    setup_seconds_ += profile::now() - start;
+    return {};
+  } catch (Error const& e) {
+    std::tie(preconditioner_, preconditioner_type_, attempt_, why_attempt_, method_, method_name_, notes_, record_) = before;
+    if (e.kind() != ErrorKind::value && e.kind() != ErrorKind::breakdown) throw;
+    attempts_.resize(attempt_ + 1);
+    return e.what();
+  }
+}
+
+/// One attempt after the other: the next goes on from where the last one came to.
+SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch) {
+  if (!has_stronger()) return attempt_at_once(b, x, of_b, of_x, watch, rule_.max_it).info;
+  auto guess = x.like();
+  copy(x, guess);
+  SolveInfo all;
+  auto const no_more = [&](std::int64_t its) { return all.iterations + its >= rule_.max_it; };
+  bool longer = false;  // once for each attempt
+  std::int64_t done_before = 0;
+  std::int64_t most = patience(b.global_size());
+  for (bool first = true;; first = false) {
+    bool const stronger = has_stronger();
+    auto const limit = std::min(stronger ? most : rule_.max_it, rule_.max_it - all.iterations);
+    krylov::Watcher watcher;
+    if (watch.watcher)
+      watcher = [&, from = all.iterations](std::int64_t it, std::vector<double> const& norms) {
+        if (it > 0 || from == 0) watch.watcher(from + it, norms);  // where one attempt ends the next begins
+      };
+    auto const now = attempt_at_once(b, x, of_b, first ? of_x : look_at_entries(x), {watcher, watch.needs_iterate, watch.adjoint}, limit);
+    auto info = now.info;
+    bool const ended = info.converged || !now.may_improve || !stronger || no_more(info.iterations);
+    auto const left = left_to_do(info.residual_norms, info.true_residual, now.targets);
+    // what was done before counts too
+    info.iterations += all.iterations;
+    info.resumes += all.resumes;
+    info.solve_seconds += all.solve_seconds;
+    info.host_waits += all.host_waits;
+    if (!first) info.residual_norms.erase(info.residual_norms.begin());
+    info.residual_norms.insert(info.residual_norms.begin(), all.residual_norms.begin(), all.residual_norms.end());
+    auto const spent = info.iterations - all.iterations;
+    all = std::move(info);
+    if (ended) return all;
+    if (now.out_of_iterations && !longer && left <= 1.2 * double(spent)) {
+      longer = true;
+      most = 2 * spent;
+      done_before = spent;
+      continue;
+    }
+    double worst = 0;
+    for (std::size_t j = 0; j < all.true_residual.size(); ++j)
+      if (all.rhs_norm[j] > 0) worst = std::max(worst, all.true_residual[j] / all.rhs_norm[j]);
+    if (!(worst < 1)) copy(guess, x);  // NaN too
+    if (auto const failed = take_stronger(format("after {} iterations of {} with {} ||b - A x|| is {} of ||b||", done_before + spent,
+                                                 method_name_, preconditioner_type_, worst));
+        !failed.empty()) {
+      all.why += format("{}The next preconditioner cannot be set up: {}", all.why.empty() ? "" : " ", failed);
+      return all;
+    }
+    done_before = 0;
+    longer = false;
+    most = patience(b.global_size());
+  }
+}
+
+}  // namespace asterism::solve

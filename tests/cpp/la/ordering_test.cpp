@@ -1,0 +1,133 @@
+// Matchings against all permutations, and permuted matrices against dense ones.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "asterism/la/ordering/matching.hpp"
+#include "asterism/la/ordering/ordering.hpp"
+#include "asterism/la/ordering/permuted.hpp"
+
+using namespace asterism;
+
+namespace {
+
+/// Entries of different sizes at random places; some are zeros that are stored.
+la::Csr random_csr(std::mt19937& random, Dtype dtype, std::int32_t n, std::int32_t m, double density) {
+  std::uniform_real_distribution<double> real(0, 1);
+  std::vector<std::int64_t> offsets{0};
+  std::vector<std::int32_t> columns;
+  for (std::int32_t i = 0; i < n; ++i) {
+    for (std::int32_t j = 0; j < m; ++j)
+      if (real(random) < density) columns.push_back(j);
+    offsets.push_back(std::int64_t(columns.size()));
+  }
+  la::Csr a(dtype, n, m, std::int64_t(columns.size()));
+  std::copy(offsets.begin(), offsets.end(), a.row_offsets().begin());
+  std::copy(columns.begin(), columns.end(), a.column_indices().begin());
+  with_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (auto& v : a.entries<T>()) {
+      double const size = real(random) < 0.1 ? 0 : std::pow(10, 6 * real(random) - 3), angle = 6.28 * real(random);
+      v = from_complex<T>({size * std::cos(angle), size * std::sin(angle)});
+    }
+  });
+  return a;
+}
+
+/// log |a_ij|, -infinity where there is nothing.
+std::vector<double> logarithms(la::Csr const& a) {
+  std::vector<double> out(std::size_t(a.rows) * std::size_t(a.cols), -INFINITY);
+  with_dtype(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::int32_t i = 0; i < a.rows; ++i)
+      for (auto p = a.row_offsets()[std::size_t(i)]; p < a.row_offsets()[std::size_t(i) + 1]; ++p)
+        out[std::size_t(i) * std::size_t(a.cols) + std::size_t(a.column_indices()[std::size_t(p)])] =
+            std::log(std::abs(to_complex(a.entries<T>()[std::size_t(p)])));
+  });
+  return out;
+}
+
+}  // namespace
+
+TEST(Ordering, MatchingsAreTheBestOfAllPermutations) {
+  std::mt19937 random(1);
+  for (auto const dtype : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128})
+    for (int turn = 0; turn < 150; ++turn) {
+      std::int32_t const n = turn % 7;
+      auto const a = random_csr(random, dtype, n, n, 0.3 + 0.1 * (turn % 5));
+      auto const log = logarithms(a);
+      auto const found = la::maximum_product_matching(a);
+      std::vector<std::int32_t> p(static_cast<std::size_t>(n));
+      std::iota(p.begin(), p.end(), 0);
+      std::pair<int, double> best{0, 0}, mine{0, 0};  // pairs, logarithm of their product
+      auto const value = [&](auto const& column_of) {
+        std::pair<int, double> out{0, 0};
+        for (std::int32_t i = 0; i < n; ++i)
+          if (auto const j = column_of[std::size_t(i)]; j >= 0 && log[std::size_t(i * n + j)] > -INFINITY)
+            ++out.first, out.second += log[std::size_t(i * n + j)];
+        return out;
+      };
+      do best = std::max(best, value(p));
+      while (std::next_permutation(p.begin(), p.end()));
+      mine = value(found.column_of_row);
+      EXPECT_EQ(found.structural_rank, best.first);
+      EXPECT_EQ(mine.first, best.first);
+      if (best.first == n) {
+        EXPECT_NEAR(mine.second, best.second, 1e-9);
+      }
+      for (std::int32_t i = 0; i < n; ++i)
+        for (std::int32_t j = 0; j < n; ++j) {
+          auto const scaled =
+              log[std::size_t(i * n + j)] + std::log(found.row_scale[std::size_t(i)]) + std::log(found.column_scale[std::size_t(j)]);
+          EXPECT_LE(scaled, 1e-9);
+          EXPECT_NEAR(found.column_of_row[std::size_t(i)] == j ? scaled : 0, 0, 1e-9);
+        }
+    }
+}
+
+TEST(Ordering, PermutedAndScaled) {
+  std::mt19937 random(2);
+  for (auto const dtype : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128})
+    for (std::int32_t const n : {0, 1, 2, 17}) {
+      auto const a = random_csr(random, dtype, n, n, 0.4);
+      std::vector<std::int32_t> rows(static_cast<std::size_t>(n)), columns(rows.size());
+      std::iota(rows.begin(), rows.end(), 0);
+      columns = rows;
+      std::shuffle(rows.begin(), rows.end(), random);
+      std::shuffle(columns.begin(), columns.end(), random);
+      std::vector<double> r(rows.size()), c(rows.size());
+      for (auto* s : {&r, &c})
+        for (auto& v : *s) v = std::uniform_real_distribution<double>(0.5, 2)(random);
+      auto const b = la::permuted(a, rows, columns, r, c);
+      auto const from = logarithms(a), to = logarithms(b);
+      EXPECT_EQ(b.nnz(), a.nnz());
+      for (std::size_t k = 0; k < rows.size(); ++k) {
+        for (auto p = b.row_offsets()[k] + 1; p < b.row_offsets()[k + 1]; ++p)
+          EXPECT_LT(b.column_indices()[std::size_t(p) - 1], b.column_indices()[std::size_t(p)]);
+        for (std::size_t l = 0; l < columns.size(); ++l) {
+          auto const i = std::size_t(rows[k]), j = std::size_t(columns[l]);
+          auto const want = from[i * rows.size() + j] + std::log(r[i] * c[j]);
+          EXPECT_TRUE(want == to[k * rows.size() + l] || std::abs(to[k * rows.size() + l] - want) < 1e-5);
+        }
+      }
+      auto const back = la::inverse_permutation(rows);
+      for (std::size_t k = 0; k < rows.size(); ++k) EXPECT_EQ(back[std::size_t(rows[k])], std::int32_t(k));
+    }
+}
+
+TEST(Ordering, OrdersArePermutations) {
+  std::mt19937 random(3);
+  for (int turn = 0; turn < 60; ++turn) {
+    std::int32_t const n = turn * 3;
+    auto const a = random_csr(random, Dtype::float32, n, n, n ? 0.5 * (turn % 9) / n : 0);
+    for (auto const& order : {la::reverse_cuthill_mckee(a), la::approximate_minimum_degree(a)}) {
+      auto sorted = order;
+      std::sort(sorted.begin(), sorted.end());
+      ASSERT_EQ(sorted.size(), std::size_t(n));
+      for (std::int32_t i = 0; i < n; ++i) EXPECT_EQ(sorted[std::size_t(i)], i);
+    }
+  }
+}

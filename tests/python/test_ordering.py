@@ -1,0 +1,160 @@
+"""Maximum product matching, its scalings and orderings, against SciPy."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
+
+import asterism as am
+from asterism import _core
+
+DATA = Path(os.environ.get("ASTERISM_DATA", "/nowhere"))
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def matching(S):
+    """Rank, partners of rows and of columns, scalings, the first empty row and column."""
+    A = am.Matrix.from_scipy(sp.csr_array(S))
+    rank, of_row, of_column, r, c, row, column = _core.matching(A._h)
+    return rank, np.array(of_row, int), np.array(of_column, int), np.array(r), np.array(c), row, column
+
+
+def check(S, optimum=True):
+    S = sp.csr_array(S)
+    S.eliminate_zeros()
+    n, m = S.shape
+    rank, of_row, of_column, r, c, empty_row, empty_column = matching(S)
+    lengths, heights = np.diff(S.indptr), np.bincount(S.indices, minlength=m)
+    assert empty_row == (np.flatnonzero(lengths == 0)[0] if (lengths == 0).any() else -1)
+    assert empty_column == (np.flatnonzero(heights == 0)[0] if (heights == 0).any() else -1)
+    assert rank == (of_row >= 0).sum() == (of_column >= 0).sum()
+    assert rank == (maximum_bipartite_matching(S) >= 0).sum()
+    rows = np.flatnonzero(of_row >= 0)
+    assert np.array_equal(of_column[of_row[rows]], rows)
+    # in logarithms: neither the products nor the scalings need fit a double
+    coo = S.tocoo()
+    i, j = coo.coords
+    size = np.log(np.abs(coo.data.astype(np.complex128))) + np.log(r)[i] + np.log(c)[j]
+    rounding = 1e-13 * (1 + np.abs(np.log(np.abs(coo.data.astype(np.complex128)))).max(initial=0)) * (1 + n)
+    assert size.max(initial=0) <= rounding
+    matched = of_row[i] == j
+    assert matched.sum() == rank and np.abs(size[matched]).max(initial=0) <= rounding
+    if optimum and n == m == rank > 0:
+        cost = np.log(np.abs(coo.data.astype(np.complex128)))
+        shift = cost.max() + 1  # SciPy takes no zero weights
+        weights = sp.csr_array((shift - cost, (i, j)), shape=S.shape)
+        best = weights[min_weight_full_bipartite_matching(weights)].sum()
+        assert (shift - cost)[matched].sum() == pytest.approx(best, rel=1e-10)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_random_patterns(dtype):
+    rng = np.random.default_rng(1)
+    for n in (1, 2, 3, 5, 8, 13, 40, 120):
+        for turn in range(12):
+            m = n if turn % 3 else int(rng.integers(1, 2 * n + 1))
+            S = sp.random_array((n, m), density=min(1.0, rng.uniform(0.5, 5) / n), rng=rng).tocsr()
+            spread = 8 if dtype in ("float32", "complex64") else 40
+            phase = (
+                np.exp(2j * np.pi * rng.random(S.nnz)) if dtype.startswith("complex") else rng.choice([-1, 1], S.nnz)
+            )
+            S.data = phase * 10.0 ** rng.uniform(-spread, spread, S.nnz)
+            check(S.astype(dtype))
+            if n == m:  # a permutation hides in it: full rank
+                hidden = sp.csr_array((10.0 ** rng.uniform(-3, 3, n), (np.arange(n), rng.permutation(n))), shape=(n, n))
+                check((S + hidden).astype(dtype))
+
+
+def test_no_rows_zeros_and_ties():
+    check(sp.csr_array((0, 0)))
+    check(sp.csr_array((3, 3)))
+    check(sp.csr_array(np.ones((7, 7))))
+    S = sp.csr_array(np.array([[0.0, 2, 0], [3, 0, 0], [0, 0, 4]]))
+    S = sp.csr_array((np.r_[S.data, 0.0], np.r_[S.indices, 0], np.r_[S.indptr[:-1], S.nnz + 1]), shape=(3, 3))
+    assert matching(S)[1].tolist() == [1, 0, 2]  # zeros that are stored are no entries
+    # of equals the diagonal
+    assert matching(sp.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(50, 50)))[1].tolist() == list(range(50))
+    # scaled rows and columns change nothing but the scalings
+    rng = np.random.default_rng(5)
+    S = sp.csr_array(sp.random_array((60, 60), density=0.1, rng=rng) + sp.eye_array(60))
+    scaled = sp.diags_array(10.0 ** rng.uniform(-100, 100, 60)) @ S @ sp.diags_array(10.0 ** rng.uniform(-100, 100, 60))
+    assert np.array_equal(matching(S)[1], matching(scaled)[1])
+    check(scaled, optimum=False)
+
+
+def test_what_is_not_finite_is_an_error():
+    S = sp.csr_array(np.array([[1.0, 2], [np.nan, 1]]))
+    with pytest.raises(am.AsterismError, match="row 1 has an entry that is NaN or infinite"):
+        matching(S)
+
+
+def real_matrices():
+    return sorted(p.name[:-7] for p in DATA.glob("*.mtx.gz"))
+
+
+@pytest.mark.parametrize("name", real_matrices())
+def test_real_matrices(name):
+    S = scipy.io.mmread(DATA / f"{name}.mtx.gz")
+    if not sp.issparse(S):
+        pytest.skip("a vector")
+    check(S, optimum=S.shape[0] < 1300)  # SciPy takes minutes for others; the scalings prove the optimum too
+
+
+def fill(S, order):
+    """Entries of the Cholesky factor of the pattern of S + S^T in that order."""
+    P = sp.csr_array(abs(S) + abs(S.T))[order][:, order]
+    n = P.shape[0]
+    parent, seen, count = np.full(n, -1), np.full(n, -1), 0
+    for k in range(n):
+        seen[k] = k
+        for i in P.indices[P.indptr[k] : P.indptr[k + 1]]:
+            while i < k and seen[i] != k:
+                if parent[i] < 0:
+                    parent[i] = k
+                seen[i], count = k, count + 1
+                i = parent[i]
+    return count
+
+
+def ordering(S, kind):
+    return np.array(_core.ordering(am.Matrix.from_scipy(sp.csr_array(S))._h, kind), int)
+
+
+@pytest.mark.parametrize("kind", ["rcm", "amd"])
+def test_orderings_are_permutations(kind):
+    rng = np.random.default_rng(2)
+    for n in (0, 1, 2, 3, 10, 50, 200):
+        for density in (0, 1, 2, 5, n / 2):
+            S = sp.random_array((n, n), density=min(1.0, density / max(n, 1)), rng=rng)
+            order = ordering(S, kind)
+            assert np.array_equal(np.sort(order), np.arange(n))
+            assert np.array_equal(order, ordering(S, kind))  # nothing is left to chance
+
+
+def test_rcm_has_a_small_bandwidth():
+    S = am.gallery.poisson((15, 15)).to_scipy()
+    p = np.random.default_rng(3).permutation(225)
+    shuffled = sp.csr_array(S)[p][:, p].tocoo()
+    order = ordering(shuffled, "rcm")
+    place = np.argsort(order)
+    i, j = shuffled.coords
+    assert np.abs(place[i] - place[j]).max() <= 20 < np.abs(i - j).max()
+
+
+def test_amd_has_little_fill():
+    S = am.gallery.poisson((24, 24)).to_scipy()
+    assert fill(S, ordering(S, "amd")) < 0.55 * fill(S, np.arange(576))
+    # trees and arrows have none
+    arrow = sp.lil_array(sp.eye_array(400))
+    arrow[0, :] = arrow[:, 0] = 1
+    assert fill(arrow.tocsr(), ordering(arrow, "amd")) == 399
+    parent = [int(np.random.default_rng(k).integers(0, k)) for k in range(1, 300)]
+    tree = sp.csr_array((np.ones(299), (np.arange(1, 300), parent)), shape=(300, 300))
+    assert fill(tree, ordering(tree, "amd")) == 299
+    # alike rows are one: a dense block on each edge of a path
+    blocks = sp.kron(sp.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(30, 30)), np.ones((4, 4)))
+    assert fill(blocks, ordering(blocks, "amd")) == fill(blocks, np.arange(120))
