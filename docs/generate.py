@@ -177,9 +177,9 @@ def weak_scaling(r: dict, folder: Path) -> str:
             axes.set_yscale("log")
             axes.set_xticks(ranks, [f"{n}{'*' * (n > r['cores'])}" for n in ranks])
             axes.set_title(phase)
-            axes.set_xlabel("ranks")
+            axes.set_xlabel(f"ranks (*: more than {r['cores']} cores)")
         figure.axes[0].set_ylabel("seconds")
-        figure.axes[0].legend(fontsize="small")
+        figure.axes[0].legend(fontsize="small", loc="lower right")
         figure.savefig(folder / f"weak_{name}.svg")
         shown += f"![weak scaling: {name}](weak_{name}.svg)\n\n"
     return shown

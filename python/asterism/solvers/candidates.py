@@ -112,6 +112,7 @@ def _unsymmetric_pivots(a: Look) -> bool:
 CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ("-ksp_type cg -pc_type amg", _definite),
     ("-ksp_type cg -pc_type amg -mg_levels_ksp_type chebyshev", _definite),
+    ("-ksp_type cg -pc_type amg -mg_levels_ksp_type richardson -mg_levels_pc_type color_sor", _definite),
     ("-ksp_type cg -pc_type icc -pc_factor_shift_type positive_definite", _definite),
     ("-ksp_type cg -pc_type sor", _definite),
     ("-ksp_type cg -pc_type chebyshev", _definite),
@@ -148,10 +149,11 @@ def candidates(a: Look) -> list[str]:
 
 # -pc_type or -ksp_type, the option, and its values, each the neighbour of the next
 LADDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("amg", "mg_levels_ksp_type", ("richardson", "chebyshev")),
+    ("amg", "mg_levels_ksp_type", ("auto", "richardson", "chebyshev")),
     ("amg", "mg_levels_ksp_max_it", ("1", "2", "3", "4", "6")),
     ("amg", "pc_amg_threshold", ("0", "0.01", "0.02", "0.04", "0.08", "0.16", "0.25")),
-    ("amg", "mg_levels_pc_type", ("spai0", "jacobi")),
+    ("amg", "mg_levels_pc_type", ("auto", "spai0", "jacobi", "color_sor")),
+    ("amg", "mg_levels_ksp_chebyshev_kind", ("opt_fourth", "fourth", "first")),
     ("amg", "pc_amg_cycle_type", ("v", "w")),
     ("amg", "pc_amg_coarse_size", ("100", "500", "2000")),
     ("ilu", "pc_factor_levels", ("0", "1", "2", "3", "4")),
