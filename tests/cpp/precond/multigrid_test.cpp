@@ -245,6 +245,11 @@ TEST(Multigrid, TheCycleIsThatOfTheBook) {
        [&](Dense const& a, la::Matrix const&) { return twice(chebyshev(a, diagonal(a), 2, 2, 8)); }},
       {"fourth", polynomial(ChebyshevKind::fourth, 3, 1),
        [&](Dense const& a, la::Matrix const&) { return std::pair(fourth_kind(a, diagonal(a), 2, 3), fourth_kind(a, diagonal(a), 2, 1)); }},
+      {"a preconditioner",
+       [](la::Matrix const& A, la::Vector const&) { return precond::preconditioned_steps(precond::jacobi(A), {2, 1}, 0.7, false); },
+       [&](Dense const& a, la::Matrix const&) {
+         return std::pair(richardson(a, Value(0.7) * diagonal(a), 2), richardson(a, Value(0.7) * diagonal(a), 1));
+       }},
       {"sweeps of colours", [](la::Matrix const& A, la::Vector const&) { return gauss_seidel(A, SweepOrder::colours, {1, 2}, false); },
        [](Dense const& a, la::Matrix const& A) {
          auto const colour = all_colours(A, false);

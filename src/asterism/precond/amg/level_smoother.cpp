@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/largest_eigenvalue.hpp"
 
 namespace asterism::precond::amg {
 namespace {
@@ -123,7 +124,12 @@ SmootherPtr smoother_of_matrix(SmootherOptions const& o, Matrix const& A, bool h
     return gauss_seidel(A, o.kind == "sor" ? SweepOrder::ranks : SweepOrder::colours, o.steps, hermitian);
   auto M = o.nest.make_inner(o.nest.config.nested("mg_levels_"), A, o.kind);
   M->set_hermitian(hermitian);
-  return preconditioned_steps(std::move(M), o.steps, true);
+  double damping = 1;
+  if (hermitian && M->symmetric()) {  // as SPAI-0: M A must have its spectrum below 2
+    auto const found = la::extreme_eigenvalues(A, *M, Vector(A.range(), A.dtype()), 10);
+    damping = std::min(1.0, 1.9 / (1.1 * found.most));
+  }
+  return preconditioned_steps(std::move(M), o.steps, damping, true);
 }
 
 template <class T>

@@ -53,11 +53,10 @@ void optimal_fourth_kind(Operator const& A, ChebyshevPolynomial const& p, Vector
   auto const& beta = optimal[p.degree - 1];
   first_step(A, beta[0] * 4 / (3 * p.hi), p.weights, b, x, r, d, fresh);
   Vector *now = &r, *next = &t;
-  if (fresh) copy(b, *now);
   for (std::int64_t k = 1; k < p.degree; ++k) {
     auto const i = double(k);
-    auto const before = k > 1 ? beta[k - 2] : 1;  // what the residual is scaled by
-    scale(beta[k - 1] / before, *now);
+    if (k == 1 && fresh) axpby(beta[0], b, 0.0, *now);
+    else scale(k == 1 ? beta[0] : beta[k - 1] / beta[k - 2], *now);
     A.residual(*now, d, *next);
     std::swap(now, next);
     chebyshev_step(beta[k] / beta[k - 1] * (2 * i - 1) / (2 * i + 3), beta[k] / beta[k - 1] * (8 * i + 4) / ((2 * i + 3) * p.hi), p.weights,

@@ -40,8 +40,6 @@ class Smoother {
   virtual bool needs_d() const { return false; }
   /// Whether it is made of each rank's own rows, so that iterations depend on where these begin.
   virtual bool by_ranks() const { return false; }
-  /// Passes over the entries of A in a cycle: what it costs.
-  virtual double passes() const = 0;
   virtual std::size_t memory_bytes() const { return 0; }
   virtual std::string describe() const = 0;
 };
@@ -51,8 +49,8 @@ using SmootherPtr = std::shared_ptr<Smoother const>;
 SmootherPtr weighted_steps(Vector weights, Steps steps, std::string name);
 /// A polynomial in diag(w) A of that degree on each side. p.degree is not read.
 SmootherPtr chebyshev_smoother(ChebyshevPolynomial p, Steps degrees, std::string name);
-/// x += M (b - A x) by any preconditioner. Two passes a step; the first one from zero has one.
-SmootherPtr preconditioned_steps(PreconditionerPtr M, Steps steps, bool by_ranks);
+/// x += damping M (b - A x) by any preconditioner. Two passes a step; the first one from zero has one.
+SmootherPtr preconditioned_steps(PreconditionerPtr M, Steps steps, double damping, bool by_ranks);
 
 /// Which rows of a sweep of Gauss-Seidel know of which.
 enum class SweepOrder : std::uint8_t {

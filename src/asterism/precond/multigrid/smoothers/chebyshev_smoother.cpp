@@ -17,7 +17,6 @@ class ChebyshevSmoother final : public Smoother {
   SmootherPtr with(Steps steps) const override { return std::make_shared<ChebyshevSmoother>(p_, steps, name_); }
   bool symmetric() const override { return degrees_.before == degrees_.after; }
   bool needs_d() const override { return true; }
-  double passes() const override { return double(degrees_.before + degrees_.after - (degrees_.before > 0)); }
   std::size_t memory_bytes() const override { return p_.weights.data().bytes(); }
   std::string describe() const override { return format("chebyshev ({}) {} with {}", name_of(p_.kind), text_of(degrees_), name_); }
 

@@ -52,7 +52,6 @@ class GaussSeidel final : public Smoother {
   }
   bool symmetric() const override { return steps_.before == steps_.after; }
   bool by_ranks() const override { return order_ == SweepOrder::ranks; }
-  double passes() const override { return double(steps_.before + steps_.after); }
   std::size_t memory_bytes() const override {
     return rows_.bytes() + offsets_.bytes() + columns_.bytes() + values_.bytes() + inverse_.data().bytes();
   }

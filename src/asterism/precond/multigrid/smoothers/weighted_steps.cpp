@@ -27,7 +27,6 @@ class WeightedSteps final : public Smoother {
   SmootherPtr with(Steps steps) const override { return std::make_shared<WeightedSteps>(weights_, steps, name_); }
   bool symmetric() const override { return steps_.before == steps_.after; }
   bool swaps() const override { return (steps_.before + steps_.after - (steps_.before > 0)) % 2 == 1; }
-  double passes() const override { return double(steps_.before + steps_.after - (steps_.before > 0)); }
   std::size_t memory_bytes() const override { return weights_.data().bytes(); }
   std::string describe() const override { return format("richardson {} with {}", text_of(steps_), name_); }
 
