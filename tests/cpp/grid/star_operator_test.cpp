@@ -273,20 +273,19 @@ class TwoLevels final : public precond::Preconditioner {
  public:
   explicit TwoLevels(precond::OperatorPtr const& A) : Preconditioner(*A) {
     auto const coarse = A->coarse().value();
-    precond::GridLevel first{A, coarse.P, coarse.R, {}, {}}, last;
-    first.smoother.kind = precond::SmootherKind::chebyshev;
-    auto& p = first.smoother.polynomial;
+    precond::ChebyshevPolynomial p;
     p.weights = A->diagonal();
     precond::invert_entries(p.weights, "chebyshev");
     p.hi = A->eigenvalue_bound().value();
     p.lo = p.hi / 4;
-    p.degree = 2;
+    precond::GridLevel const first{A, coarse.P, coarse.R, precond::chebyshev_smoother(p, {2, 2}, "chebyshev"), {}};
+    precond::GridLevel last;
     last.A = coarse.A;
     Options options;
     options.parse("-pc_type chebyshev -pc_chebyshev_degree 40 -pc_chebyshev_ratio 500", OptionLayer::call, "test");
     coarse_ = std::make_shared<solve::Solver>(coarse.A, la::Matrix(), nullptr, options);
     last.solver = coarse_->preconditioner();
-    cycle_ = precond::Cycle({first, last}, 1);
+    cycle_ = precond::Cycle({first, last}, precond::CycleType::v);
   }
   void apply(Vector const& b, Vector& x) const override { cycle_.apply(b, x); }
   std::string describe() const override { return "two levels"; }
