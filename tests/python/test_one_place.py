@@ -18,8 +18,12 @@ METHODS, PRECONDITIONERS = (set(names) for names in _core.component_names())
 # who may name one besides: they choose, advise, time, show an example, or speak for another library
 CHOOSERS = {
     "src/asterism/solve/solver.cpp",
+    "src/asterism/solve/automatic.cpp",
     "src/asterism/solve/inspect.cpp",
     "src/asterism/solve/advice.cpp",
+    "src/asterism/precond/amg/amg.cpp",
+    "src/asterism/precond/amg/level_smoother.cpp",
+    "src/asterism/precond/amg/level_smoother.hpp",
     "python/asterism/solvers/candidates.py",
     "python/asterism/solvers/solve.py",
     "python/asterism/solvers/solver.py",

@@ -192,8 +192,7 @@ def advise(
     Notes
     -----
     Collective. Ranks agree on the times, so that they decide alike; the time of the slowest counts. Trials under 0.3 s are repeated, and the
-    least time counts. A trial whose time is over ends as after Ctrl-C, in a set-up too. The look is the one of ``pc="auto"``, which
-    tries nothing.
+    least time counts. A trial whose time is over ends as after Ctrl-C, in a set-up too. The look is the one of ``pc="auto"``.
 
     Examples
     --------
