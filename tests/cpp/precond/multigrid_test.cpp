@@ -382,6 +382,7 @@ TEST(Multigrid, KCyclesWithFlexibleMethods) {
   std::int64_t before = 0;
   for (std::string const type : {"v", "k"}) {
     auto s = solver(A, "-pc_type amg -pc_amg_coarse_size 5 -ksp_rtol 1e-8 -ksp_type fgmres -pc_amg_cycle_type " + type);
+    fill(x, 0.0);  // the initial guess
     auto const info = s.solve(b, x);
     EXPECT_TRUE(info.converged);
     if (type == "k") {
