@@ -42,6 +42,7 @@ from programs import (  # noqa: E402
     write_petsc_binary,
 )
 from random_solves import random_solves  # noqa: E402
+from robustness import robustness  # noqa: E402
 from tables import show  # noqa: E402
 
 import asterism as am  # noqa: E402
@@ -352,6 +353,7 @@ def main() -> int:
             "by_default",
             "random_solves",
             "weak",
+            "robustness",
         ],
     )
     args = p.parse_args()
@@ -386,6 +388,7 @@ def main() -> int:
         ("multigrid", lambda: multigrid(args.n, args.rounds)),
         ("random_solves", random_solves),
         ("weak", lambda: weak(args.rounds)),
+        ("robustness", robustness),
     ):
         if args.only and args.only != name:
             continue

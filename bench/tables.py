@@ -41,6 +41,22 @@ def random_solves(r: dict) -> None:
     print(f"               {sum(c['solves'] for c in r['runs'])} in all, {sum(c['wrong'] for c in r['runs'])} wrong")
 
 
+def robustness(r: dict) -> None:
+    """Iterations of each family of multigrid on each problem."""
+    names = list(next(iter(r["cases"].values()))["runs"])
+    print(f"robustness  iterations of cg (with a wind: gmres) to {r['rtol']:g}; -: not within {r['most_iterations']}")
+    for number, name in enumerate(names):
+        options = r["options"].get(name)
+        print(f"  ({number + 1}) {name}{f': {options}' if options else ''}")
+    print(f"  {'':45s}" + "".join(f"{f'({i + 1})':>7s}" for i in range(len(names))))
+    for name, c in r["cases"].items():
+        cells = [
+            "refused" if "refused" in run else str(run["iterations"]) if run["converged"] else "-"
+            for run in (c["runs"][k] for k in names)
+        ]
+        print(f"  {name:45s}" + "".join(f"{cell:>7s}" for cell in cells))
+
+
 def spmv(r: dict) -> None:
     """Products, against the triad and the peers."""
     for name, c in r["cases"].items():
@@ -313,6 +329,7 @@ SHOW = {
     "products": products,
     "random_solves": random_solves,
     "weak": print_weak,
+    "robustness": robustness,
 }
 
 

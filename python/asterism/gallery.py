@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from .base.indices import as_count
 from .comm.communicator import as_communicator, one_call
 from .la.matrix import Matrix
 
-__all__ = ["convection_diffusion", "elasticity", "laplace_q2", "poisson"]
+__all__ = ["convection_diffusion", "diffusion", "elasticity", "laplace_q2", "poisson", "rotated_anisotropy"]
 
 
 def __dir__() -> list[str]:
@@ -79,6 +80,75 @@ def convection_diffusion(
             dtype,
         )
     )
+
+
+@one_call("diffusion")
+def diffusion(
+    shape: Sequence[int],
+    comm: Any = None,
+    *,
+    contrast: float = 1.0,
+    block: int = 8,
+    stretch: float = 1.0,
+    dtype: str = "float64",
+) -> Matrix:
+    """Finite volumes for -div(k grad u), Dirichlet values at the boundary: jumping coefficients, stretched cells.
+
+    Parameters
+    ----------
+    shape : sequence of 1 to 3 ints
+        Cells; the last index runs fastest.
+    contrast : float
+        k in half of the blocks, which a hash of their place chooses; 1 in the others.
+    block : int
+        Cells of a block in each direction.
+    stretch : float
+        Of a cell's width to that of the one before it, in each direction; the first one is 1 wide.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.gallery.diffusion((4, 4), contrast=1e6, block=2, stretch=1.1).nnz
+    64
+    """
+    return Matrix(
+        _core.diffusion(
+            as_communicator(comm),
+            [as_count(s, "shape") for s in shape],
+            float(contrast),
+            as_count(block, "block"),
+            float(stretch),
+            dtype,
+        )
+    )
+
+
+@one_call("rotated_anisotropy")
+def rotated_anisotropy(
+    shape: Sequence[int],
+    comm: Any = None,
+    *,
+    epsilon: float = 1e-3,
+    theta: float = math.pi / 4,
+    dtype: str = "float64",
+) -> Matrix:
+    """Bilinear finite elements for a diffusion of 1 in one direction and epsilon across it; Dirichlet values eliminated.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Inner points of a square mesh; x goes with the first index.
+    theta : float
+        Radians from x to the direction of the strong diffusion.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> am.gallery.rotated_anisotropy((4, 4), epsilon=0.01).nnz
+    100
+    """
+    nx, ny = (as_count(s, "shape") for s in shape)
+    return Matrix(_core.rotated_anisotropy(as_communicator(comm), [nx, ny], float(epsilon), float(theta), dtype))
 
 
 @one_call("elasticity")

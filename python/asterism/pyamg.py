@@ -201,8 +201,9 @@ def smoothed_aggregation_solver(
     BH : optional
         As in PyAMG, of no effect on Hermitian matrices.
     symmetry : 'hermitian', or 'symmetric' where A is real
-    strength : 'symmetric', ('symmetric', {'theta': number}) or None
-        Which couplings are strong: None: all; this library's default is not PyAMG's 0.
+    strength : name, (name, {parameter: number}) or None
+        Which couplings are strong: 'symmetric' or 'classical' with 'theta', 'evolution' with 'epsilon'. None: all. Without 'theta',
+        symmetric takes this library's, not PyAMG's 0.
     aggregate : 'standard'
     smooth : 'jacobi', ('jacobi', {'omega': number}) or None
         Of the tentative prolongation.
@@ -249,10 +250,27 @@ def smoothed_aggregation_solver(
 
 def _strength(strength: Any) -> dict[str, Any]:
     name, given = _named(strength, "strength")
-    if name not in ("symmetric", None):
-        raise UnsupportedError(f"strength={strength!r} is not offered; ('symmetric', {{'theta': number}}) or None.")
-    options = {"pc_amg_threshold": given.pop("theta")} if "theta" in given else {}
+    options: dict[str, Any] = {}
+    if name == "evolution":  # PyAMG's default, which is ours
+        epsilon = given.pop("epsilon", 4.0)
+        if not epsilon >= 1:
+            raise InputError(f"strength: epsilon={epsilon!r}; at least 1.")
+        options = {"pc_amg_threshold": 1 / epsilon}
+        if given.pop("k", 2) != 2 or given.pop("proj_type", "l2") != "l2":
+            raise UnsupportedError(f"strength={strength!r} is not offered; k=2 and proj_type='l2'.")
+    elif name == "classical":
+        options = {"pc_amg_threshold": given.pop("theta", 0.1)}
+        if given.pop("norm", "abs") != "abs":
+            raise UnsupportedError(f"strength={strength!r} is not offered; norm='abs'.")
+    elif name not in ("symmetric", None):
+        raise UnsupportedError(
+            f"strength={strength!r} is not offered; 'symmetric' or 'classical' with 'theta', 'evolution' with 'epsilon', or None."
+        )
+    elif "theta" in given:
+        options = {"pc_amg_threshold": given.pop("theta")}
     _no_more(given, "strength")
+    if name in ("evolution", "classical"):
+        options["pc_amg_strength"] = name
     return options if name else {"pc_amg_threshold": 0}
 
 

@@ -230,6 +230,17 @@ void bind_la(nb::module_& m) {
          std::string const& dtype) { return apps::convection_diffusion(c, shape, epsilon, w, dtype_from_name(dtype)); },
       nb::call_guard<nb::gil_scoped_release>());
   m.def(
+      "diffusion",
+      [](Communicator const& c, std::vector<std::int64_t> const& shape, double contrast, std::int64_t block, double stretch,
+         std::string const& dtype) { return apps::diffusion(c, shape, dtype_from_name(dtype), {contrast, block, stretch}); },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "rotated_anisotropy",
+      [](Communicator const& c, std::array<std::int64_t, 2> shape, double epsilon, double theta, std::string const& dtype) {
+        return apps::rotated_anisotropy(c, shape, epsilon, theta, dtype_from_name(dtype));
+      },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def(
       "elasticity",
       [](Communicator const& c, std::array<std::int64_t, 3> cells, double E, double nu, std::string const& dtype) {
         return apps::elasticity(c, cells, E, nu, dtype_from_name(dtype));

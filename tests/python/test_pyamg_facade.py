@@ -68,7 +68,10 @@ def test_near_null_space_options_and_preconditioner():
 def test_what_is_not_offered_is_told():
     A = am.gallery.poisson((10, 10))
     for kw, text in (
-        (dict(strength="evolution"), "strength='evolution' is not offered"),
+        (dict(strength="affinity"), "strength='affinity' is not offered"),
+        (dict(strength=("evolution", {"k": 4})), "k=2"),
+        (dict(strength=("evolution", {"epsilon": 0.5})), "at least 1"),
+        (dict(strength=("classical", {"norm": "min"})), "norm='abs'"),
         (dict(presmoother="schwarz"), "'jacobi', 'chebyshev' or 'spai0'"),
         (dict(aggregate="lloyd"), "aggregate='lloyd' is not offered; 'standard'"),
         (dict(symmetry="nonsymmetric"), "symmetry='nonsymmetric'"),
@@ -167,3 +170,17 @@ def test_options_reach_the_hierarchy():
         smoothed_aggregation_solver(P, smooth=smooth).solve(np.ones(3600), tol=1e-8, accel="cg", residuals=(r := []))
         its[smooth] = len(r) - 1
     assert its["jacobi"] < 0.8 * its[None], its
+
+
+def test_strength_measures_are_those_of_the_options():
+    A = am.gallery.rotated_anisotropy((60, 60))
+    for strength, options in (
+        ("classical", "-pc_amg_strength classical -pc_amg_threshold 0.1"),
+        (("classical", {"theta": 0.4}), "-pc_amg_strength classical -pc_amg_threshold 0.4"),
+        ("evolution", "-pc_amg_strength evolution -pc_amg_threshold 0.25"),
+        (("evolution", {"epsilon": 2.0}), "-pc_amg_strength evolution -pc_amg_threshold 0.5"),
+    ):
+        ml = smoothed_aggregation_solver(A, strength=strength, max_coarse=50)
+        s = am.Solver(A, options + " -pc_amg_coarse_size 50 -pc_amg_max_levels 10", ksp="cg", pc="amg")
+        rows = [int(line.split()[1]) for line in s.view().splitlines() if line.strip()[:1].isdigit()]
+        assert [level["rows"] for level in ml.levels] == rows and len(rows) > 2

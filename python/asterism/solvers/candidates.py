@@ -111,6 +111,7 @@ def _unsymmetric_pivots(a: Look) -> bool:
 # in the order of the trials: what is likely to win comes first, since it shortens the trials after it
 CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ("-ksp_type cg -pc_type amg", _definite),
+    ("-ksp_type cg -pc_type amg -pc_amg_type classical", _definite),
     ("-ksp_type cg -pc_type amg -mg_levels_ksp_type chebyshev", _definite),
     ("-ksp_type cg -pc_type amg -mg_levels_ksp_type richardson -mg_levels_pc_type color_sor", _definite),
     ("-ksp_type cg -pc_type icc -pc_factor_shift_type positive_definite", _definite),
@@ -127,6 +128,7 @@ CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ),
     ("-ksp_type gmres -pc_type asm -sub_pc_type ilu", lambda a: a.ranks > 1 and _pivots(a)),
     ("-ksp_type gmres -pc_type amg", lambda a: not a.Hermitian and a.positive_diagonal),
+    ("-ksp_type gmres -pc_type amg -pc_amg_type classical", lambda a: not a.Hermitian and a.positive_diagonal),
     ("-ksp_type idr -pc_type jacobi -pc_jacobi_type rowl1", lambda a: not a.Hermitian),
     ("-ksp_type preonly -pc_type lu", lambda a: a.rows <= 8000),
 )

@@ -66,6 +66,71 @@ Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& 
   });
 }
 
+Matrix diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, Dtype dtype, DiffusionOptions const& options) {
+  auto const n = grid_points(shape);
+  int const d = int(shape.size());
+  ASTERISM_REQUIRE(options.contrast > 0 && options.stretch > 0 && options.block >= 1, value,
+                   "diffusion: contrast {} and stretch {} must be positive, and block {} at least 1.", options.contrast, options.stretch,
+                   options.block);
+  std::array<std::int64_t, 3> size{1, 1, 1};
+  for (int a = 0; a < d; ++a) size[std::size_t(3 - d + a)] = shape[std::size_t(a)];
+  std::array<std::int64_t, 3> const stride{size[1] * size[2], size[2], 1};
+  auto const width = [&](std::int64_t x) { return std::pow(options.stretch, double(x)); };
+  auto const largest = width(*std::max_element(shape.begin(), shape.end()) - 1);
+  ASTERISM_REQUIRE(largest < 1e100 && largest > 1e-100, value, "diffusion: stretch {} makes cells of width {}.", options.stretch, largest);
+  auto const coefficient = [&](std::array<std::int64_t, 3> const& x) {
+    std::uint64_t z = 0;
+    for (auto const c : x) {
+      z = (z ^ std::uint64_t(c / options.block)) * 0x9e3779b97f4a7c15ull;
+      z ^= z >> 29;
+    }
+    return z >> 20 & 1 ? options.contrast : 1;
+  };
+  return from_row_function(Layout::even(comm, n), dtype, 2 * d + 1, [&](std::int64_t i, auto const& put) {
+    std::array<std::int64_t, 3> const x{i / stride[0], i / stride[1] % size[1], i % size[2]};
+    std::array<double, 3> low{}, high{};
+    double diagonal = 0;
+    for (int a = 3 - d; a < 3; ++a) {
+      auto const A = std::size_t(a);
+      double area = 1;
+      for (int other = 3 - d; other < 3; ++other)
+        if (other != a) area *= width(x[std::size_t(other)]);
+      double const half = width(x[A]) / (2 * coefficient(x));
+      auto const conductance = [&](int step) {
+        auto y = x;
+        y[A] += step;
+        bool const outside = y[A] < 0 || y[A] >= size[A];
+        return area / (outside ? half : step < 0 ? width(y[A]) / (2 * coefficient(y)) + half : half + width(y[A]) / (2 * coefficient(y)));
+      };
+      low[A] = conductance(-1);
+      high[A] = conductance(1);
+      diagonal += low[A] + high[A];
+    }
+    for (int a = 3 - d; a < 3; ++a)
+      if (x[std::size_t(a)] > 0) put(i - stride[std::size_t(a)], -low[std::size_t(a)]);
+    put(i, diagonal);
+    for (int a = 2; a >= 3 - d; --a)
+      if (x[std::size_t(a)] + 1 < size[std::size_t(a)]) put(i + stride[std::size_t(a)], -high[std::size_t(a)]);
+  });
+}
+
+Matrix rotated_anisotropy(comm::Communicator const& comm, std::array<std::int64_t, 2> shape, double epsilon, double theta, Dtype dtype) {
+  auto const n = grid_points({shape[0], shape[1]});
+  double const c = std::cos(theta), s = std::sin(theta);
+  double const xx = c * c + epsilon * s * s, xy = (1 - epsilon) * c * s, yy = epsilon * c * c + s * s;
+  // products of the one-dimensional matrices of masses and of slopes; the mixed term of the two first derivatives
+  double const mass[3] = {1.0 / 6, 2.0 / 3, 1.0 / 6}, slope[3] = {-1, 2, -1}, mixed[3] = {-0.5, 0, 0.5};
+  return from_row_function(Layout::even(comm, n), dtype, 9, [&](std::int64_t i, auto const& put) {
+    auto const x = i / shape[1], y = i % shape[1];
+    for (std::int64_t a = -1; a <= 1; ++a)
+      for (std::int64_t b = -1; b <= 1; ++b) {
+        if (x + a < 0 || x + a >= shape[0] || y + b < 0 || y + b >= shape[1]) continue;
+        auto const p = std::size_t(a + 1), q = std::size_t(b + 1);
+        put(i + a * shape[1] + b, xx * slope[p] * mass[q] + yy * mass[p] * slope[q] - 2 * xy * mixed[p] * mixed[q]);
+      }
+  });
+}
+
 Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon,
                             std::vector<double> const& velocity, Dtype dtype) {
   auto const n = grid_points(shape);

@@ -19,6 +19,21 @@ struct PoissonOptions {
 /// star: 2 d on the diagonal and -1 beside; box: 3^d - 1 and -1. The last index runs fastest.
 la::Matrix poisson(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, Dtype dtype, PoissonOptions const& options = {});
 
+struct DiffusionOptions {
+  double contrast = 1;     ///< coefficient of half of the blocks, which a hash chooses; 1 in the others
+  std::int64_t block = 8;  ///< cells of a block in each direction
+  double stretch = 1;      ///< of a cell's width to that of the one before it, in each direction
+};
+
+/// Finite volumes for -div(k grad u) on cells whose widths grow from 1, Dirichlet values at the boundary; k is constant in a cell, and
+/// resistances of two halves of cells add up (harmonic means).
+la::Matrix diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, Dtype dtype,
+                     DiffusionOptions const& options = {});
+
+/// Bilinear finite elements for -div(Q diag(1, epsilon) Q^T grad u), where Q turns by theta, on square cells, Dirichlet values eliminated.
+/// x goes with the first index.
+la::Matrix rotated_anisotropy(comm::Communicator const& comm, std::array<std::int64_t, 2> shape, double epsilon, double theta, Dtype dtype);
+
 /// First-order upwind convection-diffusion, -epsilon Laplace u + w . grad u, on the unit square or cube:
 /// unsymmetric for a velocity w other than zero.
 la::Matrix convection_diffusion(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, double epsilon,

@@ -28,7 +28,8 @@ std::string Solver::other_preconditioner() const {
   }
   if (definite) {
     if (now == "amg" || now == "gamg")
-      return "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3, for several unknowns a node block_size and near_null_space or "
+      return std::string(preconditioner_name().find("classical") == std::string::npos ? "-pc_amg_type classical, " : "") +
+             "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3, for several unknowns a node block_size and near_null_space or "
              "coordinates, "
              "or -pc_type icc -pc_factor_shift_type positive_definite" +
              direct;

@@ -26,7 +26,7 @@ struct Row {
   std::string options;
   bool symmetric = true, by_ranks = false;
 };
-/// Each smoother and each cycle.
+/// Each smoother, each cycle and each family.
 std::vector<Row> const& table() {
   static std::vector<Row> const rows = {
       {"amg"},
@@ -46,6 +46,12 @@ std::vector<Row> const& table() {
       {"amg -mg_levels_pc_type sor -mg_levels_ksp_max_it 2", true, true},
       {"amg -mg_levels_pc_type ilu", true, true},
       {"amg -mg_levels_pc_type icc -mg_levels_ksp_max_it 2", true, true},
+      {"amg -pc_amg_strength classical"},
+      {"amg -pc_amg_strength evolution"},
+      {"amg -pc_amg_agg_type pairwise -pc_amg_cycle_type w -mg_levels_ksp_max_it 2"},
+      {"amg -pc_amg_type classical"},
+      {"amg -pc_amg_type classical -pc_amg_coarsen_type hmis"},
+      {"amg -pc_amg_type classical -pc_amg_interp_type direct -pc_amg_cycle_type w"},
       {"amg -pc_amg_cycle_type w"},
       {"amg -pc_amg_cycle_type w -mg_levels_pc_type color_sor"},
       {"amg -pc_amg_cycle_type f", false},
@@ -376,6 +382,7 @@ TEST(Multigrid, KCyclesWithFlexibleMethods) {
   std::int64_t before = 0;
   for (std::string const type : {"v", "k"}) {
     auto s = solver(A, "-pc_type amg -pc_amg_coarse_size 5 -ksp_rtol 1e-8 -ksp_type fgmres -pc_amg_cycle_type " + type);
+    fill(x, 0.0);  // the initial guess
     auto const info = s.solve(b, x);
     EXPECT_TRUE(info.converged);
     if (type == "k") {

@@ -1,5 +1,5 @@
-// Smoothed-aggregation multigrid: Vanek, Mandel, Brezina (1996). The set-up sums in an order that no
-// number of ranks changes: see docs/explanation/multigrid.md.
+// Algebraic multigrid: smoothed aggregation (Vanek, Mandel, Brezina 1996), or classical (Ruge and Stueben 1987). The set-up sums in an
+// order that no number of ranks changes: see docs/explanation/multigrid.md.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -20,9 +20,20 @@ namespace {
 OptionTable const& table() {
   static OptionTable const t = [] {
     OptionTable all = {
-        real_option("pc_amg_threshold", 0.04, "couplings below this (relative to the diagonals) are weak; halved on each coarser level", 0,
-                    1),
-        real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level", 0, 1),
+        choice_option("pc_amg_type", "aggregation", {"aggregation", "classical"},
+                      "smoothed aggregation, or coarse unknowns that are some of the fine ones"),
+        choice_option("pc_amg_agg_type", "mis2", {"mis2", "pairwise"},
+                      "aggregates around an independent set of distance two, or of two matchings, which are not smoothed"),
+        choice_option("pc_amg_strength", "symmetric", {"symmetric", "classical", "evolution"}, "measure of couplings for mis2"),
+        real_option("pc_amg_threshold", 0.04,
+                    "couplings below this are weak: relative to the diagonals, or else to the strongest of the row (then 0.25)", 0, 1),
+        real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level (1 if that is relative to the row)", 0, 1),
+        choice_option("pc_amg_coarsen_type", "pmis", {"pmis", "hmis"}, "coarse unknowns of classical multigrid"),
+        choice_option("pc_amg_interp_type", "ext+i", {"ext+i", "direct"}, "interpolation of classical multigrid"),
+        integer_option("pc_amg_p_max", 4, "most entries of a row of classical interpolation; 0: all", 0, 1000),
+        real_option("pc_amg_trunc_factor", 0, "classical interpolation leaves out weights below this times the largest of the row", 0, 1),
+        real_option("pc_amg_max_row_sum", 0.9,
+                    "classical: a row whose sum is above this times its diagonal depends on none; 1: no such rule", 0, 1),
         integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
         integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
         integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found in its pattern", 0, 100),
@@ -92,15 +103,17 @@ class Amg final : public Preconditioner {
   }
 
   std::string describe() const override {
-    return format("amg ({} levels, operator complexity {})", sizes_.size(), rounded(operator_complexity()));
+    return format("amg ({}{} levels, operator complexity {})", options_.type == amg::AmgType::classical ? "classical, " : "", sizes_.size(),
+                  rounded(operator_complexity()));
   }
 
   std::string report() const override {
     auto const& levels = cycle_.levels();
+    bool const classical = options_.type == amg::AmgType::classical;
     std::string out = format("{}, {} cycle, {}\n", describe(), cycle_name_, name_of(dtype_));
-    out += format("  grid complexity {}, block size {}{}{}, near-null space of {} vector(s)\n", rounded(grid_complexity()), block_size_,
+    out += format("  grid complexity {}, block size {}{}{}, {}\n", rounded(grid_complexity()), block_size_,
                   found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "",
-                  near_null_columns_);
+                  classical ? "the near-null space is not used" : format("near-null space of {} vector(s)", near_null_columns_));
     if (choice_.degree > 0) {
       out += "  smoother chosen: a polynomial, since the matrix is no M-matrix; ";
       if (choice_.condition > 0) out += format("condition {} of level {} in a trial", rounded(choice_.condition), choice_.level);
@@ -263,18 +276,53 @@ class Amg final : public Preconditioner {
 
 }  // namespace
 
+namespace {
+
+/// Options of the other families.
+void refuse_without_effect(OptionReader const& r, bool classical, bool pairwise) {
+  auto const refuse = [&](std::string_view type, std::string_view value, std::initializer_list<char const*> others) {
+    for (auto const* other : others)
+      ASTERISM_REQUIRE_ALIKE(!r.given(other), option, "-{} has no effect with -{} {}. Leave out one of the two.", other, type, value);
+  };
+  if (classical) {
+    refuse("pc_amg_type", "classical", {"pc_amg_agg_type", "pc_amg_strength", "pc_amg_prolongator_damping"});
+  } else {
+    refuse("pc_amg_type", "aggregation",
+           {"pc_amg_coarsen_type", "pc_amg_interp_type", "pc_amg_p_max", "pc_amg_trunc_factor", "pc_amg_max_row_sum"});
+    if (pairwise) refuse("pc_amg_agg_type", "pairwise", {"pc_amg_strength"});
+  }
+}
+
+}  // namespace
+
 PreconditionerEntry amg_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(table());
             amg::AmgOptions o;
+            o.type = r.text("pc_amg_type") == "classical" ? amg::AmgType::classical : amg::AmgType::aggregation;
+            auto const strength = r.text("pc_amg_strength");
+            o.strength = strength == "classical"   ? amg::Strength::classical
+                         : strength == "evolution" ? amg::Strength::evolution
+                                                   : amg::Strength::symmetric;
+            o.strength_given = r.given("pc_amg_strength") || r.given("pc_amg_threshold");
+            o.aggregation = r.text("pc_amg_agg_type") == "pairwise" ? amg::AggregationType::pairwise : amg::AggregationType::mis2;
+            bool const classical = o.type == amg::AmgType::classical, pairwise = o.aggregation == amg::AggregationType::pairwise;
+            refuse_without_effect(r, classical, pairwise);
+            bool const by_row = classical || pairwise || o.strength != amg::Strength::symmetric;
             o.threshold = r.real("pc_amg_threshold");
+            if (!r.given("pc_amg_threshold") && by_row) o.threshold = 0.25;
             o.threshold_scale = r.real("pc_amg_threshold_scale");
+            if (!r.given("pc_amg_threshold_scale") && by_row) o.threshold_scale = 1;
+            o.classical = {r.text("pc_amg_coarsen_type") == "hmis" ? amg::CoarseningType::hmis : amg::CoarseningType::pmis,
+                           r.text("pc_amg_interp_type") == "direct" ? amg::InterpolationType::direct : amg::InterpolationType::extended,
+                           r.real("pc_amg_max_row_sum"), r.real("pc_amg_trunc_factor"), r.integer("pc_amg_p_max")};
             o.max_levels = r.integer("pc_amg_max_levels");
             o.coarse_size = r.integer("pc_amg_coarse_size");
             o.block_size = r.integer("pc_amg_block_size");
             o.cycle = cycle_type(r.text("pc_amg_cycle_type"));
             o.measure = r.flag("pc_amg_measure");
             o.damping = r.real("pc_amg_prolongator_damping");
+            if (!r.given("pc_amg_prolongator_damping") && pairwise) o.damping = 0;
             o.smoother = amg::smoother_options(nest, r);
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
             o.precision = precision ? precision->value : "auto";
@@ -282,7 +330,7 @@ PreconditionerEntry amg_entry() {
             o.hermitian = nest.hermitian;
             return std::make_shared<Amg>(A, std::move(o));
           },
-          &table(), "smoothed-aggregation multigrid"};
+          &table(), "algebraic multigrid: smoothed aggregation, or classical"};
 }
 
 }  // namespace asterism::precond

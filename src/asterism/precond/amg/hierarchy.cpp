@@ -11,6 +11,8 @@
 namespace asterism::precond::amg {
 namespace {
 
+constexpr std::int64_t most_rows_to_invert = 4000;  // where no coarser level can be made
+
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
 template <class T>
 void decouple_empty_rows(Rows<T>& A) {
@@ -49,6 +51,13 @@ Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given) {
 /// What the space knows of it, or the constants of each component.
 template <class T>
 void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
+  if (options_.type == AmgType::classical) {  // interpolates each component by itself, and constants by what A says of them
+    out_.columns = columns_ = block_size_;
+    if (block_size_ == 1) return;
+    component_ = Buffer<std::int32_t>(given.range().local_size());
+    for (std::int64_t i = 0; i < component_.size(); ++i) component_[i] = std::int32_t((given.range().begin() + i) % block_size_);
+    return;
+  }
   if (auto const modes = la::near_null_space_of(given.range(), dtype_v<T>)) {
     columns_ = modes.columns();
     near_null_space_ = Buffer<T>(modes.data());
@@ -66,9 +75,9 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   out_.sizes.push_back({A_.global_rows(), A_.nnz(), ""});
   at(0);
   GridLevel level;
-  Aggregation found;
-  bool const last = again_ ? level_ == kept_.size() : !find_aggregates(found);
-  if (last && A_.global_rows() <= std::max<std::int64_t>(options_.coarse_size, 4000)) {
+  Coarsening found;
+  bool const last = again_ ? level_ == kept_.size() : !coarsen(found);
+  if (last && A_.global_rows() <= std::max(options_.coarse_size, most_rows_to_invert)) {
     solve_directly(level, given);
     out_.levels.push_back(std::move(level));
     return false;
@@ -102,18 +111,41 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   return true;
 }
 
-/// Whether they make a coarser level.
+/// Whether there is a coarser level.
 template <class T>
-bool HierarchySetUp<T>::find_aggregates(Aggregation& out) {
+bool HierarchySetUp<T>::coarsen(Coarsening& out) {
   auto const n = A_.global_rows();
   if (n <= options_.coarse_size || std::int64_t(level_) + 1 >= options_.max_levels) return false;
-  out.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_);
-  at(0.1);
-  out.aggregates = aggregate(out.graph, cancel_);
-  at(0.15);
   // no progress: all couplings are weak, or every node stands alone
-  auto const coarse_rows = out.aggregates.coarse.global_size() * columns_;
-  return coarse_rows > 0 && double(coarse_rows) <= 0.9 * double(n);
+  auto const is_fewer = [n](std::int64_t coarse) { return coarse > 0 && double(coarse) <= 0.9 * double(n); };
+  if (options_.type == AmgType::classical) {
+    out.splitting = split(rows_, A_.range(), component_, threshold_, options_.classical, cancel_);
+    at(0.15);
+    return is_fewer(out.splitting.coarse.global_size());
+  }
+  bool const pairwise = options_.aggregation == AggregationType::pairwise;
+  auto const aggregates_of = [&](NodeGraph graph) {
+    out.graph = std::move(graph);
+    at(0.1);
+    out.aggregates = pairwise ? pairwise_aggregates(rows_, out.graph, block_size_, threshold_, cancel_) : aggregate(out.graph, cancel_);
+    at(0.15);
+    return is_fewer(out.aggregates.coarse.global_size() * columns_);
+  };
+  if (aggregates_of(pairwise ? strong_couplings(rows_, A_.range(), block_size_, 0, cancel_) : strong_graph(options_.strength, threshold_)))
+    return true;
+  // many couplings of a row are all weak beside its diagonal; smoothing is not enough if together they weigh as much
+  return !pairwise && !options_.strength_given && n > most_rows_to_invert && coupling_ratio(rows_, A_.range()) > 0.75 &&
+         aggregates_of(strong_graph(Strength::classical, 0.25));
+}
+
+template <class T>
+NodeGraph HierarchySetUp<T>::strong_graph(Strength strength, double threshold) const {
+  auto const& layout = A_.range();
+  if (strength == Strength::symmetric) return strong_couplings(rows_, layout, block_size_, threshold, cancel_);
+  auto const strong = strength == Strength::classical
+                          ? classical_couplings(rows_, block_size_, threshold, cancel_)
+                          : evolution_couplings(rows_, layout, block_size_, threshold, spectral_radius(rows_, layout, cancel_), cancel_);
+  return node_graph(rows_, strong, layout, block_size_, cancel_);
 }
 
 template <class T>
@@ -122,7 +154,7 @@ void HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
   // a single level has nothing to gain from float32
   if (level_ == 0 && automatic) out_.dtype = with_precision_of(out_.dtype, given.dtype());
   level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
-  auto const inverse = std::make_shared<DenseInverse>(A_, out_.dtype, automatic);
+  auto const inverse = std::make_shared<DenseInverse>(A_, out_.dtype, automatic, given.global_rows());
   out_.memory += inverse->memory_bytes();
   out_.sizes.back().storage = inverse->storage();
   level.solver = inverse;
@@ -139,19 +171,42 @@ void HierarchySetUp<T>::choose_smoother(GridLevel& level, double radius) {
   if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), radius, out_.dtype);
 }
 
+template <class T>
+void HierarchySetUp<T>::interpolate(Coarsening& found, double radius, Interpolation<T>& out) {
+  if (options_.type == AmgType::classical) interpolate_classically(found, out);
+  else interpolate_by_aggregates(found, radius, out);
+  static int const event = profile::event("AMGTranspose");
+  profile::Scope const scope(event);
+  out.R = la::transpose(out.P, A_.range(), out.coarse, true, cancel_);
+}
+
+/// The components of the coarse unknowns are those that they have as fine ones.
+template <class T>
+void HierarchySetUp<T>::interpolate_classically(Coarsening& found, Interpolation<T>& out) {
+  auto const& s = found.splitting;
+  out.coarse = s.coarse;
+  out.P = classical_interpolation(s, options_.classical, cancel_);
+  if (component_.size() > 0) {
+    Buffer<std::int32_t> coarse(out.coarse.local_size());
+    for (std::int64_t i = 0, c = 0; i < component_.size(); ++i)
+      if (s.number[i + s.A.map.below] >= 0) coarse[c++] = component_[i];
+    component_ = std::move(coarse);
+  }
+  found = {};
+}
+
 /// Frees the graph and the aggregates as soon as it can; the near-null space becomes that of the coarse level.
 template <class T>
-void HierarchySetUp<T>::interpolate(Aggregation& found, double radius, Interpolation<T>& out) {
+void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radius, Interpolation<T>& out) {
   auto P0 = tentative_prolongation(found.graph, found.aggregates, block_size_, columns_, near_null_space_.data(), cancel_);
   auto offsets = found.aggregates.coarse.offsets();
   for (auto& x : offsets) x *= columns_;
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
-  out.P = smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, options_.damping / radius, out.coarse, cancel_);
+  out.P = options_.damping > 0
+              ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, options_.damping / radius, out.coarse, cancel_)
+              : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};
   near_null_space_ = std::move(P0.coarse);
-  static int const event = profile::event("AMGTranspose");
-  profile::Scope const scope(event);
-  out.R = la::transpose(out.P, A_.range(), out.coarse, true, cancel_);
 }
 
 template <class T>

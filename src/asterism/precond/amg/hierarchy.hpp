@@ -1,15 +1,26 @@
-// The levels of smoothed aggregation: one set-up, in steps.
+// The levels of algebraic multigrid: one set-up, in steps.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "asterism/precond/amg/classical.hpp"
 #include "asterism/precond/amg/level_smoother.hpp"
-#include "asterism/precond/amg/prolongation.hpp"
+#include "asterism/precond/amg/pairwise.hpp"
+#include "asterism/precond/amg/strength.hpp"
 
 namespace asterism::precond::amg {
 
+enum class AmgType : std::uint8_t { aggregation, classical };
+enum class AggregationType : std::uint8_t { mis2, pairwise };
+enum class Strength : std::uint8_t { symmetric, classical, evolution };
+
 struct AmgOptions {
+  AmgType type;
+  ClassicalOptions classical;
+  AggregationType aggregation;
+  Strength strength;
+  bool strength_given;  // it, or the threshold
   double threshold, threshold_scale, damping;
   std::int64_t max_levels, coarse_size, block_size;
   CycleType cycle;
@@ -54,16 +65,21 @@ class HierarchySetUp {
   Hierarchy run(Matrix A, Matrix const& given);
 
  private:
-  struct Aggregation {
+  /// What a coarser level is made of: aggregates of nodes, or coarse and fine unknowns.
+  struct Coarsening {
     NodeGraph graph;
     Aggregates aggregates;
+    Splitting<T> splitting;
   };
   void take_near_null_space(Matrix const& given);
   bool set_up_level(Matrix const& given);
-  bool find_aggregates(Aggregation& out);
+  bool coarsen(Coarsening& out);
+  NodeGraph strong_graph(Strength strength, double threshold) const;
   void solve_directly(GridLevel& level, Matrix const& given);
   void choose_smoother(GridLevel& level, double radius);
-  void interpolate(Aggregation& found, double radius, Interpolation<T>& out);
+  void interpolate(Coarsening& found, double radius, Interpolation<T>& out);
+  void interpolate_by_aggregates(Coarsening& found, double radius, Interpolation<T>& out);
+  void interpolate_classically(Coarsening& found, Interpolation<T>& out);
   Rows<T> coarse_operator(Interpolation<T> const& between);
   void store_transfers(Interpolation<T>& between, GridLevel& level);
   void store_operator(GridLevel& level);
@@ -81,7 +97,8 @@ class HierarchySetUp {
   std::size_t level_ = 0;
   Matrix A_;
   Rows<T> rows_;
-  Buffer<T> near_null_space_;  // (rows, columns) row-major
+  Buffer<T> near_null_space_;       // (rows, columns) row-major
+  Buffer<std::int32_t> component_;  // of each of my rows in its node; none: the same
   std::int64_t block_size_, columns_ = 1;
   double threshold_, entries_before_ = 0;
 };

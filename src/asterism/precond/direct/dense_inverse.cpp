@@ -1,5 +1,6 @@
 #include "asterism/precond/direct/dense_inverse.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "asterism/base/profile.hpp"
@@ -31,7 +32,7 @@ void with_precisions(Dtype stored, Dtype vectors, F const& f) {
 
 }  // namespace
 
-DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed) : Preconditioner(A) {
+DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::int64_t finest_rows) : Preconditioner(A) {
   static int const event = profile::event("PCSetUpDense");
   profile::Scope const scope(event);
   auto const wide = with_precision_of(A.dtype(), Dtype::float64);
@@ -45,7 +46,7 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed) : Prec
     // the bits depend on the number of threads
     lapack::Threads const threads(n <= 1000 || reproducible() ? 1 : device::host::team_size());
     if constexpr (std::is_same_v<real_t<T>, double>) {
-      auto const found = kernel::invert(int(n), a.data());
+      auto const found = kernel::invert(int(n), a.data(), finest_rows > n ? 10 + 10 * std::sqrt(double(finest_rows)) / double(n) : 1);
       condition_ = found.condition;
       left_out_ = found.left_out;
     }

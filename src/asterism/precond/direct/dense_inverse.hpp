@@ -11,7 +11,9 @@ class DenseInverse final : public Preconditioner {
  public:
   /// target: the precision of the vectors. The inverse is kept in it too, unless as_needed says that it may be double where the matrix is
   /// so ill-conditioned that the inverse rounded to float32 is another matrix's.
-  DenseInverse(Matrix const& A, Dtype target, bool as_needed);
+  /// finest_rows: of the matrix that A was made of by products R A P; A's own if it is the given one. Terms of the products may be ten
+  /// times what is left of them, and the roundings of the finest rows add up like steps of a random walk.
+  DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::int64_t finest_rows = 0);
   void apply(Vector const& x, Vector& y) const override;
   /// A sum over all ranks of vectors of all rows.
   void apply_adjoint(Vector const& x, Vector& y) const override;

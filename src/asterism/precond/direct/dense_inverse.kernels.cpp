@@ -85,7 +85,7 @@ bool rest_is_zero(Square<T> const& A, std::vector<T> factors, std::vector<int> c
 /// By Cholesky factors; where A is singular to rounding, the inverse of a block that is not, found by pivots. False: A has negative
 /// directions, and is as it was. A: scaled to a diagonal of ones, about.
 template <class T>
-bool invert_positive(Square<T> const& A, Inversion& found) {
+bool invert_positive(Square<T> const& A, double noise, Inversion& found) {
   int const n = int(A.size());
   auto const count = A.size() * A.size();
   mirror(A);
@@ -96,7 +96,7 @@ bool invert_positive(Square<T> const& A, Inversion& found) {
   if (lapack::potrf(n, inverse.data(), n) == 0 && lapack::potri(n, inverse.data(), n) == 0) {
     mirror(X);
     found.condition = norm * X.norm();
-    if (found.condition * n * eps < 1) {
+    if (found.condition * n * eps * noise < 1) {
       std::copy(inverse.begin(), inverse.end(), a);
       return true;
     }
@@ -104,7 +104,7 @@ bool invert_positive(Square<T> const& A, Inversion& found) {
   std::copy_n(a, count, inverse.begin());
   std::vector<int> order(A.size());
   std::vector<double> work(2 * A.size());
-  double const tolerance = 2 * n * eps;
+  double const tolerance = 2 * n * eps * noise;
   int const rank = lapack::pstrf(n, inverse.data(), order.data(), tolerance, work.data());
   if (rank < n && !rest_is_zero(A, inverse, order, rank, 10 * tolerance)) return false;
   if (rank > 0 && lapack::potri(rank, inverse.data(), n) != 0) return false;
@@ -120,14 +120,14 @@ bool invert_positive(Square<T> const& A, Inversion& found) {
 }
 
 template <class T>
-void invert_general(Square<T> const& A, Inversion& found) {
+void invert_general(Square<T> const& A, double noise, Inversion& found) {
   int const n = int(A.size());
   double const norm = A.norm();
   auto* const a = &A(0, 0);
   std::vector<int> pivots(A.size());
   lapack::getrf(n, n, a, n, pivots.data());
   for (std::size_t i = 0; i < A.size(); ++i)
-    if (!(double(magnitude(A(i, i))) > n * eps)) {  // an enormous pivot takes its direction out
+    if (!(double(magnitude(A(i, i))) > n * eps * noise)) {  // an enormous pivot takes its direction out
       A(i, i) = T(1e30);
       ++found.left_out;
     }
@@ -139,7 +139,7 @@ void invert_general(Square<T> const& A, Inversion& found) {
 }  // namespace
 
 template <class T>
-Inversion invert(int n, T* a) {
+Inversion invert(int n, T* a, double noise) {
   Inversion found;
   if (n == 0) return found;
   Square<T> const A(n, a);
@@ -149,7 +149,7 @@ Inversion invert(int n, T* a) {
     for (std::size_t i = 0; i < A.size(); ++i) rows[i] = about_inverse(std::sqrt(double(real(A(i, i)))));
     columns = rows;
     A.scale(rows, columns);
-    done = invert_positive(A, found);
+    done = invert_positive(A, noise, found);
   }
   if (!done) {
     found = {};
@@ -169,13 +169,13 @@ Inversion invert(int n, T* a) {
       rows[i] = rows[i] > 0 ? rows[i] * row_scale[i] : row_scale[i];
       columns[i] = columns[i] > 0 ? columns[i] * column_scale[i] : column_scale[i];
     }
-    invert_general(A, found);
+    invert_general(A, noise, found);
   }
   A.scale(columns, rows);
   return found;
 }
 
-template Inversion invert(int, double*);
-template Inversion invert(int, Complex<double>*);
+template Inversion invert(int, double*, double);
+template Inversion invert(int, Complex<double>*, double);
 
 }  // namespace asterism::precond::kernel

@@ -8,8 +8,9 @@ struct Inversion {
 };
 
 /// A dense row-major n x n matrix becomes its inverse. It is scaled first, so that neither the size of entries nor that of whole rows
-/// decides what is zero: that is what elimination leaves below n times the rounding of the scaled matrix. For double and Complex<double>.
+/// decides what is zero: that is what elimination leaves below n times the rounding of the scaled matrix, which is `noise` times that of
+/// its largest entries. For double and Complex<double>.
 template <class T>
-Inversion invert(int n, T* a);
+Inversion invert(int n, T* a, double noise = 1);
 
 }  // namespace asterism::precond::kernel

@@ -1,0 +1,177 @@
+"""Families of algebraic multigrid: classical, pairwise, and measures of strength."""
+
+import numpy as np
+import pytest
+
+import asterism as am
+
+FAMILIES = {
+    "classical": "-pc_amg_strength classical",
+    "evolution": "-pc_amg_strength evolution",
+    "pmis": "-pc_amg_type classical",
+    "hmis": "-pc_amg_type classical -pc_amg_coarsen_type hmis",
+    "direct": "-pc_amg_type classical -pc_amg_interp_type direct",
+    "pairwise": "-pc_amg_agg_type pairwise -pc_amg_cycle_type w",
+}
+
+
+def iterations(A, options, ksp="cg", dtype="float64"):
+    """Of a solve that must converge, by the residual of the answer."""
+    S = A.to_scipy()
+    b = S @ np.random.default_rng(0).random(A.shape[0]).astype(dtype)
+    x, info = am.solve(A, b, options=options, ksp=ksp, pc="amg", rtol=1e-8, max_it=300)
+    assert np.linalg.norm(b - S @ x) <= 1.01e-8 * np.linalg.norm(b)
+    return info.iterations
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_model_problems(family, dtype):
+    """With room over what was measured: 9 to 31 iterations."""
+    for A in (
+        am.gallery.poisson((60, 60), dtype=dtype),
+        am.gallery.poisson((60, 60), neumann=True, dtype=dtype),
+        am.gallery.poisson((16, 16, 16), stencil="box", dtype=dtype),
+        am.gallery.elasticity((8, 5, 5), dtype=dtype),
+    ):
+        assert iterations(A, FAMILIES[family] + " -pc_amg_coarse_size 60", dtype=dtype) <= 45
+
+
+@pytest.mark.parametrize("family", ["pmis", "hmis"])
+def test_classical_is_robust(family):
+    """Where the default takes 20 to 80 iterations, this takes 7 to 20."""
+    o = FAMILIES[family]
+    assert iterations(am.gallery.poisson((100, 100), epsilon=(1, 1e-3)), o) <= 14
+    assert iterations(am.gallery.diffusion((100, 100), contrast=1e6), o) <= 15
+    assert iterations(am.gallery.diffusion((20, 20, 20), contrast=1e6), o) <= 16
+    assert iterations(am.gallery.diffusion((100, 100), stretch=1.06), o) <= 14
+    assert iterations(am.gallery.rotated_anisotropy((100, 100)), o) <= 30
+    for epsilon in (1, 1e-2, 1e-4):
+        assert iterations(am.gallery.convection_diffusion((100, 100), (1.0, 0.5), epsilon), o, "gmres") <= 45
+
+
+@pytest.mark.parametrize("n", [40, 100, 200, 230])
+def test_a_singular_coarse_matrix_is_found_on_any_level(n):
+    """Rounding of products must not pass for a direction of a pure Neumann problem."""
+    A = am.gallery.poisson((n, n), neumann=True)
+    for family in ("pmis", "hmis", "classical"):
+        for size in (40, 100, 500):
+            assert iterations(A, f"{FAMILIES[family]} -pc_amg_coarse_size {size}") <= 25
+
+
+def test_an_error_names_the_other_family():
+    A = am.gallery.diffusion((100, 100), contrast=1e6)
+    for options, said in (("", True), ("-pc_amg_type classical", False)):
+        with pytest.raises(am.ConvergenceError) as e:
+            am.solve(A, np.ones(10000), options=options, ksp="cg", pc="amg", rtol=1e-8, max_it=3)
+        assert ("-pc_amg_type classical" in str(e.value)) == said
+
+
+def test_weak_couplings_that_weigh_much_together_are_coarsened():
+    """27 points: none of 26 couplings reaches 0.04 of the diagonal."""
+    A = am.gallery.poisson((24, 24, 24), stencil="box")
+    s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
+    s.solve(np.ones(24**3))
+    assert sum(line.strip()[:1].isdigit() for line in s.view().splitlines()) > 1 and s.info.iterations <= 20
+    # one that says what it wants gets it
+    s = am.Solver(A, "-pc_amg_threshold 0.04", ksp="cg", pc="amg", rtol=1e-8)
+    assert "1 levels" in s.view()
+    # where diagonals outweigh couplings, smoothing is enough
+    S = A.to_scipy()
+    S.setdiag(60)
+    assert "1 levels" in am.Solver(am.Matrix.from_scipy(S), ksp="cg", pc="amg").view()
+
+
+@pytest.mark.parametrize("family", ["pmis", "hmis", "pairwise", "evolution"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_updates_keep_the_prolongation(family, dtype):
+    A = am.gallery.poisson((40, 40)).astype(dtype)
+    b = np.ones(1600, dtype)
+    s = am.Solver(A, FAMILIES[family] + " -pc_amg_coarse_size 50", ksp="cg", pc="amg", rtol=1e-4)
+    s.solve(b)
+    first = s.info.iterations
+    for factor in (1, 2, 3):
+        s.update(A.with_values(factor * A.to_scipy().data))
+        x = s.solve(b)
+        assert s.reused and s.info.iterations == first
+        assert np.linalg.norm(b - factor * (A @ x)) <= 1.1e-4 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transposes(family):
+    A = am.gallery.convection_diffusion((40, 40), (1.0, 0.5), 0.02)
+    s = am.Solver(A, FAMILIES[family] + " -pc_amg_coarse_size 50", ksp="gmres", pc="amg", rtol=1e-8)
+    b = np.sin(np.arange(1600.0))
+    x = s.solve_transpose(b)
+    assert np.linalg.norm(b - A.to_scipy().T @ x) <= 1.01e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            "-pc_amg_type classical -pc_amg_agg_type pairwise",
+            "-pc_amg_agg_type has no effect with -pc_amg_type classical",
+        ),
+        ("-pc_amg_type classical -pc_amg_strength evolution", "-pc_amg_strength has no effect"),
+        ("-pc_amg_type classical -pc_amg_prolongator_damping 1", "-pc_amg_prolongator_damping has no effect"),
+        ("-pc_amg_p_max 3", "-pc_amg_p_max has no effect with -pc_amg_type aggregation"),
+        ("-pc_amg_coarsen_type hmis", "-pc_amg_coarsen_type has no effect"),
+        (
+            "-pc_amg_agg_type pairwise -pc_amg_strength classical",
+            "-pc_amg_strength has no effect with -pc_amg_agg_type pairwise",
+        ),
+    ],
+)
+def test_options_of_another_family_are_refused(options, text):
+    with pytest.raises(am.OptionError, match=text):
+        am.Solver(am.gallery.poisson((30, 30)), options, ksp="cg", pc="amg")
+
+
+def test_options_have_effect():
+    A = am.gallery.poisson((40, 40), stencil="box")
+    base = "-pc_amg_type classical -pc_amg_coarse_size 50"
+
+    def view(more):
+        return am.Solver(A, f"{base} {more}", ksp="cg", pc="amg").view()
+
+    for more in (
+        "-pc_amg_p_max 2",
+        "-pc_amg_p_max 0",
+        "-pc_amg_trunc_factor 0.5",
+        "-pc_amg_threshold 0.9 -pc_amg_threshold_scale 0.2",
+        "-pc_amg_coarsen_type hmis",
+        "-pc_amg_interp_type direct",
+    ):
+        assert view(more) != view(""), more
+    S = A.to_scipy()
+    S.setdiag(100)
+    A = am.Matrix.from_scipy(S)
+    assert "1 levels" in view("-pc_amg_max_row_sum 0.9") and "1 levels" not in view("-pc_amg_max_row_sum 1")
+
+
+def test_zeros_on_the_diagonal_are_refused_with_a_reason():
+    S = am.gallery.poisson((40, 40)).to_scipy()
+    S[7, 7] = 0
+    with pytest.raises(am.AsterismError, match="row 7 of 1600 has a zero on the diagonal.*Try ilu"):
+        am.Solver(am.Matrix.from_scipy(S), "-pc_amg_type classical", ksp="gmres", pc="amg")
+
+
+def test_ranks_and_threads_change_nothing(on_ranks):
+    script = """
+for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.elasticity((5, 4, 4), comm), am.gallery.poisson((40, 30), comm, epsilon=(1, 1e-3)),
+          am.gallery.diffusion((30, 30), comm, contrast=1e6, stretch=1.05), am.gallery.poisson((40, 40), comm, neumann=True)):
+    for o in FAMILIES.values():
+        b = np.sin(1.0 + np.arange(*A.row_range))
+        s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8, options=o + " -pc_amg_coarse_size 60")
+        s.solve(b)
+        levels = [" ".join(l.split()[:4]) for l in s.view().splitlines() if l.strip()[:1].isdigit()]
+        if rank == 0: print("RESULT", s.info.iterations, levels)
+"""
+    seen = []
+    for ranks, threads in ((1, 1), (2, 1), (3, 1), (4, 1), (1, 3), (2, 2)):
+        before = f"from test_amg_families import FAMILIES; am._core.set_team_size({threads})\n"
+        seen.append([line for line in on_ranks(ranks, before + script).splitlines() if line.startswith("RESULT")])
+    assert len(seen[0]) == 5 * len(FAMILIES)
+    for other in seen[1:]:
+        assert other == seen[0]
