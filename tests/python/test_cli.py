@@ -432,7 +432,7 @@ def test_coordinates_make_the_rigid_body_modes(ranks):
         int(run(*command, *more).split("CONVERGED_RTOL after ")[1].split()[0])
         for more in ((), ("--coordinates", nodes))
     )
-    assert told < 35 < plain, (told, plain)
+    assert told < 17 < plain, (told, plain)
     if ranks == 1:
         for wrong, text in ((folder / "bar.mtx.gz", "is needed"), (f"{nodes}:x", "Leave the name out")):
             assert text in run(*command, "--coordinates", wrong, expect=1)
