@@ -43,7 +43,8 @@ def kernels(path: Path) -> dict[str, set[str]]:
     out: dict[str, set[str]] = defaultdict(set)
     for m, p in zip(mangled, plain, strict=True):
         found = KERNEL.match(p)
-        if found and found[0].count("<") == found[0].count(">"):  # not a template over one
+        # neither a template over one, nor a function within one
+        if found and found[0].count("<") == found[0].count(">") and "{lambda" not in p:
             out[found[1]].add(m)
     return out
 

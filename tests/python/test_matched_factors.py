@@ -178,3 +178,26 @@ def test_a_matching_is_kept_while_it_suits(options):
     other.data[shift == 1] = 1e-5  # what was the diagonal
     other.data[shift == 2] = 1.0
     assert not keeps(other) and keeps(other)
+
+
+def test_auto_goes_on_where_a_method_took_columns_together():
+    n = 600
+    S = sp.csr_array(sp.diags_array([1.0, -4.0, 6.0, -4.0, 1.0], offsets=[-2, -1, 0, 1, 2], shape=(n, n)))
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal((n, 3))
+    x, info = am.solve(S, b, rtol=1e-6)
+    assert info.converged and "ilut" in info.preconditioner
+    assert len(info.residual_norms) == info.iterations + 1
+    assert np.all(np.linalg.norm(S @ x - b, axis=0) <= 1.1e-6 * np.linalg.norm(b, axis=0))
+    x, info = am.solve(S, b[:, 0] + 1j * b[:, 1], rtol=1e-6)  # two columns of a real matrix
+    assert np.linalg.norm(S @ x - b[:, 0] - 1j * b[:, 1]) <= 2e-6 * np.linalg.norm(b[:, :2])
+
+
+def test_auto_takes_what_a_symmetric_method_works_with():
+    L = am.gallery.poisson((150,)).to_scipy()
+    G = sp.eye_array(150, format="csr")[:, :100]
+    K = sp.csr_array(sp.block_array([[L, G], [G.T, None]]))
+    b = np.ones(250)
+    x, info = am.solve(K, b, ksp="minres", rtol=1e-8)
+    assert "ilu" not in info.preconditioner
+    assert np.linalg.norm(K @ x - b) <= 1.1e-8 * np.linalg.norm(b)

@@ -128,3 +128,34 @@ def test_reproducible_says_which_smoothers_depend_on_ranks(kind, by_ranks, caplo
         am.configure(reproducible=False)
     assert any("-reproducible: the smoother" in r.message for r in caplog.records) == by_ranks
     assert ("rank" in s.view().split("storage, smoother")[1]) == by_ranks
+
+
+@pytest.mark.parametrize(
+    ("options", "smoother"),
+    [
+        ("-mg_levels_ksp_chebyshev_kind fourth", "chebyshev (fourth) x 2 with jacobi"),
+        ("-mg_levels_up_ksp_max_it 2", "richardson x 1 before, 2 after with spai0"),
+        ("-mg_levels_ksp_max_it 0 -mg_levels_up_ksp_max_it 2", "richardson x 0 before, 2 after with spai0"),
+        ("-mg_levels_pc_jacobi_type diagonal", "richardson x 1 with jacobi"),
+    ],
+)
+def test_one_option_alone_leaves_the_others_at_their_defaults(options, smoother):
+    solver = am.Solver(am.gallery.poisson((40, 40)), options=f"-ksp_type gmres -pc_type amg {options}")
+    assert smoother in solver.view()
+
+
+def test_a_kind_of_polynomial_without_a_polynomial_is_refused():
+    with pytest.raises(am.OptionError, match="no effect with -mg_levels_ksp_type richardson"):
+        am.Solver(
+            am.gallery.poisson((40, 40)),
+            options="-pc_type amg -mg_levels_ksp_type richardson -mg_levels_ksp_chebyshev_kind first",
+        )
+
+
+@pytest.mark.parametrize("cycle", ["k", "f"])
+def test_cycles_that_visit_a_last_level_without_solver_are_not_symmetric(cycle):
+    levels = 2 if cycle == "k" else 3
+    # the last level is too large to be inverted
+    A = am.gallery.poisson((230, 230) if cycle == "k" else (620, 620))
+    solver = am.Solver(A, options=f"-pc_type amg -pc_amg_cycle_type {cycle} -pc_amg_max_levels {levels}")
+    assert "gmres" in solver.view()

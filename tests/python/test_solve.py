@@ -334,3 +334,16 @@ def test_ilu_with_fill(data):
     assert counts[1] < counts[0] and counts[2] < counts[0], counts
     with pytest.raises(am.OptionError, match="cg needs a symmetric preconditioner"):
         am.solve(am.gallery.poisson((9, 9)), np.ones(81), ksp="cg", pc="ilut")
+
+
+@pytest.mark.parametrize("ksp", ["gmres", "fgmres"])
+def test_gmres_keeps_its_basis_orthogonal(ksp):
+    # A M is near the identity: what one pass of classical Gram-Schmidt loses grows by a factor at each step
+    A = am.gallery.poisson((31, 33))
+    solver = am.Solver(
+        A, options=f"-ksp_type {ksp} -ksp_rtol 1e-12 -pc_type amg -pc_amg_coarse_size 5 -pc_dtype float64"
+    )
+    solver.solve(np.ones(A.shape[0]))
+    norms = [float(np.max(step)) for step in solver.info.residual_norms]
+    rates = [now / before for before, now in zip(norms[5:-2], norms[6:-1], strict=True)]
+    assert solver.info.iterations < 30 and max(rates) < 0.6, (solver.info.iterations, rates)

@@ -235,3 +235,17 @@ s.solve_transpose(b[first:first + n])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_on_ranks(on_ranks, ranks):
     on_ranks(ranks, SCRIPT)
+
+
+@pytest.mark.parametrize("largest", [1e16, 1e20])
+def test_asymmetry_that_a_large_entry_hides_is_no_silent_wrong_answer(largest):
+    # beside its largest entry the matrix looks Hermitian, and A would be solved for A^T
+    S = am.gallery.convection_diffusion((50,), (20.0,)).to_scipy().tolil()
+    S[0, 0] = largest
+    S = sp.csr_array(S.tocsr())
+    b = np.ones(50)
+    solver = am.Solver(S, rtol=1e-8)
+    x = solver.solve_transpose(b, raise_on_failure=False)
+    true = np.linalg.norm(b - S.T @ x)
+    assert not solver.info.converged or true <= 1.1e-8 * np.linalg.norm(b)
+    assert solver.info.true_residual == pytest.approx(true, rel=1e-6)

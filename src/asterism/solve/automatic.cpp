@@ -135,6 +135,21 @@ std::string Solver::take_stronger(std::string const& why) {
   }
 }
 
+/// The columns that the method before took together, one after the other, from where they came to.
+SolveInfo Solver::goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch) {
+  krylov::Watcher watcher;
+  if (watch.watcher)
+    watcher = [&, from = all.iterations](std::int64_t it, std::vector<double> const& norms) { watch.watcher(from + it, norms); };
+  auto rest = solve_by_columns(b, x, of_b, look_at_entries(x), {watcher, watch.needs_iterate, watch.adjoint});
+  if (!rest.residual_norms.empty()) rest.residual_norms.erase(rest.residual_norms.begin());
+  rest.residual_norms.insert(rest.residual_norms.begin(), all.residual_norms.begin(), all.residual_norms.end());
+  rest.iterations += all.iterations;
+  rest.resumes += all.resumes;
+  rest.solve_seconds += all.solve_seconds;
+  rest.host_waits += all.host_waits;
+  return rest;
+}
+
 /// One attempt after the other: the next goes on from where the last one came to.
 SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch) {
   if (!has_stronger()) return attempt_at_once(b, x, of_b, of_x, watch, rule_.max_it).info;
@@ -183,6 +198,7 @@ SolveInfo Solver::solve_at_once(Vector const& b, Vector& x, la::Entries const& o
       all.why += format("{}The next preconditioner cannot be set up: {}", all.why.empty() ? "" : " ", failed);
       return all;
     }
+    if (b.columns() > 1 && !method_->blocks_columns()) return goes_on_by_columns(std::move(all), b, x, of_b, watch);
     done_before = 0;
     longer = false;
     most = patience(b.global_size());

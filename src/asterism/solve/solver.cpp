@@ -319,6 +319,10 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     record_without_preconditioner_ = record_.size();
     bool const by_itself = config.reader(preconditioner_table()).text("pc_type") == "auto";
     auto attempts = by_itself ? automatic_choice(inspection_, P_.global_rows()).attempts : std::vector<AutomaticAttempt>();
+    if (by_itself && wanted_method_ != "auto" && method_->needs_symmetric_matrix()) {
+      std::erase_if(attempts, [](auto const& a) { return a.type == "ilu" || a.type == "ilut"; });
+      if (attempts.empty()) attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});
+    }
     // an attempt that did not work for the last values is not made again
     bool const goes_on = same_pattern && attempt_ < attempts.size() && attempt_ < attempts_.size() &&
                          attempts[attempt_].text() == attempts_[attempt_].text();
@@ -382,7 +386,8 @@ void Solver::warn_of_unread_options() const {
   if (given_A_->range().comm().rank() != 0) return;
   for (auto const& name : options_.names()) {
     bool const read = std::any_of(record_.begin(), record_.end(), [&](auto const& e) { return e.name == name; });
-    if (!read && name != prefix_ + "queue_seed" && !is_of_process(name))
+    bool const of_attempt = !attempts_.empty() && name.starts_with(prefix_ + "pc_");  // one that was dropped, or may come
+    if (!read && !of_attempt && name != prefix_ + "queue_seed" && !is_of_process(name))
       log::warning("option -{} ({}) has no effect: neither {} nor {} reads it.", name, options_.find(name)->origin, method_name_,
                    preconditioner_->describe());
   }

@@ -136,6 +136,7 @@ class Solver {
   SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
   SolveInfo solve_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);
+  SolveInfo goes_on_by_columns(SolveInfo all, Vector const& b, Vector& x, la::Entries const& of_b, Watch const& watch);
   struct Attempted {
     SolveInfo info;
     std::vector<double> targets;  ///< for ||b - A x||, of each column

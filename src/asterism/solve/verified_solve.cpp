@@ -102,15 +102,20 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
   // one column after the other: the method (or the projection) works on one
   SolveInfo all;
   all.converged = true;
+  bool stopped = false;
   for (std::int64_t j = 0; j < b.columns(); ++j) {
     auto const bj = column_of(b, j);
     auto xj = column_of(x, j);
     la::Entries of_bj, of_xj;
     of_bj.largest = {of_b.largest[std::size_t(j)]};
     of_xj.largest = {of_x.largest[std::size_t(j)]};
-    auto one = solve_at_once(bj, xj, of_bj, of_xj, watch);
+    // after Ctrl-C, or the end of the time, the others are looked at only
+    auto one = stopped ? attempt_at_once(bj, xj, of_bj, of_xj, watch, 0).info : solve_at_once(bj, xj, of_bj, of_xj, watch);
     set_column(xj, j, x);
-    if (all.converged) all.reason = one.reason, all.why = one.why;
+    bool const stops =
+        one.reason == krylov::name_of(Reason::diverged_interrupted) || one.reason == krylov::name_of(Reason::diverged_time_limit);
+    if ((all.converged && !stopped) || (stops && !stopped)) all.reason = one.reason, all.why = one.why;
+    stopped = stopped || stops;
     all.converged = all.converged && one.converged;
     for (std::size_t it = 0; it < one.residual_norms.size(); ++it) {
       if (all.residual_norms.size() <= it) {
@@ -129,7 +134,7 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
     all.solve_seconds += one.solve_seconds;
     all.memory_bytes = one.memory_bytes;
     all.host_waits += one.host_waits;
-    if (j == 0) all.notes = one.notes, all.method = one.method, all.preconditioner = one.preconditioner;
+    all.notes = one.notes, all.method = one.method, all.preconditioner = one.preconditioner;  // which become stronger only
   }
   all.notes.push_back(format("{} columns were solved one after the other", b.columns()));
   return all;
@@ -210,9 +215,12 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   Monitor monitor(rule, targets, x, {x.queue(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
   monitor.set_stagnation(method_->stagnation(b.global_size()), method_->keeps_iterate());
 
+  // a matrix that is taken for Hermitian is so to rounding beside its largest entry, which may be far from that of a row
+  bool const may_differ = watch.adjoint && !adjoint && A_->matrix() && !A_->matrix()->half();
+  auto const checked = may_differ ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : system;
   auto residual = b.like();
   auto const true_norms = [&] {
-    A.residual(b, x, residual);
+    checked->residual(b, x, residual);
     auto norms = column_norms(residual);
     if (auto const messenger = comm::sent_by(x.queue(), b.comm())) messenger->check();
     return norms;

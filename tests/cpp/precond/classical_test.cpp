@@ -149,7 +149,8 @@ Result result(la::Matrix const& A, ClassicalOptions const& options, std::vector<
     Buffer<std::int32_t> of(component.empty() ? 0 : A.range().local_size());
     for (int64_t i = 0; i < of.size(); ++i) of[i] = component[std::size_t(A.range().begin() + i)];
     auto const rows = rows_of<T>(A);
-    auto const s = split(rows, A.range(), of, 0.25, options, cancel);
+    auto const s = split(rows, A.range(), component.empty() ? 1 : 1 + *std::max_element(component.begin(), component.end()), of, 0.25,
+                         options, cancel);
     auto const P = classical_interpolation(s, options, cancel);
     la::Vector marks(A.range(), dtype_v<T>);
     for (int64_t i = 0; i < A.range().local_size(); ++i)
@@ -292,9 +293,9 @@ TEST(Classical, IsTheSameOnAnyNumberOfRanks) {
         auto const alone = apps::convection_diffusion(comm::Communicator(), shape, 0.05, {1, 0.3}, Dtype::float64);
         with_cancellation([&](comm::Cancellation& cancel) {
           auto const o = options(type, {}, most);
-          auto const s = split(rows_of<double>(A), A.range(), {}, 0.25, o, cancel);
+          auto const s = split(rows_of<double>(A), A.range(), 1, {}, 0.25, o, cancel);
           auto const P = classical_interpolation(s, o, cancel);
-          auto const s1 = split(rows_of<double>(alone), alone.range(), {}, 0.25, o, cancel);
+          auto const s1 = split(rows_of<double>(alone), alone.range(), 1, {}, 0.25, o, cancel);
           auto const P1 = classical_interpolation(s1, o, cancel);
           bool same = s.coarse.global_size() == s1.coarse.global_size();  // bits
           for (std::int32_t i = 0; same && i < P.count; ++i) {

@@ -73,8 +73,9 @@ struct Orthogonalised {
   }
 };
 
-/// w without its parts along basis vectors 0 to j: classical Gram-Schmidt; again if much was cancelled. As stable as modified, in one
-/// message or three.
+/// w without its parts along basis vectors 0 to j: classical Gram-Schmidt, again if half of (w, w) was cancelled (Daniel, Gragg, Kaufman
+/// and Stewart 1976), which keeps the basis orthogonal to rounding. One message, or three: with a good preconditioner A M is near the
+/// identity, and what each vector loses without the second pass multiplies up along the basis.
 Orthogonalised orthogonalise(la::Basis const& V, std::int64_t j, Vector& w) {
   Orthogonalised o{std::vector<Value>(std::size_t(j) + 1, Value(0)), 0, true};
   auto const subtract = [&](std::vector<Scalar> const& d) {
@@ -91,7 +92,7 @@ Orthogonalised orthogonalise(la::Basis const& V, std::int64_t j, Vector& w) {
   double rest = ww;
   for (auto const& e : o.h) rest -= std::norm(e);
   o.h_next = std::sqrt(std::max(rest, 0.0));  // Pythagoras
-  if (!(rest > 0.01 * ww)) {
+  if (!(rest > 0.5 * ww)) {
     subtract(V.dots(j + 1, w));
     o.h_next = norm(w).real();
   }

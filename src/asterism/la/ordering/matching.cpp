@@ -93,6 +93,7 @@ class Search {
     Progress progress("matching of rows to columns", double(rows_));
     distance_.assign(columns_, infinity);
     came_from_.assign(columns_, -1);
+    closed_.assign(columns_, 0);
     NearestFirst open(columns_, distance_);
     for (std::size_t i = 0; i < rows_; ++i) {
       progress.at(double(i));
@@ -156,6 +157,10 @@ class Search {
 
   /// The cheapest way from row `first` to a column without a row, along which pairs change; none if there is no way at all.
   void augment(std::int32_t first, NearestFirst& open) {
+    bool way = false;
+    for (auto p = ptr_[std::size_t(first)]; p < ptr_[std::size_t(first) + 1] && !way; ++p)
+      way = cost(std::size_t(first), p) < infinity && !closed_[std::size_t(col_[std::size_t(p)])];
+    if (!way) return;
     double shortest = infinity;
     std::int32_t end = -1;
     reached_.clear();
@@ -193,7 +198,10 @@ class Search {
         j = before;
       }
     }
-    for (auto const j : reached_) distance_[std::size_t(j)] = infinity;
+    for (auto const j : reached_) {
+      distance_[std::size_t(j)] = infinity;
+      closed_[std::size_t(j)] = end < 0;  // a search that fails has seen all that can be reached from there
+    }
   }
 
   /// exp(u_i) / (largest of row i) and exp(v_j), both near 1 in the geometric mean of rows and columns.
@@ -216,6 +224,7 @@ class Search {
   std::size_t rows_, columns_;
   std::vector<double> log_largest_, u_, v_, distance_;
   std::vector<std::int32_t> came_from_, reached_, done_;
+  std::vector<char> closed_;  // columns from which no column without a row can be reached
   Matching m_;
 };
 

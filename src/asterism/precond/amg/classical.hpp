@@ -30,7 +30,7 @@ struct Splitting {
 /// of which those of equal numbers are coupled (the unknown approach); none: all are. An error on all ranks where a diagonal entry is zero.
 /// Collective.
 template <class T>
-Splitting<T> split(Rows<T> const& A, Layout const& layout, Buffer<std::int32_t> const& component, double threshold,
+Splitting<T> split(Rows<T> const& A, Layout const& layout, std::int64_t components, Buffer<std::int32_t> const& component, double threshold,
                    ClassicalOptions const& options, comm::Cancellation& cancel);
 
 /// P: a row of the identity for a coarse unknown. extended: extended+i, from coarse unknowns within two steps (De Sterck, Falgout, Nolting,

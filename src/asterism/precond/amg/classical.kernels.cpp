@@ -24,8 +24,9 @@ double against(T v, T d) {
 
 /// A without couplings between components.
 template <class T>
-Rows<T> of_equal_components(Rows<T> const& A, Layout const& layout, Buffer<i32> const& component, comm::Cancellation& cancel) {
-  if (component.size() == 0) return A;
+Rows<T> of_equal_components(Rows<T> const& A, Layout const& layout, i64 components, Buffer<i32> const& component,
+                            comm::Cancellation& cancel) {
+  if (components == 1) return A;
   Buffer<i32> of(A.map.size());
   std::copy(component.begin(), component.end(), of.begin() + A.map.below);
   Halo(layout, A.map).update(of.data());
@@ -221,8 +222,8 @@ class Weights {
 }  // namespace
 
 template <class T>
-Splitting<T> split(Rows<T> const& A, Layout const& layout, Buffer<i32> const& component, double threshold, ClassicalOptions const& options,
-                   comm::Cancellation& cancel) {
+Splitting<T> split(Rows<T> const& A, Layout const& layout, i64 components, Buffer<i32> const& component, double threshold,
+                   ClassicalOptions const& options, comm::Cancellation& cancel) {
   Splitting<T> s;
   s.first = A.map.below;
   s.work = A.ptr;
@@ -230,7 +231,7 @@ Splitting<T> split(Rows<T> const& A, Layout const& layout, Buffer<i32> const& co
     static int const event = profile::event("AMGStrength");
     profile::Scope const scope(event, double(A.nnz()) * 12);
     auto const map = A.map;
-    s.A = with_ghost_rows(of_equal_components(A, layout, component, cancel), layout, layout, map);
+    s.A = with_ghost_rows(of_equal_components(A, layout, components, component, cancel), layout, layout, map);
     auto const column_of = la::renumbering(map, s.A.map);
     s.row_of = Buffer<i32>(s.A.map.size(), i32(-1));
     for (i32 r = 0; r < map.size(); ++r) s.row_of[column_of[std::size_t(r)]] = r;
@@ -331,9 +332,9 @@ Rows<T> classical_interpolation(Splitting<T> const& s, ClassicalOptions const& o
   return P;
 }
 
-#define INSTANTIATE(T)                                                                                                     \
-  template Splitting<T> split(Rows<T> const&, Layout const&, Buffer<std::int32_t> const&, double, ClassicalOptions const&, \
-                              comm::Cancellation&);                                                                        \
+#define INSTANTIATE(T)                                                                                                                   \
+  template Splitting<T> split(Rows<T> const&, Layout const&, std::int64_t, Buffer<std::int32_t> const&, double, ClassicalOptions const&, \
+                              comm::Cancellation&);                                                                                      \
   template Rows<T> classical_interpolation(Splitting<T> const&, ClassicalOptions const&, comm::Cancellation&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)

@@ -119,7 +119,7 @@ bool HierarchySetUp<T>::coarsen(Coarsening& out) {
   // no progress: all couplings are weak, or every node stands alone
   auto const is_fewer = [n](std::int64_t coarse) { return coarse > 0 && double(coarse) <= 0.9 * double(n); };
   if (options_.type == AmgType::classical) {
-    out.splitting = split(rows_, A_.range(), component_, threshold_, options_.classical, cancel_);
+    out.splitting = split(rows_, A_.range(), block_size_, component_, threshold_, options_.classical, cancel_);
     at(0.15);
     return is_fewer(out.splitting.coarse.global_size());
   }
@@ -186,7 +186,7 @@ void HierarchySetUp<T>::interpolate_classically(Coarsening& found, Interpolation
   auto const& s = found.splitting;
   out.coarse = s.coarse;
   out.P = classical_interpolation(s, options_.classical, cancel_);
-  if (component_.size() > 0) {
+  if (block_size_ > 1) {
     Buffer<std::int32_t> coarse(out.coarse.local_size());
     for (std::int64_t i = 0, c = 0; i < component_.size(); ++i)
       if (s.number[i + s.A.map.below] >= 0) coarse[c++] = component_[i];

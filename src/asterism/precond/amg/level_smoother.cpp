@@ -81,13 +81,16 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   for (auto const k : {ChebyshevKind::first, ChebyshevKind::fourth, ChebyshevKind::opt_fourth})
     if (kind == name_of(k)) o.chebyshev = k;
   auto const before = r.integer("mg_levels_ksp_max_it"), after = r.integer("mg_levels_up_ksp_max_it");
+  if (o.method == "auto" && r.given("mg_levels_ksp_chebyshev_kind")) o.method = "chebyshev";
   bool const polynomial = o.method == "chebyshev";
-  o.steps.before = before > 0 || after > 0 ? before : polynomial ? 2 : 1;
+  ASTERISM_REQUIRE(polynomial || !r.given("mg_levels_ksp_chebyshev_kind"), option,
+                   "amg: -mg_levels_ksp_chebyshev_kind has no effect with -mg_levels_ksp_type {}. Use chebyshev.", o.method);
+  bool const none_before = after > 0 && r.given("mg_levels_ksp_max_it");  // which is zero
+  o.steps.before = before > 0 || none_before ? before : polynomial ? 2 : 1;
   o.steps.after = after < 0 ? o.steps.before : after;
   bool const anything = before > 0 || after >= 0 || o.kind != "auto" || r.given("mg_levels_pc_jacobi_type");
-  if (o.method == "auto" && r.given("mg_levels_ksp_chebyshev_kind")) o.method = "chebyshev";
   if (o.method == "auto" && anything) o.method = "richardson";
-  if (o.kind == "auto" && !o.is_open()) o.kind = o.method == "chebyshev" || o.l1 ? "jacobi" : "spai0";
+  if (o.kind == "auto" && !o.is_open()) o.kind = o.method == "chebyshev" || r.given("mg_levels_pc_jacobi_type") ? "jacobi" : "spai0";
   ASTERISM_REQUIRE(o.method != "chebyshev" || !o.needs_matrix(), option,
                    "amg: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.", o.kind);
   ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option, "amg: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.",

@@ -226,17 +226,15 @@ NodeGraph node_graph(Rows<T> const& A, Couplings const& strong, Layout const& la
   out.ptr = Buffer<i64>(g.count + 1);
   append_in_shares<float>(g.count, both.ptr.data(), out, cancel, [&](i32 first, i32 last, Piece<float>& piece) {
     piece.reserve(both.ptr[last] - both.ptr[first] + 1);
+    std::vector<i32> named(std::size_t(g.map.size()), -1);  // the last node whose rows have an entry there
     for (i32 i = first; i < last; ++i) {
       if (is_look(i) && cancel.requested()) return;
       auto const before = piece.size;
-      auto at = A.ptr[i * bs];
+      for (auto q = A.ptr[i * bs]; q < A.ptr[(i + 1) * bs]; ++q)
+        named[std::size_t(bs == 1 ? A.col[q] : g.map.local(A.map.global(A.col[q]) / bs))] = i;
       for (auto p = both.ptr[i]; p < both.ptr[i + 1]; ++p) {
         i32 const c = column[std::size_t(both.col[p])];
-        if (c < 0) continue;
-        if (bs == 1) {
-          while (at < A.ptr[i + 1] && A.col[at] < c) ++at;
-          if (at == A.ptr[i + 1] || A.col[at] != c) continue;
-        }
+        if (c < 0 || named[std::size_t(c)] != i) continue;
         piece.col[piece.size] = c;
         piece.val[piece.size++] = 1;
       }

@@ -23,8 +23,8 @@ Cycle Cycle::adjoint() const {
 }
 
 bool Cycle::symmetric() const {
-  // with two levels below there is nothing that an F cycle visits twice
-  bool const alike = type_ == CycleType::v || type_ == CycleType::w || levels_.size() <= 3;
+  // with one level between there is nothing that an F cycle visits twice
+  bool const alike = type_ == CycleType::v || type_ == CycleType::w || levels_between() <= 1;
   return alike && !varies() &&
          std::all_of(levels_.begin(), levels_.end(), [](auto const& l) { return l.solver || l.smoother->symmetric(); });
 }

@@ -40,7 +40,7 @@ class Cycle {
   /// Hermitian where A is: V and W cycles whose smoothers are adjoints of each other.
   bool symmetric() const;
   /// Another operator for each b.
-  bool varies() const { return type_ == CycleType::k && levels_.size() > 2; }
+  bool varies() const { return type_ == CycleType::k && levels_between() > 0; }
   std::vector<GridLevel> const& levels() const { return levels_; }
 
  private:
@@ -49,6 +49,8 @@ class Cycle {
     Smoother::Work s;              // r is the residual too
     Vector rest, more, Ax, Amore;  // of second visits; the last two of K cycles
   };
+  /// Those that a second visit makes a difference to: all but the first, and a last one with a solver.
+  std::size_t levels_between() const { return levels_.empty() ? 0 : levels_.size() - 1 - (levels_.back().solver ? 1 : 0); }
   std::vector<Work> new_work(Vector const& like) const;
   void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
