@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
-from .base.indices import as_count
+from .base.indices import as_count, as_counts
 from .comm.communicator import as_communicator, one_call
 from .la.matrix import Matrix
 
@@ -147,8 +147,8 @@ def rotated_anisotropy(
     >>> am.gallery.rotated_anisotropy((4, 4), epsilon=0.01).nnz
     100
     """
-    nx, ny = (as_count(s, "shape") for s in shape)
-    return Matrix(_core.rotated_anisotropy(as_communicator(comm), [nx, ny], float(epsilon), float(theta), dtype))
+    points = as_counts(shape, 2, "rotated_anisotropy: shape")
+    return Matrix(_core.rotated_anisotropy(as_communicator(comm), points, float(epsilon), float(theta), dtype))
 
 
 @one_call("elasticity")
@@ -168,8 +168,8 @@ def elasticity(
     ----------
     cells : (int, int, int)
     """
-    nx, ny, nz = (as_count(c, "cells") for c in cells)
-    return Matrix(_core.elasticity(as_communicator(comm), [nx, ny, nz], youngs_modulus, poisson_ratio, dtype))
+    counts = as_counts(cells, 3, "elasticity: cells")
+    return Matrix(_core.elasticity(as_communicator(comm), counts, youngs_modulus, poisson_ratio, dtype))
 
 
 @one_call("laplace_q2")
@@ -199,7 +199,9 @@ def laplace_q2(
     Raises
     ------
     ShapeError
-        Where ``nodes`` times ``processes`` is not the number of ranks.
+        Where ``nodes`` times ``processes`` is not the number of ranks, or one of the three is not three numbers.
+    OutOfMemoryError
+        Where a rank has more than 2**31 - 1 rows.
 
     Examples
     --------
@@ -207,7 +209,7 @@ def laplace_q2(
     >>> am.gallery.laplace_q2((2, 2, 2)).shape
     (27, 27)
     """
-    nx, ny, nz = (as_count(c, "cells") for c in cells)
-    px, py, pz = (0, 0, 0) if processes is None else (as_count(p, "processes") for p in processes)
-    mx, my, mz = (as_count(p, "nodes") for p in nodes)
-    return Matrix(_core.laplace_q2(as_communicator(comm), [nx, ny, nz], dtype, [mx, my, mz], [px, py, pz]))
+    counts = as_counts(cells, 3, "laplace_q2: cells")
+    per_node = [0, 0, 0] if processes is None else as_counts(processes, 3, "laplace_q2: processes")
+    boxes = as_counts(nodes, 3, "laplace_q2: nodes")
+    return Matrix(_core.laplace_q2(as_communicator(comm), counts, dtype, boxes, per_node))

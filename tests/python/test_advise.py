@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -111,6 +113,12 @@ def test_a_singular_matrix():
         am.advise(sp.csr_array(np.diag([1.0, 0.0, 2.0])), budget=20)
 
 
+def test_no_rows():
+    found = am.advise(sp.csr_array((0, 0)), budget=5)
+    assert found.look.smallest_diagonal == found.look.largest_diagonal == 0
+    json.dumps(found.as_dict(), allow_nan=False)
+
+
 def test_nothing_converges():
     """Two rows are the same, and b has different values for them."""
     S = np.random.default_rng(3).standard_normal((50, 50))
@@ -203,6 +211,7 @@ def test_options_of_a_file_give_way_to_the_command_line(tmp_path):
     out = run("solve", "poisson2d", "--n", 20, "--options-file", path, "-pc_type", "icc", "-ksp_view", "--ranks", 2)
     assert "method: cg" in out and "preconditioner: icc" in out
     assert "cannot be read" in run("solve", "poisson2d", "--options-file", tmp_path / "none", expect=1)
+    assert "is a folder" in run("solve", "poisson2d", "--options-file", tmp_path, expect=1)
     (tmp_path / "wrong").write_text("-ksp_tipe cg\n")
     assert "line 1). Did you mean -ksp_type?" in run(
         "solve", "poisson2d", "--options-file", tmp_path / "wrong", expect=1
@@ -215,6 +224,10 @@ def test_bad_arguments():
     A = am.gallery.poisson((5, 5))
     for keywords in ({"budget": 0}, {"budget": np.inf}, {"rtol": 0}, {"rtol": 2.0}):
         with pytest.raises(am.InputError, match=next(iter(keywords))):
+            am.advise(A, **keywords)
+    for keywords in ({"budget": "5"}, {"budget": None}, {"budget": 10**400}, {"rtol": "1e-8"}, {"budget": [1, 2]}):
+        name, value = next(iter(keywords.items()))
+        with pytest.raises(am.InputError, match=re.escape(f"advise: {name} is {value!r}; a ")):
             am.advise(A, **keywords)
     with pytest.raises(am.ShapeError, match="least_squares"):
         am.advise(sp.csr_array(np.ones((3, 2))))
@@ -266,6 +279,18 @@ def test_the_command(tmp_path):
     out = run("advise", "elasticity3d", "--n", 4, "--budget", 20, "--tune", "--save", path, "--ranks", 2)
     assert f"--options-file {path}" in out and "3 unknowns a node" in out and "trial(s) to 1e-08, 2 ranks" in out
     assert "CONVERGED_RTOL" in run("solve", "elasticity3d", "--n", 4, "--ranks", 2, "--options-file", path)
+
+
+def test_what_it_prints_can_be_pasted_where_names_have_spaces(tmp_path):
+    A, rhs, path = (tmp_path / name for name in ("a matrix.mtx", "it's b.mtx", "the best.options"))
+    am.write_matrix(A, am.gallery.poisson((8, 8)))
+    am.write_vector(rhs, np.ones(64))
+    for more in ([], ["--save", path]):
+        out = run("advise", A, "--rhs", rhs, "--budget", 5, *more)
+        line = next(x for x in out.splitlines() if x.startswith("  asterism solve "))
+        words = shlex.split(line)
+        assert words[2:5] == [str(A), "--rhs", str(rhs)] and (not more or words[5:] == ["--options-file", str(path)])
+        assert "CONVERGED_RTOL" in run(*words[1:])
 
 
 def test_the_command_fails_clearly(tmp_path):

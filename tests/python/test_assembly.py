@@ -239,6 +239,9 @@ def test_what_is_no_entry_or_value_is_refused():
         plan.matrix([1.0, 2.0], add_to=3)
     with pytest.raises(am.DtypeError, match="values has dtype"):
         plan.matrix(["a", "b"])
+    for shape in ((4,), 4, (4, 4, 4)):
+        with pytest.raises(am.ShapeError, match="Assembly: shape is .*; 2 integers are needed"):
+            am.Assembly(shape, [0], [0])
     with pytest.raises(am.ShapeError, match="the ranks' rows are 3"):
         am.Assembly((4, 4), [0], [0], local_rows=3)
 

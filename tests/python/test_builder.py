@@ -219,6 +219,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_added():
         am.Builder((2, 2), remote="ignore")
     with pytest.raises(am.AsterismError, match="float16"):
         am.Builder((2, 2), "float16")
+    for i, j, v in ((-1, 9, 1.0), (0, -1, np.inf)):  # ignored, if nothing else is wrong
+        with pytest.raises(am.InputError, match="is outside|is NaN or infinite"):
+            builder.add(i, j, v)
     builder.insert(1, 1, 2.0)
     with pytest.raises(am.InputError, match="Builder.add after Builder.insert"):
         builder.add(1, 1, 2.0)
@@ -228,6 +231,28 @@ def test_what_does_not_fit_is_refused_and_nothing_is_added():
     assert A.nnz == 2 and A.to_scipy()[1, 1] == 5
     with pytest.raises(am.InputError, match=r"Builder.add: entry 0, \(7, 1, 0 \+ 1i\), is outside"):
         am.Builder((2, 2), "complex64").add([7], [1], [1j])
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">c8", ">c16"])
+def test_the_other_order_of_bytes(dtype):
+    builder = am.Builder((2, 2), dtype)
+    builder.add([0, 1], [0, 1], np.array([1.0, 2.0], dtype))
+    A = builder.matrix()
+    assert A.dtype == np.dtype(dtype).newbyteorder("=") and np.array_equal(A.toarray(), np.diag([1.0, 2.0]))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("narrow, wide", [("float32", "float64"), ("complex64", "complex128")])
+def test_values_too_large_for_the_dtype(narrow, wide):
+    builder = am.Builder((2, 2), narrow)
+    values = np.array([[1.0, 2.0], [1e300, np.inf]], wide)
+    for put in (builder.add, builder.insert):
+        with pytest.raises(am.InputError, match=rf"value 2, .*1e\+300.*, is too large for {narrow}.* '{wide}'"):
+            put([0, 1], [0, 1], values)
+    with pytest.raises(am.InputError, match="NaN or infinite"):
+        builder.add(0, 0, values[1, 1])
+    builder.add(0, 0, values[0, 1])
+    assert builder.matrix().toarray()[0, 0] == 2
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -102,6 +102,12 @@ def test_bad_numbers_are_refused():
         am.gallery.diffusion((4,), stretch=math.nan)
     with pytest.raises(am.ShapeError):
         am.gallery.rotated_anisotropy((4, 0))
+    with pytest.raises(am.ShapeError, match="shape is 4; 2 integers are needed"):
+        am.gallery.rotated_anisotropy(4)
+    with pytest.raises(am.ShapeError, match=r"cells is \(2, 2\); 3 integers are needed"):
+        am.gallery.elasticity((2, 2))
+    with pytest.raises(am.OutOfMemoryError, match="local indices do not fit in 32 bits"):
+        am.gallery.elasticity((10**6,) * 3)
 
 
 def test_entries_do_not_depend_on_the_ranks(on_ranks):

@@ -1,6 +1,7 @@
 """gallery.laplace_q2 against an assembly by NumPy, a known solution, and itself on several ranks and in boxes."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -144,6 +145,14 @@ def test_boxes_of_nodes_and_of_their_processes(on_ranks):
 def test_wrong_shapes():
     with pytest.raises(am.ShapeError, match="0 cells"):
         am.gallery.laplace_q2((2, 0, 2))
+    for cells in ((2, 2), 2, (2, 2, 2, 2)):
+        with pytest.raises(am.ShapeError, match=re.escape(f"laplace_q2: cells is {cells!r}; 3 integers are needed")):
+            am.gallery.laplace_q2(cells)
+    for boxes in ({"processes": (1, 1)}, {"processes": (1, 1, 1), "nodes": 1}):
+        with pytest.raises(am.ShapeError, match="3 integers are needed"):
+            am.gallery.laplace_q2((2, 2, 2), **boxes)
+    with pytest.raises(am.OutOfMemoryError, match=r"rows of one rank: \d+ local indices do not fit in 32 bits"):
+        am.gallery.laplace_q2((10**6,) * 3)
     with pytest.raises(am.ShapeError, match="at least 1"):
         am.gallery.laplace_q2((2, 2, 2), processes=(1, 0, 1))
     with pytest.raises(am.ShapeError, match="2 boxes for 1 ranks"):

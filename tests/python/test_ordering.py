@@ -135,6 +135,19 @@ def test_orderings_are_permutations(kind):
             assert np.array_equal(order, ordering(S, kind))  # nothing is left to chance
 
 
+@pytest.mark.parametrize("kind", ["rcm", "amd"])
+def test_orderings_end_when_the_time_is_over(kind):  # as after Ctrl-C
+    A = am.gallery.poisson(
+        (1200, 1200), stencil="box"
+    )  # a second of minimum degree, 0.2 s of the other; asked every 50 ms
+    _core.set_time_limit(0.0)
+    try:
+        with pytest.raises(am.TimeLimitError, match="the time is over: .* ordering"):
+            _core.ordering(A._h, kind)
+    finally:
+        _core.set_time_limit(np.inf)
+
+
 def test_rcm_has_a_small_bandwidth():
     S = am.gallery.poisson((15, 15)).to_scipy()
     p = np.random.default_rng(3).permutation(225)

@@ -212,6 +212,9 @@ def test_options_file(tmp_path, monkeypatch):
     f.write_text("ksp_type cg\n")
     with pytest.raises(am.OptionError, match="'ksp_type' is not an option"):
         am.Solver(am.gallery.poisson((5, 5)))
+    monkeypatch.setenv("ASTERISM_OPTIONS_FILE", str(tmp_path))
+    with pytest.raises(am.FileError, match="is a folder"):
+        am.Solver(am.gallery.poisson((5, 5)))
 
 
 def test_info_has_no_truth_value():

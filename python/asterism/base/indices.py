@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import DtypeError, InputError, ShapeError
 
-__all__ = ["as_count", "as_indices"]
+__all__ = ["as_count", "as_counts", "as_indices"]
 
 
 def as_indices(a: Any, what: str = "indices") -> NDArray[np.int64]:
@@ -37,3 +37,14 @@ def as_count(n: Any, what: str) -> int:
     if count < 0:
         raise ShapeError(f"{what} is {count}; it cannot be negative.")
     return count
+
+
+def as_counts(given: Any, number: int, what: str) -> list[int]:
+    """Return so many ints, each as of `as_count`; raises a ShapeError where there are not so many."""
+    try:
+        counts = list(given)
+    except TypeError:
+        counts = []
+    if len(counts) != number:
+        raise ShapeError(f"{what} is {given!r}; {number} integers are needed, such as ({', '.join(['8'] * number)}).")
+    return [as_count(n, what) for n in counts]

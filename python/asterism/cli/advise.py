@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import shlex
 import sys
 from typing import Any
 
@@ -98,13 +99,13 @@ def _show(found: Advice, args: argparse.Namespace) -> None:
     print_table(f"{len(rows)} trial(s) to {found.rtol:g}{ranks}", head, rows)
     if found.best is None:
         return
-    given = " ".join(
-        f"--{name.replace('_', '-')} {value}"
+    given = "".join(
+        f" --{name.replace('_', '-')} {shlex.quote(str(value))}"
         for name in ("n", "name", "rhs", "near_null_space", "coordinates", "dtype")
         if (value := getattr(args, name)) is not None
     )
     given += f" --block-size {args.block_size}" * (args.block_size > 1) + f" --ranks {args.ranks}" * (args.ranks > 1)
-    options = f"--options-file {args.save}" if args.save else found.options
-    print(f"\nto solve with the best:\n  asterism solve {' '.join(f'{args.problem} {given}'.split())} {options}")
+    options = f"--options-file {shlex.quote(args.save)}" if args.save else found.options
+    print(f"\nto solve with the best:\n  asterism solve {shlex.quote(args.problem)}{given} {options}")
     if args.save:
         print(f"options: {args.save}: {found.options}")

@@ -25,8 +25,8 @@ class Assembly:
     shape : (int, int)
         Global size of the matrix.
     i, j : arrays of int, shape (entries,)
-        Global rows and columns of my entries, in any order and of any rank's rows. Repeats are summed, negative ones ignored.
-        They are not kept.
+        Global rows and columns of my entries, in any order and of any rank's rows. Repeats are summed. They are not kept.
+        Entries with a negative one are ignored, but the other one must be inside of the matrix.
     comm : None or mpi4py.MPI.Comm
     local_rows : int, optional
         Rows of a square matrix that this rank owns; dealt evenly by default.
@@ -150,6 +150,9 @@ class VectorAssembly:
         remote: str = "send",
     ) -> None:
         c, n = as_communicator(comm), as_count(size, "VectorAssembly: size")
+        c.require_same(
+            "VectorAssembly", [("size", str(n)), ("local_size", "not given" if local_size is None else "given")]
+        )
         layout = _core.Layout.even(c, n)
         if local_size is not None:
             layout = _core.Layout(c, as_count(local_size, "VectorAssembly: local_size"))

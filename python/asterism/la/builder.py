@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _core
 from ..base.indices import as_indices
 from ..comm.communicator import as_communicator, one_call, reported
-from ..errors import DtypeError, ShapeError
+from ..errors import DtypeError, InputError, ShapeError
 from .matrix import Matrix, layouts_of
 from .operator import as_values
 
@@ -67,7 +68,7 @@ class Builder:
         remote: str = "send",
     ) -> None:
         rows, cols = layouts_of(shape, as_communicator(comm), local_rows, "Builder")
-        self.dtype = np.dtype(dtype)
+        self.dtype = np.dtype(dtype).newbyteorder("=")
         self._h = _core.Builder(rows, cols, self.dtype.name, remote)
         self.shape = (rows.global_size, cols.global_size)
 
@@ -97,7 +98,8 @@ class Builder:
         Parameters
         ----------
         i, j : int, or array of int
-            Global rows and columns, of any rank. Entries with a negative one are ignored.
+            Global rows and columns, of any rank. Entries with a negative one are ignored, but the other
+            one must be inside of the matrix, and the value finite.
         v : number, or array
             One value for each entry; or blocks, which have one axis more:
 
@@ -108,7 +110,8 @@ class Builder:
         Raises
         ------
         InputError
-            The first entry that is outside of the matrix, not finite, or refused by ``remote="error"``, as ``(i, j, v)``; nothing is added.
+            The first entry that is outside of the matrix, not finite, or refused by ``remote="error"``, as ``(i, j, v)``; or that is too
+            large for the matrix's dtype. Nothing is added.
             Also where `insert` came before without a `flush`.
 
         Notes
@@ -149,6 +152,18 @@ class Builder:
         """
         return Matrix(self._h.matrix())
 
+    def _converted(self, v: NDArray[Any], what: str) -> NDArray[Any]:
+        """Return the values in the matrix's dtype, where none must become infinite."""
+        with np.errstate(over="ignore"):
+            out = v.astype(self.dtype)
+        if bool((fallen := np.isfinite(v) & ~np.isfinite(out)).any()):
+            at = int(np.argmax(fallen))
+            raise InputError(
+                f"{what}: value {at}, {v.flat[at]}, is too large for {self.dtype}, which ends at "
+                f"{np.finfo(self.dtype).max:.3g}. Make it am.Builder(shape, '{v.dtype}')."
+            )
+        return out
+
     def _give(self, put: Any, i: Any, j: Any, v: Any, what: str) -> None:
         ii, jj, given = np.asarray(i), np.asarray(j), np.asarray(v)
         shape, vv = given.shape, as_values(given, f"{what}: v")
@@ -157,7 +172,7 @@ class Builder:
                 raise DtypeError(
                     f"{what}: v is {vv.dtype}, the matrix {self.dtype}. Make it am.Builder(shape, '{vv.dtype}')."
                 )
-            vv = vv.astype(self.dtype)
+            vv = self._converted(vv, what)
         if ii.shape == jj.shape == shape:
             count = ii.size
         elif ii.ndim and ii.shape[:-1] == jj.shape[:-1] and shape == (*ii.shape, jj.shape[-1]):

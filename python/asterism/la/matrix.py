@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.display import html_table, si_bytes
-from ..base.indices import as_count, as_indices
+from ..base.indices import as_count, as_counts, as_indices
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
@@ -108,6 +108,7 @@ class Matrix(Arithmetic, Operator):
         shape : (int, int)
             Global size.
         i, j : arrays of int, shape (entries,)
+            Where one is negative the other one must be inside of the matrix all the same, and the value finite.
         v : array, shape (entries,)
         local_rows : int, optional
             Rows of a square matrix that this rank owns, e.g. its points of a `grid.Grid`; dealt evenly by default.
@@ -401,7 +402,9 @@ class Matrix(Arithmetic, Operator):
 
 def layouts_of(shape: tuple[int, int], comm: Any, local_rows: int | None, what: str) -> tuple[Any, Any]:
     """Return who owns which rows and columns of a matrix that entries are given for."""
-    n, m = (as_count(s, f"{what}: shape") for s in shape)
+    n, m = as_counts(shape, 2, f"{what}: shape")
+    given = [("shape", f"({n}, {m})"), ("local_rows", "not given" if local_rows is None else "given")]
+    comm.require_same(what, given)
     if local_rows is None:
         rows = _core.Layout.even(comm, n)
     else:

@@ -186,6 +186,8 @@ def advise(
     ------
     InputError
         For what no solver can help with: NaN, an empty row; a budget that is not positive.
+    CommError
+        The ranks do not give the same.
     ShapeError, UnsupportedError
         A is not square, or has no entries to look at.
 
@@ -212,15 +214,24 @@ def advise(
             raise ShapeError(
                 f"advise: the matrix is {M.shape[0]} x {M.shape[1]}; a square one is needed. am.least_squares takes any shape."
             )
-        if not (budget > 0 and math.isfinite(budget)):
+        if not _is_between(budget, math.inf):
             raise InputError(f"advise: budget is {budget!r}; a positive number of seconds is needed.")
-        if not 0 < rtol < 1:
+        if not _is_between(rtol, 1):
             raise InputError(f"advise: rtol is {rtol!r}; a number between 0 and 1 is needed.")
         if b is not None:
             prepared(M, b, None, None, None)
 
     agreed(M._comm, check)
     assert isinstance(M, Matrix)
+    budget, rtol = float(budget), float(rtol)
+    given = {
+        "budget": budget,
+        "rtol": rtol,
+        "tune": bool(tune),
+        "b": "not given" if b is None else "given",
+        "null_space": "not given" if null_space is None else "given",
+    }
+    M._comm.require_same("advise", [(name, str(value)) for name, value in given.items()])
     M = M._described(block_size, coordinates, near_null_space)
     if b is None:
         known = np.empty(M.local_shape[1], dtype=M.dtype)
@@ -240,6 +251,14 @@ def advise(
         _tune(trials)
     name = what or f"{M.shape[0]} x {M.shape[1]}, {M.nnz} entries, {M.dtype}"
     return Advice(name, found, trials.done, not_tried, rtol, budget)
+
+
+def _is_between(value: Any, end: float) -> bool:
+    """Return whether it is a number above zero and below that; no text."""
+    try:
+        return bool(0 < value < end and math.isfinite(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _given(options: str) -> dict[str, str]:

@@ -79,7 +79,7 @@ def look(A: Matrix) -> Look:
         **found,
         block_size=A.block_size if A.block_size > 1 else int(A._h.detected_block_size()),
         near_null_vectors=0 if near is None else near.shape[1],
-        smallest_diagonal=-comm.max(-float(d.min(initial=np.inf))) + 0.0,
+        smallest_diagonal=-comm.max(-float(d.min(initial=np.inf))) + 0.0 if A.shape[0] else 0.0,
         largest_diagonal=comm.max(float(d.max(initial=0.0))),
         auto=(ksp, attempts[0]),
     )

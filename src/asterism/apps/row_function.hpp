@@ -13,7 +13,7 @@ template <class F>
 la::Matrix from_row_function(comm::Layout const& layout, Dtype dtype, std::int64_t entries_per_row, F const& row) {
   std::vector<std::int64_t> offsets{0}, columns;
   std::vector<double> values;
-  auto const n = layout.local_size();
+  auto const n = std::int64_t(checked_local_index(layout.local_size(), "rows of one rank"));
   offsets.reserve(std::size_t(n) + 1);
   columns.reserve(std::size_t(n * entries_per_row));
   values.reserve(std::size_t(n * entries_per_row));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -85,6 +86,8 @@ void Options::parse(std::string_view text, OptionLayer layer, std::string_view o
 }
 
 void Options::parse_file(std::string const& path) {
+  std::error_code none;
+  ASTERISM_REQUIRE(!std::filesystem::is_directory(path, none), file, "options file '{}' is a folder, not a file.", path);
   std::ifstream in(path);
   ASTERISM_REQUIRE(in.good(), file, "options file '{}' cannot be read.", path);
   std::string line;

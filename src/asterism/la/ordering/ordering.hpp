@@ -8,7 +8,7 @@
 namespace asterism::la {
 
 /// order[k]: the row and column that become the k-th. Reverse Cuthill-McKee (Cuthill and McKee 1969; George and Liu 1981), each component
-/// from an end that George and Liu's search finds: a small profile. O(nnz log(entries of a row)).
+/// from an end that George and Liu's search finds: a small profile. O(nnz log(entries of a row)). Looks for Ctrl-C.
 std::vector<std::int32_t> reverse_cuthill_mckee(Csr const& a);
 
 /// Approximate minimum degree (Amestoy, Davis and Duff 1996): little fill. A quotient graph in place, with elements absorbed, alike rows

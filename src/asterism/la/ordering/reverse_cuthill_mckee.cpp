@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "asterism/base/progress.hpp"
 #include "asterism/la/ordering/graph.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 /// Vertices by their distance from one, neighbours of a vertex by ascending degree.
 class Breadth {
  public:
-  explicit Breadth(Graph const& g) : g_(g), seen_(std::size_t(g.size()), 0) {}
+  Breadth(Graph const& g, Progress& progress) : g_(g), progress_(progress), seen_(std::size_t(g.size()), 0) {}
   /// Appends the component of `start` to `order`. The number of levels.
   std::int32_t from(std::int32_t start, std::vector<std::int32_t>& order) {
     ++stamp_;
@@ -21,6 +22,7 @@ class Breadth {
     for (; at < order.size(); ++levels) {
       last_level_ = at;
       for (; at < end; ++at) {
+        progress_.at(double(at));
         auto const first = order.size();
         for (auto const j : g_.of(order[at]))
           if (std::exchange(seen_[std::size_t(j)], stamp_) != stamp_) order.push_back(j);
@@ -35,6 +37,7 @@ class Breadth {
 
  private:
   Graph const& g_;
+  Progress& progress_;
   std::vector<std::int32_t> seen_;
   std::int32_t stamp_ = 0;
   std::size_t last_level_ = 0;  // where it begins in order
@@ -43,8 +46,9 @@ class Breadth {
 }  // namespace
 
 std::vector<std::int32_t> reverse_cuthill_mckee(Csr const& a) {
+  Progress progress("reverse Cuthill-McKee ordering", 0);  // nobody knows how often a component is searched
   Graph const g(a);
-  Breadth breadth(g);
+  Breadth breadth(g, progress);
   std::vector<char> placed(std::size_t(g.size()), 0);
   std::vector<std::int32_t> order;
   order.reserve(placed.size());
