@@ -298,11 +298,11 @@ def multigrid(r: dict) -> None:
         return statistics.median([x[what][0] for x in runs])
 
     for name, runs in r["cases"].items():
-        failed = {k for k, v in runs.items() if any("error" in x for x in v)}
+        failed = {k for k, v in runs.items() if any("failure" in x for x in v)}
         total = {k: seconds(v, "setup") + seconds(v, "solve") for k, v in runs.items() if k not in failed}
         for k, v in runs.items():
             if k in failed:
-                print(f"multigrid {name:12s} {k:20s} failed: {next(x['error'] for x in v if 'error' in x)}")
+                print(f"multigrid {name:12s} {k:20s} failed: {next(x['failure'] for x in v if 'failure' in x)}")
                 continue
             mine = total.get("asterism, 1 x 1" if k == "pyamg" or "1 thread" in k else "asterism, 1 x 2")
             share = "" if k.startswith("asterism") or mine is None else f"; ours takes {mine / total[k]:.2f} of it"
