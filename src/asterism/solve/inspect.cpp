@@ -90,7 +90,8 @@ Inspection inspect(Operator const& A) {
   auto const d = dots(pairs);
   double const size = std::sqrt(d[2].real() * d[3].real());
   found.asymmetry = size > 0 ? std::abs(d[0].value() - std::conj(d[1].value())) / size : 0;
-  // rounding in the two products is far below; a single unsymmetric entry among millions is seen too
+  // rounding in the two products is far below. An unsymmetric entry far smaller than the largest one is not seen: solve_transpose, which
+  // solves A then, verifies its answer with the transpose
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
   return found;
 }

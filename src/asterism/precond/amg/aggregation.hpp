@@ -20,6 +20,9 @@ struct NodeGraph {
   Halo halo;
 };
 
+/// The nodes of rows with these columns, without couplings. Collective.
+NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, std::int64_t block_size);
+
 /// i and j are coupled if |a_ij|^2 > threshold^2 |a_ii| |a_jj| (Vanek, Mandel, Brezina 1996); for nodes
 /// the Frobenius norms of the blocks.
 template <class T>

@@ -104,20 +104,25 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
 
 }  // namespace
 
+NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, i64 bs) {
+  NodeGraph g;
+  auto offsets = rows.offsets();
+  for (auto& o : offsets) o /= bs;
+  g.layout = Layout::from_offsets(rows.comm(), std::move(offsets));
+  g.count = i32(g.layout.local_size());
+  auto ghosts = columns.ghosts;
+  for (auto& x : ghosts) x /= bs;
+  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
+  g.map = ColumnMap::make(g.layout, std::move(ghosts));
+  g.halo = Halo(g.layout, g.map);
+  return g;
+}
+
 template <class T>
 NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, double threshold, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGStrength");
   profile::Scope const scope(event, double(A.nnz()) * (12 + 4));
-  NodeGraph g;
-  auto offsets = layout.offsets();
-  for (auto& o : offsets) o /= bs;
-  g.layout = Layout::from_offsets(layout.comm(), std::move(offsets));
-  g.count = i32(A.count / bs);
-  auto node_ghosts = A.map.ghosts;
-  for (auto& x : node_ghosts) x /= bs;
-  node_ghosts.erase(std::unique(node_ghosts.begin(), node_ghosts.end()), node_ghosts.end());
-  g.map = ColumnMap::make(g.layout, std::move(node_ghosts));
-  g.halo = Halo(g.layout, g.map);
+  auto g = nodes_of(layout, A.map, bs);
   i32 const below = g.map.below;
   device::Executor executor;
 

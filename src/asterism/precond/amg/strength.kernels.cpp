@@ -205,16 +205,7 @@ double coupling_ratio(Rows<T> const& A, Layout const& layout) {
 template <class T>
 NodeGraph node_graph(Rows<T> const& A, Couplings const& strong, Layout const& layout, i64 bs, comm::Cancellation& cancel) {
   profile::Scope const scope(strength_event());
-  NodeGraph g;
-  auto offsets = layout.offsets();
-  for (auto& o : offsets) o /= bs;
-  g.layout = Layout::from_offsets(layout.comm(), std::move(offsets));
-  g.count = i32(A.count / bs);
-  auto ghosts = A.map.ghosts;
-  for (auto& x : ghosts) x /= bs;
-  ghosts.erase(std::unique(ghosts.begin(), ghosts.end()), ghosts.end());
-  g.map = ColumnMap::make(g.layout, std::move(ghosts));
-  g.halo = Halo(g.layout, g.map);
+  auto g = nodes_of(layout, A.map, bs);
   auto const nodes = bs == 1 ? strong : of_nodes(strong, g.map, bs, cancel);
   auto const both = both_ways(nodes, g.layout, cancel);
   // where A has an entry: a column of `both` that g's map lacks, or that the row of A lacks, is of an unsymmetric pattern
