@@ -17,7 +17,26 @@ from .vector import Vector
 __all__ = ["Assembly", "VectorAssembly"]
 
 
-class Assembly:
+class _Entries:
+    """What is known of the places of my entries."""
+
+    _h: Any
+
+    @property
+    def _comm(self) -> _core.Communicator:
+        return self._h.entries.comm
+
+    @property
+    def _vector_layout(self) -> _core.Layout:
+        return self._h.entries
+
+    @property
+    def entries(self) -> int:
+        """My entries, as given."""
+        return int(self._h.entries.local_size)
+
+
+class Assembly(_Entries):
     """Entries (i, j) given once, values as often as you like: for finite elements, Newton's method, time steps.
 
     Parameters
@@ -58,19 +77,6 @@ class Assembly:
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
 
     @property
-    def _comm(self) -> _core.Communicator:
-        return self._h.entries.comm
-
-    @property
-    def _vector_layout(self) -> _core.Layout:
-        return self._h.entries
-
-    @property
-    def entries(self) -> int:
-        """My entries, as given."""
-        return int(self._h.entries.local_size)
-
-    @property
     def nnz(self) -> int:
         """Entries of the matrix, all ranks."""
         return int(self._h.nnz)
@@ -106,7 +112,7 @@ class Assembly:
         return Matrix(self._h.matrix_of_array(as_values(values, "Assembly.matrix: values"), base))
 
 
-class VectorAssembly:
+class VectorAssembly(_Entries):
     """Entries of a vector given once, values as often as you like: loads of finite elements.
 
     Parameters
@@ -160,19 +166,6 @@ class VectorAssembly:
                 raise ShapeError(f"VectorAssembly: the ranks' parts are {layout.global_size}, but the size is {n}.")
         self._h = _core.VectorAssembly(layout, as_indices(i, "VectorAssembly: i"), bool(insert), remote)
         self.dtype = np.dtype(np.float64)  # of a Vector of values that is not asked for another
-
-    @property
-    def _comm(self) -> _core.Communicator:
-        return self._h.entries.comm
-
-    @property
-    def _vector_layout(self) -> _core.Layout:
-        return self._h.entries
-
-    @property
-    def entries(self) -> int:
-        """My entries, as given."""
-        return int(self._h.entries.local_size)
 
     @property
     def size(self) -> int:
