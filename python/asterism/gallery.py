@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
-from .base.indices import as_count, as_counts
+from .base.indices import as_count, as_counts, as_shape
 from .comm.communicator import as_communicator, one_call
 from .la.matrix import Matrix
 
@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 
 @one_call("poisson")
 def poisson(
-    shape: Sequence[int],
+    shape: int | Sequence[int],
     comm: Any = None,
     *,
     dtype: str = "float64",
@@ -32,7 +32,7 @@ def poisson(
 
     Parameters
     ----------
-    shape : sequence of 1 to 3 ints
+    shape : int, or sequence of 1 to 3 ints
         Grid points; the last index runs fastest.
     stencil : {"star", "box"}
         5/7-point, or 9/27-point.
@@ -52,7 +52,7 @@ def poisson(
     return Matrix(
         _core.poisson(
             as_communicator(comm),
-            [as_count(s, "shape") for s in shape],
+            as_shape(shape, "poisson: shape"),
             dtype,
             stencil == "box",
             neumann,
@@ -63,7 +63,7 @@ def poisson(
 
 @one_call("convection_diffusion")
 def convection_diffusion(
-    shape: Sequence[int],
+    shape: int | Sequence[int],
     velocity: Sequence[float],
     epsilon: float = 1.0,
     comm: Any = None,
@@ -74,7 +74,7 @@ def convection_diffusion(
     return Matrix(
         _core.convection_diffusion(
             as_communicator(comm),
-            [as_count(s, "shape") for s in shape],
+            as_shape(shape, "convection_diffusion: shape"),
             float(epsilon),
             list(map(float, velocity)),
             dtype,
@@ -84,7 +84,7 @@ def convection_diffusion(
 
 @one_call("diffusion")
 def diffusion(
-    shape: Sequence[int],
+    shape: int | Sequence[int],
     comm: Any = None,
     *,
     contrast: float = 1.0,
@@ -96,7 +96,7 @@ def diffusion(
 
     Parameters
     ----------
-    shape : sequence of 1 to 3 ints
+    shape : int, or sequence of 1 to 3 ints
         Cells; the last index runs fastest.
     contrast : float
         k in half of the blocks, which a hash of their place chooses; 1 in the others.
@@ -114,7 +114,7 @@ def diffusion(
     return Matrix(
         _core.diffusion(
             as_communicator(comm),
-            [as_count(s, "shape") for s in shape],
+            as_shape(shape, "diffusion: shape"),
             float(contrast),
             as_count(block, "block"),
             float(stretch),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .base.indices import as_count
+from .base.indices import as_count, as_shape
 from .comm.communicator import as_communicator, one_call, reported
 from .comm.forest import Flight, StarForest, shared_zeros
 from .errors import InputError, OptionError, ShapeError, UnsupportedError
@@ -88,7 +88,7 @@ class Grid:
         transport: str | None = None,
         spacing: float | Sequence[float] | None = None,
     ) -> None:
-        sizes = [as_count(s, "Grid: shape") for s in ([shape] if np.isscalar(shape) else shape)]  # type: ignore[union-attr]
+        sizes = as_shape(shape, "Grid: shape")
         d = len(sizes)
         around = [bool(periodic)] * d if np.isscalar(periodic) else [bool(p) for p in periodic]  # type: ignore[union-attr]
         if stencil not in ("star", "box"):

@@ -155,15 +155,31 @@ def test_impossible_sizes():
         am.Matrix.coo((2**33, 2**33), [0], [0], [1.0])
 
 
+def test_shapes_of_grids():
+    assert am.gallery.poisson(5).shape == (5, 5)
+    assert am.gallery.diffusion(np.int32(4)).shape == (4, 4)
+    assert am.gallery.convection_diffusion(3, [1.0]).shape == (3, 3)
+    with pytest.raises(am.DtypeError, match=r"poisson: shape is 2.5 \(float\); an integer"):
+        am.gallery.poisson(2.5)
+    with pytest.raises(am.DtypeError, match="diffusion: shape is None"):
+        am.gallery.diffusion(None)
+    with pytest.raises(am.AsterismError, match="1, 2 or 3 dimensions, not 4"):
+        am.gallery.poisson((2, 2, 2, 2))
+
+
 @pytest.mark.usefixtures("heeds_ctrl_c")
-def test_ctrl_c_ends_a_long_solve():
-    A = am.gallery.poisson((200, 200))
+@pytest.mark.parametrize(
+    ("ksp", "pc", "columns"), [("richardson", "sor", 1), ("cg", "none", 60), ("tfqmr", "none", 60)]
+)
+def test_ctrl_c_ends_a_long_solve(ksp, pc, columns):  # cg takes the columns together, tfqmr one after the other
+    A = am.gallery.poisson((300, 300))
+    b = np.random.default_rng(0).standard_normal((90_000, columns))
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        am.solve(A, np.ones(40_000), ksp="richardson", pc="sor", rtol=1e-12, maxiter=10**6)
+        am.solve(A, b, ksp=ksp, pc=pc, rtol=1e-12, maxiter=10**6)
     timer.join()
-    x, info = am.solve(A, np.ones(40_000), ksp="cg", pc="amg")  # the library is usable afterwards
+    x, info = am.solve(A, np.ones(90_000), ksp="cg", pc="amg")  # the library is usable afterwards
     assert info.converged
 
 

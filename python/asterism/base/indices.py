@@ -39,6 +39,11 @@ def as_count(n: Any, what: str) -> int:
     return count
 
 
+def as_shape(given: Any, what: str) -> list[int]:
+    """Return the sizes of a grid; an int is that of one dimension. Raises as `as_count`."""
+    return [as_count(n, what) for n in (given if np.iterable(given) else [given])]
+
+
 def as_counts(given: Any, number: int, what: str) -> list[int]:
     """Return so many ints, each as of `as_count`; raises a ShapeError where there are not so many."""
     try:
