@@ -84,6 +84,20 @@ def test_a_plan_of_many_factors():
     assert "4 factors" in repr(plan)
 
 
+@pytest.mark.parametrize("columns", [256, 257, 70_000])  # places in a row of the product take 1, 2 and 4 bytes
+def test_a_plan_with_long_rows(columns):
+    rng = np.random.default_rng(1)
+    A = sp.random_array((300, 300), density=0.02, rng=rng, format="csr") + sp.eye_array(300, format="csr")
+    B = sp.csr_array(
+        np.outer(rng.standard_normal(300), np.arange(columns) % 7 < 3)
+        if columns > 300
+        else rng.standard_normal((300, columns))
+    )
+    plan = am.ProductPlan(am.Matrix.from_scipy(A), am.Matrix.from_scipy(B))
+    C = plan.multiply(am.Matrix.from_scipy(3.0 * A), am.Matrix.from_scipy(2.0 * B))
+    assert abs(C.to_scipy() - 6.0 * (A @ B)).max() <= 1e-13 * abs(A @ B).max()
+
+
 def test_blocks_of_unknowns_stay():
     A = am.gallery.elasticity((3, 3, 3))
     assert (A @ A).block_size == (A + A).block_size == (2 * A).block_size == 3

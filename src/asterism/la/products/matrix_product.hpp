@@ -34,7 +34,8 @@ Matrix scaled(std::complex<double> alpha, Matrix const& A);
 Matrix transposed(Matrix const& A, bool conjugate);
 
 /// A product whose places are found once: new values at the same places cost multiplications, and messages with values alone. Memory: the
-/// factors' places, the rows of other ranks, the inner products.
+/// factors' places, the rows of other ranks, the inner products, and 1 byte (2, 4 where rows are longer than 256, 65536) for each
+/// multiplication.
 class ProductPlan {
  public:
   /// The symbolic phase, and the first product. As product(), of two or more factors.

@@ -115,6 +115,7 @@ struct ProductPlan::StepsOf final : Steps {
   struct Step {
     RightRows<T> right;
     Rows<T> product;
+    ProductPlaces places;
   };
   std::vector<FactorValues<T>> factors;
   std::vector<Step> steps;
@@ -126,7 +127,8 @@ struct ProductPlan::StepsOf final : Steps {
       auto const& left = factors[i].rows();
       RightRows<T> right(steps.empty() ? factors.back().rows() : steps.back().product, given[i + 1].range(), columns, left.map);
       auto C = sparse_product(left, right.rows(), cancel);
-      steps.push_back({std::move(right), std::move(C)});
+      ProductPlaces places(left, right.rows(), C, cancel);
+      steps.push_back({std::move(right), std::move(C), std::move(places)});
     }
     first = matrix_on(steps.back().product, given.front().range(), columns);
   }
@@ -138,9 +140,12 @@ struct ProductPlan::StepsOf final : Steps {
       auto& step = steps[s];
       step.right.take(*right);
       step.product.val = Buffer<T>(std::max<std::int64_t>(step.product.nnz(), 1));  // the last one's become the matrix's
-      sparse_product_values(factors[factors.size() - 2 - s].rows(), step.right.rows(), step.product, cancel);
+      step.places.multiply(factors[factors.size() - 2 - s].rows(), step.right.rows(), step.product, cancel);
       right = &step.product;
     }
+    if (first.comm().size() == 1)
+      return first.with_block_values(dtype_v<T>, right->val.array().view(0, std::size_t(right->nnz()) * sizeof(T)), device::Array(0),
+                                     device::Memory::host);
     return first.with_values(dtype_v<T>, right->nnz(), right->val.data());
   }
 };

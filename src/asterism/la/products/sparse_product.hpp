@@ -9,9 +9,23 @@ namespace asterism::la {
 /// B's columns for each thread.
 template <class T>
 Rows<T> sparse_product(Rows<T> const& A, Rows<T> const& B, comm::Cancellation& cancel);
-/// The values of A B into C, which has the product's places. Same bits.
-template <class T>
-void sparse_product_values(Rows<T> const& A, Rows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel);
+/// Where each multiplication of A B goes in its row of C, in the order of the multiplications. Memory: 1 byte for each of them where rows
+/// of C have at most 256 entries, 2 up to 65536, else 4.
+class ProductPlaces {
+ public:
+  ProductPlaces() = default;
+  /// C has the product's columns.
+  template <class T>
+  ProductPlaces(Rows<T> const& A, Rows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel);
+  /// The values of A B into C. Reads and writes streams alone, but for the rows of B. Bits as those of sparse_product().
+  template <class T>
+  void multiply(Rows<T> const& A, Rows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel) const;
+
+ private:
+  Buffer<std::uint8_t> places_;
+  std::vector<std::int64_t> begin_of_chunk_;  ///< multiplications before each chunk of rows
+  int width_ = 1;
+};
 /// alpha A + beta B: the places of both.
 template <class T>
 Rows<T> sparse_sum(T alpha, Rows<T> const& A, T beta, Rows<T> const& B, Layout const& columns, comm::Cancellation& cancel);

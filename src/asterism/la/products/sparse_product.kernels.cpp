@@ -18,6 +18,23 @@ i64 multiplications(Rows<T> const& A, Rows<T> const& B, i32 first, i32 last) {
   return n;
 }
 
+constexpr i32 rows_of_chunk = 1024;
+
+/// f(first, last) for shares of the chunks of so many rows, by all threads.
+template <class F>
+void for_chunks(i32 rows, comm::Cancellation& cancel, F const& f) {
+  device::Executor executor;
+  device::parallel_ranges(executor, (i64(rows) + rows_of_chunk - 1) / rows_of_chunk, f, 1);
+  cancel.throw_if_requested();
+}
+/// f(a number of so many bytes)
+template <class F>
+void with_place(int width, F const& f) {
+  if (width == 1) return f(std::uint8_t());
+  if (width == 2) return f(std::uint16_t());
+  f(std::uint32_t());
+}
+
 }  // namespace
 
 template <class T>
@@ -39,25 +56,55 @@ Rows<T> sparse_product(Rows<T> const& A, Rows<T> const& B, comm::Cancellation& c
 }
 
 template <class T>
-void sparse_product_values(Rows<T> const& A, Rows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel) {
-  in_shares(C.count, C.ptr.data(), [&](i32 first, i32 last) {
-    Buffer<T> const sums(B.map.size(), T(0));
-    T* const ASTERISM_RESTRICT s = sums.data();
-    auto const *const bp = B.ptr.data(), *const cp = C.ptr.data();
-    auto const *const bc = B.col.data(), *const cc = C.col.data();
-    auto const* const bv = B.val.data();
-    auto* const cv = C.val.data();
-    for (i32 i = first; i < last; ++i) {
-      if (is_look(i) && cancel.requested()) return;
-      for (auto p = A.ptr[i], end = A.ptr[i + 1]; p < end; ++p) {
-        auto const k = A.col[p];
-        T const a = A.val[p];
-        for (auto q = bp[k]; q < bp[k + 1]; ++q) s[bc[q]] += a * bv[q];
+ProductPlaces::ProductPlaces(Rows<T> const& A, Rows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel) {
+  i64 longest = 0;
+  for (i32 i = 0; i < C.count; ++i) longest = std::max(longest, C.ptr[i + 1] - C.ptr[i]);
+  width_ = longest <= 256 ? 1 : longest <= 65536 ? 2 : 4;
+  begin_of_chunk_.push_back(0);
+  for (i32 first = 0; first < C.count; first += rows_of_chunk)
+    begin_of_chunk_.push_back(begin_of_chunk_.back() + multiplications(A, B, first, std::min(first + rows_of_chunk, C.count)));
+  places_ = Buffer<std::uint8_t>(begin_of_chunk_.back() * width_);
+  with_place(width_, [&](auto tag) {
+    using Place = decltype(tag);
+    for_chunks(C.count, cancel, [&](i64 begin, i64 end) {
+      Buffer<i32> const place_of(B.map.size());  // of the row's columns alone
+      for (auto chunk = begin; chunk < end; ++chunk) {
+        auto* to = reinterpret_cast<Place*>(places_.data()) + begin_of_chunk_[std::size_t(chunk)];
+        auto const first = i32(chunk * rows_of_chunk), last = std::min(first + rows_of_chunk, C.count);
+        for (i32 i = first; i < last; ++i) {
+          for (auto p = C.ptr[i]; p < C.ptr[i + 1]; ++p) place_of[C.col[p]] = i32(p - C.ptr[i]);
+          for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
+            for (auto q = B.ptr[A.col[p]]; q < B.ptr[A.col[p] + 1]; ++q) *to++ = Place(place_of[B.col[q]]);
+        }
+        if (cancel.requested()) return;
       }
-      for (auto p = cp[i]; p < cp[i + 1]; ++p) cv[p] = s[cc[p]], s[cc[p]] = T(0);
-    }
+    });
   });
-  cancel.throw_if_requested();
+}
+
+template <class T>
+void ProductPlaces::multiply(Rows<T> const& A, Rows<T> const& B, Rows<T> const& C, comm::Cancellation& cancel) const {
+  with_place(width_, [&](auto tag) {
+    using Place = decltype(tag);
+    for_chunks(C.count, cancel, [&](i64 begin, i64 end) {
+      auto const *const ap = A.ptr.data(), *const bp = B.ptr.data(), *const cp = C.ptr.data();
+      auto const* const ac = A.col.data();
+      auto const *const av = A.val.data(), *const bv = B.val.data();
+      for (auto chunk = begin; chunk < end; ++chunk) {
+        auto const* ASTERISM_RESTRICT place = reinterpret_cast<Place const*>(places_.data()) + begin_of_chunk_[std::size_t(chunk)];
+        auto const first = i32(chunk * rows_of_chunk), last = std::min(first + rows_of_chunk, C.count);
+        for (i32 i = first; i < last; ++i) {
+          T* const ASTERISM_RESTRICT sums = C.val.data() + cp[i];
+          std::fill_n(sums, cp[i + 1] - cp[i], T(0));
+          for (auto p = ap[i], end_of_row = ap[i + 1]; p < end_of_row; ++p) {
+            T const a = av[p];
+            for (auto q = bp[ac[p]], end_of_terms = bp[ac[p] + 1]; q < end_of_terms; ++q) sums[*place++] += a * bv[q];
+          }
+        }
+        if (cancel.requested()) return;
+      }
+    });
+  });
 }
 
 template <class T>
@@ -90,9 +137,10 @@ Rows<T> sparse_sum(T alpha, Rows<T> const& A, T beta, Rows<T> const& B, Layout c
   return C;
 }
 
-#define INSTANTIATE(T)                                                                                      \
-  template Rows<T> sparse_product(Rows<T> const&, Rows<T> const&, comm::Cancellation&);                     \
-  template void sparse_product_values(Rows<T> const&, Rows<T> const&, Rows<T> const&, comm::Cancellation&); \
+#define INSTANTIATE(T)                                                                                              \
+  template Rows<T> sparse_product(Rows<T> const&, Rows<T> const&, comm::Cancellation&);                             \
+  template ProductPlaces::ProductPlaces(Rows<T> const&, Rows<T> const&, Rows<T> const&, comm::Cancellation&);       \
+  template void ProductPlaces::multiply(Rows<T> const&, Rows<T> const&, Rows<T> const&, comm::Cancellation&) const; \
   template Rows<T> sparse_sum(T, Rows<T> const&, T, Rows<T> const&, Layout const&, comm::Cancellation&);
 INSTANTIATE(float)
 INSTANTIATE(double)
