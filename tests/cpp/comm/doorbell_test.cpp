@@ -15,9 +15,11 @@ struct Faults {
   bool no_second_look = false;    // the sleeper does not look again after it has announced itself
   bool word_read_late = false;    // it reads the bell's word after that look instead of before
   bool word_not_changed = false;  // ring() wakes without changing the word
+  bool last_is_silent = false;    // the last piece of a message does not ring
 };
 
-/// Doorbell::ring() after the store of what is waited for, `messages` times; and Wait::sleep() until all have come.
+/// Doorbell::ring() after the store of what is waited for, `messages` times, or only after the first and the last one, as of a message in
+/// pieces; and Wait::sleep() until all have come.
 struct Machine {
   int data = 0, word = 0, sleepers = 0;  // memory
   int buffered = 0;                      // the ringer's store that waits; 0: none
@@ -30,6 +32,7 @@ struct Machine {
 struct Explorer {
   Faults faults;
   int messages;
+  bool pieces;
   std::set<decltype(Machine().key())> seen;
   long states = 0;
   bool lost = false;
@@ -37,13 +40,17 @@ struct Explorer {
   enum { store, fence, look, change, wake, done };
   enum { first_look, announce, second_look, wait, awake, through };
 
+  bool silent(int piece) const {
+    if (piece == messages - 1) return faults.last_is_silent;
+    return pieces && piece > 0;
+  }
   bool ring(Machine& m) const {  // one step of it; false: none is possible
     switch (m.ringer) {
       case store:
         if (m.buffered) return false;
         m.buffered = m.rung + 1;
-        m.ringer = faults.no_fence ? look : fence;
-        return true;
+        m.ringer = silent(m.rung) ? done : faults.no_fence ? look : fence;
+        break;
       case fence:
         if (m.buffered) return false;
         m.ringer = look;
@@ -112,15 +119,16 @@ struct Explorer {
   }
 };
 
-bool loses_a_wake_up(Faults faults, int messages) {
-  Explorer e{faults, messages, {}};
+bool loses_a_wake_up(Faults faults, int messages, bool pieces = false) {
+  Explorer e{faults, messages, pieces, {}};
   e.from({});
   EXPECT_GT(e.states, 10);
   return e.lost;
 }
 
 TEST(Doorbell, NoWakeUpIsLost) {
-  for (int messages : {1, 2, 3, 5}) EXPECT_FALSE(loses_a_wake_up({}, messages)) << messages;
+  for (int messages : {1, 2, 3, 5})
+    for (bool pieces : {false, true}) EXPECT_FALSE(loses_a_wake_up({}, messages, pieces)) << messages;
 }
 
 TEST(Doorbell, PlantedFaultsAreFound) {
@@ -128,6 +136,7 @@ TEST(Doorbell, PlantedFaultsAreFound) {
   EXPECT_TRUE(loses_a_wake_up({.no_second_look = true}, 1));
   EXPECT_TRUE(loses_a_wake_up({.word_read_late = true}, 1));
   EXPECT_TRUE(loses_a_wake_up({.word_not_changed = true}, 1));
+  EXPECT_TRUE(loses_a_wake_up({.last_is_silent = true}, 3, true));
 }
 
 }  // namespace
