@@ -24,6 +24,12 @@ class Wait {
   void operator()() {
     if (slow_ || patience_.due()) look_around();
   }
+  /// A part of what is waited for has come: patience begins anew.
+  void part_has_come() {
+    patience_ = device::host::Patience();
+    slow_ = false;
+    start_ = 0;
+  }
 
  private:
   void look_around();

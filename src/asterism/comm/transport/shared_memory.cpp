@@ -143,6 +143,7 @@ class SharedMemory final : public Transport {
         }
         receiver.take(side, first, there - first, data + first * t.unit);
         first = there;
+        wait.part_has_come();
       }
     }
   }
