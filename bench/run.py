@@ -2,6 +2,7 @@
 
     make bench                                # or: python bench/run.py [--n 128] [--rounds 3]
     AMGCL_ROOT=/path/to/amgcl make bench      # peers that are headers are found by a variable
+    OLD_ASTERISM=/path/to/python make bench   # an interpreter with another build of asterism, for the waits
     OLD_SCIPY=/path/to/python make bench      # an interpreter with SciPy < 1.12, whose mmread is its own (later ones: fast_matrix_market)
 
 Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, PETSc where pkg-config finds it.
@@ -44,6 +45,7 @@ from programs import (  # noqa: E402
 from random_solves import random_solves  # noqa: E402
 from robustness import robustness  # noqa: E402
 from tables import show  # noqa: E402
+from waits import waits  # noqa: E402
 
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
@@ -354,6 +356,7 @@ def main() -> int:
             "random_solves",
             "weak",
             "robustness",
+            "waits",
         ],
     )
     args = p.parse_args()
@@ -389,6 +392,7 @@ def main() -> int:
         ("random_solves", random_solves),
         ("weak", lambda: weak(args.rounds)),
         ("robustness", robustness),
+        ("waits", lambda: waits(args.rounds)),
     ):
         if args.only and args.only != name:
             continue

@@ -31,6 +31,15 @@ def busy(r: dict) -> None:
             )
 
 
+def waits(r: dict) -> None:
+    """Messages and solves on two ranks, beside another build."""
+    for name, c in r["cases"].items():
+        line = f"waits  {name}: {1e6 * c['median_of_this']:.3f} us"
+        if "this_over_other" in c:
+            line += f", {1e6 * c['median_of_other']:.3f} us by {r['other']}: {c['this_over_other']:.3f} of it"
+        print(line)
+
+
 def random_solves(r: dict) -> None:
     """Random systems, each answer compared with LAPACK's and with its residual in long double."""
     for c in r["runs"]:
@@ -315,6 +324,7 @@ def multigrid(r: dict) -> None:
 SHOW = {
     "multigrid": multigrid,
     "busy": busy,
+    "waits": waits,
     "by_default": by_default,
     "spmv": spmv,
     "cg_jacobi": cg_jacobi,

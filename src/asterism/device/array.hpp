@@ -74,6 +74,12 @@ class Array {
       if (b.involved()) Ledger::settle(b, access, reason);
     });
   }
+  /// Whether settle() has to ask anybody.
+  bool involved() const {
+    bool any = false;
+    each_buffer([&](Buffer& b, bool) { any |= b.involved(); });
+    return any;
+  }
 
  private:
   /// f(buffer, whether all of it): its own, or the parts that it touches.

@@ -15,7 +15,7 @@ void Cancellation::ask() noexcept {
     progress_.at_any_pace(done_);
     // reports from other machines are messages, which are looked for less often
     bool const far = ++times_ % 256 == 0;
-    if (comm_.size() == 1 || !(far || Failures::alarmed(comm_))) return;
+    if (comm_.size() == 1 || !(far || comm_.failures().alarmed())) return;
     Failures::look(comm_, far);
     Failures::require_none(comm_);
   } catch (...) {

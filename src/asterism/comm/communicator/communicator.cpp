@@ -23,24 +23,27 @@ void load_mpi_plugin(std::string const& path) {
   if (open_mpi_plugin(path)) mpi()->when_freed(Communicator::forget, Communicator::program_ends);
 }
 
-struct Communicator::Impl {
-  int rank = 0, size = 1;
-  std::uint64_t handle = 0, parent = 0;  // our duplicate, and the user's
-  Failures failures;
-  std::uint64_t epoch = 0;
+struct Communicator::Impl : Core {
+  std::uint64_t parent = 0;  // the user's handle
+  Failures all_of_failures;
   bool recovering = false;
   std::vector<std::shared_ptr<void const>> given_up;
-  bool freed = false;
-  int next_tag = 0;
-  device::Array order_token{1};
-  std::shared_ptr<node::Node> node;
+  std::shared_ptr<node::Node> ranks_here;
   struct Kept {
     std::weak_ptr<void> user;
     std::function<int()> free;
   };
   std::vector<Kept> kept;  // in the same order on all ranks
   std::map<std::string, std::shared_ptr<void>> memos;
+  Impl() { failures = &all_of_failures; }
+  void join() {  // collective
+    ranks_here = node::Node::join(*mpi(), handle, rank);
+    node = ranks_here.get();
+    failures->watch(size, *node);
+  }
 };
+
+Communicator::Impl& Communicator::impl() const { return static_cast<Impl&>(*impl_); }
 
 Communicator::Communicator() {
   static auto const self = std::make_shared<Impl>();
@@ -116,8 +119,8 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
     check_mpi(mpi()->rank_and_size(mine, &impl->rank, &impl->size), "MPI_Comm_size");
     impl->handle = mine;
     impl->parent = parent;
-    impl->node = node::Node::join(*mpi(), mine, impl->rank);
-    impl->failures.communicator = number_of_group(*mpi(), mine);
+    impl->join();
+    impl->failures->communicator = number_of_group(*mpi(), mine);
     if (impl->node->share().ranks > device::host::node_share().ranks) device::host::set_node_share(impl->node->share());
     found = std::move(impl);
   }
@@ -127,22 +130,18 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
   return c;
 }
 
-int Communicator::rank() const { return impl_->rank; }
-int Communicator::size() const { return impl_->size; }
-std::uint64_t Communicator::handle() const { return impl_->handle; }
-node::Node* Communicator::node() const { return impl_->node.get(); }
 device::Array const& Communicator::order_token() const {
   require_living();
   return impl_->order_token;
 }
-std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl_->memos[name]; }
+std::shared_ptr<void>& Communicator::memo(std::string const& name) const { return impl().memos[name]; }
 
 void Communicator::require_living() const {
   ASTERISM_REQUIRE(!impl_->freed, comm,
                    "the MPI communicator of this object was freed. Free it after the last use of what was made with it.");
 }
 
-void Communicator::end_queued() const {
+void Communicator::wait_for_queued() const {
   require_living();
   // one rank's star forests, too, are used by one operation after the other
   if (!device::host::in_task()) impl_->order_token.settle(device::Access::update, "communication at once");
@@ -326,9 +325,7 @@ bool Communicator::same_on_all_ranks(std::int64_t v) const {
   return pair[0] == v && pair[1] == -v;
 }
 
-Failures& Communicator::failures() const { return impl_->failures; }
-std::uint64_t Communicator::epoch() const { return impl_->epoch; }
-void Communicator::give_up(std::shared_ptr<void const> of_a_call) const { impl_->given_up.push_back(std::move(of_a_call)); }
+void Communicator::give_up(std::shared_ptr<void const> of_a_call) const { impl().given_up.push_back(std::move(of_a_call)); }
 
 namespace {
 constexpr char const* after_an_error = "this call has failed on other ranks, after an error in the one before. The next one goes on.";
@@ -336,8 +333,8 @@ constexpr char const* after_an_error = "this call has failed on other ranks, aft
 
 void Communicator::recover(bool call_has_failed) const {
   require_living();
-  auto& im = *impl_;
-  auto& f = im.failures;
+  auto& im = impl();
+  auto& f = *im.failures;
   try {
     im.order_token.settle(device::Access::update, "recovery from an error");  // queued work that waited has failed too
   } catch (Error const&) {
@@ -345,7 +342,7 @@ void Communicator::recover(bool call_has_failed) const {
   Batch const batch(*mpi());
   auto const finish = [&](char const* call) {  // unless a rank will not come
     batch.finish(call, [&] {
-      if (!Failures::alarmed(*this)) return;
+      if (!f.alarmed()) return;
       Failures::look(*this, false);
       if (Failures::has_ended(f)) Failures::require_none(*this);
     });
@@ -390,8 +387,8 @@ void Communicator::recover(bool call_has_failed) const {
       break;
     }
   }
-  im.given_up.push_back(im.node);  // operations that were begun and not ended know its mailboxes
-  im.node = node::Node::join(*mpi(), im.handle, im.rank);
+  im.given_up.push_back(im.ranks_here);  // operations that were begun and not ended know its mailboxes
+  im.join();
   im.memos.clear();
   im.next_tag = 0;
   ++im.epoch;
@@ -405,13 +402,8 @@ void Communicator::recover(bool call_has_failed) const {
   if (failed_somewhere) throw Error(ErrorKind::comm, after_an_error, true);
 }
 
-int Communicator::new_tag() const {
-  impl_->next_tag = (impl_->next_tag + 1) % 30000;
-  return impl_->next_tag;
-}
-
 std::shared_ptr<void> Communicator::keep(std::function<int()> free) const {
-  auto& kept = impl_->kept;
+  auto& kept = impl().kept;
   std::vector<std::int64_t> dropped(kept.size());
   for (std::size_t i = 0; i < kept.size(); ++i) dropped[i] = kept[i].user.expired();
   sum(dropped);

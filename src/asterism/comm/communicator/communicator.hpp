@@ -29,9 +29,9 @@ class Communicator {
   /// From a native MPI_Comm handle (see mpi_api.hpp). Collective on first use of a handle.
   static Communicator from_handle(std::uint64_t mpi_comm);
 
-  int rank() const;
-  int size() const;
-  std::uint64_t handle() const;
+  int rank() const { return impl_->rank; }
+  int size() const { return impl_->size; }
+  std::uint64_t handle() const { return impl_->handle; }
 
   void barrier() const;
   std::int64_t sum(std::int64_t v) const;
@@ -51,19 +51,22 @@ class Communicator {
   bool same_on_all_ranks(std::int64_t v) const;
 
   /// Of its calls and errors; see failures.hpp.
-  Failures& failures() const;
+  Failures& failures() const { return *impl_->failures; }
   /// Waits until all ranks are here and goes on with a new duplicate, without what was under way; from then on epoch() is another. Where
   /// this call failed on ranks that are already in the next one, that is thrown, and the next call recovers. `call_has_failed`: the call
   /// under way has ended here with the earlier error, which this rank saw late; it then fails on all ranks. Collective.
   void recover(bool call_has_failed = false) const;
-  std::uint64_t epoch() const;
+  std::uint64_t epoch() const { return impl_->epoch; }
   /// Keeps what MPI may still use, and nobody else: of calls that were given up.
   void give_up(std::shared_ptr<void const> of_a_call) const;
 
   /// A message tag for one use, the same on all ranks when drawn in the same order (collective calls).
-  int new_tag() const;
+  int new_tag() const {
+    impl_->next_tag = (impl_->next_tag + 1) % 30000;
+    return impl_->next_tag;
+  }
   /// The ranks on this machine; nullptr for a process alone.
-  node::Node* node() const;
+  node::Node* node() const { return impl_->node; }
   /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep(), when all ranks have dropped
   /// what is returned, or when the user frees the communicator. Collective.
   std::shared_ptr<void> keep(std::function<int()> free) const;
@@ -72,19 +75,32 @@ class Communicator {
   /// Queued communication names this as an update, so that its order is the program's.
   device::Array const& order_token() const;
   /// Waits for that, if no task asks: before communication at once, which takes its turn too. That of the members above does.
-  void end_queued() const;
+  void end_queued() const {
+    if (impl_->freed || impl_->order_token.involved()) wait_for_queued();
+  }
 
   friend bool operator==(Communicator const& a, Communicator const& b) { return a.impl_ == b.impl_; }
 
  private:
   friend void load_mpi_plugin(std::string const& path);
   void require_living() const;
+  void wait_for_queued() const;
   /// MPI frees what is kept under that handle. Collective, unless MPI ends.
   static void forget(std::uint64_t duplicate, bool ends);
   /// MPI is about to be finalised: other ranks get to know, in case that they still wait for this one.
   static void program_ends();
+  /// What every call looks at.
+  struct Core {
+    int rank = 0, size = 1, next_tag = 0;
+    bool freed = false;
+    std::uint64_t handle = 0, epoch = 0;  // our duplicate, and how often it was made anew
+    node::Node* node = nullptr;
+    Failures* failures = nullptr;
+    device::Array order_token{1};
+  };
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  Impl& impl() const;
+  std::shared_ptr<Core> impl_;
 };
 
 /// Collective: runs f on every rank; if any rank throws an Error, the lowest failing rank's error is

@@ -4,11 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "asterism/comm/communicator/roll_call.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/device/host/patience.hpp"
-#include "asterism/device/host/task_queue.hpp"
-#include "asterism/device/host/this_thread.hpp"
 
 namespace asterism::comm {
 namespace {
@@ -30,14 +27,18 @@ void copy_text(char (&to)[1000], std::string const& text) {
   to[n] = 0;
 }
 
-bool spans_machines(Communicator const& comm) { return comm.node()->size() < comm.size() || !comm.node()->shares_memory(); }
-
 node::Head* head() {
   auto* const arena = node::Arena::mine();
   return arena ? &arena->head() : nullptr;
 }
 
 }  // namespace
+
+void Failures::watch(int ranks, node::Node const& here) {
+  far = here.size() < ranks || !here.shares_memory();
+  auto const* const mine = head();
+  alarms = mine ? &mine->alarms : nullptr;
+}
 
 std::string Failures::Report::said() const { return text.starts_with("rank ") ? text : format("rank {}: {}", rank, text); }
 
@@ -78,7 +79,7 @@ void tell_neighbours(Communicator const& comm, Letter const& letter) {
 }
 
 void tell_others_by_messages(Communicator const& comm, Letter const& letter) {
-  if (!spans_machines(comm)) return;
+  if (!comm.failures().far) return;
   auto* const kept = new Letter(letter);  // as long as MPI may want it
   auto const batch = mpi()->batch_new();
   for (int r = 0; r < comm.size(); ++r)
@@ -137,24 +138,15 @@ void Failures::report_end(Communicator const& comm) noexcept {
   }
 }
 
-bool Failures::alarmed(Communicator const& comm) {
-  auto const* const mine = head();
-  return mine && mine->alarms.load(std::memory_order_relaxed) != comm.failures().alarms_seen.load(std::memory_order_relaxed);
-}
-
 void Failures::look(Communicator const& comm, bool far) {
   auto& f = comm.failures();
   std::lock_guard const lock(f.mutex);
-  if (auto const* const mine = head()) {
-    auto const alarms = mine->alarms.load(std::memory_order_seq_cst);
+  if (f.alarms) {
+    auto const alarms = f.alarms->load(std::memory_order_seq_cst);
     if (alarms != f.alarms_seen) look_in_memory(comm, f);
     f.alarms_seen = alarms;
   }
-  if (far && spans_machines(comm)) look_for_letters(comm, f);
-}
-
-void Failures::look_for_news(Communicator const& comm) {
-  if (alarmed(comm) || spans_machines(comm)) look(comm, true);
+  if (far && f.far) look_for_letters(comm, f);
 }
 
 bool Failures::known_since(Communicator const& comm, std::uint64_t serial) {
@@ -180,46 +172,21 @@ void Failures::require_none(Communicator const& comm) {
   throw Error(k.kind, k.said(), true);
 }
 
-namespace {
-std::atomic<std::uint64_t> calls_begun{0};
-}
-std::uint64_t CollectiveCall::begun() { return calls_begun.load(std::memory_order_relaxed); }
+std::atomic<std::uint64_t> CollectiveCall::last_begun{0};
 
-bool CollectiveCall::is_part_of_another(Communicator const& comm) {
-  return comm.size() == 1 || device::host::in_task() ||
-         comm.failures().thread.load(std::memory_order_relaxed) == device::host::this_thread();
-}
-
-CollectiveCall::CollectiveCall(Communicator const& comm, char const* name, bool look) {
-  if (is_part_of_another(comm)) return;
-  auto& f = comm.failures();
-  auto const me = device::host::this_thread();
-  auto owner = f.thread.load(std::memory_order_relaxed);
-  if (owner != 0 || !f.thread.compare_exchange_strong(owner, me))
-    throw Error(
-        ErrorKind::unsupported,
-        format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
-               "thread make all of them, or give each a communicator of its own.",
-               name),
-        true);
-  f.serial.store(f.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // calls have an order
-  calls_begun.fetch_add(1, std::memory_order_relaxed);
-  if (look) Failures::look_for_news(comm);
-  if (f.news.load(std::memory_order_relaxed)) {
-    try {
-      attend_to_news(comm);
-    } catch (...) {
-      f.thread.store(0, std::memory_order_release);
-      throw;
-    }
-  }
-  comm_ = &comm;
-  if (roll_call::hang_timeout() > 0) roll_call::enter(name, f.serial);
+void CollectiveCall::throw_second_thread(char const* name) {
+  throw Error(ErrorKind::unsupported,
+              format("{}: another thread is in a call that all ranks make together. On several ranks threads have no common order: let one "
+                     "thread make all of them, or give each a communicator of its own.",
+                     name),
+              true);
 }
 
 /// Recovers, or throws what has been reported of this very call, which others were in first.
-void CollectiveCall::attend_to_news(Communicator const& comm) {
+void CollectiveCall::attend_to_news(Communicator const& comm, bool look) try {
   auto& f = comm.failures();
+  if (look) Failures::look_for_news(comm);
+  if (!f.news.load(std::memory_order_relaxed)) return;
   auto const of_call = [&] {  // that the first report is of, or 0
     std::lock_guard const lock(f.mutex);
     return f.known ? f.known->serial : 0;
@@ -227,18 +194,17 @@ void CollectiveCall::attend_to_news(Communicator const& comm) {
   if (Failures::has_ended(f)) Failures::require_none(comm);
   if (auto const failed = of_call(); f.broken || (failed > 0 && failed < f.serial)) comm.recover();
   if (of_call() > 0) Failures::require_none(comm);
+} catch (...) {
+  comm.failures().thread.store(0, std::memory_order_release);
+  throw;
 }
 
-CollectiveCall::~CollectiveCall() {
-  if (!comm_) return;
-  if (roll_call::hang_timeout() > 0) roll_call::leave();
-  if (comm_->failures().late.exchange(false)) {
-    try {
-      comm_->recover(true);
-    } catch (Error const&) {  // the error that ends this call is on its way
-    }
+void CollectiveCall::recover_late() const {
+  comm_->failures().late = false;
+  try {
+    comm_->recover(true);
+  } catch (Error const&) {  // the error that ends this call is on its way
   }
-  comm_->failures().thread.store(0, std::memory_order_release);
 }
 
 void CollectiveCall::failed(std::exception_ptr const& error) const noexcept {

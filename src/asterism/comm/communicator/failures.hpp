@@ -13,6 +13,9 @@
 #include <string>
 
 #include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/comm/communicator/roll_call.hpp"
+#include "asterism/device/host/task_queue.hpp"
+#include "asterism/device/host/this_thread.hpp"
 
 namespace asterism::comm {
 
@@ -37,15 +40,20 @@ struct Failures {
   std::atomic<std::uint32_t> alarms_seen{0};
   std::mutex mutex;
   std::optional<Report> known;
-  std::optional<Report> ended;  ///< as `known`, but for good
-  std::string last;             ///< text of the error that was recovered from last; empty if this rank's own
+  std::optional<Report> ended;                         ///< as `known`, but for good
+  std::string last;                                    ///< text of the error that was recovered from last; empty if this rank's own
+  std::atomic<std::uint32_t> const* alarms = nullptr;  ///< of this process, where it has memory that others reach
+  bool far = false;                                    ///< some ranks report by messages
+  std::uint64_t begun = 0;                             ///< calls of this process, given up ones too; for the thread that is in one
 
+  /// From now on it is those ranks who report.
+  void watch(int ranks, node::Node const& here);
   /// Tells the other ranks that the call under way has failed here. Never throws.
   static void report(Communicator const& comm, ErrorKind kind, std::string const& text) noexcept;
   /// Tells the other ranks of this machine that this one ends its program: calls after its last one fail there.
   static void report_end(Communicator const& comm) noexcept;
   /// Whether there may be news: one load.
-  static bool alarmed(Communicator const& comm);
+  bool alarmed() const { return alarms && alarms->load(std::memory_order_relaxed) != alarms_seen.load(std::memory_order_relaxed); }
   /// Whether a rank has ended its program.
   static bool has_ended(Failures& f) {
     std::lock_guard const lock(f.mutex);
@@ -55,7 +63,9 @@ struct Failures {
   /// Looks for reports; `far`: those by messages too.
   static void look(Communicator const& comm, bool far);
   /// The same where there may be some: one load between ranks of one machine.
-  static void look_for_news(Communicator const& comm);
+  static void look_for_news(Communicator const& comm) {
+    if (auto const& f = comm.failures(); f.far || f.alarmed()) look(comm, true);
+  }
   /// Whether an error is known of the `serial`-th call or a later one up to the last of this rank, from which the ranks have not recovered.
   static bool known_since(Communicator const& comm, std::uint64_t serial);
   /// Throws what another rank has reported of the call under way, or of an earlier one in which this rank did not notice.
@@ -68,12 +78,32 @@ class CollectiveCall {
  public:
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
   /// `look`: for errors that are not known yet too.
-  CollectiveCall(Communicator const& comm, char const* name, bool look = true);
-  ~CollectiveCall();
-  /// How many began in this process, on any communicator.
-  static std::uint64_t begun();
+  CollectiveCall(Communicator const& comm, char const* name, bool look = true) {
+    if (is_part_of_another(comm)) return;
+    auto& f = comm.failures();
+    std::uintptr_t nobody = 0;
+    if (!f.thread.compare_exchange_strong(nobody, device::host::this_thread(), std::memory_order_acquire)) throw_second_thread(name);
+    auto const serial = f.serial.load(std::memory_order_relaxed) + 1;  // calls have an order
+    f.serial.store(serial, std::memory_order_relaxed);
+    last_begun.store(f.communicator ^ ++f.begun, std::memory_order_relaxed);
+    if ((look && (f.far || f.alarmed())) || f.news.load(std::memory_order_relaxed)) attend_to_news(comm, look);
+    comm_ = &comm;
+    if (roll_call::hang_timeout() > 0) roll_call::enter(name, serial);
+  }
+  ~CollectiveCall() {
+    if (!comm_) return;
+    auto& f = comm_->failures();
+    if (roll_call::hang_timeout() > 0) roll_call::leave();
+    if (f.late.load(std::memory_order_relaxed)) recover_late();
+    f.thread.store(0, std::memory_order_release);
+  }
+  /// Another number after each that begins in this process, on any communicator.
+  static std::uint64_t begun() { return last_begun.load(std::memory_order_relaxed); }
   /// Whether one that begins here and now is no call of its own.
-  static bool is_part_of_another(Communicator const& comm);
+  static bool is_part_of_another(Communicator const& comm) {
+    return comm.size() == 1 || comm.failures().thread.load(std::memory_order_relaxed) == device::host::this_thread() ||
+           device::host::in_task();
+  }
   CollectiveCall(CollectiveCall const&) = delete;
   CollectiveCall& operator=(CollectiveCall const&) = delete;
   /// It ends with an error; one that not all ranks throw anyway is reported.
@@ -81,7 +111,10 @@ class CollectiveCall {
   void failed(ErrorKind kind, std::string const& text) const noexcept;
 
  private:
-  static void attend_to_news(Communicator const& comm);
+  static std::atomic<std::uint64_t> last_begun;
+  [[noreturn]] static void throw_second_thread(char const* name);
+  static void attend_to_news(Communicator const& comm, bool look);
+  void recover_late() const;
   Communicator const* comm_ = nullptr;  // of the caller's; nothing: part of another
 };
 

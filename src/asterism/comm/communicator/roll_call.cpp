@@ -15,9 +15,10 @@
 #include "asterism/device/host/patience.hpp"
 
 namespace asterism::comm::roll_call {
-namespace {
 
-std::atomic<double> most_seconds{0};
+std::atomic<double> detail::most_seconds{0};
+
+namespace {
 
 std::function<std::string()>& stack_of_program() {
   static auto* const f = new std::function<std::string()>;
@@ -84,12 +85,10 @@ void leave() {
 }
 
 void set_hang_timeout(double seconds) {
-  most_seconds = seconds;
+  detail::most_seconds = seconds;
   static auto* watch = static_cast<Watch*>(nullptr);
   if (seconds > 0 && !watch) watch = new Watch;
 }
-
-double hang_timeout() { return most_seconds.load(std::memory_order_relaxed); }
 
 void set_stack(std::function<std::string()> stack) { stack_of_program() = std::move(stack); }
 

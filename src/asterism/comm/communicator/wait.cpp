@@ -22,18 +22,20 @@ constexpr std::int64_t shortest_nap = 20'000, longest_nap = 200'000, beside_the_
 
 void mpi_carries_messages() { mpi_in_use.store(true, std::memory_order_relaxed); }
 
-Wait::~Wait() {
-  if (announced_) node::Arena::mine()->head().bell.sleepers.fetch_sub(1, std::memory_order_relaxed);
-}
+void Wait::be_gone() const { node::Arena::mine()->head().bell.sleepers.fetch_sub(1, std::memory_order_relaxed); }
 
 void Wait::glance() {
   if (mpi_in_use.load(std::memory_order_relaxed)) mpi()->progress(comm_.handle());
-  if (!Failures::alarmed(comm_)) return;
+  if (!comm_.failures().alarmed()) return;
   Failures::look(comm_, false);
   Failures::require_none(comm_);
 }
 
 void Wait::look_around() {
+  if (!slow_ && !(slow_ = patience_.look_at_clock())) {
+    if (++glances_ % 8 == 0) glance();
+    return;
+  }
   Failures::look(comm_, true);
   Failures::require_none(comm_);
   if (start_ == 0) start_ = device::host::now();

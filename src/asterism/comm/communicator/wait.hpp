@@ -16,25 +16,30 @@ class Wait {
   /// How it gets to know that there is something: who writes to shared memory rings this process's bell; of MPI's messages it has to look.
   enum class For : std::uint8_t { memory, messages };
   Wait(Communicator const& comm, For what) : comm_(comm), what_(what) {}
-  ~Wait();
+  ~Wait() {
+    if (announced_) be_gone();
+  }
   Wait(Wait const&) = delete;
   Wait& operator=(Wait const&) = delete;
   void operator()() {
-    if (!slow_ && !(slow_ = patience_.over())) {
-      if (++looks_ % 256 == 0) glance();
-      return;
-    }
-    look_around();
+    if (slow_ || patience_.due()) look_around();
+  }
+  /// A part of what is waited for has come: patience begins anew.
+  void part_has_come() {
+    patience_ = device::host::Patience();
+    slow_ = false;
+    start_ = 0;
   }
 
  private:
-  void glance();
   void look_around();
+  void glance();
   void sleep();
+  void be_gone() const;
   Communicator const& comm_;
   For what_;
   device::host::Patience patience_;
-  int looks_ = 0;
+  int glances_ = 0;
   bool slow_ = false, announced_ = false;
   std::uint32_t heard_ = 0;  // the bell's word when it was announced
   std::int64_t start_ = 0, nap_ = 0;

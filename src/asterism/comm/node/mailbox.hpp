@@ -98,10 +98,10 @@ class Outbox {
   }
   BlockWriter& writer() { return writer_; }
   BlockWriter const& writer() const { return writer_; }
-  /// The first `bytes` bytes may be read.
-  void publish(Sent const& sent, std::int64_t bytes) {
+  /// The first `bytes` bytes may be read. `ring`: a receiver that sleeps is woken; what comes last must do so.
+  void publish(Sent const& sent, std::int64_t bytes, bool ring = true) {
     protocol_.publish(sent, std::uint64_t(bytes));
-    if (receiver_) receiver_->ring();
+    if (ring && receiver_) receiver_->ring();
   }
   /// Copies the data and publishes them.
   void put(Sent const& sent, std::uint32_t channel, std::byte const* data, std::int64_t bytes);

@@ -28,15 +28,17 @@ class Patience {
   /// Looks for up to `nanoseconds` where cores are free, 2 us where they are wanted.
   explicit Patience(std::int64_t nanoseconds = 200'000) : most_(nanoseconds) {}
   /// True when it is time to sleep.
-  bool over() {
+  bool over() { return due() && look_at_clock(); }
+  /// The same in two steps, since most times the clock need not be looked at.
+  bool due() {
 #if defined(__x86_64__)
-    if (looks_ > 128) __builtin_ia32_pause();  // which may take longer than what is waited for
+    if (looks_ > 16) __builtin_ia32_pause();  // without it, what has come is seen later: looks under way have to be undone
 #endif
-    return ++looks_ % 32 == 0 && look_at_clock();
+    return ++looks_ % 32 == 0;
   }
+  bool look_at_clock();
 
  private:
-  bool look_at_clock();
   std::int64_t most_, start_ = 0, last_ = 0;
   int looks_ = 0;
 };
