@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import pyamg as pyamg
     from . import report as report
     from . import scipy as scipy
+    from . import stencil as stencil
     from .base.options import configure as configure
     from .base.options import use_argv as use_argv
     from .comm.channels import Channels as Channels
@@ -113,7 +114,7 @@ _ROOMS = {
     "solvers.solver": ("Solver",),
 }
 _PLACE = {name: room for room, names in _ROOMS.items() for name in names}
-_MODULES = ("errors", "gallery", "grid", "pyamg", "report", "scipy")
+_MODULES = ("errors", "gallery", "grid", "pyamg", "report", "scipy", "stencil")
 
 __all__ = [*_PLACE, *_MODULES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 

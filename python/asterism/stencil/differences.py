@@ -1,0 +1,175 @@
+"""Finite differences: weights for any derivative and order, and stencils with one-sided closures at boundaries.
+
+Input: offsets of points, or a grid and its indices. Output: weights, or an `Expr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+from .language import Expr, Grid, Index, fail, where
+from .language import _line as line_of_user
+
+__all__ = ["derivative", "laplacian", "weights"]
+
+N = TypeVar("N", Fraction, float)
+
+
+def weights(
+    order: int, offsets: Sequence[int | float | Fraction], at: int | float | Fraction = 0
+) -> list[Fraction] | list[float]:
+    """Return the weights w with sum(w[m] * f(offsets[m])) = the derivative of that order at ``at``, for polynomials through the points.
+
+    Parameters
+    ----------
+    order : int
+        Of the derivative; 0 interpolates.
+    offsets : sequence
+        Distinct points, in units of the spacing; divide the weights by spacing ** order.
+    at : number
+
+    Returns
+    -------
+    list
+        Of exact fractions where all points are integers or fractions, else of floats.
+
+    Notes
+    -----
+    Algorithm of B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988. O(n^2 order) operations.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> [str(w) for w in am.stencil.weights(2, (-2, -1, 0, 1, 2))]
+    ['-1/12', '4/3', '-5/2', '4/3', '-1/12']
+    """
+    points = list(offsets)
+    if len(set(points)) < len(points):
+        fail(line_of_user(), f"weights: the offsets {tuple(points)} are not distinct.")
+    if not isinstance(order, int) or not 0 <= order < len(points):
+        fail(
+            line_of_user(),
+            f"weights: derivative {order!r} needs at least {order!r} + 1 points; there are {len(points)}.",
+        )
+    if any(isinstance(p, float) for p in [*points, at]):
+        return _fornberg(order, [float(p) for p in points], float(at), 1.0)
+    return _fornberg(order, [Fraction(p) for p in points], Fraction(at), Fraction(1))
+
+
+def _fornberg(order: int, x: list[N], at: N, one: N) -> list[N]:
+    w: list[list[N]] = [[one * 0] * (order + 1) for _ in x]
+    w[0][0], before = one, one
+    for n in range(1, len(x)):
+        product = one
+        for v in range(n):
+            gap = x[n] - x[v]
+            product *= gap
+            if v == n - 1:
+                for m in range(min(n, order), -1, -1):
+                    lower = m * w[v][m - 1] if m else one * 0
+                    w[n][m] = before / product * (lower - (x[v] - at) * w[v][m])
+            for m in range(min(n, order), -1, -1):
+                lower = m * w[v][m - 1] if m else one * 0
+                w[v][m] = ((x[n] - at) * w[v][m] - lower) / gap
+        before = product
+    return [row[order] for row in w]
+
+
+def derivative(
+    u: Grid,
+    at: Sequence[Index],
+    axis: int,
+    order: int,
+    accuracy: int = 2,
+    spacing: Expr | float = 1.0,
+    closure: bool = False,
+) -> Expr:
+    """Return the derivative of a grid along one axis, by central differences.
+
+    Parameters
+    ----------
+    u : Grid
+    at : sequence of Index
+        The point.
+    axis : int
+    order : int
+        Of the derivative, at least 1.
+    accuracy : int
+        The error is O(spacing ** accuracy); even.
+    spacing : float or Expr
+    closure : bool
+        Near both ends use one-sided differences of the same accuracy, with the points that are there. Without it points beyond the ends
+        are read: zeros, or the other end where the axis is periodic.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> i, = am.stencil.indices(1)
+    >>> u, out = am.stencil.grid("u", 1), am.stencil.grid("out", 1)
+    >>> second = am.stencil.assign(out(i), am.stencil.derivative(u, (i,), 0, 2, 4, spacing=0.1, closure=True))
+    >>> y = second.interpret(u=[(0.1 * n) ** 5 for n in range(12)])["out"]
+    >>> bool(abs(y[0] - 0.0) < 1e-9 and abs(y[5] - 20 * 0.5**3) < 1e-9)
+    True
+    """
+    if not 0 <= axis < u.dimensions or len(at) != u.dimensions:
+        fail(
+            line_of_user(),
+            f"derivative: axis {axis} and {len(at)} indices do not fit the {u.dimensions} dimensions of '{u.name}'.",
+        )
+    if not isinstance(order, int) or order < 1 or not isinstance(accuracy, int) or accuracy < 2 or accuracy % 2:
+        fail(
+            line_of_user(),
+            f"derivative: order {order!r} must be at least 1, and accuracy {accuracy!r} even and at least 2.",
+        )
+    half = (order + 1) // 2 + accuracy // 2 - 1
+    index = at[axis]
+    value = _weighted(u, at, axis, order, range(-half, half + 1))
+    if closure:
+        one_sided = order + accuracy
+        for p in reversed(range(half)):
+            first, last = range(-p, one_sided - p), range(p + 1 - one_sided, p + 1)
+            value = where(index == p, _weighted(u, at, axis, order, first), value)
+            value = where(index == index.extent - 1 - p, _weighted(u, at, axis, order, last), value)
+    step = spacing
+    for _ in range(order - 1):
+        step = step * spacing
+    return value * (1.0 / step)
+
+
+def _weighted(u: Grid, at: Sequence[Index], axis: int, order: int, offsets: range) -> Expr:
+    total: Expr | None = None
+    factors: Sequence[Fraction | float] = weights(order, offsets)
+    for o, w in zip(offsets, factors, strict=True):
+        if w:
+            term = float(w) * u(*(i + o if a == axis else i for a, i in enumerate(at)))
+            total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def laplacian(
+    u: Grid,
+    at: Sequence[Index],
+    accuracy: int = 2,
+    spacing: float | Expr | Sequence[float | Expr] = 1.0,
+    closure: bool = False,
+) -> Expr:
+    """Return the sum of the second derivatives along all axes; arguments as for `derivative`.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> at = am.stencil.indices(3)
+    >>> u, out = am.stencil.grid("u", 3), am.stencil.grid("out", 3)
+    >>> len(am.stencil.assign(out(*at), am.stencil.laplacian(u, at, accuracy=4)).offsets("u"))
+    13
+    """
+    steps = list(spacing) if isinstance(spacing, Sequence) else [spacing] * u.dimensions
+    if len(steps) != u.dimensions:
+        fail(line_of_user(), f"laplacian: {len(steps)} spacings for {u.dimensions} dimensions.")
+    total = derivative(u, at, 0, 2, accuracy, steps[0], closure)
+    for axis in range(1, u.dimensions):
+        total = total + derivative(u, at, axis, 2, accuracy, steps[axis], closure)
+    return total

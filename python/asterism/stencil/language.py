@@ -1,0 +1,441 @@
+"""The stencil language: indices, grids, constants, conditions; it builds trees and computes nothing.
+
+Input: Python expressions of the user. Output: `Assignment` and `Reduction`, trees of `Expr` that know their source line.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ..errors import InputError
+
+__all__ = ["Assignment", "Expr", "Grid", "Index", "Reduction", "constant", "grid", "indices", "maximum", "minimum"]
+__all__ += ["sqrt", "where"]
+
+Line = tuple[str, int]
+Number = int | float
+
+
+def _line() -> Line:
+    """Return file and line of the nearest caller outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith(__package__ or "?") and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def fail(line: Line, problem: str) -> NoReturn:
+    """Raise an `InputError` that shows the line of the user's program."""
+    text = linecache.getline(*line).strip()
+    raise InputError(f"{problem}\n  {line[0]}:{line[1]}" + (f": {text}" if text else ""))
+
+
+class Expr:
+    """A value at each point. Operators build larger ones; comparisons build conditions for `where`."""
+
+    __slots__ = ("line",)
+
+    def __init__(self) -> None:
+        self.line = _line()
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return what it is made of."""
+        return ()
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return Operation("+", self, _expr(other))
+
+    def __radd__(self, other: Number) -> Expr:
+        return Operation("+", _expr(other), self)
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return Operation("-", self, _expr(other))
+
+    def __rsub__(self, other: Number) -> Expr:
+        return Operation("-", _expr(other), self)
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        return Operation("*", self, _expr(other))
+
+    def __rmul__(self, other: Number) -> Expr:
+        return Operation("*", _expr(other), self)
+
+    def __truediv__(self, other: Expr | Number) -> Expr:
+        return Operation("/", self, _expr(other))
+
+    def __rtruediv__(self, other: Number) -> Expr:
+        return Operation("/", _expr(other), self)
+
+    def __pow__(self, power: int) -> Expr:
+        if not isinstance(power, int) or not 1 <= power <= 16:
+            fail(
+                _line(),
+                f"a power must be an integer from 1 to 16, not {power!r}. Write others as products, or with sqrt.",
+            )
+        out = self
+        for _ in range(power - 1):
+            out = Operation("*", out, self)
+        return out
+
+    def __neg__(self) -> Expr:
+        return Operation("neg", self)
+
+    def __abs__(self) -> Expr:
+        return Operation("abs", self)
+
+    def __lt__(self, other: Expr | Number) -> Condition:
+        return Condition("<", self, _expr(other))
+
+    def __le__(self, other: Expr | Number) -> Condition:
+        return Condition("<=", self, _expr(other))
+
+    def __gt__(self, other: Expr | Number) -> Condition:
+        return Condition(">", self, _expr(other))
+
+    def __ge__(self, other: Expr | Number) -> Condition:
+        return Condition(">=", self, _expr(other))
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Condition("==", self, _expr(other))
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Condition("!=", self, _expr(other))
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        fail(
+            _line(), "a stencil's value is known at run time only: write where(condition, a, b) instead of if, and, or."
+        )
+
+    def __and__(self, other: object) -> Condition:
+        fail(_line(), "& joins conditions; this is a number.")
+
+    __or__ = __invert__ = __and__
+
+
+class Value(Expr):
+    """A number that is written in the stencil."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Number) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Constant(Expr):
+    """A number with a name, given when the kernel runs."""
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: float | None) -> None:
+        super().__init__()
+        self.name, self.default = name, default
+
+
+class Integer(Expr):
+    """A sum of integers times indices and extents, and an integer.
+
+    ``terms`` has (symbol, axis, factor), sorted; the symbol "i" is the index along the axis, "n" the number of its points.
+    """
+
+    __slots__ = ("add", "terms")
+
+    def __init__(self, terms: tuple[tuple[str, int, int], ...], add: int) -> None:
+        super().__init__()
+        self.terms, self.add = terms, add
+
+    def _plus(self, other: Integer, sign: int) -> Integer:
+        factors = {(s, a): f for s, a, f in self.terms}
+        for s, a, f in other.terms:
+            factors[s, a] = factors.get((s, a), 0) + sign * f
+        return Integer(tuple((s, a, f) for (s, a), f in sorted(factors.items()) if f), self.add + sign * other.add)
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        whole = _integer(other)
+        return self._plus(whole, 1) if whole is not None else super().__add__(other)
+
+    def __radd__(self, other: Number) -> Expr:
+        return self + other
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        whole = _integer(other)
+        return self._plus(whole, -1) if whole is not None else super().__sub__(other)
+
+    def __rsub__(self, other: Number) -> Expr:
+        whole = _integer(other)
+        return whole._plus(self, -1) if whole is not None else super().__rsub__(other)
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        if isinstance(other, int):
+            return Integer(tuple((s, a, f * other) for s, a, f in self.terms if other), self.add * other)
+        return super().__mul__(other)
+
+    def __rmul__(self, other: Number) -> Expr:
+        return self * other if isinstance(other, int) else super().__rmul__(other)
+
+    def __neg__(self) -> Expr:
+        return self * -1
+
+    def __floordiv__(self, other: int) -> Quotient:
+        if other != 2:
+            fail(_line(), f"coarse grids have half as many points: i // 2 is there, // {other!r} is not.")
+        return Quotient(self, 0)
+
+    def __mod__(self, other: int) -> Remainder:
+        if not isinstance(other, int) or other < 1:
+            fail(_line(), f"% takes a positive integer, not {other!r}.")
+        return Remainder(self, other)
+
+
+class Index(Integer):
+    """The index of a point along one axis."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, axis: int) -> None:
+        super().__init__((("i", axis, 1),), 0)
+        self.axis = axis
+
+    @property
+    def extent(self) -> Integer:
+        """The number of points along this axis: ``i == i.extent - 1`` holds at the last one."""
+        return Integer((("n", self.axis, 1),), 0)
+
+
+class Quotient(Expr):
+    """``of // 2 + add``, an index of a coarse grid."""
+
+    __slots__ = ("add", "of")
+
+    def __init__(self, of: Integer, add: int) -> None:
+        super().__init__()
+        self.of, self.add = of, add
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return Quotient(self.of, self.add + other) if isinstance(other, int) else super().__add__(other)
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return Quotient(self.of, self.add - other) if isinstance(other, int) else super().__sub__(other)
+
+
+class Remainder(Expr):
+    """``of % by``, never negative."""
+
+    __slots__ = ("by", "of")
+
+    def __init__(self, of: Integer, by: int) -> None:
+        super().__init__()
+        self.of, self.by = of, by
+
+
+class Operation(Expr):
+    """One of + - * / neg abs sqrt min max."""
+
+    __slots__ = ("arguments", "op")
+
+    def __init__(self, op: str, *arguments: Expr) -> None:
+        super().__init__()
+        self.op, self.arguments = op, arguments
+        for a in arguments:
+            if isinstance(a, Condition):
+                fail(self.line, "a condition is no number: write where(condition, 1.0, 0.0).")
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the arguments."""
+        return self.arguments
+
+
+class Condition(Expr):
+    """A comparison of numbers, or ``&``, ``|``, ``~`` of conditions."""
+
+    __slots__ = ("arguments", "op")
+
+    def __init__(self, op: str, *arguments: Expr) -> None:
+        super().__init__()
+        self.op, self.arguments = op, arguments
+        for a in arguments:
+            if isinstance(a, Condition) != (op in ("&", "|", "~")):
+                fail(self.line, f"'{op}' between a condition and a number; put each comparison in parentheses.")
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the arguments."""
+        return self.arguments
+
+    def __and__(self, other: object) -> Condition:
+        return Condition("&", self, _expr(other))
+
+    def __or__(self, other: object) -> Condition:
+        return Condition("|", self, _expr(other))
+
+    def __invert__(self) -> Condition:  # type: ignore[override]
+        return Condition("~", self)
+
+
+class Where(Expr):
+    """``a`` at points where the condition holds, ``b`` at the others."""
+
+    __slots__ = ("a", "b", "condition")
+
+    def __init__(self, condition: Condition, a: Expr, b: Expr) -> None:
+        super().__init__()
+        self.condition, self.a, self.b = condition, a, b
+
+    def children(self) -> tuple[Expr, ...]:
+        """Return the condition and both values."""
+        return self.condition, self.a, self.b
+
+
+class Grid:
+    """A grid of numbers, by its name. Call it with one index for each axis."""
+
+    def __init__(self, name: str, dimensions: int) -> None:
+        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
+            fail(_line(), f"a grid's name must be an identifier without _ at its ends, not {name!r}.")
+        if dimensions not in (1, 2, 3):
+            fail(_line(), f"a grid has 1, 2 or 3 dimensions, not {dimensions!r}.")
+        self.name, self.dimensions = name, dimensions
+
+    def __call__(self, *subscripts: object) -> Ref:
+        """Return the value at these indices."""
+        if len(subscripts) != self.dimensions:
+            fail(
+                _line(),
+                f"the grid '{self.name}' has {self.dimensions} dimensions; {len(subscripts)} indices are given.",
+            )
+        return Ref(self, [_subscript(self, axis, s) for axis, s in enumerate(subscripts)])
+
+    def __repr__(self) -> str:
+        return f"<asterism.stencil.Grid '{self.name}' of {self.dimensions} dimensions>"
+
+
+class Ref(Expr):
+    """A grid at ``(scale * i + add) // divide`` along each axis; scale and divide are 1 or 2, the same for all axes."""
+
+    __slots__ = ("divide", "grid", "offsets", "scale")
+
+    def __init__(self, grid: Grid, subscripts: list[tuple[int, int, int]]) -> None:
+        super().__init__()
+        self.grid = grid
+        scales = {s[0::2] for s in subscripts}
+        if len(scales) > 1:
+            fail(
+                self.line, f"the indices of '{grid.name}' are in different spaces; write 2 * i or i // 2 for all axes."
+            )
+        self.scale, self.divide = scales.pop()
+        self.offsets = tuple(s[1] for s in subscripts)
+
+
+def _subscript(grid: Grid, axis: int, given: object) -> tuple[int, int, int]:
+    quotient = given if isinstance(given, Quotient) else None
+    whole = quotient.of if quotient is not None else _integer(given)
+    if whole is None:
+        fail(_line(), f"an index of '{grid.name}' is a {type(given).__name__}; i + 1, 2 * i, i // 2 are possible.")
+    if [t[:2] for t in whole.terms] != [("i", axis)]:
+        names = ", ".join(sorted({"ijk"[a] if s == "i" else "an extent" for s, a, _ in whole.terms})) or "none"
+        fail(
+            _line(),
+            f"index {axis} of '{grid.name}' must be made of the index '{'ijk'[axis]}' of that axis; it has {names}.",
+        )
+    factor = whole.terms[0][2]
+    if factor not in ((1,) if quotient is not None else (1, 2)):
+        fail(_line(), f"index {axis} of '{grid.name}' has the factor {factor}; i, 2 * i and i // 2 are possible.")
+    return (1, whole.add + 2 * quotient.add, 2) if quotient is not None else (factor, whole.add, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """``target = value`` at every point. All points are read before any is written."""
+
+    target: Ref
+    value: Expr
+    line: Line
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """The sum, the largest or the smallest of the values at all points, under a name."""
+
+    name: str
+    op: str
+    value: Expr
+    line: Line
+
+
+def _integer(value: object) -> Integer | None:
+    if isinstance(value, Integer):
+        return value
+    return Integer((), value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _expr(value: object) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        try:
+            value = float(value)  # type: ignore[arg-type]  # of NumPy
+        except (TypeError, ValueError):
+            name = type(value).__name__
+            hint = " Call it with indices." if isinstance(value, Grid) else ""
+            fail(_line(), f"a {name} is no value of a stencil.{hint}")
+    return Value(value)
+
+
+def walk(*roots: Expr) -> Iterator[Expr]:
+    """Yield every node once, children first, left to right."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(c, False) for c in reversed(node.children())]
+
+
+def indices(dimensions: int) -> tuple[Index, ...]:
+    """Return the indices of the axes; the last is the fastest, as in a NumPy array."""
+    if dimensions not in (1, 2, 3):
+        fail(_line(), f"a stencil has 1, 2 or 3 dimensions, not {dimensions!r}.")
+    return tuple(Index(axis) for axis in range(dimensions))
+
+
+def grid(name: str, dimensions: int) -> Grid:
+    """Return a grid: a field, a right-hand side, or coefficients that vary from point to point."""
+    return Grid(name, dimensions)
+
+
+def constant(name: str, default: float | None = None) -> Expr:
+    """Return a number that is given when the kernel runs. Kernels need no new compilation for another value."""
+    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
+        fail(_line(), f"a constant's name must be an identifier without _ at its ends, not {name!r}.")
+    return Constant(name, default)
+
+
+def where(condition: object, a: Expr | Number, b: Expr | Number) -> Expr:
+    """Return ``a`` at points where the condition holds, and ``b`` elsewhere, as `numpy.where`."""
+    if not isinstance(condition, Condition):
+        fail(_line(), f"where needs a condition such as i == 0 or u(i, j) > 0, not a {type(condition).__name__}.")
+    return Where(condition, _expr(a), _expr(b))
+
+
+def minimum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """Return the smaller of both at each point."""
+    return Operation("min", _expr(a), _expr(b))
+
+
+def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
+    """Return the larger of both at each point."""
+    return Operation("max", _expr(a), _expr(b))
+
+
+def sqrt(a: Expr | Number) -> Expr:
+    """Return the square root at each point."""
+    return Operation("sqrt", _expr(a))

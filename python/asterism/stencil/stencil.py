@@ -1,0 +1,169 @@
+"""`Stencil`: some statements that are computed together; what the user holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DtypeError, InputError
+from .checks import Facts, Statement, check
+from .cost import Cost, cost
+from .interpreter import interpret
+from .language import Assignment, Expr, Number, Reduction, Ref, _expr, _line, fail, walk
+
+__all__ = ["Stencil", "assign", "fuse", "reduce"]
+
+
+def real_dtype(dtype: Any) -> str:
+    """Return float32 or float64."""
+    name = np.dtype(dtype).name
+    if name not in ("float32", "float64"):
+        raise DtypeError(
+            f"stencils are computed in float32 or float64, not {name}. Real coefficients act on both parts of complex numbers."
+        )
+    return str(name)
+
+
+def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ...]:
+    """Return one flag for each axis."""
+    flags = (
+        (bool(periodic),) * dimensions if isinstance(periodic, (bool, np.bool_)) else tuple(bool(p) for p in periodic)
+    )
+    if len(flags) != dimensions:
+        raise InputError(f"periodic has {len(flags)} flags for {dimensions} dimensions.")
+    return flags
+
+
+class Stencil:
+    """Statements over the points of a grid. `assign`, `reduce` and `fuse` make them.
+
+    Attributes
+    ----------
+    statements : tuple of Assignment or Reduction
+    facts : Facts
+        Names of its grids, constants and reductions; how far it reads.
+    """
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self.statements = tuple(statements)
+        self.facts: Facts = check(self.statements)
+
+    def __repr__(self) -> str:
+        f = self.facts
+        parts = [
+            f"{', '.join((*f.outputs, *(n for n, _ in f.reductions)))} from {', '.join(g for g in f.grids if g not in f.outputs)}"
+        ]
+        if f.constants:
+            parts.append(f"constants {', '.join(n for n, _ in f.constants)}")
+        return f"<asterism.stencil.Stencil of {f.dimensions} dimensions: {'; '.join(parts)}>"
+
+    def offsets(self, grid: str) -> list[tuple[int, ...]]:
+        """Return the offsets at which a grid is read, sorted."""
+        refs = (n for s in self.statements for n in walk(s.value) if isinstance(n, Ref))
+        return sorted({r.offsets for r in refs if r.grid.name == grid})
+
+    def cost(self, dtype: Any = np.float64) -> Cost:
+        """Return the least loads, stores, flops and bytes at a point (at a coarse point, if there are two spaces).
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> i, j = am.stencil.indices(2)
+        >>> u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+        >>> print(am.stencil.assign(out(i, j), u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - 4 * u(i, j)).cost())
+        5 loads, 1 stores, 5 flops, 16 bytes a point: 0.312 flops a byte
+        """
+        return cost(self.statements, self.facts, np.dtype(real_dtype(dtype)).itemsize)
+
+    def interpret(
+        self, periodic: bool | Sequence[bool] = False, dtype: Any = np.float64, **given: Any
+    ) -> dict[str, Any]:
+        """Compute in NumPy: slow, and by definition right.
+
+        Parameters
+        ----------
+        periodic : bool or sequence of bool
+            For each axis. Points beyond other ends are zero.
+        dtype : {float64, float32}
+        **given : array_like or float
+            The grids that are read, and the constants, by name.
+
+        Returns
+        -------
+        dict
+            Of the outputs (arrays) and the reductions (float), by name.
+        """
+        f = self.facts
+        arrays: dict[str, NDArray[Any]] = {n: np.asarray(a) for n, a in given.items() if n in f.grids}
+        constants = {n: a for n, a in given.items() if n not in f.grids}
+        out, reduced = interpret(
+            self.statements, f, arrays, constants, as_flags(periodic, f.dimensions), real_dtype(dtype)
+        )
+        return {**out, **reduced}
+
+
+def assign(target: object, value: Expr | Number) -> Stencil:
+    """Return the stencil ``target = value`` at every point. All points are read before any is written.
+
+    Parameters
+    ----------
+    target : Expr
+        A grid at its indices, such as ``out(i, j, k)``.
+    value : Expr or float
+
+    Raises
+    ------
+    InputError
+        With the line of the user's program.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> i, = am.stencil.indices(1)
+    >>> u, out = am.stencil.grid("u", 1), am.stencil.grid("out", 1)
+    >>> difference = am.stencil.assign(out(i), u(i + 1) - u(i - 1))
+    >>> difference.interpret(u=[1.0, 2.0, 4.0])["out"].tolist()
+    [2.0, 3.0, -2.0]
+    """
+    if not isinstance(target, Ref):
+        fail(_line(), f"the left side must be a grid at its indices, such as out(i, j), not a {type(target).__name__}.")
+    return Stencil([Assignment(target, _expr(value), _line())])
+
+
+def reduce(op: str, name: str, value: Expr) -> Stencil:
+    """Return the stencil that finds the "sum", "max" or "min" of a value over all points, under a name.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> i, = am.stencil.indices(1)
+    >>> u = am.stencil.grid("u", 1)
+    >>> am.stencil.reduce("max", "largest", abs(u(i))).interpret(u=[1.0, -3.0, 2.0])
+    {'largest': 3.0}
+    """
+    if op not in ("sum", "max", "min"):
+        fail(_line(), f"a reduction is sum, max or min, not {op!r}.")
+    if not isinstance(name, str) or not name.isidentifier():
+        fail(_line(), f"a reduction's name must be an identifier, not {name!r}.")
+    return Stencil([Reduction(name, op, _expr(value), _line())])
+
+
+def fuse(*stencils: Stencil) -> Stencil:
+    """Return one stencil that computes several in turn, in one pass over the points.
+
+    A later one sees what an earlier one has assigned, at the point itself. What all share is read once.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> i, = am.stencil.indices(1)
+    >>> x, b, r = (am.stencil.grid(name, 1) for name in "xbr")
+    >>> residual = am.stencil.assign(r(i), b(i) - (2 * x(i) - x(i - 1) - x(i + 1)))
+    >>> both = am.stencil.fuse(residual, am.stencil.reduce("sum", "square", r(i) * r(i)))
+    >>> both.interpret(x=[1.0, 1.0], b=[1.0, 2.0])["square"]
+    1.0
+    """
+    return Stencil([s for one in stencils for s in one.statements])
