@@ -136,6 +136,7 @@ def _load_core() -> _Any:
     core.set_error_classes(errors.by_name)
     live.connect()
     core.set_library_folders(machine.gpu_library_folders())
+    core.set_metis(machine.metis_of_pymetis())
     return core
 
 

@@ -16,11 +16,10 @@ void bind_ordering(nb::module_& m) {
       },
       nb::call_guard<nb::gil_scoped_release>());
   m.def(
-      "ordering",
-      [](la::Matrix const& A, std::string const& type) {
-        return type == "rcm" ? la::reverse_cuthill_mckee(A.diagonal_block()) : la::approximate_minimum_degree(A.diagonal_block());
-      },
+      "ordering", [](la::Matrix const& A, std::string const& type) { return la::ordering_by_name(type, A.diagonal_block()); },
       nb::call_guard<nb::gil_scoped_release>());
+  m.def("set_metis", &la::set_metis);
+  m.def("metis_library", &la::metis_library);
 }
 
 }  // namespace asterism::python

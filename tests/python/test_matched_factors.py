@@ -16,6 +16,7 @@ KINDS = [
     EXACT,
     EXACT + " -pc_factor_mat_ordering_type natural",
     EXACT + " -pc_factor_mat_ordering_type rcm -pc_factor_order levels",
+    EXACT + " -pc_factor_mat_ordering_type nd",
     EXACT + " -pc_factor_matching false",
     EXACT + " -pc_factor_matching false -pc_ilut_pivoting 1",
     EXACT + " -pc_ilut_pivoting 0",

@@ -1,6 +1,8 @@
 """Maximum product matching, its scalings and orderings, against SciPy."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +126,7 @@ def ordering(S, kind):
     return np.array(_core.ordering(am.Matrix.from_scipy(sp.csr_array(S))._h, kind), int)
 
 
-@pytest.mark.parametrize("kind", ["rcm", "amd"])
+@pytest.mark.parametrize("kind", ["rcm", "amd", "nd"])
 def test_orderings_are_permutations(kind):
     rng = np.random.default_rng(2)
     for n in (0, 1, 2, 3, 10, 50, 200):
@@ -171,3 +173,48 @@ def test_amd_has_little_fill():
     # alike rows are one: a dense block on each edge of a path
     blocks = sp.kron(sp.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(30, 30)), np.ones((4, 4)))
     assert fill(blocks, ordering(blocks, "amd")) == fill(blocks, np.arange(120))
+
+
+def test_nested_dissection_is_that_of_metis():
+    pymetis = pytest.importorskip("pymetis")
+    rng = np.random.default_rng(7)
+    for S in (am.gallery.poisson((9, 8, 7)).to_scipy(), sp.random_array((300, 300), density=0.01, rng=rng)):
+        G = sp.csr_array(abs(S) + abs(S.T))
+        G.setdiag(0)
+        G.eliminate_zeros()
+        G.sort_indices()
+        order, _ = pymetis.nested_dissection(pymetis.CSRAdjacency(G.indptr, G.indices))
+        assert np.array_equal(order, ordering(S, "nd"))
+
+
+def test_nested_dissection_has_less_fill_in_three_dimensions():
+    S = am.gallery.poisson((24, 24, 24)).to_scipy()
+    assert 0 < fill(S, ordering(S, "nd")) < 0.9 * fill(S, ordering(S, "amd"))
+
+
+ABSENT = """
+import asterism as am
+from asterism import _core
+A = am.gallery.poisson((5, 5))
+assert _core.metis_library() == ""
+for make in (lambda: _core.ordering(A._h, "nd"), lambda: am.solve(A, [1.0] * 25, pc="ilu", options="-pc_factor_mat_ordering_type nd")):
+    try:
+        make()
+    except am.UnsupportedError as e:
+        assert "needs METIS" in str(e) and "REASON" in str(e) and "pip install pymetis" in str(e) and "amd" in str(e), e
+    else:
+        raise SystemExit("no error")
+assert sorted(_core.ordering(A._h, "amd")) == list(range(25))
+"""
+
+
+@pytest.mark.parametrize(
+    "metis, reason",
+    [("none", "ASTERISM_METIS is none"), ("libm.so.6", "has no METIS_NodeND"), ("/no/such.so", "cannot open")],
+)
+def test_without_metis(metis, reason):
+    env = {**os.environ, "ASTERISM_METIS": metis}
+    done = subprocess.run(
+        [sys.executable, "-c", ABSENT.replace("REASON", reason)], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

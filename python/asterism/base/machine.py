@@ -183,6 +183,13 @@ def describe(*, measure: bool = True) -> dict[str, Any]:
     return out
 
 
+def metis_of_pymetis() -> str:
+    """Return the file of the ``pymetis`` package that METIS is in; empty if the package is absent."""
+    found = importlib.util.find_spec("pymetis")
+    roots = [] if found is None else list(found.submodule_search_locations or [])
+    return next((str(file) for root in roots for file in sorted(Path(root).glob("_internal*.so"))), "")
+
+
 def gpu_library_folders() -> list[str]:
     """Return where wheels of the GPU's vendor (``nvidia-cusparse`` and the like) have their libraries."""
     found = importlib.util.find_spec("nvidia")

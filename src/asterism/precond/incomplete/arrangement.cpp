@@ -63,7 +63,7 @@ std::string Arrangement::describe() const {
   if (matched && structural_rank < std::int32_t(rows.size()))
     out += format(", matched up to its structural rank {} of {}", structural_rank, rows.size());
   else if (matched) out += ", matched";
-  if (ordering != "natural") out += format(", {} order", ordering);
+  if (ordering != "natural") out += format(", {} order{}", ordering, ordering == "nd" ? " by METIS" : "");
   return out;
 }
 
@@ -76,9 +76,9 @@ std::vector<OptionSpec> ArrangementRule::options() {
       choice_option("pc_factor_matching", "auto", {"auto", "true", "false"},
                     "rows are permuted and scaled so that the diagonal is 1 and nothing is larger (Duff and Koster 2001); auto: if entries "
                     "of the diagonal are zero, or small beside their row and column"),
-      choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd"},
-                    "order of the rows that are factored; rcm: a small profile, amd: little fill; auto: amd for ilut of a matched "
-                    "matrix, else natural"),
+      choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
+                    "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
+                    "METIS (pip install pymetis); auto: amd for ilut of a matched matrix, else natural"),
   };
 }
 
@@ -126,7 +126,7 @@ ArrangementPtr ArrangementRule::arrange(la::Csr const& a) const {
   }
   if (order != "natural") {
     auto const pattern = matches ? la::permuted(a, out->rows, out->columns) : a;
-    auto const by = order == "rcm" ? la::reverse_cuthill_mckee(pattern) : la::approximate_minimum_degree(pattern);
+    auto const by = la::ordering_by_name(order, pattern);
     out->rows = in_order(out->rows, by);
     out->columns = in_order(out->columns, by);
   }

@@ -28,7 +28,7 @@ using ArrangementPtr = std::shared_ptr<Arrangement const>;  ///< null: as it is
 /// What options say of it: -pc_factor_matching and -pc_factor_mat_ordering_type.
 struct ArrangementRule {
   enum class Matching { automatic, yes, no } matching;
-  std::string ordering;  ///< auto, natural, rcm, amd
+  std::string ordering;  ///< auto, natural, rcm, amd, nd
   bool by_size;          ///< fill is kept by size, not by level
   bool keep_symmetric;   ///< A is Hermitian, and factors by level are to be so too unless its diagonal has zeros
 
