@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from asterism import stencil as st
+from asterism.stencil import compiler
 from asterism.stencil.compiler import _FLAGS
 from asterism.stencil.kernel import Bricks, _Arguments
 
@@ -133,8 +134,10 @@ def main():
             first = time.perf_counter()
             built = st.build(st.generate(stencil))
             first = time.perf_counter() - first
-            again = time.perf_counter()
-            st.build(st.generate(stencil))
+            compiler._loaded.clear()
+            same = stencils()[name]
+            again = time.perf_counter()  # as in a new process, but for its imports
+            st.build(st.generate(same))
             again = time.perf_counter() - again
             entry = {
                 "points": int(name),

@@ -28,7 +28,7 @@ MODULES = {
         "asterism.la.operator",
         "asterism.errors",
     ],
-    "Files and problems": ["asterism.la.io", "asterism.gallery", "asterism.grid", "asterism.stencil"],
+    "Files and problems": ["asterism.la.io", "asterism.gallery", "asterism.grid"],
     "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
     "Communication": [
         "asterism.comm.forest",

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, OptionError
-from .emit import Shape, emit_cpp
+from .emit import emit_cpp
 from .lower import lower
 from .nodes import Builder
 from .passes import Plan, depends_on_place, fold, interior, plan, reuse
+from .prelude import Shape
 from .stencil import Stencil, real_dtype
 
 __all__ = ["TARGETS", "Source", "generate", "native_target"]
