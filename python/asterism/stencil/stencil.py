@@ -50,6 +50,7 @@ class Stencil:
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.statements = tuple(statements)
         self.facts: Facts = check(self.statements)
+        self._sources: dict[Any, Any] = {}  # that were generated
 
     def __repr__(self) -> str:
         f = self.facts
@@ -77,6 +78,12 @@ class Stencil:
         5 loads, 1 stores, 5 flops, 16 bytes a point: 0.312 flops a byte
         """
         return cost(self.statements, self.facts, np.dtype(real_dtype(dtype)).itemsize)
+
+    def source(self, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64) -> str:
+        """Return the C++ text of the kernel, for "generic", "avx2" or "avx512"; arguments as for `compile`."""
+        from .sources import generate
+
+        return generate(self, target, brick, dtype).text
 
     def interpret(
         self, periodic: bool | Sequence[bool] = False, dtype: Any = np.float64, **given: Any

@@ -1,0 +1,76 @@
+"""Compiled kernels in the user's own folder, found by their content.
+
+Input: a key and a function that writes the file. Output: the path of a file that nobody else can have written.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import FileError
+
+__all__ = ["cached", "folder"]
+
+
+def folder() -> Path:
+    """Return the folder, made with mode 0700 if need be.
+
+    ``ASTERISM_STENCIL_CACHE``, or ``asterism/stencils`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+    """
+    given = os.environ.get("ASTERISM_STENCIL_CACHE")
+    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    path = Path(given) if given else Path(root) / "asterism" / "stencils"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"the folder '{path}' for compiled stencils cannot be made: {error.strerror}. {_HINT}"
+        ) from error
+    _trust(path)
+    return path
+
+
+_HINT = "Set ASTERISM_STENCIL_CACHE to a folder of your own."
+
+
+def _trust(path: Path) -> None:
+    """Raise where another user owns a file or folder, or can write it."""
+    found = os.lstat(path)
+    if stat.S_ISLNK(found.st_mode):
+        raise FileError(f"'{path}' is a symbolic link; compiled stencils are not loaded through one. {_HINT}")
+    if found.st_uid != os.geteuid():
+        raise FileError(
+            f"'{path}' belongs to user {found.st_uid}, not to you ({os.geteuid()}): it is not loaded. {_HINT}"
+        )
+    if found.st_mode & 0o022:
+        raise FileError(
+            f"'{path}' can be written by other users (mode {stat.S_IMODE(found.st_mode):o}): it is not loaded. Run chmod go-w on it, or remove it."
+        )
+
+
+def cached(key: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
+    """Return the file of that key, and whether it was made now.
+
+    It is written beside its place and renamed, so that others see it whole or not at all; of two processes the last one wins, with the
+    same content.
+    """
+    where = folder()
+    target = where / f"{key}.so"
+    if target.exists() or target.is_symlink():
+        _trust(target)
+        return target, False
+    handle, part = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=where)
+    os.close(handle)
+    try:
+        make(Path(part))
+        os.chmod(part, 0o700)
+        os.replace(part, target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+    return target, True

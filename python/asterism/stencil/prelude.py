@@ -1,0 +1,99 @@
+"""What stands before the function in the text of every kernel: types, the caller's arguments, shifts of vectors.
+
+Input: the shape of bricks, and a plan. Output: C++ text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .passes import Plan
+
+__all__ = ["Shape", "prelude"]
+
+ARGUMENTS = """struct Arguments {
+  long bricks;            // how many to visit
+  int const* visit;       // their ids; null: 0 to bricks - 1
+  int const* neighbours;  // [id][3^d]
+  int const* origin;      // [id][d]
+  int const* extent;      // [d]
+  T* const* grids;
+  T* const* ghosts;
+  long owned;
+  T const* constants;
+  double* reductions;
+  int const* children;  // [id][2^d], of the finer space
+  int const* fine_neighbours;
+  int const* fine_extent;
+  long fine_owned;
+};
+"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a brick with three axes; ``missing`` of them, the first ones, are not there and have one point."""
+
+    brick: tuple[int, int, int]
+    missing: int
+    dtype: str
+
+    @property
+    def points(self) -> int:
+        """Of a brick."""
+        return self.brick[0] * self.brick[1] * self.brick[2]
+
+    @property
+    def dimensions(self) -> int:
+        """Of the grids."""
+        return 3 - self.missing
+
+
+def prelude(shape: Shape, plan: Plan) -> str:
+    """Return the text before the function."""
+    T, size, integer = ("double", 8, "long") if shape.dtype == "float64" else ("float", 4, "int")
+    V, (b0, b1, b2) = plan.vector, shape.brick
+    order = ", ".join
+    shifts = "".join(
+        f"static inline V shift{s}(V x, V y) {{ return __builtin_shufflevector(x, y, {order(str(s + m) for m in range(V))}); }}\n"
+        for s in range(1, V)
+    )
+    low, high = (order(str(m // 2 + (V if m % 2 else 0) + h) for m in range(V)) for h in (0, V // 2))
+    even = order(str(2 * m) for m in range(V))
+    if V == 1:
+        low, high = "0", "1"
+    return f"""typedef {T} T;
+typedef {integer} E;
+typedef T V __attribute__((vector_size({V * size}), may_alias));
+typedef T U __attribute__((vector_size({V * size}), may_alias, aligned({size})));
+typedef E I __attribute__((vector_size({V * size})));
+typedef double W __attribute__((vector_size({V * 8})));
+typedef long L __attribute__((vector_size({V * 8})));
+{ARGUMENTS}
+static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
+  return id < owned ? a->grids[grid] + id * {shape.points} : a->ghosts[grid] + (id - owned) * {shape.points};
+}}
+static inline V load(T const* p) {{ return *(V const*)p; }}
+static inline V loadu(T const* p) {{ return *(U const*)p; }}
+static inline void store(T* p, V x) {{ *(V*)p = x; }}
+{shifts}static inline V even(V x, V y) {{ return __builtin_shufflevector(x, y, {even}); }}
+static inline V low(V x, V y) {{ return __builtin_shufflevector(x, y, {low}); }}
+static inline V high(V x, V y) {{ return __builtin_shufflevector(x, y, {high}); }}
+static inline V absolute(V x) {{ return x < 0 ? -x : x + 0; }}
+static inline V root(V x) {{
+  for (int l = 0; l < {V}; ++l) x[l] = {"__builtin_sqrt" if T == "double" else "__builtin_sqrtf"}(x[l]);
+  return x;
+}}
+static inline void take_max(double* p, double x) {{ *p = x > *p || x != x ? x : *p; }}
+static inline void take_min(double* p, double x) {{ *p = x < *p || x != x ? x : *p; }}
+static I const lane = {{{order(str(m) for m in range(V))}}};
+
+// zeros at the points from n0, n1, n2 on
+static void clear(T* p, long n0, long n1, long n2) {{
+  for (long i = 0; i < {b0}; ++i)
+    for (long j = 0; j < {b1}; ++j)
+      for (long k = 0; k < {b2}; ++k)
+        if (i >= n0 || j >= n1 || k >= n2) p[(i * {b1} + j) * {b2} + k] = 0;
+}}
+
+"""

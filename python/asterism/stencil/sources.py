@@ -1,0 +1,140 @@
+"""The stages from a stencil to the text of a kernel.
+
+Input: a `Stencil`, a target, the shape of bricks. Output: `Source`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, OptionError
+from .emit import emit_cpp
+from .lower import lower
+from .nodes import Builder
+from .passes import Plan, depends_on_place, fold, interior, plan, reuse
+from .prelude import Shape
+from .stencil import Stencil, real_dtype
+
+__all__ = ["TARGETS", "Source", "generate", "native_target"]
+
+# bytes of a register, number of registers, flags of the compiler, what /proc/cpuinfo must name
+TARGETS: dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]] = {
+    "generic": (16, 16, (), ()),
+    "avx2": (32, 16, ("-march=x86-64-v3",), ("avx2", "fma")),
+    "avx512": (64, 32, ("-march=x86-64-v4",), ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+}
+_MOST_VECTORS = 40_000  # of a kernel; more take minutes to compile
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a kernel, and what its caller must know.
+
+    Attributes
+    ----------
+    text, name : str
+        C++, and the name of its function.
+    target, dtype : str
+    brick : tuple of int
+    grids : tuple of str
+        In the order of the arrays; outputs first.
+    fine : frozenset of str
+        Those in the finer index space.
+    constants : tuple of (str, float or None)
+    reductions : tuple of (str, str)
+    radius : tuple of (int, int)
+        For each axis, how far reads go below and above, in points of the grid that is read.
+    plan : Plan
+    """
+
+    text: str
+    name: str
+    target: str
+    dtype: str
+    brick: tuple[int, ...]
+    grids: tuple[str, ...]
+    fine: frozenset[str]
+    constants: tuple[tuple[str, float | None], ...]
+    reductions: tuple[tuple[str, str], ...]
+    radius: tuple[tuple[int, int], ...]
+    plan: Plan
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What the compiler is given for the target."""
+        return TARGETS[self.target][2]
+
+
+def native_target() -> str:
+    """Return the widest target that this CPU runs."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            found = set(re.findall(r"^flags\s*:(.*)$", f.read(), re.M)[0].split())
+    except (OSError, IndexError):
+        return "generic"
+    return [name for name, t in TARGETS.items() if found.issuperset(t[3])][-1]
+
+
+def generate(
+    stencil: Stencil, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64
+) -> Source:
+    """Return the source of a kernel.
+
+    Parameters
+    ----------
+    stencil : Stencil
+    target : {"generic", "avx2", "avx512"}, optional
+        By default the widest that this CPU has.
+    brick : sequence of int, optional
+        Points of a brick; 8 along each axis by default.
+    dtype : {float64, float32}
+    """
+    f = stencil.facts
+    target = native_target() if target is None else target
+    if target not in TARGETS:
+        raise OptionError(f"target '{target}' is not one of {', '.join(TARGETS)}.")
+    sizes = tuple(int(n) for n in ((8,) * f.dimensions if brick is None else brick))
+    if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
+        raise InputError(f"brick={sizes}: {f.dimensions} positive sizes are needed.")
+    if f.space != "one" and any(n % 2 for n in sizes):
+        raise InputError(f"brick={sizes}: stencils on a fine and a coarse grid need even sizes.")
+    name = real_dtype(dtype)
+    key = (target, sizes, name)
+    if key not in stencil._sources:
+        stencil._sources[key] = _generate(stencil, target, sizes, name)
+    found: Source = stencil._sources[key]
+    return found
+
+
+def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str) -> Source:
+    f = stencil.facts
+    missing = 3 - f.dimensions
+    three = (1,) * missing + sizes
+    shape = Shape((three[0], three[1], three[2]), missing, name)
+    width, registers, _, _ = TARGETS[target]
+    vector = fold(width, np.dtype(name).itemsize, sizes[-1])
+    b = Builder()
+    program = lower(stencil.statements, f, b)
+    inner, margins = interior(program, b)
+    whole = reuse(inner, b)
+    chosen = plan(whole, shape.brick, vector, registers)
+    work = sum(len(n.args) + 1 for n in b.kept) + sum(len(s.value.args) + 1 for s in whole.stores)
+    if work * shape.brick[1] * (shape.brick[2] // vector) > _MOST_VECTORS:
+        raise InputError(f"brick={sizes}: the kernel would be too long to compile. Take smaller bricks.")
+    edge = reuse(program, b) if depends_on_place(program) or f.reductions else None
+    title = f"{', '.join([*f.outputs, *(n for n, _ in f.reductions)])} for {target}, {name}"
+    head, rest = emit_cpp(f, shape, chosen, b, whole, edge, margins, title)
+    digest = hashlib.sha256((head + rest).encode()).hexdigest()[:12]
+    function = f"stencil_{digest}"
+    fine = (
+        f.elsewhere if f.space == "coarse" else frozenset(f.grids) - f.elsewhere if f.space == "fine" else frozenset()
+    )
+    return Source(
+        head + function + rest, function, target, name, sizes, f.grids, fine, f.constants, f.reductions, f.reach, chosen
+    )

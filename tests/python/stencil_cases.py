@@ -1,0 +1,141 @@
+"""Random stencils: what the tests of the stencil compiler compare with the interpreter."""
+
+import numpy as np
+
+from asterism import stencil as st
+from asterism.stencil.sources import native_target
+
+BRICKS = {
+    1: [(8,), (4,), (5,), (16,)],
+    2: [(8, 8), (4, 4), (3, 8), (2, 12)],
+    3: [(8, 8, 8), (4, 4, 4), (2, 4, 8), (3, 2, 5)],
+}
+TARGETS = [t for t in ("generic", "avx2", "avx512") if t in ("generic", native_target()) or native_target() == "avx512"]
+
+
+class Case:
+    """A random stencil with arrays, constants, and everything that a kernel is made for."""
+
+    def __init__(self, seed):
+        self.rng = rng = np.random.default_rng(seed)
+        self.d = d = int(rng.integers(1, 4))
+        self.radius = int(rng.integers(0, 5))
+        self.at = st.indices(d)
+        self.brick = BRICKS[d][rng.integers(len(BRICKS[d]))]
+        self.target = TARGETS[rng.integers(len(TARGETS))]
+        self.dtype = np.float64 if rng.random() < 0.7 else np.float32
+        self.periodic = tuple(bool(p) for p in rng.random(d) < 0.4)
+        self.space = str(rng.choice(["one", "one", "one", "coarse", "fine"]))
+        if self.space != "one":
+            self.brick = tuple(n + n % 2 for n in self.brick)
+        blocks = rng.integers(1, 4 if d < 3 else 3, d)
+        self.shape = tuple(
+            int(n * b) if p else max(1, int(n * b - rng.integers(0, b)))
+            for n, b, p in zip(blocks, self.brick, self.periodic, strict=True)
+        )
+        twice = tuple(2 * n for n in self.shape)
+        mine, other = (twice, self.shape) if self.space == "fine" else (self.shape, twice)
+        self.points = mine
+        self.grids = {"u": mine, "c": mine, "x": mine}
+        if self.space != "one":
+            self.grids["z"] = other
+        self.stencil = self.statements()
+        self.arrays = {
+            n: rng.standard_normal(s).astype(self.dtype) for n, s in self.grids.items() if n in self.stencil.facts.grids
+        }
+        self.constants = {n: float(rng.uniform(0.5, 2)) for n, _ in self.stencil.facts.constants}
+
+    def ref(self, name):
+        o = self.rng.integers(-self.radius, self.radius + 1, self.d)
+        if name == "z":
+            return self.elsewhere(o)
+        return st.grid(name, self.d)(*(i + int(s) for i, s in zip(self.at, o, strict=True)))
+
+    def elsewhere(self, o):
+        z = st.grid("z", self.d)
+        if self.space == "coarse":
+            return z(*(2 * i + int(s) for i, s in zip(self.at, o, strict=True)))
+        return z(*((i + int(s)) // 2 for i, s in zip(self.at, o, strict=True)))
+
+    def linear(self):
+        """A sum with symmetric or random coefficients."""
+        rng, names = self.rng, [n for n in self.grids if n != "x"]
+        name = str(rng.choice(names))
+        weights = [*rng.uniform(-1, 1, 2), st.constant("alpha"), st.constant("beta") / 3.0 + 1.0, 1.0, -1.0]
+        if rng.random() < 0.5 and name != "z":  # a whole box or star: planes and columns with the same weights
+            r, total = min(self.radius, 1 if self.d == 3 else 2), 0.0
+            for o in np.ndindex((2 * r + 1,) * self.d):
+                distance = tuple(sorted(abs(v - r) for v in o))
+                w = weights[sum(distance) % len(weights)]
+                total = total + w * st.grid(name, self.d)(*(i + (v - r) for i, v in zip(self.at, o, strict=True)))
+            return total
+        total = self.ref(name)
+        for _ in range(rng.integers(0, 12)):
+            w = weights[rng.integers(len(weights))]
+            total = total + w * self.ref(str(rng.choice(names)))
+        return total * float(rng.uniform(0.5, 1)) if rng.random() < 0.5 else total
+
+    def condition(self):
+        rng, a = self.rng, int(self.rng.integers(self.d))
+        i, c = self.at[a], int(self.rng.integers(0, 4))
+        kinds = [
+            i == c, i < c, i >= c, c != i, i == i.extent - 1 - c, i > i.extent - c, i.extent - 1 - c <= i,
+            sum(self.at[1:], self.at[0]) % 2 == 0, (2 * i - 5) % 3 == 1, i + self.at[-1] <= 7,
+            self.ref("u") > 0.1, self.ref("c") <= self.ref("u"),
+        ]  # fmt: skip
+        first = kinds[rng.integers(len(kinds))]
+        second = kinds[rng.integers(len(kinds))]
+        return [first, first & second, first | ~second, ~first][rng.integers(4)]
+
+    def value(self, depth=0):
+        kind = self.rng.integers(10 if depth < 3 else 3)
+        if kind < 3:
+            return self.linear()
+        if kind == 3:
+            return self.ref("c") * (self.value(depth + 1) - self.ref("u"))
+        if kind == 4:
+            return st.where(self.condition(), self.value(depth + 1), self.value(depth + 1))
+        if kind == 5:
+            return st.minimum(self.value(depth + 1), abs(self.linear()))
+        if kind == 6:
+            return self.value(depth + 1) / (2.0 + abs(self.ref("c"))) + st.sqrt(abs(self.ref("u")))
+        if kind == 7:
+            return self.linear() + 0.1 * self.at[self.rng.integers(self.d)] + 0.5 * ((self.at[0] + 1) % 4)
+        if kind == 8:
+            shared = self.linear()
+            return shared * st.constant("alpha") + st.maximum(shared, 0.25) - shared
+        return self.value(depth + 1) + self.linear() * self.linear() if depth < 2 else self.linear() ** 2
+
+    def statements(self):
+        rng, parts = self.rng, []
+        outputs = [n for n in ("y", "w") if rng.random() < 0.6] or ["y"]
+        for name in outputs:
+            extra = st.grid(outputs[0], self.d)(*self.at) if name == "w" and len(outputs) == 2 else 0.0
+            parts.append(st.assign(st.grid(name, self.d)(*self.at), self.value() + extra))
+        if rng.random() < 0.3:  # in place
+            x = st.grid("x", self.d)(*self.at)
+            parts.append(st.assign(x, x + 0.5 * self.linear() * st.grid(outputs[0], self.d)(*self.at)))
+        if rng.random() < 0.4:
+            parts.append(st.reduce("sum", "total", self.value(2)))
+            parts.append(st.reduce(str(rng.choice(["max", "min"])), "extreme", st.grid(outputs[0], self.d)(*self.at)))
+        return st.fuse(*parts)
+
+    def compare(self, kernel=None):
+        """The largest difference from the interpreter, in units of what rounding explains."""
+        given = {**self.arrays, **self.constants}
+        kernel = kernel or st.compile(
+            self.stencil, self.points, self.periodic, target=self.target, brick=self.brick, dtype=self.dtype
+        )
+        got = kernel(**given)
+        wide = self.stencil.interpret(self.periodic, np.float64, **given)
+        want = self.stencil.interpret(self.periodic, self.dtype, **given)
+        got = got if isinstance(got, dict) else {self.stencil.facts.outputs[0]: got}
+        assert got.keys() == want.keys() == wide.keys()
+        eps, worst = float(np.finfo(self.dtype).eps), 0.0
+        for name, right in wide.items():
+            assert np.isfinite(got[name]).all() and np.isfinite(right).all(), name
+            scale = max(1.0, float(np.abs(right).max())) * (np.prod(self.points) if name == "total" else 1)
+            # where a comparison hangs on rounding, two right answers differ: then the interpreter's own precisions do so too
+            error = np.minimum(np.abs(got[name] - right), np.abs(np.asarray(got[name], float) - want[name]))
+            worst = max(worst, float(np.max(error)) / (eps * scale))
+        return worst

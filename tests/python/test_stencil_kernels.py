@@ -1,0 +1,169 @@
+"""Compiled stencils: random ones equal the interpreter, faults in a pass are found, the cache loads nobody else's files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stencil_cases import TARGETS, Case
+
+import asterism as am
+from asterism import stencil as st
+from asterism.stencil import compiler, passes
+
+ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off by millions
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
+        yield
+
+
+def five_points():
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    return st.assign(out(i, j), u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - st.constant("c", 4.0) * u(i, j))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_stencils_equal_the_interpreter(seed):
+    assert Case(seed).compare() < ROUNDING
+
+
+def planted_margins(test, right=passes._far_from_ends):
+    """The last points before a boundary count as points inside."""
+    known = right(test)
+    return known and (known[0], 0, 0, known[3])
+
+
+def planted_columns(grid, weights, b, right=passes._weighted):
+    """The coefficients of the lower and the upper planes are exchanged."""
+    return right(grid, {(-p, r, k): c for (p, r, k), c in weights.items()}, b)
+
+
+@pytest.mark.parametrize(("name", "fault"), [("_far_from_ends", planted_margins), ("_weighted", planted_columns)])
+def test_the_random_stencils_find_a_fault_in_a_pass(name, fault, monkeypatch):
+    monkeypatch.setattr(passes, name, fault)
+    assert any(Case(seed).compare() > 1000 * ROUNDING for seed in range(40))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_boxes_in_gather_and_scatter_form(target, dtype):
+    at = st.indices(3)
+    u, out = st.grid("u", 3), st.grid("out", 3)
+    total = sum((1.0 + sum(o) % 4) * u(*(i + (x - 2) for i, x in zip(at, o, strict=True))) for o in np.ndindex(5, 5, 5))
+    s = st.assign(out(*at), total)
+    x = np.random.default_rng(5).standard_normal((16, 8, 24))
+    kernel = st.compile(s, x.shape, periodic=True, target=target, dtype=dtype)
+    want = s.interpret(periodic=True, u=x)["out"]
+    assert np.abs(kernel(u=x) - want).max() < 1000 * np.finfo(dtype).eps * np.abs(want).max()
+    assert kernel.source.plan.scatter and not st.generate(five_points(), target).plan.scatter
+
+
+def test_arguments_and_results_of_a_kernel():
+    s = five_points()
+    kernel = st.compile(s, (16, 24), periodic=True)
+    x = np.random.default_rng(6).standard_normal((16, 24))
+    out = np.empty_like(x)
+    assert kernel(u=x, out=out) is out and kernel.compiled
+    np.testing.assert_allclose(kernel(u=x, c=1.0), out + 3 * x, rtol=1e-12, atol=1e-12)
+    for wrong, given in ((am.ShapeError, {"u": x[:8]}), (am.InputError, {}), (am.InputError, {"u": x, "d": 1.0})):
+        with pytest.raises(wrong):
+            kernel(**given)
+    with pytest.raises(am.ShapeError, match="periodic with 12 points"):
+        st.compile(s, (12, 16), periodic=True)
+    for call, text in (
+        (lambda: s.source("sse9"), "sse9"), (lambda: s.source(brick=(8,)), "2 positive sizes"),
+        (lambda: s.source(brick=(1024, 4096)), "too long to compile"), (lambda: st.compile(s, (8, 8, 8)), "2 dimensions"),
+    ):  # fmt: skip
+        with pytest.raises(am.AsterismError, match=text):
+            call()
+    with pytest.raises(am.DtypeError):
+        st.compile(s, (8, 8), dtype=complex)
+
+
+def test_the_text_is_readable_and_needs_no_headers():
+    text = five_points().source("avx2")
+    assert "#include" not in text and "T const c = a->constants[0];" in text and "for (int i" not in text
+    assert max(len(line) for line in text.splitlines()) < 200 and "u_0_r0_k4" in text
+
+
+def test_without_a_compiler_numpy_interprets_and_says_so(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    x = np.arange(64.0).reshape(8, 8)
+    with pytest.warns(RuntimeWarning, match="no C\\+\\+ compiler was found"):
+        kernel = st.compile(five_points(), (8, 8))
+    assert not kernel.compiled and "interpreted" in repr(kernel)
+    np.testing.assert_array_equal(kernel(u=x), five_points().interpret(u=x)["out"])
+
+
+def test_a_compiler_that_fails_is_an_error_with_its_text(monkeypatch, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho the disk is full >&2\nexit $(test $1 = --version; echo $?)\n")
+    broken.chmod(0o700)
+    monkeypatch.setenv("CXX", str(broken))
+    monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(am.InternalError, match="the disk is full"):
+        st.compile(five_points(), (8, 8))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_the_second_use_comes_from_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "_loaded", {})
+    source = st.generate(five_points())
+    first = st.build(source)
+    monkeypatch.setattr(compiler, "_loaded", {})
+    assert first.compiled and not st.build(source).compiled
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700 and first.path.stat().st_mode & 0o077 == 0
+    other = st.generate(five_points(), "generic" if source.target != "generic" else "avx2")
+    assert st.build(other).path != first.path
+
+
+def test_files_that_others_can_write_are_not_loaded(monkeypatch, tmp_path):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(folder))
+    monkeypatch.setattr(compiler, "_loaded", {})
+    source = st.generate(five_points())
+    path = st.build(source).path
+
+    def refused(text):
+        monkeypatch.setattr(compiler, "_loaded", {})
+        with pytest.raises(am.FileError, match=text):
+            st.build(source)
+
+    path.chmod(0o777)
+    refused("can be written by other users")
+    path.chmod(0o700)
+    folder.chmod(0o777)
+    refused("can be written by other users")
+    folder.chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1)
+        refused("belongs to user 12345")
+        os.chown(path, 0, -1)
+        os.chown(folder, 12345, -1)
+        refused("belongs to user 12345")
+        os.chown(folder, 0, -1)
+    real = path.rename(tmp_path / "elsewhere.so")
+    path.symlink_to(real)
+    refused("symbolic link")
+
+
+def test_processes_that_compile_at_once(tmp_path):
+    script = """
+import sys; sys.path.insert(0, sys.argv[1])
+import numpy as np, test_stencil_kernels as t
+from asterism import stencil as st
+print(float(st.compile(t.five_points(), (8, 8), periodic=True)(u=np.ones((8, 8)), c=5.0)[2, 3]))
+"""
+    environment = {**os.environ, "ASTERISM_STENCIL_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", script, str(Path(__file__).parent)]
+    runs = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [r.communicate(timeout=120)[0] for r in runs] == ["-1.0\n"] * 4
+    assert [p.suffix for p in (tmp_path / "cache").iterdir()] == [".so"]
