@@ -44,6 +44,7 @@ from programs import (  # noqa: E402
 )
 from random_solves import random_solves  # noqa: E402
 from robustness import robustness  # noqa: E402
+from stencils import kernels as stencils  # noqa: E402
 from tables import show  # noqa: E402
 from waits import waits  # noqa: E402
 
@@ -357,6 +358,7 @@ def main() -> int:
             "weak",
             "robustness",
             "waits",
+            "stencils",
         ],
     )
     args = p.parse_args()
@@ -393,6 +395,7 @@ def main() -> int:
         ("weak", lambda: weak(args.rounds)),
         ("robustness", robustness),
         ("waits", lambda: waits(args.rounds)),
+        ("stencils", stencils),
     ):
         if args.only and args.only != name:
             continue

@@ -1,14 +1,10 @@
 """Generated stencil kernels on bricks, one thread: time of first use, and rate against the least bytes at triad speed and tiled loops.
 
-    python bench/stencils.py [--n 256] [--json FILE]
-
-The bricks are in lexicographic order, periodic. The tiled loops are plain C++ on a ghosted array, tiles of 8 x 8 rows, g++ -O3 -march=native.
+bench/run.py runs it. The bricks are in lexicographic order, periodic. The tiled loops are plain C++ on a ghosted array, tiles of 8 x 8 rows, g++ -O3 -march=native.
 """
 
-import argparse
 import ctypes
 import itertools
-import json
 import os
 import statistics
 import subprocess
@@ -110,26 +106,17 @@ def kernel_call(stencil, n, target):
     return lambda: (f(ctypes.addressof(argument)), kept)[0]
 
 
-def main():
-    """Measure."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, nargs="+", default=[24, 128, 256])
-    parser.add_argument("--seconds", type=float, default=0.8)
-    parser.add_argument("--only", nargs="*")
-    parser.add_argument("--json")
-    o = parser.parse_args()
-    out = {"flags": list(_FLAGS), "kernels": []}
+def kernels(sizes=(24, 128, 256), seconds=0.8):
+    """Of each stencil: first use, use from the cache, points per second."""
+    out = {"bench": "stencils", "flags": list(_FLAGS), "kernels": []}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ASTERISM_STENCIL_CACHE"] = folder + "/cache"
         triad = library(TRIAD, "triad", folder)
         n = 20_000_000
         a, b, c = (np.ones(n) for _ in range(3))
         pointers = [ctypes.c_void_p(x.ctypes.data) for x in (a, b, c)]
-        out["triad_bytes_per_s"] = bandwidth = 24 * n / best(lambda: triad(*pointers, ctypes.c_long(n)), o.seconds)[1]
-        print(f"triad {bandwidth / 1e9:.1f} GB/s")
+        out["triad_bytes_per_s"] = bandwidth = 24 * n / best(lambda: triad(*pointers, ctypes.c_long(n)), seconds)[1]
         for name, stencil in stencils().items():
-            if o.only and name not in o.only:
-                continue
             radius = stencil.facts.reach[0][0]
             first = time.perf_counter()
             built = st.build(st.generate(stencil))
@@ -146,22 +133,15 @@ def main():
                 "again_s": again,
                 "runs": [],
             }
-            for n in o.n:
+            for n in sizes:
                 m = n + 2 * radius
                 x, y = np.random.default_rng(0).random((m, m, m)), np.zeros((m, m, m))
                 loops = library(tiled(stencil, n, radius), "tiled", folder, f"{name}_{n}")
                 px, py = (ctypes.c_void_p(v.ctypes.data) for v in (x, y))
-                ours, theirs = best(kernel_call(stencil, n, None), o.seconds), best(lambda: loops(px, py), o.seconds)  # noqa: B023
+                ours, theirs = best(kernel_call(stencil, n, None), seconds), best(lambda: loops(px, py), seconds)  # noqa: B023
                 limit = bandwidth / 16
                 run = {"n": n, "points_per_s": n**3 / ours[0], "tiled_points_per_s": n**3 / theirs[0]}
                 run |= {"of_limit": run["points_per_s"] / limit, "over_tiled": theirs[0] / ours[0]}
                 entry["runs"].append(run)
-                print(f"{name:>4} points, {n}^3: {run['points_per_s'] / 1e9:.3f} G points/s, {run['of_limit']:.2f} of the limit,"
-                      f" {run['over_tiled']:.2f} x tiled; first use {first:.2f} s, again {1e3 * again:.1f} ms")  # fmt: skip
             out["kernels"].append(entry)
-    if o.json:
-        Path(o.json).write_text(json.dumps(out, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+    return out

@@ -321,7 +321,17 @@ def multigrid(r: dict) -> None:
             )
 
 
+def stencils(r: dict) -> None:
+    print(f"triad {r['triad_bytes_per_s'] / 1e9:.1f} GB/s; the limit reads and writes 16 bytes a point at that rate")
+    for k in r["kernels"]:
+        print(f"{k['points']} points: first use {k['first_use_s']:.2f} s, from the cache {1e3 * k['again_s']:.1f} ms")
+        for run in k["runs"]:
+            rate = f"{run['points_per_s'] / 1e9:.3f} G points/s, {run['of_limit']:.2f} of the limit"
+            print(f"  {run['n']}^3: {rate}, {run['over_tiled']:.2f} times tiled loops")
+
+
 SHOW = {
+    "stencils": stencils,
     "multigrid": multigrid,
     "busy": busy,
     "waits": waits,
