@@ -192,6 +192,36 @@ def test_pairs_that_tie_up_to_rounding():
     assert np.allclose(D @ x, b)
 
 
+def test_coarse_levels_on_fewer_ranks(on_ranks):
+    script = """
+def ranks_of_levels(s):
+    return [int(l.split()[4]) for l in s.view().splitlines() if l.strip()[:1].isdigit()]
+for o in FAMILIES.values():
+    A = am.gallery.elasticity((6, 6, 6), comm)
+    b = np.sin(1.0 + np.arange(*A.row_range))
+    for rows in (0, 60, 10**6):
+        s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8, options=o + f" -pc_amg_coarse_size 30 -pc_amg_coarse_rows_per_rank {rows}")
+        s.solve(b)
+        before, levels = s.info.iterations, ranks_of_levels(s)
+        assert levels[0] == 4 and len(levels) > 1 and levels == sorted(levels, reverse=True), levels
+        assert {0: levels[1] == 4, 60: levels[-1] == 1, 10**6: set(levels[1:]) == {1}}[rows], levels
+        s.update(2.0 * A)  # moves new values the same way
+        x = s.solve(b)
+        assert s.info.iterations == before and ranks_of_levels(s) == levels
+        r = 2.0 * (A @ x) - b
+        both = comm.allreduce(np.array([r @ r, b @ b]))
+        assert both[0] <= 1e-15 * both[1]
+        if rank == 0: print("RESULT", before)
+"""
+    lines = [
+        line
+        for line in on_ranks(4, "from test_amg_families import FAMILIES\n" + script).splitlines()
+        if line.startswith("RESULT")
+    ]
+    assert len(lines) == 3 * len(FAMILIES)
+    assert all(len(set(lines[i : i + 3])) == 1 for i in range(0, len(lines), 3)), lines
+
+
 def test_classical_with_components_and_a_rank_without_rows(on_ranks):
     script = """
 A1 = am.gallery.elasticity((4, 3, 3)) if rank == 0 else None

@@ -36,6 +36,8 @@ OptionTable const& table() {
                     "classical: a row whose sum is above this times its diagonal depends on none; 1: no such rule", 0, 1),
         integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
         integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
+        integer_option("pc_amg_coarse_rows_per_rank", 50, "a coarse level with fewer rows per rank moves to fewer ranks; 0: none does", 0,
+                       1000000000),
         integer_option("pc_amg_block_size", 0, "rows per node; 0: the matrix's, or found in its pattern", 0, 100),
         choice_option("pc_amg_cycle_type", "v", {"v", "w", "f", "k"},
                       "cycle; f is not symmetric, and k another one for each vector: for -ksp_type fgmres and gcr"),
@@ -124,14 +126,16 @@ class Amg final : public Preconditioner {
       out += "\n";
     }
     auto const right = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
-    bool const measured = !factors_.empty();
+    bool const measured = !factors_.empty(), several = space_.comm().size() > 1;
     out += "  level      rows        entries  per row";
+    if (several) out += "  ranks";
     if (measured) out += "  smoothing  cycle";
     out += "  storage, smoother\n";
     for (std::size_t l = 0; l < sizes_.size(); ++l) {
       auto const& z = sizes_[l];
       out += right(std::to_string(l), 7) + right(std::to_string(z.rows), 10) + right(std::to_string(z.nnz), 15) +
              right(format("{}", rounded(double(z.nnz) / double(std::max<std::int64_t>(z.rows, 1)))), 9);
+      if (several) out += right(std::to_string(z.ranks), 7);
       if (measured) {
         auto const factor = [](double f) { return f > 0 ? format("{}", rounded(f)) : std::string("-"); };
         out += right(factor(factors_[l].first), 11) + right(factor(factors_[l].second), 7);
@@ -318,6 +322,7 @@ PreconditionerEntry amg_entry() {
                            r.real("pc_amg_max_row_sum"), r.real("pc_amg_trunc_factor"), r.integer("pc_amg_p_max")};
             o.max_levels = r.integer("pc_amg_max_levels");
             o.coarse_size = r.integer("pc_amg_coarse_size");
+            o.coarse_rows_per_rank = r.integer("pc_amg_coarse_rows_per_rank");
             o.block_size = r.integer("pc_amg_block_size");
             o.cycle = cycle_type(r.text("pc_amg_cycle_type"));
             o.measure = r.flag("pc_amg_measure");

@@ -72,7 +72,7 @@ void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
 /// Whether there is a coarser level.
 template <class T>
 bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
-  out_.sizes.push_back({A_.global_rows(), A_.nnz(), ""});
+  out_.sizes.push_back({A_.global_rows(), A_.nnz(), ranks_with_rows(A_.range()), ""});
   at(0);
   GridLevel level;
   Coarsening found;
@@ -105,7 +105,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
     at(0.9);
     store_operator(level);
     at(0.95);
-    go_to_coarse_level(std::move(next), between.coarse);
+    go_to_coarse_level(std::move(next), between);
   }
   out_.levels.push_back(std::move(level));
   return true;
@@ -175,6 +175,7 @@ template <class T>
 void HierarchySetUp<T>::interpolate(Coarsening& found, double radius, Interpolation<T>& out) {
   if (options_.type == AmgType::classical) interpolate_classically(found, out);
   else interpolate_by_aggregates(found, radius, out);
+  out.fewer_ranks = FewerRanks::of(out.coarse, options_.coarse_rows_per_rank);
   static int const event = profile::event("AMGTranspose");
   profile::Scope const scope(event);
   out.R = la::transpose(out.P, A_.range(), out.coarse, true, cancel_);
@@ -236,6 +237,10 @@ void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& le
   }
   level.P = std::make_shared<Matrix>(between.P_product);
   level.R = std::make_shared<Matrix>(between.R_product);
+  if (between.fewer_ranks) {
+    level.P = between.fewer_ranks->prolongation(level.P);
+    level.R = between.fewer_ranks->restriction(level.R);
+  }
   out_.memory += between.P_product.memory_bytes() + between.R_product.memory_bytes();
 }
 
@@ -251,12 +256,32 @@ void HierarchySetUp<T>::store_operator(GridLevel& level) {
 }
 
 template <class T>
-void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Layout const& coarse) {
+void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Interpolation<T> const& between) {
   entries_before_ += double(A_.nnz());
-  A_ = matrix_of(next, coarse, coarse);
+  A_ = matrix_of(next, between.coarse, between.coarse);
+  if (between.fewer_ranks) move_to(*between.fewer_ranks);
   rows_ = A_.comm().size() == 1 ? std::move(next) : rows_of<T>(A_);
   block_size_ = columns_;
   threshold_ *= options_.threshold_scale;
+}
+
+/// The coarse level, as the products made it.
+template <class T>
+void HierarchySetUp<T>::move_to(FewerRanks const& fewer) {
+  static int const event = profile::event("AMGFewerRanks");
+  profile::Scope const scope(event);
+  A_ = fewer.matrix(A_);
+  if (again_) return;  // nothing is coarsened any more
+  auto const rows = fewer.to().local_size();
+  if (options_.type == AmgType::aggregation) {
+    Buffer<T> modes(rows * columns_);
+    fewer.items(near_null_space_.data(), modes.data(), columns_);
+    near_null_space_ = std::move(modes);
+  } else if (columns_ > 1) {
+    Buffer<std::int32_t> component(rows);
+    fewer.items(component_.data(), component.data(), 1);
+    component_ = std::move(component);
+  }
 }
 
 /// Part of this level is done.

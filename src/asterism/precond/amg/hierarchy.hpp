@@ -8,6 +8,7 @@
 #include "asterism/precond/amg/level_smoother.hpp"
 #include "asterism/precond/amg/pairwise.hpp"
 #include "asterism/precond/amg/strength.hpp"
+#include "asterism/precond/multigrid/fewer_ranks.hpp"
 
 namespace asterism::precond::amg {
 
@@ -22,7 +23,7 @@ struct AmgOptions {
   Strength strength;
   bool strength_given;  // it, or the threshold
   double threshold, threshold_scale, damping;
-  std::int64_t max_levels, coarse_size, block_size;
+  std::int64_t max_levels, coarse_size, coarse_rows_per_rank, block_size;
   CycleType cycle;
   SmootherOptions smoother;
   std::string precision;  // "auto": as fits the values
@@ -33,6 +34,7 @@ struct AmgOptions {
 template <class T>
 struct Interpolation {
   Layout coarse;
+  std::optional<FewerRanks> fewer_ranks;  ///< that the coarse level moves to
   Rows<T> P, R;
   Matrix P_product, R_product;
 };
@@ -40,7 +42,7 @@ template <class T>
 using Interpolations = std::vector<Interpolation<T>>;
 
 struct LevelSize {
-  std::int64_t rows, nnz;
+  std::int64_t rows, nnz, ranks;
   std::string storage;
 };
 
@@ -83,7 +85,8 @@ class HierarchySetUp {
   Rows<T> coarse_operator(Interpolation<T> const& between);
   void store_transfers(Interpolation<T>& between, GridLevel& level);
   void store_operator(GridLevel& level);
-  void go_to_coarse_level(Rows<T> next, Layout const& coarse);
+  void go_to_coarse_level(Rows<T> next, Interpolation<T> const& between);
+  void move_to(FewerRanks const& fewer);
   void at(double part);
 
   AmgOptions const& options_;

@@ -38,25 +38,34 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::i
   auto const wide = with_precision_of(A.dtype(), Dtype::float64);
   auto const B = A.converted(wide);
   dtype_ = stored_ = with_precision_of(A.dtype(), target);
+  auto const n = A.global_rows();
+  int const owner = n > 0 ? space_.owner(0) : 0;
+  on_one_rank_ = n == 0 || space_.first_of(owner + 1) == n;
+  bool const inverts = !on_one_rank_ || space_.comm().rank() == owner;
   with_dtype(wide, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const n = A.global_rows();
-    std::vector<T> a(std::size_t(checked_product(n, n, "dense matrix")), T(0));
-    each_entry<T>(B, true, [&](std::int64_t i, std::int64_t j, T v) { a[std::size_t(i * n + j)] += v; });
-    // the bits depend on the number of threads
-    lapack::Threads const threads(n <= 1000 || reproducible() ? 1 : device::host::team_size());
-    if constexpr (std::is_same_v<real_t<T>, double>) {
-      auto const found = kernel::invert(int(n), a.data(), finest_rows > n ? 10 + 10 * std::sqrt(double(finest_rows)) / double(n) : 1);
-      condition_ = found.condition;
-      left_out_ = found.left_out;
-    }
+    std::vector<T> a(inverts ? std::size_t(checked_product(n, n, "dense matrix")) : 0, T(0));
+    auto const put = [&](std::int64_t i, std::int64_t j, T v) { a[std::size_t(i * n + j)] += v; };
+    if (on_one_rank_) each_own_entry<T>(B, put);
+    else each_entry<T>(B, true, put);
+    kernel::Inversion found;
+    if constexpr (std::is_same_v<real_t<T>, double>)
+      comm::agree(space_.comm(), [&] {
+        if (!inverts) return;
+        // the bits depend on the number of threads
+        lapack::Threads const threads(n <= 1000 || reproducible() ? 1 : device::host::team_size());
+        found = kernel::invert(int(n), a.data(), finest_rows > n ? 10 + 10 * std::sqrt(double(finest_rows)) / double(n) : 1);
+      });
+    if (on_one_rank_) space_.comm().bcast(&found, sizeof found, owner);
+    condition_ = found.condition;
+    left_out_ = found.left_out;
     if (as_needed && condition_ > most_for_float32) stored_ = wide;
     rows_ = device::Array(std::size_t(A.range().local_size()) * std::size_t(n) * size_of(stored_));
     with_dtype(stored_, [&](auto low) {
       using S = typename decltype(low)::type;
       if constexpr (is_complex_v<S> == is_complex_v<T>) {
-        auto const* from = a.data() + A.range().begin() * n;
-        for (std::int64_t i = 0; i < A.range().local_size() * n; ++i) rows_.as<S>()[i] = S(from[i]);
+        auto const first = A.range().begin() * n;
+        for (std::int64_t e = 0; e < A.range().local_size() * n; ++e) rows_.as<S>()[e] = S(a[std::size_t(first + e)]);
       }
     });
   });
@@ -65,13 +74,14 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::i
 void DenseInverse::apply(Vector const& x, Vector& y) const {
   static int const event = profile::event("PCApplyDense");
   profile::Scope const scope(event, double(rows_.bytes()), 2 * double(space_.local_size() * space_.global_size() * x.columns()));
+  if (on_one_rank_ && space_.local_size() == 0) return;
   with_precisions(stored_, dtype_, [&](auto wide, auto narrow) {
     using T = typename decltype(wide)::type;
     using S = typename decltype(narrow)::type;
     auto const& comm = space_.comm();
     auto const k = x.columns();
     auto all = x.data();
-    if (comm.size() > 1) {
+    if (!on_one_rank_) {
       all = device::Array::fresh(y.queue(), std::size_t(space_.global_size() * k) * sizeof(S));
       device::submit_on_host(
           y.queue(),
@@ -89,12 +99,13 @@ void DenseInverse::apply(Vector const& x, Vector& y) const {
 void DenseInverse::apply_adjoint(Vector const& x, Vector& y) const {
   static int const event = profile::event("PCApplyDense");
   profile::Scope const scope(event, double(rows_.bytes()), 2 * double(space_.local_size() * space_.global_size() * x.columns()));
+  if (on_one_rank_ && space_.local_size() == 0) return;
   with_precisions(stored_, dtype_, [&](auto wide, auto narrow) {
     using T = typename decltype(wide)::type;
     using S = typename decltype(narrow)::type;
     device::submit_without_form(
         y.queue(),
-        [rows = rows_, layout = space_, k = x.columns()](device::Executor&, std::byte*, S const* mine, S* to) {
+        [rows = rows_, layout = space_, k = x.columns(), alone = on_one_rank_](device::Executor&, std::byte*, S const* mine, S* to) {
           auto const n = layout.global_size();
           auto const* const a = rows.template as<T>();
           std::vector<Complex<double>> all(std::size_t(n * k), Complex<double>(0));
@@ -103,7 +114,7 @@ void DenseInverse::apply_adjoint(Vector const& x, Vector& y) const {
               auto const v = Complex<double>(conj(a[i * n + c]));
               for (std::int64_t j = 0; j < k; ++j) all[std::size_t(c * k + j)] += v * Complex<double>(mine[i * k + j]);
             }
-          layout.comm().sum(std::span<double>(&all.data()->re, 2 * all.size()));
+          if (!alone) layout.comm().sum(std::span<double>(&all.data()->re, 2 * all.size()));
           for (std::int64_t e = 0; e < layout.local_size() * k; ++e) {
             auto const& v = all[std::size_t(layout.begin() * k + e)];
             if constexpr (is_complex_v<S>) to[e] = S(v);

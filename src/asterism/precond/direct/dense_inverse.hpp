@@ -1,12 +1,12 @@
-// The inverse of a small distributed matrix, held as a dense matrix by every rank.
+// The inverse of a small distributed matrix, held as a dense matrix: each rank has its rows of it.
 #pragma once
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
 
 /// For coarse levels: at most some thousand rows. The rows are gathered on all ranks and inverted by LAPACK in double precision; apply()
-/// gathers the right-hand side and multiplies with my rows. Directions in which the matrix is zero up to rounding (constants, in a pure
-/// Neumann problem) are left out, not divided by.
+/// gathers the right-hand side and multiplies with my rows. Where one rank has all rows, it alone does all that, without a message.
+/// Directions in which the matrix is zero up to rounding (constants, in a pure Neumann problem) are left out, not divided by.
 class DenseInverse final : public Preconditioner {
  public:
   /// target: the precision of the vectors. The inverse is kept in it too, unless as_needed says that it may be double where the matrix is
@@ -15,7 +15,7 @@ class DenseInverse final : public Preconditioner {
   /// times what is left of them, and the roundings of the finest rows add up like steps of a random walk.
   DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::int64_t finest_rows = 0);
   void apply(Vector const& x, Vector& y) const override;
-  /// A sum over all ranks of vectors of all rows.
+  /// A sum over all ranks of vectors of all rows, unless one rank has them.
   void apply_adjoint(Vector const& x, Vector& y) const override;
   std::string describe() const override;
   /// A level and its inverse are made together.
@@ -27,7 +27,8 @@ class DenseInverse final : public Preconditioner {
   std::string storage() const;
 
  private:
-  device::Array rows_;  // my rows of the inverse, row-major
+  bool on_one_rank_ = false;  // all rows: the others have nothing to do
+  device::Array rows_;        // my rows of the inverse, row-major
   Dtype stored_;
   double condition_ = 1;
   int left_out_ = 0;

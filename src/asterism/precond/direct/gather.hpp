@@ -8,6 +8,15 @@
 
 namespace asterism::precond {
 
+/// put(i, j, value) for every entry of my rows, by ascending rows.
+template <class T, class F>
+void each_own_entry(la::Matrix const& A, F const& put) {
+  auto const rows = A.to_rows();
+  for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
+    for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p)
+      put(A.range().begin() + std::int64_t(r), rows.columns[std::size_t(p)], rows.values.as<T>()[p]);
+}
+
 /// put(i, j, value) for every entry of A, by ascending rows: on all ranks, or on rank 0 alone. Collective.
 template <class T, class F>
 void each_entry(la::Matrix const& A, bool on_all, F const& put) {
@@ -15,16 +24,10 @@ void each_entry(la::Matrix const& A, bool on_all, F const& put) {
     std::int64_t i, j;
     T v;
   };
-  auto const rows = A.to_rows();
-  auto const each_of_mine = [&](auto const& f) {
-    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
-      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p)
-        f(A.range().begin() + std::int64_t(r), rows.columns[std::size_t(p)], rows.values.as<T>()[p]);
-  };
-  if (A.comm().size() == 1) return each_of_mine(put);
+  if (A.comm().size() == 1) return each_own_entry<T>(A, put);
   std::vector<Entry> mine;
-  mine.reserve(rows.columns.size());
-  each_of_mine([&](std::int64_t i, std::int64_t j, T v) { mine.push_back({i, j, v}); });
+  mine.reserve(std::size_t(A.local_nnz()));
+  each_own_entry<T>(A, [&](std::int64_t i, std::int64_t j, T v) { mine.push_back({i, j, v}); });
   auto const put_all = [&](std::vector<std::byte> const& bytes) {
     for (std::size_t e = 0; e < bytes.size() / sizeof(Entry); ++e) {
       Entry x;
