@@ -29,6 +29,7 @@ MODULES = {
         "asterism.errors",
     ],
     "Files and problems": ["asterism.la.io", "asterism.gallery", "asterism.grid"],
+    "Stencils": ["asterism.stencil"],
     "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
     "Communication": [
         "asterism.comm.forest",

@@ -1,7 +1,8 @@
 """Stencils: written in Python as on paper, interpreted by NumPy, or compiled to vector code for bricks.
 
 The stages are one file each: `language`, `checks`, `cost`, `interpreter`; then `lower`, `passes`, `emit`, which
-`sources` calls in turn, `compiler`, `cache` and `kernel`. `nodes` has the trees between them; `differences` derives weights. Nothing here needs the compiled library.
+`sources` calls in turn, `compiler`, `cache` and `kernel`. `nodes` has the trees between them; `differences` derives
+weights. Nothing here needs the compiled library.
 """
 
 from __future__ import annotations
