@@ -104,7 +104,9 @@ def build(source: Source) -> Library:
             except subprocess.TimeoutExpired as error:
                 raise UnsupportedError(f"the compiler took more than {_LIMIT} s: take smaller bricks.") from error
             if done.returncode:
-                raise InternalError(f"the compiler refused a kernel: {' '.join(command)}\n{done.stderr[:2000]}")
+                raise InternalError(
+                    f"the compiler refused a kernel (g++ 12 or clang 16 is needed, which CXX may name): {' '.join(command)}\n{done.stderr[:2000]}"
+                )
 
     path, made = cached(key, make)
     handle = ctypes.CDLL(str(path))

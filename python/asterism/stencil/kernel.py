@@ -42,7 +42,8 @@ class Bricks:
         for axis, (n, b) in enumerate(zip(shape, brick, strict=True)):
             if periodic[axis] and n % b:
                 raise ShapeError(
-                    f"axis {axis} is periodic with {n} points: that is no multiple of the {b} points of a brick."
+                    f"axis {axis} is periodic with {n} points: that is no multiple of the {b} points of a brick. "
+                    "Choose another brick=."
                 )
         self.bricks = int(np.prod(self.counts))
         d = len(shape)
