@@ -50,7 +50,7 @@ from waits import waits  # noqa: E402
 
 import asterism as am  # noqa: E402
 from asterism import _core  # noqa: E402
-from asterism.base.machine import _cpu_name  # noqa: E402
+from asterism.base.cpu import cpu_name  # noqa: E402
 from asterism.cli.bench_products import spmv_case, spmv_summary  # noqa: E402
 from asterism.cli.bench_queues import async_cases, launch_cases  # noqa: E402
 
@@ -369,7 +369,7 @@ def main() -> int:
     context = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": commit,
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "compiler": _core.build_info()["compiler"],
         "python": platform.python_version(),

@@ -89,8 +89,8 @@ def test_arguments_and_results_of_a_kernel():
 
 def test_the_text_is_readable_and_needs_no_headers():
     text = five_points().source("avx2")
-    assert "#include" not in text and "T const c = a->constants[0];" in text and "for (int i" not in text
-    assert max(len(line) for line in text.splitlines()) < 200 and "u_0_r0_k4" in text
+    assert "#include" not in text and "T const c_ = a->constants[0];" in text and "for (int i" not in text
+    assert max(len(line) for line in text.splitlines()) < 200 and "u__0_r0_k4" in text
 
 
 def test_without_a_compiler_numpy_interprets_and_says_so(monkeypatch):
@@ -167,3 +167,84 @@ print(float(st.compile(t.five_points(), (8, 8), periodic=True)(u=np.ones((8, 8))
     runs = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [r.communicate(timeout=120)[0] for r in runs] == ["-1.0\n"] * 4
     assert [p.suffix for p in (tmp_path / "cache").iterdir()] == [".so"]
+
+
+NAMES = [
+    "L",
+    "T",
+    "double",
+    "nullptr",
+    "shift1",
+    "total0",
+    "root",
+    "clear",
+    "w0",
+    "lane",
+    "u_0",
+    "u_0_1",
+    "u_b",
+    "u_out",
+]
+
+
+def test_any_name_of_the_user_is_possible():
+    i, j = st.indices(2)
+    x = np.random.default_rng(4).random((16, 24))
+    for name in NAMES:
+        u, v, out, more = st.grid("u", 2), st.grid(name, 2), st.grid("out", 2), st.grid("out_b", 2)
+        near = u(i + 1, j + 1) + u(i, j + 8) + 2 * v(i, j) + 3 * v(i + 1, j + 8) + v(i - 1, j)
+        both = st.fuse(st.assign(out(i, j), near), st.assign(more(i, j), near * near), st.reduce("sum", "total", near))
+        by_constant = st.fuse(
+            st.assign(out(i, j), st.constant(name) * abs(u(i, j + 1))), st.reduce("max", "top", out(i, j))
+        )
+        for stencil, given in ((both, {"u": x, name: 1 - x}), (by_constant, {"u": x, name: 3.0})):
+            kernel = st.compile(stencil, x.shape)
+            assert kernel.compiled
+            got, wanted = kernel(**given), stencil.interpret(**given)
+            assert got.keys() == wanted.keys()
+            for key, value in wanted.items():
+                assert np.allclose(got[key], value, rtol=1e-12), (name, key)
+
+
+@pytest.mark.parametrize("compiler", ["", "/no/such/compiler"])
+def test_what_a_kernel_cannot_take(monkeypatch, compiler):
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    stencil = st.assign(out(i, j), st.constant("h") * u(i, j + 1))
+    x = np.ones((16, 16))
+    if compiler:
+        monkeypatch.setenv("CXX", compiler)
+        with pytest.warns(RuntimeWarning, match="NumPy interprets"):
+            kernel = st.compile(stencil, x.shape)
+    else:
+        kernel = st.compile(stencil, x.shape)
+    for given, kind, text in (
+        ({"u": x + 1j, "h": 1}, am.DtypeError, "'u' has the dtype complex128; real numbers"),
+        ({"u": "abc", "h": 1}, am.DtypeError, "'u' has the dtype"),
+        ({"u": np.ones((8, 8)), "h": 1}, am.ShapeError, r"for \(16, 16\) points; the arrays have \(8, 8\)"),
+        ({"h": 1}, am.InputError, "array 'u' is missing: give u="),
+        ({"u": x}, am.InputError, "constant 'h' has no value"),
+        ({"u": x, "h": np.ones(3)}, am.InputError, "constant 'h' is a ndarray; a number"),
+        ({"u": x, "h": 1, "v": x}, am.InputError, "no grid and no constant 'v'; it has out, u, h"),
+        ({"u": x, "h": 1, "out": np.ones((1, 16, 16))}, am.ShapeError, r"out has the shape \(1, 16, 16\)"),
+        ({"u": x, "h": 1, "out": np.ones((16, 16), int)}, am.DtypeError, "out has the dtype int64"),
+    ):
+        with pytest.raises(kind, match=text):
+            kernel(**given)
+    with pytest.raises(am.DtypeError, match="shape is 16.5"):
+        st.compile(stencil, (16.5, 16))
+    with pytest.raises(am.DtypeError, match="brick is 8.5"):
+        st.compile(stencil, (16, 16), brick=(8.5, 8))
+    with pytest.raises(am.InputError, match="periodic has 'a'"):
+        st.compile(stencil, (16, 16), periodic="ab")
+    with pytest.raises(am.InputError, match="the default of 'h' is 'x'"):
+        st.constant("h", "x")
+
+
+def test_a_grid_that_is_updated_in_place_must_be_given():
+    i, j = st.indices(2)
+    u = st.grid("u", 2)
+    red = st.assign(u(i, j), st.where((i + j) % 2 == 0, u(i, j + 1), u(i, j)))
+    for compute in (st.compile(red, (8, 8)), red.interpret):
+        with pytest.raises(am.InputError, match="array 'u' is missing"):
+            compute()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
+from .cpu import cpu_name
 from .files import replacing
 
 __all__ = ["WaitsForCores", "describe", "last_level_cache_bytes", "memory_bandwidth"]
@@ -132,16 +133,6 @@ def last_level_cache_bytes() -> int:
     return sum(found.values())
 
 
-def _cpu_name() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
-
-
 def _memory_bytes() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -157,7 +148,7 @@ def describe(*, measure: bool = True) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "compiler": build["compiler"],
         "kernels": f"{build['kernels']} (-march={build['arch']})",
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cores_allowed": _core.allowed_cores(),
         "threads": _core.team_size(),
         "memory_GB": round(_memory_bytes() / 1e9, 1),

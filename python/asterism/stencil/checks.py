@@ -35,12 +35,13 @@ class Facts:
 
     ``space`` tells where its points lie: "one" (all grids have the same points), "coarse" (it reads 2 * i of a finer grid) or "fine"
     (it reads i // 2 of a coarser one). ``elsewhere`` has the grids of that other space. ``reach`` is, for each axis, how far the reads go
-    below and above the point, in points of the grid that is read.
+    below and above the point, in points of the grid that is read. ``inputs`` are the grids that are read before they are written.
     """
 
     dimensions: int
     outputs: tuple[str, ...]
     grids: tuple[str, ...]
+    inputs: tuple[str, ...]
     constants: tuple[tuple[str, float | None], ...]
     reductions: tuple[tuple[str, str], ...]
     space: str
@@ -70,7 +71,17 @@ def check(statements: Sequence[Statement]) -> Facts:
         (max([0, *(-r.offsets[a] for r in refs)]), max([0, *(r.offsets[a] for r in refs)])) for a in range(dimensions)
     )
     reductions = tuple((s.name, s.op) for s in statements if isinstance(s, Reduction))
-    return Facts(dimensions, outputs, tuple(named), _constants(statements, named), reductions, space, elsewhere, reach)
+    return Facts(
+        dimensions,
+        outputs,
+        tuple(named),
+        _inputs(statements),
+        _constants(statements, named),
+        reductions,
+        space,
+        elsewhere,
+        reach,
+    )
 
 
 def _outputs(statements: Sequence[Statement]) -> tuple[str, ...]:
@@ -87,6 +98,16 @@ def _outputs(statements: Sequence[Statement]) -> tuple[str, ...]:
             fail(s.line, f"'{name}' is assigned twice. Take another name, or one statement.")
         names[name] = s
     return tuple(n for n, s in names.items() if isinstance(s, Assignment))
+
+
+def _inputs(statements: Sequence[Statement]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    written: set[str] = set()
+    for s in statements:
+        found |= {n.grid.name: None for n in walk(s.value) if isinstance(n, Ref) and n.grid.name not in written}
+        if isinstance(s, Assignment):
+            written.add(s.target.grid.name)
+    return tuple(found)
 
 
 def _spaces(targets: list[Ref], refs: list[Ref]) -> tuple[str, frozenset[str]]:

@@ -9,7 +9,6 @@ import ctypes
 import functools
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base.cpu import cpu_name
 from ..errors import InternalError, UnsupportedError
 from .cache import cached
 from .sources import Source
@@ -60,17 +60,6 @@ def _version(path: str, _changed: float) -> str:
     return done.stdout
 
 
-@functools.cache
-def _cpu() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
 _loaded: dict[str, Library] = {}
 
 
@@ -89,7 +78,7 @@ def build(source: Source) -> Library:
     if program is None:
         raise UnsupportedError("no C++ compiler was found: install g++, or set CXX.")
     version = _version(program, os.stat(program).st_mtime)
-    key = hashlib.sha256("\0".join([source.text, version, *_FLAGS, *source.flags, _cpu()]).encode()).hexdigest()
+    key = hashlib.sha256("\0".join([source.text, version, *_FLAGS, *source.flags, cpu_name()]).encode()).hexdigest()
     known = _loaded.get(key)
     if known is not None and known.path.exists():
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)

@@ -22,33 +22,22 @@ def tag(number: int) -> str:
 
 
 class Names:
-    """What the user's names and the numbers of a stencil are called in the text."""
+    """What the user's names and the numbers of a stencil are called in the text.
 
-    RESERVED = frozenset(
-        "T V U I E W a b i id o0 o1 o2 n0 n1 n2 lane near child zero load loadu store whole brick_of Arguments".split()
-        + "alignas and asm auto bool break case catch char class concept const continue default delete do double else enum".split()
-        + "export extern false float for friend goto if inline int long mutable namespace new not operator or private".split()
-        + "protected public register requires return short signed sizeof static struct switch template this throw true try".split()
-        + "typedef typename union unsigned using virtual void volatile while xor".split()
-    )
+    The user's names have no _ at their ends. A constant gets one, and names that are made of a grid's have two after it. So they are no
+    words of C++ or of the kernel, and none of them is another's.
+    """
 
     def __init__(self, facts: Facts) -> None:
         self.constants = [name for name, _ in facts.constants]
-        self.grids = facts.grids
         self.weights: dict[Node, str] = {}
         self.lines: list[str] = []
-
-    @staticmethod
-    def user(name: str) -> str:
-        """Return a name that is no word of C++ nor of the kernel."""
-        return name + "_" if name in Names.RESERVED or name[:1] in "wsv" and name[1:].isdigit() else name
 
     def scalar(self, n: Node) -> str:
         """Return the name of a value that is the same at all points."""
         if n not in self.weights:
             if n.op == "constant":
-                clash = any(n.data[0].startswith(grid + "_") for grid in self.grids)
-                name, text = self.user(n.data[0]) + "_" * clash, f"a->constants[{self.constants.index(n.data[0])}]"
+                name, text = n.data[0] + "_", f"a->constants[{self.constants.index(n.data[0])}]"
             else:
                 text = self._text(n)  # whose arguments take names first
                 name = f"w{sum(w[0] == 'w' and w[1:].isdigit() for w in self.weights.values())}"
@@ -98,7 +87,7 @@ class Body:
         """Return the pointer to a plane of a brick."""
         key = (grid, stride, offset, c1, c2)
         if key not in self.planes:
-            self.planes[key] = f"{grid}_{tag(offset)}" + (f"_{tag(c1)}_{tag(c2)}" if c1 or c2 else "")
+            self.planes[key] = f"{grid}__{tag(offset)}" + (f"_{tag(c1)}_{tag(c2)}" if c1 or c2 else "")
         return self.planes[key]
 
     def load(self, grid: str, stride: int, offset: int, row: int, lane: int) -> str:
@@ -106,7 +95,7 @@ class Body:
         V, (_, rows, lanes) = self.plan.vector, self.shape.brick
         key = ("load", grid, stride, offset, row, lane)
         if key not in self.known:
-            name = f"{grid}_{tag(offset)}_r{tag(row)}_k{tag(lane)}"
+            name = f"{grid}__{tag(offset)}_r{tag(row)}_k{tag(lane)}"
             first, last = lane // lanes, (lane + V - 1) // lanes
             if first == last:
                 at = self.plane(grid, stride, offset, row // rows, first)
@@ -283,7 +272,7 @@ class Body:
             if s.slot >= 0:
                 self.reduce(s, value, row, lane)
             elif s.stride == 1:
-                self.block.append(f"store({s.grid}_out + {row * self.shape.brick[2] + lane}, {value});")
+                self.block.append(f"store({s.grid}__out + {row * self.shape.brick[2] + lane}, {value});")
             else:
                 pair = pairs.setdefault((s.grid, s.parity[0], s.parity[1]), [])
                 pair.append(value)
@@ -345,14 +334,14 @@ class Body:
                     f"T const* const {name} = {name}_b[({at}) / {brick[0]}] + ({at}) % {brick[0]} * {points};"
                 )
         for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
-            tables.append(f"T* const {grid}_b_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, id);")
-            planes.append(f"T* const {grid}_out = {grid}_b_out" + (f" + i * {points};" if brick[0] > 1 else ";"))
+            tables.append(f"T* const {grid}__b_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, id);")
+            planes.append(f"T* const {grid}__out = {grid}__b_out" + (f" + i * {points};" if brick[0] > 1 else ";"))
         for grid, ahead in self.ahead().items():
             number, plane = self.facts.grids.index(grid), " + i * " + str(points) if brick[0] > 1 else ""
             at = _step("a->neighbours", "", "next", ahead[self.shape.missing :], self.shape.dimensions)
-            tables.append(f"T const* const {grid}_next = brick_of(a, {number}, a->owned, {at});")
+            tables.append(f"T const* const {grid}__next = brick_of(a, {number}, a->owned, {at});")
             line = 64 // (8 if self.shape.dtype == "float64" else 4)
-            planes.append(f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}_next{plane} + l);")
+            planes.append(f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next{plane} + l);")
         loop = f"for (int i = 0; i < {brick[0]}; ++i) {{" if brick[0] > 1 else "{"
         start = [] if brick[0] > 1 or not any("(o0 + i)" in line for line in self.lines) else ["  int const i = 0;"]
         return [*tables, loop, *start, *(f"  {p}" for p in planes), *(f"  {line}" for line in self.lines), "}"]
@@ -441,7 +430,7 @@ def emit_cpp(
         lines.append(f"for (int l = 0; l < {plan.vector}; ++l) {take[op].format(m=m)};")
     form = "scatter" if plan.scatter else "gather"
     head = f"// {title}\n// Bricks of {' x '.join(map(str, shape.brick[missing:]))} points, vectors of {plan.vector}, {form} form.\n"
-    head += "// u_p_r3_k0 is a vector of the grid u: plane i + p (m1: -1), row 3 and lanes from 0 of the brick; rm1, km8: of a neighbour.\n"
+    head += "// u__p_r3_k0 is a vector of the grid u: plane i + p (m1: -1), row 3 and lanes from 0 of the brick; rm1, km8: of a neighbour.\n"
     return head + prelude(shape, plan) + 'extern "C" void ', "(Arguments const* a) {\n" + "".join(
         f"  {t}\n" for t in lines
     ) + "}\n"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, ShapeError
+from ..errors import DtypeError, InputError, ShapeError
 from .checks import Facts, Statement
 from .language import (
     Assignment,
@@ -24,6 +24,7 @@ from .language import (
     Remainder,
     Value,
     Where,
+    as_number,
     walk,
 )
 
@@ -44,7 +45,10 @@ def points_of(facts: Facts, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int,
     if not here:
         halves = {tuple((n + 1) // 2 for n in s) for s in shapes.values()}
         doubles = {tuple(2 * n for n in s) for s in shapes.values()}
-        return (halves if facts.space == "coarse" else doubles).pop()
+        found = halves if facts.space == "coarse" else doubles
+        if len(found) != 1:
+            raise ShapeError(f"the arrays have the shapes {dict(shapes)}; they must agree.")
+        return found.pop()
     name, shape = next(iter(here.items()))
     if len(shape) != facts.dimensions:
         raise ShapeError(f"the array '{name}' has {len(shape)} dimensions; the stencil has {facts.dimensions}.")
@@ -61,19 +65,32 @@ def points_of(facts: Facts, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int,
     return shape
 
 
-def values_of(facts: Facts, given: Mapping[str, float]) -> dict[str, float]:
-    """Return all constants with their values."""
-    known = dict(facts.constants)
-    for name in given:
-        if name not in known:
-            raise InputError(f"the stencil has no constant '{name}'; it has {', '.join(known) or 'none'}.")
-    out = {}
-    for name, default in known.items():
-        value = given.get(name, default)
-        if value is None:
+def taken(facts: Facts, given: Mapping[str, Any], dtype: Any) -> tuple[dict[str, Array], dict[str, float]]:
+    """Return arrays and constants by name: all that the stencil needs, and nothing that it does not know."""
+    arrays: dict[str, Array] = {}
+    scalars = dict(facts.constants)
+    for name, value in given.items():
+        if name in facts.grids:
+            arrays[name] = _real(name, value, dtype)
+        elif name not in scalars:
+            known = ", ".join([*facts.grids, *scalars])
+            raise InputError(f"the stencil has no grid and no constant '{name}'; it has {known}.")
+        else:
+            scalars[name] = as_number(value, f"the constant '{name}'")
+    for name in facts.inputs:
+        if name not in arrays:
+            raise InputError(f"the array '{name}' is missing: give {name}=...")
+    for name, number in scalars.items():
+        if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
-        out[name] = float(value)
-    return out
+    return arrays, {n: v for n, v in scalars.items() if v is not None}
+
+
+def _real(name: str, value: Any, dtype: Any) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "buif":
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    return array.astype(dtype, copy=False)
 
 
 def interpret(
@@ -86,8 +103,8 @@ def interpret(
 ) -> tuple[dict[str, Array], dict[str, float]]:
     """Return the outputs by name, and the reductions. Points beyond an end that is not periodic are zero."""
     shape = points_of(facts, {n: a.shape for n, a in arrays.items()})
-    known = {n: np.asarray(a, dtype) for n, a in arrays.items()}
-    scalars = {n: np.dtype(dtype).type(v) for n, v in values_of(facts, constants).items()}
+    known = dict(arrays)
+    scalars = {n: np.dtype(dtype).type(v) for n, v in constants.items()}
     out: dict[str, Array] = {}
     reduced: dict[str, float] = {}
     for s in statements:
@@ -115,8 +132,6 @@ def _evaluate(
         return n.add + sum(f * (index[a] if s == "i" else shape[a]) for s, a, f in n.terms)
 
     def read(n: Ref) -> Array:
-        if n.grid.name not in arrays:
-            raise InputError(f"the array '{n.grid.name}' is missing.")
         a = arrays[n.grid.name]
         for axis, (points, add) in enumerate(zip(shape, n.offsets, strict=True)):
             at = (n.scale * np.arange(points) + add) // n.divide

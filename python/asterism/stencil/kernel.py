@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, ShapeError, UnsupportedError
+from ..base.indices import as_shape
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .compiler import Library, build
-from .interpreter import points_of, values_of
+from .interpreter import interpret, points_of, taken
 from .sources import Source, generate
 from .stencil import Stencil, as_flags, real_dtype
 
@@ -137,16 +138,24 @@ class Kernel:
             The one output, or all outputs and reductions by name. The arrays that are given do not change.
         """
         f, dtype = self.stencil.facts, np.dtype(self.source.dtype)
-        arrays = {n: np.asarray(a, dtype) for n, a in given.items() if n in f.grids}
-        constants = {n: a for n, a in given.items() if n not in f.grids}
+        arrays, constants = taken(f, given, dtype)
+        shape = points_of(f, {n: a.shape for n, a in arrays.items()}) if arrays else self.shape
+        if shape != self.shape:
+            raise ShapeError(f"the kernel is for {self.shape} points; the arrays have {shape}.")
         if self.library is None:
-            result = self.stencil.interpret(self.periodic, dtype, **given)
+            outputs, reduced = interpret(self.stencil.statements, f, arrays, constants, self.periodic, dtype)
+            result: dict[str, Any] = {**outputs, **reduced}
         else:
-            result = self._run(self.library, arrays, values_of(f, constants), dtype)
+            result = self._run(self.library, arrays, constants, dtype)
         single = result[f.outputs[0]] if len(f.outputs) == 1 and not f.reductions else None
         if out is not None:
             if single is None:
                 raise InputError("out= is for stencils with one output and no reduction.")
+            if not isinstance(out, np.ndarray) or out.shape != single.shape:
+                what = f"has the shape {out.shape}" if isinstance(out, np.ndarray) else f"is a {type(out).__name__}"
+                raise ShapeError(f"out {what}; an array of the shape {single.shape} is needed.")
+            if not np.can_cast(single.dtype, out.dtype, "same_kind"):
+                raise DtypeError(f"out has the dtype {out.dtype}, which does not hold {single.dtype}.")
             out[...] = single
             return out
         return result if single is None else single
@@ -155,12 +164,6 @@ class Kernel:
         self, library: Library, arrays: dict[str, NDArray[Any]], constants: dict[str, float], dtype: np.dtype[Any]
     ) -> dict[str, Any]:
         f = self.stencil.facts
-        shape = points_of(f, {n: a.shape for n, a in arrays.items()}) if arrays else self.shape
-        if shape != self.shape:
-            raise ShapeError(f"the kernel is for {self.shape} points; the arrays have {shape}.")
-        for name in f.grids:
-            if name not in arrays and name not in f.outputs:
-                raise InputError(f"the array '{name}' is missing.")
         points, fine = self._points, self._fine_bricks(arrays)
         held = {n: (fine if n in self.source.fine and fine is not None else points) for n in f.grids}
         bricks = {n: held[n].empty(dtype) for n in f.grids}
@@ -250,7 +253,7 @@ def compile(
     >>> float(kernel(u=np.ones((16, 16)))[3, 4])
     1.0
     """
-    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+    sizes = tuple(as_shape(shape, "stencil.compile: shape"))
     f = stencil.facts
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")

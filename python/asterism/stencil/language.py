@@ -34,6 +34,16 @@ def fail(line: Line, problem: str) -> NoReturn:
     raise InputError(f"{problem}\n  {line[0]}:{line[1]}" + (f": {text}" if text else ""))
 
 
+def as_number(value: object, what: str) -> float:
+    """Return a float; raises an `InputError` for anything but a real number."""
+    if isinstance(value, str):
+        raise InputError(f"{what} is {value!r}; a number is needed.")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{what} is a {type(value).__name__}; a number is needed.") from None
+
+
 class Expr:
     """A value at each point. Operators build larger ones; comparisons build conditions for `where`."""
 
@@ -416,6 +426,11 @@ def constant(name: str, default: float | None = None) -> Expr:
     """Return a number that is given when the kernel runs. Kernels need no new compilation for another value."""
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
         fail(_line(), f"a constant's name must be an identifier without _ at its ends, not {name!r}.")
+    if default is not None:
+        try:
+            default = as_number(default, f"the default of '{name}'")
+        except InputError as error:
+            fail(_line(), str(error))
     return Constant(name, default)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from .nodes import Builder, Node, Program, postorder
 
 __all__ = ["Plan", "depends_on_place", "interior", "plan", "reuse"]
 
 Margins = tuple[tuple[int, int], ...]
+Place = TypeVar("Place")
 
 
 def _rebuilt(program: Program, b: Builder, change: Callable[[Node, list[Node]], Node]) -> Program:
@@ -95,6 +97,18 @@ def _reuse_in(node: Node, b: Builder) -> Node:
     return out
 
 
+def _alike(parts: dict[int, dict[Place, Node]]) -> list[tuple[tuple[int, ...], dict[Place, Node]]]:
+    """Return the parts with the numbers that have them; one for equal parts of several weights."""
+    out: list[tuple[tuple[int, ...], dict[Place, Node]]] = []
+    for number, part in parts.items():
+        same = next((n for n, (_, other) in enumerate(out) if other == part and len(part) > 1), None)
+        if same is None:
+            out.append(((number,), part))
+        else:
+            out[same] = ((*out[same][0], number), part)
+    return out
+
+
 def _weighted(grid: str, weights: dict[tuple[int, int, int], Node], b: Builder) -> list[tuple[Node, Node]]:
     one = b.number(1)
 
@@ -104,28 +118,12 @@ def _weighted(grid: str, weights: dict[tuple[int, int, int], Node], b: Builder) 
     planes: dict[int, dict[tuple[int, int], Node]] = {}
     for (p, r, k), c in weights.items():
         planes.setdefault(p, {})[r, k] = c
-    sums: list[tuple[tuple[int, ...], dict[tuple[int, int], Node]]] = []  # planes with the same weights
-    for p, pattern in planes.items():
-        for n, (those, theirs) in enumerate(sums):
-            if theirs == pattern and len(pattern) > 1:
-                sums[n] = ((*those, p), theirs)
-                break
-        else:
-            sums.append(((p,), pattern))
     out: list[tuple[Node, Node]] = []
-    for those, pattern in sums:
+    for those, pattern in _alike(planes):
         columns: dict[int, dict[int, Node]] = {}
         for (r, k), c in pattern.items():
             columns.setdefault(k, {})[r] = c
-        groups: list[tuple[tuple[int, ...], dict[int, Node]]] = []
-        for k, column in columns.items():
-            for n, (lanes, same) in enumerate(groups):
-                if same == column and len(column) > 1:
-                    groups[n] = ((*lanes, k), same)
-                    break
-            else:
-                groups.append(((k,), column))
-        for lanes, column in groups:
+        for lanes, column in _alike(columns):
             if len(those) == 1 and len(lanes) == 1:
                 out += [(c, read((min(those), r, min(lanes)))) for r, c in column.items()]
                 continue

@@ -6,13 +6,14 @@ Input: a `Stencil`, a target, the shape of bricks. Output: `Source`.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..base.cpu import cpu_flags
+from ..base.indices import as_shape
 from ..errors import InputError, OptionError
 from .emit import emit_cpp
 from .lower import lower
@@ -23,7 +24,7 @@ from .stencil import Stencil, real_dtype
 
 __all__ = ["TARGETS", "Source", "generate", "native_target"]
 
-# bytes of a register, number of registers, flags of the compiler, what /proc/cpuinfo must name
+# bytes of a register, number of registers, flags of the compiler, what the CPU must have
 TARGETS: dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]] = {
     "generic": (16, 16, (), ()),
     "avx2": (32, 16, ("-march=x86-64-v3",), ("avx2", "fma")),
@@ -73,11 +74,7 @@ class Source:
 
 def native_target() -> str:
     """Return the widest target that this CPU runs."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as f:
-            found = set(re.findall(r"^flags\s*:(.*)$", f.read(), re.M)[0].split())
-    except (OSError, IndexError):
-        return "generic"
+    found = cpu_flags()
     return [name for name, t in TARGETS.items() if found.issuperset(t[3])][-1]
 
 
@@ -99,7 +96,7 @@ def generate(
     target = native_target() if target is None else target
     if target not in TARGETS:
         raise OptionError(f"target '{target}' is not one of {', '.join(TARGETS)}.")
-    sizes = tuple(int(n) for n in ((8,) * f.dimensions if brick is None else brick))
+    sizes = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "brick"))
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise InputError(f"brick={sizes}: {f.dimensions} positive sizes are needed.")
     if f.space != "one" and any(n % 2 for n in sizes):

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import DtypeError, InputError
 from .checks import Facts, Statement, check
 from .cost import Cost, cost
-from .interpreter import interpret
+from .interpreter import interpret, taken
 from .language import Assignment, Expr, Number, Reduction, Ref, _expr, _line, fail, walk
 
 __all__ = ["Stencil", "assign", "fuse", "reduce"]
@@ -29,12 +28,13 @@ def real_dtype(dtype: Any) -> str:
 
 def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ...]:
     """Return one flag for each axis."""
-    flags = (
-        (bool(periodic),) * dimensions if isinstance(periodic, (bool, np.bool_)) else tuple(bool(p) for p in periodic)
-    )
+    flags = (periodic,) * dimensions if isinstance(periodic, (bool, np.bool_)) else tuple(periodic)
+    for flag in flags:
+        if not isinstance(flag, (bool, np.bool_)):
+            raise InputError(f"periodic has {flag!r}; True or False is needed, or one of them for each axis.")
     if len(flags) != dimensions:
         raise InputError(f"periodic has {len(flags)} flags for {dimensions} dimensions.")
-    return flags
+    return tuple(bool(p) for p in flags)
 
 
 class Stencil:
@@ -104,11 +104,9 @@ class Stencil:
             Of the outputs (arrays) and the reductions (float), by name.
         """
         f = self.facts
-        arrays: dict[str, NDArray[Any]] = {n: np.asarray(a) for n, a in given.items() if n in f.grids}
-        constants = {n: a for n, a in given.items() if n not in f.grids}
-        out, reduced = interpret(
-            self.statements, f, arrays, constants, as_flags(periodic, f.dimensions), real_dtype(dtype)
-        )
+        kind = real_dtype(dtype)
+        arrays, constants = taken(f, given, kind)
+        out, reduced = interpret(self.statements, f, arrays, constants, as_flags(periodic, f.dimensions), kind)
         return {**out, **reduced}
 
 

@@ -105,7 +105,7 @@ void set_metis(std::string path) { given_path() = std::move(path); }
 std::string metis_library() { return metis().path; }
 
 std::vector<std::int32_t> nested_dissection(Csr const& a) {
-  ASTERISM_REQUIRE(metis().node_nd && !metis().path.empty(), unsupported,
+  ASTERISM_REQUIRE(!metis().path.empty(), unsupported,
                    "nested dissection needs METIS, which was not found: {}. `pip install pymetis` has it, or Debian's libmetis5, or "
                    "ASTERISM_METIS names its file. Without it amd is the order with little fill (-pc_factor_mat_ordering_type amd).",
                    metis().why_not);
