@@ -122,6 +122,13 @@ class Trials:
         with collective(self.A._comm, "advise"):  # the ranks recover here where a trial ended by an error
             return float(self.A._comm.max(value))
 
+    def _of_lowest_rank(self, texts: tuple[str, ...], failed: bool) -> list[str]:
+        """Texts of the lowest rank that failed: each rank words an error in its own way. Collective."""
+        comm = self.A._comm
+        lowest = int(-self._most(-comm.rank if failed else -comm.size))
+        with collective(comm, "advise"):
+            return str(comm.bcast("\0".join(texts), lowest)).split("\0")
+
     def seconds_left(self) -> float:
         """Of the budget, the same on all ranks. Collective."""
         return self.budget - self._most(time.monotonic() - self._start)
@@ -160,16 +167,22 @@ class Trials:
         info = None if solver is None else solver.info
         failed = self._most(info is None)  # the first collective call after an error
         if info is None or failed:
+            mine = (
+                "DIVERGED_TIME_LIMIT" if ended else "ERROR",
+                "" if solver is None else solver._h.method + " + " + solver._preconditioner(),
+                why,
+            )
+            result, name, why = self._of_lowest_rank(mine, info is None)
             return Trial(
                 options=options,
-                solver="" if solver is None else solver._h.method + " + " + solver._preconditioner(),
+                solver=name,
                 setup_seconds=self._most(time.monotonic() - begun),
                 solve_seconds=0.0,
                 memory_bytes=0,
                 iterations=0,
                 relative_residual=math.inf,
                 converged=False,
-                result="DIVERGED_TIME_LIMIT" if ended else "ERROR",
+                result=result,
                 why=why,
             )
         residual = float(np.max(info.relative_residual, initial=0.0))
