@@ -1,0 +1,63 @@
+#include "asterism/direct/triangular/local_triangle.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "asterism/base/error.hpp"
+#include "asterism/direct/triangular/sweep.kernels.hpp"
+
+namespace asterism::direct {
+
+LocalTriangle::LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype)
+    : pattern_(std::move(pattern)), grid_(grid), rank_(rank), dtype_(dtype) {
+  auto const n = pattern_->count();
+  diagonal_at_.assign(std::size_t(n), -1);
+  block_at_.assign(std::size_t(pattern_->blocks()), -1);
+  row_at_.assign(std::size_t(pattern_->blocks()), -1);
+  auto const size = std::int64_t(size_of(dtype));
+  std::int64_t bytes = 0;
+  for (std::int32_t k = 0; k < n; ++k) {
+    auto const w = std::int64_t(pattern_->nodes().width(k));
+    if (grid.owner(k, k) == rank) {
+      diagonal_at_[std::size_t(k)] = bytes;
+      bytes += w * w * size;
+    }
+    auto const [first, last] = pattern_->of_column(k);
+    for (auto b = first; b < last; ++b) {
+      auto const& block = pattern_->block(b);
+      if (grid.owner(block.row, k) != rank) continue;
+      block_at_[std::size_t(b)] = bytes;
+      bytes += w * block.count * size;
+      row_at_[std::size_t(b)] = std::int64_t(rows_.size());
+      auto const start = pattern_->nodes().starts[std::size_t(block.row)];
+      for (auto const r : pattern_->rows(block)) rows_.push_back(r - start);
+    }
+  }
+  values_.resize(std::size_t(bytes));
+}
+
+void LocalTriangle::take(std::int32_t k, void const* panel, std::int64_t leading, bool unit) {
+  auto const& nodes = pattern_->nodes();
+  auto const w = nodes.width(k);
+  auto const size = std::int64_t(size_of(dtype_));
+  auto const* from = static_cast<std::byte const*>(panel);
+  auto const copy = [&](std::int64_t first, std::int64_t rows, std::byte* to) {
+    for (std::int64_t j = 0; j < w; ++j) std::memcpy(to + j * rows * size, from + (j * leading + first) * size, std::size_t(rows * size));
+  };
+  if (auto const at = diagonal_at_[std::size_t(k)]; at >= 0) {
+    copy(0, w, values_.data() + at);
+    auto const zero = with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return kernel::invert_diagonal(w, reinterpret_cast<T*>(values_.data() + at), unit);
+    });
+    if (zero >= 0) fail(ErrorKind::breakdown, "the triangle is singular: its diagonal is 0 in row {}.", nodes.starts[std::size_t(k)] + zero);
+  }
+  auto const [first, last] = pattern_->of_column(k);
+  for (auto b = first; b < last; ++b)
+    if (auto const at = block_at_[std::size_t(b)]; at >= 0) {
+      auto const& block = pattern_->block(b);
+      copy(w + block.first - nodes.row_offsets[std::size_t(k)], block.count, values_.data() + at);
+    }
+}
+
+}  // namespace asterism::direct

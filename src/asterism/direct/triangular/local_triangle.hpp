@@ -1,0 +1,49 @@
+// The blocks of a distributed triangular factor that one rank owns, with their numbers.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "asterism/base/dtype.hpp"
+#include "asterism/direct/triangular/block_pattern.hpp"
+#include "asterism/direct/triangular/process_grid.hpp"
+
+namespace asterism::direct {
+
+/// Blocks are column-major. Diagonal blocks are w x w with the inverse of each diagonal entry in its place.
+class LocalTriangle {
+ public:
+  LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype);
+
+  /// Copies what this rank owns of a panel: the triangle of column k and the rows below it, (width + below) x width, column-major with so
+  /// many numbers from one column to the next. unit: the diagonal counts as 1. An error of kind breakdown where it is 0.
+  void take(std::int32_t k, void const* panel, std::int64_t leading, bool unit);
+
+  BlockPattern const& pattern() const { return *pattern_; }
+  std::shared_ptr<BlockPattern const> const& shared_pattern() const { return pattern_; }
+  ProcessGrid const& grid() const { return grid_; }
+  int rank() const { return rank_; }
+  Dtype dtype() const { return dtype_; }
+  /// Of this rank only.
+  std::byte const* diagonal(std::int32_t k) const { return values_.data() + diagonal_at_[std::size_t(k)]; }
+  std::byte const* block(std::int32_t index) const { return values_.data() + block_at_[std::size_t(index)]; }
+  /// Rows of that block, from the first of its supernode.
+  std::span<std::int32_t const> rows(std::int32_t index) const {
+    auto const& b = pattern_->block(index);
+    return std::span(rows_).subspan(std::size_t(row_at_[std::size_t(index)]), std::size_t(b.count));
+  }
+  std::size_t bytes() const { return values_.size() + rows_.size() * sizeof(std::int32_t); }
+
+ private:
+  std::shared_ptr<BlockPattern const> pattern_;
+  ProcessGrid grid_;
+  int rank_;
+  Dtype dtype_;
+  std::vector<std::byte> values_;
+  std::vector<std::int32_t> rows_;
+  std::vector<std::int64_t> diagonal_at_, block_at_, row_at_;  // -1: of another rank
+};
+
+}  // namespace asterism::direct

@@ -1,0 +1,57 @@
+// A triangular solve on one rank, driven by the messages that arrive: Ding et al. (2021), algorithm 1, for processors without kernels that
+// wait. It knows nothing of how messages travel.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "asterism/direct/triangular/local_triangle.hpp"
+#include "asterism/direct/triangular/sweep_plan.hpp"
+
+namespace asterism::direct {
+
+/// How many numbers of x, of what kind and from where.
+struct Envelope {
+  MessageKind kind = MessageKind::broadcast;
+  std::int32_t node = 0;
+  int rank = 0;  ///< the other end
+};
+
+/// One solve after the other; forward, x goes down the columns of L and sums along its rows. A rank does whatever is ready, in any order:
+///  - x of a supernode arrives: it is forwarded to the children in its tree first, then multiplied by this rank's blocks;
+///  - a sum arrives: it is added to this rank's;
+///  - the last contribution to a sum came: it goes to the parent in its tree, or, on the owner of the diagonal block, becomes x.
+class MessageDrivenSweep {
+ public:
+  /// The data are only there during the call.
+  using Send = std::function<void(Envelope const&, std::span<std::byte const>)>;
+  /// deterministic: a sum is made when all its parts are there, in a fixed order, so its bits do not depend on when messages come. That
+  /// keeps up to two messages for each sum.
+  MessageDrivenSweep(std::shared_ptr<LocalTriangle const> triangle, std::shared_ptr<SweepPlan const> plan, bool deterministic, Send send);
+  ~MessageDrivenSweep();
+  MessageDrivenSweep(MessageDrivenSweep&&) noexcept;
+
+  /// Numbers of x that this rank owns, for one column: its diagonal supernodes one after the other.
+  std::int64_t owned() const;
+  /// x: on entry the right-hand side, at the end the solution; rows of `columns` numbers.
+  void begin(std::int64_t columns, std::span<std::byte> x);
+  /// A message. Errors of kind comm: a message that is not awaited, came twice or has another size; it is named.
+  void receive(Envelope const& from, std::span<std::byte const> data);
+  /// Whether receive() would take it: false for one that came already, and belongs to the next solve.
+  bool awaits(Envelope const& from) const;
+  /// One task that is ready; false if there is none.
+  bool work();
+  bool done() const;
+  /// Messages that did not come yet, some of them by name.
+  std::string awaited() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace asterism::direct

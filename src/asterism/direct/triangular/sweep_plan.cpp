@@ -1,0 +1,123 @@
+#include "asterism/direct/triangular/sweep_plan.hpp"
+
+#include <algorithm>
+
+namespace asterism::direct {
+namespace {
+
+/// Of the ranks in process column (or row) `line` those that are marked, from the diagonal's on.
+class Members {
+ public:
+  Members(ProcessGrid const& grid, bool of_column) : grid_(grid), of_column_(of_column), marked_(std::size_t(of_column ? grid.rows : grid.columns)) {}
+  void begin() { std::fill(marked_.begin(), marked_.end(), false); }
+  void mark(std::int32_t index) { marked_[std::size_t(index) % marked_.size()] = true; }
+  void end(std::int32_t node, std::vector<int>& out) const {
+    out.clear();
+    auto const n = std::int32_t(marked_.size());
+    out.push_back(grid_.owner(node, node));
+    for (std::int32_t step = 1; step < n; ++step) {
+      auto const at = (node + step) % n;
+      if (marked_[std::size_t(at)]) out.push_back(of_column_ ? grid_.owner(at, node) : grid_.owner(node, at));
+    }
+  }
+
+ private:
+  ProcessGrid const& grid_;
+  bool of_column_;
+  std::vector<char> marked_;
+};
+
+void of_blocks_in_column(BlockPattern const& pattern, ProcessGrid const& grid, std::int32_t k, std::vector<int>& out) {
+  Members members(grid, true);
+  auto const [first, last] = pattern.of_column(k);
+  for (auto b = first; b < last; ++b) members.mark(pattern.block(b).row);
+  members.end(k, out);
+}
+
+void of_blocks_in_row(BlockPattern const& pattern, ProcessGrid const& grid, std::int32_t i, std::vector<int>& out) {
+  Members members(grid, false);
+  for (auto const b : pattern.of_row(i)) members.mark(pattern.block(b).column);
+  members.end(i, out);
+}
+
+}  // namespace
+
+void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int32_t node, std::vector<int>& members) {
+  sweep == Sweep::forward ? of_blocks_in_column(pattern, grid, node, members) : of_blocks_in_row(pattern, grid, node, members);
+}
+
+void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int32_t node, std::vector<int>& members) {
+  sweep == Sweep::forward ? of_blocks_in_row(pattern, grid, node, members) : of_blocks_in_column(pattern, grid, node, members);
+}
+
+SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep) {
+  SweepPlan plan;
+  plan.sweep = sweep;
+  auto const n = pattern.count();
+  plan.place.assign(std::size_t(n), -1);
+  std::vector<int> members;
+  auto const my_row = rank / grid.columns, my_column = rank % grid.columns;
+  auto const place_among = [&](TreePlace& place) {
+    auto const at = std::find(members.begin(), members.end(), rank);
+    if (at == members.end()) return false;
+    place = place_in_tree(members, std::size_t(at - members.begin()));
+    return true;
+  };
+  for (std::int32_t k = 0; k < n; ++k) {
+    // others have no block in its row or column
+    bool const in_row = k % grid.rows == my_row, in_column = k % grid.columns == my_column;
+    if (!in_row && !in_column) continue;
+    PlannedNode node;
+    node.id = k;
+    node.width = pattern.nodes().width(k);
+    node.diagonal = grid.owner(k, k) == rank;
+    bool const forward = sweep == Sweep::forward;
+    if (forward ? in_column : in_row) {
+      broadcast_members(pattern, grid, sweep, k, members);
+      node.source = place_among(node.broadcast);
+    }
+    if (forward ? in_row : in_column) {
+      reduction_members(pattern, grid, sweep, k, members);
+      node.target = place_among(node.reduction);
+    }
+    if (!node.source && !node.target) continue;
+    auto const ours = [&](std::int32_t b) { return grid.owner(pattern.block(b).row, pattern.block(b).column) == rank; };
+    node.first_using = std::int32_t(plan.using_x.size());
+    node.first_adding = std::int32_t(plan.adding.size());
+    auto const [first, last] = pattern.of_column(k);
+    auto& of_column = forward ? plan.using_x : plan.adding;
+    auto& of_row = forward ? plan.adding : plan.using_x;
+    for (auto b = first; b < last; ++b)
+      if (ours(b)) of_column.push_back(b);
+    for (auto const b : pattern.of_row(k))
+      if (ours(b)) of_row.push_back(b);
+    node.last_using = std::int32_t(plan.using_x.size());
+    node.last_adding = std::int32_t(plan.adding.size());
+    if (!forward) {  // backwards the last one is solved first
+      std::reverse(plan.using_x.begin() + node.first_using, plan.using_x.end());
+      std::reverse(plan.adding.begin() + node.first_adding, plan.adding.end());
+    }
+    node.blocks = node.last_adding - node.first_adding;
+    plan.arriving += int(node.source && node.broadcast.parent >= 0) + (node.target ? node.reduction.child_count() : 0);
+    plan.leaving += int(node.target && node.reduction.parent >= 0) + (node.source ? node.broadcast.child_count() : 0);
+    plan.diagonals += node.diagonal;
+    plan.place[std::size_t(k)] = std::int32_t(plan.nodes.size());
+    plan.nodes.push_back(node);
+  }
+  return plan;
+}
+
+std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep) {
+  std::vector<Message> out;
+  std::vector<int> members;
+  for (std::int32_t k = 0; k < pattern.count(); ++k) {
+    broadcast_members(pattern, grid, sweep, k, members);
+    for (std::size_t i = 1; i < members.size(); ++i) out.push_back({MessageKind::broadcast, k, members[(i - 1) / 2], members[i]});
+    reduction_members(pattern, grid, sweep, k, members);
+    for (std::size_t i = 1; i < members.size(); ++i) out.push_back({MessageKind::reduction, k, members[i], members[(i - 1) / 2]});
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace asterism::direct

@@ -1,0 +1,426 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <set>
+
+#include "asterism/base/error.hpp"
+#include "asterism/direct/triangular/message_driven_sweep.hpp"
+#include "asterism/direct/triangular/process_grid.hpp"
+#include "asterism/direct/triangular/seal.hpp"
+#include "asterism/direct/triangular/triangular_solver.hpp"
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::direct;
+
+namespace {
+
+/// A block lower triangle with random supernodes, and the same as a dense matrix.
+struct Random {
+  std::shared_ptr<Supernodes> nodes = std::make_shared<Supernodes>();
+  std::shared_ptr<BlockPattern const> pattern;
+  std::int32_t n = 0;
+  std::vector<std::complex<double>> dense;              // row-major
+  std::vector<std::vector<std::complex<double>>> panels;  // column-major, (width + below) x width
+
+  Random(unsigned seed, int supernodes, int most_width, double density) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> number(-1, 1), chance(0, 1);
+    nodes->starts = {0};
+    for (int s = 0; s < supernodes; ++s) {
+      n += 1 + std::int32_t(random() % unsigned(most_width));
+      nodes->starts.push_back(n);
+    }
+    nodes->row_offsets = {0};
+    dense.assign(std::size_t(n) * std::size_t(n), 0.0);
+    for (int s = 0; s < supernodes; ++s) {
+      nodes->parent.push_back(-1);
+      auto const first = nodes->starts[std::size_t(s)], end = nodes->starts[std::size_t(s) + 1];
+      std::vector<std::int32_t> rows;
+      for (auto i = first; i < end; ++i) rows.push_back(i);
+      for (auto i = end; i < n; ++i)
+        if (chance(random) < density) {
+          rows.push_back(i);
+          nodes->row_indices.push_back(i);
+        }
+      nodes->row_offsets.push_back(std::int64_t(nodes->row_indices.size()));
+      std::vector<std::complex<double>> panel(rows.size() * std::size_t(end - first));
+      for (auto j = first; j < end; ++j)
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+          if (rows[r] < j) continue;
+          std::complex<double> v(number(random), number(random));
+          if (rows[r] == j) v += 4.0;
+          v /= double(rows[r] == j ? 1 : n);
+          panel[std::size_t(j - first) * rows.size() + r] = v;
+          dense[std::size_t(rows[r]) * std::size_t(n) + std::size_t(j)] = v;
+        }
+      panels.push_back(std::move(panel));
+    }
+    pattern = std::make_shared<BlockPattern const>(nodes);
+  }
+
+  /// In the precision of T, real parts only where T is real.
+  template <class T>
+  static T as(std::complex<double> v) {
+    if constexpr (std::is_floating_point_v<T>) return T(v.real());
+    else return T(decltype(T().re)(v.real()), decltype(T().re)(v.imag()));
+  }
+  template <class T>
+  std::shared_ptr<LocalTriangle const> triangle(ProcessGrid const& grid, int rank) const {
+    auto out = std::make_shared<LocalTriangle>(pattern, grid, rank, dtype_v<T>);
+    for (std::int32_t k = 0; k < pattern->count(); ++k) {
+      std::vector<T> panel;
+      for (auto const v : panels[std::size_t(k)]) panel.push_back(as<T>(v));
+      out->take(k, panel.data(), pattern->nodes().width(k) + pattern->nodes().below(k), false);
+    }
+    return out;
+  }
+  /// The largest |b - T x| or |b - T^T x| over |x|.
+  template <class T>
+  double error(Sweep sweep, std::int64_t columns, std::vector<T> const& x, std::vector<T> const& b) const {
+    double worst = 0, largest = 1e-300;
+    for (std::int32_t i = 0; i < n; ++i)
+      for (std::int64_t c = 0; c < columns; ++c) {
+        auto const at = [&](std::vector<T> const& v, std::int32_t row) {
+          auto const y = v[std::size_t(std::int64_t(row) * columns + c)];
+          if constexpr (std::is_floating_point_v<T>) return std::complex<double>(y);
+          else return std::complex<double>(y.re, y.im);
+        };
+        auto r = at(b, i);
+        for (std::int32_t j = 0; j < n; ++j) {
+          auto const d = sweep == Sweep::forward ? dense[std::size_t(i) * std::size_t(n) + std::size_t(j)]
+                                                 : dense[std::size_t(j) * std::size_t(n) + std::size_t(i)];
+          r -= (is_complex(dtype_v<T>) ? d : std::complex<double>(d.real())) * at(x, j);
+        }
+        worst = std::max(worst, std::abs(r));
+        largest = std::max(largest, std::abs(at(x, i)));
+      }
+    return worst / largest;
+  }
+};
+
+template <class T>
+std::vector<T> right_hand_side(std::int32_t n, std::int64_t columns) {
+  std::vector<T> b;
+  for (std::int64_t i = 0; i < n * columns; ++i) b.push_back(Random::as<T>({std::cos(double(i)), std::sin(3.0 * double(i))}));
+  return b;
+}
+
+/// All ranks in one process; messages are late, and come in any order.
+template <class T>
+class Simulation {
+ public:
+  Simulation(Random const& problem, ProcessGrid const& grid, Sweep sweep, bool deterministic, unsigned seed)
+      : problem_(problem), random_(seed) {
+    for (int r = 0; r < grid.size(); ++r) {
+      plans.push_back(std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, r, sweep)));
+      sweeps_.push_back(std::make_unique<MessageDrivenSweep>(
+          problem.triangle<T>(grid, r), plans.back(), deterministic, [this, r](Envelope const& to, std::span<std::byte const> data) {
+            log.push_back({to.kind, to.node, r, to.rank});
+            flying_.push_back({to.rank, {to.kind, to.node, r}, std::vector<std::byte>(data.begin(), data.end())});
+          }));
+    }
+  }
+
+  std::vector<T> solve(std::vector<T> const& b, std::int64_t columns) {
+    auto const& starts = problem_.pattern->nodes().starts;
+    std::vector<std::vector<T>> own(sweeps_.size());
+    auto const each = [&](auto const& f) {
+      for (std::size_t r = 0; r < sweeps_.size(); ++r) {
+        std::int64_t at = 0;
+        for (auto const& node : plans[r]->nodes)
+          if (node.diagonal)
+            for (std::int64_t i = starts[std::size_t(node.id)] * columns; i < starts[std::size_t(node.id) + 1] * columns; ++i) f(r, at++, i);
+      }
+    };
+    each([&](std::size_t r, std::int64_t, std::int64_t i) { own[r].push_back(b[std::size_t(i)]); });
+    for (std::size_t r = 0; r < sweeps_.size(); ++r) sweeps_[r]->begin(columns, std::as_writable_bytes(std::span(own[r])));
+    int idle = 0;
+    while (!std::all_of(sweeps_.begin(), sweeps_.end(), [](auto& s) { return s->done(); })) {
+      bool moved = false;
+      if (!flying_.empty() && random_() % 2) {
+        auto const i = random_() % flying_.size();
+        auto const m = flying_[i];
+        flying_.erase(flying_.begin() + std::ptrdiff_t(i));
+        auto const before = log.size();
+        sweeps_[std::size_t(m.to)]->receive(m.from, m.data);
+        // x goes on to others before it is used here
+        if (m.from.kind == MessageKind::broadcast) {
+          auto const& tree = plans[std::size_t(m.to)]->node(m.from.node).broadcast;
+          for (int c = 0; c < tree.child_count(); ++c) {
+            EXPECT_LT(before + std::size_t(c), log.size());
+            EXPECT_EQ(log[before + std::size_t(c)], (Message{MessageKind::broadcast, m.from.node, m.to, tree.children[std::size_t(c)]}));
+          }
+        }
+        moved = true;
+      } else if (random_() % 3) {
+        moved = sweeps_[random_() % sweeps_.size()]->work();
+      }
+      idle = moved ? 0 : idle + 1;
+      if (idle > 100000) {
+        ADD_FAILURE() << "nothing moves; rank 0 awaits " << sweeps_[0]->awaited();
+        break;
+      }
+    }
+    EXPECT_TRUE(flying_.empty());
+    std::vector<T> x(b.size());
+    each([&](std::size_t r, std::int64_t at, std::int64_t i) { x[std::size_t(i)] = own[r][std::size_t(at)]; });
+    return x;
+  }
+
+  std::vector<Message> log;
+  std::vector<std::shared_ptr<SweepPlan const>> plans;
+
+ private:
+  struct Flying {
+    int to;
+    Envelope from;
+    std::vector<std::byte> data;
+  };
+  Random const& problem_;
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<MessageDrivenSweep>> sweeps_;
+  std::vector<Flying> flying_;
+};
+
+std::vector<ProcessGrid> grids_of(int most) {
+  std::vector<ProcessGrid> out;
+  for (int p = 1; p <= most; ++p)
+    for (int r = 1; r <= p; ++r)
+      if (p % r == 0) out.push_back({r, p / r});
+  return out;
+}
+
+constexpr Sweep sweeps[] = {Sweep::forward, Sweep::backward};
+
+template <class T>
+class TriangularOf : public ::testing::Test {};
+using Types = ::testing::Types<float, double, Complex<float>, Complex<double>>;
+TYPED_TEST_SUITE(TriangularOf, Types);
+
+}  // namespace
+
+TYPED_TEST(TriangularOf, MessagesThatComeInAnyOrderGiveTheSolution) {
+  using T = TypeParam;
+  auto const tolerance = 50 * epsilon_of(dtype_v<T>);
+  unsigned seed = 0;
+  for (auto const& grid : grids_of(8))
+    for (auto const sweep : sweeps)
+      for (int const supernodes : {0, 1, 2, 7, 23})
+        for (std::int64_t const columns : {1, 3}) {
+          ++seed;
+          Random const problem(seed, supernodes, 1 + int(seed % 6), seed % 4 ? 0.3 : 0.02);
+          auto const b = right_hand_side<T>(problem.n, columns);
+          Simulation<T> run(problem, grid, sweep, false, seed);
+          auto const x = run.solve(b, columns);
+          EXPECT_LE(problem.error(sweep, columns, x, b), tolerance) << grid.describe() << " " << supernodes;
+          auto predicted = predicted_messages(*problem.pattern, grid, sweep);
+          std::sort(run.log.begin(), run.log.end());
+          EXPECT_EQ(run.log, predicted);
+        }
+}
+
+TYPED_TEST(TriangularOf, InDeterministicModeTheOrderOfMessagesDoesNotChangeABit) {
+  using T = TypeParam;
+  for (unsigned seed = 1; seed < 40; ++seed) {
+    Random const problem(seed, 17, 5, 0.4);
+    auto const grids = grids_of(8);
+    auto const& grid = grids[seed % grids.size()];
+    auto const sweep = sweeps[seed % 2];
+    auto const b = right_hand_side<T>(problem.n, 2);
+    auto const x = Simulation<T>(problem, grid, sweep, true, seed).solve(b, 2);
+    EXPECT_LE(problem.error(sweep, 2, x, b), 50 * epsilon_of(dtype_v<T>));
+    for (unsigned again = 1; again < 5; ++again) {
+      auto const y = Simulation<T>(problem, grid, sweep, true, seed + 1000 * again).solve(b, 2);
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(T)), 0);
+    }
+  }
+}
+
+TEST(Trees, AreBinaryAndNoDeeperThanTheLogarithm) {
+  for (int p = 1; p <= 70; ++p) {
+    std::vector<int> members;
+    for (int i = 0; i < p; ++i) members.push_back(100 + 3 * i);
+    std::vector<TreePlace> places;
+    for (int i = 0; i < p; ++i) places.push_back(place_in_tree(members, std::size_t(i)));
+    EXPECT_EQ(places[0].parent, -1);
+    int children = 0;
+    for (int i = 0; i < p; ++i) {
+      children += places[std::size_t(i)].child_count();
+      for (int const c : places[std::size_t(i)].children)
+        if (c >= 0) {
+          EXPECT_EQ(places[std::size_t((c - 100) / 3)].parent, members[std::size_t(i)]);
+        }
+      int depth = 0;
+      for (int at = i; places[std::size_t(at)].parent >= 0; at = (places[std::size_t(at)].parent - 100) / 3) ++depth;
+      EXPECT_LE(depth, int(std::ceil(std::log2(double(p)))));
+    }
+    EXPECT_EQ(children, p - 1);
+  }
+}
+
+TEST(Messages, APx1GridHasNoReductionsAndA1xPGridNoBroadcasts) {
+  Random const problem(3, 40, 4, 0.2);
+  for (int p = 2; p <= 8; ++p)
+    for (auto const sweep : sweeps) {
+      auto const count = [&](ProcessGrid const& grid, MessageKind kind) {
+        auto const all = predicted_messages(*problem.pattern, grid, sweep);
+        return std::count_if(all.begin(), all.end(), [&](Message const& m) { return m.kind == kind; });
+      };
+      bool const forward = sweep == Sweep::forward;
+      EXPECT_EQ(count({p, 1}, forward ? MessageKind::reduction : MessageKind::broadcast), 0);
+      EXPECT_GT(count({p, 1}, forward ? MessageKind::broadcast : MessageKind::reduction), 0);
+      EXPECT_EQ(count({1, p}, forward ? MessageKind::broadcast : MessageKind::reduction), 0);
+      EXPECT_GT(count({1, p}, forward ? MessageKind::reduction : MessageKind::broadcast), 0);
+    }
+}
+
+TEST(Messages, OfTwoSupernodesByHand) {
+  // [x    ]   one block below the diagonal; the process grid puts the two supernodes on different ranks
+  // [x x  ]
+  auto nodes = std::make_shared<Supernodes>();
+  nodes->starts = {0, 1, 2};
+  nodes->parent = {1, -1};
+  nodes->row_offsets = {0, 1, 1};
+  nodes->row_indices = {1};
+  BlockPattern const pattern(nodes);
+  using M = std::vector<Message>;
+  EXPECT_EQ(predicted_messages(pattern, {2, 1}, Sweep::forward), (M{{MessageKind::broadcast, 0, 0, 1}}));
+  EXPECT_EQ(predicted_messages(pattern, {1, 2}, Sweep::forward), (M{{MessageKind::reduction, 1, 0, 1}}));
+  EXPECT_EQ(predicted_messages(pattern, {2, 1}, Sweep::backward), (M{{MessageKind::reduction, 0, 1, 0}}));
+  // block (1, 0) is rank 2's; the diagonal ones are 0's and 3's
+  EXPECT_EQ(predicted_messages(pattern, {2, 2}, Sweep::forward), (M{{MessageKind::broadcast, 0, 0, 2}, {MessageKind::reduction, 1, 2, 3}}));
+  EXPECT_EQ(pattern.levels(), (std::vector<std::int32_t>{0, 1}));
+}
+
+TEST(Messages, ThatNobodyAwaitsAreErrorsThatNameThem) {
+  Random const problem(5, 6, 3, 0.8);
+  ProcessGrid const grid{2, 1};
+  auto const plan = std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, 1, Sweep::forward));
+  MessageDrivenSweep sweep(problem.triangle<double>(grid, 1), plan, false, [](auto const&, auto) {});
+  std::vector<double> x(std::size_t(sweep.owned()));
+  sweep.begin(1, std::as_writable_bytes(std::span(x)));
+  std::vector<double> const data(std::size_t(problem.pattern->nodes().width(0)));
+  auto const bytes = std::as_bytes(std::span(data));
+  auto const text = [&](Envelope const& e, std::span<std::byte const> what) -> std::string {
+    try {
+      sweep.receive(e, what);
+      return "";
+    } catch (Error const& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(text({MessageKind::reduction, 0, 0}, bytes), "the sum of supernode 0 from rank 0 came, which this rank does not await.");
+  EXPECT_EQ(text({MessageKind::broadcast, 99, 0}, bytes), "x of supernode 99 from rank 0 came, which this rank does not await.");
+  EXPECT_NE(text({MessageKind::broadcast, 0, 0}, bytes.first(4)).find("has 4 bytes"), std::string::npos);
+  EXPECT_EQ(text({MessageKind::broadcast, 0, 0}, bytes), "");
+  EXPECT_EQ(text({MessageKind::broadcast, 0, 0}, bytes), "x of supernode 0 from rank 0 came twice in one triangular solve.");
+  EXPECT_NE(sweep.awaited().find("x of supernode 2 from rank 0"), std::string::npos);
+}
+
+TEST(Seals, FindEveryFlippedBitAndALostMessage) {
+  std::vector<double> const x{1.5, -2, 1e300};
+  std::vector<std::byte> sealed;
+  seal(std::as_bytes(std::span(x)), 7, sealed);
+  EXPECT_EQ(broken_seal(sealed, 7), "");
+  EXPECT_EQ(broken_seal(sealed, 6), "is lost: solve 6 found the one of solve 7");
+  for (std::size_t bit = 0; bit < 8 * sealed.size(); ++bit) {
+    auto broken = sealed;
+    broken[bit / 8] ^= std::byte(1 << bit % 8);
+    EXPECT_NE(broken_seal(broken, 7), "");
+  }
+  EXPECT_NE(broken_seal(std::span(sealed).first(9), 7), "");
+}
+
+TEST(Grids, AreReadFromTexts) {
+  auto const is = [](std::string const& text, int ranks, int rows, int columns) {
+    auto const g = process_grid(text, ranks);
+    return g.rows == rows && g.columns == columns;
+  };
+  EXPECT_TRUE(is("2x3", 6, 2, 3));
+  EXPECT_TRUE(is("Px1", 5, 5, 1));
+  EXPECT_TRUE(is("1xP", 5, 1, 5));
+  EXPECT_TRUE(is("square", 12, 4, 3));
+  EXPECT_TRUE(is("square", 1, 1, 1));
+  for (auto const* text : {"2x2", "0x5", "x", "", "5", "-1x-5", "2.5x2", "Px2", "99999999999999x1"})
+    EXPECT_THROW(process_grid(text, 5), Error) << text;
+}
+
+TEST(Panels, WithAZeroOnTheDiagonalAreErrors) {
+  Random const problem(5, 3, 3, 0.8);
+  LocalTriangle triangle(problem.pattern, {}, 0, Dtype::float64);
+  std::vector<double> const panel(100, 0.0);
+  EXPECT_THROW(triangle.take(0, panel.data(), problem.pattern->nodes().width(0) + problem.pattern->nodes().below(0), false), Error);
+}
+
+// ---- with real messages
+
+TYPED_TEST(TriangularOf, RanksSolveWithLAndItsTranspose) {
+  using T = TypeParam;
+  auto const& comm = world();
+  for (auto const& grid : grids_of(comm.size())) {
+    if (grid.size() != comm.size()) continue;
+    for (auto const transport : {comm::TransportChoice::automatic, comm::TransportChoice::p2p})
+      for (bool const checksums : {false, true})
+        for (int const supernodes : {0, 1, 30}) {
+          Random const problem(unsigned(11 + supernodes), supernodes, 6, 0.2);
+          auto const triangle = problem.triangle<T>(grid, comm.rank());
+          TriangularSolver solver(comm, {triangle, triangle}, {.deterministic = false, .checksums = checksums, .transport = transport});
+          solver.log_messages(true);
+          for (std::int64_t const columns : {1, 8, 19}) {
+            // no barrier between these: a rank may be in the next one
+            for (auto const sweep : sweeps)
+              for (std::size_t t = 0; t < 2; ++t) {
+                auto const b = right_hand_side<T>(problem.n, columns);
+                std::vector<T> own;
+                for (auto const row : solver.owned_rows())
+                  own.insert(own.end(), b.begin() + row * columns, b.begin() + (row + 1) * columns);
+                auto const sent = solver.log().size();
+                solver.solve(t, sweep, columns, std::as_writable_bytes(std::span(own)));
+                EXPECT_EQ(std::int64_t(solver.log().size() - sent), solver.plan(sweep).leaving * ((columns + 7) / 8));
+                std::vector<std::byte> const all = comm.all_gather_bytes(std::as_bytes(std::span(own)));
+                std::vector<T> x(b.size());
+                auto const* from = reinterpret_cast<T const*>(all.data());
+                for (int r = 0; r < comm.size(); ++r)
+                  for (std::int32_t k = 0; k < problem.pattern->count(); ++k)
+                    if (grid.owner(k, k) == r)
+                      for (std::int64_t i = problem.nodes->starts[std::size_t(k)] * columns;
+                           i < problem.nodes->starts[std::size_t(k) + 1] * columns; ++i)
+                        x[std::size_t(i)] = *from++;
+                EXPECT_LE(problem.error(sweep, columns, x, b), 50 * epsilon_of(dtype_v<T>));
+              }
+          }
+        }
+  }
+}
+
+TEST(Ranks, AHundredSolvesWithOneSetOfTreesGiveTheSameBits) {
+  auto const& comm = world();
+  Random const problem(21, 60, 5, 0.15);
+  auto const grid = process_grid("square", comm.size());
+  TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())}, {.deterministic = true, .checksums = true});
+  auto const b = right_hand_side<double>(problem.n, 1);
+  std::vector<double> first;
+  for (int i = 0; i < 100; ++i) {
+    std::vector<double> own;
+    for (auto const row : solver.owned_rows()) own.push_back(b[std::size_t(row)]);
+    solver.solve(0, Sweep::forward, 1, std::as_writable_bytes(std::span(own)));
+    solver.solve(0, Sweep::backward, 1, std::as_writable_bytes(std::span(own)));
+    if (i == 0) first = own;
+    EXPECT_EQ(own, first);
+  }
+}
+
+TEST(Ranks, AWrongShapeOnOneRankIsAnErrorOnAll) {
+  auto const& comm = world();
+  Random const problem(21, 20, 5, 0.3);
+  auto const grid = process_grid("Px1", comm.size());
+  TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())});
+  std::vector<double> x(std::size_t(solver.owned()) + (comm.rank() == comm.size() - 1 ? 1 : 0), 1.0);
+  EXPECT_THROW(solver.solve(0, Sweep::forward, 1, std::as_writable_bytes(std::span(x))), Error);
+}
