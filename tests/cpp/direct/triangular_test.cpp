@@ -25,7 +25,7 @@ struct Random {
   std::shared_ptr<Supernodes> nodes = std::make_shared<Supernodes>();
   std::shared_ptr<BlockPattern const> pattern;
   std::int32_t n = 0;
-  std::vector<std::complex<double>> dense;              // row-major
+  std::vector<std::complex<double>> dense;                // row-major
   std::vector<std::vector<std::complex<double>>> panels;  // column-major, (width + below) x width
 
   Random(unsigned seed, int supernodes, int most_width, double density) {
@@ -135,7 +135,8 @@ class Simulation {
         std::int64_t at = 0;
         for (auto const& node : plans[r]->nodes)
           if (node.diagonal)
-            for (std::int64_t i = starts[std::size_t(node.id)] * columns; i < starts[std::size_t(node.id) + 1] * columns; ++i) f(r, at++, i);
+            for (std::int64_t i = starts[std::size_t(node.id)] * columns; i < starts[std::size_t(node.id) + 1] * columns; ++i)
+              f(r, at++, i);
       }
     };
     each([&](std::size_t r, std::int64_t, std::int64_t i) { own[r].push_back(b[std::size_t(i)]); });

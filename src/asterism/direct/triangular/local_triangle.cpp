@@ -50,7 +50,8 @@ void LocalTriangle::take(std::int32_t k, void const* panel, std::int64_t leading
       using T = typename decltype(tag)::type;
       return kernel::invert_diagonal(w, reinterpret_cast<T*>(values_.data() + at), unit);
     });
-    if (zero >= 0) fail(ErrorKind::breakdown, "the triangle is singular: its diagonal is 0 in row {}.", nodes.starts[std::size_t(k)] + zero);
+    if (zero >= 0)
+      fail(ErrorKind::breakdown, "the triangle is singular: its diagonal is 0 in row {}.", nodes.starts[std::size_t(k)] + zero);
   }
   auto const [first, last] = pattern_->of_column(k);
   for (auto b = first; b < last; ++b)

@@ -134,9 +134,7 @@ class MessageDrivenSweep::Impl {
   };
 
   bool backward() const { return plan_->sweep == Sweep::backward; }
-  std::byte* x_of(std::size_t p) {
-    return (plan_->nodes[p].diagonal ? own_x_ : other_x_.data()) + states_[p].x * columns_ * size_;
-  }
+  std::byte* x_of(std::size_t p) { return (plan_->nodes[p].diagonal ? own_x_ : other_x_.data()) + states_[p].x * columns_ * size_; }
   std::byte* sum_of(std::size_t p) { return sum_.data() + states_[p].sum * columns_ * size_; }
 
   std::size_t place_of(Envelope const& from) const {
@@ -196,7 +194,8 @@ class MessageDrivenSweep::Impl {
       using T = typename decltype(tag)::type;
       auto const* values = reinterpret_cast<T const*>(triangle_->block(index));
       auto const k = std::int32_t(columns_);
-      if (backward()) kernel::multiply_transposed(b.count, w, k, values, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
+      if (backward())
+        kernel::multiply_transposed(b.count, w, k, values, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
       else kernel::multiply(b.count, w, k, values, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
     });
   }

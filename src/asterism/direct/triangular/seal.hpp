@@ -38,7 +38,8 @@ inline std::string broken_seal(std::span<std::byte const> sealed, std::uint64_t 
   auto const data = sealed.first(sealed.size() - sizeof(Seal));
   Seal s;
   std::memcpy(&s, sealed.data() + data.size(), sizeof s);
-  if (auto const sum = checksum_of(data, s.solve); sum != s.checksum) return format("is corrupt: its checksum is {}, not {}", sum, s.checksum);
+  if (auto const sum = checksum_of(data, s.solve); sum != s.checksum)
+    return format("is corrupt: its checksum is {}, not {}", sum, s.checksum);
   if (s.solve != solve) return format("is lost: solve {} found the one of solve {}", solve, s.solve);
   return {};
 }

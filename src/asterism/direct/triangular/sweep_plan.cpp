@@ -8,7 +8,8 @@ namespace {
 /// Of the ranks in process column (or row) `line` those that are marked, from the diagonal's on.
 class Members {
  public:
-  Members(ProcessGrid const& grid, bool of_column) : grid_(grid), of_column_(of_column), marked_(std::size_t(of_column ? grid.rows : grid.columns)) {}
+  Members(ProcessGrid const& grid, bool of_column)
+      : grid_(grid), of_column_(of_column), marked_(std::size_t(of_column ? grid.rows : grid.columns)) {}
   void begin() { std::fill(marked_.begin(), marked_.end(), false); }
   void mark(std::int32_t index) { marked_[std::size_t(index) % marked_.size()] = true; }
   void end(std::int32_t node, std::vector<int>& out) const {

@@ -29,22 +29,22 @@ struct PlannedNode {
   bool source = false;    ///< this rank needs its part of x
   bool target = false;    ///< this rank adds to its sum
   TreePlace broadcast, reduction;
-  std::int32_t blocks = 0;                        ///< this rank's that add to its sum
-  std::int32_t first_using = 0, last_using = 0;   ///< in SweepPlan::using_x: blocks that need its x
-  std::int32_t first_adding = 0, last_adding = 0; ///< in SweepPlan::adding: blocks that add to its sum
+  std::int32_t blocks = 0;                         ///< this rank's that add to its sum
+  std::int32_t first_using = 0, last_using = 0;    ///< in SweepPlan::using_x: blocks that need its x
+  std::int32_t first_adding = 0, last_adding = 0;  ///< in SweepPlan::adding: blocks that add to its sum
 };
 
 /// With x of the source and the sum of the target as in Ding et al. (2021): forward, block (I, K) has source K and target I; backward the
 /// other way round.
 struct SweepPlan {
   Sweep sweep = Sweep::forward;
-  std::vector<PlannedNode> nodes;       ///< ascending
-  std::vector<std::int32_t> place;      ///< of each supernode in `nodes`; -1: no part in it
-  std::vector<std::int32_t> using_x;    ///< indices of this rank's blocks by source, targets in the order in which they are solved
-  std::vector<std::int32_t> adding;     ///< by target, sources in the order in which they are solved
-  std::int64_t arriving = 0;            ///< messages that this rank waits for
-  std::int64_t leaving = 0;             ///< messages that it sends
-  std::int32_t diagonals = 0;           ///< supernodes that it solves
+  std::vector<PlannedNode> nodes;     ///< ascending
+  std::vector<std::int32_t> place;    ///< of each supernode in `nodes`; -1: no part in it
+  std::vector<std::int32_t> using_x;  ///< indices of this rank's blocks by source, targets in the order in which they are solved
+  std::vector<std::int32_t> adding;   ///< by target, sources in the order in which they are solved
+  std::int64_t arriving = 0;          ///< messages that this rank waits for
+  std::int64_t leaving = 0;           ///< messages that it sends
+  std::int32_t diagonals = 0;         ///< supernodes that it solves
   PlannedNode const& node(std::int32_t id) const { return nodes[std::size_t(place[std::size_t(id)])]; }
 };
 

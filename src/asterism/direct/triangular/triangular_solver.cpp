@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <utility>
 
 #include "asterism/base/error.hpp"
@@ -39,7 +38,16 @@ class TriangularSolver::Impl {
   }
 
   void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
-    comm::CollectiveCall const call(comm_, "a triangular solve");
+    comm::collective(comm_, "a triangular solve", [&] { solve_by_parts(t, sweep, columns, x); });
+  }
+
+  std::vector<std::int32_t> rows_;
+  std::array<std::shared_ptr<SweepPlan const>, 2> plans_;
+  std::vector<Message> log_;
+  bool logs_ = false;
+
+ private:
+  void solve_by_parts(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
     auto const size = std::int64_t(size_of(triangles_[t]->dtype()));
     auto const n = std::int64_t(rows_.size());
     if (std::int64_t(x.size()) != n * columns * size)
@@ -63,12 +71,6 @@ class TriangularSolver::Impl {
     }
   }
 
-  std::vector<std::int32_t> rows_;
-  std::array<std::shared_ptr<SweepPlan const>, 2> plans_;
-  std::vector<Message> log_;
-  bool logs_ = false;
-
- private:
   std::vector<comm::Channel> wanted() {
     auto const& first = *triangles_.at(0);
     auto const& grid = first.grid();
@@ -79,7 +81,8 @@ class TriangularSolver::Impl {
     for (auto const s : {Sweep::forward, Sweep::backward}) {
       auto plan = std::make_shared<SweepPlan const>(plan_sweep(first.pattern(), grid, comm_.rank(), s));
       for (auto const& node : plan->nodes) {
-        auto const bytes = std::int64_t(size_of(first.dtype())) * node.width * most_columns + (options_.checksums ? std::int64_t(sizeof(Seal)) : 0);
+        auto const bytes =
+            std::int64_t(size_of(first.dtype())) * node.width * most_columns + (options_.checksums ? std::int64_t(sizeof(Seal)) : 0);
         if (node.source)
           for (int const child : node.broadcast.children)
             if (child >= 0) out.push_back({child, bytes, label_of(s, MessageKind::broadcast, node.id)});
@@ -155,7 +158,9 @@ TriangularSolver::~TriangularSolver() = default;
 TriangularSolver::TriangularSolver(TriangularSolver&&) noexcept = default;
 std::int64_t TriangularSolver::owned() const { return std::int64_t(impl_->rows_.size()); }
 std::vector<std::int32_t> const& TriangularSolver::owned_rows() const { return impl_->rows_; }
-void TriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) { impl_->solve(t, sweep, columns, x); }
+void TriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
+  impl_->solve(t, sweep, columns, x);
+}
 SweepPlan const& TriangularSolver::plan(Sweep sweep) const { return *impl_->plans_[std::size_t(sweep)]; }
 void TriangularSolver::log_messages(bool on) {
   impl_->logs_ = on;
