@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/supernodes.hpp"
 
 namespace asterism::direct {
 
