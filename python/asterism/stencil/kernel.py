@@ -147,7 +147,7 @@ class Kernel:
         Parameters
         ----------
         out : ndarray, optional
-            For the result, if the stencil has one output and no reduction.
+            For the result, if the stencil has one output and no reduction. The grid ``out`` where the stencil reads one.
         **given : array_like or float
             The grids that are read, and the constants, by name.
 
@@ -157,6 +157,8 @@ class Kernel:
             The one output, or all outputs and reductions by name. The arrays that are given do not change.
         """
         f, dtype = self.stencil.facts, np.dtype(self.source.dtype)
+        if "out" in f.inputs:  # a grid of that name, as transposes read
+            given, out = {"out": out, **given} if out is not None else given, None
         arrays, constants = taken(f, given, dtype)
         shape = points_of(f, {n: a.shape for n, a in arrays.items()}) if arrays else self.shape
         if shape != self.shape:
@@ -281,4 +283,6 @@ def compile(
     f = stencil.facts
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
-    return Kernel(stencil, sizes, as_flags(periodic, f.dimensions), generate(stencil, target, brick, real_dtype(dtype)))
+    flags = as_flags(periodic, f.dimensions)
+    stencil.check_periodic(sizes, flags)
+    return Kernel(stencil, sizes, flags, generate(stencil, target, brick, real_dtype(dtype)))
