@@ -8,6 +8,7 @@ CONTENTS = {
     "base": "errors, dtypes, options, events, log, progress",
     "device": "queues, arrays, scalars, threads, GPUs",
     "comm": "communicators, sums, star forests, channels",
+    "stencil": "tables of stencils (compiler: in Python)",
     "grid": "structured grids, ghost points",
     "la": "vectors, matrices, operators, files",
     "krylov": "iterative methods, stopping rules",
@@ -16,7 +17,7 @@ CONTENTS = {
     "apps": "model problems, benchmark loops",
     "python": "typed layer, command line, reports",
 }
-COLUMN = {"krylov": 0.0, "precond": 1.0, "grid": 2.0}  # all others stand in the middle of the first two
+COLUMN = {"krylov": 0.0, "precond": 1.0, "grid": 2.0, "stencil": 2.0}  # all others stand in the middle of the first two
 WIDTH, HEIGHT, BESIDE, ABOVE, MARGIN = 320, 54, 36, 40, 12
 
 

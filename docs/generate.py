@@ -30,15 +30,23 @@ MODULES = {
     ],
     "Files and problems": ["asterism.la.io", "asterism.gallery", "asterism.grid"],
     "Stencils": ["asterism.stencil"],
+    "Models of time": ["asterism.models"],
     "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],
     "Communication": [
         "asterism.comm.forest",
-        "asterism.la.submatrix", "asterism.la.products",
+        "asterism.la.submatrix",
+        "asterism.la.products",
         "asterism.comm.channels",
         "asterism.comm.derived_types",
         "asterism.comm.report",
     ],
-    "Queues": ["asterism.device.queue", "asterism.device.kernel", "asterism.la.vector", "asterism.comm.queued_forest", "asterism.report.trace"],
+    "Queues": [
+        "asterism.device.queue",
+        "asterism.device.kernel",
+        "asterism.la.vector",
+        "asterism.comm.queued_forest",
+        "asterism.report.trace",
+    ],
 }
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import gallery as gallery
     from . import grid as grid
+    from . import models as models
     from . import pyamg as pyamg
     from . import report as report
     from . import scipy as scipy
@@ -114,7 +115,7 @@ _ROOMS = {
     "solvers.solver": ("Solver",),
 }
 _PLACE = {name: room for room, names in _ROOMS.items() for name in names}
-_MODULES = ("errors", "gallery", "grid", "pyamg", "report", "scipy", "stencil")
+_MODULES = ("errors", "gallery", "grid", "models", "pyamg", "report", "scipy", "stencil")
 
 __all__ = [*_PLACE, *_MODULES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 

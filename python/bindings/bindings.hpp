@@ -36,6 +36,7 @@ void bind_star_forest(nb::module_& m);
 void bind_queued_forest(nb::module_& m);
 void bind_channels(nb::module_& m);
 void bind_grid(nb::module_& m);
+void bind_stencil(nb::module_& m);
 void bind_solve(nb::module_& m);
 void bind_queues(nb::module_& m);
 void bind_vectors(nb::module_& m);

@@ -109,6 +109,7 @@ NB_MODULE(_core, m) {
   bind_comm(m);
   bind_operators(m);
   bind_grid(m);
+  bind_stencil(m);
   bind_la(m);
   bind_files(m);
   bind_ordering(m);

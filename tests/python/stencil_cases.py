@@ -81,7 +81,7 @@ class Case:
         kinds = [
             i == c, i < c, i >= c, c != i, i == i.extent - 1 - c, i > i.extent - c, i.extent - 1 - c <= i,
             sum(self.at[1:], self.at[0]) % 2 == 0, (2 * i - 5) % 3 == 1, i + self.at[-1] <= 7,
-            self.ref("u") > 0.1, self.ref("c") <= self.ref("u"),
+            self.ref("u") > 0.1, self.ref("c") <= self.ref("u"), st.constant("alpha") > st.constant("beta"),
         ]  # fmt: skip
         first = kinds[rng.integers(len(kinds))]
         second = kinds[rng.integers(len(kinds))]

@@ -53,3 +53,15 @@ def as_counts(given: Any, number: int, what: str) -> list[int]:
     if len(counts) != number:
         raise ShapeError(f"{what} is {given!r}; {number} integers are needed, such as ({', '.join(['8'] * number)}).")
     return [as_count(n, what) for n in counts]
+
+
+def near_cube(n: int) -> tuple[int, int, int]:
+    """Return three factors of n that are as alike as they can be, the largest first."""
+    found = [
+        (n // (b * c), b, c)
+        for c in range(1, n + 1)
+        if n % c == 0
+        for b in range(c, n // c + 1)
+        if n // c % b == 0 and n // (b * c) >= b
+    ]
+    return min(found, key=sum)

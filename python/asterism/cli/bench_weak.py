@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from .. import _core, gallery
+from ..base.indices import near_cube
 from ..errors import InputError
 from ..la.matrix import Matrix
 from ..solvers.solver import Solver
@@ -45,18 +46,6 @@ def weak_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         words += ["--nodes", str(args.nodes)] if args.nodes and ranks % args.nodes == 0 else []
         cases += json.loads(launch.output_of(ranks, words, {"ASTERISM_NUM_THREADS": "1"}))["cases"]
     return {"options": OPTIONS, "cores": len(os.sched_getaffinity(0)), "cases": cases}
-
-
-def near_cube(n: int) -> tuple[int, int, int]:
-    """Return three factors of n that are as alike as they can be, the largest first."""
-    found = [
-        (n // (b * c), b, c)
-        for c in range(1, n + 1)
-        if n % c == 0
-        for b in range(c, n // c + 1)
-        if n // c % b == 0 and n // (b * c) >= b
-    ]
-    return min(found, key=sum)
 
 
 def machines(comm: Any) -> int:

@@ -9,7 +9,7 @@ import sys
 
 from .. import _core
 from ..errors import AsterismError, ConvergenceError
-from . import advise, bench, files, launch, output, problems, solve
+from . import advise, bench, files, launch, model, output, problems, solve
 
 __all__ = ["main"]
 
@@ -50,13 +50,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--version", action="version", version=f"asterism {_core.version()}")
-    sub = p.add_subparsers(dest="command", metavar="solve | advise | inspect | convert | info | bench")
+    sub = p.add_subparsers(dest="command", metavar="solve | advise | inspect | convert | info | bench | model")
     solve.add_arguments(sub)
     advise.add_arguments(sub)
     info = sub.add_parser("info", help="what this build and machine can do")
     info.add_argument("--json", action="store_true", help="as JSON")
     files.add_arguments(sub)
     bench.add_arguments(sub)
+    model.add_arguments(sub)
     return p
 
 
@@ -100,6 +101,8 @@ def _run(given: list[str]) -> int:
             return advise.run(args)
         if args.command == "bench":
             return bench.run(args)
+        if args.command == "model":
+            return model.run(args)
         if args.command == "convert":
             return files.convert(args)
         if args.command == "inspect":

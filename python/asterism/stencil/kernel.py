@@ -20,6 +20,7 @@ from .compiler import Library, build
 from .interpreter import interpret, points_of, taken
 from .sources import Source, generate
 from .stencil import Stencil, as_flags, real_dtype
+from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]
 
@@ -31,6 +32,7 @@ class _Arguments(ctypes.Structure):
         ("bricks", _LONG), ("visit", _POINTER), ("neighbours", _POINTER), ("origin", _POINTER), ("extent", _POINTER),
         ("grids", _POINTER), ("ghosts", _POINTER), ("owned", _LONG), ("constants", _POINTER), ("reductions", _POINTER),
         ("children", _POINTER), ("fine_neighbours", _POINTER), ("fine_extent", _POINTER), ("fine_owned", _LONG),
+        ("program", _POINTER),
     )  # fmt: skip
 
 
@@ -91,6 +93,25 @@ class Bricks:
         return array
 
 
+_said: set[str] = set()
+
+
+def _callable(stencil: Stencil, source: Source) -> Library | Table | None:
+    """Return the compiled kernel. Without a compiler return a table, and without that nothing; say so once."""
+    try:
+        return build(source)
+    except UnsupportedError as error:
+        why = str(error)
+    try:
+        found, how = build_table(stencil, source), "A table replaces the compiled kernel, which would be faster"
+    except UnsupportedError as error:
+        found, how, why = None, "NumPy interprets the stencil, which is slow", f"{why} {error}"
+    if why not in _said:
+        _said.add(why)
+        warnings.warn(f"{how}: {why}", RuntimeWarning, stacklevel=4)
+    return found
+
+
 class Kernel:
     """A stencil that is compiled for grids of one shape. Make it with `compile`; call it with arrays by name.
 
@@ -98,20 +119,16 @@ class Kernel:
     ----------
     source : Source
     compiled : bool
-        False where there is no compiler: then NumPy interprets the stencil.
+        False where there is no compiler: then a kernel of the library reads the stencil from a table.
     seconds : float
         That the compilation, or finding it in the cache, took.
     """
 
     def __init__(self, stencil: Stencil, shape: tuple[int, ...], periodic: tuple[bool, ...], source: Source) -> None:
         self.stencil, self.shape, self.periodic, self.source = stencil, shape, periodic, source
-        self.library: Library | None = None
-        try:
-            self.library = build(source)
-        except UnsupportedError as error:
-            warnings.warn(f"NumPy interprets the stencil, which is slow: {error}", RuntimeWarning, stacklevel=3)
-        self.compiled = self.library is not None
-        self.seconds = self.library.seconds if self.library else 0.0
+        self.library = _callable(stencil, source)
+        self.compiled = isinstance(self.library, Library)
+        self.seconds = self.library.seconds if isinstance(self.library, Library) else 0.0
         f = stencil.facts
         coarse = shape if f.space != "fine" else tuple((n + 1) // 2 for n in shape)
         self._points = Bricks(coarse, source.brick, periodic)
@@ -119,7 +136,9 @@ class Kernel:
 
     def __repr__(self) -> str:
         text = " x ".join(map(str, self.shape))
-        how = f"compiled for {self.source.target}" if self.compiled else "interpreted"
+        how = (
+            f"compiled for {self.source.target}" if self.compiled else "from a table" if self.library else "interpreted"
+        )
         return f"<asterism.stencil.Kernel for {text} points, {how}: {self.stencil!r}>"
 
     def __call__(self, out: NDArray[Any] | None = None, **given: Any) -> Any:
@@ -128,7 +147,7 @@ class Kernel:
         Parameters
         ----------
         out : ndarray, optional
-            For the result, if the stencil has one output and no reduction.
+            For the result, if the stencil has one output and no reduction. The grid ``out`` where the stencil reads one.
         **given : array_like or float
             The grids that are read, and the constants, by name.
 
@@ -138,6 +157,8 @@ class Kernel:
             The one output, or all outputs and reductions by name. The arrays that are given do not change.
         """
         f, dtype = self.stencil.facts, np.dtype(self.source.dtype)
+        if "out" in f.inputs:  # a grid of that name, as transposes read
+            given, out = {"out": out, **given} if out is not None else given, None
         arrays, constants = taken(f, given, dtype)
         shape = points_of(f, {n: a.shape for n, a in arrays.items()}) if arrays else self.shape
         if shape != self.shape:
@@ -161,7 +182,11 @@ class Kernel:
         return result if single is None else single
 
     def _run(
-        self, library: Library, arrays: dict[str, NDArray[Any]], constants: dict[str, float], dtype: np.dtype[Any]
+        self,
+        library: Library | Table,
+        arrays: dict[str, NDArray[Any]],
+        constants: dict[str, float],
+        dtype: np.dtype[Any],
     ) -> dict[str, Any]:
         f = self.stencil.facts
         points, fine = self._points, self._fine_bricks(arrays)
@@ -179,6 +204,7 @@ class Kernel:
         argument.grids = argument.ghosts = ctypes.addressof(pointers)
         argument.owned = points.bricks + 1
         argument.constants, argument.reductions = scalars.ctypes.data, reductions.ctypes.data
+        argument.program = library.program if isinstance(library, Table) else None
         kept: list[Any] = [extent]
         if fine is not None:
             children, fine_extent = self._children(points, fine), np.array(fine.shape, np.int32)
@@ -241,7 +267,7 @@ def compile(
     Notes
     -----
     The first use of a stencil runs the system's C++ compiler (``CXX``, g++, c++, clang++). Later ones find the result in the user's own
-    cache folder (``ASTERISM_STENCIL_CACHE``). Without a compiler NumPy interprets the stencil, and a warning says so.
+    cache folder (``ASTERISM_STENCIL_CACHE``). Without a compiler a kernel of the library reads the stencil from a table, and a warning says so once.
 
     Examples
     --------
@@ -257,4 +283,6 @@ def compile(
     f = stencil.facts
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
-    return Kernel(stencil, sizes, as_flags(periodic, f.dimensions), generate(stencil, target, brick, real_dtype(dtype)))
+    flags = as_flags(periodic, f.dimensions)
+    stencil.check_periodic(sizes, flags)
+    return Kernel(stencil, sizes, flags, generate(stencil, target, brick, real_dtype(dtype)))

@@ -74,6 +74,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+_CONDITIONS = frozenset([*_COMPARE, "&", "|", "~"])
+
+
 class Builder:
     """Makes nodes: equal ones once, constants folded."""
 
@@ -87,6 +90,7 @@ class Builder:
         key = (op, data, *(id(a) for a in args))
         if key not in self._known:
             uniform = op in ("number", "constant") or (bool(args) and all(a.uniform for a in args))
+            uniform = uniform and op not in _CONDITIONS  # which are vectors in every kernel
             self._known[key] = Node(op, args, data, uniform)
         return self._known[key]
 

@@ -26,6 +26,7 @@ ARGUMENTS = """struct Arguments {
   int const* fine_neighbours;
   int const* fine_extent;
   long fine_owned;
+  void const* program;  // of kernels that read a table
 };
 """
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DtypeError, InputError
+from ..errors import DtypeError, InputError, ShapeError
 from .checks import Facts, Statement, check
 from .cost import Cost, cost
-from .interpreter import interpret, taken
+from .interpreter import interpret, points_of, taken
 from .language import Assignment, Expr, Number, Reduction, Ref, _expr, _line, fail, walk
+from .transpose import transposed
 
 __all__ = ["Stencil", "assign", "fuse", "reduce"]
 
@@ -45,11 +46,14 @@ class Stencil:
     statements : tuple of Assignment or Reduction
     facts : Facts
         Names of its grids, constants and reductions; how far it reads.
+    least_periodic : tuple of int
+        So many points are needed along each periodic axis. More than 0 for some transposes.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.statements = tuple(statements)
         self.facts: Facts = check(self.statements)
+        self.least_periodic = (0,) * self.facts.dimensions
         self._sources: dict[Any, Any] = {}  # that were generated
 
     def __repr__(self) -> str:
@@ -106,8 +110,42 @@ class Stencil:
         f = self.facts
         kind = real_dtype(dtype)
         arrays, constants = taken(f, given, kind)
-        out, reduced = interpret(self.statements, f, arrays, constants, as_flags(periodic, f.dimensions), kind)
+        flags = as_flags(periodic, f.dimensions)
+        self.check_periodic(points_of(f, {n: a.shape for n, a in arrays.items()}), flags)
+        out, reduced = interpret(self.statements, f, arrays, constants, flags, kind)
         return {**out, **reduced}
+
+    def check_periodic(self, shape: Sequence[int], periodic: Sequence[bool]) -> None:
+        """Raise for a periodic axis with too few points."""
+        for axis, (n, least) in enumerate(zip(shape, self.least_periodic, strict=True)):
+            if periodic[axis] and n < least:
+                raise ShapeError(f"axis {axis} is periodic with {n} points: this transpose needs {least} or more.")
+
+    def transpose(self, of: str | None = None) -> Stencil:
+        """Return the stencil of the transposed operator: it reads the output, and writes the grid that was read.
+
+        Parameters
+        ----------
+        of : str, optional
+            The grid in which the stencil is linear. Others are coefficients. It is needed where several grids are read.
+
+        Notes
+        -----
+        Points beyond the ends are zero or periodic, as for the stencil itself. Closures at boundaries are transposed too.
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> i, = am.stencil.indices(1)
+        >>> u, a, out = (am.stencil.grid(name, 1) for name in ("u", "a", "out"))
+        >>> T = am.stencil.assign(out(i), a(i) * (u(i + 1) - u(i))).transpose(of="u")
+        >>> T.interpret(a=[1.0, 2.0, 4.0], out=[1.0, 1.0, 1.0])["u"].tolist()
+        [-1.0, -1.0, -2.0]
+        """
+        statement, least = transposed(self.statements, self.facts, of)
+        found = Stencil([statement])
+        found.least_periodic = least
+        return found
 
 
 def assign(target: object, value: Expr | Number) -> Stencil:

@@ -1,0 +1,168 @@
+"""Reads the JSON of benchmarks: series of sizes and seconds, and efficiencies of kernels.
+
+Input: a file of ``asterism bench ... --json`` or of ``bench/results/``, or a CSV of Nsight Compute. Output: `Series`, `Platform`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import FileError, FormatError, InputError
+from .nsight import KernelCounters, read_nsight
+from .operations import OPERATIONS, costs
+from .roofline import Roofline
+
+__all__ = ["Platform", "Series", "read_json", "read_platform", "read_series"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Seconds for each size; ``unit`` is "bytes" or "points"."""
+
+    name: str
+    unit: str
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Fractions of the roofline, and of the theoretical intensity where it was measured, by kernel."""
+
+    name: str
+    roofline: Mapping[str, float]
+    intensity: Mapping[str, float]
+
+
+def read_json(path: str | Path) -> Any:
+    """Return what a JSON file holds."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise FormatError(f"{path} is no JSON: {error}. A benchmark writes it with --json.") from error
+
+
+def read_series(path: str | Path) -> list[Series]:
+    """Return every series of three sizes or more.
+
+    A series is a list of objects with a size ("bytes", "points", or "n" beside "points_per_s") and times. Times are the numbers or lists of
+    numbers beside it, in seconds ("raw_mpi": [...], "seconds": ...), or "points_per_s". Of a list the median counts.
+    """
+    found: dict[tuple[str, str], dict[float, float]] = {}
+    for name, rows in _lists(read_json(path), ""):
+        for row in rows:
+            for (label, unit), (size, seconds) in _points(name, row):
+                found.setdefault((label, unit), {})[size] = seconds
+    out = [
+        Series(name, unit, tuple(sorted(points)), tuple(points[x] for x in sorted(points)))
+        for (name, unit), points in found.items()
+        if len(points) > 2
+    ]
+    if not out:
+        raise FormatError(f"{path} has no times of three sizes or more. Try the JSON of asterism bench pingpong.")
+    return out
+
+
+def _lists(value: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
+    if isinstance(value, dict):
+        mine = value.get("case", value.get("operation", value.get("points", "")))
+        label = " ".join(str(v) for v in (name, mine) if v != "")
+        for key, inner in value.items():
+            yield from _lists(inner, f"{label} {key}".strip())
+    elif isinstance(value, list):
+        rows = [v for v in value if isinstance(v, dict)]
+        if rows:
+            yield name, rows
+        for row in rows:
+            yield from _lists(row, name)
+
+
+_NO_TIMES = ("bytes", "points", "n", "repeats", "ranks", "level")
+
+
+def _points(name: str, row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], tuple[float, float]]]:
+    label = f"{name} {row['case']}".strip() if isinstance(row.get("case"), str) else name
+    if _positive(row.get("n")) and _positive(row.get("points_per_s")):
+        points = float(row["n"]) ** 3
+        yield (label, "points"), (points, points / float(row["points_per_s"]))
+        return
+    unit = next((u for u in ("bytes", "points") if _positive(row.get(u))), None)
+    if unit is None:
+        return
+    if _positive(row.get("points_per_s")):
+        yield (label, unit), (float(row[unit]), float(row[unit]) / float(row["points_per_s"]))
+        return
+    for key, value in row.items():
+        if key == "seconds" and _positive(value):
+            yield (label, unit), (float(row[unit]), float(value))
+        elif key not in _NO_TIMES and isinstance(value, list) and value and all(map(_positive, value)):
+            yield (f"{label} {key}".strip(), unit), (float(row[unit]), statistics.median(map(float, value)))
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def read_platform(path: str | Path, roofline: Roofline | None = None) -> Platform:
+    """Return the efficiencies of one platform.
+
+    The file is a CSV of Nsight Compute (which needs the roofline), the JSON of the benchmark of stencils, or an object {"platform": name,
+    "roofline": {kernel: fraction}, "intensity": {kernel: fraction}}.
+    """
+    if str(path).endswith(".csv"):
+        if roofline is None:
+            raise InputError(f"{path}: counters need the GPU's bandwidth: give --bandwidth, in GB/s.")
+        return _of_counters(Path(path).stem, read_nsight(path), roofline)
+    found = read_json(path)
+    if isinstance(found, dict) and found.get("bench") == "stencils":
+        return _of_stencils(path, found)
+    if not isinstance(found, dict) or not isinstance(found.get("roofline"), dict):
+        raise FormatError(
+            f'{path} has no efficiencies: {{"platform": name, "roofline": {{kernel: fraction}}}} is needed.'
+        )
+    tables = [found["roofline"], found.get("intensity", {})]
+    for table in tables:
+        for kernel, e in table.items():
+            if e is not None and not _positive(e):
+                raise FormatError(
+                    f"{path}: the fraction of {kernel} is {e!r}; a number between 0 and 1, or null, is needed."
+                )
+    return Platform(str(found.get("platform", Path(path).stem)), *tables)
+
+
+def _of_stencils(path: str | Path, found: Mapping[str, Any]) -> Platform:
+    try:
+        largest = {f"{k['points']} points": max(k["runs"], key=lambda run: run["n"]) for k in found["kernels"]}
+        return Platform(
+            str(found.get("cpu", "host")), {name: float(run["of_limit"]) for name, run in largest.items()}, {}
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: a record of stencils without {error}. bench/run.py stencils writes it.") from error
+
+
+def _of_counters(name: str, counters: list[KernelCounters], roofline: Roofline) -> Platform:
+    """Return the median over the launches of each operation, whose name the kernel's has: smooth+residual is smooth_residual there."""
+    launches: dict[str, list[KernelCounters]] = {}
+    for c in counters:
+        text = c.name.lower().replace("_", "").replace("+", "")
+        match = [op for op in OPERATIONS if op.lower().replace("+increment", "").replace("+", "") in text]
+        launches.setdefault(max(match, key=len) if match else c.name, []).append(c)
+    fractions = {
+        op: statistics.median(roofline.fraction(c.flops or 0.0, c.bytes, c.seconds) for c in those)
+        for op, those in launches.items()
+    }
+    theory = costs()
+    intensity = {
+        op: min(1.0, statistics.median(c.intensity or 0.0 for c in those) / theory[op].intensity)
+        for op, those in launches.items()
+        if op in theory and all(c.flops is not None for c in those)
+    }
+    return Platform(name, fractions, intensity)

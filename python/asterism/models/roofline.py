@@ -1,0 +1,63 @@
+"""The roofline: what bandwidth and peak allow a kernel.
+
+Input: bandwidth, peak, and the work of a kernel. Output: rates and fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..errors import InputError
+from ..stencil.cost import Cost
+
+__all__ = ["Roofline"]
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Bandwidth of the memory in bytes per second, and peak in flops per second.
+
+    Examples
+    --------
+    >>> import asterism as am
+    >>> i, = am.stencil.indices(1)
+    >>> u, out = am.stencil.grid("u", 1), am.stencil.grid("out", 1)
+    >>> cost = am.stencil.assign(out(i), u(i + 1) - u(i - 1)).cost()
+    >>> am.models.Roofline(1420e9).points_per_second(cost) / 1e9
+    88.75
+    """
+
+    bandwidth: float
+    peak: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name, value in (("bandwidth", self.bandwidth), ("peak", self.peak)):
+            if not value > 0:
+                raise InputError(f"a roofline's {name} is {value}; a positive number is needed.")
+
+    @classmethod
+    def measured(cls) -> Roofline:
+        """Return that of this machine: the bandwidth of the STREAM triad with all threads."""
+        from ..base.machine import memory_bandwidth
+
+        return cls(memory_bandwidth())
+
+    def flops_per_second(self, intensity: float) -> float:
+        """Return the most that a kernel of so many flops a byte reaches."""
+        if not intensity > 0:
+            raise InputError(f"the intensity is {intensity}; a positive number of flops a byte is needed.")
+        return min(self.peak, self.bandwidth * intensity)
+
+    def points_per_second(self, cost: Cost) -> float:
+        """Return the most points of a stencil; of coarse points, if it has two spaces."""
+        by_flops = self.peak / cost.flops if cost.flops else math.inf
+        return min(by_flops, self.bandwidth / cost.bytes)
+
+    def fraction(self, flops: float, bytes_moved: float, seconds: float) -> float:
+        """Return what a kernel reached, of the most that its measured intensity allows."""
+        if not (seconds > 0 and bytes_moved > 0 and flops >= 0):
+            raise InputError(
+                f"{flops} flops and {bytes_moved} bytes in {seconds} s: positive bytes and seconds are needed."
+            )
+        return max(bytes_moved / self.bandwidth, flops / self.peak) / seconds

@@ -1,0 +1,178 @@
+"""Transposes of linear stencils are those of the assembled operators; the interpreter and kernels of both agree."""
+
+import numpy as np
+import pytest
+from stencil_cases import BRICKS
+
+import asterism as am
+from asterism import stencil as st
+from asterism.stencil import transpose
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
+        yield
+
+
+def assembled(stencil, shape, periodic, **given):
+    """The matrix, column by column."""
+    size, (out,) = int(np.prod(shape)), stencil.facts.outputs
+    name = next(n for n in ("u", "o") if n != out)
+    columns = [
+        stencil.interpret(periodic=periodic, **{name: e.reshape(shape)}, **given)[out].ravel() for e in np.eye(size)
+    ]
+    return np.array(columns).T
+
+
+class Linear:
+    """A random stencil that is linear in u, with coefficients of every kind."""
+
+    def __init__(self, seed, small=True):
+        self.rng = rng = np.random.default_rng(seed)
+        self.d = d = int(rng.integers(1, 4))
+        self.at = st.indices(d)
+        self.u, self.o, self.c = (st.grid(n, d) for n in "uoc")
+        self.reach = 2
+        value = self.sum()
+        for _ in range(rng.integers(0, 3)):
+            value = (
+                value + self.coefficient() * self.sum()
+                if rng.random() < 0.6
+                else st.where(self.condition(), value, self.sum())
+            )
+        self.stencil = st.assign(self.o(*self.at), value / (2.0 + st.constant("k")))
+        self.brick = BRICKS[d][rng.integers(len(BRICKS[d]))]
+        self.periodic = tuple(bool(p) for p in rng.random(d) < 0.5)
+        most = {1: 12, 2: 6, 3: 4}[d]
+        self.shape = tuple(int(n) for n in rng.integers(self.reach if small else 1, most, d))
+        if not small:
+            self.shape = tuple(int(b * rng.integers(1, 3)) for b in self.brick)
+            self.periodic = tuple(p and b >= self.reach for p, b in zip(self.periodic, self.brick, strict=True))
+        self.given = {"k": float(rng.uniform(0, 1))}
+
+    def place(self):
+        return [
+            i + int(s) for i, s in zip(self.at, self.rng.integers(-self.reach, self.reach + 1, self.d), strict=True)
+        ]
+
+    def sum(self):
+        total = float(self.rng.uniform(-1, 1)) * self.u(*self.place())
+        for _ in range(self.rng.integers(0, 4)):
+            w = [self.coefficient, lambda: float(self.rng.uniform(-1, 1)), lambda: st.constant("k")][
+                self.rng.integers(3)
+            ]
+            term = w() * self.u(*self.place())
+            total = total + term if self.rng.random() < 0.7 else total - term
+        return total
+
+    def coefficient(self):
+        rng, i = self.rng, self.at[self.rng.integers(self.d)]
+        return [
+            lambda: self.c(*self.place()),
+            lambda: 1.0 / (0.5 + abs(self.c(*self.place()))),
+            lambda: st.sqrt(abs(self.c(*self.at))) - self.c(*self.place()),
+            lambda: 0.1 * i + 0.2 * ((i + self.at[0]) % 3),
+            lambda: st.where(self.condition(), 0.5, self.c(*self.place())),
+        ][rng.integers(5)]()
+
+    def condition(self):
+        rng, i, j = self.rng, self.at[self.rng.integers(self.d)], self.at[-1]
+        first = [
+            i == int(rng.integers(0, 3)), i == i.extent - 1 - int(rng.integers(0, 3)), i + j <= 4, i - 1 < j.extent - j,
+            self.c(*self.place()) > 0, (i + 2 * j) % 3 == 1,
+        ][rng.integers(6)]  # fmt: skip
+        return first if rng.random() < 0.7 else ~first
+
+    def arrays(self, stencil):
+        return {n: self.rng.standard_normal(self.shape) for n in stencil.facts.inputs}
+
+    def constants(self, stencil):
+        return {n: self.given[n] for n, _ in stencil.facts.constants}
+
+
+def difference(case):
+    """Of the transposed matrix and the matrix of the transpose, relative to the largest entry."""
+    T = case.stencil.transpose(of="u")
+    given = {n: case.rng.standard_normal(case.shape) for n in case.stencil.facts.inputs if n == "c"}
+    A = assembled(case.stencil, case.shape, case.periodic, **given, **case.constants(case.stencil))
+    B = assembled(
+        T, case.shape, case.periodic, **{n: given[n] for n in T.facts.inputs if n == "c"}, **case.constants(T)
+    )
+    assert np.isfinite(A).all() and np.isfinite(B).all()
+    return float(np.abs(A.T - B).max() / max(1e-30, np.abs(A).max()))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_transpose_is_that_of_the_assembled_operator(seed):
+    assert difference(Linear(seed)) < 1e-13
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_twice_transposed_is_the_stencil(seed):
+    case = Linear(seed)
+    twice = case.stencil.transpose(of="u").transpose(of="o")
+    given = {n: case.rng.standard_normal(case.shape) for n in case.stencil.facts.inputs}
+    want = case.stencil.interpret(case.periodic, **given, **case.constants(case.stencil))["o"]
+    got = twice.interpret(case.periodic, **{n: given[n] for n in twice.facts.inputs}, **case.constants(twice))["o"]
+    np.testing.assert_allclose(got, want, atol=1e-13 * max(1.0, np.abs(want).max()))
+
+
+def test_a_planted_fault_is_found(monkeypatch):
+    """Indices in coefficients that are not taken around periodic ends."""
+    monkeypatch.setattr(transpose._Shift, "_turns", lambda self, whole: [(None, {})])
+    assert any(difference(Linear(seed)) > 1e-3 for seed in range(60))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(12))
+def test_kernels_of_transposes(seed, dtype):
+    case = Linear(seed, small=False)
+    T = case.stencil.transpose(of="u")
+    given = {**{n: a.astype(dtype) for n, a in case.arrays(T).items()}, **case.constants(T)}
+    got = st.compile(T, case.shape, case.periodic, brick=case.brick, dtype=dtype)(**given)
+    want = T.interpret(case.periodic, dtype=np.float64, **given)["u"]
+    assert np.abs(got - want).max() < 500 * np.finfo(dtype).eps * max(1.0, np.abs(want).max())
+
+
+@pytest.mark.parametrize("accuracy", [2, 6, 10])
+def test_closures_at_boundaries_are_transposed(accuracy):
+    (i,) = st.indices(1)
+    u, o = st.grid("u", 1), st.grid("o", 1)
+    s = st.assign(o(i), st.laplacian(u, (i,), accuracy=accuracy, closure=True))
+    A, B = assembled(s, (27,), False), assembled(s.transpose(), (27,), False)
+    np.testing.assert_allclose(B, A.T, atol=1e-13 * np.abs(A).max())
+    assert np.abs(A - A.T).max() > 0.1  # one-sided differences are not symmetric
+    with pytest.raises(am.ShapeError, match="periodic with 2 points"):
+        s.transpose().interpret(periodic=True, o=np.ones(2))
+    if accuracy == 10:
+        with pytest.raises(am.ShapeError, match="periodic with 4 points"):
+            st.compile(s.transpose(), 4, periodic=True, brick=(4,))
+
+
+def test_what_has_no_transpose():
+    i, j = st.indices(2)
+    u, c, o, f = st.grid("u", 2), st.grid("c", 2), st.grid("o", 2), st.grid("f", 2)
+    for value, of, text in (
+        (u(i, j) * u(i + 1, j), None, "not linear"),
+        (abs(u(i, j)), None, "not linear"),
+        (st.maximum(u(i, j), 0.0), None, "not linear"),
+        (1.0 / u(i, j), None, "not linear"),
+        (st.where(u(i, j) > 0, u(i, j), 0.0), None, "not linear"),
+        (u(i, j) + 1.0, None, "without 'u'"),
+        (u(i, j) + c(i, j), "u", "without 'u'"),
+        (u(i, j) * c(i, j), None, "say of="),
+        (u(i, j), "w", "does not read 'w'"),
+    ):
+        with pytest.raises(am.InputError, match=text) as found:
+            st.assign(o(i, j), value).transpose(of)
+        assert "test_stencil_transpose.py" in str(found.value)
+    for stencil, text in (
+        (st.assign(u(i, j), 2 * u(i, j)), "read and written"),
+        (st.fuse(st.assign(o(i, j), u(i, j)), st.assign(c(i, j), u(i, j))), "one assignment"),
+        (st.reduce("sum", "s", u(i, j)), "one assignment"),
+        (st.assign(o(i, j), f(2 * i, 2 * j)), "fine and a coarse"),
+    ):
+        with pytest.raises(am.InputError, match=text):
+            stencil.transpose()
