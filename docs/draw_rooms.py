@@ -12,12 +12,13 @@ CONTENTS = {
     "grid": "structured grids, ghost points",
     "la": "vectors, matrices, operators, files",
     "krylov": "iterative methods, stopping rules",
+    "direct": "triangular solves driven by messages",
     "precond": "preconditioners, multigrid",
     "solve": "Solver: set-up, verification, advice",
     "apps": "model problems, benchmark loops",
     "python": "typed layer, command line, reports",
 }
-COLUMN = {"krylov": 0.0, "precond": 1.0, "grid": 2.0, "stencil": 2.0}  # all others stand in the middle of the first two
+COLUMN = {"krylov": 0.0, "precond": 1.0, "grid": 2.0, "stencil": 2.0, "direct": 3.0}  # all others stand in the middle of the first two
 WIDTH, HEIGHT, BESIDE, ABOVE, MARGIN = 320, 54, 36, 40, 12
 
 
@@ -49,7 +50,7 @@ def picture() -> str:
     place = {
         r: (MARGIN + COLUMN.get(r, 0.5) * (WIDTH + BESIDE), MARGIN + (top - floor[r]) * (HEIGHT + ABOVE)) for r in below
     }
-    wide = 3 * WIDTH + 2 * BESIDE + 2 * MARGIN
+    wide = 4 * WIDTH + 3 * BESIDE + 2 * MARGIN
     tall = 2 * MARGIN + (top + 1) * HEIGHT + top * ABOVE
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" '

@@ -9,10 +9,10 @@ namespace asterism::direct {
 /// Columns next to each other that have one pattern below their diagonal block: columns [starts[s], starts[s + 1]) of the permuted
 /// matrix, and rows(s), all of which are below. Children come before their parent.
 struct Supernodes {
-  std::vector<std::int32_t> starts;        ///< count + 1
-  std::vector<std::int32_t> parent;        ///< -1: none
-  std::vector<std::int64_t> row_offsets;   ///< count + 1
-  std::vector<std::int32_t> row_indices;   ///< ascending, of the permuted matrix
+  std::vector<std::int32_t> starts;       ///< count + 1
+  std::vector<std::int32_t> parent;       ///< -1: none
+  std::vector<std::int64_t> row_offsets;  ///< count + 1
+  std::vector<std::int32_t> row_indices;  ///< ascending, of the permuted matrix
   std::int32_t count() const { return std::int32_t(parent.size()); }
   std::int32_t width(std::int32_t s) const { return starts[std::size_t(s) + 1] - starts[std::size_t(s)]; }
   std::int32_t below(std::int32_t s) const { return std::int32_t(row_offsets[std::size_t(s) + 1] - row_offsets[std::size_t(s)]); }
