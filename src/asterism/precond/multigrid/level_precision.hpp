@@ -1,5 +1,6 @@
 // In what the values of a level are held, and what it computes with.
 #pragma once
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
