@@ -218,9 +218,8 @@ TEST(SparseFormat, ScatteredColumnsAreAskedForAhead) {
 
 TEST(SparseFormat, Bfloat16IsRoundedToTheNearest) {
   auto const rounded = [](float x) { return float(Bfloat16(x)); };
-  for (float const x : {0.0f, 1.0f, -6.0f, 0.15625f, 1e-30f, 3e38f})
-    EXPECT_LE(std::abs(rounded(x) - x), std::abs(x) / 256) << x;
-  EXPECT_EQ(rounded(1 + 1.0f / 256), 1.0f);                     // ties go to the even one
+  for (float const x : {0.0f, 1.0f, -6.0f, 0.15625f, 1e-30f, 3e38f}) EXPECT_LE(std::abs(rounded(x) - x), std::abs(x) / 256) << x;
+  EXPECT_EQ(rounded(1 + 1.0f / 256), 1.0f);  // ties go to the even one
   EXPECT_EQ(rounded(1 + 3.0f / 256), 1 + 1.0f / 64);
   EXPECT_EQ(rounded(1 + 1.01f / 256), 1 + 1.0f / 128);
   EXPECT_TRUE(std::isinf(rounded(3.4e38f)) && std::isinf(rounded(-std::numeric_limits<float>::infinity())));
@@ -264,8 +263,8 @@ TEST(SparseFormat, Bfloat16EntriesAreComputedWithInFloat32) {
           for (auto const& queue : queues)
             for (std::int64_t const k : {1, 3, 9}) {
               auto const layout = Layout::from_offsets(self, {0, n});
-              for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract,
-                                   Epilogue::subtract_scaled}) {
+              for (auto const e :
+                   {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}) {
                 if (written_by(e) != writes) continue;
                 Vector x(layout, d, k, queue), b(layout, d, k, queue), w(layout, d, 1, queue), y(layout, d, k, queue), z = y.like();
                 fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3), fill(y, 1.0), fill(z, 1.0);

@@ -476,7 +476,7 @@ TEST(Multigrid, LevelsHaveTheirPrecision) {
   // a list of one is that precision for all; coarse ones in less take as many iterations, and the cycle stays symmetric
   for (auto const dtype : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
     bool const complex = is_complex(dtype), wide = real_of(dtype) == Dtype::float64;
-    auto const A = apps::poisson(world(), {19, 17}, dtype);
+    auto const A = apps::poisson(world(), {37, 31}, dtype);
     la::Vector b(A.range(), dtype), x = b.like();
     fill_hashed(b, 3);
     std::map<std::string, int64_t> iterations;
@@ -488,13 +488,14 @@ TEST(Multigrid, LevelsHaveTheirPrecision) {
         continue;
       }
       auto s = solver(A, options);
-      s.solve(b, x);
-      ASSERT_TRUE(s.info().converged) << of;
-      iterations[of] = s.info().iterations;
+      fill(x, 0.0);
+      iterations[of] = s.solve(b, x).iterations;
       auto const view = s.view();
       for (std::string const word : {"float64", "bfloat16"})
-        EXPECT_EQ(view.substr(view.find("storage, smoother")).find(word) != view.npos, of.find(word) != of.npos && !(complex && word == "float64"))
-            << of << "\n" << view;
+        EXPECT_EQ(view.substr(view.find("storage, smoother")).find(word) != view.npos,
+                  of.find(word) != of.npos && !(complex && word == "float64"))
+            << of << "\n"
+            << view;
     }
     for (auto const& [of, count] : iterations) EXPECT_LE(std::abs(count - iterations.at("float32")), 1) << of;
   }

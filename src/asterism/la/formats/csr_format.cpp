@@ -107,8 +107,8 @@ void CsrFormat::run(device::Queue const& queue, Epilogue e, std::int64_t k, Arra
     using T = typename decltype(tag)::type;
     using V = typename decltype(stored)::type;
     if constexpr (std::is_same_v<T, V>)
-    if (queue.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1)
-      if (auto const vendors = cusparse()) return CusparseProduct::submit<T>(vendors, queue, FormatArgument<CsrFormat, T>{*this}, x, y);
+      if (queue.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1)
+        if (auto const vendors = cusparse()) return CusparseProduct::submit<T>(vendors, queue, FormatArgument<CsrFormat, T>{*this}, x, y);
     submit_product<T, V>(kernel::csr_product<T, V>, *this, queue, e, k, x, y, b, w);
   });
 }

@@ -1,5 +1,5 @@
-// Compressed rows, the block's own arrays (a copy of values as Bfloat16); loops unrolled for runs of equally long rows. A row's sum depends on its entries alone, not on
-// where it stands.
+// Compressed rows, the block's own arrays (a copy of values as Bfloat16); loops unrolled for runs of equally long rows. A row's sum depends
+// on its entries alone, not on where it stands.
 #pragma once
 #include <mutex>
 #include <optional>

@@ -54,7 +54,8 @@ void rows_any(CsrRows<T, V> const& a, LengthRun run, T const* x, Out const& out)
 
 /// The sums of rows [first, last), which begin in run r, go to out(row, sum). Returns the run of row last.
 template <class T, class V, class Out>
-[[gnu::noinline]] std::int32_t row_sums(CsrRows<T, V> const& a, std::int32_t r, std::int32_t first, std::int32_t last, T const* x, Out out) {
+[[gnu::noinline]] std::int32_t row_sums(CsrRows<T, V> const& a, std::int32_t r, std::int32_t first, std::int32_t last, T const* x,
+                                        Out out) {
   for (;; ++r) {
     LengthRun run = a.runs[r];
     if (run.first < first) run.first = first;
@@ -95,8 +96,8 @@ void rows_columns(CsrRows<T, V> const& a, std::int32_t first, std::int32_t last,
   for (std::int32_t i = first; i < last; ++i) {
     i64 const row = a.row_ids ? a.row_ids[i] : i, begin = a.offsets[i];
     row_of_columns<E>(
-        a.offsets[i + 1] - begin, [=](i64 p) { return T(a.values[begin + p]); }, [=](i64 p) { return i64(a.columns[begin + p]); }, row, k, x,
-        y, b, w);
+        a.offsets[i + 1] - begin, [=](i64 p) { return T(a.values[begin + p]); }, [=](i64 p) { return i64(a.columns[begin + p]); }, row, k,
+        x, y, b, w);
   }
 }
 

@@ -43,11 +43,11 @@ void with_epilogue_of_all_rows(Epilogue e, F const& f) {
 }
 
 /// Explicit instantiation of a product for all types of arithmetic T, and V in which values are held.
-#define ASTERISM_FOR_STORED(INSTANTIATE)                                    \
-  INSTANTIATE(float, float)                                                 \
-  INSTANTIATE(float, ::asterism::Bfloat16)                                  \
-  INSTANTIATE(double, double)                                               \
-  INSTANTIATE(::asterism::Complex<float>, ::asterism::Complex<float>)       \
+#define ASTERISM_FOR_STORED(INSTANTIATE)                              \
+  INSTANTIATE(float, float)                                           \
+  INSTANTIATE(float, ::asterism::Bfloat16)                            \
+  INSTANTIATE(double, double)                                         \
+  INSTANTIATE(::asterism::Complex<float>, ::asterism::Complex<float>) \
   INSTANTIATE(::asterism::Complex<double>, ::asterism::Complex<double>)
 
 /// Column j of k of one row, whose sum is s.

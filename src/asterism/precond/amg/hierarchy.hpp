@@ -27,7 +27,7 @@ struct AmgOptions {
   std::int64_t max_levels, coarse_size, coarse_rows_per_rank, block_size;
   CycleType cycle;
   SmootherOptions smoother;
-  std::string precision;  // "auto": as fits the values
+  std::string precision;            // "auto": as fits the values
   std::string precision_of_levels;  // empty: one for all
   bool reuse, hermitian, measure;
 };
