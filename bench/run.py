@@ -31,6 +31,7 @@ import scipy.sparse.linalg as spla  # noqa: E402
 from assembly import assembly  # noqa: E402
 from by_default import by_default  # noqa: E402
 from multigrid import amg, multigrid, triad  # noqa: E402
+from precisions import precisions  # noqa: E402
 from products import products  # noqa: E402
 from programs import (  # noqa: E402
     READ_BY_SCIPY,
@@ -342,6 +343,7 @@ def main() -> int:
         choices=[
             "amg",
             "multigrid",
+            "precisions",
             "spmv",
             "cg_jacobi",
             "profiling",
@@ -391,6 +393,7 @@ def main() -> int:
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
         ("multigrid", lambda: multigrid(args.n, args.rounds)),
+        ("precisions", lambda: precisions(args.rounds)),
         ("random_solves", random_solves),
         ("weak", lambda: weak(args.rounds)),
         ("robustness", robustness),

@@ -321,6 +321,16 @@ def multigrid(r: dict) -> None:
             )
 
 
+def precisions(r: dict) -> None:
+    for name, runs in r["cases"].items():
+        print(name)
+        for p, run in runs.items():
+            seconds = run["seconds_per_iteration"]
+            time = f", {1e3 * statistics.median(seconds):.1f} ms each" if seconds else ""
+            end = "" if run["converged"] else " (not converged)"
+            print(f"  {p:20} {run['iterations']} iterations{end}{time}, {sum(run['bytes_of_levels']) / 1e6:.1f} MB")
+
+
 def stencils(r: dict) -> None:
     print(f"triad {r['triad_bytes_per_s'] / 1e9:.1f} GB/s; the limit reads and writes 16 bytes a point at that rate")
     for k in r["kernels"]:
@@ -331,6 +341,7 @@ def stencils(r: dict) -> None:
 
 
 SHOW = {
+    "precisions": precisions,
     "stencils": stencils,
     "multigrid": multigrid,
     "busy": busy,

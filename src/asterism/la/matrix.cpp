@@ -209,6 +209,17 @@ Matrix Matrix::converted(Dtype dtype) const {
   return m;
 }
 
+Matrix Matrix::rounded_to_bfloat16() const {
+  Matrix m;
+  m.data_ = std::make_shared<Data>(*data_);
+  m.data_->half = nullptr;
+  m.data_->values_at = device::Memory::host;
+  m.data_->diagonal = la::rounded_to_bfloat16(data_->block());
+  m.data_->coupling = la::rounded_to_bfloat16(data_->coupling);
+  static_cast<Products&>(*m.data_) = {};
+  return m;
+}
+
 Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) const {
   auto const& d = *data_;
   ASTERISM_ASSERT(!d.product_only);
@@ -247,6 +258,7 @@ Matrix Matrix::with_block_values(Dtype dtype, Array const& diagonal, Array const
   static_cast<Products&>(d) = {};
   d.half = nullptr;
   d.dtype = d.diagonal.dtype = d.coupling.dtype = dtype;
+  d.diagonal.bfloat16 = d.coupling.bfloat16 = false;
   d.diagonal.values = diagonal;
   d.coupling.values = coupling;
   d.values_at = made_at;

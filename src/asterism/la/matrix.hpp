@@ -82,6 +82,8 @@ class Matrix final : public Operator {
   Matrix transposed(bool conjugate = false) const;
   /// In the general storage.
   Matrix converted(Dtype dtype) const;
+  /// A float32 matrix with its values rounded to Bfloat16, of which products read 2 bytes each; they compute in float32.
+  Matrix rounded_to_bfloat16() const;
   /// The same pattern with other values, as many as my entries, in the order of to_rows(); pattern and messages are shared. Collective.
   Matrix with_values(Dtype dtype, std::int64_t count, void const* values) const;
   /// The same pattern with these arrays as the entries of both blocks, in their order; a queue that works there may still be filling them.

@@ -17,6 +17,7 @@ namespace {
 Csr merged(Csr const& diagonal, Csr const& coupling, std::int32_t below) {
   Csr out(diagonal.dtype, diagonal.rows, checked_local_index(std::int64_t(diagonal.cols) + coupling.cols, "columns of one rank"),
           diagonal.nnz() + coupling.nnz());
+  out.bfloat16 = diagonal.bfloat16;
   with_dtype(diagonal.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const dp = diagonal.row_offsets(), op = coupling.row_offsets(), ptr = out.row_offsets();

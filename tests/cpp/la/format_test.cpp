@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "asterism/device/condition.hpp"
@@ -212,6 +214,70 @@ TEST(SparseFormat, ScatteredColumnsAreAskedForAhead) {
   chosen->run(device::Queue::host(), Epilogue::assign, 1, x.data(), z.data());
   axpy(-1.0, y, z);
   EXPECT_EQ(norm(z).real(), 0);
+}
+
+TEST(SparseFormat, Bfloat16IsRoundedToTheNearest) {
+  auto const rounded = [](float x) { return float(Bfloat16(x)); };
+  for (float const x : {0.0f, 1.0f, -6.0f, 0.15625f, 1e-30f, 3e38f}) EXPECT_LE(std::abs(rounded(x) - x), std::abs(x) / 256) << x;
+  EXPECT_EQ(rounded(1 + 1.0f / 256), 1.0f);  // ties go to the even one
+  EXPECT_EQ(rounded(1 + 3.0f / 256), 1 + 1.0f / 64);
+  EXPECT_EQ(rounded(1 + 1.01f / 256), 1 + 1.0f / 128);
+  EXPECT_TRUE(std::isinf(rounded(3.4e38f)) && std::isinf(rounded(-std::numeric_limits<float>::infinity())));
+  EXPECT_TRUE(std::isnan(rounded(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST(SparseFormat, Bfloat16EntriesAreComputedWithInFloat32) {
+  // all formats against csr of the same numbers in float32: grids with rows alike and not, and rows of changing length; the emulated
+  // GPU's kernels too
+  auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
+  std::vector<Queue> queues{Queue::host()};
+  if (plugin && world().size() == 1) queues.push_back(Queue::gpu("cuda"));
+  comm::Communicator const self;
+  enum Kind { grid, same, changing };
+  for (std::int32_t const n : {0, 1, 2, 7, 17, 33, 257, 5003})
+    for (auto const kind : {grid, same, changing}) {
+      std::vector<std::int64_t> ptr{0};
+      std::vector<std::int32_t> col;
+      for (std::int32_t i = 0; i < n; ++i) {
+        if (kind == changing) {
+          auto const length = std::int32_t((std::uint32_t(i) * 2654435761u) >> 27);
+          for (std::int32_t l = 0; l < std::min(length, n); ++l) col.push_back((i + l) % n);
+          std::sort(col.begin() + ptr.back(), col.end());
+        } else {
+          for (auto const o : {-13, -1, 0, 1, 13})
+            if (i + o >= 0 && i + o < n) col.push_back(i + o);
+        }
+        ptr.push_back(std::int64_t(col.size()));
+      }
+      auto const d = Dtype::float32;
+      auto a = converted(halves(n, n, ptr, col), d);
+      for (std::size_t e = 0; e < col.size() && kind != same; ++e)
+        a.entries<float>()[e] = 0.1f + float((e * 2654435761u >> 7) % 1000) / 300;
+      auto const b16 = rounded_to_bfloat16(a);
+      auto plain = b16;
+      plain.bfloat16 = false;
+      for (auto const writes : {Writes::all_rows, Writes::rows_with_entries}) {
+        auto const reference = std::make_shared<CsrFormat const>(plain, writes);
+        for (auto const& format : in_all_formats(b16, writes)) {
+          if (n == 5003 && kind != same) EXPECT_LT(format->memory_bytes(), reference->memory_bytes()) << format->name();
+          for (auto const& queue : queues)
+            for (std::int64_t const k : {1, 3, 9}) {
+              auto const layout = Layout::from_offsets(self, {0, n});
+              for (auto const e :
+                   {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}) {
+                if (written_by(e) != writes) continue;
+                Vector x(layout, d, k, queue), b(layout, d, k, queue), w(layout, d, 1, queue), y(layout, d, k, queue), z = y.like();
+                fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3), fill(y, 1.0), fill(z, 1.0);
+                reference->run(queue, e, k, x.data(), y.data(), b.data(), w.data());
+                format->run(queue, e, k, x.data(), z.data(), b.data(), w.data());
+                auto const size = norm(y).real();
+                axpy(-1.0, y, z);
+                ASSERT_LE(norm(z).real(), 20 * epsilon_of(d) * size + 1e-30) << format->name() << " " << n << " " << kind << " " << int(e);
+              }
+            }
+        }
+      }
+    }
 }
 
 TEST(SparseFormat, AConditionHoldsForCusparseToo) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "asterism/apps/gallery.hpp"
@@ -469,4 +470,41 @@ TEST(Multigrid, SmoothersSayWhatTheyCannotDo) {
   EXPECT_NE(view("-mg_levels_pc_type sor").find("iterations depend on the ranks"), std::string::npos);
   EXPECT_NE(view("-mg_levels_pc_type color_sor").find("colours"), std::string::npos);
   EXPECT_NE(view("-pc_amg_measure").find("smoothing"), std::string::npos);
+}
+
+TEST(Multigrid, LevelsHaveTheirPrecision) {
+  // a list of one is that precision for all; coarse ones in less take as many iterations, and the cycle stays symmetric
+  for (auto const dtype : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
+    bool const complex = is_complex(dtype), wide = real_of(dtype) == Dtype::float64;
+    auto const A = apps::poisson(world(), {37, 31}, dtype);
+    la::Vector b(A.range(), dtype), x = b.like();
+    fill_hashed(b, 3);
+    std::map<std::string, int64_t> iterations;
+    for (std::string const of : {"float64", "float32", "bfloat16", "float64,float32", "float32,bfloat16", "float64,float32,bfloat16",
+                                 "float64,bfloat16,float32"}) {
+      auto const options = "-ksp_type cg -ksp_rtol 1e-4 -pc_type amg -pc_amg_coarse_size 6 -pc_amg_dtype " + of;
+      if ((complex && of.find("bfloat16") != of.npos) || (!wide && of.find("float64") != of.npos)) {
+        EXPECT_NE(error_of([&] { solver(A, options); }).find("Use float32"), std::string::npos) << of;
+        continue;
+      }
+      auto s = solver(A, options);
+      fill(x, 0.0);
+      iterations[of] = s.solve(b, x).iterations;
+      auto const view = s.view();
+      for (std::string const word : {"float64", "bfloat16"})
+        EXPECT_EQ(view.substr(view.find("storage, smoother")).find(word) != view.npos,
+                  of.find(word) != of.npos && !(complex && word == "float64"))
+            << of << "\n"
+            << view;
+    }
+    for (auto const& [of, count] : iterations) EXPECT_LE(std::abs(count - iterations.at("float32")), 1) << of;
+  }
+}
+
+TEST(Multigrid, PrecisionsOfLevelsThatThereAreNot) {
+  auto const A = apps::poisson(world(), {9, 8}, Dtype::float64);
+  auto const text = [&](std::string const& options) { return error_of([&] { solver(A, "-pc_type amg " + options); }); };
+  EXPECT_NE(text("-pc_amg_dtype float16").find("\"float16\" is none of float64, float32, bfloat16"), std::string::npos);
+  EXPECT_NE(text("-pc_amg_dtype float64,").find("\"\" is none of"), std::string::npos);
+  EXPECT_NE(text("-pc_amg_dtype float64,float32 -pc_dtype float32").find("Leave out one of the two"), std::string::npos);
 }

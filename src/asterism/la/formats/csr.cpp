@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "asterism/base/bfloat16.hpp"
 #include "asterism/base/error.hpp"
 
 namespace asterism::la {
@@ -19,6 +20,7 @@ Csr::Csr(Dtype d, std::int32_t r, std::int32_t c, std::int64_t nnz)
 
 Csr transpose(Csr const& a, bool conjugate) {
   Csr t(a.dtype, a.cols, a.rows, a.nnz());
+  t.bfloat16 = a.bfloat16;
   auto const ap = a.row_offsets();
   auto const ac = a.column_indices();
   auto const tp = t.row_offsets();
@@ -47,6 +49,7 @@ Csr converted(Csr const& a, Dtype dtype) {
                    name_of(dtype));
   Csr out = a;
   out.dtype = dtype;
+  out.bfloat16 = false;
   out.values = Array(std::size_t(a.nnz()) * size_of(dtype));
   with_dtype(a.dtype, [&](auto s) {
     with_dtype(dtype, [&](auto t) {
@@ -61,6 +64,16 @@ Csr converted(Csr const& a, Dtype dtype) {
       }
     });
   });
+  return out;
+}
+
+Csr rounded_to_bfloat16(Csr const& a) {
+  ASTERISM_ASSERT(a.dtype == Dtype::float32);
+  Csr out = a;
+  out.bfloat16 = true;
+  out.values = Array(std::size_t(a.nnz()) * sizeof(float));
+  auto const from = a.entries<float>();
+  for (std::size_t i = 0; i < from.size(); ++i) out.values.as<float>()[i] = Bfloat16(from[i]);
   return out;
 }
 

@@ -17,6 +17,8 @@ struct Csr {
   Array offsets;  ///< int64, rows + 1
   Array columns;  ///< int32, ascending within a row
   Array values;
+  /// Of float32 blocks: each value is a Bfloat16, and formats that have a copy hold it as one.
+  bool bfloat16 = false;
 
   Csr() = default;
   Csr(Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t nnz);
@@ -33,5 +35,7 @@ struct Csr {
 Csr transpose(Csr const& a, bool conjugate = false);
 /// The same pattern (shared) with values in another precision.
 Csr converted(Csr const& a, Dtype dtype);
+/// The same pattern (shared); values of a float32 block rounded to Bfloat16.
+Csr rounded_to_bfloat16(Csr const& a);
 
 }  // namespace asterism::la

@@ -1,5 +1,7 @@
 #include "asterism/la/formats/csr_format.hpp"
 
+#include <algorithm>
+
 #include "asterism/base/error.hpp"
 #include "asterism/la/formats/cusparse.hpp"
 #include "asterism/la/formats/format_argument.hpp"
@@ -36,6 +38,10 @@ std::vector<std::int32_t> rows_with_entries(Csr const& a) {
 }
 
 CsrArrays::CsrArrays(Csr const& a, Writes writes) : offsets_(a.offsets), columns_(a.columns), values_(a.values), count_(a.rows) {
+  if (a.bfloat16) {
+    values_ = Array(std::size_t(a.nnz()) * sizeof(Bfloat16));
+    std::ranges::transform(a.entries<float>(), values_.as<Bfloat16>(), [](float v) { return Bfloat16(v); });
+  }
   if (writes == Writes::rows_with_entries) {
     auto const ptr = a.row_offsets();
     auto const ids = la::rows_with_entries(a);
@@ -54,16 +60,17 @@ CsrArrays::CsrArrays(Csr const& a, std::span<std::int32_t const> ids) : row_ids_
   for (auto const i : ids) offsets.push_back(offsets.back() + ptr[std::size_t(i) + 1] - ptr[std::size_t(i)]);
   offsets_ = Array::of(std::span<std::int64_t const>(offsets));
   columns_ = Array(std::size_t(offsets.back()) * sizeof(std::int32_t));
-  values_ = Array(std::size_t(offsets.back()) * size_of(a.dtype));
   auto const* const col = a.columns.as<std::int32_t>();
   auto* const to_col = columns_.as<std::int32_t>();
-  with_dtype(a.dtype, [&](auto tag) {
+  with_stored(a.dtype, a.bfloat16, [&](auto tag, auto stored) {
     using T = typename decltype(tag)::type;
+    using V = typename decltype(stored)::type;
+    values_ = Array(std::size_t(offsets.back()) * sizeof(V));
     auto const* const val = a.values.as<T>();
-    auto* const to_val = values_.template as<T>();
+    auto* const to_val = values_.template as<V>();
     for (std::size_t l = 0; l < ids.size(); ++l) {
       auto at = offsets[l];
-      for (auto e = ptr[std::size_t(ids[l])]; e < ptr[std::size_t(ids[l]) + 1]; ++e, ++at) to_col[at] = col[e], to_val[at] = val[e];
+      for (auto e = ptr[std::size_t(ids[l])]; e < ptr[std::size_t(ids[l]) + 1]; ++e, ++at) to_col[at] = col[e], to_val[at] = V(val[e]);
     }
   });
   lengths_ = length_runs(offsets.data(), count_);
@@ -96,11 +103,13 @@ std::shared_ptr<CusparseProduct> CsrFormat::cusparse() const {
 void CsrFormat::run(device::Queue const& queue, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
                     Array const& w) const {
   ASTERISM_ASSERT(written_by(e) == writes_);
-  with_dtype(dtype_, [&](auto tag) {
+  with_stored(dtype_, bfloat16_, [&](auto tag, auto stored) {
     using T = typename decltype(tag)::type;
-    if (queue.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1)
-      if (auto const vendors = cusparse()) return CusparseProduct::submit<T>(vendors, queue, FormatArgument<CsrFormat, T>{*this}, x, y);
-    submit_product<T>(kernel::csr_product<T>, *this, queue, e, k, x, y, b, w);
+    using V = typename decltype(stored)::type;
+    if constexpr (std::is_same_v<T, V>)
+      if (queue.memory() == device::Memory::gpu && e == Epilogue::assign && k == 1)
+        if (auto const vendors = cusparse()) return CusparseProduct::submit<T>(vendors, queue, FormatArgument<CsrFormat, T>{*this}, x, y);
+    submit_product<T, V>(kernel::csr_product<T, V>, *this, queue, e, k, x, y, b, w);
   });
 }
 

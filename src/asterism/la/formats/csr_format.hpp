@@ -1,5 +1,5 @@
-// Compressed rows, the block's own arrays; loops unrolled for runs of equally long rows. A row's sum depends on its entries alone, not on
-// where it stands.
+// Compressed rows, the block's own arrays (a copy of values as Bfloat16); loops unrolled for runs of equally long rows. A row's sum depends
+// on its entries alone, not on where it stands.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -18,7 +18,7 @@ std::vector<std::int32_t> rows_with_entries(Csr const& block);
 /// Rows of a block in csr, in order or listed. Formats for rows of some kind keep the others so.
 class CsrArrays {
  public:
-  /// In the block's arrays.
+  /// In the block's arrays, but for values that are held as Bfloat16.
   CsrArrays(Csr const& block, Writes writes);
   /// The listed ones in this order; a copy.
   CsrArrays(Csr const& block, std::span<std::int32_t const> ids);
@@ -27,11 +27,11 @@ class CsrArrays {
   std::int32_t count() const { return count_; }
   Array const& values() const { return values_; }
   std::span<std::int64_t const> offsets() const { return {offsets_.as<std::int64_t>(), std::size_t(count_) + 1}; }
-  template <class T>
-  kernel::CsrRows<T> view(device::Memory m) const {
+  template <class T, class V>
+  kernel::CsrRows<T, V> view(device::Memory m) const {
     return {offsets_.as<std::int64_t>(m),
             columns_.as<std::int32_t>(m),
-            values_.as<T>(m),
+            values_.as<V>(m),
             row_ids_.bytes() ? row_ids_.as<std::int32_t>(m) : nullptr,
             lengths_.as<kernel::LengthRun>(m),
             std::int32_t(lengths_.bytes() / sizeof(kernel::LengthRun)),
@@ -63,11 +63,11 @@ class CsrFormat final : public SparseFormat {
            Array const& w) const override;
   double bytes(std::int64_t k) const override { return csr_.bytes() + vector_bytes(k, writes_, csr_.count()); }
   std::size_t memory_bytes() const override { return total_bytes(*this); }
-  Array const* shared_values() const override { return &csr_.values(); }
+  Array const* shared_values() const override { return bfloat16_ ? nullptr : &csr_.values(); }
 
-  template <class T>
-  kernel::CsrRows<T> view(device::Memory m) const {
-    return csr_.view<T>(m);
+  template <class T, class V>
+  kernel::CsrRows<T, V> view(device::Memory m) const {
+    return csr_.view<T, V>(m);
   }
   template <class F>
   void each_array(device::Memory, F const& f) const {

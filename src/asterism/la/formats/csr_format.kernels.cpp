@@ -10,51 +10,52 @@ using i64 = std::int64_t;
 
 // Rows of one length: the compiler unrolls the sum, and rows overlap in the pipeline. A plain loop
 // over the offsets reaches half of the memory bandwidth on 7-entry rows.
-template <int L, class T, class Out>
-void rows_of_length(CsrRows<T> const& a, LengthRun run, T const* x, Out const& out) {
+template <int L, class T, class V, class Out>
+void rows_of_length(CsrRows<T, V> const& a, LengthRun run, T const* x, Out const& out) {
   auto p = a.offsets[run.first];
   for (std::int32_t i = run.first; i < run.end; ++i, p += L) {
     T s(0);
 #pragma GCC unroll 16
-    for (int l = 0; l < L; ++l) s += a.values[p + l] * x[a.columns[p + l]];
+    for (int l = 0; l < L; ++l) s += T(a.values[p + l]) * x[a.columns[p + l]];
     out(i, s);
   }
 }
 
 // Four sums keep the adds from waiting for each other. Vectors along a row are slower than scalar loads: this file is
 // compiled without automatic vectorisation. Across rows they gain: simd_group.hpp.
-template <class T>
-inline T long_row(i64 begin, i64 end, T const* ASTERISM_RESTRICT values, std::int32_t const* ASTERISM_RESTRICT columns,
+template <class T, class V>
+inline T long_row(i64 begin, i64 end, V const* ASTERISM_RESTRICT values, std::int32_t const* ASTERISM_RESTRICT columns,
                   T const* ASTERISM_RESTRICT x) {
   T s0(0), s1(0), s2(0), s3(0);
   i64 p = begin;
   for (; p + 3 < end; p += 4) {
-    s0 += values[p] * x[columns[p]];
-    s1 += values[p + 1] * x[columns[p + 1]];
-    s2 += values[p + 2] * x[columns[p + 2]];
-    s3 += values[p + 3] * x[columns[p + 3]];
+    s0 += T(values[p]) * x[columns[p]];
+    s1 += T(values[p + 1]) * x[columns[p + 1]];
+    s2 += T(values[p + 2]) * x[columns[p + 2]];
+    s3 += T(values[p + 3]) * x[columns[p + 3]];
   }
-  for (; p < end; ++p) s0 += values[p] * x[columns[p]];
+  for (; p < end; ++p) s0 += T(values[p]) * x[columns[p]];
   return (s0 + s1) + (s2 + s3);
 }
 
-template <class T, class Out>
-void rows_any(CsrRows<T> const& a, LengthRun run, T const* x, Out const& out) {
+template <class T, class V, class Out>
+void rows_any(CsrRows<T, V> const& a, LengthRun run, T const* x, Out const& out) {
   for (std::int32_t i = run.first; i < run.end; ++i) {
     auto const begin = a.offsets[i], end = a.offsets[i + 1];
     T s(0);
     if (end - begin >= 12) {
       s = long_row(begin, end, a.values, a.columns, x);
     } else {
-      for (auto p = begin; p < end; ++p) s += a.values[p] * x[a.columns[p]];
+      for (auto p = begin; p < end; ++p) s += T(a.values[p]) * x[a.columns[p]];
     }
     out(i, s);
   }
 }
 
 /// The sums of rows [first, last), which begin in run r, go to out(row, sum). Returns the run of row last.
-template <class T, class Out>
-[[gnu::noinline]] std::int32_t row_sums(CsrRows<T> const& a, std::int32_t r, std::int32_t first, std::int32_t last, T const* x, Out out) {
+template <class T, class V, class Out>
+[[gnu::noinline]] std::int32_t row_sums(CsrRows<T, V> const& a, std::int32_t r, std::int32_t first, std::int32_t last, T const* x,
+                                        Out out) {
   for (;; ++r) {
     LengthRun run = a.runs[r];
     if (run.first < first) run.first = first;
@@ -90,18 +91,18 @@ struct KeepRow {
   void operator()(std::int32_t i, T s) const { sums[i - first] = s; }
 };
 
-template <Epilogue E, class T>
-void rows_columns(CsrRows<T> const& a, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void rows_columns(CsrRows<T, V> const& a, std::int32_t first, std::int32_t last, i64 k, T const* x, T* y, T const* b, T const* w) {
   for (std::int32_t i = first; i < last; ++i) {
     i64 const row = a.row_ids ? a.row_ids[i] : i, begin = a.offsets[i];
     row_of_columns<E>(
-        a.offsets[i + 1] - begin, [=](i64 p) { return a.values[begin + p]; }, [=](i64 p) { return i64(a.columns[begin + p]); }, row, k, x,
-        y, b, w);
+        a.offsets[i + 1] - begin, [=](i64 p) { return T(a.values[begin + p]); }, [=](i64 p) { return i64(a.columns[begin + p]); }, row, k,
+        x, y, b, w);
   }
 }
 
-template <Epilogue E, class T>
-void csr_with(Executor& executor, CsrRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void csr_with(Executor& executor, CsrRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (a.run_count == 0) return;
   auto const rows = a.runs[a.run_count - 1].end;
   auto const total = a.offsets[rows] + rows;
@@ -143,13 +144,13 @@ void csr_with(Executor& executor, CsrRows<T> const& a, i64 k, T const* x, T* y, 
 
 }  // namespace
 
-template <class T>
-void csr_product(Executor& executor, CsrRows<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <class T, class V>
+void csr_product(Executor& executor, CsrRows<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   with_epilogue(e, [&](auto known) { csr_with<decltype(known)::value>(executor, a, k, x, y, b, w); });
 }
 
-#define INSTANTIATE(T) template void csr_product(Executor&, CsrRows<T>, Epilogue, i64, T const*, T*, T const*, T const*);
-ASTERISM_FOR_DTYPES(INSTANTIATE)
+#define INSTANTIATE(T, V) template void csr_product(Executor&, CsrRows<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+ASTERISM_FOR_STORED(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace asterism::la::kernel

@@ -8,11 +8,12 @@ struct LengthRun {
   std::int32_t first, end, length;
 };
 
-template <class T>
+/// Values are held as V.
+template <class T, class V = T>
 struct CsrRows {
   std::int64_t const* offsets;
   std::int32_t const* columns;
-  T const* values;
+  V const* values;
   std::int32_t const* row_ids;  // nullptr: i
   LengthRun const* runs;
   std::int32_t run_count;
@@ -21,7 +22,7 @@ struct CsrRows {
 };
 
 /// Also the last step of formats that leave some rows in csr.
-template <class T>
-void csr_product(Executor&, CsrRows<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+template <class T, class V>
+void csr_product(Executor&, CsrRows<T, V> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 
 }  // namespace asterism::la::kernel

@@ -219,7 +219,7 @@ CusparseProduct::~CusparseProduct() = default;
 /// The kernel of ours, with guards and graphs.
 template <class T>
 static void by_ours(Executor& executor, kernel::CsrRows<T> const& rows, T const* x, T* y) {
-  gpu::form_of (&kernel::csr_product<T>)(executor, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
+  gpu::form_of (&kernel::csr_product<T, T>)(executor, rows, Epilogue::assign, 1, x, y, nullptr, nullptr);
 }
 
 template <class T>

@@ -53,7 +53,7 @@ class SparseFormat : public std::enable_shared_from_this<SparseFormat> {
   std::int64_t nnz() const { return nnz_; }
 
  protected:
-  explicit SparseFormat(Csr const& block) : SparseFormat(block.dtype, block.rows, block.cols, block.nnz()) {}
+  explicit SparseFormat(Csr const& block) : SparseFormat(block.dtype, block.rows, block.cols, block.nnz()) { bfloat16_ = block.bfloat16; }
   SparseFormat(Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t nnz) : dtype_(dtype), rows_(rows), cols_(cols), nnz_(nnz) {}
   /// Of x and y, where each is read or written once: all rows, or `updated` ones, which are read and written.
   double vector_bytes(std::int64_t k, Writes writes, std::int64_t updated) const {
@@ -61,6 +61,7 @@ class SparseFormat : public std::enable_shared_from_this<SparseFormat> {
   }
 
   Dtype dtype_;
+  bool bfloat16_ = false;  // so are the values held; sums and vectors are float32
   std::int32_t rows_, cols_;
   std::int64_t nnz_;
 };

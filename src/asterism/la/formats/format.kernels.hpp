@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "asterism/base/bfloat16.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/formats/format.hpp"
 
@@ -40,6 +41,14 @@ void with_epilogue_of_all_rows(Epilogue e, F const& f) {
     default: return f(std::integral_constant<Epilogue, Epilogue::smooth>());
   }
 }
+
+/// Explicit instantiation of a product for all types of arithmetic T, and V in which values are held.
+#define ASTERISM_FOR_STORED(INSTANTIATE)                              \
+  INSTANTIATE(float, float)                                           \
+  INSTANTIATE(float, ::asterism::Bfloat16)                            \
+  INSTANTIATE(double, double)                                         \
+  INSTANTIATE(::asterism::Complex<float>, ::asterism::Complex<float>) \
+  INSTANTIATE(::asterism::Complex<double>, ::asterism::Complex<double>)
 
 /// Column j of k of one row, whose sum is s.
 template <Epilogue E, class T>

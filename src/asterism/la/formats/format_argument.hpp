@@ -1,20 +1,28 @@
 // How a format is handed to its kernel. It offers
-//   view<T>(memory)        what the kernel reads: addresses in that memory
+//   view<T, V>(memory)     what the kernel reads: addresses in that memory; values are held as V, and T is computed with
 //   each_array(memory, f)  calls f for each array that this is taken from
 #pragma once
 #include <memory>
 #include <vector>
 
+#include "asterism/base/bfloat16.hpp"
 #include "asterism/device/array.hpp"
 #include "asterism/la/formats/format.hpp"
 
 namespace asterism::la {
 
 /// An argument of submit() that resolves to a view.
-template <class F, class T>
+template <class F, class T, class V = T>
 struct FormatArgument {
   F const& format;
 };
+
+/// f(Tag<T>{}, Tag<V>{}) with the type of arithmetic, and that in which values are held.
+template <class F>
+void with_stored(Dtype dtype, bool bfloat16, F const& f) {
+  if (bfloat16) f(Tag<float>{}, Tag<Bfloat16>{});
+  else with_dtype(dtype, [&](auto tag) { f(tag, tag); });
+}
 
 /// On the host.
 template <class F>
@@ -27,9 +35,9 @@ std::size_t total_bytes(F const& format) {
 }  // namespace asterism::la
 
 namespace asterism::device::detail {
-template <class F, class T>
-struct Argument<asterism::la::FormatArgument<F, T>> {
-  using Passed = asterism::la::FormatArgument<F, T>;
+template <class F, class T, class V>
+struct Argument<asterism::la::FormatArgument<F, T, V>> {
+  using Passed = asterism::la::FormatArgument<F, T, V>;
   // queued work holds the format; at once, the caller's hold is enough
   struct Held {
     std::shared_ptr<F const> format;
@@ -51,18 +59,18 @@ struct Argument<asterism::la::FormatArgument<F, T>> {
       if (a.bytes() > 0) a.intend(Access::read, v);
     });
   }
-  static auto resolve(Passed const& a, Memory m) { return a.format.template view<T>(m); }
-  static auto resolve(Held const& h, Memory m) { return h.format->template view<T>(m); }
+  static auto resolve(Passed const& a, Memory m) { return a.format.template view<T, V>(m); }
+  static auto resolve(Held const& h, Memory m) { return h.format->template view<T, V>(m); }
 };
 }  // namespace asterism::device::detail
 
 namespace asterism::la {
 
 /// run() by one kernel: kernel(executor, view, epilogue, k, x, y, b, w).
-template <class T, class F, class Kernel>
+template <class T, class V, class F, class Kernel>
 void submit_product(Kernel kernel, F const& format, device::Queue const& queue, Epilogue e, std::int64_t k, Array const& x, Array const& y,
                     Array const& b, Array const& w) {
-  device::submit(queue, kernel, FormatArgument<F, T>{format}, e, k, device::read<T>(x),
+  device::submit(queue, kernel, FormatArgument<F, T, V>{format}, e, k, device::read<T>(x),
                  device::ArrayArgument<T>{y, written_by(e) == Writes::all_rows ? device::Access::write : device::Access::update},
                  device::read<T>(b), device::read<T>(w));
 }

@@ -54,7 +54,7 @@ std::vector<std::int32_t> rows_in_no_run(std::vector<PatternRun> const& runs, st
 
 }  // namespace
 
-template <class T>
+template <class T, class V>
 void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
   constexpr auto W = kernel::group_rows<T>;
   auto const ptr = a.row_offsets();
@@ -81,7 +81,7 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
     values += r.uniform ? r.length : std::int64_t((r.end - r.first + W - 1) / W) * W * r.length;
   }
   columns_ = Array(std::size_t(offsets) * sizeof(std::int32_t));
-  values_ = Array(std::size_t(values) * sizeof(T));
+  values_ = Array(std::size_t(values) * sizeof(V));
   device::parallel_ranges(
       executor, std::int64_t(runs.size()),
       [&](std::int64_t begin, std::int64_t end) {
@@ -89,16 +89,17 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
           auto const& r = runs[std::size_t(n)];
           for (std::int32_t l = 0; l < r.length; ++l)
             columns_.as<std::int32_t>()[r.offset_at + l] = col[std::size_t(ptr[std::size_t(r.first)] + l)] - r.first;
-          auto* out = values_.as<T>() + r.value_at;
+          auto* out = values_.as<V>() + r.value_at;
           if (r.uniform) {
-            std::copy_n(val.data() + ptr[std::size_t(r.first)], r.length, out);
+            auto const* const first = val.data() + ptr[std::size_t(r.first)];
+            std::transform(first, first + r.length, out, [](T v) { return V(v); });
             continue;
           }
           for (auto at = r.first; at < r.end; at += W, out += std::int64_t(W) * r.length) {
             auto const i0 = at + W <= r.end ? at : r.end - W;
             auto const* in = val.data() + ptr[std::size_t(i0)];
             for (std::int32_t l = 0; l < r.length; ++l)
-              for (std::int32_t i = 0; i < W; ++i) out[l * W + i] = in[i * r.length + l];
+              for (std::int32_t i = 0; i < W; ++i) out[l * W + i] = V(in[i * r.length + l]);
           }
         }
       },
@@ -106,8 +107,9 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
 }
 
 RowPatternFormat::RowPatternFormat(Csr const& a, std::vector<PatternRun> runs) : SparseFormat(a), rest_(a, rows_in_no_run(runs, a.rows)) {
-  if (a.dtype == Dtype::float32) fill<float>(a, runs);
-  else fill<double>(a, runs);
+  if (a.bfloat16) fill<float, Bfloat16>(a, runs);
+  else if (a.dtype == Dtype::float32) fill<float, float>(a, runs);
+  else fill<double, double>(a, runs);
   runs_ = Array::of(std::span<PatternRun const>(runs));
 }
 
@@ -122,24 +124,30 @@ Array const& RowPatternFormat::tiles() const {
   });
 }
 
-template <class T>
-kernel::PatternBlock<T> RowPatternFormat::view(device::Memory m) const {
-  kernel::PatternBlock<T> out{};
+template <class T, class V>
+kernel::PatternBlock<T, V> RowPatternFormat::view(device::Memory m) const {
+  kernel::PatternBlock<T, V> out{};
   out.runs = {runs_.as<PatternRun>(m),
               std::int32_t(runs_.bytes() / sizeof(PatternRun)),
               columns_.as<std::int32_t>(m),
-              values_.as<T>(m),
+              values_.as<V>(m),
               rows_,
               tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
-  out.rest = rest_.view<T>(m);
+  out.rest = rest_.view<T, V>(m);
   return out;
 }
 
 void RowPatternFormat::run(device::Queue const& queue, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
                            Array const& w) const {
   ASTERISM_ASSERT(written_by(e) == Writes::all_rows);
-  if (dtype_ == Dtype::float32) submit_product<float>(kernel::row_pattern_product<float>, *this, queue, e, k, x, y, b, w);
-  else submit_product<double>(kernel::row_pattern_product<double>, *this, queue, e, k, x, y, b, w);
+  auto const submit = [&](auto tag, auto stored) {
+    using T = typename decltype(tag)::type;
+    using V = typename decltype(stored)::type;
+    submit_product<T, V>(kernel::row_pattern_product<T, V>, *this, queue, e, k, x, y, b, w);
+  };
+  if (bfloat16_) submit(Tag<float>{}, Tag<Bfloat16>{});
+  else if (dtype_ == Dtype::float32) submit(Tag<float>{}, Tag<float>{});
+  else submit(Tag<double>{}, Tag<double>{});
 }
 
 /// Where at least three quarters of the entries are in such runs. Of real blocks: for complex ones there is no kernel.

@@ -7,9 +7,9 @@ namespace {
 using i64 = std::int64_t;
 using i32 = std::int32_t;
 
-template <Epilogue E, class T>
+template <Epilogue E, class T, class V>
 struct PatternRow {
-  PatternRows<T> a;
+  PatternRows<T, V> a;
   i64 k;
   T const* x;
   T* y;
@@ -33,26 +33,29 @@ struct PatternRow {
     }
     for (i64 j = 0; j < k; ++j) {
       T s(0);
-      for (i32 p = 0; p < run.length; ++p) s += v[p * step] * x[i64(i + off[p]) * k + j];
+      for (i32 p = 0; p < run.length; ++p) s += T(v[p * step]) * x[i64(i + off[p]) * k + j];
       finish<E>(s, i, k, j, x, y, b, w);
     }
   }
 };
 
-template <Epilogue E, class T>
-void pattern_rows(Executor& executor, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
-  device::parallel_for(executor, a.row_count, PatternRow<E, T>{a, k, x, y, b, w});
+template <Epilogue E, class T, class V>
+void pattern_rows(Executor& executor, PatternRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+  device::parallel_for(executor, a.row_count, PatternRow<E, T, V>{a, k, x, y, b, w});
 }
 
 }  // namespace
 
-template <class T>
-void row_pattern_product(Executor& executor, PatternBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <class T, class V>
+void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   with_epilogue_of_all_rows(e, [&](auto known) { pattern_rows<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 
-template void row_pattern_product(Executor&, PatternBlock<float>, Epilogue, i64, float const*, float*, float const*, float const*);
-template void row_pattern_product(Executor&, PatternBlock<double>, Epilogue, i64, double const*, double*, double const*, double const*);
+#define INSTANTIATE(T, V) template void row_pattern_product(Executor&, PatternBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+INSTANTIATE(float, float)
+INSTANTIATE(float, Bfloat16)
+INSTANTIATE(double, double)
+#undef INSTANTIATE
 
 }  // namespace asterism::la::kernel

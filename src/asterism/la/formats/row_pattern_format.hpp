@@ -20,8 +20,8 @@ class RowPatternFormat final : public SparseFormat {
   double bytes(std::int64_t k) const override;
   std::size_t memory_bytes() const override { return total_bytes(*this); }
 
-  template <class T>
-  kernel::PatternBlock<T> view(device::Memory m) const;
+  template <class T, class V>
+  kernel::PatternBlock<T, V> view(device::Memory m) const;
   template <class F>
   void each_array(device::Memory m, F const& f) const {
     f(runs_), f(columns_), f(values_);
@@ -30,7 +30,7 @@ class RowPatternFormat final : public SparseFormat {
   }
 
  private:
-  template <class T>
+  template <class T, class V>
   void fill(Csr const& block, std::vector<kernel::PatternRun>& runs);
   Array const& tiles() const;
   Array runs_, columns_, values_;

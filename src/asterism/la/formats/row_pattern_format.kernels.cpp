@@ -7,15 +7,14 @@ namespace {
 
 using i64 = std::int64_t;
 
-template <Epilogue E, class T>
-void pattern_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void pattern_run(PatternRun const& run, std::int32_t const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
     // the last group ends with the run: its first rows are computed twice, with equal results
     std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
     if (k == 1) {
-      using V = typename Group<T>::type;
-      V s0 = {}, s1 = {};
+      typename Group<T>::type s0 = {}, s1 = {};
       std::int32_t p = 0;
       for (; p + 1 < run.length; p += 2) {
         s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
@@ -33,15 +32,15 @@ void pattern_run(PatternRun const& run, std::int32_t const* off, T const* v, i64
 
 /// The sums of N groups from row i0 on with the same values: in the order of pattern_run, so the bits are the same.
 /// L: entries of a row, known to the compiler; 0: any.
-template <Epilogue E, int L, int N, class T>
-inline void uniform_groups(std::int32_t length, i64 i0, std::int32_t const* off, T const* v, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, int L, int N, class T, class V>
+inline void uniform_groups(std::int32_t length, i64 i0, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
-  using V = typename Group<T>::type;
-  V even[N] = {}, odd[N] = {};
+  using Sums = typename Group<T>::type;
+  Sums even[N] = {}, odd[N] = {};
   std::int32_t const n = L > 0 ? L : length;
-  auto const add = [&](V(&s)[N], std::int32_t p) {
+  auto const add = [&](Sums(&s)[N], std::int32_t p) {
     auto const* const xp = x + i0 + off[p];
-    for (int g = 0; g < N; ++g) s[g] += v[p] * Group<T>::load(xp + g * W);
+    for (int g = 0; g < N; ++g) s[g] += T(v[p]) * Group<T>::load(xp + g * W);
   };
   std::int32_t p = 0;
 #pragma GCC unroll 16
@@ -53,8 +52,8 @@ inline void uniform_groups(std::int32_t length, i64 i0, std::int32_t const* off,
   for (int g = 0; g < N; ++g) finish_group<E, T>(even[g] + odd[g], i0 + g * W, x, y, b, w);
 }
 
-template <Epilogue E, int L, class T>
-void uniform_rows(PatternRun const& run, std::int32_t const* off, T const* v, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, int L, class T, class V>
+void uniform_rows(PatternRun const& run, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   std::int32_t at = run.first;
   if constexpr (register_bytes >= 32)  // else there are too few registers
@@ -64,21 +63,20 @@ void uniform_rows(PatternRun const& run, std::int32_t const* off, T const* v, T 
 }
 
 /// Rows with the same values and k columns: row-major, they are k times as many rows of one column, with offsets times k.
-template <Epilogue E, class T>
-void uniform_columns(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void uniform_columns(PatternRun const& run, std::int32_t const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   using G = Group<T>;
-  using V = typename G::type;
   i64 const end = run.end * k;
   for (i64 at = run.first * k; at < end; at += W) {
     i64 const i = at + W <= end ? at : end - W;
-    V even = {}, odd = {};
+    typename G::type even = {}, odd = {};
     std::int32_t p = 0;
     for (; p + 1 < run.length; p += 2) {
-      even += v[p] * G::load(x + i + off[p] * k);
-      odd += v[p + 1] * G::load(x + i + off[p + 1] * k);
+      even += T(v[p]) * G::load(x + i + off[p] * k);
+      odd += T(v[p + 1]) * G::load(x + i + off[p + 1] * k);
     }
-    if (p < run.length) even += v[p] * G::load(x + i + off[p] * k);
+    if (p < run.length) even += T(v[p]) * G::load(x + i + off[p] * k);
     if constexpr (E == Epilogue::smooth) {
       T weights[W];  // of the entries' rows
       i64 row = i / k, j = i % k;
@@ -93,8 +91,8 @@ void uniform_columns(PatternRun const& run, std::int32_t const* off, T const* v,
   }
 }
 
-template <Epilogue E, class T>
-void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void uniform_run(PatternRun const& run, std::int32_t const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (k == 1) {
     switch (run.length) {
       case 3: return uniform_rows<E, 3>(run, off, v, x, y, b, w);
@@ -107,8 +105,8 @@ void uniform_run(PatternRun const& run, std::int32_t const* off, T const* v, i64
   uniform_columns<E>(run, off, v, k, x, y, b, w);
 }
 
-template <Epilogue E, class T>
-void pattern_with(Executor& executor, PatternRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void pattern_with(Executor& executor, PatternRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
       executor, a.run_count,
       [=](i64 begin, i64 end) {
@@ -125,13 +123,16 @@ void pattern_with(Executor& executor, PatternRows<T> const& a, i64 k, T const* x
 
 }  // namespace
 
-template <class T>
-void row_pattern_product(Executor& executor, PatternBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <class T, class V>
+void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   with_epilogue_of_all_rows(e, [&](auto known) { pattern_with<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 
-template void row_pattern_product(Executor&, PatternBlock<float>, Epilogue, i64, float const*, float*, float const*, float const*);
-template void row_pattern_product(Executor&, PatternBlock<double>, Epilogue, i64, double const*, double*, double const*, double const*);
+#define INSTANTIATE(T, V) template void row_pattern_product(Executor&, PatternBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+INSTANTIATE(float, float)
+INSTANTIATE(float, Bfloat16)
+INSTANTIATE(double, double)
+#undef INSTANTIATE
 
 }  // namespace asterism::la::kernel

@@ -175,14 +175,15 @@ void SellFormat::fill(Csr const& a, Groups const& groups) {
   auto const* const col = a.columns.as<std::int32_t>();
   auto const column_end = std::size_t(kernel::ahead) * sizeof(std::int32_t);
   columns_ = Array(std::size_t(groups.column_bytes) + column_end);
-  values_ = Array(std::size_t(groups.entries) * size_of(a.dtype));
   auto* const columns = columns_.as<std::byte>();
   std::fill_n(columns + groups.column_bytes, column_end, std::byte(0));
   device::Executor executor;
-  with_dtype(a.dtype, [&](auto tag) {
+  with_stored(a.dtype, a.bfloat16, [&](auto tag, auto stored) {
     using T = typename decltype(tag)::type;
+    using V = typename decltype(stored)::type;
+    values_ = Array(std::size_t(groups.entries) * sizeof(V));
     auto const* const val = a.values.as<T>();
-    auto* const to_val = values_.template as<T>();
+    auto* const to_val = values_.template as<V>();
     device::parallel_ranges(
         executor, std::int64_t(groups.runs.size()),
         [&](std::int64_t begin, std::int64_t end) {
@@ -194,7 +195,7 @@ void SellFormat::fill(Csr const& a, Groups const& groups) {
                 auto const to = std::int64_t(i / W) * W * run.length + i % W;
                 for (std::int32_t e = 0; e < run.length; ++e) {
                   to_col[to + e * W] = std::remove_pointer_t<decltype(to_col)>(col[from + e] - base);
-                  to_val[run.entry_at + to + e * W] = val[from + e];
+                  to_val[run.entry_at + to + e * W] = V(val[from + e]);
                 }
               }
             };
@@ -218,27 +219,28 @@ Array const& SellFormat::tiles() const {
   });
 }
 
-template <class T>
-kernel::SellBlock<T> SellFormat::view(device::Memory m) const {
-  kernel::SellBlock<T> out{};
+template <class T, class V>
+kernel::SellBlock<T, V> SellFormat::view(device::Memory m) const {
+  kernel::SellBlock<T, V> out{};
   out.grouped = {runs_.as<SliceRun>(m),
                  std::int32_t(runs_.bytes() / sizeof(SliceRun)),
                  row_ids_.as<std::int32_t>(m),
                  columns_.as<std::byte>(m),
-                 values_.as<T>(m),
+                 values_.as<V>(m),
                  scattered_,
                  grouped(),
                  tiles_ ? tiles_->as<std::int32_t>(m) : nullptr};
-  out.rest = rest_.view<T>(m);
+  out.rest = rest_.view<T, V>(m);
   return out;
 }
 
 void SellFormat::run(device::Queue const& queue, Epilogue e, std::int64_t k, Array const& x, Array const& y, Array const& b,
                      Array const& w) const {
   ASTERISM_ASSERT(written_by(e) == writes_);
-  with_dtype(dtype_, [&](auto tag) {
+  with_stored(dtype_, bfloat16_, [&](auto tag, auto stored) {
     using T = typename decltype(tag)::type;
-    submit_product<T>(kernel::sell_product<T>, *this, queue, e, k, x, y, b, w);
+    using V = typename decltype(stored)::type;
+    submit_product<T, V>(kernel::sell_product<T, V>, *this, queue, e, k, x, y, b, w);
   });
 }
 

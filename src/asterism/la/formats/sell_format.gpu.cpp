@@ -8,9 +8,9 @@ namespace {
 using i64 = std::int64_t;
 using i32 = std::int32_t;
 
-template <Epilogue E, class T>
+template <Epilogue E, class T, class V>
 struct SellRow {
-  SellRows<T> a;
+  SellRows<T, V> a;
   i64 k;
   T const* x;
   T* y;
@@ -18,11 +18,11 @@ struct SellRow {
   T const* w;
 
   template <class I>
-  __device__ void sum(I const* c, T const* v, i32 length, i64 base, i64 row) const {
+  __device__ void sum(I const* c, V const* v, i32 length, i64 base, i64 row) const {
     constexpr i32 W = group_rows<T>;
     for (i64 j = 0; j < k; ++j) {
       T s(0);
-      for (i32 p = 0; p < length; ++p) s += v[i64(p) * W] * x[(base + i64(c[i64(p) * W])) * k + j];
+      for (i32 p = 0; p < length; ++p) s += T(v[i64(p) * W]) * x[(base + i64(c[i64(p) * W])) * k + j];
       finish<E>(s, row, k, j, x, y, b, w);
     }
   }
@@ -45,18 +45,18 @@ struct SellRow {
 
 }  // namespace
 
-template <class T>
-void sell_product(Executor& executor, SellBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <class T, class V>
+void sell_product(Executor& executor, SellBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   if constexpr (!is_complex_v<T>)
     if (a.grouped.run_count > 0)
       with_epilogue(e, [&](auto known) {
-        device::parallel_for(executor, a.grouped.row_count, SellRow<decltype(known)::value, T>{a.grouped, k, x, y, b, w});
+        device::parallel_for(executor, a.grouped.row_count, SellRow<decltype(known)::value, T, V>{a.grouped, k, x, y, b, w});
       });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 
-#define INSTANTIATE(T) template void sell_product(Executor&, SellBlock<T>, Epilogue, i64, T const*, T*, T const*, T const*);
-ASTERISM_FOR_DTYPES(INSTANTIATE)
+#define INSTANTIATE(T, V) template void sell_product(Executor&, SellBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+ASTERISM_FOR_STORED(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace asterism::la::kernel

@@ -18,8 +18,8 @@ class SellFormat final : public SparseFormat {
   double bytes(std::int64_t k) const override;
   std::size_t memory_bytes() const override { return total_bytes(*this); }
 
-  template <class T>
-  kernel::SellBlock<T> view(device::Memory m) const;
+  template <class T, class V>
+  kernel::SellBlock<T, V> view(device::Memory m) const;
   template <class F>
   void each_array(device::Memory m, F const& f) const {
     f(runs_), f(row_ids_), f(columns_), f(values_);

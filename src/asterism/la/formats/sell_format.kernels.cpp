@@ -64,12 +64,11 @@ struct Assign {
 
 /// Sums of some groups' rows; x from the run's base on. L: entries of a row, known to the compiler (the end of a loop over few
 /// entries is mispredicted with each change of length); 0: any.
-template <int L, bool Scattered, class I, class T, class Out>
-void sell_sums(std::int32_t groups, std::int32_t length, I const* c, T const* v, T const* xb, Out out) {
-  using V = typename Group<T>::type;
+template <int L, bool Scattered, class I, class T, class V, class Out>
+void sell_sums(std::int32_t groups, std::int32_t length, I const* c, V const* v, T const* xb, Out out) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t g = 0; g < groups; ++g) {
-    V s = {};
+    typename Group<T>::type s = {};
     if constexpr (L > 0) {
 #pragma GCC unroll 16
       for (int p = 0; p < L; ++p) s += Group<T>::load(v + p * W) * gather(xb, c + p * W);
@@ -88,30 +87,30 @@ void sell_sums(std::int32_t groups, std::int32_t length, I const* c, T const* v,
   }
 }
 
-template <class I, class T, class Out>
+template <class I, class T, class V, class Out>
 auto sell_sums_of(std::int32_t length, bool scattered) {
   if constexpr (sizeof(I) == 4)
-    if (scattered) return &sell_sums<0, true, I, T, Out>;
+    if (scattered) return &sell_sums<0, true, I, T, V, Out>;
   switch (length) {
-    case 1: return &sell_sums<1, false, I, T, Out>;
-    case 2: return &sell_sums<2, false, I, T, Out>;
-    case 3: return &sell_sums<3, false, I, T, Out>;
-    case 4: return &sell_sums<4, false, I, T, Out>;
+    case 1: return &sell_sums<1, false, I, T, V, Out>;
+    case 2: return &sell_sums<2, false, I, T, V, Out>;
+    case 3: return &sell_sums<3, false, I, T, V, Out>;
+    case 4: return &sell_sums<4, false, I, T, V, Out>;
     default: break;
   }
   if constexpr (sizeof(T) == 8)  // 16 lanes of so many entries are long by themselves
     switch (length) {
-      case 5: return &sell_sums<5, false, I, T, Out>;
-      case 6: return &sell_sums<6, false, I, T, Out>;
-      case 7: return &sell_sums<7, false, I, T, Out>;
-      case 8: return &sell_sums<8, false, I, T, Out>;
+      case 5: return &sell_sums<5, false, I, T, V, Out>;
+      case 6: return &sell_sums<6, false, I, T, V, Out>;
+      case 7: return &sell_sums<7, false, I, T, V, Out>;
+      case 8: return &sell_sums<8, false, I, T, V, Out>;
       default: break;
     }
-  return &sell_sums<0, false, I, T, Out>;
+  return &sell_sums<0, false, I, T, V, Out>;
 }
 
-template <Epilogue E, class I, class T>
-void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I const* c, T const* v, i64 k, T const* x, T* y, T const* b,
+template <Epilogue E, class I, class T, class V>
+void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I const* c, V const* v, i64 k, T const* x, T* y, T const* b,
               T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   i64 const base = run.base == SliceRun::wide ? 0 : run.base;
@@ -124,11 +123,11 @@ void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I con
     return;
   }
   if constexpr (E == Epilogue::assign) {
-    auto const sum = sell_sums_of<I, T, Assign<T>>(run.length, scattered);
+    auto const sum = sell_sums_of<I, T, V, Assign<T>>(run.length, scattered);
     return sum(run.groups, run.length, c, v, x + base, {y, id, run.consecutive != 0});
   }
   typename Group<T>::type sums[kept_groups];
-  auto const sum = sell_sums_of<I, T, Keep<T>>(run.length, scattered);
+  auto const sum = sell_sums_of<I, T, V, Keep<T>>(run.length, scattered);
   for (std::int32_t g = 0; g < run.groups; g += kept_groups) {
     auto const groups = run.groups - g < kept_groups ? run.groups - g : kept_groups;
     auto const at = i64(g) * W * run.length;
@@ -146,8 +145,8 @@ void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I con
   }
 }
 
-template <Epilogue E, class T>
-void sell_with(Executor& executor, SellRows<T> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <Epilogue E, class T, class V>
+void sell_with(Executor& executor, SellRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   device::parallel_ranges(
       executor, a.run_count,
       [=](i64 begin, i64 end) {
@@ -165,16 +164,16 @@ void sell_with(Executor& executor, SellRows<T> const& a, i64 k, T const* x, T* y
 
 }  // namespace
 
-template <class T>
-void sell_product(Executor& executor, SellBlock<T> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
+template <class T, class V>
+void sell_product(Executor& executor, SellBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   if constexpr (!is_complex_v<T>)
     if (a.grouped.run_count > 0)
       with_epilogue(e, [&](auto known) { sell_with<decltype(known)::value>(executor, a.grouped, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 
-#define INSTANTIATE(T) template void sell_product(Executor&, SellBlock<T>, Epilogue, i64, T const*, T*, T const*, T const*);
-ASTERISM_FOR_DTYPES(INSTANTIATE)
+#define INSTANTIATE(T, V) template void sell_product(Executor&, SellBlock<T, V>, Epilogue, i64, T const*, T*, T const*, T const*);
+ASTERISM_FOR_STORED(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace asterism::la::kernel

@@ -18,25 +18,25 @@ struct SliceRun {
 /// Columns are read this far ahead where x is scattered (all runs are wide then); so many more than the entries are there.
 inline constexpr std::int32_t ahead = 64;
 
-template <class T>
+template <class T, class V = T>
 struct SellRows {
   SliceRun const* runs;
   std::int32_t run_count;
   std::int32_t const* row_ids;
   std::byte const* columns;
-  T const* values;
+  V const* values;
   bool scattered;
   std::int32_t row_count;
   std::int32_t const* run_at;  ///< on a GPU: the run of every tile_rows-th place in row_ids
 };
 
-template <class T>
+template <class T, class V = T>
 struct SellBlock {
-  SellRows<T> grouped;
-  CsrRows<T> rest;
+  SellRows<T, V> grouped;
+  CsrRows<T, V> rest;
 };
 
-template <class T>
-void sell_product(Executor&, SellBlock<T> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
+template <class T, class V>
+void sell_product(Executor&, SellBlock<T, V> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 
 }  // namespace asterism::la::kernel

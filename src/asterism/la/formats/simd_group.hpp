@@ -1,5 +1,9 @@
 // Groups of rows with a SIMD vector of sums, for kernels of the host alone (*.kernels.cpp): it depends on the CPU.
 #pragma once
+#if defined(__SSE4_1__)
+#include <immintrin.h>
+#endif
+
 #include "asterism/base/dtype.hpp"
 #include "asterism/la/formats/format.kernels.hpp"
 
@@ -13,6 +17,26 @@ constexpr std::size_t register_bytes = 32;
 #else
 constexpr std::size_t register_bytes = 16;
 #endif
+
+template <class T, std::size_t Bytes>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+};
+
+/// Numbers of 16 bits as ones of 32. g++ 12 takes five instructions for __builtin_convertvector, where the processor has one.
+template <std::size_t Bytes>
+inline auto widened(void const* p) {
+#if defined(__AVX512F__)
+  if constexpr (Bytes == 64) return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<__m256i const*>(p)));
+#elif defined(__AVX2__)
+  if constexpr (Bytes == 32) return _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<__m128i const*>(p)));
+#elif defined(__SSE4_1__)
+  if constexpr (Bytes == 16) return _mm_cvtepu16_epi32(_mm_loadl_epi64(static_cast<__m128i const*>(p)));
+#else
+  using Wide = typename VectorOf<std::uint32_t, Bytes>::type;
+  return __builtin_convertvector(*static_cast<typename VectorOf<std::uint16_t, Bytes / 2>::type const*>(p), Wide);
+#endif
+}
 
 /// Two groups' vectors as one of twice the width.
 template <class G>
@@ -32,8 +56,12 @@ struct Halves {
 /// memory, at a seventh of the speed.
 template <class T, std::size_t Bytes = 64, bool Fits = (Bytes <= register_bytes)>
 struct Group {
-  typedef T type __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+  using type = typename VectorOf<T, Bytes>::type;
   static type load(T const* p) { return *reinterpret_cast<type const*>(p); }
+  static type load(Bfloat16 const* p) {
+    using Wide = typename VectorOf<std::uint32_t, Bytes>::type;
+    return type(Wide(widened<Bytes>(p)) << 16);
+  }
   static void store(type s, T* p) { *reinterpret_cast<type*>(p) = s; }
 };
 template <class T, std::size_t Bytes>
@@ -41,7 +69,10 @@ struct Group<T, Bytes, false> {
   using Half = Group<T, Bytes / 2>;
   using type = Halves<Half>;
   static constexpr std::size_t half = Bytes / 2 / sizeof(T);
-  static type load(T const* p) { return {Half::load(p), Half::load(p + half)}; }
+  template <class V>
+  static type load(V const* p) {
+    return {Half::load(p), Half::load(p + half)};
+  }
   static void store(type s, T* p) { Half::store(s.low, p), Half::store(s.high, p + half); }
 };
 
@@ -101,13 +132,13 @@ inline void row_of_columns(std::int64_t n, Value const& value, Source const& sou
 
 /// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Not inlined: the
 /// loops for one column lose a tenth when this shares their registers.
-template <Epilogue E, class T, class Row, class Source>
-[[gnu::noinline]] void group_columns(std::int32_t length, T const* v, Row const& row, Source const& source, std::int64_t k, T const* x,
+template <Epilogue E, class T, class V, class Row, class Source>
+[[gnu::noinline]] void group_columns(std::int32_t length, V const* v, Row const& row, Source const& source, std::int64_t k, T const* x,
                                      T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t l = 0; l < W; ++l)
     row_of_columns<E>(
-        length, [=](std::int64_t p) { return v[p * W + l]; }, [=](std::int64_t p) { return std::int64_t(source(std::int32_t(p), l)); },
+        length, [=](std::int64_t p) { return T(v[p * W + l]); }, [=](std::int64_t p) { return std::int64_t(source(std::int32_t(p), l)); },
         std::int64_t(row(l)), k, x, y, b, w);
 }
 

@@ -34,6 +34,9 @@ OptionTable const& table() {
         real_option("pc_amg_trunc_factor", 0, "classical interpolation leaves out weights below this times the largest of the row", 0, 1),
         real_option("pc_amg_max_row_sum", 0.9,
                     "classical: a row whose sum is above this times its diagonal depends on none; 1: no such rule", 0, 1),
+        text_option("pc_amg_dtype", "auto",
+                    "precision of each level, as in float64,float32,bfloat16: the finest first, the last one for all that follow; bfloat16 "
+                    "holds entries in 2 bytes and computes in float32; auto: as -pc_dtype says"),
         integer_option("pc_amg_max_levels", 20, "most levels", 1, 100),
         integer_option("pc_amg_coarse_size", 500, "a level with at most this many rows is solved directly", 1, 20000),
         integer_option("pc_amg_coarse_rows_per_rank", 50, "a coarse level with fewer rows per rank moves to fewer ranks; 0: none does", 0,
@@ -98,7 +101,7 @@ class Amg final : public Preconditioner {
   /// on they are used.
   bool update(Matrix const& A) override {
     auto const& kind = options_.smoother.kind;
-    if (!options_.reuse || dtype_for(A) != levels_dtype_ || kind == "ilu" || kind == "icc") return false;
+    if (!options_.reuse || precisions_for(A) != precisions_ || kind == "ilu" || kind == "icc") return false;
     auto const before = dtype_;
     set_up(A, true);
     return dtype_ == before;
@@ -130,7 +133,7 @@ class Amg final : public Preconditioner {
     out += "  level      rows        entries  per row";
     if (several) out += "  ranks";
     if (measured) out += "  smoothing  cycle";
-    out += "  storage, smoother\n";
+    out += "    values      bytes  storage, smoother\n";
     for (std::size_t l = 0; l < sizes_.size(); ++l) {
       auto const& z = sizes_[l];
       out += right(std::to_string(l), 7) + right(std::to_string(z.rows), 10) + right(std::to_string(z.nnz), 15) +
@@ -140,6 +143,7 @@ class Amg final : public Preconditioner {
         auto const factor = [](double f) { return f > 0 ? format("{}", rounded(f)) : std::string("-"); };
         out += right(factor(factors_[l].first), 11) + right(factor(factors_[l].second), 7);
       }
+      out += right(z.values, 10) + right(std::to_string(z.bytes), 11);
       out += "  " + z.storage + (levels[l].solver ? std::string() : ", " + levels[l].smoother->describe()) + "\n";
     }
     return out;
@@ -168,7 +172,8 @@ class Amg final : public Preconditioner {
     if (scale_ != 1) scale(scale_, y);
   }
 
-  Dtype dtype_for(Matrix const& A) const {
+  LevelPrecisions precisions_for(Matrix const& A) const {
+    if (!options_.precision_of_levels.empty()) return LevelPrecisions(options_.precision_of_levels, A.dtype());
     auto const real = real_of(A.dtype()) == Dtype::float32 ? Dtype::float32
                       : options_.precision == "auto"       ? (range_of_diagonal(A).fits_float32() ? Dtype::float32 : Dtype::float64)
                                                            : dtype_from_name(options_.precision);
@@ -181,7 +186,7 @@ class Amg final : public Preconditioner {
     // a level costs as its entries; those of coarser ones are some 0.3 of the finest's
     Progress progress(format("amg: levels of {} rows", A.global_rows()), 1.3 * double(std::max<std::int64_t>(A.nnz(), 1)));
     comm::Cancellation cancel(A.comm(), progress);
-    auto const dtype = dtype_for(A);
+    auto const precisions = precisions_for(A);
     choose_block_size(A);
     auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
     auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
@@ -189,8 +194,8 @@ class Amg final : public Preconditioner {
     auto const most = range_of_diagonal(A).most;
     double const factor = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
     if (factor != 1) wide = scaled(wide, factor);
-    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, dtype, keep, cancel);
-    else build<double>(std::move(wide), given, dtype, keep, cancel);
+    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, precisions, keep, cancel);
+    else build<double>(std::move(wide), given, precisions, keep, cancel);
     scale_ = factor;
   }
 
@@ -219,12 +224,12 @@ class Amg final : public Preconditioner {
   }
 
   template <class T>
-  void build(Matrix A, Matrix const& given, Dtype dtype, bool keep, comm::Cancellation& cancel) {
+  void build(Matrix A, Matrix const& given, LevelPrecisions const& precisions, bool keep, comm::Cancellation& cancel) {
     using Kept = amg::Interpolations<T>;
     if (!std::holds_alternative<Kept>(kept_)) kept_ = Kept();
-    auto made = amg::HierarchySetUp<T>(options_, block_size_, dtype, std::get<Kept>(kept_), keep, cancel).run(std::move(A), given);
+    auto made = amg::HierarchySetUp<T>(options_, block_size_, precisions, std::get<Kept>(kept_), keep, cancel).run(std::move(A), given);
     // nothing is changed before: an error leaves the levels as they were
-    levels_dtype_ = dtype;
+    precisions_ = precisions;
     dtype_ = made.dtype;
     near_null_columns_ = made.columns;
     sizes_ = std::move(made.sizes);
@@ -270,7 +275,7 @@ class Amg final : public Preconditioner {
   mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
   std::variant<amg::Interpolations<double>, amg::Interpolations<Complex<double>>> kept_;
   std::vector<amg::LevelSize> sizes_;
-  Dtype levels_dtype_ = Dtype::float64;  // dtype_, unless there is one level
+  LevelPrecisions precisions_;
   std::int64_t block_size_ = 0, near_null_columns_ = 1;
   double scale_ = 1;  // the levels are of this times the matrix
   bool found_block_size_ = false;
@@ -331,6 +336,13 @@ PreconditionerEntry amg_entry() {
             o.smoother = amg::smoother_options(nest, r);
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
             o.precision = precision ? precision->value : "auto";
+            auto const levels = r.text("pc_amg_dtype");
+            if (levels != "auto") {
+              ASTERISM_REQUIRE_ALIKE(!precision || precision->value == "auto", option,
+                                     "-pc_amg_dtype {} has no effect with -pc_dtype {}. Leave out one of the two.", levels,
+                                     precision->value);
+              o.precision_of_levels = levels;
+            }
             o.reuse = r.flag("pc_amg_reuse_interpolation");
             o.hermitian = nest.hermitian;
             return std::make_shared<Amg>(A, std::move(o));

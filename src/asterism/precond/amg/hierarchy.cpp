@@ -24,9 +24,10 @@ void decouple_empty_rows(Rows<T>& A) {
 }  // namespace
 
 template <class T>
-HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
-                                  comm::Cancellation& cancel)
+HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_size, LevelPrecisions const& precisions,
+                                  Interpolations<T>& kept, bool keep, comm::Cancellation& cancel)
     : options_(options),
+      precisions_(precisions),
       smoother_(options.smoother),
       kept_(kept),
       keep_(keep),
@@ -34,7 +35,7 @@ HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_
       cancel_(cancel),
       block_size_(block_size),
       threshold_(options.threshold) {
-  out_.dtype = dtype;
+  out_.dtype = precisions_.at(0).dtype;
 }
 
 template <class T>
@@ -72,7 +73,7 @@ void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
 /// Whether there is a coarser level.
 template <class T>
 bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
-  out_.sizes.push_back({A_.global_rows(), A_.nnz(), ranks_with_rows(A_.range()), ""});
+  out_.sizes.push_back({A_.global_rows(), A_.nnz(), ranks_with_rows(A_.range()), "", std::string(precision().name())});
   at(0);
   GridLevel level;
   Coarsening found;
@@ -85,9 +86,10 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   double const radius = spectral_radius(rows_, A_.range(), cancel_);
   choose_smoother(level, radius);
   if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
-    level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
+    level.A = std::make_shared<Matrix>(precision().of(A_));
     if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *level.A->matrix(), options_.hermitian);
     out_.sizes.back().storage = std::string(level.A->matrix()->storage_name());
+    count(level.A->matrix()->memory_bytes() + level.smoother->memory_bytes());
     out_.levels.push_back(std::move(level));
     return false;
   }
@@ -152,10 +154,12 @@ template <class T>
 void HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
   bool const automatic = options_.precision == "auto";
   // a single level has nothing to gain from float32
-  if (level_ == 0 && automatic) out_.dtype = with_precision_of(out_.dtype, given.dtype());
-  level.A = std::make_shared<Matrix>(A_.converted(out_.dtype));
-  auto const inverse = std::make_shared<DenseInverse>(A_, out_.dtype, automatic, given.global_rows());
-  out_.memory += inverse->memory_bytes();
+  auto dtype = precision().dtype;
+  if (level_ == 0 && automatic && options_.precision_of_levels.empty()) out_.dtype = dtype = with_precision_of(dtype, given.dtype());
+  level.A = std::make_shared<Matrix>(A_.converted(dtype));
+  auto const inverse = std::make_shared<DenseInverse>(A_, dtype, automatic, given.global_rows());
+  out_.sizes.back().values = name_of(inverse->stored());
+  count(inverse->memory_bytes());
   out_.sizes.back().storage = inverse->storage();
   level.solver = inverse;
 }
@@ -168,7 +172,7 @@ void HierarchySetUp<T>::choose_smoother(GridLevel& level, double radius) {
     smoother_ = smoother_.chosen(spai);
     out_.open_degree = !spai;
   }
-  if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), radius, out_.dtype);
+  if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), radius, precision().dtype);
 }
 
 template <class T>
@@ -223,8 +227,8 @@ Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
 template <class T>
 void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& level) {
   if (!again_) {
-    between.P_product = matrix_of(between.P, A_.range(), between.coarse).converted(out_.dtype);
-    between.R_product = matrix_of(between.R, between.coarse, A_.range()).converted(out_.dtype);
+    between.P_product = precision().of(matrix_of(between.P, A_.range(), between.coarse));
+    between.R_product = precision().of(matrix_of(between.R, between.coarse, A_.range()));
     if (keep_) {  // where nothing was converted the products' storage is the rows themselves
       new_ones_.push_back(between);
     } else {
@@ -241,17 +245,20 @@ void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& le
     level.P = between.fewer_ranks->prolongation(level.P);
     level.R = between.fewer_ranks->restriction(level.R);
   }
-  out_.memory += between.P_product.memory_bytes() + between.R_product.memory_bytes();
+  auto const coarse = precisions_.at(level_ + 1).dtype;
+  level.P = prolongation_from(std::move(level.P), coarse);
+  level.R = restriction_into(std::move(level.R), coarse);
+  count(between.P_product.memory_bytes() + between.R_product.memory_bytes());
 }
 
 template <class T>
 void HierarchySetUp<T>::store_operator(GridLevel& level) {
-  auto const product = std::make_shared<Matrix>(A_.converted(out_.dtype));  // this late: what was freed is used again
+  auto const product = std::make_shared<Matrix>(precision().of(A_));  // this late: what was freed is used again
   if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *product, options_.hermitian);
   // products with the adjoint, of a matrix that is not its own, are made of the rows when they are first asked for
-  if (options_.hermitian && (level_ > 0 || A_.dtype() != out_.dtype)) product->keep_product_only();
+  if (options_.hermitian && (level_ > 0 || A_.dtype() != product->dtype() || precision().bfloat16)) product->keep_product_only();
   out_.sizes.back().storage = std::string(product->storage_name());
-  out_.memory += product->memory_bytes() + level.smoother->memory_bytes();
+  count(product->memory_bytes() + level.smoother->memory_bytes());
   level.A = product;
 }
 
@@ -282,6 +289,13 @@ void HierarchySetUp<T>::move_to(FewerRanks const& fewer) {
     fewer.items(component_.data(), component.data(), 1);
     component_ = std::move(component);
   }
+}
+
+/// Bytes of this level.
+template <class T>
+void HierarchySetUp<T>::count(std::size_t bytes) {
+  out_.memory += bytes;
+  out_.sizes.back().bytes += bytes;
 }
 
 /// Part of this level is done.

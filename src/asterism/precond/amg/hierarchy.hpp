@@ -9,6 +9,7 @@
 #include "asterism/precond/amg/pairwise.hpp"
 #include "asterism/precond/amg/strength.hpp"
 #include "asterism/precond/multigrid/fewer_ranks.hpp"
+#include "asterism/precond/multigrid/level_precision.hpp"
 
 namespace asterism::precond::amg {
 
@@ -26,7 +27,8 @@ struct AmgOptions {
   std::int64_t max_levels, coarse_size, coarse_rows_per_rank, block_size;
   CycleType cycle;
   SmootherOptions smoother;
-  std::string precision;  // "auto": as fits the values
+  std::string precision;            // "auto": as fits the values
+  std::string precision_of_levels;  // empty: one for all
   bool reuse, hermitian, measure;
 };
 
@@ -43,7 +45,8 @@ using Interpolations = std::vector<Interpolation<T>>;
 
 struct LevelSize {
   std::int64_t rows, nnz, ranks;
-  std::string storage;
+  std::string storage, values;
+  std::size_t bytes = 0;  ///< of all that the level holds: matrix, smoother, transfers
 };
 
 struct Hierarchy {
@@ -51,16 +54,16 @@ struct Hierarchy {
   std::vector<LevelSize> sizes;
   bool open_degree = false;  ///< of the smoothers' polynomials
   std::size_t memory = 0;
-  Dtype dtype;               ///< of the levels
+  Dtype dtype;               ///< of the finest level
   std::int64_t columns = 1;  ///< of the near-null space
 };
 
-/// One set-up in the precision T; the levels are kept in `dtype`, or in that of the given matrix where there is one level.
+/// One set-up in the precision T; the levels are kept in `precisions`, or in that of the given matrix where there is one level.
 template <class T>
 class HierarchySetUp {
  public:
   /// kept: of an earlier set-up, which are used again; if it has none, they are put there if `keep` says so.
-  HierarchySetUp(AmgOptions const& options, std::int64_t block_size, Dtype dtype, Interpolations<T>& kept, bool keep,
+  HierarchySetUp(AmgOptions const& options, std::int64_t block_size, LevelPrecisions const& precisions, Interpolations<T>& kept, bool keep,
                  comm::Cancellation& cancel);
   /// A: the matrix in the precision T, maybe scaled; its rows are freed when they are not needed any more. given: as the user has it.
   /// Collective.
@@ -88,8 +91,11 @@ class HierarchySetUp {
   void go_to_coarse_level(Rows<T> next, Interpolation<T> const& between);
   void move_to(FewerRanks const& fewer);
   void at(double part);
+  LevelPrecision const& precision() const { return precisions_.at(level_); }
+  void count(std::size_t bytes);
 
   AmgOptions const& options_;
+  LevelPrecisions precisions_;
   SmootherOptions smoother_;  // the same one on all levels
   Interpolations<T>& kept_;
   bool const keep_, again_;

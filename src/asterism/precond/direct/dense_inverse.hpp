@@ -21,6 +21,8 @@ class DenseInverse final : public Preconditioner {
   /// A level and its inverse are made together.
   bool update(Matrix const&) override { return false; }
   std::size_t memory_bytes() const override { return rows_.bytes(); }
+  /// What the inverse is kept in.
+  Dtype stored() const { return stored_; }
   /// Of the matrix, scaled by rows and columns, without the directions that are left out.
   double condition() const { return condition_; }
   /// "dense inverse", and what is unusual about it.
