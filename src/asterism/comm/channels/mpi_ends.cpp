@@ -7,6 +7,7 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/log.hpp"
+#include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/mpi/batch.hpp"
 
 namespace asterism::comm::channels {
@@ -18,7 +19,9 @@ constexpr int look_after = 8;  // sends, for what was sent and for credits
 }  // namespace
 
 Requests::Requests(MpiApi::Comm handle, std::array<int, tag_count> const& tags)
-    : handle_(handle), tags_(tags), receives_(mpi()->batch_new()) {}
+    : handle_(handle), tags_(tags), receives_(mpi()->batch_new()) {
+  mpi_carries_messages();  // a rank whose channels are gone moves what the other still sends
+}
 
 Requests::~Requests() {
   for (auto const& load : loads_) mpi()->batch_free(load.batch);
