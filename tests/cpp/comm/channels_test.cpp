@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/communicator/failures.hpp"
@@ -524,4 +526,26 @@ TEST_P(ChannelsOver, SaysWhatIsWrong) {
   EXPECT_THROW(ring.release({a.rank, 2, {}, a.key + 1, false}), asterism::Error);
   ring.release(a);
   EXPECT_THROW(ring.release(a), asterism::Error) << "a second time";
+}
+
+// The last credits of a slow rank are sent when the other one is in its next collective call already, and does not poll.
+TEST_P(ChannelsOver, GoWhileAnotherRankIsInACollectiveCall) {
+  auto const& comm = world();
+  if (comm.size() == 1) GTEST_SKIP() << "between ranks";
+  constexpr int messages = 4000;
+  std::vector<std::byte> const data(100);
+  {
+    auto channels = to_all(100, 1, GetParam());
+    if (comm.rank() == 0) {
+      for (int i = 0; i < messages; ++i)
+        for (int const r : others()) channels.put(r, data);
+    } else {
+      std::vector<Channels::Arrival> held;
+      for (int i = 0; i < messages; ++i) held.push_back(channels.wait());
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      for (std::size_t i = 0; i < held.size(); i += 2) channels.release(held[i]);
+      for (std::size_t i = 1; i < held.size(); i += 2) channels.release(held[i]);
+    }
+  }
+  comm.barrier();
 }
