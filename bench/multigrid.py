@@ -145,7 +145,7 @@ def multigrid(n: int, rounds: int) -> dict:
                     runs.setdefault(run, []).append(f())
                 except Exception as error:  # a failure is a result too
                     runs.setdefault(run, []).append(
-                        {"error": str(error).splitlines()[0] if str(error) else repr(error)}
+                        {"failure": str(error).splitlines()[0] if str(error) else repr(error)}
                     )
 
             for turn in range(rounds):
