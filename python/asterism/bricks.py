@@ -20,7 +20,8 @@ from .la.operator import Operator, as_values
 from .la.vector import Vector
 from .stencil.compiler import Library
 from .stencil.kernel import callable_of
-from .stencil.language import Expr, Grid, Operation, Ref, as_number, indices
+from .stencil.interpreter import constant_value
+from .stencil.language import Constant, Expr, Grid, Operation, Value, as_number, indices, walk
 from .stencil.sources import Source, generate
 from .stencil.stencil import Stencil, as_flags, assign, real_dtype
 from .stencil.table import build_table
@@ -182,6 +183,7 @@ class _Made:
         self.comm, self.stencil, self.of = comm, stencil, name
         self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
         self.constants, self.coefficients = constants, coefficients
+        self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
 
     def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False) -> Any:
@@ -249,7 +251,7 @@ def _diagonal(how: _Made, A: Any, domain: Any) -> None:
     assert total is not None
 
     def values(e: Expr) -> NDArray[Any]:
-        s = assign(y(*indices(d)), Operation("*", e, _one(e)))
+        s = assign(y(*indices(d)), e)
         handle = _core.StencilOperator(
             domain, how.dtype, how.kernel(s, {y.name: _Y}, quick=True), how.arrays, "a diagonal"
         )
@@ -265,5 +267,129 @@ def _diagonal(how: _Made, A: Any, domain: Any) -> None:
     domain.to_bricks(np.ones([b - a for a, b in zip(low, high, strict=True)], how.dtype), points)
     whole = bool(np.all(inside | (points == 0)))
     ratio = float(np.max(sums[inside] / np.abs(main[inside]), initial=0.0)) if whole else np.inf
-    bound = max(float(v) for v in how.comm.all_gather_doubles(ratio))
+    bound = float(how.comm.max(ratio))
     A.set_diagonal(np.where(points == 0, 1, main).astype(how.dtype), bound if np.isfinite(bound) else None)
+
+
+def _is_symmetric(how: _Made) -> bool:
+    """Tell whether the stencil has constant coefficients, the same at opposite offsets."""
+    terms = coefficients_of(how.stencil.statements, how.of)
+    if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
+        return False
+    numbers = {o: constant_value(c, how.constants, how.dtype) for o, c in terms.items()}
+    return all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
+
+
+def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]:
+    """Return a coefficient grid in bricks, from an array of my points or of all, or from a function of the coordinates."""
+    low, high = (b[3 - len(how.shape) :] for b in domain.owned(how.comm.rank))
+    mine = tuple(b - a for a, b in zip(low, high, strict=True))
+    if callable(value):
+        at = [
+            (np.arange(a, b) + (0 if p else 1)) / (n if p else n + 1)
+            for a, b, n, p in zip(low, high, how.shape, how.periodic, strict=True)
+        ]
+        array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
+    else:
+        array = np.asarray(value)
+        if array.shape != mine and array.shape == how.shape:
+            array = array[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
+    if array.shape != mine:
+        raise ShapeError(f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}.")
+    if array.dtype.kind not in "buif":
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    if not np.isfinite(array).all():
+        raise InputError(f"the array '{name}' has entries that are not finite.")
+    out = aligned((int(domain.layout.local_size),), how.dtype)
+    domain.to_bricks(np.ascontiguousarray(array, dtype=how.dtype), out)
+    return out
+
+
+def _checked(
+    stencil: Stencil, shape: Any, periodic: Any, brick: Any, dtype: Any, of: str | None, given: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Check what is given, and return it in one form."""
+    if not isinstance(stencil, Stencil):
+        raise InputError(f"a {type(stencil).__name__} is no stencil; am.stencil.assign makes one.")
+    f = stencil.facts
+    sizes = tuple(as_shape(shape, "stencil.operator: shape"))
+    if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
+        raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
+    flags = as_flags(periodic, f.dimensions)
+    blocks = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "stencil.operator: brick"))
+    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
+        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
+    if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
+        raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
+    for axis, (b, (low, high)) in enumerate(zip(blocks, f.reach, strict=True)):
+        if max(low, high) > b:
+            raise InputError(
+                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
+            )
+    scalars = dict(f.constants)
+    coefficients = {}
+    for name, value in given.items():
+        if name in scalars:
+            scalars[name] = as_number(value, f"the constant '{name}'")
+        elif name in f.inputs:
+            coefficients[name] = value
+        else:
+            known = ", ".join([*f.inputs, *scalars])
+            raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
+    for name, number in scalars.items():
+        if number is None:
+            raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
+    left = [g for g in f.inputs if g not in coefficients]
+    if of is None and len(left) != 1:
+        raise InputError(
+            f"the stencil reads {', '.join(f.inputs) or 'no grid'}: give all of these but the one that the operator is applied to."
+        )
+    name = left[0] if of is None else of
+    if left != [name]:
+        raise InputError(f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions.")
+    if name in f.outputs:
+        raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
+    coefficients_of(stencil.statements, name)  # linear
+    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients
+
+
+@one_call("stencil.operator")
+def operator(
+    stencil: Stencil,
+    shape: int | Sequence[int],
+    periodic: bool | Sequence[bool] = False,
+    comm: Any = None,
+    *,
+    brick: int | Sequence[int] | None = None,
+    dtype: Any = np.float64,
+    of: str | None = None,
+    ranks: Sequence[int] | None = None,
+    target: str | None = None,
+    **given: Any,
+) -> StencilOperator:
+    """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
+    c = as_communicator(comm)
+    sizes, flags, blocks, kind, name, scalars, coefficients = agreed(
+        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, given)
+    )
+    domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
+    how = _Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, list(coefficients))
+    how.arrays = agreed(c, lambda: [_coefficient(n, v, how, domain) for n, v in coefficients.items()])
+    return _made(how, domain)
+
+
+def _made(how: _Made, domain: Any) -> StencilOperator:
+    out = how.stencil.facts.outputs[0]
+    product = how.kernel(how.stencil, {how.of: _X, out: _Y})
+    points, brick = (" x ".join(map(str, n)) for n in (how.shape, how.brick))
+    text = f"stencil of {len(how.stencil.offsets(how.of))} points on {points} points in bricks of {brick}, {how.dtype}"
+    handle = _core.StencilOperator(domain, how.dtype, product, how.arrays, text)
+    if _is_symmetric(how):
+        handle.add("transposed", product)
+    else:
+        transpose = how.stencil.transpose(how.of)
+        fits = all(max(reach) <= b for reach, b in zip(transpose.facts.reach, how.brick, strict=True))
+        if fits and not any(p and n < m for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)):
+            handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
+    _diagonal(how, handle, domain)
+    return StencilOperator(domain, how.stencil, handle, how)

@@ -81,6 +81,12 @@ void bind_bricks(nb::module_& m) {
             A.set_diagonal(std::move(own), bound);
           },
           nb::arg("diagonal"), nb::arg("bound").none())
+      .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
+      .def("diagonal",
+           [](StencilOperator const& A, AnyArray const& d) {
+             auto out = as_vector(A.range(), d, "diagonal of a stencil");
+             copy(A.diagonal(), out);
+           })
       .def("apply_transpose", [](StencilOperator const& A, ReadArray const& x, AnyArray const& y) {
         auto const xv = as_vector(A.range(), x, "A.T @ x");
         auto yv = as_vector(A.range(), y, "A.T @ x");
