@@ -19,8 +19,8 @@ from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .la.operator import Operator, as_values
 from .la.vector import Vector
 from .stencil.compiler import Library
-from .stencil.kernel import callable_of
 from .stencil.interpreter import constant_value
+from .stencil.kernel import callable_of
 from .stencil.language import Constant, Expr, Grid, Operation, Value, as_number, indices, walk
 from .stencil.sources import Source, generate
 from .stencil.stencil import Stencil, as_flags, assign, real_dtype
@@ -41,7 +41,8 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = np.empty(size + 64, np.uint8)
     first = -raw.ctypes.data % 64
-    return raw[first : first + size].view(dtype).reshape(shape)
+    out: NDArray[Any] = raw[first : first + size].view(dtype).reshape(shape)
+    return out
 
 
 class StencilOperator(Operator):
@@ -130,7 +131,9 @@ class StencilOperator(Operator):
         """Return what a `Vector` of this operator, or its array, holds, of the shape of my points."""
         values = as_values(np.asarray(entries), "from_bricks")
         if values.ndim not in (1, 2) or values.shape[0] != self._h.rows.local_size:
-            raise ShapeError(f"from_bricks: the array has the shape {values.shape}; ({self._h.rows.local_size},) is needed.")
+            raise ShapeError(
+                f"from_bricks: the array has the shape {values.shape}; ({self._h.rows.local_size},) is needed."
+            )
         return self._points(values, (*self.local_grid_shape, *values.shape[1:]))
 
     def make_vector(self, x: Any = None, queue: Any = None) -> Vector:
@@ -145,13 +148,13 @@ class StencilOperator(Operator):
     @reported("L @ x")
     def __matmul__(self, x: Any) -> NDArray[Any]:
         """Product with my points: an array, or a `Vector`. Collective."""
+        if isinstance(x, Vector):
+            return NotImplemented  # it knows how
         return self._product(self._h.apply, x, "L @ x")
 
     def _product(self, apply: Callable[[Any, Any], None], x: Any, what: str) -> NDArray[Any]:
-        if isinstance(x, Operator) or hasattr(x, "tocsr"):
-            raise UnsupportedError(f"{what}: x is a {type(x).__name__}; an array or a Vector is needed.")
-        if getattr(type(x), "__array_ufunc__", x) is None:
-            return NotImplemented  # it knows how
+        if isinstance(x, (Operator, Vector)) or hasattr(x, "tocsr"):
+            raise UnsupportedError(f"{what}: x is a {type(x).__name__}; an array is needed.")
         points = self._operand(x, what)
         entries = self._entries(points, what)
         y = aligned(entries.shape, self.dtype)
@@ -295,7 +298,9 @@ def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]
         if array.shape != mine and array.shape == how.shape:
             array = array[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
     if array.shape != mine:
-        raise ShapeError(f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}.")
+        raise ShapeError(
+            f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}."
+        )
     if array.dtype.kind not in "buif":
         raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
     if not np.isfinite(array).all():
@@ -346,7 +351,9 @@ def _checked(
         )
     name = left[0] if of is None else of
     if left != [name]:
-        raise InputError(f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions.")
+        raise InputError(
+            f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions."
+        )
     if name in f.outputs:
         raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
     coefficients_of(stencil.statements, name)  # linear
@@ -389,7 +396,9 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
     else:
         transpose = how.stencil.transpose(how.of)
         fits = all(max(reach) <= b for reach, b in zip(transpose.facts.reach, how.brick, strict=True))
-        if fits and not any(p and n < m for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)):
+        if fits and not any(
+            p and n < m for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)
+        ):
             handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
     _diagonal(how, handle, domain)
     return StencilOperator(domain, how.stencil, handle, how)

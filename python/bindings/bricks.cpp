@@ -15,8 +15,12 @@ using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::ve
 
 StencilKernel kernel_of(KernelRow const& row) {
   auto const& [function, program, owner, grids, constants, flops] = row;
-  return {reinterpret_cast<void (*)(stencil::Arguments const*)>(function), reinterpret_cast<void const*>(program), keep(owner), grids,
-          constants, flops};
+  return {reinterpret_cast<void (*)(stencil::Arguments const*)>(function),
+          reinterpret_cast<void const*>(program),
+          keep(owner),
+          grids,
+          constants,
+          flops};
 }
 
 StencilForm form_of(std::string const& name) {
@@ -87,12 +91,13 @@ void bind_bricks(nb::module_& m) {
              auto out = as_vector(A.range(), d, "diagonal of a stencil");
              copy(A.diagonal(), out);
            })
-      .def("apply_transpose", [](StencilOperator const& A, ReadArray const& x, AnyArray const& y) {
-        auto const xv = as_vector(A.range(), x, "A.T @ x");
-        auto yv = as_vector(A.range(), y, "A.T @ x");
-        nb::gil_scoped_release const gil;
-        A.apply_transpose(xv, yv, false);
-      })
+      .def("apply_transpose",
+           [](StencilOperator const& A, ReadArray const& x, AnyArray const& y) {
+             auto const xv = as_vector(A.range(), x, "A.T @ x");
+             auto yv = as_vector(A.range(), y, "A.T @ x");
+             nb::gil_scoped_release const gil;
+             A.apply_transpose(xv, yv, false);
+           })
       .def("apply_form", [](StencilOperator const& A, std::string const& form, ReadArray const& b, ReadArray const& x, ReadArray const& w,
                             AnyArray const& y) {
         auto const xv = as_vector(A.range(), x, "x"), bv = as_vector(A.range(), b, "b"), wv = as_vector(A.range(), w, "w");

@@ -328,7 +328,8 @@ void bind_vectors(nb::module_& m) {
   nb::class_<QueueVector>(m, "QueueVector")
       .def_static("make", &new_vector, Release())  // it asks the ledgers, under whose lock others may want Python's
       .def_static("make_of_operator", &new_of_operator, Release())
-      .def("like", [](QueueVector const& v) { return QueueVector(v.value.like()); }, Release())
+      .def(
+          "like", [](QueueVector const& v) { return QueueVector(v.value.like()); }, Release())
       .def_static("make_unified", &new_unified, Release())
       .def_static("wrap", &wrapped)
       .def_static("wrap_gpu", &wrapped_gpu, nb::arg("layout"), nb::arg("data"), nb::arg("dtype"), nb::arg("rows"), nb::arg("k"),

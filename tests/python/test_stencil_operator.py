@@ -84,7 +84,9 @@ def test_random_stencils_that_one_rank_compiles_equal_the_interpreter(on_ranks):
 
 def test_the_random_stencils_find_a_planted_fault(monkeypatch):
     """Constants of a kernel in the wrong order of its names."""
-    case = next(c for c in map(lambda s: Linear(s, small=False), range(40)) if "c" in c.stencil.facts.inputs and c.d == 2)
+    case = next(
+        c for c in map(lambda s: Linear(s, small=False), range(40)) if "c" in c.stencil.facts.inputs and c.d == 2
+    )
     rng = np.random.default_rng(3)
     x, c = rng.standard_normal(case.shape), rng.standard_normal(case.shape)
     made = bricks._coefficient

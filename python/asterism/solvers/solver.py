@@ -341,7 +341,9 @@ class Solver:
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
         try:
-            return A._points(self._run(transpose, rhs, x, monitor, raise_on_failure, checkpoint, checkpoint_every), np.shape(b))
+            return A._points(
+                self._run(transpose, rhs, x, monitor, raise_on_failure, checkpoint, checkpoint_every), np.shape(b)
+            )
         except ConvergenceError as error:
             error.x = A._points(error.x, np.shape(b))
             raise

@@ -111,9 +111,7 @@ def operator(
     """
     from ..bricks import operator as made
 
-    return made(
-        stencil, shape, periodic, comm, brick=brick, dtype=dtype, of=of, ranks=ranks, target=target, **given
-    )
+    return made(stencil, shape, periodic, comm, brick=brick, dtype=dtype, of=of, ranks=ranks, target=target, **given)
 
 
 def __dir__() -> list[str]:

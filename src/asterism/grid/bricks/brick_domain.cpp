@@ -118,9 +118,11 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   auto const& space = s->space;
   s_ = s;
   std::vector<std::pair<i64, i64>> padding;
-  each_row([&](i64, i64 place, i64 count) {
-    if (count < s->brick[2]) padding.emplace_back(place + count, s->brick[2] - count);
-  }, true);
+  each_row(
+      [&](i64, i64 place, i64 count) {
+        if (count < s->brick[2]) padding.emplace_back(place + count, s->brick[2] - count);
+      },
+      true);
   std::sort(padding.begin(), padding.end());
   if (!padding.empty()) s->space = space.with_padding(std::move(padding));
 }

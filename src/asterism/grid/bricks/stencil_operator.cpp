@@ -25,8 +25,8 @@ std::byte* before(void const* p, std::size_t back) { return reinterpret_cast<std
 
 }  // namespace
 
-StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, StencilKernel product,
-                                 std::vector<Vector> const& coefficients, std::string name)
+StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, StencilKernel product, std::vector<Vector> const& coefficients,
+                                 std::string name)
     : s_(std::make_shared<State>()) {
   *s_ = {domain, dtype, {}, {}, Array(std::size_t(domain.points_of_brick()) * size_of(dtype)), std::move(name)};
   std::memset(s_->zeros.raw(), 0, s_->zeros.bytes());
