@@ -5,6 +5,7 @@ Input: a linear `Stencil` and the number of points. Output: `StencilOperator`, f
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from . import _core
 from .base.indices import as_shape
 from .comm.agree import agreed
 from .comm.communicator import as_communicator, one_call, reported
-from .errors import DtypeError, InputError, ShapeError, UnsupportedError
+from .errors import DtypeError, InputError, OptionError, ShapeError, UnsupportedError
 from .la.operator import Operator, as_values
 from .la.vector import Vector
 from .stencil.compiler import Library
@@ -181,13 +182,24 @@ class _Made:
         dtype: str,
         target: str | None,
         constants: dict[str, float],
-        coefficients: list[str],
+        coefficients: dict[str, Any],
+        cells: bool,
+        spacing: tuple[str, ...],
     ) -> None:
         self.comm, self.stencil, self.of = comm, stencil, name
         self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
-        self.constants, self.coefficients = constants, coefficients
+        self.constants, self.coefficients = constants, list(coefficients)
+        self.functions = {n: f for n, f in coefficients.items() if callable(f)}  # of the coordinates
+        self.cells, self.spacing = cells, spacing
         self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
+
+    def coarser(self, shape: tuple[int, ...]) -> _Made:
+        """Return the same for the grid of half as many points."""
+        out = copy.copy(self)
+        out.shape = shape
+        out.constants = {n: 2 * v if n in self.spacing else v for n, v in self.constants.items()}
+        return out
 
     def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
@@ -289,7 +301,7 @@ def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]
     mine = tuple(b - a for a, b in zip(low, high, strict=True))
     if callable(value):
         at = [
-            (np.arange(a, b) + (0 if p else 1)) / (n if p else n + 1)
+            (np.arange(a, b) + (0.5 if how.cells else 0 if p else 1)) / (n if p or how.cells else n + 1)
             for a, b, n, p in zip(low, high, how.shape, how.periodic, strict=True)
         ]
         array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
@@ -311,7 +323,15 @@ def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]
 
 
 def _checked(
-    stencil: Stencil, shape: Any, periodic: Any, brick: Any, dtype: Any, of: str | None, given: dict[str, Any]
+    stencil: Stencil,
+    shape: Any,
+    periodic: Any,
+    brick: Any,
+    dtype: Any,
+    of: str | None,
+    points: str,
+    spacing: Any,
+    given: dict[str, Any],
 ) -> tuple[Any, ...]:
     """Check what is given, and return it in one form."""
     if not isinstance(stencil, Stencil):
@@ -357,7 +377,14 @@ def _checked(
     if name in f.outputs:
         raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
     coefficients_of(stencil.statements, name)  # linear
-    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients
+    if points not in ("nodes", "cells"):
+        raise OptionError(f"points='{points}' is not one of nodes, cells.")
+    names = ("h",) if spacing is None and "h" in scalars else () if spacing is None else spacing
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for n in names:
+        if n not in scalars:
+            raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
+    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, names
 
 
 @one_call("stencil.operator")
@@ -372,17 +399,48 @@ def operator(
     of: str | None = None,
     ranks: Sequence[int] | None = None,
     target: str | None = None,
+    points: str = "nodes",
+    spacing: str | Sequence[str] | None = None,
     **given: Any,
 ) -> StencilOperator:
     """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
     c = as_communicator(comm)
-    sizes, flags, blocks, kind, name, scalars, coefficients = agreed(
-        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, given)
+    sizes, flags, blocks, kind, name, scalars, coefficients, names = agreed(
+        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, points, spacing, given)
     )
     domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
-    how = _Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, list(coefficients))
+    how = _Made(
+        c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, points == "cells", names
+    )
     how.arrays = agreed(c, lambda: [_coefficient(n, v, how, domain) for n, v in coefficients.items()])
     return _made(how, domain)
+
+
+def _coarse(how: _Made, domain: Any) -> Any:
+    """Return the stencil discretised again with twice the spacing, the transfers, and kernels of the finer one; None: no such grid. Collective."""
+    coarse = _core.BrickTransfer.coarsened(domain, how.cells)
+    if coarse is None:
+        return None
+    if not how.spacing:
+        raise InputError(
+            "multigrid discretises the stencil again with twice the spacing, and none of its constants is known to be the spacing. "
+            "Write the stencil with a constant 'h', or name it with spacing= of am.stencil.operator."
+        )
+    next_one = how.coarser(tuple(coarse.shape[3 - len(how.shape) :]))
+    P = _core.BrickTransfer(domain, coarse, how.cells, how.dtype)
+    R = _core.BrickRestriction(P)
+    forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
+
+    def averaged(fine: NDArray[Any]) -> NDArray[Any]:
+        out = aligned((int(coarse.layout.local_size),), how.dtype)
+        R.apply(fine, out)
+        return out
+
+    next_one.arrays = [
+        averaged(fine) if n not in how.functions else _coefficient(n, how.functions[n], next_one, coarse)
+        for n, fine in zip(how.coefficients, how.arrays, strict=True)
+    ]
+    return _made(next_one, coarse)._h, P, R, forms
 
 
 def _made(how: _Made, domain: Any) -> StencilOperator:
@@ -401,4 +459,5 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
         ):
             handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
     _diagonal(how, handle, domain)
+    handle.set_coarse(lambda: _coarse(how, domain))
     return StencilOperator(domain, how.stencil, handle, how)

@@ -187,6 +187,7 @@ void invert_entries(Vector& d, char const* name);
   X("asm", additive_schwarz)        \
   X("lu", lu)                       \
   X("amg", amg)                     \
+  X("gmg", geometric_multigrid)     \
   X("ksp", inner_solver)
 #define DECLARE(name, function) PreconditionerEntry function##_entry();
 ASTERISM_PRECONDITIONERS(DECLARE)

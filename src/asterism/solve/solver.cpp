@@ -263,6 +263,8 @@ void Solver::look_at_system() {
     null_space_ = NullSpace({ones});
   } else if (projects_ == "auto" && looks_ && inspection_.hermitian && A_->matrix()) {
     null_space_ = detected_null_space(*A_->matrix());
+  } else if (projects_ == "auto" && looks_ && inspection_.hermitian && A_->eigenvalue_bound()) {
+    null_space_ = detected_null_space(*A_, largest_A_);
   }
   if (!null_space_.empty() && inspection_.hermitian)
     notes_.push_back(null_space_.dimension() == 1 && !given_null_space_
@@ -436,6 +438,10 @@ PreconditionerPtr Solver::make_matrix_free(Configuration const& config, Operator
         "one of those that need no entries: {}.",
         config.prefix, type, A->describe(), able);
   }
+  auto const precision = config.reader(preconditioner_table()).text("pc_dtype");
+  ASTERISM_REQUIRE_ALIKE(precision == "auto" || dtype_from_name(precision) == real_of(A->dtype()), option,
+                         "solve: -{}pc_dtype {} needs a matrix, and A is {}. Leave it out, or make the operator in that dtype.",
+                         config.prefix, precision, A->describe());
   return entry.make_matrix_free(nest(config), A);
 }
 

@@ -50,11 +50,26 @@ StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, Stencil
   add(StencilForm::product, std::move(product));
 }
 
-void StencilOperator::add(StencilForm form, StencilKernel kernel) {
+void StencilOperator::check(StencilKernel const& kernel) const {
   for (int const g : kernel.grids)
     ASTERISM_REQUIRE(kernel.function && g >= StencilKernel::w && g < int(s_->coefficients.size()), internal,
                      "a kernel has the grid {} where there are {} coefficients", g, s_->coefficients.size());
+}
+
+void StencilOperator::add(StencilForm form, StencilKernel kernel) {
+  check(kernel);
   s_->kernels[form] = std::move(kernel);
+}
+
+std::optional<la::Operator::Coarse> StencilOperator::coarse() const {
+  if (!make_coarse_) return std::nullopt;
+  auto made = make_coarse_();
+  if (!made) return std::nullopt;
+  for (auto& [form, kernel] : made->forms) {
+    check(kernel);
+    s_->kernels[form] = std::move(kernel);
+  }
+  return std::move(made->coarse);
 }
 
 void StencilOperator::set_diagonal(Vector d, std::optional<double> eigenvalue_bound) {
