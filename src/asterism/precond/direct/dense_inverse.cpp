@@ -9,7 +9,7 @@
 #include "asterism/precond/direct/dense_inverse.kernels.hpp"
 #include "asterism/precond/direct/dense_product.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
-#include "asterism/precond/direct/lapack.hpp"
+#include "asterism/direct/lapack.hpp"
 
 namespace asterism::precond {
 namespace {

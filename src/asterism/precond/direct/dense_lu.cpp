@@ -7,7 +7,7 @@
 #include "asterism/base/progress.hpp"
 #include "asterism/precond/direct/dense_lu.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
-#include "asterism/precond/direct/lapack.hpp"
+#include "asterism/direct/lapack.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
