@@ -223,6 +223,7 @@ void Solver::scale_system(MatrixScale const& by) {
 void Solver::look_at_system() {
   inspection_ = {};
   null_space_ = {};
+  magnitudes_.reset();
   auto const dtype = given_A_->dtype();
   // of an operator without entries P says how large its numbers are, or its product with a vector
   auto const* const entries = given_A_->matrix() ? given_A_->matrix() : given_P_ ? &given_P_ : nullptr;
@@ -357,6 +358,10 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
 }
 
 void Solver::fit_method(Configuration const& config) {
+  if (wanted_method_ == "auto" && preconditioner_->direct() && check_every_ == 0 && P_is_A()) {
+    notes_.push_back(format("ksp auto: preonly instead of {} (the preconditioner solves)", method_name_));
+    use_method(config, "preonly");
+  }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric() && wanted_method_ == "auto" && check_every_ == 0) {
     notes_.push_back(format("ksp auto: gmres instead of {} (the preconditioner is not symmetric)", method_name_));
     use_method(config, preconditioner_->varies() ? "fgmres" : "gmres");
@@ -418,7 +423,7 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 precond::Nest Solver::nest(Configuration const& config) const {
   return {config, [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
           [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
-          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix())};
+          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()), !null_space_.empty()};
 }
 
 /// For an operator without entries.
@@ -468,6 +473,25 @@ PreconditionerPtr Solver::make_inner_solver(Configuration const& config, Operato
                            config.prefix, type, inspection_.hermitian ? format("'{}' is not symmetric", M->describe()) : "A is not",
                            config.prefix);
   return std::make_shared<InnerSolver>(A, std::move(M), method, rule);
+}
+
+std::optional<precond::FactorFacts> Solver::factor_facts() const {
+  auto facts = preconditioner()->factor_facts();
+  if (!facts) return facts;
+  auto const& comm = given_A_->range().comm();
+  facts->kind = comm.bcast(facts->kind, 0), facts->ordering = comm.bcast(facts->ordering, 0);
+  auto const n = double(given_A_->range().global_size());
+  if (scale_.negated && std::fmod(n, 2) != 0) facts->determinant[0] *= -1, facts->determinant[1] *= -1;
+  if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->replaced - facts->negative;
+  facts->determinant[2] -= n * double(scale_.exponent) * std::log(2.0);
+  for (auto* const whole : {&facts->entries, &facts->bytes, &facts->delayed, &facts->replaced, &facts->two_by_two, &facts->negative})
+    comm.bcast(whole, sizeof *whole, 0);
+  std::int64_t said[] = {facts->dense, facts->matched};
+  comm.bcast(said, sizeof said, 0);
+  facts->dense = said[0] != 0, facts->matched = said[1] != 0;
+  for (auto* const real : {&facts->growth, &facts->condition}) comm.bcast(real, sizeof *real, 0);
+  comm.bcast(facts->determinant.data(), sizeof facts->determinant, 0);
+  return facts;
 }
 
 std::string Solver::view() const {
