@@ -37,6 +37,7 @@ void bind_queued_forest(nb::module_& m);
 void bind_channels(nb::module_& m);
 void bind_grid(nb::module_& m);
 void bind_stencil(nb::module_& m);
+void bind_bricks(nb::module_& m);
 void bind_solve(nb::module_& m);
 void bind_queues(nb::module_& m);
 void bind_vectors(nb::module_& m);

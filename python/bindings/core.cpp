@@ -108,6 +108,7 @@ NB_MODULE(_core, m) {
 
   bind_comm(m);
   bind_operators(m);
+  bind_bricks(m);
   bind_grid(m);
   bind_stencil(m);
   bind_la(m);

@@ -32,6 +32,12 @@ QueueVector new_vector(Layout const& layout, std::string const& dtype, std::int6
   return Vector(layout, dtype_from_name(dtype), k, q.value);
 }
 
+/// Of an operator's rows, with what its space knows: room for ghosts, padding.
+QueueVector new_of_operator(la::Operator const& A, std::string const& dtype, std::int64_t k, Queue const& q) {
+  check_threads(A.range(), q.value);
+  return Vector(A.range(), dtype_from_name(dtype), k, q.value);
+}
+
 QueueVector new_unified(Layout const& layout, std::string const& dtype, std::int64_t k, Queue const& q) {
   ASTERISM_REQUIRE(q.value.memory() == device::Memory::gpu, unsupported,
                    "Vector: unified=True on queue '{}'. Unified memory is the host's and a GPU's: give a queue on that.", q.value.kind());
@@ -321,6 +327,9 @@ void bind_vectors(nb::module_& m) {
 
   nb::class_<QueueVector>(m, "QueueVector")
       .def_static("make", &new_vector, Release())  // it asks the ledgers, under whose lock others may want Python's
+      .def_static("make_of_operator", &new_of_operator, Release())
+      .def(
+          "like", [](QueueVector const& v) { return QueueVector(v.value.like()); }, Release())
       .def_static("make_unified", &new_unified, Release())
       .def_static("wrap", &wrapped)
       .def_static("wrap_gpu", &wrapped_gpu, nb::arg("layout"), nb::arg("data"), nb::arg("dtype"), nb::arg("rows"), nb::arg("k"),

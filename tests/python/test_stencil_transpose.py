@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stencil_cases import BRICKS
+from stencil_cases import Linear
 
 import asterism as am
 from asterism import stencil as st
@@ -24,72 +24,6 @@ def assembled(stencil, shape, periodic, **given):
         stencil.interpret(periodic=periodic, **{name: e.reshape(shape)}, **given)[out].ravel() for e in np.eye(size)
     ]
     return np.array(columns).T
-
-
-class Linear:
-    """A random stencil that is linear in u, with coefficients of every kind."""
-
-    def __init__(self, seed, small=True):
-        self.rng = rng = np.random.default_rng(seed)
-        self.d = d = int(rng.integers(1, 4))
-        self.at = st.indices(d)
-        self.u, self.o, self.c = (st.grid(n, d) for n in "uoc")
-        self.reach = 2
-        value = self.sum()
-        for _ in range(rng.integers(0, 3)):
-            value = (
-                value + self.coefficient() * self.sum()
-                if rng.random() < 0.6
-                else st.where(self.condition(), value, self.sum())
-            )
-        self.stencil = st.assign(self.o(*self.at), value / (2.0 + st.constant("k")))
-        self.brick = BRICKS[d][rng.integers(len(BRICKS[d]))]
-        self.periodic = tuple(bool(p) for p in rng.random(d) < 0.5)
-        most = {1: 12, 2: 6, 3: 4}[d]
-        self.shape = tuple(int(n) for n in rng.integers(self.reach if small else 1, most, d))
-        if not small:
-            self.shape = tuple(int(b * rng.integers(1, 3)) for b in self.brick)
-            self.periodic = tuple(p and b >= self.reach for p, b in zip(self.periodic, self.brick, strict=True))
-        self.given = {"k": float(rng.uniform(0, 1))}
-
-    def place(self):
-        return [
-            i + int(s) for i, s in zip(self.at, self.rng.integers(-self.reach, self.reach + 1, self.d), strict=True)
-        ]
-
-    def sum(self):
-        total = float(self.rng.uniform(-1, 1)) * self.u(*self.place())
-        for _ in range(self.rng.integers(0, 4)):
-            w = [self.coefficient, lambda: float(self.rng.uniform(-1, 1)), lambda: st.constant("k")][
-                self.rng.integers(3)
-            ]
-            term = w() * self.u(*self.place())
-            total = total + term if self.rng.random() < 0.7 else total - term
-        return total
-
-    def coefficient(self):
-        rng, i = self.rng, self.at[self.rng.integers(self.d)]
-        return [
-            lambda: self.c(*self.place()),
-            lambda: 1.0 / (0.5 + abs(self.c(*self.place()))),
-            lambda: st.sqrt(abs(self.c(*self.at))) - self.c(*self.place()),
-            lambda: 0.1 * i + 0.2 * ((i + self.at[0]) % 3),
-            lambda: st.where(self.condition(), 0.5, self.c(*self.place())),
-        ][rng.integers(5)]()
-
-    def condition(self):
-        rng, i, j = self.rng, self.at[self.rng.integers(self.d)], self.at[-1]
-        first = [
-            i == int(rng.integers(0, 3)), i == i.extent - 1 - int(rng.integers(0, 3)), i + j <= 4, i - 1 < j.extent - j,
-            self.c(*self.place()) > 0, (i + 2 * j) % 3 == 1,
-        ][rng.integers(6)]  # fmt: skip
-        return first if rng.random() < 0.7 else ~first
-
-    def arrays(self, stencil):
-        return {n: self.rng.standard_normal(self.shape) for n in stencil.facts.inputs}
-
-    def constants(self, stencil):
-        return {n: self.given[n] for n, _ in stencil.facts.constants}
 
 
 def difference(case):

@@ -187,6 +187,14 @@ class Operator:
             array = array.astype(self.dtype)
         return array
 
+    def _entries(self, x: Any, what: str) -> Any:
+        """Return my part of a vector, as users have it, in the order of the core."""
+        return x
+
+    def _points(self, entries: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the reverse, of that shape."""
+        return entries
+
     __array_ufunc__ = None  # NumPy leaves `array @ A` to this class
 
     def __reduce__(self) -> Any:

@@ -215,8 +215,12 @@ class Vector:
         unified: bool = False,
     ) -> None:
         self.queue = _INLINE if queue is None else queue
-        make = _core.QueueVector.make_unified if unified else _core.QueueVector.make
-        self._h = make(A._vector_layout, np.dtype(A.dtype if dtype is None else dtype).name, columns, self.queue._h)
+        name = np.dtype(A.dtype if dtype is None else dtype).name
+        if isinstance(A, Operator) and not unified:
+            self._h = _core.QueueVector.make_of_operator(A._h, name, columns, self.queue._h)
+        else:
+            make = _core.QueueVector.make_unified if unified else _core.QueueVector.make
+            self._h = make(A._vector_layout, name, columns, self.queue._h)
         self._flat = columns == 1
         if fill is not None:
             self.fill(fill)
@@ -279,8 +283,7 @@ class Vector:
 
     def like(self, fill: float | complex | None = None) -> Vector:
         """Return a new vector of the same layout, dtype, columns and queue."""
-        h = _core.QueueVector.make(self._h.layout, self._h.dtype, self._h.columns, self.queue._h)
-        v = Vector._of(h, self.queue, self._flat)
+        v = Vector._of(self._h.like(), self.queue, self._flat)
         if fill is not None:
             v.fill(fill)
         return v
@@ -388,7 +391,7 @@ class Vector:
         """Return A x, on x's queue."""
         if not isinstance(A, Operator):
             return NotImplemented
-        h = _core.QueueVector.make(A._vector_layout, str(self._h.dtype), self._h.columns, self.queue._h)
+        h = _core.QueueVector.make_of_operator(A._h, str(self._h.dtype), self._h.columns, self.queue._h)
         y = Vector._of(h, self.queue, self._flat)
         y.product(A, self)
         return y

@@ -23,11 +23,14 @@ def columns_of(a: NDArray[Any]) -> NDArray[Any]:
 
 def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Check what a solve is given, before any work, and return b and the first x; both are complex if b is and A is not."""
-    rhs = as_values(b, "b")
-    if rhs.ndim not in (1, 2) or rhs.shape[0] != A.local_shape[0]:
-        raise ShapeError(f"b has shape {rhs.shape}; ({A.local_shape[0]},) or ({A.local_shape[0]}, k) is needed here.")
+    rhs = as_values(A._entries(b, "b"), "b")
+    rows = int(A._h.rows.local_size)
+    if rhs.ndim not in (1, 2) or rhs.shape[0] != rows:
+        raise ShapeError(f"b has shape {rhs.shape}; ({rows},) or ({rows}, k) is needed here.")
     if monitor is not None and not callable(monitor):
         raise InputError(f"monitor is {monitor!r}; a function of the iteration and the residual norm is needed.")
+    if checkpoint is not None:
+        check_order(A)
     parts = np.iscomplexobj(rhs) and A.dtype.kind != "c"
     if parts and checkpoint is not None:
         raise UnsupportedError(
@@ -40,12 +43,20 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
         rhs = rhs.astype(A.dtype, copy=False)
     if x0 is None:
         return rhs, np.zeros(rhs.shape, dtype=rhs.dtype)
-    guess = as_values(x0, "x0")
+    guess = as_values(A._entries(x0, "x0"), "x0")
     if guess.shape != rhs.shape:
         raise ShapeError(f"x0 has shape {guess.shape}, b {rhs.shape}; they must be the same.")
     if np.iscomplexobj(guess) and not np.iscomplexobj(rhs):
         raise DtypeError(f"x0 is {guess.dtype}, b and the matrix are real. Use x0.real, or A.astype('complex128').")
     return rhs, np.array(guess, dtype=rhs.dtype, order="C")
+
+
+def check_order(A: Operator) -> None:
+    """Raise where entries are in an order of the operator's own, which a file would not tell."""
+    if type(A)._entries is not Operator._entries:
+        raise UnsupportedError(
+            f"checkpoints of {A!r} are not offered: its vectors are in the order of its bricks. Save x yourself."
+        )
 
 
 def check_checkpoint(path: str | Path, every: int, asynchronous: bool) -> None:

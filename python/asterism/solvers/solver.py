@@ -110,8 +110,11 @@ class Solver:
         add_options(options, _core.OptionLayer.dict, "options", o)
         named = {prefix + self._SHORT.get(k, k): v for k, v in call.items() if v is not None}
         add_options(named, _core.OptionLayer.call, "call", o)
-        self._null_space = None if null_space is None else _columns(null_space, "null_space")
-        self._set_up(as_operator(A, "A"), o, prefix, P, M, (block_size, coordinates, near_null_space))
+        operator = as_operator(A, "A")
+        self._null_space = (
+            None if null_space is None else _columns(operator._entries(null_space, "null_space"), "null_space")
+        )
+        self._set_up(operator, o, prefix, P, M, (block_size, coordinates, near_null_space))
 
     def _set_up(self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]) -> None:
         near = A if P is None and isinstance(A, Matrix) else P
@@ -337,10 +340,30 @@ class Solver:
         rhs, x = prepared(A, b, x0, monitor, checkpoint)
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
+        try:
+            return A._points(
+                self._run(transpose, rhs, x, monitor, raise_on_failure, checkpoint, checkpoint_every), np.shape(b)
+            )
+        except ConvergenceError as error:
+            error.x = A._points(error.x, np.shape(b))
+            raise
+
+    def _run(
+        self,
+        transpose: str,
+        rhs: NDArray[Any],
+        x: NDArray[Any],
+        monitor: Monitor | None,
+        raise_on_failure: bool | None,
+        checkpoint: str | Path | None,
+        checkpoint_every: int,
+    ) -> NDArray[Any]:
+        """Solve with entries as the core orders them."""
+        A = self.A
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
             parts, guess = (np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x)))
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
-            xr = self._solved(transpose, parts, guess, monitor, raise_on_failure, None, 0)
+            xr = self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0)
             k = xr.shape[1] // 2
             joined = xr[:, :k] + 1j * xr[:, k:]
             out: NDArray[Any] = joined[:, 0] if rhs.ndim == 1 else joined

@@ -7,6 +7,9 @@ weights. Nothing here needs the compiled library.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .compiler import Library, build
 from .cost import Cost
 from .differences import derivative, laplacian, weights
@@ -14,6 +17,9 @@ from .kernel import Kernel, compile
 from .language import Expr, Grid, constant, grid, indices, maximum, minimum, sqrt, where
 from .sources import Source, generate
 from .stencil import Stencil, assign, fuse, reduce
+
+if TYPE_CHECKING:
+    from ..bricks import StencilOperator
 
 __all__ = [
     "Cost",
@@ -35,11 +41,77 @@ __all__ = [
     "laplacian",
     "maximum",
     "minimum",
+    "operator",
     "reduce",
     "sqrt",
     "weights",
     "where",
 ]
+
+
+def operator(
+    stencil: Stencil,
+    shape: int | Sequence[int],
+    periodic: bool | Sequence[bool] = False,
+    comm: Any = None,
+    *,
+    brick: int | Sequence[int] | None = None,
+    dtype: Any = "float64",
+    of: str | None = None,
+    ranks: Sequence[int] | None = None,
+    target: str | None = None,
+    **given: Any,
+) -> StencilOperator:
+    """Return a linear stencil as an operator on a grid that is dealt to the ranks: for products and solvers.
+
+    Parameters
+    ----------
+    stencil : Stencil
+        One assignment, linear in the grid that it is applied to.
+    shape : int or sequence of int
+        Points of the whole grid.
+    periodic : bool or sequence of bool
+        For each axis, whose points must be a multiple of a brick's. Points beyond other ends are zero.
+    comm : None or mpi4py.MPI.Comm
+    brick : sequence of int, optional
+        8 points along each axis by default. The stencil must not read further than one brick.
+    dtype : {float64, float32}
+    of : str, optional
+        The grid that it is applied to: by default the one that is not given.
+    ranks : sequence of int, optional
+        Into how many boxes each axis is cut; by default such that the fewest bricks are exchanged.
+    target : {"generic", "avx2", "avx512"}, optional
+        By default the widest that this CPU has.
+    **given
+        The constants, and the other grids that the stencil reads: arrays of my points or of the whole grid, or functions of the
+        coordinates. The coordinates are those of the unit box: point i of n lies at ``(i + 1) / (n + 1)``, or at ``i / n`` along a
+        periodic axis.
+
+    Returns
+    -------
+    StencilOperator
+        ``L @ x`` takes and returns this rank's points in lexicographic order. So do `solve` and `Solver`.
+
+    Notes
+    -----
+    Collective. Rank 0 compiles, and the others find the kernel in the cache. The compiled library is needed. The diagonal and a bound
+    of the eigenvalues come from the stencil: the preconditioners jacobi and chebyshev work. Complex numbers are not offered. There is a
+    transposed product where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
+
+    Examples
+    --------
+    >>> import asterism as am, numpy as np
+    >>> i, j = am.stencil.indices(2)
+    >>> u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+    >>> five = am.stencil.assign(out(i, j), 4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1))
+    >>> L = am.stencil.operator(five, (30, 30))
+    >>> x, info = am.solve(L, np.ones((30, 30)), ksp="cg", pc="chebyshev", rtol=1e-8)
+    >>> bool(np.allclose(L @ x, 1.0, atol=1e-6))
+    True
+    """
+    from ..bricks import operator as made
+
+    return made(stencil, shape, periodic, comm, brick=brick, dtype=dtype, of=of, ranks=ranks, target=target, **given)
 
 
 def __dir__() -> list[str]:

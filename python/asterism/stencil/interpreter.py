@@ -28,7 +28,7 @@ from .language import (
     walk,
 )
 
-__all__ = ["interpret"]
+__all__ = ["constant_value", "interpret"]
 
 Array = NDArray[Any]
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -158,3 +158,9 @@ def _evaluate(
             elif isinstance(n, (Operation, Condition)):
                 found[id(n)] = _OPERATIONS[n.op](*(found[id(c)] for c in n.children()))
     return found[id(root)]
+
+
+def constant_value(e: Expr, constants: Mapping[str, float], dtype: Any) -> float:
+    """Return the value of an expression without grids and indices."""
+    scalars = {n: np.dtype(dtype).type(v) for n, v in constants.items()}
+    return float(_evaluate(e, {}, scalars, (), (), dtype))

@@ -96,7 +96,7 @@ class Bricks:
 _said: set[str] = set()
 
 
-def _callable(stencil: Stencil, source: Source) -> Library | Table | None:
+def callable_of(stencil: Stencil, source: Source, warn: bool = True) -> Library | Table | None:
     """Return the compiled kernel. Without a compiler return a table, and without that nothing; say so once."""
     try:
         return build(source)
@@ -106,7 +106,7 @@ def _callable(stencil: Stencil, source: Source) -> Library | Table | None:
         found, how = build_table(stencil, source), "A table replaces the compiled kernel, which would be faster"
     except UnsupportedError as error:
         found, how, why = None, "NumPy interprets the stencil, which is slow", f"{why} {error}"
-    if why not in _said:
+    if warn and why not in _said:
         _said.add(why)
         warnings.warn(f"{how}: {why}", RuntimeWarning, stacklevel=4)
     return found
@@ -126,7 +126,7 @@ class Kernel:
 
     def __init__(self, stencil: Stencil, shape: tuple[int, ...], periodic: tuple[bool, ...], source: Source) -> None:
         self.stencil, self.shape, self.periodic, self.source = stencil, shape, periodic, source
-        self.library = _callable(stencil, source)
+        self.library = callable_of(stencil, source)
         self.compiled = isinstance(self.library, Library)
         self.seconds = self.library.seconds if isinstance(self.library, Library) else 0.0
         f = stencil.facts

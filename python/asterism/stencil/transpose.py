@@ -25,7 +25,7 @@ from .language import (
     walk,
 )
 
-__all__ = ["transposed"]
+__all__ = ["coefficients_of", "transposed"]
 
 Offsets = tuple[int, ...]
 _Linear = dict[Offsets, Expr]  # coefficients; a value without x is at `_FREE`
@@ -50,9 +50,7 @@ def transposed(statements: Sequence[Statement], facts: Facts, of: str | None) ->
     if name == s.target.grid.name:
         fail(s.line, f"'{name}' is read and written: the transpose needs another grid for the result.")
     d = facts.dimensions
-    terms = _linear(s.value, name)
-    if _FREE in terms:
-        fail(s.line, f"a part of the value is without '{name}', so it has no transpose.")
+    terms = coefficients_of(statements, name)
     x, y = Grid(name, d), s.target.grid
     total: Expr | None = None
     least = [0] * d
@@ -67,6 +65,15 @@ def transposed(statements: Sequence[Statement], facts: Facts, of: str | None) ->
         total = term if total is None else Operation("+", total, term)
     assert total is not None
     return Assignment(_at(x, (0,) * d), total, s.line), tuple(least)
+
+
+def coefficients_of(statements: Sequence[Statement], name: str) -> dict[Offsets, Expr]:
+    """Return the coefficient at each offset of the grid of that name, in which the one assignment is linear, or raise."""
+    s = statements[0]
+    terms = _linear(s.value, name)
+    if _FREE in terms:
+        fail(s.line, f"a part of the value is without '{name}', so it is not linear, and has no transpose.")
+    return terms
 
 
 def _at(grid: Grid, offsets: Offsets) -> Ref:

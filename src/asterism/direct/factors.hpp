@@ -36,12 +36,12 @@ struct FactorPrediction {
 
 struct FactorInfo {
   FactorPrediction predicted;
-  std::int64_t entries = 0;       ///< of the factors, zeros in supernodes counted
-  std::int64_t delayed = 0;       ///< pivots that went to the front of their parent, since they were too small in their own
-  std::int64_t replaced = 0;      ///< pivots at rounding level that were replaced; more than 0: singular to working precision
-  std::int64_t two_by_two = 0;    ///< blocks of two in D
-  std::int64_t negative = 0;      ///< negative eigenvalues (Hermitian kinds): the inertia
-  double growth = 1;              ///< largest entry of the factors beside the largest of the scaled matrix
+  std::int64_t entries = 0;     ///< of the factors, zeros in supernodes counted
+  std::int64_t delayed = 0;     ///< pivots that went to the front of their parent, since they were too small in their own
+  std::int64_t replaced = 0;    ///< pivots at rounding level that were replaced; more than 0: singular to working precision
+  std::int64_t two_by_two = 0;  ///< blocks of two in D
+  std::int64_t negative = 0;    ///< negative eigenvalues (Hermitian kinds): the inertia
+  double growth = 1;            ///< largest entry of the factors beside the largest of the scaled matrix
   std::int32_t supernodes = 0, largest_front = 0;
   bool matched = false;
   std::string ordering;  ///< natural, rcm, amd or nd
@@ -83,8 +83,8 @@ class Factors {
   std::size_t memory_bytes() const;
   /// "lu, 120 supernodes, 1.2e6 entries, matched, amd order".
   std::string describe() const;
-  /// An estimate of ||B^-1||_1 ||B||_1 of the scaled matrix (Higham and Tisseur 2000); infinity: a pivot was replaced. Computed at the first
-  /// call, by some solves.
+  /// An estimate of ||B^-1||_1 ||B||_1 of the scaled matrix (Higham and Tisseur 2000); infinity: a pivot was replaced. Computed at the
+  /// first call, by some solves.
   double condition() const;
   /// Sign (or phase) and logarithm of the magnitude of A's determinant.
   struct Determinant {
@@ -98,8 +98,5 @@ class Factors {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// The prediction alone, after ordering and symbolic phase.
-FactorPrediction predict_factors(la::Csr const& a, FactorOptions const& options);
 
 }  // namespace asterism::direct

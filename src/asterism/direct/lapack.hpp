@@ -68,61 +68,71 @@ class Threads {
 #endif
 };
 
-#define ASTERISM_DEFINE(letter, T, R, WORK)                                                                               \
-  /* P A = L U of m x n; > 0: the first step whose pivot is exactly zero, counted from 1 */                               \
-  inline int getrf(int m, int n, T* a, int lda, int* pivots) {                                                            \
-    int info = 0;                                                                                                         \
-    ASTERISM_BLAS(letter##getrf)(&m, &n, a, &lda, pivots, &info);                                                         \
-    return info;                                                                                                          \
-  }                                                                                                                       \
-  inline void getrs(char trans, int n, int nrhs, T const* a, int const* pivots, T* b) {                                   \
-    int info = 0;                                                                                                         \
-    ASTERISM_BLAS(letter##getrs)(&trans, &n, &nrhs, a, &n, pivots, b, &n, &info, 1);                                      \
-  }                                                                                                                       \
-  inline int getri(int n, T* a, int const* pivots, T* work, int lwork) {                                                  \
-    int info = 0;                                                                                                         \
-    ASTERISM_BLAS(letter##getri)(&n, a, &n, pivots, work, &lwork, &info);                                                 \
-    return info;                                                                                                          \
-  }                                                                                                                       \
-  /* an estimate of 1 / (|A|_1 |A^-1|_1) from A's factors; work: 4 n values, more_work: 2 n */                            \
-  inline R gecon(int n, T const* a, R norm, T* work, WORK* more_work) {                                                   \
-    int info = 0;                                                                                                         \
-    R rcond = 0;                                                                                                          \
-    ASTERISM_BLAS(letter##gecon)("1", &n, a, &n, &norm, &rcond, work, more_work, &info, 1);                               \
-    return rcond;                                                                                                         \
-  }                                                                                                                       \
-  /* the exchanges of steps [first, last), counted from 0, in n columns */                                                \
-  inline void laswp(int n, T* a, int lda, int first, int last, int const* pivots) {                                       \
-    int const from = first + 1, one = 1;                                                                                  \
-    ASTERISM_BLAS(letter##laswp)(&n, a, &lda, &from, &last, pivots, &one);                                                \
-  }                                                                                                                       \
-  /* B = L^-1 B, L unit lower triangular of m x m */                                                                      \
-  inline void solve_lower(int m, int n, T const* L, T* B, int ld) {                                                       \
-    T const one(1);                                                                                                       \
-    ASTERISM_BLAS(letter##trsm)("L", "L", "N", "U", &m, &n, &one, L, &ld, B, &ld, 1, 1, 1, 1);                            \
-  }                                                                                                                       \
-  /* C -= A B, with B^H for B if trans_b is 'C' */                                                                        \
-  inline void subtract_product(char trans_b, int m, int n, int k, T const* A, T const* B, T* C, int ld) {                 \
-    T const one(1), minus_one(-1);                                                                                        \
-    ASTERISM_BLAS(letter##gemm)("N", &trans_b, &m, &n, &k, &minus_one, A, &ld, B, &ld, &one, C, &ld, 1, 1);               \
-  }                                                                                                                       \
-  /* Cholesky in the lower triangle, L L^H; > 0: not positive definite */                                                 \
-  inline int potrf(int n, T* a, int lda) {                                                                                \
-    int info = 0;                                                                                                         \
-    ASTERISM_BLAS(letter##potrf)("L", &n, a, &lda, &info, 1);                                                             \
-    return info;                                                                                                          \
-  }                                                                                                                       \
-  /* the inverse in the lower triangle, from that */                                                                      \
-  inline int potri(int n, T* a, int lda) {                                                                                \
-    int info = 0;                                                                                                         \
-    ASTERISM_BLAS(letter##potri)("L", &n, a, &lda, &info, 1);                                                             \
-    return info;                                                                                                          \
-  }                                                                                                                       \
-  /* P^T A P = L L^H with the largest pivots first; ends where they are below the tolerance. The rank; work: 2 n reals */ \
-  inline int pstrf(int n, T* a, int* order, R tolerance, R* work) {                                                       \
-    int info = 0, rank = 0;                                                                                               \
-    ASTERISM_BLAS(letter##pstrf)("L", &n, a, &n, order, &rank, &tolerance, work, &info, 1);                               \
-    return rank;                                                                                                          \
+#define ASTERISM_DEFINE(letter, T, R, WORK)                                                                                  \
+  /* P A = L U of m x n; > 0: the first step whose pivot is exactly zero, counted from 1 */                                  \
+  inline int getrf(int m, int n, T* a, int lda, int* pivots) {                                                               \
+    int info = 0;                                                                                                            \
+    ASTERISM_BLAS(letter##getrf)(&m, &n, a, &lda, pivots, &info);                                                            \
+    return info;                                                                                                             \
+  }                                                                                                                          \
+  inline void getrs(char trans, int n, int nrhs, T const* a, int const* pivots, T* b) {                                      \
+    int info = 0;                                                                                                            \
+    ASTERISM_BLAS(letter##getrs)(&trans, &n, &nrhs, a, &n, pivots, b, &n, &info, 1);                                         \
+  }                                                                                                                          \
+  inline int getri(int n, T* a, int const* pivots, T* work, int lwork) {                                                     \
+    int info = 0;                                                                                                            \
+    ASTERISM_BLAS(letter##getri)(&n, a, &n, pivots, work, &lwork, &info);                                                    \
+    return info;                                                                                                             \
+  }                                                                                                                          \
+  /* an estimate of 1 / (|A|_1 |A^-1|_1) from A's factors; work: 4 n values, more_work: 2 n */                               \
+  inline R gecon(int n, T const* a, R norm, T* work, WORK* more_work) {                                                      \
+    int info = 0;                                                                                                            \
+    R rcond = 0;                                                                                                             \
+    ASTERISM_BLAS(letter##gecon)("1", &n, a, &n, &norm, &rcond, work, more_work, &info, 1);                                  \
+    return rcond;                                                                                                            \
+  }                                                                                                                          \
+  /* the exchanges of steps [first, last), counted from 0, in n columns */                                                   \
+  inline void laswp(int n, T* a, int lda, int first, int last, int const* pivots) {                                          \
+    int const from = first + 1, one = 1;                                                                                     \
+    ASTERISM_BLAS(letter##laswp)(&n, a, &lda, &from, &last, pivots, &one);                                                   \
+  }                                                                                                                          \
+  /* B = L^-1 B, L unit lower triangular of m x m */                                                                         \
+  inline void solve_lower(int m, int n, T const* L, T* B, int ld) {                                                          \
+    T const one(1);                                                                                                          \
+    ASTERISM_BLAS(letter##trsm)("L", "L", "N", "U", &m, &n, &one, L, &ld, B, &ld, 1, 1, 1, 1);                               \
+  }                                                                                                                          \
+  /* C -= A B, with B^H for B if trans_b is 'C' */                                                                           \
+  inline void subtract_product(char trans_b, int m, int n, int k, T const* A, T const* B, T* C, int ld) {                    \
+    T const one(1), minus_one(-1);                                                                                           \
+    ASTERISM_BLAS(letter##gemm)("N", &trans_b, &m, &n, &k, &minus_one, A, &ld, B, &ld, &one, C, &ld, 1, 1);                  \
+  }                                                                                                                          \
+  /* B = op(A)^-1 B for side 'L' (A is m x m), B op(A)^-1 for 'R' (n x n) */                                                 \
+  inline void trsm(char side, char uplo, char trans, char diag, int m, int n, T const* A, int lda, T* B, int ldb) {          \
+    T const one(1);                                                                                                          \
+    ASTERISM_BLAS(letter##trsm)(&side, &uplo, &trans, &diag, &m, &n, &one, A, &lda, B, &ldb, 1, 1, 1, 1);                    \
+  }                                                                                                                          \
+  /* C -= A op(B), C m x n, with k columns of A */                                                                           \
+  inline void subtract_product(char trans_b, int m, int n, int k, T const* A, int lda, T const* B, int ldb, T* C, int ldc) { \
+    T const one(1), minus_one(-1);                                                                                           \
+    ASTERISM_BLAS(letter##gemm)("N", &trans_b, &m, &n, &k, &minus_one, A, &lda, B, &ldb, &one, C, &ldc, 1, 1);               \
+  }                                                                                                                          \
+  /* Cholesky in the lower triangle, L L^H; > 0: not positive definite */                                                    \
+  inline int potrf(int n, T* a, int lda) {                                                                                   \
+    int info = 0;                                                                                                            \
+    ASTERISM_BLAS(letter##potrf)("L", &n, a, &lda, &info, 1);                                                                \
+    return info;                                                                                                             \
+  }                                                                                                                          \
+  /* the inverse in the lower triangle, from that */                                                                         \
+  inline int potri(int n, T* a, int lda) {                                                                                   \
+    int info = 0;                                                                                                            \
+    ASTERISM_BLAS(letter##potri)("L", &n, a, &lda, &info, 1);                                                                \
+    return info;                                                                                                             \
+  }                                                                                                                          \
+  /* P^T A P = L L^H with the largest pivots first; ends where they are below the tolerance. The rank; work: 2 n reals */    \
+  inline int pstrf(int n, T* a, int* order, R tolerance, R* work) {                                                          \
+    int info = 0, rank = 0;                                                                                                  \
+    ASTERISM_BLAS(letter##pstrf)("L", &n, a, &n, order, &rank, &tolerance, work, &info, 1);                                  \
+    return rank;                                                                                                             \
   }
 ASTERISM_DEFINE(s, float, float, int)
 ASTERISM_DEFINE(d, double, double, int)

@@ -21,6 +21,7 @@ struct Space::Meaning {
   Vector near_null_space;
   std::shared_ptr<Coordinates const> coordinates;  // none: not known
   std::optional<comm::QueuedForest> ghosts;
+  std::shared_ptr<std::vector<std::pair<std::int64_t, std::int64_t>> const> padding;
 };
 
 Space::Meaning Space::changed() const { return meaning_ ? *meaning_ : Meaning(); }
@@ -123,6 +124,17 @@ Space Space::with_ghosts(comm::StarForest forest) const {
   });
   auto m = changed();
   m.ghosts.emplace(std::move(forest));
+  return with(std::move(m));
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> const& Space::padding() const {
+  static std::vector<std::pair<std::int64_t, std::int64_t>> const none;
+  return meaning_ && meaning_->padding ? *meaning_->padding : none;
+}
+
+Space Space::with_padding(std::vector<std::pair<std::int64_t, std::int64_t>> runs) const {
+  auto m = changed();
+  m.padding = std::make_shared<std::vector<std::pair<std::int64_t, std::int64_t>> const>(std::move(runs));
   return with(std::move(m));
 }
 

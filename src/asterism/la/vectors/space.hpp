@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/comm/layout/layout.hpp"
@@ -48,6 +50,11 @@ class Space : public comm::Layout {
   comm::QueuedForest const& ghost_forest() const;
   /// With a local form, from a star forest whose roots are the own entries and whose leaves the ghosts, counted from 0. Collective.
   Space with_ghosts(comm::StarForest forest) const;
+
+  /// Own entries that stand for nothing, as runs (first, count), ascending. They are zero in every vector: operators keep them so, and
+  /// fill() and fill_hashed() leave them out.
+  std::vector<std::pair<std::int64_t, std::int64_t>> const& padding() const;
+  Space with_padding(std::vector<std::pair<std::int64_t, std::int64_t>> runs) const;
 
  private:
   struct Coordinates;

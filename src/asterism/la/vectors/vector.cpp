@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "asterism/comm/communicator/shared_array.hpp"
@@ -68,6 +69,18 @@ void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char con
   ASTERISM_REQUIRE(x.dtype() == dtype, dtype, "{}: the vector has dtype {} where {} is needed.", what, name_of(x.dtype()), name_of(dtype));
 }
 
+namespace {
+/// Zeros where entries stand for nothing.
+void clear_padding(Vector& x) {
+  if (x.space().padding().empty()) return;
+  auto const row = std::size_t(x.columns()) * size_of(x.dtype());
+  auto const clear = [space = x.space(), row](device::Executor&, std::byte* p) {
+    for (auto const& [first, count] : space.padding()) std::memset(p + std::size_t(first) * row, 0, std::size_t(count) * row);
+  };
+  device::submit_without_form(x.queue(), clear, update<std::byte>(x.data()));
+}
+}  // namespace
+
 void fill(Vector& y, Scalar const& a) {
   static Event const e("VecSet");
   VectorScope const scope(e, y, 1, 0);
@@ -75,6 +88,7 @@ void fill(Vector& y, Scalar const& a) {
     using T = typename decltype(tag)::type;
     submit(y.queue(), kernel::fill<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), write<T>(y.data()));
   });
+  clear_padding(y);
 }
 
 void copy(Vector const& x, Vector& y) {
@@ -228,6 +242,7 @@ void fill_hashed(Vector& x, std::uint64_t seed) {
     using T = typename decltype(tag)::type;
     submit(x.queue(), kernel::hashed<T>, x.local_size(), x.columns(), x.layout().begin(), seed, write<T>(x.data()));
   });
+  clear_padding(x);
 }
 
 bool Entries::all_zero() const {

@@ -1,0 +1,404 @@
+"""Stencils as distributed operators: grids in bricks, dealt to the ranks.
+
+Input: a linear `Stencil` and the number of points. Output: `StencilOperator`, for products and solvers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from .base.indices import as_shape
+from .comm.agree import agreed
+from .comm.communicator import as_communicator, one_call, reported
+from .errors import DtypeError, InputError, ShapeError, UnsupportedError
+from .la.operator import Operator, as_values
+from .la.vector import Vector
+from .stencil.compiler import Library
+from .stencil.interpreter import constant_value
+from .stencil.kernel import callable_of
+from .stencil.language import Constant, Expr, Grid, Operation, Value, as_number, indices, walk
+from .stencil.sources import Source, generate
+from .stencil.stencil import Stencil, as_flags, assign, real_dtype
+from .stencil.table import build_table
+from .stencil.transpose import coefficients_of
+
+__all__ = ["StencilOperator", "operator"]
+
+_X, _Y, _B, _W = -1, -2, -3, -4  # StencilKernel of the core
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return an array whose memory begins at a multiple of 64 bytes."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + 64, np.uint8)
+    first = -raw.ctypes.data % 64
+    out: NDArray[Any] = raw[first : first + size].view(dtype).reshape(shape)
+    return out
+
+
+class StencilOperator(Operator):
+    """A linear stencil on a grid that is dealt to the ranks in boxes of bricks. `am.stencil.operator` makes it.
+
+    Attributes
+    ----------
+    stencil : Stencil
+    grid_shape : tuple of int
+        Points of the grid.
+    brick : tuple of int
+        Points of a brick.
+    periodic : tuple of bool
+    ranks : tuple of int
+        Into how many boxes each axis is cut.
+    owned : tuple of slice
+        This rank's points, in the indices of the whole grid.
+    compiled : bool
+        False where there is no compiler: then a kernel of the library reads the stencil from a table.
+
+    Notes
+    -----
+    Arrays are this rank's points in lexicographic order: of the shape of `owned`, or flat; with another last axis for several columns.
+    `Vector` holds them in the order of bricks, as methods work on them. Its padding is zero.
+    """
+
+    def __init__(self, domain: Any, stencil: Stencil, handle: Any, how: _Made) -> None:
+        self._h, self._domain, self.stencil, self._how = handle, domain, stencil, how
+        d = stencil.facts.dimensions
+        self.grid_shape, self.brick, self.periodic = how.shape, how.brick, how.periodic
+        self.ranks: tuple[int, ...] = tuple(domain.ranks[3 - d :])
+        low, high = (b[3 - d :] for b in domain.owned(self._comm.rank))
+        self.owned = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+        self.compiled = how.compiled
+
+    @property
+    def local_grid_shape(self) -> tuple[int, ...]:
+        """Shape of this rank's points."""
+        return tuple(s.stop - s.start for s in self.owned)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of points of the grid, twice."""
+        n = int(np.prod(self.grid_shape))
+        return n, n
+
+    @property
+    def local_shape(self) -> tuple[int, int]:
+        """Number of my points, twice."""
+        n = int(np.prod(self.local_grid_shape))
+        return n, n
+
+    def __repr__(self) -> str:
+        points, ranks = (" x ".join(map(str, a)) for a in (self.grid_shape, self.ranks))
+        return f"<asterism.StencilOperator on {points} points in {ranks} boxes, {self.dtype}: {self.stencil!r}>"
+
+    def _columns(self, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
+        """Return () or (k,): the last axis of an array of my points, which may be flat."""
+        mine, n = self.local_grid_shape, self.local_shape[0]
+        for of in (mine, (n,)):
+            if shape == of:
+                return ()
+            if shape[:-1] == of:
+                return shape[-1:]
+        raise ShapeError(
+            f"{what}: the array has the shape {shape}; my points have {mine}, flat ({n},), or with another last axis."
+        )
+
+    def _entries(self, x: Any, what: str) -> NDArray[Any]:
+        points = as_values(x, what)
+        columns = self._columns(points.shape, what)
+        out = aligned((int(self._h.rows.local_size), *columns), points.dtype)
+        self._domain.to_bricks(points, out)
+        return out
+
+    def _points(self, entries: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        out = np.empty(shape, entries.dtype)
+        self._domain.from_bricks(np.ascontiguousarray(entries), out)
+        return out
+
+    def to_bricks(self, x: Any) -> NDArray[Any]:
+        """Return my points in the order of a `Vector` of this operator, with zeros in the padding."""
+        return self._entries(x, "to_bricks")
+
+    def from_bricks(self, entries: Any) -> NDArray[Any]:
+        """Return what a `Vector` of this operator, or its array, holds, of the shape of my points."""
+        values = as_values(np.asarray(entries), "from_bricks")
+        if values.ndim not in (1, 2) or values.shape[0] != self._h.rows.local_size:
+            raise ShapeError(
+                f"from_bricks: the array has the shape {values.shape}; ({self._h.rows.local_size},) is needed."
+            )
+        return self._points(values, (*self.local_grid_shape, *values.shape[1:]))
+
+    def make_vector(self, x: Any = None, queue: Any = None) -> Vector:
+        """Return a vector of my points, zero or with the values of an array."""
+        if x is None:
+            return Vector(self, queue, fill=0.0)
+        entries = self._operand(self._entries(x, "make_vector"), "make_vector")
+        v = Vector(self, queue, columns=entries.shape[1] if entries.ndim == 2 else 1)
+        v.copy_from(entries if entries.ndim == 1 or entries.shape[1] > 1 else entries[:, 0])
+        return v
+
+    @reported("L @ x")
+    def __matmul__(self, x: Any) -> NDArray[Any]:
+        """Product with my points: an array, or a `Vector`. Collective."""
+        if isinstance(x, Vector):
+            return NotImplemented  # it knows how
+        return self._product(self._h.apply, x, "L @ x")
+
+    def _product(self, apply: Callable[[Any, Any], None], x: Any, what: str) -> NDArray[Any]:
+        if isinstance(x, (Operator, Vector)) or hasattr(x, "tocsr"):
+            raise UnsupportedError(f"{what}: x is a {type(x).__name__}; an array is needed.")
+        points = self._operand(x, what)
+        entries = self._entries(points, what)
+        y = aligned(entries.shape, self.dtype)
+        apply(entries, y)
+        return self._points(y, points.shape)
+
+    @one_call("L.T @ x")
+    def rmatvec(self, x: Any) -> NDArray[Any]:
+        """Return L^T x. Collective."""
+        return self._product(self._h.apply_transpose, x, "L.T @ x")
+
+
+class _Made:
+    """How an operator was made: what all its kernels have in common."""
+
+    def __init__(
+        self,
+        comm: Any,
+        stencil: Stencil,
+        name: str,
+        shape: tuple[int, ...],
+        periodic: tuple[bool, ...],
+        brick: tuple[int, ...],
+        dtype: str,
+        target: str | None,
+        constants: dict[str, float],
+        coefficients: list[str],
+    ) -> None:
+        self.comm, self.stencil, self.of = comm, stencil, name
+        self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
+        self.constants, self.coefficients = constants, coefficients
+        self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
+        self.compiled = True
+
+    def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False) -> Any:
+        """Return a kernel as the core takes it; the other grids are coefficients. Collective.
+
+        quick: a table, for what is used once.
+        """
+        stencil.check_periodic(self.shape, self.periodic)
+        source = generate(stencil, self.target, self.brick, self.dtype)
+        found = build_table(stencil, source) if quick else _compiled(self.comm, stencil, source)
+        if not quick:
+            self.compiled = self.compiled and isinstance(found, Library)
+        grids = [roles[g] if g in roles else self.coefficients.index(g) for g in source.grids]
+        values = [self.constants[n] for n, _ in source.constants]
+        program = 0 if isinstance(found, Library) else found.program
+        return found.address, program, found.handle, grids, values, float(stencil.cost(self.dtype).flops)
+
+
+def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:
+    """Compile on one rank, and find it in the cache on the others; an error of one is an error of all. Collective."""
+
+    def build() -> Any:
+        found = callable_of(stencil, source, warn=comm.rank == 0)
+        if found is None:
+            raise UnsupportedError("the stencil can neither be compiled nor be made a table.")
+        return found
+
+    first = agreed(comm, lambda: build() if comm.rank == 0 else None)
+    return agreed(comm, lambda: build() if first is None else first)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "1"
+    return name
+
+
+def _forms(how: _Made) -> dict[str, tuple[Stencil, dict[str, int]]]:
+    """Return the fused stencils: the residual, and a weighted step."""
+    f = how.stencil.facts
+    at = indices(f.dimensions)
+    statement = how.stencil.statements[0]
+    names = [*f.grids]
+    b, w = (Grid(_unused(n, names), f.dimensions) for n in ("b", "w"))
+    y, x = Grid(f.outputs[0], f.dimensions), Grid(how.of, f.dimensions)
+    residual = b(*at) - statement.value
+    roles = {how.of: _X, y.name: _Y, b.name: _B}
+    return {
+        "residual": (assign(y(*at), residual), roles),
+        "smooth": (assign(y(*at), x(*at) + w(*at) * residual), {**roles, w.name: _W}),
+    }
+
+
+def _diagonal(how: _Made, A: Any, domain: Any) -> None:
+    """Tell the core the diagonal, and Gershgorin's bound of the eigenvalues of D^-1 A. Collective."""
+    d = how.stencil.facts.dimensions
+    terms = coefficients_of(how.stencil.statements, how.of)
+    centre = terms.get((0,) * d)
+    if centre is None:
+        return
+    y = Grid(how.stencil.facts.outputs[0], d)
+    total: Expr | None = None
+    for c in terms.values():
+        total = abs(c) if total is None else total + abs(c)
+    assert total is not None
+
+    def values(e: Expr) -> NDArray[Any]:
+        s = assign(y(*indices(d)), e)
+        handle = _core.StencilOperator(
+            domain, how.dtype, how.kernel(s, {y.name: _Y}, quick=True), how.arrays, "a diagonal"
+        )
+        nothing, out = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(2))
+        nothing[...] = 0
+        handle.apply(nothing, out)
+        return out
+
+    main, sums = values(centre), values(total)
+    inside = main != 0
+    points = aligned(main.shape, how.dtype)
+    low, high = domain.owned(how.comm.rank)
+    domain.to_bricks(np.ones([b - a for a, b in zip(low, high, strict=True)], how.dtype), points)
+    whole = bool(np.all(inside | (points == 0)))
+    ratio = float(np.max(sums[inside] / np.abs(main[inside]), initial=0.0)) if whole else np.inf
+    bound = float(how.comm.max(ratio))
+    A.set_diagonal(np.where(points == 0, 1, main).astype(how.dtype), bound if np.isfinite(bound) else None)
+
+
+def _is_symmetric(how: _Made) -> bool:
+    """Tell whether the stencil has constant coefficients, the same at opposite offsets."""
+    terms = coefficients_of(how.stencil.statements, how.of)
+    if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
+        return False
+    numbers = {o: constant_value(c, how.constants, how.dtype) for o, c in terms.items()}
+    return all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
+
+
+def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]:
+    """Return a coefficient grid in bricks, from an array of my points or of all, or from a function of the coordinates."""
+    low, high = (b[3 - len(how.shape) :] for b in domain.owned(how.comm.rank))
+    mine = tuple(b - a for a, b in zip(low, high, strict=True))
+    if callable(value):
+        at = [
+            (np.arange(a, b) + (0 if p else 1)) / (n if p else n + 1)
+            for a, b, n, p in zip(low, high, how.shape, how.periodic, strict=True)
+        ]
+        array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
+    else:
+        array = np.asarray(value)
+        if array.shape != mine and array.shape == how.shape:
+            array = array[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
+    if array.shape != mine:
+        raise ShapeError(
+            f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}."
+        )
+    if array.dtype.kind not in "buif":
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    if not np.isfinite(array).all():
+        raise InputError(f"the array '{name}' has entries that are not finite.")
+    out = aligned((int(domain.layout.local_size),), how.dtype)
+    domain.to_bricks(np.ascontiguousarray(array, dtype=how.dtype), out)
+    return out
+
+
+def _checked(
+    stencil: Stencil, shape: Any, periodic: Any, brick: Any, dtype: Any, of: str | None, given: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Check what is given, and return it in one form."""
+    if not isinstance(stencil, Stencil):
+        raise InputError(f"a {type(stencil).__name__} is no stencil; am.stencil.assign makes one.")
+    f = stencil.facts
+    sizes = tuple(as_shape(shape, "stencil.operator: shape"))
+    if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
+        raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
+    flags = as_flags(periodic, f.dimensions)
+    blocks = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "stencil.operator: brick"))
+    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
+        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
+    if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
+        raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
+    for axis, (b, (low, high)) in enumerate(zip(blocks, f.reach, strict=True)):
+        if max(low, high) > b:
+            raise InputError(
+                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
+            )
+    scalars = dict(f.constants)
+    coefficients = {}
+    for name, value in given.items():
+        if name in scalars:
+            scalars[name] = as_number(value, f"the constant '{name}'")
+        elif name in f.inputs:
+            coefficients[name] = value
+        else:
+            known = ", ".join([*f.inputs, *scalars])
+            raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
+    for name, number in scalars.items():
+        if number is None:
+            raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
+    left = [g for g in f.inputs if g not in coefficients]
+    if of is None and len(left) != 1:
+        raise InputError(
+            f"the stencil reads {', '.join(f.inputs) or 'no grid'}: give all of these but the one that the operator is applied to."
+        )
+    name = left[0] if of is None else of
+    if left != [name]:
+        raise InputError(
+            f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions."
+        )
+    if name in f.outputs:
+        raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
+    coefficients_of(stencil.statements, name)  # linear
+    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients
+
+
+@one_call("stencil.operator")
+def operator(
+    stencil: Stencil,
+    shape: int | Sequence[int],
+    periodic: bool | Sequence[bool] = False,
+    comm: Any = None,
+    *,
+    brick: int | Sequence[int] | None = None,
+    dtype: Any = np.float64,
+    of: str | None = None,
+    ranks: Sequence[int] | None = None,
+    target: str | None = None,
+    **given: Any,
+) -> StencilOperator:
+    """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
+    c = as_communicator(comm)
+    sizes, flags, blocks, kind, name, scalars, coefficients = agreed(
+        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, given)
+    )
+    domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
+    how = _Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, list(coefficients))
+    how.arrays = agreed(c, lambda: [_coefficient(n, v, how, domain) for n, v in coefficients.items()])
+    return _made(how, domain)
+
+
+def _made(how: _Made, domain: Any) -> StencilOperator:
+    out = how.stencil.facts.outputs[0]
+    product = how.kernel(how.stencil, {how.of: _X, out: _Y})
+    points, brick = (" x ".join(map(str, n)) for n in (how.shape, how.brick))
+    text = f"stencil of {len(how.stencil.offsets(how.of))} points on {points} points in bricks of {brick}, {how.dtype}"
+    handle = _core.StencilOperator(domain, how.dtype, product, how.arrays, text)
+    if _is_symmetric(how):
+        handle.add("transposed", product)
+    else:
+        transpose = how.stencil.transpose(how.of)
+        fits = all(max(reach) <= b for reach, b in zip(transpose.facts.reach, how.brick, strict=True))
+        if fits and not any(
+            p and n < m for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)
+        ):
+            handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
+    _diagonal(how, handle, domain)
+    return StencilOperator(domain, how.stencil, handle, how)

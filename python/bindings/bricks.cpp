@@ -1,0 +1,110 @@
+// Grids in bricks and stencils on them.
+#include "asterism/grid/bricks/stencil_operator.hpp"
+#include "bindings.hpp"
+
+namespace asterism::python {
+namespace {
+
+using grid::BrickDomain;
+using grid::StencilForm;
+using grid::StencilKernel;
+using grid::StencilOperator;
+
+/// Address, table, what keeps them, the grids, the constants, flops.
+using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<double>, double>;
+
+StencilKernel kernel_of(KernelRow const& row) {
+  auto const& [function, program, owner, grids, constants, flops] = row;
+  return {reinterpret_cast<void (*)(stencil::Arguments const*)>(function),
+          reinterpret_cast<void const*>(program),
+          keep(owner),
+          grids,
+          constants,
+          flops};
+}
+
+StencilForm form_of(std::string const& name) {
+  return name == "transposed" ? StencilForm::transposed
+         : name == "residual" ? StencilForm::residual
+         : name == "smooth"   ? StencilForm::smooth
+                              : StencilForm::product;
+}
+
+/// The items of both arrays, from points to bricks or back; sizes are checked.
+void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bool into_bricks) {
+  auto const points = std::size_t(d.owned().points()), padded = std::size_t(d.space().local_size());
+  auto const bytes = from.itemsize(), n = into_bricks ? points : padded, m = into_bricks ? padded : points;
+  auto const k = n == 0 ? std::size_t(1) : from.size() / n;
+  ASTERISM_REQUIRE(from.size() == n * k && to.size() == m * k && to.itemsize() == bytes, shape,
+                   "{} values of {} bytes into {} of {} where a rank has {} points and {} in bricks.", from.size(), bytes, to.size(),
+                   to.itemsize(), points, padded);
+  nb::gil_scoped_release const gil;
+  into_bricks ? d.to_bricks(from.data(), to.data(), bytes * k) : d.from_bricks(from.data(), to.data(), bytes * k);
+}
+
+}  // namespace
+
+void bind_bricks(nb::module_& m) {
+  nb::class_<BrickDomain>(m, "BrickDomain")
+      .def(
+          "__init__",
+          [](BrickDomain* self, comm::Communicator const& c, std::vector<std::int64_t> const& shape, std::vector<int> const& brick,
+             std::vector<bool> const& periodic, std::vector<int> const& ranks, std::optional<std::string> const& transport) {
+            auto const t = transport_of(transport);
+            nb::gil_scoped_release const gil;
+            new (self) BrickDomain(c, shape, brick, periodic, ranks, t);
+          },
+          nb::arg("comm"), nb::arg("shape"), nb::arg("brick"), nb::arg("periodic"), nb::arg("ranks"), nb::arg("transport").none())
+      .def_prop_ro("ranks", [](BrickDomain const& d) { return d.partition().boxes(); })
+      .def("owned", [](BrickDomain const& d, int rank) { return std::pair(d.owned(rank).low, d.owned(rank).high); })
+      .def_prop_ro("layout", [](BrickDomain const& d) -> comm::Layout { return d.space(); })
+      .def_prop_ro("bricks", &BrickDomain::bricks)
+      .def_prop_ro("inner_bricks", &BrickDomain::inner_bricks)
+      .def_prop_ro("ghost_bricks", &BrickDomain::ghost_bricks)
+      .def("to_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, true); })
+      .def("from_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, false); });
+  nb::class_<StencilOperator, la::Operator>(m, "StencilOperator")
+      .def(
+          "__init__",
+          [](StencilOperator* self, BrickDomain const& d, std::string const& dtype, KernelRow const& product,
+             std::vector<ReadArray> const& coefficients, std::string const& name) {
+            std::vector<la::Vector> c;
+            for (auto const& a : coefficients) c.push_back(as_vector(d.space(), a, "coefficients of a stencil"));
+            auto kernel = kernel_of(product);
+            nb::gil_scoped_release const gil;
+            new (self) StencilOperator(d, dtype_from_name(dtype), std::move(kernel), c, name);
+          },
+          nb::arg("domain"), nb::arg("dtype"), nb::arg("product"), nb::arg("coefficients"), nb::arg("name"))
+      .def("add", [](StencilOperator& A, std::string const& form, KernelRow const& kernel) { A.add(form_of(form), kernel_of(kernel)); })
+      .def("has", [](StencilOperator const& A, std::string const& form) { return A.has(form_of(form)); })
+      .def(
+          "set_diagonal",
+          [](StencilOperator& A, ReadArray const& d, std::optional<double> bound) {
+            la::Vector own(A.range(), A.dtype());
+            copy(as_vector(A.range(), d, "diagonal of a stencil"), own);
+            A.set_diagonal(std::move(own), bound);
+          },
+          nb::arg("diagonal"), nb::arg("bound").none())
+      .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
+      .def("diagonal",
+           [](StencilOperator const& A, AnyArray const& d) {
+             auto out = as_vector(A.range(), d, "diagonal of a stencil");
+             copy(A.diagonal(), out);
+           })
+      .def("apply_transpose",
+           [](StencilOperator const& A, ReadArray const& x, AnyArray const& y) {
+             auto const xv = as_vector(A.range(), x, "A.T @ x");
+             auto yv = as_vector(A.range(), y, "A.T @ x");
+             nb::gil_scoped_release const gil;
+             A.apply_transpose(xv, yv, false);
+           })
+      .def("apply_form", [](StencilOperator const& A, std::string const& form, ReadArray const& b, ReadArray const& x, ReadArray const& w,
+                            AnyArray const& y) {
+        auto const xv = as_vector(A.range(), x, "x"), bv = as_vector(A.range(), b, "b"), wv = as_vector(A.range(), w, "w");
+        auto yv = as_vector(A.range(), y, "y");
+        nb::gil_scoped_release const gil;
+        form_of(form) == StencilForm::residual ? A.residual(bv, xv, yv) : A.smooth(bv, xv, wv, yv);
+      });
+}
+
+}  // namespace asterism::python

@@ -1,0 +1,249 @@
+#include "asterism/grid/bricks/brick_domain.hpp"
+
+#include <cstring>
+#include <limits>
+#include <map>
+
+#include "asterism/base/error.hpp"
+#include "asterism/comm/communicator/same_on_all.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::grid {
+namespace {
+
+using i64 = std::int64_t;
+using comm::IndexSet;
+
+/// Numbers of the bricks around a box, one deep, in an array of (n + 2) bricks a direction; -1: not known.
+std::size_t around(Triple const& n, Triple const& at) {
+  return std::size_t(((at[0] + 1) * (n[1] + 2) + at[1] + 1) * (n[2] + 2) + at[2] + 1);
+}
+
+template <class F>
+void each_in(Box const& b, F const& f) {
+  for (auto i = b.low[0]; i < b.high[0]; ++i)
+    for (auto j = b.low[1]; j < b.high[1]; ++j)
+      for (auto k = b.low[2]; k < b.high[2]; ++k) f(Triple{i, j, k});
+}
+
+std::array<bool, 3> cut(Partition const& p) {
+  auto const boxes = p.boxes();
+  return {boxes[0] > 1, boxes[1] > 1, boxes[2] > 1};
+}
+
+std::string text(std::vector<i64> const& v) {
+  std::string out;
+  for (auto const x : v) out += (out.empty() ? "" : " x ") + std::to_string(x);
+  return out;
+}
+
+}  // namespace
+
+BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const& shape, std::vector<int> const& brick,
+                         std::vector<bool> const& periodic, std::vector<int> const& boxes, comm::TransportChoice transport) {
+  auto s = std::make_shared<State>();
+  auto const d = shape.size();
+  Triple counts{1, 1, 1};
+  std::array<bool, 3> around_ends{};
+  std::array<int, 3> p{1, 1, 1};
+  comm::agree(comm, [&] {
+    ASTERISM_REQUIRE(d >= 1 && d <= 3, shape, "a domain of bricks has 1, 2 or 3 dimensions, not {}.", d);
+    ASTERISM_REQUIRE(brick.size() == d && periodic.size() == d && (boxes.empty() || boxes.size() == d), shape,
+                     "a domain of {} dimensions needs as many sizes of a brick and answers to 'periodic', not {} and {}.", d, brick.size(),
+                     periodic.size());
+    i64 padded = 1, ranks = 1;
+    for (std::size_t a = 0; a < d; ++a) {
+      ASTERISM_REQUIRE(shape[a] >= 1 && shape[a] <= std::numeric_limits<int>::max() / 2, shape,
+                       "axis {} has {} points; 1 to {} are possible.", a, shape[a], std::numeric_limits<int>::max() / 2);
+      ASTERISM_REQUIRE(brick[a] >= 1, shape, "a brick of {} points along axis {}; at least 1.", brick[a], a);
+      ASTERISM_REQUIRE(!periodic[a] || shape[a] % brick[a] == 0, shape,
+                       "axis {} is periodic with {} points: that is no multiple of the {} points of a brick. Choose another brick=.", a,
+                       shape[a], brick[a]);
+      padded = checked_product(padded, (shape[a] + brick[a] - 1) / brick[a] * brick[a], "domain of bricks");
+      if (boxes.empty()) continue;
+      ASTERISM_REQUIRE(boxes[a] >= 1 && boxes[a] <= comm.size(), value, "a direction cannot be cut into {} boxes for {} ranks.", boxes[a],
+                       comm.size());
+      ranks *= boxes[a];
+    }
+    ASTERISM_REQUIRE(boxes.empty() || ranks == comm.size(), value, "the domain is cut into {} boxes, but there are {} ranks.", ranks,
+                     comm.size());
+  });
+  std::vector<i64> const sizes(brick.begin(), brick.end()), cuts(boxes.begin(), boxes.end()), flags(periodic.begin(), periodic.end());
+  comm::Fact const facts[] = {{"shape", text(shape)}, {"brick", text(sizes)}, {"periodic", text(flags)}, {"boxes", text(cuts)}};
+  comm::require_same(comm, "domain of bricks", facts);
+  s->dimensions = int(d);
+  s->shape = s->brick = {1, 1, 1};
+  for (std::size_t a = 0; a < d; ++a) {
+    auto const b = 3 - d + a;
+    s->shape[b] = shape[a], s->brick[b] = brick[a];
+    counts[b] = (shape[a] + brick[a] - 1) / brick[a];
+    around_ends[b] = periodic[a];
+    p[b] = boxes.empty() ? 0 : boxes[a];
+    s->extent.push_back(int(shape[a]));
+  }
+  if (boxes.empty()) p = Partition::choose_boxes(counts, int(d), around_ends, comm.size());
+  s->partition = Partition(counts, p, around_ends, 1, Stencil::box);
+  s->transport = transport;
+  auto const own = s->partition.owned(comm.rank());
+  auto const n = own.sizes();
+  s->order = BrickOrder(n, cut(s->partition));
+  i64 const points = s->brick[0] * s->brick[1] * s->brick[2], bricks = s->order.bricks();
+  comm::agree(comm, [&] {
+    ASTERISM_REQUIRE(bricks <= std::numeric_limits<int>::max() / 4, shape, "{} bricks on a rank; at most {}. Take larger ones.", bricks,
+                     std::numeric_limits<int>::max() / 4);
+  });
+  s->space = la::Space(comm::Layout(comm, bricks * points));
+  std::vector<int> ids;
+  auto edges = find_ghosts(*s, ids);
+  if (comm.size() > 1) {
+    auto forest = comm::StarForest::from_index_sets(comm, bricks * points, std::move(edges), (s->ghosts + 1) * points, transport);
+    forest.set_name("bricks around a rank's box");
+    s->space = s->space.with_ghosts(std::move(forest));
+  }
+  // the lists of kernels
+  int const all = d == 3 ? 27 : d == 2 ? 9 : 3;
+  s->neighbours.resize(std::size_t(bricks) * std::size_t(all));
+  s->origins.resize(std::size_t(bricks) * d);
+  s->all.resize(std::size_t(bricks));
+  each_in({{0, 0, 0}, n}, [&](Triple const& at) {
+    auto const id = std::size_t(s->order.number(at));
+    s->all[id] = int(id);
+    for (auto a = 3 - d; a < 3; ++a) s->origins[id * d + a + d - 3] = int((own.low[a] + at[a]) * s->brick[a]);
+    std::size_t step = 0;
+    i64 const reach[3] = {d == 3, d >= 2, 1};
+    for (i64 i = -reach[0]; i <= reach[0]; ++i)
+      for (i64 j = -reach[1]; j <= reach[1]; ++j)
+        for (i64 k = -1; k <= 1; ++k) s->neighbours[id * std::size_t(all) + step++] = ids[around(n, {at[0] + i, at[1] + j, at[2] + k})];
+  });
+  auto const& space = s->space;
+  s_ = s;
+  std::vector<std::pair<i64, i64>> padding;
+  each_row(
+      [&](i64, i64 place, i64 count) {
+        if (count < s->brick[2]) padding.emplace_back(place + count, s->brick[2] - count);
+      },
+      true);
+  std::sort(padding.begin(), padding.end());
+  if (!padding.empty()) s->space = space.with_padding(std::move(padding));
+}
+
+/// Sets the number of ghosts; ids: of all bricks around the box. The copies on one side of it stand together, in the order that their owner
+/// has them in.
+std::vector<comm::StarForest::EdgeSets> BrickDomain::find_ghosts(State& s, std::vector<int>& ids) const {
+  int const me = s.space.comm().rank();
+  auto const& p = s.partition;
+  auto const n = p.owned(me).sizes();
+  i64 const points = s.brick[0] * s.brick[1] * s.brick[2];
+  auto const is_cut = cut(p);
+  ids.assign(s.order.bricks() == 0 ? 0 : std::size_t((n[0] + 2) * (n[1] + 2) * (n[2] + 2)), -1);
+  if (ids.empty()) return {};
+  i64 next = s.order.bricks();
+  std::map<int, std::pair<std::vector<IndexSet>, std::vector<IndexSet>>> pieces;
+  p.each_part(me, Stencil::box, [&](std::array<Partition::Run, 3> const& part, int owner, bool) {
+    bool copied = false;
+    Box theirs;
+    Triple here{};
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (part[d].side != 0 && !is_cut[d]) return;  // around the end to own bricks
+      copied = copied || part[d].side != 0;
+      theirs.low[d] = part[d].theirs, theirs.high[d] = part[d].theirs + part[d].length;
+      here[d] = part[d].in_side + (part[d].side < 0 ? -1 : part[d].side > 0 ? n[d] : 0) - part[d].theirs;
+    }
+    if (!copied) return;
+    BrickOrder const order(p.owned(owner).sizes(), is_cut);
+    auto const runs = order.runs(theirs);
+    auto& [leaves, roots] = pieces[owner];
+    std::map<i64, i64> first;  // of each run: the number of its first copy
+    for (auto const& [begin, count] : runs) {
+      first[begin] = next;
+      leaves.push_back(IndexSet::range((next - s.order.bricks()) * points, count * points));
+      roots.push_back(IndexSet::range(begin * points, count * points));
+      next += count;
+    }
+    each_in(theirs, [&](Triple const& at) {
+      i64 const number = order.number(at);
+      auto const run = std::prev(first.upper_bound(number));
+      ids[around(n, {at[0] + here[0], at[1] + here[1], at[2] + here[2]})] = int(run->second + number - run->first);
+    });
+  });
+  s.ghosts = next - s.order.bricks();
+  each_in({{-1, -1, -1}, {n[0] + 1, n[1] + 1, n[2] + 1}}, [&](Triple const& at) {
+    auto inside = at;
+    bool beyond = false, other = false;
+    for (std::size_t d = 0; d < 3; ++d) {
+      bool const out = at[d] < 0 || at[d] >= n[d];
+      if (out && !is_cut[d]) inside[d] = (at[d] + n[d]) % n[d], beyond = beyond || !p.periodic()[d];
+      else other = other || out;
+    }
+    auto& id = ids[around(n, at)];
+    if (id >= 0) return;
+    // of those that are copies the one within the box along uncut directions was found above
+    if (beyond) id = int(next);
+    else if (!other) id = int(s.order.number(inside));
+    else if (auto const copy = ids[around(n, inside)]; copy >= 0) id = copy;
+    else id = int(next);
+  });
+  std::vector<comm::StarForest::EdgeSets> edges;
+  for (auto const& [rank, sets] : pieces) edges.push_back({rank, IndexSet::joined(sets.first), IndexSet::joined(sets.second)});
+  return edges;
+}
+
+Box BrickDomain::owned(int rank) const {
+  auto box = s_->partition.owned(rank);
+  for (std::size_t d = 0; d < 3; ++d) {
+    box.low[d] = std::min(box.low[d] * s_->brick[d], s_->shape[d]);
+    box.high[d] = std::min(box.high[d] * s_->brick[d], s_->shape[d]);
+  }
+  return box;
+}
+
+i64 BrickDomain::place(Triple const& point) const {
+  auto const& b = s_->brick;
+  i64 const in = (point[0] % b[0] * b[1] + point[1] % b[1]) * b[2] + point[2] % b[2];
+  return s_->order.number({point[0] / b[0], point[1] / b[1], point[2] / b[2]}) * points_of_brick() + in;
+}
+
+template <class F>
+void BrickDomain::each_row(F const& f, bool one_thread) const {
+  auto const size = owned().sizes();
+  auto const& b = s_->brick;
+  i64 const planes = (size[0] + b[0] - 1) / b[0], lines = (size[1] + b[1] - 1) / b[1], columns = (size[2] + b[2] - 1) / b[2];
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, planes * lines,
+      [&, size](i64 begin, i64 end) {
+        for (i64 at = begin; at < end; ++at)
+          for (i64 c = 0; c < columns; ++c) {
+            Triple const first{at / lines * b[0], at % lines * b[1], c * b[2]};
+            i64 const brick = place(first);
+            for (i64 i = 0; i < b[0]; ++i)
+              for (i64 j = 0; j < b[1]; ++j) {
+                bool const there = first[0] + i < size[0] && first[1] + j < size[1];
+                i64 const row = ((first[0] + i) * size[1] + first[1] + j) * size[2] + first[2];
+                f(row, brick + (i * b[1] + j) * b[2], there ? std::min(b[2], size[2] - first[2]) : 0);
+              }
+          }
+      },
+      one_thread ? planes * lines : std::max<i64>(1, 4096 / (points_of_brick() * std::max<i64>(columns, 1))));
+}
+
+void BrickDomain::to_bricks(void const* points, void* bricks, std::size_t bytes) const {
+  auto const* const from = static_cast<std::byte const*>(points);
+  auto* const to = static_cast<std::byte*>(bricks);
+  auto const row = std::size_t(s_->brick[2]);
+  each_row([=](i64 point, i64 place, i64 count) {
+    auto const n = std::size_t(count);
+    if (n > 0) std::memcpy(to + std::size_t(place) * bytes, from + std::size_t(point) * bytes, n * bytes);
+    std::memset(to + (std::size_t(place) + n) * bytes, 0, (row - n) * bytes);
+  });
+}
+
+void BrickDomain::from_bricks(void const* bricks, void* points, std::size_t bytes) const {
+  auto const* const from = static_cast<std::byte const*>(bricks);
+  auto* const to = static_cast<std::byte*>(points);
+  each_row([=](i64 point, i64 place, i64 count) {
+    if (count > 0) std::memcpy(to + std::size_t(point) * bytes, from + std::size_t(place) * bytes, std::size_t(count) * bytes);
+  });
+}
+
+}  // namespace asterism::grid

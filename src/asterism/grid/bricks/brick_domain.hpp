@@ -1,0 +1,74 @@
+// A structured grid in bricks, dealt to the ranks: small boxes of points that stand in memory one after the other, without ghost points.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "asterism/grid/bricks/brick_order.hpp"
+#include "asterism/la/vectors/space.hpp"
+
+namespace asterism::grid {
+
+/// The ranks have boxes of whole bricks (partition.hpp, of bricks instead of points). A vector of space() holds the rank's bricks in the
+/// order of BrickOrder, each with its points in lexicographic order. Bricks that reach beyond the grid are padded; the padding is zero. The
+/// local form of the space are copies of the bricks around the box, one deep, and one brick of zeros for what is beyond a border.
+class BrickDomain {
+ public:
+  BrickDomain() = default;
+  /// shape, brick: points in each direction. A periodic direction is a multiple of the brick. boxes: into how many each direction is cut,
+  /// or empty: chosen. Collective; bad input is an error on all ranks. Memory: that of 3^d numbers for each brick.
+  BrickDomain(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::vector<int> const& brick,
+              std::vector<bool> const& periodic, std::vector<int> const& boxes = {},
+              comm::TransportChoice transport = comm::default_transport());
+
+  int dimensions() const { return s_->dimensions; }
+  /// Of the grid and of a brick; leading directions that are not there have one point.
+  Triple const& shape() const { return s_->shape; }
+  Triple const& brick() const { return s_->brick; }
+  std::array<bool, 3> const& periodic() const { return s_->partition.periodic(); }
+  /// Of bricks, not of points.
+  Partition const& partition() const { return s_->partition; }
+  BrickOrder const& order() const { return s_->order; }
+  /// The points of a rank's box, without the padding.
+  Box owned(int rank) const;
+  Box owned() const { return owned(s_->space.comm().rank()); }
+  la::Space const& space() const { return s_->space; }
+  comm::TransportChoice transport() const { return s_->transport; }
+  std::int64_t bricks() const { return s_->order.bricks(); }
+  /// The first ones need no copies of other ranks' bricks.
+  std::int64_t inner_bricks() const { return s_->order.inner(); }
+  /// Copies of other ranks' bricks behind the own ones; the brick of zeros comes after them.
+  std::int64_t ghost_bricks() const { return s_->ghosts; }
+  std::int64_t points_of_brick() const { return s_->brick[0] * s_->brick[1] * s_->brick[2]; }
+  /// Place of a point of this rank's box, counted from its first one, in vectors.
+  std::int64_t place(Triple const& point) const;
+
+  // as generated kernels take them (stencil/table.hpp)
+  int const* neighbours() const { return s_->neighbours.data(); }  ///< [brick][3^d]
+  int const* origins() const { return s_->origins.data(); }        ///< [brick][d]
+  int const* extent() const { return s_->extent.data(); }          ///< [d]
+  int const* all() const { return s_->all.data(); }                ///< 0, 1, 2, ...: numbers to visit
+
+  /// Items of `bytes` each: from the rank's points in lexicographic order to bricks, with zeros in the padding, and back.
+  void to_bricks(void const* points, void* bricks, std::size_t bytes) const;
+  void from_bricks(void const* bricks, void* points, std::size_t bytes) const;
+
+ private:
+  struct State {
+    int dimensions = 0;
+    Triple shape{}, brick{};
+    Partition partition;
+    BrickOrder order;
+    la::Space space;
+    comm::TransportChoice transport;
+    std::int64_t ghosts = 0;
+    std::vector<int> neighbours, origins, extent, all;
+  };
+  std::vector<comm::StarForest::EdgeSets> find_ghosts(State& s, std::vector<int>& ids) const;
+  /// f(first point in the box, first point in bricks, how many of the row are there) for each row of each brick.
+  template <class F>
+  void each_row(F const& f, bool one_thread = false) const;
+  std::shared_ptr<State const> s_;
+};
+
+}  // namespace asterism::grid

@@ -1,0 +1,179 @@
+#include "asterism/grid/bricks/stencil_operator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::grid {
+namespace {
+
+using i64 = std::int64_t;
+using device::Array;
+using la::Vector;
+
+/// Work below this many points is not worth a second thread.
+constexpr i64 serial_points = 16384;
+
+bool is_aligned(Vector const& v) { return reinterpret_cast<std::uintptr_t>(v.data().raw()) % 64 == 0; }
+
+/// Of what is `back` bytes behind an address.
+std::byte* before(void const* p, std::size_t back) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) - back); }
+
+}  // namespace
+
+StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, StencilKernel product, std::vector<Vector> const& coefficients,
+                                 std::string name)
+    : s_(std::make_shared<State>()) {
+  *s_ = {domain, dtype, {}, {}, Array(std::size_t(domain.points_of_brick()) * size_of(dtype)), std::move(name)};
+  std::memset(s_->zeros.raw(), 0, s_->zeros.bytes());
+  comm::agree(domain.space().comm(), [&] {
+    ASTERISM_REQUIRE(dtype == Dtype::float32 || dtype == Dtype::float64, dtype, "a stencil computes in float32 or float64, not in {}.",
+                     name_of(dtype));
+    for (auto const& c : coefficients) la::require_layout(c, domain.space(), dtype, "coefficients of a stencil");
+  });
+  for (auto const& given : coefficients) {
+    Vector c(domain.space(), dtype);
+    copy(given, c);
+    if (c.has_ghosts()) {
+      auto const ghosts = c.ghosts();
+      ghosts.settle(device::Access::write, "coefficients of a stencil");
+      std::memset(ghosts.raw(), 0, ghosts.bytes());
+      domain.space().ghost_forest().bcast_begin(c.queue(), dtype, 1, c.data(), ghosts).end();
+      ghosts.settle(device::Access::read, "coefficients of a stencil");
+    }
+    s_->coefficients.push_back(std::move(c));
+  }
+  add(StencilForm::product, std::move(product));
+}
+
+void StencilOperator::add(StencilForm form, StencilKernel kernel) {
+  for (int const g : kernel.grids)
+    ASTERISM_REQUIRE(kernel.function && g >= StencilKernel::w && g < int(s_->coefficients.size()), internal,
+                     "a kernel has the grid {} where there are {} coefficients", g, s_->coefficients.size());
+  s_->kernels[form] = std::move(kernel);
+}
+
+void StencilOperator::set_diagonal(Vector d, std::optional<double> eigenvalue_bound) {
+  la::require_layout(d, range(), dtype(), "diagonal of a stencil");
+  diagonal_ = std::move(d);
+  bound_ = eigenvalue_bound;
+}
+
+Vector StencilOperator::diagonal() const {
+  if (!diagonal_) return Operator::diagonal();
+  auto d = diagonal_.like();
+  copy(diagonal_, d);
+  return d;
+}
+
+void StencilOperator::run(StencilForm form, Vector const& x, Vector& y, Vector const* b, Vector const* w) const {
+  constexpr char const* what = "product of a stencil";
+  comm::collective(range().comm(), what, [&] {
+    for (auto const* const v : {&x, static_cast<Vector const*>(&y), b})
+      if (v) {
+        la::require_layout(*v, range(), dtype(), what);
+        ASTERISM_REQUIRE(v->columns() == x.columns(), shape, "{}: x has {} columns, y or b has {}.", what, x.columns(), v->columns());
+      }
+    if (w) {
+      la::require_layout(*w, range(), dtype(), what);
+      ASTERISM_REQUIRE(w->columns() == 1, shape, "{}: weights have one column, not {}.", what, w->columns());
+    }
+    ASTERISM_REQUIRE(x.data().raw() != y.data().raw() || y.local_size() == 0, value, "{}: x and y are the same vector; they must differ.",
+                     what);
+    auto const& queue = y.queue();
+    auto const aligned = [&](Vector const& v) {
+      if (is_aligned(v)) return v;
+      Vector copied(range(), dtype(), 1, queue);
+      copy(v, copied);
+      return copied;
+    };
+    // whether an address is aligned is each rank's own affair: what follows are the same messages
+    for (i64 j = 0; j < x.columns(); ++j) {
+      bool const one = x.columns() == 1;
+      auto const column = [&](Vector const& v) { return aligned(one || v.columns() == 1 ? v : column_of(v, j)); };
+      bool const in_place = one && is_aligned(y);
+      Vector result = in_place ? y : Vector(range(), dtype(), 1, queue);
+      Vector const of_b = b ? column(*b) : Vector(), of_w = w ? column(*w) : Vector();
+      run_column(form, column(x), result, b ? &of_b : nullptr, w ? &of_w : nullptr);
+      if (in_place) continue;
+      if (one) copy(result, y);
+      else set_column(result, j, y);
+    }
+  });
+}
+
+void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, Vector const* b, Vector const* w) const {
+  static int const event = profile::event("StencilMult");
+  auto const& queue = y.queue();
+  auto const scalar = size_of(dtype());
+  auto const& kernel = s_->kernels.at(form);
+  profile::Scope const scope(event, double(scalar) * double(y.local_size()) * double(2 + (b != nullptr) + (w != nullptr)),
+                             kernel.flops * double(y.local_size()));
+  auto const bricks = [&](bool outer, Array const& ghosts_read, auto const& result) {
+    auto const run = [s = s_, form, outer](device::Executor& executor, std::byte const* px, std::byte* ghosts, std::byte* py,
+                                           std::byte const* pb, std::byte const* pw) {
+      auto const& k = s->kernels.at(form);
+      auto const& domain = s->domain;
+      auto const brick = std::size_t(domain.points_of_brick()) * size_of(s->dtype), copies = std::size_t(domain.ghost_bricks()) * brick;
+      i64 const first = outer ? domain.inner_bricks() : 0, count = (outer ? domain.bricks() : domain.inner_bricks()) - first;
+      auto* const none = before(s->zeros.raw(), copies);
+      if (outer) std::memset(ghosts + copies, 0, brick);
+      std::vector<void*> grids, beyond;
+      for (int const g : k.grids) {
+        auto const* const c = g >= 0 ? &s->coefficients[std::size_t(g)] : nullptr;
+        void const* const own = c                       ? c->data().raw()
+                                : g == StencilKernel::x ? px
+                                : g == StencilKernel::y ? py
+                                : g == StencilKernel::b ? pb
+                                                        : pw;
+        grids.push_back(const_cast<void*>(own));  // only y is written
+        beyond.push_back(c && c->has_ghosts() ? c->ghosts().raw() : g == StencilKernel::x && outer ? ghosts : none);
+      }
+      std::vector<float> narrow(k.constants.begin(), k.constants.end());
+      stencil::Arguments a{};
+      a.neighbours = domain.neighbours(), a.origin = domain.origins(), a.extent = domain.extent();
+      a.grids = grids.data(), a.ghosts = beyond.data(), a.owned = long(domain.bricks());
+      a.constants = s->dtype == Dtype::float64 ? static_cast<void const*>(k.constants.data()) : narrow.data();
+      a.program = k.program;
+      device::parallel_ranges(
+          executor, count,
+          [&](i64 begin, i64 end) {
+            auto mine = a;
+            mine.bricks = long(end - begin), mine.visit = domain.all() + first + begin;
+            k.function(&mine);
+          },
+          std::max<i64>(1, serial_points / domain.points_of_brick()));
+    };
+    device::submit_without_form(queue, run, device::read<std::byte>(x.data()), device::update<std::byte>(ghosts_read), result,
+                                device::read<std::byte>(b ? b->data() : Array()), device::read<std::byte>(w ? w->data() : Array()));
+  };
+  if (!range().has_local_form()) return bricks(false, Array(), device::write<std::byte>(y.data()));
+  auto const ghosts = la::room_for_ghosts(x, range(), queue);
+  auto flight = range().ghost_forest().bcast_begin(queue, dtype(), 1, x.data(), ghosts);
+  bricks(false, Array(), device::write<std::byte>(y.data()));
+  flight.end();
+  if (s_->domain.inner_bricks() < s_->domain.bricks()) bricks(true, ghosts, device::update<std::byte>(y.data()));
+}
+
+void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm::product, x, y, nullptr, nullptr); }
+
+void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  if (!has(StencilForm::transposed)) return Operator::apply_transpose(x, y, conjugate);
+  run(StencilForm::transposed, x, y, nullptr, nullptr);
+}
+
+void StencilOperator::residual(Vector const& b, Vector const& x, Vector& r) const {
+  if (!has(StencilForm::residual)) return Operator::residual(b, x, r);
+  run(StencilForm::residual, x, r, &b, nullptr);
+}
+
+void StencilOperator::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
+  if (!has(StencilForm::smooth)) return Operator::smooth(b, x, w, y);
+  run(StencilForm::smooth, x, y, &b, &w);
+}
+
+}  // namespace asterism::grid

@@ -1,0 +1,207 @@
+"""Stencils as distributed operators: products equal the interpreter on any number of ranks, and solvers work with them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stencil_cases import Linear
+
+import asterism as am
+from asterism import bricks
+from asterism import stencil as st
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
+        yield
+
+
+def laplacian(d, sign=1.0):
+    at = st.indices(d)
+    u, out = st.grid("u", d), st.grid("out", d)
+    total = 2.0 * d * u(*at)
+    for axis in range(d):
+        for step in (-1, 1):
+            total = total - u(*(i + step * (a == axis) for a, i in enumerate(at)))
+    return st.assign(out(*at), sign * total)
+
+
+RANDOM = """
+from stencil_cases import Linear
+import warnings; warnings.simplefilter("ignore")
+worst, transposed = 0.0, 0
+for seed in range(SEEDS):
+    case = Linear(seed, small=False)
+    shape = tuple(n if p else max(1, n - int(case.rng.integers(0, b))) for n, p, b in zip(case.shape, case.periodic, case.brick))
+    dtype = [np.float64, np.float32][seed % 3 == 2]
+    if any(case.reach > b for b in case.brick): continue
+    stencil, given = case.stencil, case.constants(case.stencil)
+    x, c = (case.rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    if "c" in stencil.facts.inputs: given["c"] = c
+    L = am.stencil.operator(stencil, shape, case.periodic, comm, brick=case.brick, dtype=dtype, **given)
+    assert L.compiled == COMPILED and np.prod(L.ranks) == size and L.shape == (x.size, x.size)
+    want = stencil.interpret(case.periodic, u=x, **given)["o"]
+    mine = x[L.owned]
+    got = L @ mine
+    assert got.dtype == dtype and got.shape == mine.shape
+    scale = np.finfo(dtype).eps * max(1.0, np.abs(want).max())
+    worst = max(worst, np.abs(got - want[L.owned]).max(initial=0) / scale)
+    T = stencil.transpose(of="u")
+    if any(max(r) > b for r, b in zip(T.facts.reach, case.brick)) or any(p and n < m for p, n, m in zip(case.periodic, shape, T.least_periodic)):
+        assert "no transposed product" in message(lambda: L.rmatvec(mine))
+        continue
+    transposed += 1
+    back = T.interpret(case.periodic, o=x, **{n: v for n, v in given.items() if n in T.facts.inputs or n in dict(T.facts.constants)})["u"]
+    worst = max(worst, np.abs(L.rmatvec(mine) - back[L.owned]).max(initial=0) / (np.finfo(dtype).eps * max(1.0, np.abs(back).max())))
+    # flat, several columns, vectors
+    assert (L @ mine.ravel() == got.ravel()).all()
+    both = L @ np.stack([mine, 2 * mine], axis=-1)
+    assert (both[..., 0] == got).all() and (both[..., 1] == 2 * got).all()
+    v = L.make_vector(mine)
+    assert (L.from_bricks(L @ v) == got).all() and (L.from_bricks(v) == mine).all()
+    ones = am.Vector(L, fill=1.0)
+    assert abs(float(ones.dot(ones)) - x.size) < 1e-3, "padding is no point"
+assert worst < 500 and transposed > SEEDS / 4, (worst, transposed)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+def test_random_stencils_from_tables_equal_the_interpreter(on_ranks, ranks):
+    script = RANDOM.replace("SEEDS", "40").replace("COMPILED", "False")
+    assert on_ranks(ranks, script, CXX="/there/is/none").count("done") == ranks
+
+
+def test_random_stencils_that_one_rank_compiles_equal_the_interpreter(on_ranks):
+    script = RANDOM.replace("SEEDS", "8").replace("COMPILED", "True")
+    assert on_ranks(4, script).count("done") == 4
+    files = list(Path(os.environ["ASTERISM_STENCIL_CACHE"]).iterdir())
+    assert files and all(f.suffix == ".so" for f in files)
+
+
+def test_the_random_stencils_find_a_planted_fault(monkeypatch):
+    """Constants of a kernel in the wrong order of its names."""
+    case = next(
+        c for c in map(lambda s: Linear(s, small=False), range(40)) if "c" in c.stencil.facts.inputs and c.d == 2
+    )
+    rng = np.random.default_rng(3)
+    x, c = rng.standard_normal(case.shape), rng.standard_normal(case.shape)
+    made = bricks._coefficient
+    monkeypatch.setattr(bricks, "_coefficient", lambda n, v, how, domain: -made(n, v, how, domain))
+    L = st.operator(case.stencil, case.shape, case.periodic, brick=case.brick, c=c, **case.constants(case.stencil))
+    want = case.stencil.interpret(case.periodic, u=x, c=c, **case.constants(case.stencil))["o"]
+    assert np.abs(L @ x - want).max() > 1e-3
+
+
+SOLVES = """
+sys.path.append(HERE)
+from test_stencil_operator import laplacian
+for shape, brick in (((40,), (8,)), ((23, 30), None), ((11, 9, 13), (4, 4, 4))):
+    d = len(shape)
+    L = am.stencil.operator(laplacian(d), shape, False, comm, brick=brick)
+    want = np.random.default_rng(7).standard_normal(shape)
+    b = laplacian(d).interpret(False, u=want)["out"][L.owned]
+    A = am.gallery.poisson(shape)
+    for ksp, pc in (("cg", "none"), ("cg", "jacobi"), ("cg", "chebyshev"), ("gmres", "jacobi"), ("bicg", "none")):
+        x, info = am.solve(L, b, ksp=ksp, pc=pc, rtol=1e-10, restart=200)
+        assert x.shape == b.shape and np.abs(x - want[L.owned]).max(initial=0) < 1e-7, (shape, ksp, pc)
+        if pc == "none" and ksp == "cg":
+            _, whole = am.solve(A, (A @ want.ravel()), ksp="cg", pc="none", rtol=1e-10)
+            assert abs(info.iterations - whole.iterations) <= 1, "a matrix takes as many"
+    solver = am.Solver(L, ksp="gmres", pc="none", rtol=1e-10, restart=200)
+    assert np.abs(solver.solve_transpose(b.ravel()) - want[L.owned].ravel()).max(initial=0) < 1e-7
+    z = solver.solve(b * (1 + 2j))
+    assert np.abs(z - want[L.owned] * (1 + 2j)).max(initial=0) < 1e-6
+    two = am.solve(L, np.stack([b, -b], axis=-1), x0=np.stack([0 * b, 0 * b], axis=-1), ksp="cg", pc="jacobi", rtol=1e-10)[0]
+    assert np.abs(two[..., 0] + two[..., 1]).max(initial=0) < 1e-9
+    try: am.solve(L, b, ksp="cg", pc="none", maxiter=2)
+    except am.ConvergenceError as e: assert e.x.shape == b.shape
+    else: raise AssertionError("no error")
+    assert "UnsupportedError" in message(lambda: solver.solve(b, checkpoint="there.h5"))
+    assert "ShapeError" in message(lambda: solver.solve(np.ones((3, 3, 3, 3, 3))))
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_solvers_take_stencils(on_ranks, ranks):
+    script = SOLVES.replace("HERE", repr(str(Path(__file__).parent)))
+    assert on_ranks(ranks, script).count("done") == ranks
+
+
+def test_diagonal_and_bound_come_from_the_stencil():
+    i, j = st.indices(2)
+    u, a, out = (st.grid(n, 2) for n in ("u", "a", "out"))
+    s = st.assign(out(i, j), st.where(i == 0, 5.0 * u(i, j), a(i, j) * (3.0 * u(i, j) - u(i, j + 1)) - u(i - 1, j)))
+    L = st.operator(s, (9, 7), a=lambda x, y: 1 + x + 0 * y)
+    x = np.arange(1, 10)[:, None] / 10.0
+    want = np.where(np.arange(9)[:, None] == 0, 5.0, 3 * (1 + x)) * np.ones((9, 7))
+    d = bricks.aligned((L._h.rows.local_size,), np.float64)
+    L._h.diagonal(d)
+    np.testing.assert_allclose(L.from_bricks(d), want, rtol=1e-14)
+    assert (d > 0).all(), "also in the padding"
+    assert L._h.bound == pytest.approx(np.max((4 * (1 + x[1:]) + 1) / (3 * (1 + x[1:]))))
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "call"),
+    [
+        (am.ShapeError, "2 dimensions", lambda s: st.operator(s, (8, 8, 8))),
+        (am.ShapeError, "multiple of the 8 points", lambda s: st.operator(s, (12, 8), True)),
+        (am.InputError, "no constant 'h'", lambda s: st.operator(s, (8, 8), h=1.0)),
+        (am.InputError, "at least that", lambda s: st.operator(st.fuse(far()), (8, 8), brick=(2, 2))),
+        (am.InputError, "not linear", lambda s: st.operator(square(), (8, 8))),
+        (am.InputError, "no stencil", lambda s: st.operator("laplace", (8, 8))),
+        (am.InputError, "has no value", lambda s: st.operator(constant(), (8, 8))),
+        (am.InputError, "give all of these but", lambda s: st.operator(coefficient(), (8, 8))),
+        (am.ShapeError, "my points have", lambda s: st.operator(coefficient(), (8, 8), a=np.ones((4, 4)))),
+        (am.InputError, "not finite", lambda s: st.operator(coefficient(), (8, 8), a=np.full((8, 8), np.nan))),
+        (am.DtypeError, "float32 or float64", lambda s: st.operator(s, (8, 8), dtype=complex)),
+        (am.ShapeError, "my points have", lambda s: st.operator(s, (8, 8)) @ np.ones((4, 4))),
+    ],
+)
+def test_errors_say_what_is_wrong(error, text, call):
+    with pytest.raises(error, match=text):
+        call(laplacian(2))
+
+
+def two():
+    return (*st.indices(2), *(st.grid(n, 2) for n in ("u", "a", "out")))
+
+
+def far():
+    i, j, u, _, out = two()
+    return st.assign(out(i, j), u(i - 3, j))
+
+
+def square():
+    i, j, u, _, out = two()
+    return st.assign(out(i, j), u(i, j) * u(i, j))
+
+
+def constant():
+    i, j, u, _, out = two()
+    return st.assign(out(i, j), st.constant("c") * u(i, j))
+
+
+def coefficient():
+    i, j, u, a, out = two()
+    return st.assign(out(i, j), a(i, j) * u(i, j))
+
+
+def test_a_compiler_that_fails_on_one_rank_is_an_error_on_all(on_ranks, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho the disk is full >&2\nexit $(test $1 = --version; echo $?)\n")
+    broken.chmod(0o700)
+    script = f"""
+sys.path.append({str(Path(__file__).parent)!r})
+from test_stencil_operator import laplacian
+if rank == 0: os.environ["CXX"] = {str(broken)!r}
+text = message(lambda: am.stencil.operator(laplacian(2), (8, 8), comm=comm))
+assert "the disk is full" in text, text
+print("done", flush=True)
+"""
+    assert on_ranks(3, script, ASTERISM_STENCIL_CACHE=str(tmp_path / "cache")).count("done") == 3
