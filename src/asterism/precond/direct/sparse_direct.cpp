@@ -104,7 +104,8 @@ class SparseDirect final : public Preconditioner {
     return format("{} (sparse, {} rows, {} entries{})", kind(), space_.global_size(), entries_, where);
   }
   std::string report() const override {
-    auto out = describe();
+    auto const constants = left_out_ ? "\n  constants are in the null space and left out" : "";
+    auto out = describe() + constants;
     if (!factors_) return out;
     auto const& i = factors_->info();
     out += format("\n  fill: {} of the matrix, {}", double(i.entries) / std::max(1.0, double(matrix_entries_)),
@@ -116,7 +117,6 @@ class SparseDirect final : public Preconditioner {
       out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
                     i.two_by_two);
     out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
-    if (null_) out += "\n  constants are in the null space and left out";
     return out;
   }
   std::size_t memory_bytes() const override { return factors_ ? factors_->memory_bytes() : 0; }
@@ -147,9 +147,9 @@ class SparseDirect final : public Preconditioner {
       if (A.comm().rank() != 0) return;
       with_dtype(dtype_, [&](auto tag) { kept = factor<typename decltype(tag)::type>(a); });
     });
-    std::int64_t known[] = {kept, factors_ ? factors_->info().entries : 0, rule_.factors.kind == FactorKind::hermitian};
+    std::int64_t known[] = {kept, factors_ ? factors_->info().entries : 0, rule_.factors.kind == FactorKind::hermitian, null_ != nullptr};
     A.comm().bcast(known, sizeof known, 0);
-    entries_ = known[1], indefinite_ = known[2] != 0;
+    entries_ = known[1], indefinite_ = known[2] != 0, left_out_ = known[3] != 0;
     return known[0] != 0;
   }
 
@@ -218,7 +218,7 @@ class SparseDirect final : public Preconditioner {
   std::shared_ptr<Factors> factors_;  // on rank 0
   std::shared_ptr<NullVectors const> null_;
   std::int64_t entries_ = 0, matrix_entries_ = 0;
-  bool indefinite_ = false;
+  bool indefinite_ = false, left_out_ = false;  // on all ranks, as entries_
 };
 
 }  // namespace
