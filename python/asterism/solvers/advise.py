@@ -78,7 +78,7 @@ class Advice:
             text += f" {closest.options}: {closest.why}"
         if self.look.rows > 8000 and len(ended) < len(self.trials):
             text += (
-                " A sparse direct solver, such as scipy.sparse.linalg.spsolve, may solve it (there is none here yet)."
+                " A direct solve may: -ksp_type preonly -pc_type lu."
             )
         return text
 

@@ -9,9 +9,9 @@ namespace asterism::solve {
 
 /// |A|, with what backward errors need of it.
 struct Magnitudes {
-  la::Matrix entries;            ///< |a_ij|
+  la::Matrix entries;  ///< |a_ij|
   la::Vector row_sums, column_sums;
-  double rounding_level = 0;     ///< what rounding in A x makes of the backward error at most
+  double rounding_level = 0;  ///< what rounding in A x makes of the backward error at most
 };
 /// Cost: the memory of the entries of A. Collective.
 Magnitudes magnitudes_of(la::Matrix const& A);

@@ -29,7 +29,7 @@ struct SolveInfo {
   std::vector<double> true_residual;                ///< ||b - A x|| of each column, computed at the end
   std::vector<double> rhs_norm;
   std::vector<double> backward_error;  ///< componentwise, of each column (refinement.hpp); empty unless a direct method solved
-  std::int64_t resumes = 0;  ///< times the verified residual missed the target and the method went on
+  std::int64_t resumes = 0;            ///< times the verified residual missed the target and the method went on
   double setup_seconds = 0, solve_seconds = 0;
   std::size_t memory_bytes = 0;  ///< matrix, preconditioner on this rank
   std::int64_t host_waits = 0;

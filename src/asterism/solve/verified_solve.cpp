@@ -234,10 +234,10 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     norms = true_norms();
     conclude_directly(monitor, norms, info);
   } else do {
-    method_->solve(A, M, b, x, monitor);
-    norms = true_norms();
-    if (monitor.restore_best(norms)) norms = true_norms();
-  } while (!ended(monitor, norms, x, before, info));
+      method_->solve(A, M, b, x, monitor);
+      norms = true_norms();
+      if (monitor.restore_best(norms)) norms = true_norms();
+    } while (!ended(monitor, norms, x, before, info));
 
   if (scales) {
     scaling.unscale(x, x_given);
@@ -277,9 +277,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   return out;
 }
 
-bool Solver::solves_directly() const {
-  return method_name_ == "preonly" && preconditioner_->direct() && A_->matrix() && P_is_A();
-}
+bool Solver::solves_directly() const { return method_name_ == "preonly" && preconditioner_->direct() && A_->matrix() && P_is_A(); }
 
 /// By the factors; where that gets nowhere, as with factors of a lower precision, by gmres preconditioned with them (Carson and Higham
 /// 2017, 2018).
@@ -287,7 +285,9 @@ void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector c
   if (!magnitudes_) magnitudes_ = magnitudes_of(*A_->matrix());
   Refinement const refinement(A, *magnitudes_, adjoint);
   auto done = refinement.refine(M, b, x, 10);
-  auto const worst = [&] { return done.backward_error.empty() ? 0 : *std::max_element(done.backward_error.begin(), done.backward_error.end()); };
+  auto const worst = [&] {
+    return done.backward_error.empty() ? 0 : *std::max_element(done.backward_error.begin(), done.backward_error.end());
+  };
   std::string how = done.steps > 0 ? format("{} step(s) of refinement", done.steps) : "no refinement";
   if (!(worst() <= magnitudes_->rounding_level)) {
     std::vector<EffectiveOption> not_again;
@@ -316,9 +316,10 @@ void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norm
       reasons.push_back(norms[j] <= monitor.targets()[j].tolerance ? Reason::converged_rtol : Reason::converged_rounding);
     } else {
       reasons.push_back(Reason::diverged_stagnated);
-      why = format("the componentwise backward error stays at {}, above the {} that rounding makes, after refinement: the factors have "
-                   "too few correct digits",
-                   error, magnitudes_->rounding_level);
+      why = format(
+          "the componentwise backward error stays at {}, above the {} that rounding makes, after refinement: the factors have "
+          "too few correct digits",
+          error, magnitudes_->rounding_level);
     }
   }
   monitor.conclude(reasons, norms, why);

@@ -18,8 +18,7 @@ namespace {
 
 class DenseLU final : public Preconditioner {
  public:
-  DenseLU(Matrix const& A, std::size_t memory_limit)
-      : Preconditioner(A), memory_limit_(memory_limit), first_(A.range(), "dense solves") {
+  DenseLU(Matrix const& A, std::size_t memory_limit) : Preconditioner(A), memory_limit_(memory_limit), first_(A.range(), "dense solves") {
     set_values(A);
   }
   bool update(Matrix const& A) override {
@@ -206,8 +205,8 @@ class DenseLU final : public Preconditioner {
 
   std::size_t memory_limit_;
   FirstRank first_;
-  device::Array factors_;    // column-major, on rank 0
-  device::Array pivots_;     // int
+  device::Array factors_;  // column-major, on rank 0
+  device::Array pivots_;   // int
   double rcond_ = 1, largest_ = 0;
   bool without_constants_ = false;
 };

@@ -13,8 +13,7 @@ std::vector<OptionSpec> shared_options() {
   auto ordering = choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
                                 "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
                                 "METIS (pip install pymetis); auto: nd of large matrices where METIS is found, else amd");
-  return {ordering,
-          real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space; 0: what the machine has", 0)};
+  return {ordering, real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space; 0: what the machine has", 0)};
 }
 
 OptionTable const& lu_table() {
@@ -36,8 +35,8 @@ OptionTable const& cholesky_table() {
     auto all = shared_options();
     all.push_back(choice_option("pc_cholesky_type", "auto", {"auto", "positive_definite", "indefinite"},
                                 "indefinite: L D L^H with blocks of one and two; auto: L L^H, and L D L^H where that breaks down"));
-    all.push_back(real_option("pc_factor_pivot_threshold", 0.1,
-                              "of L D L^H: a pivot is at least this times the largest entry of its column", 0, 1));
+    all.push_back(
+        real_option("pc_factor_pivot_threshold", 0.1, "of L D L^H: a pivot is at least this times the largest entry of its column", 0, 1));
     return all;
   }();
   return t;

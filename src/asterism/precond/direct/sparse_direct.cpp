@@ -54,9 +54,8 @@ std::pair<bool, bool> sums_vanish(la::Csr const& a) {
       for (auto* const s : {&rows[i], &columns[std::size_t(a.column_indices()[p])]}) s->plain += v, s->size += double(magnitude(v));
     }
   auto const vanish = [](std::vector<Sum> const& sums) {
-    return std::all_of(sums.begin(), sums.end(), [](Sum const& s) {
-      return s.size > 0 && double(magnitude(s.plain)) <= 100 * epsilon_of(dtype_v<T>) * s.size;
-    });
+    return std::all_of(sums.begin(), sums.end(),
+                       [](Sum const& s) { return s.size > 0 && double(magnitude(s.plain)) <= 100 * epsilon_of(dtype_v<T>) * s.size; });
   };
   return {vanish(rows), vanish(columns)};
 }
