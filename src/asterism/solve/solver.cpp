@@ -475,25 +475,6 @@ PreconditionerPtr Solver::make_inner_solver(Configuration const& config, Operato
   return std::make_shared<InnerSolver>(A, std::move(M), method, rule);
 }
 
-std::optional<precond::FactorFacts> Solver::factor_facts() const {
-  auto facts = preconditioner()->factor_facts();
-  if (!facts) return facts;
-  auto const& comm = given_A_->range().comm();
-  facts->kind = comm.bcast(facts->kind, 0), facts->ordering = comm.bcast(facts->ordering, 0);
-  auto const n = double(given_A_->range().global_size());
-  if (scale_.negated && std::fmod(n, 2) != 0) facts->determinant[0] *= -1, facts->determinant[1] *= -1;
-  if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->replaced - facts->negative;
-  facts->determinant[2] -= n * double(scale_.exponent) * std::log(2.0);
-  for (auto* const whole : {&facts->entries, &facts->bytes, &facts->delayed, &facts->replaced, &facts->two_by_two, &facts->negative})
-    comm.bcast(whole, sizeof *whole, 0);
-  std::int64_t said[] = {facts->dense, facts->matched};
-  comm.bcast(said, sizeof said, 0);
-  facts->dense = said[0] != 0, facts->matched = said[1] != 0;
-  for (auto* const real : {&facts->growth, &facts->condition}) comm.bcast(real, sizeof *real, 0);
-  comm.bcast(facts->determinant.data(), sizeof facts->determinant, 0);
-  return facts;
-}
-
 std::string Solver::view() const {
   std::string out = format("matrix: {}\nmethod: {} ({})\npreconditioner: {}\n", A_->describe(), method_name_,
                            krylov::methods().at(method_name_).about, preconditioner()->report());

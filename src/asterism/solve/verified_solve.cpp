@@ -8,7 +8,6 @@
 #include "asterism/comm/gpu/messenger.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/la/adjoint.hpp"
-#include "asterism/solve/inner_solver.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::solve {
@@ -275,54 +274,6 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   out.may_improve = out.may_improve && !krylov::interrupted(reason);
   out.out_of_iterations = reason == Reason::diverged_its || reason == Reason::diverged_stagnated;
   return out;
-}
-
-bool Solver::solves_directly() const { return method_name_ == "preonly" && preconditioner_->direct() && A_->matrix() && P_is_A(); }
-
-/// By the factors; where that gets nowhere, as with factors of a lower precision, by gmres preconditioned with them (Carson and Higham
-/// 2017, 2018).
-void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector const& b, Vector& x, SolveInfo& info) const {
-  if (!magnitudes_) magnitudes_ = magnitudes_of(*A_->matrix());
-  Refinement const refinement(A, *magnitudes_, adjoint);
-  auto done = refinement.refine(M, b, x, 10);
-  auto const worst = [&] {
-    return done.backward_error.empty() ? 0 : *std::max_element(done.backward_error.begin(), done.backward_error.end());
-  };
-  std::string how = done.steps > 0 ? format("{} step(s) of refinement", done.steps) : "no refinement";
-  if (!(worst() <= magnitudes_->rounding_level)) {
-    std::vector<EffectiveOption> not_again;
-    auto const gmres = krylov::methods().at("gmres").make(Configuration{&options_, prefix_, &not_again});
-    auto const inner = std::make_shared<InnerSolver>(A_, preconditioner_, gmres, krylov::StopRule{.rtol = 1e-4, .max_it = 50});
-    OperatorPtr by = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(inner)) : inner;
-    if (!null_space_.empty() && !adjoint) by = std::make_shared<WithoutNullSpace>(by, null_space_);
-    done = refinement.refine(*by, b, x, 10);
-    how += format(" and {} by gmres", done.steps);
-  }
-  info.backward_error = done.backward_error;
-  info.notes.push_back(format("componentwise backward error {} after {}", worst(), how));
-}
-
-/// What a direct method cannot improve has converged, whatever the residual is beside b.
-void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norms, SolveInfo const& info) const {
-  if (krylov::interrupted(monitor.reason())) return;
-  std::vector<Reason> reasons;
-  std::string why;
-  for (std::size_t j = 0; j < norms.size(); ++j) {
-    double const error = info.backward_error[j];
-    if (!std::isfinite(norms[j])) {
-      reasons.push_back(Reason::diverged_nanorinf);
-      why = "the answer has entries that are NaN or infinite";
-    } else if (error <= magnitudes_->rounding_level) {
-      reasons.push_back(norms[j] <= monitor.targets()[j].tolerance ? Reason::converged_rtol : Reason::converged_rounding);
-    } else {
-      reasons.push_back(Reason::diverged_stagnated);
-      why = format(
-          "the componentwise backward error stays at {}, above the {} that rounding makes, after refinement: the factors have "
-          "too few correct digits",
-          error, magnitudes_->rounding_level);
-    }
-  }
-  monitor.conclude(reasons, norms, why);
 }
 
 /// After a method has ended and its answer was verified: whether that is all. Else the method starts again from x.
