@@ -41,11 +41,15 @@ std::size_t Arrangement::memory_bytes() const {
   return 4 * (rows.size() + columns.size()) + 8 * (row_factor.size() + column_factor.size());
 }
 
+OptionSpec ArrangementRule::matching_option() {
+  return choice_option("pc_factor_matching", "auto", {"auto", "true", "false"},
+                       "rows are permuted and scaled so that the diagonal is 1 and nothing is larger (Duff and Koster 2001); auto: if "
+                       "entries of the diagonal are zero, or small beside their row and column");
+}
+
 std::vector<OptionSpec> ArrangementRule::options() {
   return {
-      choice_option("pc_factor_matching", "auto", {"auto", "true", "false"},
-                    "rows are permuted and scaled so that the diagonal is 1 and nothing is larger (Duff and Koster 2001); auto: if entries "
-                    "of the diagonal are zero, or small beside their row and column"),
+      matching_option(),
       choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
                     "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
                     "METIS (pip install pymetis); auto: amd for ilut of a matched matrix, else natural"),
