@@ -4,11 +4,10 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "asterism/base/dtype.hpp"
+#include "asterism/device/host/this_thread.hpp"
 #include "asterism/direct/lapack.hpp"
 #include "asterism/direct/panel.kernels.hpp"
 
@@ -100,7 +99,7 @@ class Multifrontal {
   NumericFactors run() {
     lapack::Threads const one_each(1);
     auto const plan = schedule(symbolic_, lapack::threads_are_ours ? device::host::team_size() : 1);
-    auto const caller = std::this_thread::get_id();
+    auto const caller = device::host::this_thread();
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> stop = false;
     device::Executor executor;
@@ -113,7 +112,7 @@ class Multifrontal {
             for (std::size_t t; !stop && (t = next++) < plan.subtrees.size();)
               for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second && !stop; ++s) {
                 one(s, place);
-                if (std::this_thread::get_id() == caller) told_(done_ / all_work_);
+                if (device::host::this_thread() == caller) told_(done_ / all_work_);
               }
           } catch (...) {
             stop = true;
