@@ -12,7 +12,7 @@ CONTENTS = {
     "grid": "structured grids, ghost points",
     "la": "vectors, matrices, operators, files",
     "krylov": "iterative methods, stopping rules",
-    "direct": "triangular solves driven by messages",
+    "direct": "sparse factors, triangular solves",
     "precond": "preconditioners, multigrid",
     "solve": "Solver: set-up, verification, advice",
     "apps": "model problems, benchmark loops",

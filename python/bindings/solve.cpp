@@ -108,6 +108,7 @@ void bind_solve(nb::module_& m) {
       .def_ro("residual_norms", &SolveInfo::residual_norms)
       .def_ro("true_residual", &SolveInfo::true_residual)
       .def_ro("rhs_norm", &SolveInfo::rhs_norm)
+      .def_ro("backward_error", &SolveInfo::backward_error)
       .def_ro("resumes", &SolveInfo::resumes)
       .def_ro("setup_seconds", &SolveInfo::setup_seconds)
       .def_ro("solve_seconds", &SolveInfo::solve_seconds)
@@ -163,6 +164,31 @@ void bind_solve(nb::module_& m) {
              return out;
            })
       .def("view", &Solver::view)
+      .def("factor_facts",
+           [](Solver const& s) -> nb::object {
+             std::optional<precond::FactorFacts> f;
+             {
+               nb::gil_scoped_release const gil;
+               f = s.factor_facts();
+             }
+             if (!f) return nb::none();
+             nb::dict d;
+             d["kind"] = f->kind;
+             d["dense"] = f->dense;
+             d["ordering"] = f->ordering;
+             d["matched"] = f->matched;
+             d["entries"] = f->entries;
+             d["memory_bytes"] = f->bytes;
+             d["delayed"] = f->delayed;
+             d["replaced"] = f->replaced;
+             d["two_by_two"] = f->two_by_two;
+             d["negative"] = f->negative;
+             d["growth"] = f->growth;
+             d["condition"] = f->condition;
+             d["sign"] = std::complex<double>(f->determinant[0], f->determinant[1]);
+             d["logabsdet"] = f->determinant[2];
+             return d;
+           })
       .def("notes", [](Solver const& s) { return s.notes(); })
       .def_prop_ro("method", [](Solver const& s) { return s.method_name(); })
       .def_prop_ro("preconditioner", [](Solver const& s) { return s.preconditioner_name(); })

@@ -80,7 +80,7 @@ def fits(symmetric, ksp, pc):
         return pc == "lu"
     if ksp in SYMMETRIC_ONLY and (not symmetric or pc in ("ilut", "asm")):
         return False
-    if pc == "icc" and not symmetric:
+    if pc in ("icc", "cholesky") and not symmetric:
         return False
     if pc == "ksp":  # another operator in each iteration
         return ksp in ("fgmres", "gcr", "richardson")

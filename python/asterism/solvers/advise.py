@@ -77,9 +77,7 @@ class Advice:
         elif closest is not None:
             text += f" {closest.options}: {closest.why}"
         if self.look.rows > 8000 and len(ended) < len(self.trials):
-            text += (
-                " A sparse direct solver, such as scipy.sparse.linalg.spsolve, may solve it (there is none here yet)."
-            )
+            text += " A direct solve may: -ksp_type preonly -pc_type lu."
         return text
 
     def rows(self) -> list[list[str]]:

@@ -30,6 +30,9 @@ class SolveInfo:
     true_residual : float or array of k
         Computed from the answer at the end.
     rhs_norm : float or array of k
+    backward_error : float or array of k, or None
+        Componentwise (Oettli and Prager 1964), of a direct solve: the least e for which x solves a system exactly whose entries differ by e
+        of each. At rounding level no better answer can be told from it.
     host_waits : int
         Times that the host waited for the queue; 0 on the inline queue.
     """
@@ -49,6 +52,7 @@ class SolveInfo:
     method: str = ""
     preconditioner: str = ""
     notes: list[str] = field(default_factory=list)
+    backward_error: Any = None
 
     @property
     def relative_residual(self) -> Any:
@@ -70,7 +74,10 @@ class SolveInfo:
         columns = np.size(self.true_residual)
         worst = f"{np.max(self.relative_residual):.2e}" if columns else "none"
         many = f", the worst of {columns} columns" if columns > 1 else ""
-        return f"{self.reason} after {self.iterations} iterations, relative residual {worst}{many}"
+        direct = (
+            "" if self.backward_error is None or not columns else f", backward error {np.max(self.backward_error):.1e}"
+        )
+        return f"{self.reason} after {self.iterations} iterations, relative residual {worst}{direct}{many}"
 
     def __repr__(self) -> str:
         return f"<asterism.SolveInfo {self._summary()}>"

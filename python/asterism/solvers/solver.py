@@ -400,6 +400,7 @@ class Solver:
             r.method,
             r.preconditioner,
             list(r.notes),
+            None if not r.backward_error else r.backward_error[0] if single else np.asarray(r.backward_error),
         )
         self.info = info
         if checkpoint is not None:
@@ -436,6 +437,17 @@ class Solver:
     def options_in_force(self) -> list[dict[str, str]]:
         """Return the same as a list of name, value, origin, help."""
         return [dict(zip(("name", "value", "origin", "help"), e, strict=True)) for e in self._h.explain()]
+
+    @property
+    def factors(self) -> dict[str, Any] | None:
+        """What is known of the factors of ``pc="lu"`` or ``"cholesky"``; None of other preconditioners. Collective.
+
+        ``kind`` (lu, cholesky or ldl), ``entries``, ``memory_bytes``, ``ordering``, ``matched``, ``delayed`` and ``replaced`` pivots, blocks
+        of ``two_by_two``, ``negative`` eigenvalues (of cholesky and ldl), ``growth``, an estimate of the ``condition`` number after scaling,
+        and the determinant as ``sign`` (of modulus 1) and ``logabsdet``.
+        """
+        found: dict[str, Any] | None = self._h.factor_facts()
+        return found
 
     def view(self) -> str:
         """Matrix, method, preconditioner with its levels, and what was found."""

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "asterism/base/options.hpp"
 #include "asterism/la/matrix.hpp"
+#include "asterism/precond/direct/factor_facts.hpp"
 
 namespace asterism::precond {
 
@@ -28,6 +30,10 @@ class Preconditioner : public Operator {
   /// Several lines for people: what the set-up made.
   virtual std::string report() const { return describe(); }
   virtual std::size_t memory_bytes() const { return 0; }
+  /// A solve up to rounding.
+  virtual bool direct() const { return false; }
+  /// Of a direct method: complete on rank 0, where the factors are. Not collective.
+  virtual std::optional<FactorFacts> factor_facts() const { return std::nullopt; }
   /// Rows and entries of each level of a multigrid method.
   virtual std::vector<std::pair<std::int64_t, std::int64_t>> levels() const { return {}; }
   /// Hermitian as an operator when A is: what cg and minres need.
@@ -61,6 +67,7 @@ struct Nest {
   /// Reads ksp_type and pc_type under `config`'s prefix, and makes a solver with A of them.
   std::function<PreconditionerPtr(Configuration const& config, OperatorPtr const& A)> make_solver;
   bool hermitian = false;  ///< A was found to be so: M^H need not be kept ready
+  bool projects = false;   ///< the solver projects a null space of A out of b and x
 };
 
 using PreconditionerFactory = std::function<PreconditionerPtr(Nest const&, Matrix const&)>;
@@ -90,6 +97,8 @@ class Cast final : public Preconditioner {
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
   bool varies() const override { return inner_->varies(); }
+  bool direct() const override { return inner_->direct(); }
+  std::optional<FactorFacts> factor_facts() const override { return inner_->factor_facts(); }
   void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
 
@@ -186,6 +195,7 @@ void invert_entries(Vector& d, char const* name);
   X("bjacobi", block_jacobi)        \
   X("asm", additive_schwarz)        \
   X("lu", lu)                       \
+  X("cholesky", cholesky)           \
   X("amg", amg)                     \
   X("gmg", geometric_multigrid)     \
   X("ksp", inner_solver)

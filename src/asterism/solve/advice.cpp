@@ -2,29 +2,20 @@
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::solve {
-namespace {
-
 using krylov::Reason;
-
-constexpr std::int64_t small_enough_for_lu = 8000;  // dense
-
-}  // namespace
 
 /// A preconditioner that is stronger, or fits the matrix better, than the one in use; with its options.
 std::string Solver::other_preconditioner() const {
   auto const& now = preconditioner_type_;
   bool const definite = inspection_.hermitian && inspection_.positive_diagonal;
-  bool const small = A_->range().global_size() <= small_enough_for_lu && now != "lu";
-  std::string const direct = small ? ", or -ksp_type preonly -pc_type lu (a dense matrix of this size fits)" : "";
+  std::string const direct = ", or -ksp_type preonly -pc_type lu";
   if (M_) return "another M" + direct;
   if (!P_) return "a matrix near A as P, or an approximate inverse as M";
-  if (now == "lu") return "a wider dtype: this is a direct solution already";
+  if (now == "lu" || now == "cholesky") return "a wider dtype: this is a direct solution already";
   if (inspection_.zero_diagonals > 0) {
     std::string const of_rows = "-pc_type jacobi -pc_jacobi_type rowl1";
     std::string const other = now == "jacobi" || now == "none" ? "-pc_type ilut -pc_ilut_drop 1e-6 -pc_ilut_fill 100" : of_rows;
-    std::string const elsewhere =
-        small ? direct : ", or a sparse direct solver, such as scipy.sparse.linalg.spsolve (there is none here yet)";
-    return format("{} ({} entries of the diagonal are zero){}", other, inspection_.zero_diagonals, elsewhere);
+    return format("{} ({} entries of the diagonal are zero){}", other, inspection_.zero_diagonals, direct);
   }
   if (definite) {
     if (now == "amg" || now == "gamg")

@@ -223,6 +223,7 @@ void Solver::scale_system(MatrixScale const& by) {
 void Solver::look_at_system() {
   inspection_ = {};
   null_space_ = {};
+  magnitudes_.reset();
   auto const dtype = given_A_->dtype();
   // of an operator without entries P says how large its numbers are, or its product with a vector
   auto const* const entries = given_A_->matrix() ? given_A_->matrix() : given_P_ ? &given_P_ : nullptr;
@@ -359,6 +360,10 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
 }
 
 void Solver::fit_method(Configuration const& config) {
+  if (wanted_method_ == "auto" && preconditioner_->direct() && check_every_ == 0 && P_is_A()) {
+    notes_.push_back(format("ksp auto: preonly instead of {} (the preconditioner solves)", method_name_));
+    use_method(config, "preonly");
+  }
   if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric() && wanted_method_ == "auto" && check_every_ == 0) {
     notes_.push_back(format("ksp auto: gmres instead of {} (the preconditioner is not symmetric)", method_name_));
     use_method(config, preconditioner_->varies() ? "fgmres" : "gmres");
@@ -420,7 +425,7 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 precond::Nest Solver::nest(Configuration const& config) const {
   return {config, [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
           [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
-          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix())};
+          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()), !null_space_.empty()};
 }
 
 /// For an operator without entries.

@@ -1,6 +1,7 @@
 // The solver that users meet: a method and a preconditioner, chosen and nested by options.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "asterism/krylov/method.hpp"
 #include "asterism/precond/preconditioner.hpp"
 #include "asterism/solve/null_space.hpp"
+#include "asterism/solve/refinement.hpp"
 #include "asterism/solve/scaling.hpp"
 
 namespace asterism::solve {
@@ -26,7 +28,8 @@ struct SolveInfo {
   std::vector<std::vector<double>> residual_norms;  ///< (iterations + 1, k)
   std::vector<double> true_residual;                ///< ||b - A x|| of each column, computed at the end
   std::vector<double> rhs_norm;
-  std::int64_t resumes = 0;  ///< times the verified residual missed the target and the method went on
+  std::vector<double> backward_error;  ///< componentwise, of each column (refinement.hpp); empty unless a direct method solved
+  std::int64_t resumes = 0;            ///< times the verified residual missed the target and the method went on
   double setup_seconds = 0, solve_seconds = 0;
   std::size_t memory_bytes = 0;  ///< matrix, preconditioner on this rank
   std::int64_t host_waits = 0;
@@ -86,6 +89,8 @@ class Solver {
   Inspection const& inspection() const { return inspection_; }
   std::vector<std::string> const& notes() const { return notes_; }
   std::string const& method_name() const { return method_name_; }
+  /// Of a direct preconditioner for A as it was given, the same on all ranks; nothing of others. Collective.
+  std::optional<precond::FactorFacts> factor_facts() const;
   std::string preconditioner_name() const { return preconditioner()->describe(); }
   double setup_seconds() const { return setup_seconds_; }
   /// Whether the last update() ran only the second phase of the preconditioner's set-up, that of the values.
@@ -145,6 +150,10 @@ class Solver {
   };
   Attempted attempt_at_once(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch,
                             std::int64_t max_it);
+  /// Whether an answer is to be refined to rounding level: A is solved directly.
+  bool solves_directly() const;
+  void refine(Operator const& A, Operator const& M, bool adjoint, Vector const& b, Vector& x, SolveInfo& info) const;
+  void conclude_directly(krylov::Monitor& monitor, std::vector<double> const& norms, SolveInfo const& info) const;
   Vector projected_rhs(Vector const& b, std::vector<std::string>& notes) const;
   bool ended(krylov::Monitor& monitor, std::vector<double> const& true_norms, Vector const& x, std::vector<double>& before,
              SolveInfo& info) const;
@@ -161,6 +170,7 @@ class Solver {
   MatrixScale scale_;
   double largest_A_ = 1;  // entry, of A_
   NullSpace null_space_;
+  mutable std::optional<Magnitudes> magnitudes_;  // of A_, once there was a direct solve
   Options options_;
   std::string prefix_;
   mutable std::vector<EffectiveOption> record_;

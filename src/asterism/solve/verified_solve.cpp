@@ -129,6 +129,7 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
     all.iterations = std::max(all.iterations, one.iterations);
     all.true_residual.push_back(one.true_residual[0]);
     all.rhs_norm.push_back(one.rhs_norm[0]);
+    if (!one.backward_error.empty()) all.backward_error.push_back(one.backward_error[0]);
     all.resumes += one.resumes;
     all.setup_seconds = one.setup_seconds;
     all.solve_seconds += one.solve_seconds;
@@ -226,11 +227,16 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     return norms;
   };
   std::vector<double> norms, before;
-  do {
+  if (solves_directly() && max_it > 0) {
     method_->solve(A, M, b, x, monitor);
+    if (!krylov::interrupted(monitor.reason())) refine(A, M, adjoint, b, x, info);
     norms = true_norms();
-    if (monitor.restore_best(norms)) norms = true_norms();
-  } while (!ended(monitor, norms, x, before, info));
+    conclude_directly(monitor, norms, info);
+  } else do {
+      method_->solve(A, M, b, x, monitor);
+      norms = true_norms();
+      if (monitor.restore_best(norms)) norms = true_norms();
+    } while (!ended(monitor, norms, x, before, info));
 
   if (scales) {
     scaling.unscale(x, x_given);

@@ -215,6 +215,8 @@ std::vector<Row> const& table() {
       {"asm -sub_pc_type lu -pc_asm_overlap 2 -pc_asm_type basic",
        [](Dense const& a, la::Layout const& l) { return schwarz(a, l, 2, false); }},
       {"lu", [](Dense const& a, la::Layout const&) { return inverse(a); }},
+      {"lu -pc_lu_type sparse", [](Dense const& a, la::Layout const&) { return inverse(a); }},
+      {"cholesky", [](Dense const& a, la::Layout const&) { return inverse(a); }, true},
       {"ksp -ksp_ksp_type richardson -ksp_ksp_richardson_scale 0.7 -ksp_ksp_max_it 3 -ksp_pc_type jacobi",
        [](Dense const& a, la::Layout const&) { return richardson(a, diagonal_inverse(a, [&](int64_t i) { return a(i, i); }), 0.7, 3); },
        false, true, true},

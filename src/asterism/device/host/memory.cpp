@@ -1,6 +1,9 @@
 #include "asterism/device/host/memory.hpp"
 
 #include <sys/mman.h>
+#include <fstream>
+#include <limits>
+#include <string>
 
 #include <algorithm>
 #include <atomic>
@@ -154,6 +157,22 @@ Block allocate(std::size_t bytes) {
   else if (is_large) madvise(data, capacity, MADV_HUGEPAGE);
   counted.kept = true;
   return {data, capacity};
+}
+
+std::size_t available_memory() {
+  std::size_t out = std::numeric_limits<std::size_t>::max();
+  std::ifstream machine("/proc/meminfo");
+  for (std::string name, unit; machine >> name;) {
+    std::size_t kib = 0;
+    if (!(machine >> kib)) break;
+    if (name == "MemAvailable:") out = std::min(out, kib * 1024);
+    std::getline(machine, unit);
+  }
+  std::size_t limit = 0, used = 0;  // of control groups, where there is one ("max" is no number)
+  if ((std::ifstream("/sys/fs/cgroup/memory.max") >> limit) && (std::ifstream("/sys/fs/cgroup/memory.current") >> used))
+    out = std::min(out, limit > used ? limit - used : 0);
+  if (auto const use = memory_use(); use.cap > 0) out = std::min(out, use.cap > use.now ? use.cap - use.now : 0);
+  return out == std::numeric_limits<std::size_t>::max() ? 0 : out;
 }
 
 void release(Block block) noexcept {

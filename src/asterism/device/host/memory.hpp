@@ -23,6 +23,8 @@ struct MemoryUse {
 MemoryUse memory_use();
 /// From now on an array that would bring the sum beyond it is a memory error with the figures; 0: no cap.
 void set_memory_cap(std::size_t bytes);
+/// Bytes that this process may still take: of the machine, of its control group, and below the cap. 0: not known.
+std::size_t available_memory();
 
 struct Block {
   void* data = nullptr;

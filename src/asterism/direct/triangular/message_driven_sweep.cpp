@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "asterism/base/error.hpp"
+#include "asterism/direct/panel.kernels.hpp"
 #include "asterism/direct/triangular/sweep.kernels.hpp"
 
 namespace asterism::direct {
@@ -193,10 +194,10 @@ class MessageDrivenSweep::Impl {
     with_dtype(triangle_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const* values = reinterpret_cast<T const*>(triangle_->block(index));
-      auto const k = std::int32_t(columns_);
       if (backward())
-        kernel::multiply_transposed(b.count, w, k, values, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
-      else kernel::multiply(b.count, w, k, values, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
+        kernel::multiply_transposed(b.count, w, columns_, values, b.count, rows.data(), reinterpret_cast<T const*>(x),
+                                    reinterpret_cast<T*>(y));
+      else kernel::multiply(b.count, w, columns_, values, b.count, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
     });
   }
 

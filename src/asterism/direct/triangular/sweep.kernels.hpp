@@ -1,4 +1,5 @@
-// The arithmetic of a supernodal triangular solve. Right-hand sides are row-major, k numbers a row; blocks are column-major.
+// The arithmetic of a supernodal triangular solve, beside that of its panels. Right-hand sides are row-major, k numbers a row; blocks are
+// column-major.
 #pragma once
 #include <cstdint>
 
@@ -11,14 +12,6 @@ std::int32_t invert_diagonal(std::int32_t w, T* block, bool unit);
 /// x = D^-1 (x - sum), or D^-T (x - sum), D lower with inverses on its diagonal.
 template <class T>
 void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, T const* sum, T* x, bool transposed);
-
-/// y[rows[r]] += sum_j B[r, j] x[j]; B is m x w.
-template <class T>
-void multiply(std::int32_t m, std::int32_t w, std::int32_t k, T const* b, std::int32_t const* rows, T const* x, T* y);
-
-/// y[j] += sum_r B[r, j] x[rows[r]].
-template <class T>
-void multiply_transposed(std::int32_t m, std::int32_t w, std::int32_t k, T const* b, std::int32_t const* rows, T const* x, T* y);
 
 template <class T>
 void add(std::int64_t n, T const* a, T* y);

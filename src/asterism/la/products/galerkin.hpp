@@ -12,4 +12,10 @@ template <class T>
 Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
                          comm::Cancellation& cancel);
 
+/// The same for Hermitian A and R = P^H: X + X^H, where X = R (L + D / 2) P, and L and D are A below and on its diagonal. Half of the
+/// multiplications, and the product is Hermitian to the last bit. Collective.
+template <class T>
+Rows<T> hermitian_galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                                   comm::Cancellation& cancel);
+
 }  // namespace asterism::la

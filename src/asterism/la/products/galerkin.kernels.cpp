@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/products/sparse_product.hpp"
 #include "asterism/la/products/sparse_sum.hpp"
 
 namespace asterism::la {
@@ -87,11 +88,26 @@ class RecentRows {
   i64 capacity_ = 0, head_ = 0, again_ = 0, computed_ = 0;
 };
 
-}  // namespace
+/// What of the inner matrix is multiplied.
+enum class Part : std::uint8_t { all, lower_and_half_diagonal };
 
-template <class T>
-Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
-                         comm::Cancellation& cancel) {
+/// sum = row i of that part of A, times B
+template <Part part, class T>
+void add_part_of_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
+  if constexpr (part == Part::all) return add_row(sum, A, i, B);
+  auto const* const bp = B.ptr.data();
+  auto const* const ac = A.col.data();
+  i32 const self = i + A.map.below;
+  for (auto p = A.ptr[i], last = A.ptr[i + 1]; p < last && ac[p] <= self; ++p) {
+    auto const k = ac[p];
+    sum.add(k == self ? T(real_t<T>(0.5)) * A.val[p] : A.val[p], B.col.data() + bp[k], B.val.data() + bp[k], bp[k + 1] - bp[k]);
+  }
+}
+
+template <Part part, class T>
+Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                       comm::Cancellation& cancel) {
+  constexpr double share = part == Part::all ? 1 : 0.6;  // of A's entries
   Rows<T> C;
   C.count = R.count;
   C.map = P.map;
@@ -104,7 +120,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
     SparseSum<T> sum(P.map.size());
     auto far = ghost_rows<T>(fine, R.map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
       if (is_look(i)) cancel.throw_if_requested();
-      add_row(sum, A, i, P);
+      add_part_of_row<part>(sum, A, i, P);
       std::vector<i32> local(std::size_t(sum.size()));
       values.resize(values.size() + local.size());
       sum.take(local.data(), values.data() + values.size() - local.size(), false);
@@ -121,7 +137,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   double reach = 0;
   for (i32 i = 0; i < R.count; ++i)
     if (R.ptr[i] < R.ptr[i + 1]) reach += R.col[R.ptr[i + 1] - 1] - R.col[R.ptr[i]];
-  auto const products_of_row = double(A.nnz()) / std::max(A.count, 1) * double(P.nnz()) / std::max(P.count, 1);
+  auto const products_of_row = share * double(A.nnz()) / std::max(A.count, 1) * double(P.nnz()) / std::max(P.count, 1);
   auto const recent_rows = std::min(2 * reach / std::max(R.count, 1), double(A.count));
   auto const shares = device::host::team_size();
   // an unordered matrix: threads would compute the same rows, and each hold most of them
@@ -135,7 +151,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
       piece.reserve(i64(products_of_row / 3 * (last - first)));
       for (i32 i = first; i < last; ++i) {
         if (is_look(i) && cancel.requested()) return;
-        add_row(sum, A, i, P);
+        add_part_of_row<part>(sum, A, i, P);
         append_row(piece, sum, AP.ptr[i + 1], false);
       }
     });
@@ -148,7 +164,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
     std::optional<RecentRows<T>> recent;
     if (!formed) recent.emplace(low, std::max(low, high), std::max(i64(1) << 14, i64(recent_rows * (products_of_row / 3 + 1))));
     auto const compute = [&](i32 f) {
-      add_row(inner, A, f, P);
+      add_part_of_row<part>(inner, A, f, P);
       recent->keep(f, inner);
     };
     // rows come in ascending order while the coarse rows ask for later and later ones: all up to the one that is asked for, as streams.
@@ -163,7 +179,7 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
       compute(f);
       next = std::max(next, end);
     };
-    piece.reserve(A.nnz() / (2 * shares));
+    piece.reserve(i64(share * double(A.nnz()) / (2 * shares)));
     auto const entries = R.nnz();
     for (i32 i = first; i < last; ++i) {
       if (is_look(i) && cancel.requested()) return;
@@ -178,8 +194,8 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
         } else {
           if (!recent->has(f)) compute_up_to(f);
           row = (*recent)[f];
-          if (p + 48 < entries) recent->ask_for_place(R.col[p + 48] - R.map.below);
-          if (p + 24 < entries) recent->ask_for(R.col[p + 24] - R.map.below);
+          if (p + 80 < entries) recent->ask_for_place(R.col[p + 80] - R.map.below);
+          if (p + 40 < entries) recent->ask_for(R.col[p + 40] - R.map.below);
         }
         sum.add(R.val[p], row.columns, row.values, row.size);
       }
@@ -189,8 +205,24 @@ Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout c
   return C;
 }
 
-#define INSTANTIATE(T) \
-  template Rows<T> galerkin_product(Rows<T> const&, Rows<T> const&, Rows<T>, Layout const&, Layout const&, comm::Cancellation&);
+}  // namespace
+
+template <class T>
+Rows<T> galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                         comm::Cancellation& cancel) {
+  return triple_product<Part::all>(R, A, std::move(P), fine, coarse, cancel);
+}
+
+template <class T>
+Rows<T> hermitian_galerkin_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                                   comm::Cancellation& cancel) {
+  auto const half = triple_product<Part::lower_and_half_diagonal>(R, A, std::move(P), fine, coarse, cancel);
+  return sparse_sum(T(1), half, T(1), transpose(half, coarse, coarse, true, cancel), coarse, cancel);
+}
+
+#define INSTANTIATE(T)                                                                                                           \
+  template Rows<T> galerkin_product(Rows<T> const&, Rows<T> const&, Rows<T>, Layout const&, Layout const&, comm::Cancellation&); \
+  template Rows<T> hermitian_galerkin_product(Rows<T> const&, Rows<T> const&, Rows<T>, Layout const&, Layout const&, comm::Cancellation&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(Complex<float>)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
@@ -209,6 +210,13 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
   return out;
 }
 
+namespace {
+i32 begin_of_share(i32 n, i64 const* work, i64 share, i64 shares) {
+  if (share == 0 || share == shares) return share == 0 ? 0 : n;
+  return i32(std::lower_bound(work, work + n, work[n] / shares * share) - work);
+}
+}  // namespace
+
 template <class T>
 Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, bool conjugate, comm::Cancellation& cancel) {
   auto const mirrored = [conjugate](T v) { return conjugate ? conj(v) : v; };
@@ -250,47 +258,74 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, b
   Rows<T> t;
   t.count = B.map.own;
   t.map = ColumnMap::make(rows, std::move(ghosts));
-  t.ptr = Buffer<i64>(t.count + 1, 0);
+  t.ptr = Buffer<i64>(t.count + 1);
   auto const begin = columns.begin();
   auto const each_received = [&](bool lower, auto const& f) {
     for (std::size_t s = 0; s < received.size(); ++s)
       if ((parcels[s].rank < comm.rank()) == lower)
         for (auto const& e : received[s]) f(i32(e.row - begin), t.map.local(e.col), e.val);
   };
-  for (bool const lower : {true, false}) each_received(lower, [&](i32 r, i32, T) { ++t.ptr[r + 1]; });
   i32 const below = B.map.below, own = B.map.own;
   auto const* const bc = B.col.data();
   auto const* const bp = B.ptr.data();
   auto const* const bv = B.val.data();
-  auto* const tp = t.ptr.data();
-  for (i64 p = 0, end = B.nnz(); p < end; ++p)
-    if (i32 const c = bc[p] - below; c >= 0 && c < own) ++tp[c + 1];
-  for (i32 r = 0; r < t.count; ++r) t.ptr[r + 1] += t.ptr[r];
-  t.col = Buffer<i32>(t.ptr[t.count]);
-  t.val = Buffer<T>(t.ptr[t.count]);
-  Buffer<i64> next(t.count + 1);
-  std::copy(t.ptr.begin(), t.ptr.end(), next.begin());
-  auto const put = [&](i32 r, i32 c, T v) {
-    auto const at = next[r]++;
-    t.col[at] = c;
-    t.val[at] = v;
+  // each share of the rows counts its entries of each row of t, and so knows where its own go
+  auto const shares = std::clamp<i64>(B.nnz() / std::max(t.count, 1), 1, device::host::team_size());
+  Buffer<i32> counts(shares * own, 0);
+  device::Executor executor;
+  auto const in_shares_of_rows = [&](auto const& f) {
+    device::parallel_ranges(
+        executor, shares,
+        [&](i64 b, i64 e) {
+          for (auto s = b; s < e; ++s) f(begin_of_share(B.count, bp, s, shares), begin_of_share(B.count, bp, s + 1, shares), s * own);
+        },
+        1);
   };
-  each_received(true, put);
-  {
-    auto* const to = next.data();
-    auto* const tc = t.col.data();
-    auto* const tv = t.val.data();
-    for (i32 i = 0; i < B.count; ++i) {
-      if (is_look(i)) cancel.throw_if_requested();
+  in_shares_of_rows([&](i32 first, i32 last, i64 at) {
+    auto* const count = counts.data() + at;
+    if (first == last) return;
+    for (i64 p = bp[first], end = bp[last]; p < end; ++p)
+      if (i32 const c = bc[p] - below; c >= 0 && c < own) ++count[c];
+  });
+  // where the next entry of a row of t goes: of lower ranks, of each share, of higher ranks
+  Buffer<i64> before(own, i64(0)), next(shares * own), after(own, i64(0));
+  each_received(true, [&](i32 r, i32, T) { ++before[r]; });
+  each_received(false, [&](i32 r, i32, T) { ++after[r]; });
+  i64 total = 0;
+  for (i32 r = 0; r < own; ++r) {
+    t.ptr[r] = total;
+    total += std::exchange(before[r], total);
+    for (i64 s = 0; s < shares; ++s) {
+      next[s * own + r] = total;
+      total += counts[s * own + r];
+    }
+    total += std::exchange(after[r], total);
+  }
+  t.ptr[own] = total;
+  t.col = Buffer<i32>(total);
+  t.val = Buffer<T>(total);
+  auto const put_at = [&](Buffer<i64> const& places) {
+    return [&](i32 r, i32 c, T v) {
+      auto const at = places[r]++;
+      t.col[at] = c;
+      t.val[at] = v;
+    };
+  };
+  each_received(true, put_at(before));
+  in_shares_of_rows([&, tc = t.col.data(), tv = t.val.data(), own_begin = t.map.below](i32 first, i32 last, i64 share_at) {
+    auto* const to = next.data() + share_at;
+    for (i32 i = first; i < last; ++i) {
+      if (is_look(i) && cancel.requested()) return;
       for (auto p = bp[i]; p < bp[i + 1]; ++p)
         if (i32 const c = bc[p] - below; c >= 0 && c < own) {
           auto const at = to[c]++;
-          tc[at] = t.map.below + i;
+          tc[at] = own_begin + i;
           tv[at] = mirrored(bv[p]);
         }
     }
-  }
-  each_received(false, put);
+  });
+  cancel.throw_if_requested();
+  each_received(false, put_at(after));
   return t;
 }
 
@@ -303,13 +338,6 @@ void Piece<T>::reserve(i64 n) {
   col = std::move(c);
   val = std::move(v);
 }
-
-namespace {
-i32 begin_of_share(i32 n, i64 const* work, i64 share, i64 shares) {
-  if (share == 0 || share == shares) return share == 0 ? 0 : n;
-  return i32(std::lower_bound(work, work + n, work[n] / shares * share) - work);
-}
-}  // namespace
 
 void in_shares(i32 n, i64 const* work, std::function<void(i32, i32)> const& f) {
   auto const shares = i64(device::host::team_size());

@@ -6,10 +6,10 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/device/host/team.hpp"
+#include "asterism/direct/lapack.hpp"
 #include "asterism/precond/direct/dense_inverse.kernels.hpp"
 #include "asterism/precond/direct/dense_product.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
-#include "asterism/precond/direct/lapack.hpp"
 
 namespace asterism::precond {
 namespace {

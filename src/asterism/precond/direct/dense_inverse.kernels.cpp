@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "asterism/base/error.hpp"
-#include "asterism/precond/direct/lapack.hpp"
+#include "asterism/direct/lapack.hpp"
 
 // LAPACK's matrices are column-major: there A^T is what A is here, and so are their inverses.
 namespace asterism::precond::kernel {

@@ -1,35 +1,24 @@
 // Direct solution with dense LU factors, rows exchanged as LAPACK's getrf does. On several ranks the first one has the factors.
+#include "asterism/precond/direct/dense_lu.hpp"
+
 #include <cmath>
+#include <complex>
+#include <limits>
 #include <numeric>
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/direct/lapack.hpp"
 #include "asterism/precond/direct/dense_lu.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
-#include "asterism/precond/direct/lapack.hpp"
-#include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
 namespace {
 
-OptionTable const& lu_table() {
-  static OptionTable const t = {
-      integer_option("pc_lu_max_size", 8000, "largest number of rows that is factored as a dense matrix", 1, 40000),
-  };
-  return t;
-}
-
 class DenseLU final : public Preconditioner {
  public:
-  explicit DenseLU(Matrix const& A) : Preconditioner(A) {
-    auto const& comm = A.comm();
-    std::vector<std::int64_t> all(comm.rank() == 0 ? std::size_t(A.global_rows()) : 0);
-    std::iota(all.begin(), all.end(), 0);
-    if (comm.size() > 1) {
-      forest_ = comm::StarForest::from_layout(A.range(), all);
-      forest_.set_name("dense solves");
-    }
+  DenseLU(Matrix const& A, std::size_t memory_limit) : Preconditioner(A), memory_limit_(memory_limit), first_(A.range(), "dense solves") {
     set_values(A);
   }
   bool update(Matrix const& A) override {
@@ -47,6 +36,32 @@ class DenseLU final : public Preconditioner {
     return out;
   }
   std::size_t memory_bytes() const override { return factors_.bytes() + pivots_.bytes(); }
+  bool direct() const override { return true; }
+  std::optional<FactorFacts> factor_facts() const override {
+    FactorFacts f;
+    f.kind = "lu", f.dense = true, f.ordering = "natural";
+    f.entries = space_.global_size() * space_.global_size();
+    f.bytes = factors_.bytes() + pivots_.bytes();
+    f.condition = 1 / rcond_;
+    if (space_.comm().rank() != 0 || space_.global_size() == 0) return f;
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const n = std::size_t(space_.global_size());
+      auto const* const lu = factors_.as<T>();
+      std::complex<double> sign = 1;
+      double log = 0, largest = 0;
+      for (std::size_t k = 0; k < n; ++k) {
+        std::complex<double> const d(double(real(lu[k * n + k])), double(imag(lu[k * n + k])));
+        sign *= d / std::abs(d) * (pivots_.as<int>()[k] == int(k) + 1 ? 1.0 : -1.0);
+        log += std::log(std::abs(d));
+      }
+      for (std::size_t e = 0; e < n * n; ++e) largest = std::max(largest, double(magnitude(lu[e])));
+      f.growth = largest / largest_;
+      f.determinant = {sign.real(), sign.imag(), log};
+      if (without_constants_) f.determinant = {0, 0, -std::numeric_limits<double>::infinity()};
+    });
+    return f;
+  }
 
  private:
   void set_values(Matrix const& A) {
@@ -72,7 +87,11 @@ class DenseLU final : public Preconditioner {
     bool const here = comm.rank() == 0;
     comm::agree(comm, [&] {
       if (!here) return;
-      factors_ = device::Array(std::size_t(checked_product(n, n, "dense matrix")) * sizeof(T));
+      auto const bytes = std::size_t(checked_product(n, n, "dense matrix")) * sizeof(T);
+      ASTERISM_REQUIRE(memory_limit_ == 0 || bytes <= memory_limit_, memory,
+                       "lu: dense factors take {}, and -pc_factor_memory_limit is {}. -pc_lu_type sparse takes less of a sparse matrix.",
+                       megabytes(double(bytes)), megabytes(double(memory_limit_)));
+      factors_ = device::Array(bytes);
       pivots_ = device::Array(std::size_t(n) * sizeof(int));
       std::fill_n(factors_.as<T>(), n * n, T(0));
     });
@@ -91,9 +110,14 @@ class DenseLU final : public Preconditioner {
   void factorise(int n, T* a) {
     leave_out_constants(n, a);
     real_t<T> norm = 0;
+    largest_ = 0;
     for (int j = 0; j < n; ++j) {
       real_t<T> sum = 0;
-      for (int i = 0; i < n; ++i) sum += magnitude(a[std::size_t(j) * std::size_t(n) + std::size_t(i)]);
+      for (int i = 0; i < n; ++i) {
+        auto const size = magnitude(a[std::size_t(j) * std::size_t(n) + std::size_t(i)]);
+        sum += size;
+        largest_ = std::max(largest_, double(size));
+      }
       norm = std::max(norm, sum);
     }
     auto* const pivots = pivots_.as<int>();
@@ -158,28 +182,17 @@ class DenseLU final : public Preconditioner {
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       // everything that is needed travels with the task
-      device::submit_without_form(
-          y.queue(),
-          [factors = factors_, pivots = pivots_, forest = forest_, n = space_.global_size(), k = x.columns(), trans,
-           alone = space_.comm().size() == 1, here = space_.comm().rank() == 0](device::Executor&, std::byte*, T const* b, T* z) {
-            if (alone && k == 1) {
-              std::copy_n(b, n, z);
-              return solve_columns(trans, n, 1, factors.template as<T>(), pivots.template as<int>(), z);
-            }
-            std::vector<T> all(here ? std::size_t(n * k) : 0), columns(all.size());
-            if (alone) std::copy_n(b, n * k, all.data());
-            else forest.bcast(b, all.data(), k);
-            if (here) {
-              for (std::int64_t i = 0; i < n; ++i)
-                for (std::int64_t j = 0; j < k; ++j) columns[std::size_t(j * n + i)] = all[std::size_t(i * k + j)];
-              solve_columns(trans, n, k, factors.template as<T>(), pivots.template as<int>(), columns.data());
-              for (std::int64_t i = 0; i < n; ++i)
-                for (std::int64_t j = 0; j < k; ++j) all[std::size_t(i * k + j)] = columns[std::size_t(j * n + i)];
-            }
-            if (alone) std::copy_n(all.data(), n * k, z);
-            else forest.reduce(all.data(), z, comm::ReduceOp::replace, k);
-          },
-          device::update<std::byte>(space_.comm().order_token()), device::read<T>(x.data()), device::write<T>(y.data()));
+      first_.submit<T>(x, y, [factors = factors_, pivots = pivots_, n = space_.global_size(), trans](std::int64_t k, T* v) {
+        auto const* const lu = factors.template as<T>();
+        auto const* const exchanges = pivots.template as<int>();
+        if (k == 1) return solve_columns(trans, n, 1, lu, exchanges, v);
+        std::vector<T> columns(std::size_t(n * k));
+        for (std::int64_t i = 0; i < n; ++i)
+          for (std::int64_t j = 0; j < k; ++j) columns[std::size_t(j * n + i)] = v[i * k + j];
+        solve_columns(trans, n, k, lu, exchanges, columns.data());
+        for (std::int64_t i = 0; i < n; ++i)
+          for (std::int64_t j = 0; j < k; ++j) v[i * k + j] = columns[std::size_t(j * n + i)];
+      });
     });
   }
 
@@ -190,26 +203,16 @@ class DenseLU final : public Preconditioner {
     lapack::getrs(trans, int(n), int(k), factors, pivots, b);
   }
 
-  comm::StarForest forest_;  // from the ranks' rows to all of them on rank 0
-  device::Array factors_;    // column-major, on rank 0
-  device::Array pivots_;     // int
-  double rcond_ = 1;
+  std::size_t memory_limit_;
+  FirstRank first_;
+  device::Array factors_;  // column-major, on rank 0
+  device::Array pivots_;   // int
+  double rcond_ = 1, largest_ = 0;
   bool without_constants_ = false;
 };
 
 }  // namespace
 
-PreconditionerEntry lu_entry() {
-  return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
-            auto r = nest.config.reader(lu_table());
-            auto const most = r.integer("pc_lu_max_size");
-            ASTERISM_REQUIRE(A.global_rows() <= most, unsupported,
-                             "lu: {} rows are more than the {} that are factored as a dense matrix; a sparse direct solver is not "
-                             "there yet. Use an iterative method, or raise -pc_lu_max_size.",
-                             A.global_rows(), most);
-            return std::make_shared<DenseLU>(A);
-          },
-          &lu_table(), "direct solution; dense, for small systems"};
-}
+PreconditionerPtr dense_lu(Matrix const& A, std::size_t memory_limit) { return std::make_shared<DenseLU>(A, memory_limit); }
 
 }  // namespace asterism::precond

@@ -5,7 +5,7 @@
 
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/precond/direct/lapack.hpp"
+#include "asterism/direct/lapack.hpp"
 
 namespace asterism::precond::kernel {
 namespace {

@@ -1,6 +1,9 @@
-// All entries of a distributed matrix in one place.
+// All entries of a distributed matrix, and vectors, in one place.
 #pragma once
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "asterism/comm/communicator/exchange.hpp"
@@ -43,5 +46,62 @@ void each_entry(la::Matrix const& A, bool on_all, F const& put) {
   }
   for (auto const& p : comm::exchange(A.comm(), std::move(parcels))) put_all(p.data);
 }
+
+/// The whole matrix on rank 0, an empty one elsewhere. On one rank its memory is that of A. Collective.
+inline la::Csr gathered(la::Matrix const& A) {
+  if (A.comm().size() == 1) return A.diagonal_block();
+  bool const here = A.comm().rank() == 0;
+  auto const n = checked_local_index(A.global_rows(), "rows on the rank that factors");
+  la::Csr out;
+  comm::agree(A.comm(), [&] { out = here ? la::Csr(A.dtype(), n, n, A.nnz()) : la::Csr(A.dtype(), 0, 0, 0); });
+  if (here) std::fill_n(out.offsets.as<std::int64_t>(), std::size_t(n) + 1, 0);
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::int64_t at = 0;
+    each_entry<T>(A, false, [&](std::int64_t i, std::int64_t j, T v) {
+      out.offsets.as<std::int64_t>()[i + 1] = at + 1;
+      out.columns.as<std::int32_t>()[at] = std::int32_t(j);
+      out.values.as<T>()[at++] = v;
+    });
+  });
+  auto* const offsets = out.offsets.as<std::int64_t>();
+  for (std::size_t i = 0; i < std::size_t(out.rows); ++i) offsets[i + 1] = std::max(offsets[i + 1], offsets[i]);  // rows without entries
+  return out;
+}
+
+/// Work on whole vectors by rank 0.
+class FirstRank {
+ public:
+  FirstRank(la::Space const& space, std::string const& name) : space_(space) {
+    if (space.comm().size() == 1) return;
+    std::vector<std::int64_t> all(space.comm().rank() == 0 ? std::size_t(space.global_size()) : 0);
+    std::iota(all.begin(), all.end(), 0);
+    forest_ = comm::StarForest::from_layout(space, all);
+    forest_.set_name(name);
+  }
+
+  /// y = f(x) as a task of y's queue: f(k, v) changes the n x k numbers v, row-major, on rank 0. What f needs travels with it. Collective.
+  template <class T, class F>
+  void submit(la::Vector const& x, la::Vector& y, F const& f) const {
+    device::submit_without_form(
+        y.queue(),
+        [f, forest = forest_, n = space_.global_size(), k = x.columns(), alone = space_.comm().size() == 1,
+         here = space_.comm().rank() == 0](device::Executor&, std::byte*, T const* b, T* z) {
+          if (alone) {
+            std::copy_n(b, n * k, z);
+            return f(k, z);
+          }
+          std::vector<T> all(here ? std::size_t(n * k) : 0);
+          forest.bcast(b, all.data(), k);
+          if (here) f(k, all.data());
+          forest.reduce(all.data(), z, comm::ReduceOp::replace, k);
+        },
+        device::update<std::byte>(space_.comm().order_token()), device::read<T>(x.data()), device::write<T>(y.data()));
+  }
+
+ private:
+  la::Space space_;
+  comm::StarForest forest_;  // from the ranks' rows to all of them on rank 0
+};
 
 }  // namespace asterism::precond

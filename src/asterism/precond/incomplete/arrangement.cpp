@@ -4,43 +4,13 @@
 #include <numeric>
 
 #include "asterism/base/format.hpp"
+#include "asterism/la/ordering/diagonal.hpp"
 #include "asterism/la/ordering/matching.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::precond {
 namespace {
-
-/// An entry of the diagonal below this times the largest of its row, and of its column, is of little use as a pivot.
-constexpr double weak = 1e-3;
-
-/// Rows whose entry on the diagonal is zero, and those where it is at most `least` times the largest of its row and of its column.
-struct Diagonal {
-  std::int64_t zeros = 0, weak = 0;
-};
-Diagonal look_at_diagonal(la::Csr const& a, double least) {
-  Diagonal out;
-  with_dtype(a.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const ptr = a.row_offsets();
-    auto const col = a.column_indices();
-    auto const val = a.entries<T>();
-    std::vector<double> of_row(std::size_t(a.rows), 0), of_column(std::size_t(a.cols), 0), diagonal(std::size_t(a.rows), 0);
-    for (std::size_t i = 0; i < std::size_t(a.rows); ++i)
-      for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
-        auto const size = double(magnitude(val[p]));
-        auto& column = of_column[std::size_t(col[p])];
-        column = std::max(column, size);
-        of_row[i] = std::max(of_row[i], size);
-        if (std::size_t(col[p]) == i) diagonal[i] = size;
-      }
-    for (std::size_t i = 0; i < diagonal.size(); ++i) {
-      out.zeros += diagonal[i] == 0;
-      out.weak += diagonal[i] <= least * std::min(of_row[i], of_column[i]);
-    }
-  });
-  return out;
-}
 
 std::vector<std::int32_t> in_order(std::vector<std::int32_t> const& all, std::vector<std::int32_t> const& order) {
   std::vector<std::int32_t> out;
@@ -71,11 +41,15 @@ std::size_t Arrangement::memory_bytes() const {
   return 4 * (rows.size() + columns.size()) + 8 * (row_factor.size() + column_factor.size());
 }
 
+OptionSpec ArrangementRule::matching_option() {
+  return choice_option("pc_factor_matching", "auto", {"auto", "true", "false"},
+                       "rows are permuted and scaled so that the diagonal is 1 and nothing is larger (Duff and Koster 2001); auto: if "
+                       "entries of the diagonal are zero, or small beside their row and column");
+}
+
 std::vector<OptionSpec> ArrangementRule::options() {
   return {
-      choice_option("pc_factor_matching", "auto", {"auto", "true", "false"},
-                    "rows are permuted and scaled so that the diagonal is 1 and nothing is larger (Duff and Koster 2001); auto: if entries "
-                    "of the diagonal are zero, or small beside their row and column"),
+      matching_option(),
       choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
                     "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
                     "METIS (pip install pymetis); auto: amd for ilut of a matched matrix, else natural"),
@@ -94,7 +68,7 @@ ArrangementRule::ArrangementRule(OptionReader& r, bool by_size_, bool keep_symme
 
 bool ArrangementRule::wants_matching(la::Csr const& a) const {
   if (matching != Matching::automatic) return matching == Matching::yes;
-  auto const found = look_at_diagonal(a, weak);
+  auto const found = la::look_at_diagonal(a);
   return keep_symmetric ? found.zeros > 0 : found.weak > 0;
 }
 
@@ -141,7 +115,7 @@ ArrangementPtr ArrangementRule::arrange(la::Csr const& a) const {
 bool ArrangementRule::suits(Arrangement const* made, la::Csr const& a) const {
   bool const matched = made && made->matched;
   if (!matched) return !wants_matching(a);
-  return look_at_diagonal(made->of(a), weak).weak == std::int64_t(made->rows.size()) - made->structural_rank;
+  return la::look_at_diagonal(made->of(a)).weak == std::int64_t(made->rows.size()) - made->structural_rank;
 }
 
 }  // namespace asterism::precond

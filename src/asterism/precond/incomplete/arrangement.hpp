@@ -32,6 +32,7 @@ struct ArrangementRule {
   bool by_size;          ///< fill is kept by size, not by level
   bool keep_symmetric;   ///< A is Hermitian, and factors by level are to be so too unless its diagonal has zeros
 
+  static OptionSpec matching_option();
   static std::vector<OptionSpec> options();
   /// definite: pivots are to be positive, so auto does not match.
   ArrangementRule(OptionReader& r, bool by_size, bool keep_symmetric, bool definite);

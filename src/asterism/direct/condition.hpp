@@ -1,0 +1,54 @@
+// An estimate of the 1-norm of an operator from some of its products.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "asterism/base/complex.hpp"
+
+namespace asterism::direct {
+
+/// ||M||_1 from below, mostly within a factor of 3 (Hager 1984; Higham 1988, algorithm 4.1). apply(x): x becomes M x; apply_adjoint(x): M^H
+/// x. Cost: four or five products of each kind at most.
+template <class T, class Apply, class Adjoint>
+double estimate_norm1(std::int64_t n, Apply const& apply, Adjoint const& apply_adjoint) {
+  if (n == 0) return 0;
+  auto const norm1 = [](std::vector<T> const& x) {
+    double sum = 0;
+    for (auto const v : x) sum += double(magnitude(v));
+    return sum;
+  };
+  std::vector<T> x(std::size_t(n), T(real_t<T>(1) / real_t<T>(n)));
+  double best = 0;
+  std::int64_t place = -1;
+  for (int step = 0; step < 5; ++step) {
+    apply(x);
+    double const now = norm1(x);
+    if (!std::isfinite(now)) return now;
+    if (now <= best) break;
+    best = now;
+    for (auto& v : x) {
+      auto const size = magnitude(v);
+      v = size > 0 ? v / T(size) : T(1);
+    }
+    apply_adjoint(x);
+    std::int64_t largest = 0;
+    for (std::int64_t i = 1; i < n; ++i)
+      if (magnitude(x[std::size_t(i)]) > magnitude(x[std::size_t(largest)])) largest = i;
+    if (largest == place) break;
+    place = largest;
+    x.assign(std::size_t(n), T(0));
+    x[std::size_t(place)] = T(1);
+  }
+  // entries of alternating sign find what cancels above
+  for (std::int64_t i = 0; i < n; ++i) {
+    real_t<T> const size = n > 1 ? real_t<T>(1) + real_t<T>(i) / real_t<T>(n - 1) : real_t<T>(1);
+    x[std::size_t(i)] = T(i % 2 ? -size : size);
+  }
+  apply(x);
+  return std::max(best, 2 * norm1(x) / (3 * double(n)));
+}
+
+}  // namespace asterism::direct

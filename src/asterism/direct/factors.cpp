@@ -1,0 +1,486 @@
+#include "asterism/direct/factors.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
+#include "asterism/device/host/memory.hpp"
+#include "asterism/direct/condition.hpp"
+#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/symbolic.hpp"
+#include "asterism/la/ordering/diagonal.hpp"
+#include "asterism/la/ordering/matching.hpp"
+#include "asterism/la/ordering/ordering.hpp"
+#include "asterism/la/ordering/permuted.hpp"
+
+namespace asterism::direct {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+char const* name_of(FactorKind kind) {
+  return kind == FactorKind::lu ? "lu" : kind == FactorKind::cholesky ? "cholesky" : "cholesky (L D L^H)";
+}
+
+double power_of_two(double v) { return v > 0 && std::isfinite(v) ? std::exp2(std::round(std::log2(v))) : 1; }
+
+/// f(i, j, magnitude) for each entry.
+template <class F>
+void each_size(la::Csr const& a, F const& f) {
+  with_dtype(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const ptr = a.row_offsets();
+    auto const col = a.column_indices();
+    auto const val = a.entries<T>();
+    for (std::int32_t i = 0; i < a.rows; ++i)
+      for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p)
+        f(i, col[p], std::hypot(double(real(val[p])), double(imag(val[p]))));
+  });
+}
+
+void check(la::Csr const& a, char const* name) {
+  ASTERISM_REQUIRE(a.rows == a.cols, shape, "{}: the matrix is {} x {}; a square one is needed.", name, a.rows, a.cols);
+  each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
+    ASTERISM_REQUIRE(std::isfinite(size), value, "{}: the entry in row {}, column {} is not finite.", name, i, j);
+  });
+}
+
+/// Brings the largest entry of each row and column near 1: rows, then columns; of Hermitian matrices both at once, again and again (Ruiz
+/// 2001). Powers of two, so that nothing is rounded.
+void equilibrate(la::Csr const& a, bool hermitian, std::vector<double>& r, std::vector<double>& c) {
+  auto const n = std::size_t(a.rows);
+  std::vector<double> largest(n);
+  for (int step = 0; step < (hermitian ? 12 : 2); ++step) {
+    bool const of_columns = !hermitian && step == 1;
+    std::fill(largest.begin(), largest.end(), 0.0);
+    each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
+      auto& l = largest[std::size_t(of_columns ? j : i)];
+      l = std::max(l, size * r[std::size_t(i)] * c[std::size_t(j)]);
+    });
+    bool changed = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (largest[i] == 0) continue;
+      double const by = power_of_two(hermitian ? 1 / std::sqrt(largest[i]) : 1 / largest[i]);
+      changed = changed || by != 1;
+      if (hermitian || !of_columns) r[i] *= by;
+      if (hermitian || of_columns) c[i] *= by;
+    }
+    if (!changed && hermitian) break;
+  }
+}
+
+Ints in_order(Ints const& all, Ints const& order) {
+  Ints out;
+  out.reserve(order.size());
+  for (auto const k : order) out.push_back(all[std::size_t(k)]);
+  return out;
+}
+
+/// Whether the number of exchanges of a permutation is odd.
+bool is_odd(Ints const& p) {
+  std::vector<char> seen(p.size(), false);
+  bool odd = false;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    for (auto j = i; !seen[j]; j = std::size_t(p[j])) {
+      seen[j] = true;
+      if (std::size_t(p[j]) != i) odd = !odd;
+    }
+  return odd;
+}
+
+}  // namespace
+
+struct Factors::Impl {
+  FactorOptions options;
+  FactorInfo info;
+  Dtype dtype = Dtype::float64;
+  std::int32_t n = 0;
+  Ints rows, columns;  // of B: in the order of the supernodes
+  std::vector<double> row_scale, column_scale;
+  Symbolic symbolic;
+  NumericFactors numeric;
+  double norm = 0;  // ||B||_1
+  mutable std::mutex mutex;
+  mutable std::optional<double> condition;
+
+  bool hermitian() const { return options.kind != FactorKind::lu; }
+  char const* name() const { return name_of(options.kind); }
+
+  /// Which row comes to which column's diagonal, and the scalings.
+  void match(la::Csr const& a) {
+    rows.resize(std::size_t(n));
+    std::iota(rows.begin(), rows.end(), 0);
+    columns = rows;
+    row_scale.assign(std::size_t(n), 1.0);
+    column_scale = row_scale;
+    auto const diagonal = la::look_at_diagonal(a);
+    info.matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
+    if (diagonal.zeros > 0 || info.matched) {
+      auto const found = la::maximum_product_matching(a);
+      if (found.structural_rank < n) {
+        auto const where = found.empty_row >= 0      ? format("Row {} has no entry that is not zero.", found.empty_row)
+                           : found.empty_column >= 0 ? format("Column {} has no entry that is not zero.", found.empty_column)
+                                                     : std::string("Some rows have entries in too few columns together.");
+        fail(
+            ErrorKind::value,
+            "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
+            "an unknown that is missing; am.least_squares takes singular matrices.",
+            name(), found.structural_rank, n, where);
+      }
+      if (info.matched) {
+        for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
+        for (std::size_t i = 0; i < std::size_t(n); ++i)
+          if (options.equilibrate) row_scale[i] = power_of_two(found.row_scale[i]), column_scale[i] = power_of_two(found.column_scale[i]);
+      }
+    }
+    if (options.equilibrate && !info.matched) equilibrate(a, hermitian(), row_scale, column_scale);
+  }
+
+  /// The order and the symbolic phase.
+  void analyse(la::Csr const& a) {
+    auto const pattern = info.matched ? la::permuted(a, rows, columns) : a;
+    la::Graph const graph(pattern);
+    Ints order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    info.ordering = options.ordering;
+    if (options.ordering == "auto") {
+      info.ordering = "amd";
+      order = la::approximate_minimum_degree(pattern);
+      // nested dissection takes about a microsecond for each edge
+      double const seconds = 1.5e-6 * double(graph.neighbours.size());
+      double const flops = n >= 5000 ? flops_of_order(graph, order) : 0;
+      if (flops > 1e10 * seconds && !la::metis_library().empty()) {
+        auto other = la::nested_dissection(pattern);
+        if (flops_of_order(graph, other) < flops) order = std::move(other), info.ordering = "nd";
+      }
+    } else if (options.ordering != "natural") {
+      order = la::ordering_by_name(options.ordering, pattern);
+    }
+    symbolic = direct::analyse(graph, order);
+    rows = in_order(rows, symbolic.order);
+    columns = in_order(columns, symbolic.order);
+    info.supernodes = symbolic.nodes.count();
+  }
+
+  /// Memory of the fronts as they are eliminated in postorder, and flops.
+  void predict(std::int64_t nnz) {
+    auto const& nodes = symbolic.nodes;
+    std::int64_t held = 0, peak = 0;
+    std::vector<std::int64_t> of_children(std::size_t(nodes.count()), 0);
+    auto& p = info.predicted;
+    p = {};
+    for (std::int32_t s = 0; s < nodes.count(); ++s) {
+      auto const w = std::int64_t(nodes.width(s)), b = std::int64_t(nodes.below(s));
+      p.entries += hermitian() ? w * (w + 1) / 2 + w * b : w * w + 2 * w * b;
+      held += w * (w + b) + (hermitian() ? 0 : w * b) + b * b;
+      peak = std::max(peak, held);
+      held -= of_children[std::size_t(s)];
+      if (auto const parent = nodes.parent[std::size_t(s)]; parent >= 0) of_children[std::size_t(parent)] += b * b;
+      else held -= b * b;
+    }
+    p.flops = symbolic.flops * (hermitian() ? 1 : 2) * (is_complex(dtype) ? 4 : 1);
+    auto const number = std::int64_t(size_of(dtype));
+    p.bytes = std::size_t(peak * number + (hermitian() ? 1 : 2) * nnz * (number + 4) + 8 * std::int64_t(nodes.row_indices.size()));
+  }
+
+  void require_memory() const {
+    auto const limit = options.memory_limit > 0 ? options.memory_limit : device::host::available_memory();
+    ASTERISM_REQUIRE(limit == 0 || info.predicted.bytes <= limit, memory,
+                     "{}: the factors of {} rows need {} ({} entries, {} order), and {} are {}. Use -pc_factor_mat_ordering_type nd (less "
+                     "fill), -pc_dtype float32, or an iterative method.",
+                     name(), n, megabytes(double(info.predicted.bytes)), info.predicted.entries, info.ordering, megabytes(double(limit)),
+                     options.memory_limit > 0 ? "allowed" : "there");
+  }
+
+  void compute(la::Csr const& a) {
+    device::host::KeepFreed const keep_freed;
+    auto const b = la::permuted(a, rows, columns, row_scale, column_scale);
+    auto const bt = hermitian() ? la::Csr() : la::transpose(b);
+    double largest = 0;
+    std::vector<double> sums(std::size_t(n), 0);
+    each_size(b, [&](std::int32_t, std::int32_t j, double size) { largest = std::max(largest, size), sums[std::size_t(j)] += size; });
+    norm = n > 0 ? *std::max_element(sums.begin(), sums.end()) : 0;
+    kernel::Pivoting pivoting;
+    pivoting.threshold = options.pivot_threshold;
+    pivoting.tiny = largest * epsilon_of(dtype) * 0x1p-10;
+    pivoting.replacement = largest > 0 ? largest : 1;
+    Progress progress(format("{}: factors of {} rows, {}", name(), n, megabytes(double(info.predicted.bytes))), 1);
+    std::function<void(double)> const told = [&](double done) { progress.at(done); };
+    auto const kind = options.kind == FactorKind::lu         ? Elimination::lu
+                      : options.kind == FactorKind::cholesky ? Elimination::cholesky
+                                                             : Elimination::hermitian;
+    numeric =
+        with_dtype(dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(kind, symbolic, b, bt, pivoting, told); });
+    if (numeric.not_positive >= 0)
+      fail(ErrorKind::breakdown, "cholesky: the matrix is not positive definite: the pivot of row {} is not positive.",
+           rows[std::size_t(numeric.not_positive)]);
+    info.entries = numeric.entries;
+    info.delayed = numeric.delayed;
+    info.replaced = numeric.replaced;
+    info.two_by_two = numeric.two_by_two;
+    info.negative = numeric.negative;
+    info.largest_front = numeric.largest_front;
+    info.growth = options.kind == FactorKind::cholesky || largest == 0 ? 1 : numeric.largest / largest;
+    condition.reset();
+  }
+
+  void solve_scaled(bool transposed, std::int64_t k, void* x) const {
+    with_dtype(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      kernel::solve(numeric, transposed, k, static_cast<T*>(x));
+    });
+  }
+  /// Of each pivot, the row and the column of A.
+  Ints pivot_rows() const { return in_order(rows, numeric.row_order); }
+  Ints pivot_columns() const { return in_order(columns, numeric.column_order); }
+};
+
+Factors::Factors(la::Csr const& a, FactorOptions const& options) : impl_(std::make_unique<Impl>()) {
+  static int const symbolic_event = profile::event("FactorSymbolic"), numeric_event = profile::event("FactorNumeric");
+  auto& m = *impl_;
+  m.options = options;
+  m.dtype = a.dtype;
+  m.n = a.rows;
+  check(a, m.name());
+  {
+    profile::Scope const scope(symbolic_event);
+    m.match(a);
+    m.analyse(a);
+    m.predict(a.nnz());
+  }
+  m.require_memory();
+  profile::Scope const scope(numeric_event, 0, m.info.predicted.flops);
+  m.compute(a);
+}
+Factors::~Factors() = default;
+Factors::Factors(Factors&&) noexcept = default;
+Factors& Factors::operator=(Factors&&) noexcept = default;
+
+bool Factors::update(la::Csr const& a) {
+  static int const numeric_event = profile::event("FactorNumeric");
+  auto& m = *impl_;
+  ASTERISM_REQUIRE(a.rows == m.n && a.dtype == m.dtype, shape, "{}: update with {} rows of {} instead of {} of {}.", m.name(), a.rows,
+                   asterism::name_of(a.dtype), m.n, asterism::name_of(m.dtype));
+  check(a, m.name());
+  if (m.options.kind == FactorKind::lu && m.options.matching == Matching::automatic) {
+    auto const b = m.info.matched ? la::permuted(a, m.rows, m.columns, m.row_scale, m.column_scale) : a;
+    if (la::look_at_diagonal(b).weak > 0) return false;
+  }
+  if (!m.info.matched && m.options.equilibrate) {
+    m.row_scale.assign(std::size_t(m.n), 1.0);
+    m.column_scale = m.row_scale;
+    equilibrate(a, m.hermitian(), m.row_scale, m.column_scale);
+  }
+  profile::Scope const scope(numeric_event, 0, m.info.predicted.flops);
+  m.compute(a);
+  return true;
+}
+
+void Factors::solve(char trans, std::int64_t k, void* b) const {
+  auto const& m = *impl_;
+  bool const transposed = trans != 'N';
+  static int const event = profile::event("FactorSolve");
+  profile::Scope const scope(event, double(m.info.entries) * double(size_of(m.dtype)), 2.0 * double(m.info.entries) * double(k));
+  with_dtype(m.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* const x = static_cast<T*>(b);
+    auto const n = std::size_t(m.n), width = std::size_t(k);
+    std::vector<T> w(n * width);
+    auto const from = transposed ? m.pivot_columns() : m.pivot_rows(), to = transposed ? m.pivot_rows() : m.pivot_columns();
+    auto const& before = transposed ? m.column_scale : m.row_scale;
+    auto const& after = transposed ? m.row_scale : m.column_scale;
+    auto const scaled = [](T v, double by) {  // in double: factors may be beyond the range of T
+      if constexpr (is_complex_v<T>) return T(real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by));
+      else return T(double(v) * by);
+    };
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t c = 0; c < width; ++c) {
+        T const v = x[std::size_t(from[i]) * width + c];
+        w[i * width + c] = scaled(trans == 'C' ? conj(v) : v, before[std::size_t(from[i])]);
+      }
+    m.solve_scaled(transposed, k, w.data());
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t c = 0; c < width; ++c) {
+        T const v = scaled(w[i * width + c], after[std::size_t(to[i])]);
+        x[std::size_t(to[i]) * width + c] = trans == 'C' ? conj(v) : v;
+      }
+  });
+}
+
+std::int32_t Factors::size() const { return impl_->n; }
+Dtype Factors::dtype() const { return impl_->dtype; }
+FactorOptions const& Factors::options() const { return impl_->options; }
+FactorInfo const& Factors::info() const { return impl_->info; }
+
+std::size_t Factors::memory_bytes() const {
+  auto const& m = *impl_;
+  std::size_t out = 4 * (m.rows.size() + m.columns.size() + m.numeric.row_order.size() + m.numeric.column_order.size()) +
+                    8 * (m.row_scale.size() + m.column_scale.size()) + 4 * m.symbolic.nodes.row_indices.size() +
+                    m.numeric.diagonal.bytes() + m.numeric.lower.bytes();
+  for (auto const& f : m.numeric.fronts) out += f.panel.bytes() + f.right.bytes() + 4 * (f.rows.size() + f.columns.size());
+  return out;
+}
+
+std::string Factors::describe() const {
+  auto const& info = impl_->info;
+  auto out = format("{}, {} supernode(s), {} entries", impl_->name(), info.supernodes, info.entries);
+  if (info.matched) out += ", matched";
+  if (info.ordering != "natural") out += format(", {} order{}", info.ordering, info.ordering == "nd" ? " by METIS" : "");
+  return out;
+}
+
+double Factors::condition() const {
+  auto const& m = *impl_;
+  std::lock_guard const lock(m.mutex);
+  if (m.condition) return *m.condition;
+  if (m.numeric.replaced > 0) return *(m.condition = std::numeric_limits<double>::infinity());
+  m.condition = with_dtype(m.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const conjugated = [](std::vector<T>& x) {
+      for (auto& v : x) v = conj(v);
+    };
+    auto const apply = [&](std::vector<T>& x) { m.solve_scaled(false, 1, x.data()); };
+    auto const adjoint = [&](std::vector<T>& x) {
+      conjugated(x);
+      m.solve_scaled(true, 1, x.data());
+      conjugated(x);
+    };
+    return m.norm * estimate_norm1<T>(m.n, apply, adjoint);
+  });
+  return *m.condition;
+}
+
+Factors::Determinant Factors::determinant() const {
+  auto const& m = *impl_;
+  std::complex<double> phase = is_odd(m.pivot_rows()) != is_odd(m.pivot_columns()) ? -1 : 1;
+  double log = 0;
+  auto const times = [&](std::complex<double> v) {
+    double const size = std::abs(v);
+    if (size == 0) phase = 0;
+    else phase *= v / size;
+    log += std::log(size);
+  };
+  with_dtype(m.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (m.options.kind == FactorKind::hermitian) {
+      auto const* const d = m.numeric.diagonal.as<T>();
+      auto const* const lower = m.numeric.lower.as<T>();
+      for (std::int32_t i = 0; i < m.n; ++i) {
+        if (lower[i] == T(0)) {
+          times(to_complex(d[i]));
+          continue;
+        }
+        double const b = std::abs(to_complex(lower[i]));
+        log += 2 * std::log(b);
+        times(double(real(d[i])) / b * (double(real(d[i + 1])) / b) - 1);
+        ++i;
+      }
+      return;
+    }
+    for (auto const& f : m.numeric.fronts)
+      for (std::int32_t k = 0; k < f.pivots; ++k) {
+        auto const v = to_complex(f.panel.as<T>()[std::int64_t(k) * f.size + k]);
+        times(v);
+        if (m.options.kind == FactorKind::cholesky) times(std::conj(v));
+      }
+  });
+  if (m.numeric.replaced > 0) return {0, 0, -std::numeric_limits<double>::infinity()};
+  for (std::int32_t i = 0; i < m.n; ++i) log -= std::log(m.row_scale[std::size_t(i)]) + std::log(m.column_scale[std::size_t(i)]);
+  return {phase.real(), phase.imag(), log};
+}
+
+namespace {
+
+template <class T>
+struct Entry {
+  std::int32_t i, j;
+  T v;
+};
+
+template <class T>
+la::Csr csr_of(std::int32_t n, std::vector<Entry<T>> const& entries) {
+  la::Csr out(dtype_v<T>, n, n, std::int64_t(entries.size()));
+  auto const ptr = out.row_offsets();
+  std::fill(ptr.begin(), ptr.end(), 0);
+  for (auto const& e : entries) ++ptr[std::size_t(e.i) + 1];
+  for (std::size_t i = 0; i < std::size_t(n); ++i) ptr[i + 1] += ptr[i];
+  std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
+  std::vector<std::pair<std::int32_t, T>> row;
+  auto const col = out.column_indices();
+  auto const val = out.entries<T>();
+  for (auto const& e : entries) {
+    auto const p = std::size_t(next[std::size_t(e.i)]++);
+    col[p] = e.j;
+    val[p] = e.v;
+  }
+  for (std::size_t i = 0; i < std::size_t(n); ++i) {
+    row.clear();
+    for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) row.emplace_back(col[p], val[p]);
+    std::sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    for (std::size_t k = 0; k < row.size(); ++k) col[std::size_t(ptr[i]) + k] = row[k].first, val[std::size_t(ptr[i]) + k] = row[k].second;
+  }
+  return out;
+}
+
+template <class T>
+void explicit_triangles(NumericFactors const& f, std::int32_t n, ExplicitFactors& out) {
+  std::vector<Entry<T>> lower, upper;
+  auto const put = [](std::vector<Entry<T>>& to, std::int32_t i, std::int32_t j, T v) {
+    if (v != T(0) || i == j) to.push_back({i, j, v});
+  };
+  for (auto const& front : f.fronts)
+    for (std::int32_t k = 0; k < front.pivots; ++k) {
+      auto const j = front.first + k;
+      T const* const column = front.panel.as<T>() + std::int64_t(k) * front.size;
+      put(lower, j, j, f.kind == Elimination::cholesky ? column[k] : T(1));
+      for (std::int32_t i = k + 1; i < front.size; ++i)
+        put(lower, i < front.pivots ? front.first + i : front.rows[std::size_t(i - front.pivots)], j, column[i]);
+      if (f.kind != Elimination::lu) continue;
+      for (std::int32_t i = 0; i <= k; ++i) put(upper, front.first + i, j, column[i]);
+      for (std::int32_t c = 0; c < front.below(); ++c)
+        put(upper, j, front.columns[std::size_t(c)], front.right.as<T>()[std::int64_t(k) * front.below() + c]);
+    }
+  if (f.kind == Elimination::cholesky)
+    for (auto const& e : lower) upper.push_back({e.j, e.i, conj(e.v)});
+  if (f.kind == Elimination::hermitian) {  // D L^H; rows of a block of two have entries of both columns of L
+    auto const* const d = f.diagonal.as<T>();
+    auto const* const below = f.lower.as<T>();
+    std::vector<std::vector<std::pair<std::int32_t, T>>> rows(static_cast<std::size_t>(n));
+    for (auto const& e : lower) {
+      T const v = conj(e.v);
+      rows[std::size_t(e.j)].emplace_back(e.i, d[e.j] * v);
+      if (below[e.j] != T(0)) rows[std::size_t(e.j) + 1].emplace_back(e.i, below[e.j] * v);
+      if (e.j > 0 && below[e.j - 1] != T(0)) rows[std::size_t(e.j) - 1].emplace_back(e.i, conj(below[e.j - 1]) * v);
+    }
+    for (std::int32_t i = 0; i < n; ++i) {
+      auto& row = rows[std::size_t(i)];
+      std::sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+      for (std::size_t p = 0; p < row.size();) {
+        T sum(0);
+        auto const j = row[p].first;
+        for (; p < row.size() && row[p].first == j; ++p) sum += row[p].second;
+        put(upper, i, j, sum);
+      }
+    }
+  }
+  out.L = csr_of(n, lower);
+  out.U = csr_of(n, upper);
+}
+
+}  // namespace
+
+ExplicitFactors Factors::explicit_factors() const {
+  auto const& m = *impl_;
+  ExplicitFactors out{{}, {}, m.pivot_rows(), m.pivot_columns(), m.row_scale, m.column_scale};
+  with_dtype(m.dtype, [&](auto tag) { explicit_triangles<typename decltype(tag)::type>(m.numeric, m.n, out); });
+  return out;
+}
+
+}  // namespace asterism::direct

@@ -1,0 +1,473 @@
+#include "asterism/direct/multifrontal.kernels.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "asterism/base/dtype.hpp"
+#include "asterism/device/host/this_thread.hpp"
+#include "asterism/direct/lapack.hpp"
+#include "asterism/direct/panel.kernels.hpp"
+
+namespace asterism::direct::kernel {
+namespace {
+
+std::size_t at(std::int32_t i) { return std::size_t(i); }
+
+template <class T>
+device::Array zeros(std::int64_t rows, std::int64_t columns) {
+  device::Array out(std::size_t(rows) * std::size_t(columns) * sizeof(T));
+  std::memset(out.raw(), 0, out.bytes());
+  return out;
+}
+
+/// What a front leaves for its parent: columns and rows that were delayed, then those below.
+struct Update {
+  std::int32_t delayed = 0, below = 0;
+  std::vector<std::int32_t> rows, columns;   // of the delayed ones: numbers of B
+  std::span<std::int32_t const> below_rows;  // the same of the others
+  device::Array panel;                       // (delayed + below) x delayed
+  device::Array right;                       // below x delayed, of LU
+  device::Array square;                      // below x below
+};
+
+/// Which supernodes are done in one go by one thread, and which after them.
+struct Schedule {
+  std::vector<std::pair<std::int32_t, std::int32_t>> subtrees;  // [first, last] in postorder, most work first
+  std::vector<std::int32_t> rest;                               // in postorder
+};
+
+Schedule schedule(Symbolic const& symbolic, int threads) {
+  auto const& nodes = symbolic.nodes;
+  auto const count = nodes.count();
+  std::vector<double> below(symbolic.work);  // of the whole subtree
+  std::vector<std::int32_t> first(at(count));
+  for (std::int32_t s = 0; s < count; ++s) first[at(s)] = s;
+  for (std::int32_t s = 0; s < count; ++s)
+    if (auto const p = nodes.parent[at(s)]; p >= 0) {
+      below[at(p)] += below[at(s)];
+      first[at(p)] = std::min(first[at(p)], first[at(s)]);
+    }
+  double all = 0;
+  for (auto const w : symbolic.work) all += w;
+  Schedule out;
+  double const most = threads > 1 && all > 1e7 ? all / (6 * threads) : 0;
+  std::vector<char> whole(at(count), false);
+  for (auto s = count - 1; s >= 0; --s) {
+    auto const p = nodes.parent[at(s)];
+    if (p >= 0 && whole[at(p)]) {
+      whole[at(s)] = true;
+    } else if (below[at(s)] <= most) {
+      whole[at(s)] = true;
+      out.subtrees.emplace_back(first[at(s)], s);
+    }
+  }
+  std::stable_sort(out.subtrees.begin(), out.subtrees.end(),
+                   [&](auto const& a, auto const& b) { return below[at(a.second)] > below[at(b.second)]; });
+  for (std::int32_t s = 0; s < count; ++s)
+    if (!whole[at(s)]) out.rest.push_back(s);
+  return out;
+}
+
+template <class T>
+class Multifrontal {
+ public:
+  Multifrontal(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
+               std::function<void(double)> const& told)
+      : kind_(kind),
+        nodes_(symbolic.nodes),
+        symbolic_(symbolic),
+        b_(b),
+        bt_(bt),
+        pivoting_(pivoting),
+        told_(told),
+        updates_(at(nodes_.count())),
+        children_(at(nodes_.count())),
+        ids_(at(nodes_.count())),
+        results_(at(nodes_.count())) {
+    out_.kind = kind;
+    out_.fronts.resize(at(nodes_.count()));
+    for (std::int32_t s = 0; s < nodes_.count(); ++s) {
+      all_work_ += symbolic.work[at(s)] + 1;
+      if (auto const p = nodes_.parent[at(s)]; p >= 0) children_[at(p)].push_back(s);
+    }
+    if (kind == Elimination::hermitian) d_.resize(at(nodes_.count()));
+  }
+
+  NumericFactors run() {
+    lapack::Threads const one_each(1);
+    auto const plan = schedule(symbolic_, lapack::threads_are_ours ? device::host::team_size() : 1);
+    auto const caller = device::host::this_thread();
+    std::atomic<std::size_t> next = 0;
+    std::atomic<bool> stop = false;
+    device::Executor executor;
+    auto const workers = plan.subtrees.empty() ? 0 : device::host::team_size();
+    device::parallel_ranges(
+        executor, workers,
+        [&](std::int64_t, std::int64_t) {
+          std::vector<std::int32_t> place(at(b_.rows));
+          try {
+            for (std::size_t t; !stop && (t = next++) < plan.subtrees.size();)
+              for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second && !stop; ++s) {
+                one(s, place);
+                if (device::host::this_thread() == caller) told_(done_ / all_work_);
+              }
+          } catch (...) {
+            stop = true;
+            throw;
+          }
+        },
+        1);
+    std::vector<std::int32_t> place(at(b_.rows));
+    for (auto const s : plan.rest) {
+      one(s, place);
+      told_(done_ / all_work_);
+    }
+    if (out_.not_positive < 0) number();
+    return std::move(out_);
+  }
+
+ private:
+  bool hermitian() const { return kind_ != Elimination::lu; }
+
+  void one(std::int32_t s, std::vector<std::int32_t>& place) {
+    if (not_positive_ >= 0) return;
+    auto const first = nodes_.starts[at(s)], end = nodes_.starts[at(s) + 1], own = end - first;
+    auto const below = nodes_.rows(s);
+    auto& ids = ids_[at(s)];
+    ids.rows.reserve(at(own));
+    for (auto k = first; k < end; ++k) ids.rows.push_back(k);
+    ids.columns = ids.rows;
+    for (auto const child : children_[at(s)]) {
+      auto const& u = updates_[at(child)];
+      ids.rows.insert(ids.rows.end(), u.rows.begin(), u.rows.end());
+      ids.columns.insert(ids.columns.end(), u.columns.begin(), u.columns.end());
+    }
+    auto const summed = std::int32_t(ids.rows.size()), size = summed + std::int32_t(below.size());
+    for (auto k = first; k < end; ++k) place[at(k)] = k - first;
+    for (std::size_t i = 0; i < below.size(); ++i) place[at(below[i])] = summed + std::int32_t(i);
+
+    auto& front = out_.fronts[at(s)];
+    front.panel = zeros<T>(size, summed);
+    if (!hermitian()) front.right = zeros<T>(size - summed, summed);
+    device::Array square = zeros<T>(size - summed, size - summed);
+    Front<T> f{size,           summed,          front.panel.as<T>(), hermitian() ? nullptr : front.right.as<T>(),
+               square.as<T>(), ids.rows.data(), ids.columns.data()};
+    assemble(f, first, end, place);
+    auto delayed = own;
+    for (auto const child : children_[at(s)]) {
+      add(f, updates_[at(child)], delayed, place);
+      delayed += updates_[at(child)].delayed;
+      updates_[at(child)] = {};
+    }
+    auto& result = results_[at(s)];
+    if (kind_ == Elimination::lu) {
+      result = factor_lu(f, pivoting_);
+    } else if (kind_ == Elimination::cholesky) {
+      result = factor_cholesky(f);
+      if (result.not_positive >= 0) {
+        std::int32_t none = -1;
+        not_positive_.compare_exchange_strong(none, first + result.not_positive);
+      }
+    } else {
+      auto& d = d_[at(s)];
+      d.resize(2 * at(summed));
+      result = factor_hermitian(f, pivoting_, d.data(), d.data() + summed);
+    }
+    leave(s, f, front, std::move(square), result.pivots);
+    done_.fetch_add(symbolic_.work[at(s)] + 1);
+  }
+
+  T* panel(Front<T> const& f, std::int32_t i, std::int32_t j) const { return f.panel + std::int64_t(j) * f.size + i; }
+
+  /// A number at (i, j) of the front; of Hermitian kinds i >= j.
+  T& entry(Front<T> const& f, std::int32_t i, std::int32_t j) const {
+    auto const below = std::int64_t(f.size - f.summed);
+    if (j < f.summed) return *panel(f, i, j);
+    if (i < f.summed) return f.right[i * below + (j - f.summed)];
+    return f.update[(j - f.summed) * below + (i - f.summed)];
+  }
+  void add_entry(Front<T> const& f, std::int32_t i, std::int32_t j, T v) const {
+    if (hermitian() && i < j) entry(f, j, i) += conj(v);
+    else entry(f, i, j) += v;
+  }
+
+  /// Entries of B in the supernode's rows, and columns.
+  void assemble(Front<T> const& f, std::int32_t first, std::int32_t end, std::vector<std::int32_t> const& place) const {
+    auto const each = [&](la::Csr const& a, std::int32_t from, auto const& put) {
+      auto const ptr = a.row_offsets();
+      auto const col = a.column_indices();
+      auto const val = a.entries<T>();
+      for (auto i = first; i < end; ++i) {
+        auto const begin = col.begin() + ptr[at(i)], last = col.begin() + ptr[at(i) + 1];
+        for (auto c = std::lower_bound(begin, last, from < 0 ? i : from); c != last; ++c)
+          put(i - first, place[at(*c)], val[std::size_t(c - col.begin())]);
+      }
+    };
+    if (hermitian()) {
+      each(b_, -1, [&](std::int32_t i, std::int32_t j, T v) { *panel(f, j, i) += conj(v); });
+      return;
+    }
+    each(b_, first, [&](std::int32_t i, std::int32_t j, T v) { entry(f, i, j) += v; });
+    each(bt_, end, [&](std::int32_t j, std::int32_t i, T v) { *panel(f, i, j) += v; });
+  }
+
+  /// A child's update. delayed: where its delayed columns are in this front.
+  void add(Front<T> const& f, Update const& u, std::int32_t delayed, std::vector<std::int32_t> const& place) const {
+    auto const below = std::int64_t(f.size - f.summed);
+    std::vector<std::int32_t> to(at(u.below));
+    auto const numbers = std::span(u.below_rows);
+    for (std::int32_t i = 0; i < u.below; ++i) to[at(i)] = place[at(numbers[at(i)])];
+    if (u.delayed > 0) {
+      auto const* const p = u.panel.as<T>();
+      auto const rows = std::int64_t(u.delayed + u.below);
+      for (std::int32_t j = 0; j < u.delayed; ++j)
+        for (auto i = hermitian() ? j : 0; i < rows; ++i)
+          add_entry(f, i < u.delayed ? delayed + std::int32_t(i) : to[std::size_t(i - u.delayed)], delayed + j, p[j * rows + i]);
+      if (!hermitian())
+        for (std::int32_t i = 0; i < u.delayed; ++i)
+          for (std::int32_t j = 0; j < u.below; ++j) entry(f, delayed + i, to[at(j)]) += u.right.as<T>()[std::int64_t(i) * u.below + j];
+    }
+    auto const* const c = u.square.as<T>();
+    // the first ones are summed here
+    auto const summed = std::int32_t(std::lower_bound(to.begin(), to.end(), f.summed) - to.begin());
+    for (std::int32_t j = 0; j < u.below; ++j) {
+      T const* const from = c + std::int64_t(j) * u.below;
+      auto const J = to[at(j)];
+      if (j < summed) {
+        T* const column = panel(f, 0, J);
+        for (auto i = hermitian() ? j : 0; i < u.below; ++i) column[to[at(i)]] += from[i];
+        continue;
+      }
+      if (!hermitian())
+        for (std::int32_t i = 0; i < summed; ++i) f.right[to[at(i)] * below + (J - f.summed)] += from[i];
+      T* const column = f.update + (J - f.summed) * below - f.summed;
+      for (auto i = hermitian() ? j : summed; i < u.below; ++i) column[to[at(i)]] += from[i];
+    }
+  }
+
+  /// Keeps the factors, and the update for the parent.
+  void leave(std::int32_t s, Front<T> const& f, FactoredFront& front, device::Array square, std::int32_t pivots) {
+    auto const below = f.size - f.summed, delayed = f.summed - pivots;
+    front.pivots = pivots;
+    front.size = f.size;
+    auto& u = updates_[at(s)];
+    u.below = below;
+    u.below_rows = nodes_.rows(s);
+    if (nodes_.parent[at(s)] >= 0) u.square = std::move(square);
+    if (delayed == 0) return;
+    auto& ids = ids_[at(s)];
+    u.delayed = delayed;
+    u.rows.assign(ids.rows.begin() + pivots, ids.rows.end());
+    auto const& columns = hermitian() ? ids.rows : ids.columns;
+    u.columns.assign(columns.begin() + pivots, columns.end());
+    auto const rest = std::int64_t(f.size - pivots);
+    u.panel = device::Array(std::size_t(rest * delayed) * sizeof(T));
+    for (std::int32_t j = 0; j < delayed; ++j) std::copy_n(panel(f, pivots, pivots + j), rest, u.panel.as<T>() + j * rest);
+    device::Array kept(std::size_t(f.size) * at(pivots) * sizeof(T));
+    std::copy_n(f.panel, std::int64_t(f.size) * pivots, kept.as<T>());
+    if (!hermitian()) {
+      u.right = device::Array(at(below) * at(delayed) * sizeof(T));
+      std::copy_n(f.right + std::int64_t(pivots) * below, std::int64_t(below) * delayed, u.right.as<T>());
+      device::Array right(std::size_t(rest) * at(pivots) * sizeof(T));
+      for (std::int32_t i = 0; i < pivots; ++i) {
+        T* const to = right.as<T>() + i * rest;
+        for (std::int32_t j = 0; j < delayed; ++j) to[j] = *panel(f, i, pivots + j);
+        std::copy_n(f.right + std::int64_t(i) * below, below, to + delayed);
+      }
+      front.right = std::move(right);
+    }
+    front.panel = std::move(kept);
+  }
+
+  /// Numbers pivots, and rows and columns by them.
+  void number() {
+    auto const n = b_.rows;
+    if (not_positive_ >= 0) {
+      out_.not_positive = not_positive_;
+      out_.fronts.clear();
+      return;
+    }
+    std::vector<std::int32_t> row(at(n)), column(at(n));
+    out_.row_order.reserve(at(n));
+    if (kind_ == Elimination::hermitian) {
+      out_.diagonal = device::Array(at(n) * sizeof(T));
+      out_.lower = device::Array(at(n) * sizeof(T));
+    }
+    for (std::int32_t s = 0; s < nodes_.count(); ++s) {
+      auto& front = out_.fronts[at(s)];
+      auto const& ids = ids_[at(s)];
+      front.first = std::int32_t(out_.row_order.size());
+      for (std::int32_t k = 0; k < front.pivots; ++k) {
+        auto const i = ids.rows[at(k)], j = hermitian() ? i : ids.columns[at(k)];
+        row[at(i)] = column[at(j)] = front.first + k;
+        if (kind_ == Elimination::hermitian) {
+          auto const& d = d_[at(s)];
+          out_.diagonal.as<T>()[front.first + k] = d[at(k)];
+          out_.lower.as<T>()[front.first + k] = d[ids.rows.size() + at(k)];
+        }
+        out_.row_order.push_back(i);
+        out_.column_order.push_back(j);
+      }
+    }
+    for (std::int32_t s = 0; s < nodes_.count(); ++s) {
+      auto& front = out_.fronts[at(s)];
+      auto const& ids = ids_[at(s)];
+      auto const name = [&](std::vector<std::int32_t> const& own, std::vector<std::int32_t> const& numbers) {
+        std::vector<std::int32_t> list;
+        list.reserve(at(front.below()));
+        for (auto k = at(front.pivots); k < own.size(); ++k) list.push_back(numbers[at(own[k])]);
+        for (auto const g : nodes_.rows(s)) list.push_back(numbers[at(g)]);
+        return list;
+      };
+      front.rows = name(ids.rows, row);
+      if (!hermitian()) front.columns = name(ids.columns, column);
+      auto const p = std::int64_t(front.pivots), m = std::int64_t(front.size);
+      out_.entries += hermitian() ? p * (p + 1) / 2 + p * (m - p) : p * p + 2 * p * (m - p);
+      out_.delayed += std::int64_t(ids.rows.size()) - p;
+      out_.largest_front = std::max(out_.largest_front, front.size);
+      auto const& r = results_[at(s)];
+      out_.replaced += r.replaced;
+      out_.two_by_two += r.two_by_two;
+      out_.negative += r.negative;
+      out_.largest = std::max(out_.largest, r.largest);
+    }
+  }
+
+  Elimination kind_;
+  Supernodes const& nodes_;
+  Symbolic const& symbolic_;
+  la::Csr const &b_, &bt_;
+  Pivoting pivoting_;
+  std::function<void(double)> const& told_;
+  struct Ids {
+    std::vector<std::int32_t> rows, columns;
+  };
+  std::vector<Update> updates_;
+  std::vector<std::vector<std::int32_t>> children_;
+  std::vector<Ids> ids_;
+  std::vector<Eliminated> results_;
+  std::vector<std::vector<T>> d_;
+  NumericFactors out_;
+  double all_work_ = 0;
+  std::atomic<double> done_ = 0;
+  std::atomic<std::int32_t> not_positive_ = -1;
+};
+
+template <class T>
+void conjugate(std::int64_t n, T* x) {
+  if constexpr (is_complex_v<T>)
+    for (std::int64_t i = 0; i < n; ++i) x[i] = conj(x[i]);
+}
+
+template <class T>
+class Sweeps {
+ public:
+  Sweeps(NumericFactors const& f, std::int64_t k, T* x) : f_(f), k_(k), x_(x) {
+    std::int64_t widest = 0;
+    for (auto const& front : f.fronts) widest = std::max<std::int64_t>(widest, front.pivots);
+    work_.resize(std::size_t(widest * k));
+  }
+
+  /// x = T^-1 x for a triangle whose columns are the panels', so from the first front to the last.
+  void down(bool of_u, Triangle triangle, bool unit) {
+    for (auto const& front : f_.fronts) {
+      if (front.pivots == 0) continue;
+      T* const own = x_ + front.first * k_;
+      solve_triangle(triangle, of_u, unit, front.pivots, k_, front.panel.as<T>(), front.size, own, work_.data());
+      for (std::int64_t i = 0; i < front.pivots * k_; ++i) work_[std::size_t(i)] = T(0) - own[i];
+      multiply(front.below(), front.pivots, k_, other(front, of_u), leading(front, of_u), list(front, of_u), work_.data(), x_);
+    }
+  }
+  /// With the transposed triangle, from the last front to the first.
+  void up(bool of_u, Triangle triangle, bool unit) {
+    for (auto front = f_.fronts.rbegin(); front != f_.fronts.rend(); ++front) {
+      if (front->pivots == 0) continue;
+      T* const own = x_ + front->first * k_;
+      std::fill_n(work_.begin(), front->pivots * k_, T(0));
+      multiply_transposed(front->below(), front->pivots, k_, other(*front, of_u), leading(*front, of_u), list(*front, of_u), x_,
+                          work_.data());
+      for (std::int64_t i = 0; i < front->pivots * k_; ++i) own[i] -= work_[std::size_t(i)];
+      solve_triangle(triangle, !of_u, unit, front->pivots, k_, front->panel.template as<T>(), front->size, own, work_.data());
+    }
+  }
+  /// By the blocks of D.
+  void divide() {
+    auto const* const d = f_.diagonal.as<T>();
+    auto const* const lower = f_.lower.as<T>();
+    auto const n = std::int64_t(f_.row_order.size());
+    for (std::int64_t i = 0; i < n;) {
+      T* const x = x_ + i * k_;
+      if (lower[i] == T(0)) {
+        for (std::int64_t c = 0; c < k_; ++c) x[c] = x[c] / d[i];
+        ++i;
+        continue;
+      }
+      // [a conj(b); b e], scaled by |b|
+      real_t<T> const size = magnitude(lower[i]);
+      T const b = lower[i] / T(size), a = d[i] / T(size), e = d[i + 1] / T(size);
+      T const below = b, above = conj(b);
+      T const det = a * e - T(1);
+      T* const y = x + k_;
+      for (std::int64_t c = 0; c < k_; ++c) {
+        T const u = x[c] / T(size), v = y[c] / T(size);
+        x[c] = (e * u - above * v) / det;
+        y[c] = (a * v - below * u) / det;
+      }
+      i += 2;
+    }
+  }
+
+ private:
+  static T const* other(FactoredFront const& f, bool of_u) { return of_u ? f.right.as<T>() : f.panel.as<T>() + f.pivots; }
+  static std::int64_t leading(FactoredFront const& f, bool of_u) { return of_u ? f.below() : f.size; }
+  static std::int32_t const* list(FactoredFront const& f, bool of_u) { return of_u ? f.columns.data() : f.rows.data(); }
+  NumericFactors const& f_;
+  std::int64_t k_;
+  T* x_;
+  std::vector<T> work_;
+};
+
+}  // namespace
+
+template <class T>
+NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
+                      std::function<void(double)> const& told) {
+  return Multifrontal<T>(kind, symbolic, b, bt, pivoting, told).run();
+}
+
+template <class T>
+void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
+  if (k == 0 || f.row_order.empty()) return;
+  Sweeps<T> sweeps(f, k, x);
+  auto const n = std::int64_t(f.row_order.size()) * k;
+  if (f.kind == Elimination::lu) {
+    if (!transposed) {
+      sweeps.down(false, Triangle::lower, true);
+      sweeps.up(true, Triangle::upper, false);
+    } else {
+      sweeps.down(true, Triangle::upper, false);
+      sweeps.up(false, Triangle::lower, true);
+    }
+    return;
+  }
+  // B^T = conj(B), and L^-H y = conj(L^-T conj(y))
+  if (transposed) conjugate(n, x);
+  bool const unit = f.kind == Elimination::hermitian;
+  sweeps.down(false, Triangle::lower, unit);
+  if (unit) sweeps.divide();
+  conjugate(n, x);
+  sweeps.up(false, Triangle::lower, unit);
+  if (!transposed) conjugate(n, x);
+}
+
+#define ASTERISM_INSTANTIATE(T)                                                                                    \
+  template NumericFactors factor<T>(Elimination, Symbolic const&, la::Csr const&, la::Csr const&, Pivoting const&, \
+                                    std::function<void(double)> const&);                                           \
+  template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);
+ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
+#undef ASTERISM_INSTANTIATE
+
+}  // namespace asterism::direct::kernel

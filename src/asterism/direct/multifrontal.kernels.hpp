@@ -1,0 +1,50 @@
+// The numeric phase of a sparse factorisation, front by front, and solves with the factors.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "asterism/device/array.hpp"
+#include "asterism/direct/front.kernels.hpp"
+#include "asterism/direct/symbolic.hpp"
+
+namespace asterism::direct {
+
+enum class Elimination : std::uint8_t { lu, cholesky, hermitian };
+
+/// The factors that one front leaves. Pivots are numbered in the order in which they are eliminated.
+struct FactoredFront {
+  std::int32_t first = 0, pivots = 0, size = 0;  ///< pivots [first, first + pivots); size: with the rows below
+  device::Array panel;                           ///< column-major, size x pivots: L, and U's block of the pivots in its upper triangle
+  device::Array right;                           ///< of LU: (size - pivots) x pivots, U's other columns, transposed
+  std::vector<std::int32_t> rows, columns;       ///< by pivots' numbers, what is below and what is right; of LU they may differ
+  std::int32_t below() const { return size - pivots; }
+};
+
+struct NumericFactors {
+  Elimination kind = Elimination::lu;
+  std::vector<FactoredFront> fronts;                  ///< children before their parents
+  std::vector<std::int32_t> row_order, column_order;  ///< of each pivot: its row and column of B
+  device::Array diagonal, lower;                      ///< of L D L^H: D and what is below its diagonal
+  std::int64_t entries = 0, delayed = 0, replaced = 0, two_by_two = 0, negative = 0;
+  std::int32_t not_positive = -1;  ///< of Cholesky: a column of B; then there are no factors
+  double largest = 0;
+  std::int32_t largest_front = 0;
+};
+
+namespace kernel {
+
+/// Of B in the order of the supernodes. Hermitian kinds read its upper triangle only. bt: its transpose, of LU. told: now and then, from
+/// the calling thread, with the share of the work that is done; it may throw.
+template <class T>
+NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
+                      std::function<void(double)> const& told);
+
+/// x, in the order of the pivots, row-major with k numbers a row, becomes the solution of B x = b, or of B^T x = b.
+template <class T>
+void solve(NumericFactors const& factors, bool transposed, std::int64_t k, T* x);
+
+}  // namespace kernel
+}  // namespace asterism::direct

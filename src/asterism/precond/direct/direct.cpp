@@ -1,0 +1,85 @@
+// -pc_type lu and cholesky: which factors they make.
+#include "asterism/precond/direct/dense_lu.hpp"
+#include "asterism/precond/direct/sparse_direct.hpp"
+#include "asterism/precond/incomplete/arrangement.hpp"
+
+namespace asterism::precond {
+namespace {
+
+/// Of a matrix so full sparse factors have the zeros of dense ones, and lists of places besides.
+bool dense_is_faster(std::int64_t rows, std::int64_t entries) { return double(entries) >= 0.2 * double(rows) * double(rows); }
+
+std::vector<OptionSpec> shared_options() {
+  auto ordering = choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
+                                "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
+                                "METIS (pip install pymetis); auto: nd of large matrices where METIS is found, else amd");
+  return {ordering, real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space; 0: what the machine has", 0)};
+}
+
+OptionTable const& lu_table() {
+  static OptionTable const t = [] {
+    auto all = shared_options();
+    all.push_back(ArrangementRule::matching_option());
+    all.push_back(choice_option("pc_lu_type", "auto", {"auto", "sparse", "dense"},
+                                "kind of the factors; auto: dense if a fifth of the entries are not zero, else sparse"));
+    all.push_back(real_option("pc_factor_pivot_threshold", 0.1,
+                              "a pivot is at least this times the largest entry of its column; smaller: less fill, larger: less growth", 0,
+                              1));
+    return all;
+  }();
+  return t;
+}
+
+OptionTable const& cholesky_table() {
+  static OptionTable const t = [] {
+    auto all = shared_options();
+    all.push_back(choice_option("pc_cholesky_type", "auto", {"auto", "positive_definite", "indefinite"},
+                                "indefinite: L D L^H with blocks of one and two; auto: L L^H, and L D L^H where that breaks down"));
+    all.push_back(
+        real_option("pc_factor_pivot_threshold", 0.1, "of L D L^H: a pivot is at least this times the largest entry of its column", 0, 1));
+    return all;
+  }();
+  return t;
+}
+
+SparseRule shared_rule(OptionReader& r, Nest const& nest, std::string const& name) {
+  SparseRule rule;
+  rule.name = name;
+  rule.factors.ordering = r.text("pc_factor_mat_ordering_type");
+  rule.factors.pivot_threshold = r.real("pc_factor_pivot_threshold");
+  rule.factors.memory_limit = std::size_t(r.real("pc_factor_memory_limit"));
+  rule.projects = nest.projects;
+  return rule;
+}
+
+PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
+  auto r = nest.config.reader(lu_table());
+  auto const type = r.text("pc_lu_type");
+  if (type == "dense" || (type == "auto" && dense_is_faster(A.global_rows(), A.nnz())))
+    return dense_lu(A, std::size_t(r.real("pc_factor_memory_limit")));
+  auto rule = shared_rule(r, nest, "lu");
+  auto const matching = r.text("pc_factor_matching");
+  rule.factors.kind = direct::FactorKind::lu;
+  rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
+                          : matching == "true" ? direct::Matching::yes
+                                               : direct::Matching::no;
+  return sparse_direct(A, rule);
+}
+
+PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
+  auto r = nest.config.reader(cholesky_table());
+  auto rule = shared_rule(r, nest, "cholesky");
+  auto const type = r.text("pc_cholesky_type");
+  rule.factors.kind = type == "indefinite" ? direct::FactorKind::hermitian : direct::FactorKind::cholesky;
+  rule.may_be_indefinite = type == "auto";
+  return sparse_direct(A, rule);
+}
+
+}  // namespace
+
+PreconditionerEntry lu_entry() { return {make_lu, &lu_table(), "direct solution by L U; dense where the matrix is nearly full"}; }
+PreconditionerEntry cholesky_entry() {
+  return {make_cholesky, &cholesky_table(), "direct solution of a Hermitian matrix, by L L^H or L D L^H"};
+}
+
+}  // namespace asterism::precond

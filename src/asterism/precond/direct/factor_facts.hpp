@@ -1,0 +1,21 @@
+// What is known of the factors of a direct method.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace asterism::precond {
+
+struct FactorFacts {
+  std::string kind;  ///< lu, cholesky, or ldl
+  bool dense = false, matched = false;
+  std::string ordering;
+  std::int64_t entries = 0, bytes = 0;
+  std::int64_t delayed = 0, replaced = 0, two_by_two = 0;
+  std::int64_t negative = 0;  ///< negative eigenvalues, of cholesky and ldl
+  double growth = 1;
+  double condition = 1;                        ///< estimated, in the 1-norm, of the matrix as it was scaled before
+  std::array<double, 3> determinant{1, 0, 0};  ///< re and im of its sign, and the logarithm of its size
+};
+
+}  // namespace asterism::precond

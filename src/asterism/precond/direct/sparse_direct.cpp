@@ -1,0 +1,227 @@
+// Direct solution with sparse factors. On several ranks the first one has them.
+#include "asterism/precond/direct/sparse_direct.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
+#include "asterism/precond/direct/gather.hpp"
+
+namespace asterism::precond {
+namespace {
+
+using direct::FactorKind;
+using direct::Factors;
+
+/// Of A x = b with singular A: its null vector z, and w with w^H A = 0; n numbers of the dtype each. Both have norm 1.
+struct NullVectors {
+  device::Array z, w;
+};
+
+template <class T>
+void remove_part(T const* unit, bool conjugated, std::int64_t n, std::int64_t k, T* v) {
+  auto const entry = [&](std::int64_t i) { return conjugated ? conj(unit[i]) : unit[i]; };
+  for (std::int64_t j = 0; j < k; ++j) {
+    T part(0);
+    for (std::int64_t i = 0; i < n; ++i) part += conj(entry(i)) * v[i * k + j];
+    for (std::int64_t i = 0; i < n; ++i) v[i * k + j] -= part * entry(i);
+  }
+}
+
+template <class T>
+void normalise(std::span<T> v) {
+  double largest = 0, sum = 0;
+  for (auto const x : v) largest = std::max(largest, double(magnitude(x)));
+  for (auto& x : v) x = x * T(real_t<T>(1 / largest));
+  for (auto const x : v) sum += double(magnitude(x)) * double(magnitude(x));
+  for (auto& x : v) x = x * T(real_t<T>(1 / std::sqrt(sum)));
+}
+
+/// Whether the entries of all rows sum to zero up to rounding, and those of all columns.
+template <class T>
+std::pair<bool, bool> sums_vanish(la::Csr const& a) {
+  struct Sum {
+    T plain = T(0);
+    double size = 0;
+  };
+  if (a.rows < 2) return {false, false};
+  std::vector<Sum> rows(static_cast<std::size_t>(a.rows)), columns(rows.size());
+  auto const ptr = a.row_offsets();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
+      T const v = a.entries<T>()[p];
+      for (auto* const s : {&rows[i], &columns[std::size_t(a.column_indices()[p])]}) s->plain += v, s->size += double(magnitude(v));
+    }
+  auto const vanish = [](std::vector<Sum> const& sums) {
+    return std::all_of(sums.begin(), sums.end(),
+                       [](Sum const& s) { return s.size > 0 && double(magnitude(s.plain)) <= 100 * epsilon_of(dtype_v<T>) * s.size; });
+  };
+  return {vanish(rows), vanish(columns)};
+}
+
+/// An error with the entry that differs most from its partner's conjugate, if that is more than rounding.
+template <class T>
+void require_hermitian(std::string const& name, la::Csr const& a) {
+  auto const other = la::transpose(a, true);
+  auto const p = a.row_offsets(), q = other.row_offsets();
+  auto const c = a.column_indices(), d = other.column_indices();
+  auto const v = a.entries<T>(), w = other.entries<T>();
+  double largest = 0, difference = 0;
+  std::int64_t row = 0, column = 0;
+  for (auto const x : v) largest = std::max(largest, double(magnitude(x)));
+  for (std::int32_t i = 0; i < a.rows; ++i) {
+    auto s = std::size_t(p[std::size_t(i)]), t = std::size_t(q[std::size_t(i)]);
+    auto const s_end = std::size_t(p[std::size_t(i) + 1]), t_end = std::size_t(q[std::size_t(i) + 1]);
+    while (s < s_end || t < t_end) {
+      bool const mine = t == t_end || (s < s_end && c[s] <= d[t]), theirs = s == s_end || (t < t_end && d[t] <= c[s]);
+      auto const j = mine ? c[s] : d[t];
+      auto const by = double(magnitude((mine ? v[s] : T(0)) - (theirs ? w[t] : T(0))));
+      if (by > difference) difference = by, row = i, column = j;
+      s += mine, t += theirs;
+    }
+  }
+  ASTERISM_REQUIRE(difference <= 1e3 * epsilon_of(a.dtype) * largest, value,
+                   "{}: the matrix is not Hermitian: the entry in row {}, column {} differs by {} from the conjugate of its partner; the "
+                   "largest entry is {}. Use -pc_type lu.",
+                   name, row, column, difference, largest);
+}
+
+class SparseDirect final : public Preconditioner {
+ public:
+  SparseDirect(Matrix const& A, SparseRule rule) : Preconditioner(A), rule_(std::move(rule)), first_(A.range(), "sparse solves") {
+    set_values(A);
+  }
+  /// The symbolic phase is kept, unless the matching does not suit these values.
+  bool update(Matrix const& A) override { return set_values(A); }
+
+  void apply(Vector const& x, Vector& y) const override { solve('N', x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override { solve(conjugate ? 'C' : 'T', x, y); }
+  bool direct() const override { return true; }
+  std::string describe() const override {
+    auto const where = space_.comm().size() > 1 ? ", on rank 0" : "";
+    return format("{} (sparse, {} rows, {} entries{})", kind(), space_.global_size(), entries_, where);
+  }
+  std::string report() const override {
+    auto const constants = left_out_ ? "\n  constants are in the null space and left out" : "";
+    auto out = describe() + constants;
+    if (!factors_) return out;
+    auto const& i = factors_->info();
+    out += format("\n  fill: {} of the matrix, {}", double(i.entries) / std::max(1.0, double(matrix_entries_)),
+                  megabytes(double(memory_bytes())));
+    out += format("\n  ordering: {}{}; {} supernodes, largest front {}", i.ordering, i.matched ? ", rows matched" : "", i.supernodes,
+                  i.largest_front);
+    out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
+    if (rule_.factors.kind != FactorKind::lu)
+      out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
+                    i.two_by_two);
+    out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
+    return out;
+  }
+  std::size_t memory_bytes() const override { return factors_ ? factors_->memory_bytes() : 0; }
+  std::optional<FactorFacts> factor_facts() const override {
+    FactorFacts f;
+    f.kind = kind();
+    f.entries = entries_;
+    if (!factors_) return f;
+    auto const& i = factors_->info();
+    auto const d = factors_->determinant();
+    f.ordering = i.ordering, f.matched = i.matched;
+    f.bytes = std::int64_t(memory_bytes());
+    f.delayed = i.delayed, f.replaced = i.replaced, f.two_by_two = i.two_by_two, f.negative = i.negative, f.growth = i.growth;
+    f.condition = factors_->condition();
+    f.determinant = {d.re, d.im, d.log};
+    return f;
+  }
+
+ private:
+  std::string kind() const { return indefinite_ ? "ldl" : rule_.name; }
+
+  bool set_values(Matrix const& A) {
+    static int const event = profile::event("PCSetUpDirect");
+    profile::Scope const scope(event);
+    auto const a = gathered(A);
+    bool kept = true;
+    comm::agree(A.comm(), [&] {
+      if (A.comm().rank() != 0) return;
+      with_dtype(dtype_, [&](auto tag) { kept = factor<typename decltype(tag)::type>(a); });
+    });
+    std::int64_t known[] = {kept, factors_ ? factors_->info().entries : 0, rule_.factors.kind == FactorKind::hermitian, null_ != nullptr};
+    A.comm().bcast(known, sizeof known, 0);
+    entries_ = known[1], indefinite_ = known[2] != 0, left_out_ = known[3] != 0;
+    return known[0] != 0;
+  }
+
+  template <class T>
+  bool factor(la::Csr const& a) {
+    matrix_entries_ = a.nnz();
+    bool const definite = rule_.factors.kind == FactorKind::cholesky;
+    if (rule_.factors.kind != FactorKind::lu) require_hermitian<T>(rule_.name, a);
+    null_.reset();
+    // a queue may still read the old ones
+    bool const updates = factors_ && factors_.use_count() == 1;
+    try {
+      if (updates && !factors_->update(a)) return false;
+      if (!updates) factors_ = nullptr, factors_ = std::make_shared<Factors>(a, rule_.factors);
+    } catch (Error const& e) {
+      if (!(definite && rule_.may_be_indefinite && e.kind() == ErrorKind::breakdown)) throw;
+      factors_ = nullptr;
+      rule_.factors.kind = FactorKind::hermitian;
+      factors_ = std::make_shared<Factors>(a, rule_.factors);
+    }
+    auto const [rows, columns] = sums_vanish<T>(a);
+    if (rows || columns) leave_out_constants<T>(rows, columns);
+    auto const& i = factors_->info();
+    ASTERISM_REQUIRE(i.replaced == 0 || null_ || rule_.projects, value,
+                     "{}: the matrix is singular to working precision: {} of {} pivots are at rounding level. Look for an equation that "
+                     "repeats others or a boundary condition that is missing; give its null space (null_space=), if it has one; "
+                     "am.least_squares takes singular matrices.",
+                     rule_.name, i.replaced, a.rows);
+    return true;
+  }
+
+  /// Of b what no x can give is left out, of x its part in the null space. The vectors that are not constant come from inverse iteration.
+  template <class T>
+  void leave_out_constants(bool rows, bool columns) {
+    auto const n = std::size_t(factors_->size());
+    auto const vector = [&](bool constant, char trans) {
+      device::Array out(n * sizeof(T));
+      std::span<T> const v(out.as<T>(), n);
+      for (std::size_t i = 0; i < n; ++i) v[i] = T(constant ? 1 : real_t<T>(1 + 0.5 * std::cos(double(i))));
+      normalise(v);
+      for (int pass = 0; pass < 2 && !constant; ++pass) {
+        factors_->solve(trans, 1, v.data());
+        normalise(v);
+      }
+      return out;
+    };
+    null_ = std::make_shared<NullVectors>(NullVectors{vector(rows, 'N'), vector(columns, 'C')});
+  }
+
+  void solve(char trans, Vector const& x, Vector& y) const {
+    static int const event = profile::event("PCApplyDirect");
+    profile::Scope const scope(event, double(entries_) * double(size_of(dtype_)), 2 * double(entries_) * double(x.columns()));
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      first_.submit<T>(x, y, [factors = factors_, null = null_, n = space_.global_size(), trans](std::int64_t k, T* v) {
+        bool const conjugated = trans == 'T';
+        if (null) remove_part((trans == 'N' ? null->w : null->z).template as<T>(), conjugated, n, k, v);
+        factors->solve(trans, k, v);
+        if (null) remove_part((trans == 'N' ? null->z : null->w).template as<T>(), conjugated, n, k, v);
+      });
+    });
+  }
+
+  SparseRule rule_;
+  FirstRank first_;
+  std::shared_ptr<Factors> factors_;  // on rank 0
+  std::shared_ptr<NullVectors const> null_;
+  std::int64_t entries_ = 0, matrix_entries_ = 0;
+  bool indefinite_ = false, left_out_ = false;  // on all ranks, as entries_
+};
+
+}  // namespace
+
+PreconditionerPtr sparse_direct(Matrix const& A, SparseRule const& rule) { return std::make_shared<SparseDirect>(A, rule); }
+
+}  // namespace asterism::precond

@@ -1,0 +1,81 @@
+// Answers of direct methods: refined, judged by their backward error; and what is known of the factors.
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/la/adjoint.hpp"
+#include "asterism/solve/inner_solver.hpp"
+#include "asterism/solve/solver.hpp"
+
+namespace asterism::solve {
+
+using krylov::Monitor;
+using krylov::Reason;
+
+bool Solver::solves_directly() const { return method_name_ == "preonly" && preconditioner_->direct() && A_->matrix() && P_is_A(); }
+
+/// By the factors; where that gets nowhere, as with factors of a lower precision, by gmres preconditioned with them (Carson and Higham
+/// 2017, 2018).
+void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector const& b, Vector& x, SolveInfo& info) const {
+  if (!magnitudes_) magnitudes_ = magnitudes_of(*A_->matrix());
+  Refinement const refinement(A, *magnitudes_, adjoint);
+  auto done = refinement.refine(M, b, x, 10);
+  auto const worst = [&] {
+    return done.backward_error.empty() ? 0 : *std::max_element(done.backward_error.begin(), done.backward_error.end());
+  };
+  std::string how = done.steps > 0 ? format("{} step(s) of refinement", done.steps) : "no refinement";
+  if (!(worst() <= magnitudes_->rounding_level)) {
+    std::vector<EffectiveOption> not_again;
+    auto const gmres = krylov::methods().at("gmres").make(Configuration{&options_, prefix_, &not_again});
+    auto const inner = std::make_shared<InnerSolver>(A_, preconditioner_, gmres, krylov::StopRule{.rtol = 1e-4, .max_it = 50});
+    OperatorPtr by = adjoint ? OperatorPtr(std::make_shared<la::Adjoint>(inner)) : inner;
+    if (!null_space_.empty() && !adjoint) by = std::make_shared<WithoutNullSpace>(by, null_space_);
+    done = refinement.refine(*by, b, x, 10);
+    how += format(" and {} by gmres", done.steps);
+  }
+  info.backward_error = done.backward_error;
+  info.notes.push_back(format("componentwise backward error {} after {}", worst(), how));
+}
+
+/// What a direct method cannot improve has converged, whatever the residual is beside b.
+void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norms, SolveInfo const& info) const {
+  if (krylov::interrupted(monitor.reason())) return;
+  std::vector<Reason> reasons;
+  std::string why;
+  for (std::size_t j = 0; j < norms.size(); ++j) {
+    double const error = info.backward_error[j];
+    if (!std::isfinite(norms[j])) {
+      reasons.push_back(Reason::diverged_nanorinf);
+      why = "the answer has entries that are NaN or infinite";
+    } else if (error <= magnitudes_->rounding_level) {
+      reasons.push_back(norms[j] <= monitor.targets()[j].tolerance ? Reason::converged_rtol : Reason::converged_rounding);
+    } else {
+      reasons.push_back(Reason::diverged_stagnated);
+      why = format(
+          "the componentwise backward error stays at {}, above the {} that rounding makes, after refinement: the factors have "
+          "too few correct digits",
+          error, magnitudes_->rounding_level);
+    }
+  }
+  monitor.conclude(reasons, norms, why);
+}
+
+std::optional<precond::FactorFacts> Solver::factor_facts() const {
+  auto facts = preconditioner()->factor_facts();
+  if (!facts) return facts;
+  auto const& comm = given_A_->range().comm();
+  facts->kind = comm.bcast(facts->kind, 0), facts->ordering = comm.bcast(facts->ordering, 0);
+  auto const n = double(given_A_->range().global_size());
+  if (scale_.negated && std::fmod(n, 2) != 0) facts->determinant[0] *= -1, facts->determinant[1] *= -1;
+  if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->replaced - facts->negative;
+  facts->determinant[2] -= n * double(scale_.exponent) * std::log(2.0);
+  for (auto* const whole : {&facts->entries, &facts->bytes, &facts->delayed, &facts->replaced, &facts->two_by_two, &facts->negative})
+    comm.bcast(whole, sizeof *whole, 0);
+  std::int64_t said[] = {facts->dense, facts->matched};
+  comm.bcast(said, sizeof said, 0);
+  facts->dense = said[0] != 0, facts->matched = said[1] != 0;
+  for (auto* const real : {&facts->growth, &facts->condition}) comm.bcast(real, sizeof *real, 0);
+  comm.bcast(facts->determinant.data(), sizeof facts->determinant, 0);
+  return facts;
+}
+
+}  // namespace asterism::solve

@@ -1,0 +1,118 @@
+"""Sparse direct solves: ``-pc_type lu`` and ``cholesky``."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+
+def sparse(n, rng, dtype):
+    A = sp.random_array((n, n), density=5 / n, rng=rng) + sp.diags_array(rng.uniform(0.5, 1, n))
+    if np.dtype(dtype).kind == "c":
+        A = A + 1j * sp.random_array((n, n), density=2 / n, rng=rng)
+    return sp.csr_array(A[rng.permutation(n)]).astype(dtype)  # with zeros on the diagonal
+
+
+def backward_error(A, x, b):
+    wide = np.clongdouble if A.dtype.kind == "c" else np.longdouble
+    A, x, b = (np.asarray(a).astype(wide) for a in (A.toarray(), x, b))
+    return float(np.max(abs(b - A @ x) / (abs(A) @ abs(x) + abs(b))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_answers_have_a_backward_error_at_rounding_level(rng, dtype):
+    A = sparse(300, rng, dtype)
+    b = rng.standard_normal((300, 3)).astype(dtype)
+    s = am.Solver(A, ksp="preonly", pc="lu")
+    for B, x in ((A, s.solve(b)), (A.T, s.solve_transpose(b)), (A.conj().T, s.solve_transpose(b, conjugate=True))):
+        assert s.info.converged and s.info.backward_error.max() <= 5 * np.finfo(dtype).eps
+        assert backward_error(B, x, b) <= 10 * np.finfo(dtype).eps
+    assert "sparse" in s.view() and not s.factors["dense"]
+
+
+def test_the_backward_error_is_that_of_its_definition(rng):
+    A = sparse(60, rng, "float64")
+    b = rng.standard_normal(60)
+    s = am.Solver(A, ksp="preonly", pc="lu")
+    x = s.solve(b)
+    assert abs(s.info.backward_error - backward_error(A, x, b)) <= 1e-15
+    assert f"backward error {s.info.backward_error:.1e}" in repr(s.info)
+
+
+def test_determinant_inertia_and_kind(rng):
+    A = am.gallery.poisson((12, 11)).to_scipy()
+    for pc, shift, kind in (("lu", 0, "lu"), ("cholesky", 0, "cholesky"), ("cholesky", 3.05, "ldl")):
+        B = sp.csr_array(A - shift * sp.eye_array(132))
+        f = am.Solver(B, pc=pc).factors
+        sign, log = np.linalg.slogdet(B.toarray())
+        assert f["kind"] == kind
+        assert f["sign"] == pytest.approx(sign) and f["logabsdet"] == pytest.approx(log, rel=1e-10)
+        if kind != "lu":
+            assert f["negative"] == (np.linalg.eigvalsh(B.toarray()) < 0).sum()
+    assert am.Solver(A, pc="jacobi").factors is None
+
+
+def test_cholesky_refuses_what_is_not_hermitian(rng):
+    with pytest.raises(am.InputError, match=r"cholesky: the matrix is not Hermitian: the entry in row \d+, column \d+"):
+        am.Solver(sparse(50, rng, "float64"), ksp="preonly", pc="cholesky")
+    A = sp.csr_array(am.gallery.poisson((9, 9)).to_scipy() - 3 * sp.eye_array(81))
+    with pytest.raises(am.BreakdownError, match="not positive definite"):
+        am.Solver(A, ksp="preonly", pc="cholesky", pc_cholesky_type="positive_definite")
+
+
+def test_structurally_singular(rng):
+    A = sparse(80, rng, "float64").tolil()
+    A[17] = 0
+    with pytest.raises(am.InputError, match="structurally singular"):
+        am.Solver(sp.csr_array(A), ksp="preonly", pc="lu", ksp_check_input=False)
+
+
+@pytest.mark.parametrize("scale", [1e100, 1e-100])
+def test_wild_units(rng, scale):
+    D = sp.diags_array(scale ** rng.uniform(-1, 1, 200))
+    A = sp.csr_array(D @ sparse(200, rng, "float64"))
+    b = A @ np.ones(200)
+    s = am.Solver(A, ksp="preonly", pc="lu", pc_lu_type="sparse")
+    x = s.solve(b)
+    assert s.info.backward_error <= 1e-15 and np.allclose(x, 1, rtol=1e-8)
+
+
+def test_float32_factors_serve_float64(rng):
+    n = 200
+    A = sp.csr_array(sparse(n, rng, "float64") @ sp.diags_array(np.logspace(0, 4, n)))
+    s = am.Solver(A, ksp="preonly", pc="lu", pc_dtype="float32")
+    s.solve(rng.standard_normal(n))
+    assert s.info.converged and s.info.backward_error <= 1e-15
+    assert any("refinement" in note for note in s.info.notes)
+
+
+def test_update_keeps_the_symbolic_phase(rng):
+    A = am.Matrix.from_scipy(am.gallery.poisson((15, 15)).to_scipy())
+    for pc in ("lu", "cholesky"):
+        s = am.Solver(A, pc=pc)
+        B = A.with_values(A.to_scipy().data * 2.5)
+        s.update(B)
+        assert s.reused
+        assert np.allclose(B @ s.solve(np.ones(225)), 1)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("pc", ["lu", "cholesky"])
+def test_on_several_ranks(on_ranks, n, pc):
+    on_ranks(
+        n,
+        f"""
+A = am.gallery.poisson((14, 13), comm)
+lo, hi = A.row_range
+s = am.Solver(A, ksp="preonly", pc="{pc}")
+b = np.cos(np.arange(2 * 182.0)).reshape(182, 2)[lo:hi]
+x = s.solve(b)
+assert s.info.converged and s.info.backward_error.max() <= 1e-15
+assert np.allclose(A @ x, b) and "on rank 0" in s.view()
+f = s.factors
+assert all(g == f for g in comm.allgather(f)) and f["entries"] > 0
+text = message(lambda: am.Solver(A, ksp="preonly", pc="{pc}", pc_factor_memory_limit=1000))
+assert all(t == text for t in comm.allgather(text)) and "and 1 kB are allowed" in text, text
+""",
+    )
