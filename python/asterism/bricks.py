@@ -194,10 +194,10 @@ class _Made:
         self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
 
-    def coarser(self, shape: tuple[int, ...]) -> _Made:
+    def coarser(self, shape: tuple[int, ...], brick: tuple[int, ...]) -> _Made:
         """Return the same for the grid of half as many points."""
         out = copy.copy(self)
-        out.shape = shape
+        out.shape, out.brick = shape, brick
         out.constants = {n: 2 * v if n in self.spacing else v for n, v in self.constants.items()}
         return out
 
@@ -417,8 +417,12 @@ def operator(
 
 
 def _coarse(how: _Made, domain: Any) -> Any:
-    """Return the stencil discretised again with twice the spacing, the transfers, and kernels of the finer one; None: no such grid. Collective."""
-    coarse = _core.BrickTransfer.coarsened(domain, how.cells)
+    """Return the stencil discretised again with twice the spacing, the transfers, and more kernels of the finer one. Collective.
+
+    None: there is no such grid.
+    """
+    d = len(how.shape)
+    coarse = _core.BrickTransfer.coarsened(domain, how.cells, [max(r) for r in how.stencil.facts.reach])
     if coarse is None:
         return None
     if not how.spacing:
@@ -426,7 +430,7 @@ def _coarse(how: _Made, domain: Any) -> Any:
             "multigrid discretises the stencil again with twice the spacing, and none of its constants is known to be the spacing. "
             "Write the stencil with a constant 'h', or name it with spacing= of am.stencil.operator."
         )
-    next_one = how.coarser(tuple(coarse.shape[3 - len(how.shape) :]))
+    next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
     P = _core.BrickTransfer(domain, coarse, how.cells, how.dtype)
     R = _core.BrickRestriction(P)
     forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
@@ -459,5 +463,10 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
         ):
             handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
     _diagonal(how, handle, domain)
+    others = [o for o in how.stencil.offsets(how.of) if any(o)]
+    if all(sum(map(abs, o)) % 2 for o in others):
+        handle.set_colouring(True)  # red and black
+    elif all(max(map(abs, o)) == 1 for o in others):
+        handle.set_colouring(False)
     handle.set_coarse(lambda: _coarse(how, domain))
     return StencilOperator(domain, how.stencil, handle, how)

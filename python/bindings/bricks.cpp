@@ -61,6 +61,7 @@ void bind_bricks(nb::module_& m) {
           },
           nb::arg("comm"), nb::arg("shape"), nb::arg("brick"), nb::arg("periodic"), nb::arg("ranks"), nb::arg("transport").none())
       .def_prop_ro("shape", &BrickDomain::shape)
+      .def_prop_ro("brick", &BrickDomain::brick)
       .def_prop_ro("ranks", [](BrickDomain const& d) { return d.partition().boxes(); })
       .def("owned", [](BrickDomain const& d, int rank) { return std::pair(d.owned(rank).low, d.owned(rank).high); })
       .def_prop_ro("layout", [](BrickDomain const& d) -> comm::Layout { return d.space(); })
@@ -75,9 +76,9 @@ void bind_bricks(nb::module_& m) {
              nb::gil_scoped_release const gil;
              new (self) grid::BrickTransfer(fine, coarse, centring_of(cells), dtype_from_name(dtype));
            })
-      .def_static("coarsened", [](BrickDomain const& fine, bool cells) {
+      .def_static("coarsened", [](BrickDomain const& fine, bool cells, std::vector<int> const& least) {
         nb::gil_scoped_release const gil;
-        return grid::BrickTransfer::coarsened(fine, centring_of(cells));
+        return grid::BrickTransfer::coarsened(fine, centring_of(cells), least);
       });
   nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
   nb::class_<StencilOperator, la::Operator>(m, "StencilOperator")
@@ -102,6 +103,8 @@ void bind_bricks(nb::module_& m) {
             A.set_diagonal(std::move(own), bound);
           },
           nb::arg("diagonal"), nb::arg("bound").none())
+      .def("set_colouring",
+           [](StencilOperator& A, bool star) { A.set_colouring(star ? grid::Colouring::red_black : grid::Colouring::boxes); })
       .def("set_coarse",
            [](StencilOperator& A, nb::object const& make) {
              A.set_coarse([held = keep(make)]() -> std::optional<StencilOperator::WithForms> {

@@ -33,6 +33,7 @@ class StarOperator final : public la::Operator {
   /// The same star on every second point, for a second derivative and what is added to its diagonal; multilinear interpolation. None where
   /// the grid has no such points (interpolation.hpp).
   std::optional<Coarse> coarse() const override;
+  std::vector<la::Vector> colours() const override;
   std::string describe() const override;
 
  private:

@@ -67,6 +67,7 @@ struct Nest {
   /// Reads ksp_type and pc_type under `config`'s prefix, and makes a solver with A of them.
   std::function<PreconditionerPtr(Configuration const& config, OperatorPtr const& A)> make_solver;
   bool hermitian = false;  ///< A was found to be so: M^H need not be kept ready
+  bool symmetric = true;   ///< the method needs a preconditioner that is so for a Hermitian A
   bool projects = false;   ///< the solver projects a null space of A out of b and x
 };
 

@@ -92,7 +92,10 @@ void Solver::check_operators() const {
 void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
-  check_known(options_, tables, prefix_, {"sub_", "mg_levels_", "ksp_"});
+  std::vector<std::string> nested = {"sub_", "mg_levels_", "ksp_"};
+  for (auto const& name : options_.names())
+    if (name.ends_with("pc_type") && options_.find(name)->value == "gmg") nested = {"sub_", "mg_levels_", "ksp_", "mg_coarse_"};
+  check_known(options_, tables, prefix_, nested);
   for (auto const& spec : process_table()) {
     auto const* const given = options_.find(spec.name);
     ASTERISM_REQUIRE(!given || given->layer < OptionLayer::dict, option,
@@ -423,9 +426,12 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 }
 
 precond::Nest Solver::nest(Configuration const& config) const {
-  return {config, [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
+  return {config,
+          [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
           [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
-          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()), !null_space_.empty()};
+          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()),
+          config.prefix != prefix_ || method_->needs_symmetric_matrix(),
+          !null_space_.empty()};
 }
 
 /// For an operator without entries.

@@ -71,14 +71,17 @@ Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, 
 
 }  // namespace
 
-std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring) {
+std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least) {
   std::vector<i64> shape;
   std::vector<int> brick, boxes;
   std::vector<bool> periodic;
   for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d) {
-    auto const n = fine.shape()[d], b = fine.brick()[d];
+    auto const n = fine.shape()[d];
+    auto b = fine.brick()[d];
     bool const around = fine.periodic()[d], halves = centring == Centring::cells || around;
-    if (n < 2 || (halves ? n % 2 != 0 : n % 2 == 0) || (around && n / 2 % b != 0)) return std::nullopt;
+    while (around && n / 2 % b != 0 && b % 2 == 0) b /= 2;
+    bool const wide = least.empty() || b >= least[shape.size()];
+    if (n < 2 || (halves ? n % 2 != 0 : n % 2 == 0) || (around && n / 2 % b != 0) || !wide) return std::nullopt;
     shape.push_back(n / 2);
     brick.push_back(int(b));
     periodic.push_back(around);

@@ -20,9 +20,9 @@ enum class Centring : std::uint8_t {
 /// the sum 1.
 class BrickTransfer final : public la::Operator {
  public:
-  /// The domain of the coarse points, cut into as many boxes; nothing where a direction has no coarse points of that kind, or where those
-  /// of a periodic one are no multiple of the brick. Collective.
-  static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring);
+  /// The domain of the coarse points, cut into as many boxes. Where those of a periodic direction are no multiple of the brick, it is
+  /// halved. Nothing where a direction has no coarse points of that kind, or no brick of at least so many points fits. Collective.
+  static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least = {});
   /// coarse: as coarsened() makes it. Collective. Memory: 16 bytes for each coarse point.
   BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype);
   la::Space const& range() const override { return s_->fine.space(); }

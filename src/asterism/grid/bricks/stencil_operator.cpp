@@ -72,6 +72,16 @@ std::optional<la::Operator::Coarse> StencilOperator::coarse() const {
   return std::move(made->coarse);
 }
 
+std::vector<Vector> StencilOperator::colours() const {
+  auto const& domain = s_->domain;
+  auto numbers = colour_numbers(domain.owned(), colouring_);
+  for (auto& n : numbers) ++n;  // padding becomes 0
+  std::vector<int> in_bricks(std::size_t(range().local_size()));
+  domain.to_bricks(numbers.data(), in_bricks.data(), sizeof(int));
+  for (auto& n : in_bricks) --n;
+  return colour_vectors(range(), dtype(), in_bricks, colour_count(domain.shape(), domain.periodic(), colouring_));
+}
+
 void StencilOperator::set_diagonal(Vector d, std::optional<double> eigenvalue_bound) {
   la::require_layout(d, range(), dtype(), "diagonal of a stencil");
   diagonal_ = std::move(d);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "asterism/grid/bricks/brick_domain.hpp"
+#include "asterism/grid/colouring.hpp"
 #include "asterism/la/operator.hpp"
 #include "asterism/stencil/table.hpp"
 
@@ -54,6 +55,7 @@ class StencilOperator final : public la::Operator {
   std::optional<double> eigenvalue_bound() const override { return bound_; }
   /// By the function that was given.
   std::optional<Coarse> coarse() const override;
+  std::vector<la::Vector> colours() const override;
   std::string describe() const override { return s_->name; }
 
   // what is found out later, on all ranks
@@ -67,6 +69,7 @@ class StencilOperator final : public la::Operator {
     std::vector<std::pair<StencilForm, StencilKernel>> forms;
   };
   void set_coarse(std::function<std::optional<WithForms>()> make) { make_coarse_ = std::move(make); }
+  void set_colouring(Colouring kind) { colouring_ = kind; }
   /// The padding of d is one.
   void set_diagonal(la::Vector d, std::optional<double> eigenvalue_bound);
 
@@ -85,6 +88,7 @@ class StencilOperator final : public la::Operator {
   std::shared_ptr<State> s_;  // queued work holds it
   la::Vector diagonal_;
   std::optional<double> bound_;
+  Colouring colouring_ = Colouring::none;
   std::function<std::optional<WithForms>()> make_coarse_;
 };
 
