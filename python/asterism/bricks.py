@@ -201,6 +201,15 @@ class _Made:
         out.constants = {n: 2 * v if n in self.spacing else v for n, v in self.constants.items()}
         return out
 
+    def converted(self, dtype: str) -> _Made:
+        """Return the same in another dtype."""
+        out = copy.copy(self)
+        out.dtype = dtype
+        out.arrays = [aligned(a.shape, dtype) for a in self.arrays]
+        for to, values in zip(out.arrays, self.arrays, strict=True):
+            to[...] = values
+        return out
+
     def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
 
@@ -284,6 +293,27 @@ def _diagonal(how: _Made, A: Any, domain: Any) -> None:
     ratio = float(np.max(sums[inside] / np.abs(main[inside]), initial=0.0)) if whole else np.inf
     bound = float(how.comm.max(ratio))
     A.set_diagonal(np.where(points == 0, 1, main).astype(how.dtype), bound if np.isfinite(bound) else None)
+
+
+def _zero_ends(how: _Made, A: Any, domain: Any) -> list[list[bool]]:
+    """Return at which ends of the axes the values of cells are zero at the border: there constants are far from solutions. Collective."""
+    d, out = len(how.shape), [[False] * 2 for _ in range(3)]
+    if not how.cells:
+        return out
+    ones, product, main = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(3))
+    low, high = (b[3 - d :] for b in domain.owned(how.comm.rank))
+    mine = [b - a for a, b in zip(low, high, strict=True)]
+    domain.to_bricks(np.ones(mine, how.dtype), ones)
+    A.apply(ones, product)
+    A.diagonal(main)
+    share = np.empty(mine, how.dtype)
+    domain.from_bricks(np.abs(product) / np.abs(main), share)
+    for axis in range(d):
+        for side in range(2):
+            at_end = share.size > 0 and (low[axis] == 0 if side == 0 else high[axis] == how.shape[axis])
+            least = float(np.min(np.take(share, -side, axis))) if at_end else np.inf
+            out[3 - d + axis][side] = not how.periodic[axis] and 0.05 < -float(how.comm.max(-least)) < np.inf
+    return out
 
 
 def _is_symmetric(how: _Made) -> bool:
@@ -416,7 +446,7 @@ def operator(
     return _made(how, domain)
 
 
-def _coarse(how: _Made, domain: Any) -> Any:
+def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
     """Return the stencil discretised again with twice the spacing, the transfers, and more kernels of the finer one. Collective.
 
     None: there is no such grid.
@@ -431,13 +461,16 @@ def _coarse(how: _Made, domain: Any) -> Any:
             "Write the stencil with a constant 'h', or name it with spacing= of am.stencil.operator."
         )
     next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
-    P = _core.BrickTransfer(domain, coarse, how.cells, how.dtype)
+    P = _core.BrickTransfer(domain, coarse, how.cells, how.dtype, ends)
     R = _core.BrickRestriction(P)
+    mean = R if not any(map(any, ends)) else _core.BrickRestriction(
+        _core.BrickTransfer(domain, coarse, how.cells, how.dtype, [[False] * 2] * 3)
+    )
     forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
 
     def averaged(fine: NDArray[Any]) -> NDArray[Any]:
         out = aligned((int(coarse.layout.local_size),), how.dtype)
-        R.apply(fine, out)
+        mean.apply(fine, out)
         return out
 
     next_one.arrays = [
@@ -468,5 +501,6 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
         handle.set_colouring(True)  # red and black
     elif all(max(map(abs, o)) == 1 for o in others):
         handle.set_colouring(False)
-    handle.set_coarse(lambda: _coarse(how, domain))
+    handle.set_coarse(lambda: _coarse(how, domain, _zero_ends(how, handle, domain)))
+    handle.set_converted(lambda dtype: _made(how.converted(dtype), domain)._h)
     return StencilOperator(domain, how.stencil, handle, how)

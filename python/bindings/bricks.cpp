@@ -72,9 +72,10 @@ void bind_bricks(nb::module_& m) {
       .def("from_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, false); });
   nb::class_<grid::BrickTransfer, la::Operator>(m, "BrickTransfer")
       .def("__init__",
-           [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, bool cells, std::string const& dtype) {
+           [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, bool cells, std::string const& dtype,
+              grid::Ends const& odd) {
              nb::gil_scoped_release const gil;
-             new (self) grid::BrickTransfer(fine, coarse, centring_of(cells), dtype_from_name(dtype));
+             new (self) grid::BrickTransfer(fine, coarse, centring_of(cells), dtype_from_name(dtype), odd);
            })
       .def_static("coarsened", [](BrickDomain const& fine, bool cells, std::vector<int> const& least) {
         nb::gil_scoped_release const gil;
@@ -105,6 +106,14 @@ void bind_bricks(nb::module_& m) {
           nb::arg("diagonal"), nb::arg("bound").none())
       .def("set_colouring",
            [](StencilOperator& A, bool star) { A.set_colouring(star ? grid::Colouring::red_black : grid::Colouring::boxes); })
+      .def("set_converted",
+           [](StencilOperator& A, nb::object const& make) {
+             A.set_converted([held = keep(make)](Dtype dtype) {
+               nb::gil_scoped_acquire const gil;
+               nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(std::string(name_of(dtype)));
+               return std::shared_ptr<la::Operator const>(nb::cast<std::shared_ptr<la::Operator>>(made));
+             });
+           })
       .def("set_coarse",
            [](StencilOperator& A, nb::object const& make) {
              A.set_coarse([held = keep(make)]() -> std::optional<StencilOperator::WithForms> {

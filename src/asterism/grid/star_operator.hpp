@@ -34,6 +34,9 @@ class StarOperator final : public la::Operator {
   /// the grid has no such points (interpolation.hpp).
   std::optional<Coarse> coarse() const override;
   std::vector<la::Vector> colours() const override;
+  std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override {
+    return std::make_shared<StarOperator const>(grid_, centre_, sides_, dtype);
+  }
   std::string describe() const override;
 
  private:

@@ -45,6 +45,8 @@ class Operator {
   virtual std::optional<Coarse> coarse() const { return std::nullopt; }
   /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.
   virtual std::vector<Vector> colours() const { return {}; }
+  /// The same in another dtype, if the operator knows it. Collective.
+  virtual std::shared_ptr<Operator const> converted_to(Dtype) const { return nullptr; }
   /// y = x always: methods may leave it out.
   virtual bool is_identity() const { return false; }
   /// The assembled matrix, where there is one.

@@ -88,8 +88,8 @@ std::map<std::string, PreconditionerEntry> const& preconditioners();
 /// Runs an inner preconditioner of one precision for a solver of another.
 class Cast final : public Preconditioner {
  public:
-  /// made_from: the dtype of the matrix that `inner` was made from.
-  Cast(Matrix const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
+  /// made_from: the dtype of the matrix, or operator, that `inner` was made from.
+  Cast(Operator const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
   void apply(Vector const& x, Vector& y) const override;
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   std::string describe() const override;

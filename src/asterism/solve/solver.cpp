@@ -450,10 +450,12 @@ PreconditionerPtr Solver::make_matrix_free(Configuration const& config, Operator
         config.prefix, type, A->describe(), able);
   }
   auto const precision = config.reader(preconditioner_table()).text("pc_dtype");
-  ASTERISM_REQUIRE_ALIKE(precision == "auto" || dtype_from_name(precision) == real_of(A->dtype()), option,
-                         "solve: -{}pc_dtype {} needs a matrix, and A is {}. Leave it out, or make the operator in that dtype.",
-                         config.prefix, precision, A->describe());
-  return entry.make_matrix_free(nest(config), A);
+  auto const dtype = precision == "auto" ? A->dtype() : with_precision_of(A->dtype(), dtype_from_name(precision));
+  if (dtype == A->dtype()) return entry.make_matrix_free(nest(config), A);
+  auto const B = A->converted_to(dtype);
+  ASTERISM_REQUIRE_ALIKE(B, option, "solve: -{}pc_dtype {}: {} is known in its own dtype alone. Leave out the option.", config.prefix,
+                         precision, A->describe());
+  return std::make_shared<precond::Cast>(*A, entry.make_matrix_free(nest(config), B), dtype);
 }
 
 /// One that is nested: its options are those of a solver, under its own prefix.

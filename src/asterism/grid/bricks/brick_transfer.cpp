@@ -33,7 +33,7 @@ void check(la::Operator const& P, Vector const& fine, Vector const& coarse, char
   ASTERISM_REQUIRE(fine.columns() == coarse.columns(), shape, "{}: vectors of {} and {} columns.", what, fine.columns(), coarse.columns());
 }
 
-Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring) {
+Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring, std::array<bool, 2> const& odd) {
   Axis out;
   auto const own = fine.owned();
   i64 const m = coarse.shape()[d];
@@ -48,7 +48,7 @@ Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, 
       else p = {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
     } else if (!missing) {
       i64 const c = i >> 1, other = i % 2 == 0 ? c - 1 : c + 1;
-      p = there(other) ? Axis::Pair{{c, other}, {0.75, 0.25}} : Axis::Pair{{c, c}, {1, 0}};
+      p = there(other) ? Axis::Pair{{c, other}, {0.75, 0.25}} : Axis::Pair{{c, c}, {odd[i % 2 == 0 ? 0 : 1] ? 0.5 : 1, 0}};
     }
     for (int s = 0; s < 2; ++s)
       if (!there(p.at[s]) && !missing) p.at[s] = p.at[1 - s];  // its weight is zero
@@ -90,13 +90,14 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
   return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport());
 }
 
-BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype) : dtype_(dtype) {
+BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd)
+    : dtype_(dtype) {
   auto s = std::make_shared<State>();
   s->fine = fine, s->coarse = coarse;
   auto const own = fine.owned();
   auto const size = own.sizes();
   for (std::size_t d = 0; d < 3; ++d) {
-    s->points.axes[d] = axis_of(fine, coarse, d, centring);
+    s->points.axes[d] = axis_of(fine, coarse, d, centring, odd[d]);
     s->points.bricks[d] = (size[d] + fine.brick()[d] - 1) / fine.brick()[d];
     if (d >= std::size_t(3 - fine.dimensions())) s->share /= 2;
   }

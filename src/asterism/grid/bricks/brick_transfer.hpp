@@ -1,5 +1,6 @@
 // Between a domain of bricks and one with half as many points in each direction.
 #pragma once
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,18 +14,20 @@ namespace asterism::grid {
 /// Where the points lie.
 enum class Centring : std::uint8_t {
   nodes,  ///< coarse point c is fine point 2 c + 1, of 2 m + 1; along a periodic axis 2 c, of 2 m. Zero beyond the ends
-  cells,  ///< coarse cell c is made of the fine ones 2 c and 2 c + 1; beyond the ends as at the last cell
+  cells,  ///< coarse cell c is made of the fine ones 2 c and 2 c + 1; beyond the ends as at the last cell, or its negative
 };
+/// Of cells: at which ends of the axes values change their sign, those with a border where they are zero.
+using Ends = std::array<std::array<bool, 2>, 3>;
 
 /// Multilinear interpolation y = P x from coarse points. Its transpose, over 2^d, is the restriction: full weighting, whose weights have
-/// the sum 1.
+/// the sum 1 where nothing changes its sign.
 class BrickTransfer final : public la::Operator {
  public:
   /// The domain of the coarse points, cut into as many boxes. Where those of a periodic direction are no multiple of the brick, it is
   /// halved. Nothing where a direction has no coarse points of that kind, or no brick of at least so many points fits. Collective.
   static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least = {});
   /// coarse: as coarsened() makes it. Collective. Memory: 16 bytes for each coarse point.
-  BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype);
+  BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd = {});
   la::Space const& range() const override { return s_->fine.space(); }
   la::Space const& domain() const override { return s_->coarse.space(); }
   Dtype dtype() const override { return dtype_; }

@@ -56,6 +56,8 @@ class StencilOperator final : public la::Operator {
   /// By the function that was given.
   std::optional<Coarse> coarse() const override;
   std::vector<la::Vector> colours() const override;
+  /// By the function that was given.
+  std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override { return convert_ ? convert_(dtype) : nullptr; }
   std::string describe() const override { return s_->name; }
 
   // what is found out later, on all ranks
@@ -69,6 +71,7 @@ class StencilOperator final : public la::Operator {
     std::vector<std::pair<StencilForm, StencilKernel>> forms;
   };
   void set_coarse(std::function<std::optional<WithForms>()> make) { make_coarse_ = std::move(make); }
+  void set_converted(std::function<std::shared_ptr<la::Operator const>(Dtype)> make) { convert_ = std::move(make); }
   void set_colouring(Colouring kind) { colouring_ = kind; }
   /// The padding of d is one.
   void set_diagonal(la::Vector d, std::optional<double> eigenvalue_bound);
@@ -90,6 +93,7 @@ class StencilOperator final : public la::Operator {
   std::optional<double> bound_;
   Colouring colouring_ = Colouring::none;
   std::function<std::optional<WithForms>()> make_coarse_;
+  std::function<std::shared_ptr<la::Operator const>(Dtype)> convert_;
 };
 
 }  // namespace asterism::grid

@@ -90,21 +90,24 @@ struct Choices {
   CoarseType coarse;
   std::int64_t max_levels, coarse_size;
   double omega;
-  bool measure;
+  bool measure, open;  ///< open: the smoother is chosen
   amg::SmootherOptions smoother;
 };
 
 /// directions: that the next level is coarser in. Of a Laplacian coarse points do not see eigenvalues of D^-1 A from 1 / directions to 2.
 SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double directions, bool symmetric) {
-  auto const& s = o.smoother;
+  auto s = o.smoother;
   auto w = A->diagonal();
   invert_entries(w, "gmg");
-  if (s.kind == "color_sor") {
-    auto weights = A->colours();
-    ASTERISM_REQUIRE(!weights.empty(), option,
+  auto weights = s.kind == "color_sor" ? A->colours() : std::vector<Vector>();
+  if (s.kind == "color_sor" && weights.empty()) {
+    ASTERISM_REQUIRE(o.open, option,
                      "gmg: {} knows no colours. A stencil does that reads the points around alone, where periodic axes have an even number "
                      "of points. Use -mg_levels_ksp_type chebyshev.",
                      A->describe());
+    s.method = "chebyshev", s.steps = {2, 2};
+  }
+  if (!weights.empty()) {
     double const omega = o.omega > 0 ? o.omega : symmetric ? 1 : 1 + 0.05 * directions;  // Yavneh (1996)
     scale(omega, w);
     for (auto& c : weights) {
@@ -240,11 +243,12 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             r.integer("pc_gmg_coarse_size"),
             r.real("pc_gmg_omega"),
             r.flag("pc_gmg_measure"),
+            false,
             amg::smoother_options(nest, r)};
   auto& s = o.smoother;
-  bool const open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
-                    !r.given("mg_levels_ksp_chebyshev_kind");
-  if (open) {
+  o.open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
+           !r.given("mg_levels_ksp_chebyshev_kind");
+  if (o.open) {
     bool const colours = o.omega > 0 || (!nest.symmetric && !A->colours().empty());
     s.method = colours ? "richardson" : "chebyshev";
     s.kind = colours ? "color_sor" : "jacobi";
