@@ -183,14 +183,15 @@ class _Made:
         target: str | None,
         constants: dict[str, float],
         coefficients: dict[str, Any],
-        cells: bool,
+        centring: str,
         spacing: tuple[str, ...],
     ) -> None:
         self.comm, self.stencil, self.of = comm, stencil, name
         self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
         self.constants, self.coefficients = constants, list(coefficients)
         self.functions = {n: f for n, f in coefficients.items() if callable(f)}  # of the coordinates
-        self.cells, self.spacing = cells, spacing
+        self.centring, self.spacing = centring, spacing
+        self.cells = centring != "nodes"
         self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
 
@@ -360,6 +361,7 @@ def _checked(
     dtype: Any,
     of: str | None,
     points: str,
+    interpolation: str,
     spacing: Any,
     given: dict[str, Any],
 ) -> tuple[Any, ...]:
@@ -409,12 +411,17 @@ def _checked(
     coefficients_of(stencil.statements, name)  # linear
     if points not in ("nodes", "cells"):
         raise OptionError(f"points='{points}' is not one of nodes, cells.")
+    if interpolation not in ("linear", "constant"):
+        raise OptionError(f"interpolation='{interpolation}' is not one of linear, constant.")
+    if interpolation == "constant" and points == "nodes":
+        raise OptionError("interpolation='constant' goes with points='cells'.")
+    centring = "blocks" if interpolation == "constant" else points
     names = ("h",) if spacing is None and "h" in scalars else () if spacing is None else spacing
     names = (names,) if isinstance(names, str) else tuple(names)
     for n in names:
         if n not in scalars:
             raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
-    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, names
+    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, centring, names
 
 
 @one_call("stencil.operator")
@@ -430,17 +437,18 @@ def operator(
     ranks: Sequence[int] | None = None,
     target: str | None = None,
     points: str = "nodes",
+    interpolation: str = "linear",
     spacing: str | Sequence[str] | None = None,
     **given: Any,
 ) -> StencilOperator:
     """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
     c = as_communicator(comm)
-    sizes, flags, blocks, kind, name, scalars, coefficients, names = agreed(
-        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, points, spacing, given)
+    sizes, flags, blocks, kind, name, scalars, coefficients, centring, names = agreed(
+        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
     )
     domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
     how = _Made(
-        c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, points == "cells", names
+        c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names
     )
     how.arrays = agreed(c, lambda: [_coefficient(n, v, how, domain) for n, v in coefficients.items()])
     return _made(how, domain)
@@ -452,7 +460,7 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
     None: there is no such grid.
     """
     d = len(how.shape)
-    coarse = _core.BrickTransfer.coarsened(domain, how.cells, [max(r) for r in how.stencil.facts.reach])
+    coarse = _core.BrickTransfer.coarsened(domain, how.centring, [max(r) for r in how.stencil.facts.reach])
     if coarse is None:
         return None
     if not how.spacing:
@@ -461,10 +469,10 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
             "Write the stencil with a constant 'h', or name it with spacing= of am.stencil.operator."
         )
     next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
-    P = _core.BrickTransfer(domain, coarse, how.cells, how.dtype, ends)
+    P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     R = _core.BrickRestriction(P)
     mean = R if not any(map(any, ends)) else _core.BrickRestriction(
-        _core.BrickTransfer(domain, coarse, how.cells, how.dtype, [[False] * 2] * 3)
+        _core.BrickTransfer(domain, coarse, how.centring, how.dtype, [[False] * 2] * 3)
     )
     forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
 

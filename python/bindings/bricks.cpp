@@ -33,7 +33,9 @@ StencilForm form_of(std::string const& name) {
                               : StencilForm::product;
 }
 
-grid::Centring centring_of(bool cells) { return cells ? grid::Centring::cells : grid::Centring::nodes; }
+grid::Centring centring_of(std::string const& name) {
+  return name == "nodes" ? grid::Centring::nodes : name == "cells" ? grid::Centring::cells : grid::Centring::blocks;
+}
 
 /// The items of both arrays, from points to bricks or back; sizes are checked.
 void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bool into_bricks) {
@@ -72,14 +74,14 @@ void bind_bricks(nb::module_& m) {
       .def("from_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, false); });
   nb::class_<grid::BrickTransfer, la::Operator>(m, "BrickTransfer")
       .def("__init__",
-           [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, bool cells, std::string const& dtype,
-              grid::Ends const& odd) {
+           [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, std::string const& centring,
+              std::string const& dtype, grid::Ends const& odd) {
              nb::gil_scoped_release const gil;
-             new (self) grid::BrickTransfer(fine, coarse, centring_of(cells), dtype_from_name(dtype), odd);
+             new (self) grid::BrickTransfer(fine, coarse, centring_of(centring), dtype_from_name(dtype), odd);
            })
-      .def_static("coarsened", [](BrickDomain const& fine, bool cells, std::vector<int> const& least) {
+      .def_static("coarsened", [](BrickDomain const& fine, std::string const& centring, std::vector<int> const& least) {
         nb::gil_scoped_release const gil;
-        return grid::BrickTransfer::coarsened(fine, centring_of(cells), least);
+        return grid::BrickTransfer::coarsened(fine, centring_of(centring), least);
       });
   nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
   nb::class_<StencilOperator, la::Operator>(m, "StencilOperator")

@@ -113,6 +113,25 @@ def test_smoothers_and_cycles(options):
         assert got < plain
 
 
+def test_constant_interpolation_needs_several_steps():
+    """The counts of the brick paper: 6 steps of Jacobi on each side, and the right-hand side a product of sines."""
+    n = 64
+    x = (np.arange(n) + 0.5) / n
+    wave = np.sin(2 * np.pi * x)
+    b = wave[:, None, None] * wave[None, :, None] * wave[None, None, :]
+    L = st.operator(poisson(3), (n,) * 3, True, h=1 / n, points="cells", interpolation="constant")
+    steps = "-pc_type gmg -pc_gmg_omega 0.6667 -mg_levels_pc_type jacobi -mg_levels_ksp_max_it 6"
+    s = am.Solver(L, steps, ksp="richardson", rtol=1e-10, maxiter=50)
+    s.solve(b)
+    assert 7 <= s.info.iterations <= 12, s.info
+    whole, _ = factor(L, "-mg_levels_ksp_max_it 2")
+    linear, _ = factor(made(n, 3, "periodic"), "-mg_levels_ksp_max_it 2")
+    assert whole > 2 * linear
+    for more, text in (({}, "goes with points='cells'"), ({"points": "cells"}, "is not one of linear, constant")):
+        with pytest.raises(am.OptionError, match=text):
+            st.operator(poisson(1), 8, h=1, interpolation="constant" if not more else "cubic", **more)
+
+
 def test_a_k_cycle_within_fgmres():
     _, s = factor(made(32, 2, "nodes"), "-pc_gmg_cycle_type k", ksp="fgmres")
     assert s.info.converged and s.info.iterations <= 8
@@ -126,6 +145,16 @@ def test_a_table_of_levels_is_printed():
     assert [line[:2] for line in lines] == [["0", "3969"], ["1", "961"], ["2", "225"]]
     assert all(0.01 < float(line[3]) < 0.15 for line in lines[:2]), view
     assert "gmg (3 levels), V cycle, float64" in view and "63 x 63 points" in view and "dense inverse" in view
+
+
+def test_levels_have_events_of_their_own(capsys):
+    L = made(64, 2, "nodes")
+    am.solve(L, np.ones((63, 63)), ksp="cg", pc="gmg", log_view=True)
+    assert "MGSmooth Level" not in capsys.readouterr().out
+    am.solve(L, np.ones((63, 63)), "-pc_gmg_log", ksp="cg", pc="gmg", log_view=True)
+    out = capsys.readouterr().out
+    for event in ("MGSmooth Level 0", "MGResid Level 1", "MGRestrict Level 0", "MGInterp Level 1", "MGSolve Level 2"):
+        assert event in out, out
 
 
 @pytest.mark.parametrize("given", ["function", "array", "steps"])

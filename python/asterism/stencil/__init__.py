@@ -61,6 +61,7 @@ def operator(
     ranks: Sequence[int] | None = None,
     target: str | None = None,
     points: str = "nodes",
+    interpolation: str = "linear",
     spacing: str | Sequence[str] | None = None,
     **given: Any,
 ) -> StencilOperator:
@@ -87,6 +88,8 @@ def operator(
     points : {"nodes", "cells"}
         Where the points lie: point i of n at ``(i + 1) / (n + 1)`` of the unit box, or at ``i / n`` along a periodic axis; of cells at
         ``(i + 0.5) / n``. Multigrid (``pc="gmg"``) needs 2 m + 1 nodes along an axis, or 2 m along a periodic one, or 2 m cells.
+    interpolation : {"linear", "constant"}
+        From coarse grids of multigrid. Constant is for cells: it is cheaper, and needs several smoothing steps.
     spacing : str or sequence of str, optional
         The constants that are the spacing, which multigrid doubles from level to level: by default "h", if there is one.
     **given
@@ -101,8 +104,8 @@ def operator(
     Notes
     -----
     Collective. Rank 0 compiles, and the others find the kernel in the cache. The compiled library is needed. The diagonal and a bound
-    of the eigenvalues come from the stencil: the preconditioners jacobi, chebyshev and gmg work. Complex numbers are not offered. There is a
-    transposed product where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
+    of the eigenvalues come from the stencil: the preconditioners jacobi, chebyshev and gmg work. Complex numbers are not offered. There
+    is a transposed product where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
 
     Examples
     --------
@@ -128,6 +131,7 @@ def operator(
         ranks=ranks,
         target=target,
         points=points,
+        interpolation=interpolation,
         spacing=spacing,
         **given,
     )

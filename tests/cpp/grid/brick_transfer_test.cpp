@@ -38,6 +38,7 @@ Triple point(i64 number, Triple const& n) { return {number / (n[1] * n[2]), numb
 /// What fine point i of an axis is made of, by the hat functions around the coarse points; those beyond an end are the last one or its
 /// negative.
 double weight(i64 fine, i64 coarse, i64 n, i64 m, bool periodic, Centring centring, std::array<bool, 2> const& odd) {
+  if (centring == Centring::blocks) return fine / 2 == coarse ? 1 : 0;
   double const half = centring == Centring::cells ? 0.5 : 0;
   double const at = double(fine) + half;
   auto const place = [&](i64 c) { return 2 * (double(c) + half) + (centring == Centring::nodes && !periodic ? 1 : 0); };
@@ -81,6 +82,7 @@ std::vector<Case> const cases = {
     {{6, 8}, {4, 2}, {false, true}, Centring::cells, {{{}, {false, true}, {}}}},
     {{5, 7, 9}, {2, 3, 4}, {false, false, false}, Centring::nodes},
     {{4, 8, 5}, {2, 4, 4}, {true, true, false}, Centring::nodes},
+    {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::blocks},
     {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::cells, {{{}, {true, true}, {true, false}}}},
 };
 

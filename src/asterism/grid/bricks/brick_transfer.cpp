@@ -46,6 +46,8 @@ Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, 
       i64 const g = around ? i : i - 1, down = g >> 1;  // rounded down, below 0 too
       if (g % 2 == 0) p = {{down, down}, {1, 0}};
       else p = {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
+    } else if (!missing && centring == Centring::blocks) {
+      p = {{i >> 1, i >> 1}, {1, 0}};
     } else if (!missing) {
       i64 const c = i >> 1, other = i % 2 == 0 ? c - 1 : c + 1;
       p = there(other) ? Axis::Pair{{c, other}, {0.75, 0.25}} : Axis::Pair{{c, c}, {odd[i % 2 == 0 ? 0 : 1] ? 0.5 : 1, 0}};
@@ -78,7 +80,7 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
   for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d) {
     auto const n = fine.shape()[d];
     auto b = fine.brick()[d];
-    bool const around = fine.periodic()[d], halves = centring == Centring::cells || around;
+    bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
     while (around && n / 2 % b != 0 && b % 2 == 0) b /= 2;
     bool const wide = least.empty() || b >= least[shape.size()];
     if (n < 2 || (halves ? n % 2 != 0 : n % 2 == 0) || (around && n / 2 % b != 0) || !wide) return std::nullopt;

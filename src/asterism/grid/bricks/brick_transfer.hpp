@@ -13,8 +13,9 @@ namespace asterism::grid {
 
 /// Where the points lie.
 enum class Centring : std::uint8_t {
-  nodes,  ///< coarse point c is fine point 2 c + 1, of 2 m + 1; along a periodic axis 2 c, of 2 m. Zero beyond the ends
-  cells,  ///< coarse cell c is made of the fine ones 2 c and 2 c + 1; beyond the ends as at the last cell, or its negative
+  nodes,   ///< coarse point c is fine point 2 c + 1, of 2 m + 1; along a periodic axis 2 c, of 2 m. Zero beyond the ends
+  cells,   ///< coarse cell c is made of the fine ones 2 c and 2 c + 1; beyond the ends as at the last cell, or its negative
+  blocks,  ///< the same cells, but constant interpolation: averages back
 };
 /// Of cells: at which ends of the axes values change their sign, those with a border where they are zero.
 using Ends = std::array<std::array<bool, 2>, 3>;

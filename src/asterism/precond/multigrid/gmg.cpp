@@ -29,6 +29,7 @@ OptionTable const& table() {
         choice_option("pc_gmg_coarse_type", "direct", {"direct", "smoother", "ksp"},
                       "on the last level: factors, its smoother alone, or a solver with options of the prefix mg_coarse_"),
         real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
+        flag_option("pc_gmg_log", false, "events of their own for what is done on each level, in -log_view"),
         flag_option("pc_gmg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
     };
     all.insert(all.end(), amg::smoother_table().begin(), amg::smoother_table().end());
@@ -90,7 +91,7 @@ struct Choices {
   CoarseType coarse;
   std::int64_t max_levels, coarse_size;
   double omega;
-  bool measure, open;  ///< open: the smoother is chosen
+  bool log, measure, open;  ///< open: the smoother is chosen
   amg::SmootherOptions smoother;
 };
 
@@ -154,6 +155,7 @@ class GeometricMultigrid final : public Preconditioner {
     }
     cycle_ = Cycle(std::move(levels), options.cycle, nest.hermitian);
     name_ = options.cycle == CycleType::v ? "V" : options.cycle == CycleType::w ? "W" : options.cycle == CycleType::f ? "F" : "K";
+    if (options.log) cycle_.time_levels();
     if (!options.measure) return;
     auto const& made = cycle_.levels();
     for (std::size_t l = 0; l < made.size(); ++l)
@@ -242,6 +244,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             r.integer("pc_gmg_max_levels"),
             r.integer("pc_gmg_coarse_size"),
             r.real("pc_gmg_omega"),
+            r.flag("pc_gmg_log"),
             r.flag("pc_gmg_measure"),
             false,
             amg::smoother_options(nest, r)};
