@@ -81,11 +81,8 @@ def _operator(args: argparse.Namespace, comm: Any) -> Any:
             raise OptionError(f"gmg: the spacing is the same along all axes; {shape} points are no cube, and no row of cubes.")
     at = stencil.indices(3)
     u, out, h = stencil.grid("u", 3), stencil.grid("out", 3), stencil.constant("h")
-    around: Any = 0.0
-    for axis in range(3):
-        for step in (-1, 1):
-            around = around + u(*(i + step * (n == axis) for n, i in enumerate(at)))
-    poisson = stencil.assign(out(*at), (6 * u(*at) - around) / (h * h))
+    around = [u(*(i + step * (n == axis) for n, i in enumerate(at))) for axis in range(3) for step in (-1, 1)]
+    poisson = stencil.assign(out(*at), (6 * u(*at) - sum(around[1:], around[0])) / (h * h))
     return stencil.operator(
         poisson,
         shape,

@@ -30,6 +30,10 @@ class ScaledOperator final : public Operator {
   }
   std::optional<double> eigenvalue_bound() const override { return inner_->eigenvalue_bound(); }
   std::vector<Vector> colours() const override { return inner_->colours(); }
+  std::shared_ptr<Operator const> converted_to(Dtype dtype) const override {
+    auto other = inner_->converted_to(dtype);
+    return other ? std::make_shared<ScaledOperator>(std::move(other), by_) : nullptr;
+  }
   std::optional<Coarse> coarse() const override {
     auto next = inner_->coarse();
     if (next) next->A = std::make_shared<ScaledOperator>(next->A, by_);

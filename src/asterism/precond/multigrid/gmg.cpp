@@ -146,7 +146,7 @@ class GeometricMultigrid final : public Preconditioner {
       } else {
         // 8 to 1 in three directions
         double const times = next ? double(points) / double(std::max<std::int64_t>(1, points_of(next->A->range()))) : 8;
-        level.smoother = smoother_of(options, now, std::max(1.0, std::round(std::log2(times))), nest.symmetric);
+        level.smoother = smoother_of(options, now, std::max(1.0, std::floor(std::log2(times))), nest.symmetric);
         memory_ += level.smoother->memory_bytes();
       }
       now = nullptr;
