@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .base.indices import as_shape
 from .comm.agree import agreed
 from .comm.communicator import as_communicator, one_call, reported
-from .errors import DtypeError, InputError, OptionError, ShapeError, UnsupportedError
+from .errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .la.operator import Operator, as_values
 from .la.vector import Vector
 from .stencil.compiler import Library
 from .stencil.interpreter import constant_value
 from .stencil.kernel import callable_of
-from .stencil.language import Constant, Expr, Grid, Operation, Value, as_number, indices, walk
+from .stencil.language import Constant, Expr, Grid, Operation, Value, indices, walk
+from .stencil.operator_input import checked
 from .stencil.sources import Source, generate
-from .stencil.stencil import Stencil, as_flags, assign, real_dtype
+from .stencil.stencil import Stencil, assign
 from .stencil.table import build_table
 from .stencil.transpose import coefficients_of
 
@@ -353,77 +353,6 @@ def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]
     return out
 
 
-def _checked(
-    stencil: Stencil,
-    shape: Any,
-    periodic: Any,
-    brick: Any,
-    dtype: Any,
-    of: str | None,
-    points: str,
-    interpolation: str,
-    spacing: Any,
-    given: dict[str, Any],
-) -> tuple[Any, ...]:
-    """Check what is given, and return it in one form."""
-    if not isinstance(stencil, Stencil):
-        raise InputError(f"a {type(stencil).__name__} is no stencil; am.stencil.assign makes one.")
-    f = stencil.facts
-    sizes = tuple(as_shape(shape, "stencil.operator: shape"))
-    if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
-        raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
-    flags = as_flags(periodic, f.dimensions)
-    blocks = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "stencil.operator: brick"))
-    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
-        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
-    if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
-        raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
-    for axis, (b, (low, high)) in enumerate(zip(blocks, f.reach, strict=True)):
-        if max(low, high) > b:
-            raise InputError(
-                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
-            )
-    scalars = dict(f.constants)
-    coefficients = {}
-    for name, value in given.items():
-        if name in scalars:
-            scalars[name] = as_number(value, f"the constant '{name}'")
-        elif name in f.inputs:
-            coefficients[name] = value
-        else:
-            known = ", ".join([*f.inputs, *scalars])
-            raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
-    for name, number in scalars.items():
-        if number is None:
-            raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
-    left = [g for g in f.inputs if g not in coefficients]
-    if of is None and len(left) != 1:
-        raise InputError(
-            f"the stencil reads {', '.join(f.inputs) or 'no grid'}: give all of these but the one that the operator is applied to."
-        )
-    name = left[0] if of is None else of
-    if left != [name]:
-        raise InputError(
-            f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions."
-        )
-    if name in f.outputs:
-        raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
-    coefficients_of(stencil.statements, name)  # linear
-    if points not in ("nodes", "cells"):
-        raise OptionError(f"points='{points}' is not one of nodes, cells.")
-    if interpolation not in ("linear", "constant"):
-        raise OptionError(f"interpolation='{interpolation}' is not one of linear, constant.")
-    if interpolation == "constant" and points == "nodes":
-        raise OptionError("interpolation='constant' goes with points='cells'.")
-    centring = "blocks" if interpolation == "constant" else points
-    names = ("h",) if spacing is None and "h" in scalars else () if spacing is None else spacing
-    names = (names,) if isinstance(names, str) else tuple(names)
-    for n in names:
-        if n not in scalars:
-            raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
-    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, centring, names
-
-
 @one_call("stencil.operator")
 def operator(
     stencil: Stencil,
@@ -444,12 +373,10 @@ def operator(
     """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
     c = as_communicator(comm)
     sizes, flags, blocks, kind, name, scalars, coefficients, centring, names = agreed(
-        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
+        c, lambda: checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
     )
     domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
-    how = _Made(
-        c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names
-    )
+    how = _Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names)
     how.arrays = agreed(c, lambda: [_coefficient(n, v, how, domain) for n, v in coefficients.items()])
     return _made(how, domain)
 
@@ -471,8 +398,10 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
     next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
     P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     R = _core.BrickRestriction(P)
-    mean = R if not any(map(any, ends)) else _core.BrickRestriction(
-        _core.BrickTransfer(domain, coarse, how.centring, how.dtype, [[False] * 2] * 3)
+    mean = (
+        R
+        if not any(map(any, ends))
+        else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, [[False] * 2] * 3))
     )
     forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
 

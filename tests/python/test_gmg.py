@@ -195,9 +195,7 @@ def test_the_coarser_operator_is_the_stencil_discretised_again():
     fine = np.random.default_rng(4).standard_normal((15, 31))
     R.apply(L.to_bricks(fine), product)
     w = np.array([0.25, 0.5, 0.25])
-    want = sum(
-        w[i] * w[j] * fine[i : i + 13 : 2, j : j + 29 : 2] for i in range(3) for j in range(3)
-    )
+    want = sum(w[i] * w[j] * fine[i : i + 13 : 2, j : j + 29 : 2] for i in range(3) for j in range(3))
     np.testing.assert_allclose(C.from_bricks(product), want, rtol=1e-13, atol=1e-14)
 
 

@@ -238,7 +238,11 @@ def add_arguments(sub: Any) -> None:
         if b.ranks[1] != 1:
             launch.add_ranks(q, None, f"run on N processes (needs mpi4py); {b.ranks[0]} if nothing is said")
         q.add_argument(
-            *(["-I"] if "gmg" in b.takes else []), "--repeats", type=_at_least_1, default=b.rounds, help=f"rounds, of which medians are printed ({b.rounds})"
+            *(["-I"] if "gmg" in b.takes else []),
+            "--repeats",
+            type=_at_least_1,
+            default=b.rounds,
+            help=f"rounds, of which medians are printed ({b.rounds})",
         )
         q.add_argument("--json", action="store_true", help="all that was measured, as JSON")
 

@@ -246,7 +246,6 @@ void Solver::look_at_system() {
         inspection_.negative_diagonal = of_P.negative_diagonal;
       }
     }
-    if (!P_ && !A_->matrix() && inspection_.hermitian && A_->eigenvalue_bound()) look_at_diagonal();
   } else {
     inspection_.hermitian = inspection_.positive_diagonal = true;
     P_is_hermitian_ = false;  // for all that is known
@@ -278,30 +277,6 @@ void Solver::look_at_system() {
   else if (!null_space_.empty())
     notes_.push_back(
         format("a null space of {} dimension(s) is kept out of x; b is taken as it is, since A is not Hermitian", null_space_.dimension()));
-}
-
-/// Of an operator without entries that knows it.
-void Solver::look_at_diagonal() {
-  auto d = A_->diagonal();
-  std::int64_t counts[2] = {0, 0};
-  auto const& padding = d.space().padding();
-  with_dtype(d.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const values = d.host<T>();
-    auto run = padding.begin();
-    for (std::int64_t i = 0; i < d.local_size(); ++i) {
-      if (run != padding.end() && i == run->first) {
-        i += run->second - 1;
-        ++run;
-        continue;
-      }
-      counts[0] += !(double(real(values[std::size_t(i)])) > 0);
-      counts[1] += !(double(real(values[std::size_t(i)])) < 0);
-    }
-  });
-  A_->range().comm().sum(std::span<std::int64_t>(counts));
-  inspection_.positive_diagonal = counts[0] == 0;
-  inspection_.negative_diagonal = counts[1] == 0 && A_->range().global_size() > 0;
 }
 
 void Solver::choose_method(Configuration const& config) {

@@ -106,7 +106,6 @@ class Solver {
   void read_options(OptionReader& r);
   void choose_queue(OptionReader& r);
   void look_at_system();
-  void look_at_diagonal();
   void choose_method(Configuration const& config);
   void use_method(Configuration const& config, std::string const& type);
   void choose_preconditioner(Configuration const& config, bool same_pattern, std::vector<EffectiveOption> const& record_before);

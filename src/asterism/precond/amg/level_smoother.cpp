@@ -92,9 +92,10 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   if (o.method == "auto" && anything) o.method = "richardson";
   if (o.kind == "auto" && !o.is_open()) o.kind = o.method == "chebyshev" || r.given("mg_levels_pc_jacobi_type") ? "jacobi" : "spai0";
   ASTERISM_REQUIRE(o.method != "chebyshev" || !o.needs_matrix(), option,
-                   "multigrid: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.", o.kind);
-  ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option, "multigrid: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.",
+                   "multigrid: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.",
                    o.kind);
+  ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option,
+                   "multigrid: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.", o.kind);
   auto const degree = std::max(o.steps.before, o.steps.after);
   ASTERISM_REQUIRE(o.method != "chebyshev" || o.chebyshev != ChebyshevKind::opt_fourth || degree <= most_opt_fourth, option,
                    "multigrid: the optimal coefficients are known up to degree {}, not {}. Use -mg_levels_ksp_chebyshev_kind fourth.",
