@@ -216,6 +216,7 @@ struct Factors::Impl {
     auto const kind = options.kind == FactorKind::lu         ? Elimination::lu
                       : options.kind == FactorKind::cholesky ? Elimination::cholesky
                                                              : Elimination::hermitian;
+    numeric = {};  // its memory is used again
     numeric =
         with_dtype(dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(kind, symbolic, b, bt, pivoting, told); });
     if (numeric.not_positive >= 0)
@@ -286,6 +287,7 @@ bool Factors::update(la::Csr const& a) {
 void Factors::solve(char trans, std::int64_t k, void* b) const {
   auto const& m = *impl_;
   bool const transposed = trans != 'N';
+  ASTERISM_REQUIRE(m.numeric.row_order.size() == std::size_t(m.n), value, "{}: there are no factors: the last update failed.", m.name());
   static int const event = profile::event("FactorSolve");
   profile::Scope const scope(event, double(m.info.entries) * double(size_of(m.dtype)), 2.0 * double(m.info.entries) * double(k));
   with_dtype(m.dtype, [&](auto tag) {

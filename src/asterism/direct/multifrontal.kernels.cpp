@@ -16,11 +16,13 @@ namespace {
 
 std::size_t at(std::int32_t i) { return std::size_t(i); }
 
+device::Array zeroed(device::Array const& a) {
+  std::memset(a.raw(), 0, a.bytes());
+  return a;
+}
 template <class T>
 device::Array zeros(std::int64_t rows, std::int64_t columns) {
-  device::Array out(std::size_t(rows) * std::size_t(columns) * sizeof(T));
-  std::memset(out.raw(), 0, out.bytes());
-  return out;
+  return zeroed(device::Array(std::size_t(rows) * std::size_t(columns) * sizeof(T)));
 }
 
 /// What a front leaves for its parent: columns and rows that were delayed, then those below.
@@ -94,6 +96,14 @@ class Multifrontal {
       if (auto const p = nodes_.parent[at(s)]; p >= 0) children_[at(p)].push_back(s);
     }
     if (kind == Elimination::hermitian) d_.resize(at(nodes_.count()));
+    // the factors of fronts that delay no pivot are in one array: a solve streams it, and large pages hold it
+    std::size_t bytes = 0;
+    for (std::int32_t s = 0; s < nodes_.count(); ++s) {
+      where_.push_back(bytes);
+      auto const w = std::size_t(nodes_.width(s)), b = std::size_t(nodes_.below(s));
+      bytes += (w * (w + b) + (hermitian() ? 0 : w * b)) * sizeof(T);
+    }
+    all_ = device::Array(bytes);
   }
 
   NumericFactors run() {
@@ -150,8 +160,14 @@ class Multifrontal {
     for (std::size_t i = 0; i < below.size(); ++i) place[at(below[i])] = summed + std::int32_t(i);
 
     auto& front = out_.fronts[at(s)];
-    front.panel = zeros<T>(size, summed);
-    if (!hermitian()) front.right = zeros<T>(size - summed, summed);
+    if (summed == own) {
+      auto const panel = std::size_t(size) * at(own) * sizeof(T), right = at(size - own) * at(own) * sizeof(T);
+      front.panel = zeroed(all_.view(where_[at(s)], panel));
+      if (!hermitian()) front.right = zeroed(all_.view(where_[at(s)] + panel, right));
+    } else {
+      front.panel = zeros<T>(size, summed);
+      if (!hermitian()) front.right = zeros<T>(size - summed, summed);
+    }
     device::Array square = zeros<T>(size - summed, size - summed);
     Front<T> f{size,           summed,          front.panel.as<T>(), hermitian() ? nullptr : front.right.as<T>(),
                square.as<T>(), ids.rows.data(), ids.columns.data()};
@@ -351,6 +367,8 @@ class Multifrontal {
   std::vector<Eliminated> results_;
   std::vector<std::vector<T>> d_;
   NumericFactors out_;
+  device::Array all_;
+  std::vector<std::size_t> where_;  // in it
   double all_work_ = 0;
   std::atomic<double> done_ = 0;
   std::atomic<std::int32_t> not_positive_ = -1;
@@ -366,32 +384,18 @@ template <class T>
 class Sweeps {
  public:
   Sweeps(NumericFactors const& f, std::int64_t k, T* x) : f_(f), k_(k), x_(x) {
-    std::int64_t widest = 0;
-    for (auto const& front : f.fronts) widest = std::max<std::int64_t>(widest, front.pivots);
-    work_.resize(std::size_t(widest * k));
+    std::int32_t largest = 0;
+    for (auto const& front : f.fronts) largest = std::max(largest, front.size);
+    work_.resize(at(largest) * std::size_t(std::min(k, most_columns)));
   }
 
-  /// x = T^-1 x for a triangle whose columns are the panels', so from the first front to the last.
-  void down(bool of_u, Triangle triangle, bool unit) {
-    for (auto const& front : f_.fronts) {
-      if (front.pivots == 0) continue;
-      T* const own = x_ + front.first * k_;
-      solve_triangle(triangle, of_u, unit, front.pivots, k_, front.panel.as<T>(), front.size, own, work_.data());
-      for (std::int64_t i = 0; i < front.pivots * k_; ++i) work_[std::size_t(i)] = T(0) - own[i];
-      multiply(front.below(), front.pivots, k_, other(front, of_u), leading(front, of_u), list(front, of_u), work_.data(), x_);
-    }
+  /// x = L^-1 x, or U^-T x: from the first front to the last.
+  void down(bool of_u, bool unit) {
+    for (auto const& front : f_.fronts) one(front, of_u, of_u, unit);
   }
-  /// With the transposed triangle, from the last front to the first.
-  void up(bool of_u, Triangle triangle, bool unit) {
-    for (auto front = f_.fronts.rbegin(); front != f_.fronts.rend(); ++front) {
-      if (front->pivots == 0) continue;
-      T* const own = x_ + front->first * k_;
-      std::fill_n(work_.begin(), front->pivots * k_, T(0));
-      multiply_transposed(front->below(), front->pivots, k_, other(*front, of_u), leading(*front, of_u), list(*front, of_u), x_,
-                          work_.data());
-      for (std::int64_t i = 0; i < front->pivots * k_; ++i) own[i] -= work_[std::size_t(i)];
-      solve_triangle(triangle, !of_u, unit, front->pivots, k_, front->panel.template as<T>(), front->size, own, work_.data());
-    }
+  /// x = U^-1 x, or L^-T x: from the last front to the first.
+  void up(bool of_u, bool unit) {
+    for (auto front = f_.fronts.rbegin(); front != f_.fronts.rend(); ++front) one(*front, of_u, !of_u, unit);
   }
   /// By the blocks of D.
   void divide() {
@@ -421,9 +425,12 @@ class Sweeps {
   }
 
  private:
-  static T const* other(FactoredFront const& f, bool of_u) { return of_u ? f.right.as<T>() : f.panel.as<T>() + f.pivots; }
-  static std::int64_t leading(FactoredFront const& f, bool of_u) { return of_u ? f.below() : f.size; }
-  static std::int32_t const* list(FactoredFront const& f, bool of_u) { return of_u ? f.columns.data() : f.rows.data(); }
+  void one(FactoredFront const& f, bool of_u, bool transposed, bool unit) {
+    if (f.pivots == 0) return;
+    FrontPanel<T> const front{
+        f.first, f.pivots, f.below(), f.panel.as<T>(), f.size, of_u ? f.right.as<T>() : nullptr, of_u ? f.columns.data() : f.rows.data()};
+    solve_front(front, of_u, transposed, unit, k_, x_, work_.data());
+  }
   NumericFactors const& f_;
   std::int64_t k_;
   T* x_;
@@ -445,21 +452,21 @@ void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
   auto const n = std::int64_t(f.row_order.size()) * k;
   if (f.kind == Elimination::lu) {
     if (!transposed) {
-      sweeps.down(false, Triangle::lower, true);
-      sweeps.up(true, Triangle::upper, false);
+      sweeps.down(false, true);
+      sweeps.up(true, false);
     } else {
-      sweeps.down(true, Triangle::upper, false);
-      sweeps.up(false, Triangle::lower, true);
+      sweeps.down(true, false);
+      sweeps.up(false, true);
     }
     return;
   }
   // B^T = conj(B), and L^-H y = conj(L^-T conj(y))
   if (transposed) conjugate(n, x);
   bool const unit = f.kind == Elimination::hermitian;
-  sweeps.down(false, Triangle::lower, unit);
+  sweeps.down(false, unit);
   if (unit) sweeps.divide();
   conjugate(n, x);
-  sweeps.up(false, Triangle::lower, unit);
+  sweeps.up(false, unit);
   if (!transposed) conjugate(n, x);
 }
 
