@@ -90,7 +90,7 @@ def real(name: str, rounds: int) -> dict:
             x, info = am.solve(A, b, ksp="preonly", pc="lu")
             case["backward_error"] = backward_error(S, x, b)
             case["reason"] = info.reason
-        except am.Error as error:
+        except am.AsterismError as error:
             case["refused"] = str(error)
         case["seconds"].append(time.perf_counter() - t)
         t = time.perf_counter()
