@@ -13,9 +13,9 @@
 namespace asterism::direct::kernel {
 namespace {
 
-constexpr int panel_width = 64;       // of LU and Cholesky
-constexpr int hermitian_width = 32;   // of L D L^H
-constexpr int block_columns = 192;  // of a product, by one thread
+constexpr int panel_width = 64;      // of LU and Cholesky
+constexpr int hermitian_width = 32;  // of L D L^H
+constexpr int block_columns = 192;   // of a product, by one thread
 
 /// f(first, count) for blocks of columns, which are the same for any number of threads; by several threads if there is enough to do.
 template <class F>

@@ -41,24 +41,21 @@ struct Schedule {
   std::vector<std::int32_t> rest;                               // in postorder
 };
 
-Schedule schedule(Symbolic const& symbolic, int threads) {
-  auto const& nodes = symbolic.nodes;
-  auto const count = nodes.count();
-  std::vector<double> below(symbolic.work);  // of the whole subtree
+/// Subtrees with at most so much work.
+Schedule schedule(std::span<std::int32_t const> parent, std::vector<double> const& work, double most) {
+  auto const count = std::int32_t(parent.size());
+  std::vector<double> below(work);  // of the whole subtree
   std::vector<std::int32_t> first(at(count));
   for (std::int32_t s = 0; s < count; ++s) first[at(s)] = s;
   for (std::int32_t s = 0; s < count; ++s)
-    if (auto const p = nodes.parent[at(s)]; p >= 0) {
+    if (auto const p = parent[at(s)]; p >= 0) {
       below[at(p)] += below[at(s)];
       first[at(p)] = std::min(first[at(p)], first[at(s)]);
     }
-  double all = 0;
-  for (auto const w : symbolic.work) all += w;
   Schedule out;
-  double const most = threads > 1 && all > 1e7 ? all / (6 * threads) : 0;
   std::vector<char> whole(at(count), false);
   for (auto s = count - 1; s >= 0; --s) {
-    auto const p = nodes.parent[at(s)];
+    auto const p = parent[at(s)];
     if (p >= 0 && whole[at(p)]) {
       whole[at(s)] = true;
     } else if (below[at(s)] <= most) {
@@ -71,6 +68,26 @@ Schedule schedule(Symbolic const& symbolic, int threads) {
   for (std::int32_t s = 0; s < count; ++s)
     if (!whole[at(s)]) out.rest.push_back(s);
   return out;
+}
+
+/// f(k) for k in [0, count), each by one thread, the first ones first. Each thread has its own f, from make().
+template <class Make>
+void each_task(std::size_t count, Make const& make) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> stop = false;
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, count == 0 ? 0 : device::host::team_size(),
+      [&](std::int64_t, std::int64_t) {
+        auto f = make();
+        try {
+          for (std::size_t k; !stop && (k = next++) < count;) f(k);
+        } catch (...) {
+          stop = true;
+          throw;
+        }
+      },
+      1);
 }
 
 template <class T>
@@ -108,34 +125,23 @@ class Multifrontal {
 
   NumericFactors run() {
     lapack::Threads const one_each(1);
-    auto const plan = schedule(symbolic_, lapack::threads_are_ours ? device::host::team_size() : 1);
+    auto const threads = lapack::threads_are_ours ? device::host::team_size() : 1;
+    auto const plan = schedule(nodes_.parent, symbolic_.work, threads > 1 && symbolic_.flops > 1e7 ? symbolic_.flops / (6 * threads) : 0);
     auto const caller = device::host::this_thread();
-    std::atomic<std::size_t> next = 0;
-    std::atomic<bool> stop = false;
-    device::Executor executor;
-    auto const workers = plan.subtrees.empty() ? 0 : device::host::team_size();
-    device::parallel_ranges(
-        executor, workers,
-        [&](std::int64_t, std::int64_t) {
-          std::vector<std::int32_t> place(at(b_.rows));
-          try {
-            for (std::size_t t; !stop && (t = next++) < plan.subtrees.size();)
-              for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second && !stop; ++s) {
-                one(s, place);
-                if (device::host::this_thread() == caller) told_(done_ / all_work_);
-              }
-          } catch (...) {
-            stop = true;
-            throw;
-          }
-        },
-        1);
+    each_task(plan.subtrees.size(), [&] {
+      return [&, place = std::vector<std::int32_t>(at(b_.rows))](std::size_t t) mutable {
+        for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second; ++s) {
+          one(s, place);
+          if (device::host::this_thread() == caller) told_(done_ / all_work_);
+        }
+      };
+    });
     std::vector<std::int32_t> place(at(b_.rows));
     for (auto const s : plan.rest) {
       one(s, place);
       told_(done_ / all_work_);
     }
-    if (out_.not_positive < 0) number();
+    number();
     return std::move(out_);
   }
 
@@ -350,6 +356,13 @@ class Multifrontal {
       out_.negative += r.negative;
       out_.largest = std::max(out_.largest, r.largest);
     }
+    // for solves the work is the entries, and subtrees are the same for any number of threads: so are the sums
+    std::vector<double> work;
+    double all = 0;
+    for (auto const& f : out_.fronts) work.push_back(double(f.pivots) * f.size), all += work.back();
+    auto plan = schedule(nodes_.parent, work, all > 1e6 ? all / 4 : 0);
+    out_.subtrees = std::move(plan.subtrees);
+    out_.rest = std::move(plan.rest);
   }
 
   Elimination kind_;
@@ -386,16 +399,45 @@ class Sweeps {
   Sweeps(NumericFactors const& f, std::int64_t k, T* x) : f_(f), k_(k), x_(x) {
     std::int32_t largest = 0;
     for (auto const& front : f.fronts) largest = std::max(largest, front.size);
-    work_.resize(at(largest) * std::size_t(std::min(k, most_columns)));
+    work_ = at(largest) * std::size_t(std::min(k, most_columns));
   }
 
-  /// x = L^-1 x, or U^-T x: from the first front to the last.
+  /// x = L^-1 x, or U^-T x: from the first front to the last. A subtree adds up what it has for the unknowns above it; these sums are
+  /// added in one order.
   void down(bool of_u, bool unit) {
-    for (auto const& front : f_.fronts) one(front, of_u, of_u, unit);
+    std::vector<std::vector<T>> above(f_.subtrees.size());
+    auto const others = [&](std::int32_t s) -> auto const& { return of_u ? f_.fronts[at(s)].columns : f_.fronts[at(s)].rows; };
+    each_task(f_.subtrees.size(), [&] {
+      return [&, work = std::vector<T>(work_), copy = std::vector<T>(f_.row_order.size() * std::size_t(k_))](std::size_t t) mutable {
+        auto const [first, last] = f_.subtrees[t];
+        T* const x = copy.data();
+        auto const begin = f_.fronts[at(first)].first * k_, end = (f_.fronts[at(last)].first + f_.fronts[at(last)].pivots) * k_;
+        std::copy(x_ + begin, x_ + end, x + begin);
+        for (auto const i : others(last)) std::fill_n(x + i * k_, k_, T(0));
+        for (auto s = first; s <= last; ++s) one(f_.fronts[at(s)], of_u, of_u, unit, x, work.data());
+        std::copy(x + begin, x + end, x_ + begin);
+        above[t].reserve(others(last).size() * std::size_t(k_));
+        for (auto const i : others(last)) above[t].insert(above[t].end(), x + i * k_, x + (i + 1) * k_);
+      };
+    });
+    for (std::size_t t = 0; t < above.size(); ++t) {
+      auto from = above[t].begin();
+      for (auto const i : others(f_.subtrees[t].second))
+        for (std::int64_t c = 0; c < k_; ++c) x_[i * k_ + c] += *from++;
+    }
+    std::vector<T> work(work_);
+    for (auto const s : f_.rest) one(f_.fronts[at(s)], of_u, of_u, unit, x_, work.data());
   }
   /// x = U^-1 x, or L^-T x: from the last front to the first.
   void up(bool of_u, bool unit) {
-    for (auto front = f_.fronts.rbegin(); front != f_.fronts.rend(); ++front) one(*front, of_u, !of_u, unit);
+    std::vector<T> work(work_);
+    for (auto s = f_.rest.rbegin(); s != f_.rest.rend(); ++s) one(f_.fronts[at(*s)], of_u, !of_u, unit, x_, work.data());
+    each_task(f_.subtrees.size(), [&] {
+      return [&, mine = std::vector<T>(work_)](std::size_t t) mutable {
+        auto const [first, last] = f_.subtrees[t];
+        for (auto s = last; s >= first; --s) one(f_.fronts[at(s)], of_u, !of_u, unit, x_, mine.data());
+      };
+    });
   }
   /// By the blocks of D.
   void divide() {
@@ -425,16 +467,16 @@ class Sweeps {
   }
 
  private:
-  void one(FactoredFront const& f, bool of_u, bool transposed, bool unit) {
+  void one(FactoredFront const& f, bool of_u, bool transposed, bool unit, T* x, T* work) const {
     if (f.pivots == 0) return;
     FrontPanel<T> const front{
         f.first, f.pivots, f.below(), f.panel.as<T>(), f.size, of_u ? f.right.as<T>() : nullptr, of_u ? f.columns.data() : f.rows.data()};
-    solve_front(front, of_u, transposed, unit, k_, x_, work_.data());
+    solve_front(front, of_u, transposed, unit, k_, x, work);
   }
   NumericFactors const& f_;
   std::int64_t k_;
   T* x_;
-  std::vector<T> work_;
+  std::size_t work_;  // numbers that a front needs
 };
 
 }  // namespace
