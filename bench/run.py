@@ -5,7 +5,8 @@
     OLD_ASTERISM=/path/to/python make bench   # an interpreter with another build of asterism, for the waits
     OLD_SCIPY=/path/to/python make bench      # an interpreter with SciPy < 1.12, whose mmread is its own (later ones: fast_matrix_market)
 
-Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, PETSc where pkg-config finds it.
+Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, PETSc
+and SuperLU_DIST where pkg-config finds them, CHOLMOD and UMFPACK where their headers are.
 """
 
 import argparse
@@ -30,6 +31,7 @@ import scipy.sparse as sp  # noqa: E402
 import scipy.sparse.linalg as spla  # noqa: E402
 from assembly import assembly  # noqa: E402
 from by_default import by_default  # noqa: E402
+from direct import direct  # noqa: E402
 from multigrid import amg, multigrid, triad  # noqa: E402
 from precisions import precisions  # noqa: E402
 from products import products  # noqa: E402
@@ -361,6 +363,7 @@ def main() -> int:
             "robustness",
             "waits",
             "stencils",
+            "direct",
         ],
     )
     args = p.parse_args()
@@ -399,6 +402,7 @@ def main() -> int:
         ("robustness", robustness),
         ("waits", lambda: waits(args.rounds)),
         ("stencils", stencils),
+        ("direct", lambda: direct(args.rounds)),
     ):
         if args.only and args.only != name:
             continue

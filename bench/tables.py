@@ -13,6 +13,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from direct import table as direct
+
 from asterism.cli.bench_queues import print_async, print_launch
 from asterism.cli.bench_weak import print_weak
 
@@ -343,6 +345,7 @@ def stencils(r: dict) -> None:
 SHOW = {
     "precisions": precisions,
     "stencils": stencils,
+    "direct": direct,
     "multigrid": multigrid,
     "busy": busy,
     "waits": waits,

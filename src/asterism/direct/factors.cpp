@@ -41,7 +41,7 @@ void each_size(la::Csr const& a, F const& f) {
     auto const val = a.entries<T>();
     for (std::int32_t i = 0; i < a.rows; ++i)
       for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p)
-        f(i, col[p], std::hypot(double(real(val[p])), double(imag(val[p]))));
+        f(i, col[p], double(magnitude(val[p])));
   });
 }
 
@@ -52,27 +52,30 @@ void check(la::Csr const& a, char const* name) {
   });
 }
 
-/// Brings the largest entry of each row and column near 1: rows, then columns; of Hermitian matrices both at once, again and again (Ruiz
-/// 2001). Powers of two, so that nothing is rounded.
-void equilibrate(la::Csr const& a, bool hermitian, std::vector<double>& r, std::vector<double>& c) {
+/// Brings the largest entry of each row and column near 1, both at once, again and again (Ruiz 2001). Powers of two, so that nothing is
+/// rounded.
+void equilibrate(la::Csr const& a, std::vector<double>& r, std::vector<double>& c) {
   auto const n = std::size_t(a.rows);
-  std::vector<double> largest(n);
-  for (int step = 0; step < (hermitian ? 12 : 2); ++step) {
-    bool const of_columns = !hermitian && step == 1;
-    std::fill(largest.begin(), largest.end(), 0.0);
+  r.assign(n, 1.0);
+  c.assign(n, 1.0);
+  std::vector<double> of_row(n), of_column(n);
+  for (int step = 0; step < 12; ++step) {
+    std::fill(of_row.begin(), of_row.end(), 0.0);
+    std::fill(of_column.begin(), of_column.end(), 0.0);
     each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
-      auto& l = largest[std::size_t(of_columns ? j : i)];
-      l = std::max(l, size * r[std::size_t(i)] * c[std::size_t(j)]);
+      auto &row = of_row[std::size_t(i)], &column = of_column[std::size_t(j)];
+      double const scaled = size * r[std::size_t(i)] * c[std::size_t(j)];
+      row = std::max(row, scaled);
+      column = std::max(column, scaled);
     });
     bool changed = false;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (largest[i] == 0) continue;
-      double const by = power_of_two(hermitian ? 1 / std::sqrt(largest[i]) : 1 / largest[i]);
-      changed = changed || by != 1;
-      if (hermitian || !of_columns) r[i] *= by;
-      if (hermitian || of_columns) c[i] *= by;
-    }
-    if (!changed && hermitian) break;
+    auto const scale = [&](double& by, double largest) {
+      double const more = largest == 0 ? 1 : power_of_two(1 / std::sqrt(largest));
+      by *= more;
+      changed = changed || more != 1;
+    };
+    for (std::size_t i = 0; i < n; ++i) scale(r[i], of_row[i]), scale(c[i], of_column[i]);
+    if (!changed) break;
   }
 }
 
@@ -118,9 +121,7 @@ struct Factors::Impl {
     rows.resize(std::size_t(n));
     std::iota(rows.begin(), rows.end(), 0);
     columns = rows;
-    row_scale.assign(std::size_t(n), 1.0);
-    column_scale = row_scale;
-    auto const diagonal = la::look_at_diagonal(a);
+    auto const diagonal = la::look_at_diagonal(equilibrated(a));
     info.matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
     if (diagonal.zeros > 0 || info.matched) {
       auto const found = la::maximum_product_matching(a);
@@ -135,12 +136,24 @@ struct Factors::Impl {
             name(), found.structural_rank, n, where);
       }
       if (info.matched) {
+        row_scale.assign(std::size_t(n), 1.0);
+        column_scale = row_scale;
         for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
         for (std::size_t i = 0; i < std::size_t(n); ++i)
           if (options.equilibrate) row_scale[i] = power_of_two(found.row_scale[i]), column_scale[i] = power_of_two(found.column_scale[i]);
       }
     }
-    if (options.equilibrate && !info.matched) equilibrate(a, hermitian(), row_scale, column_scale);
+  }
+
+  /// A with the scalings that it gets without a matching.
+  la::Csr equilibrated(la::Csr const& a) {
+    row_scale.assign(std::size_t(n), 1.0);
+    column_scale = row_scale;
+    if (!options.equilibrate) return a;
+    equilibrate(a, row_scale, column_scale);
+    Ints as_they_are(static_cast<std::size_t>(n));
+    std::iota(as_they_are.begin(), as_they_are.end(), 0);
+    return la::permuted(a, as_they_are, as_they_are, row_scale, column_scale);
   }
 
   /// The order and the symbolic phase.
@@ -216,6 +229,7 @@ struct Factors::Impl {
     auto const kind = options.kind == FactorKind::lu         ? Elimination::lu
                       : options.kind == FactorKind::cholesky ? Elimination::cholesky
                                                              : Elimination::hermitian;
+    numeric = {};  // its memory is used again
     numeric =
         with_dtype(dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(kind, symbolic, b, bt, pivoting, told); });
     if (numeric.not_positive >= 0)
@@ -269,15 +283,8 @@ bool Factors::update(la::Csr const& a) {
   ASTERISM_REQUIRE(a.rows == m.n && a.dtype == m.dtype, shape, "{}: update with {} rows of {} instead of {} of {}.", m.name(), a.rows,
                    asterism::name_of(a.dtype), m.n, asterism::name_of(m.dtype));
   check(a, m.name());
-  if (m.options.kind == FactorKind::lu && m.options.matching == Matching::automatic) {
-    auto const b = m.info.matched ? la::permuted(a, m.rows, m.columns, m.row_scale, m.column_scale) : a;
-    if (la::look_at_diagonal(b).weak > 0) return false;
-  }
-  if (!m.info.matched && m.options.equilibrate) {
-    m.row_scale.assign(std::size_t(m.n), 1.0);
-    m.column_scale = m.row_scale;
-    equilibrate(a, m.hermitian(), m.row_scale, m.column_scale);
-  }
+  auto const b = m.info.matched ? la::permuted(a, m.rows, m.columns, m.row_scale, m.column_scale) : m.equilibrated(a);
+  if (m.options.kind == FactorKind::lu && m.options.matching == Matching::automatic && la::look_at_diagonal(b).weak > 0) return false;
   profile::Scope const scope(numeric_event, 0, m.info.predicted.flops);
   m.compute(a);
   return true;
@@ -286,6 +293,7 @@ bool Factors::update(la::Csr const& a) {
 void Factors::solve(char trans, std::int64_t k, void* b) const {
   auto const& m = *impl_;
   bool const transposed = trans != 'N';
+  ASTERISM_REQUIRE(m.numeric.row_order.size() == std::size_t(m.n), value, "{}: there are no factors: the last update failed.", m.name());
   static int const event = profile::event("FactorSolve");
   profile::Scope const scope(event, double(m.info.entries) * double(size_of(m.dtype)), 2.0 * double(m.info.entries) * double(k));
   with_dtype(m.dtype, [&](auto tag) {

@@ -13,21 +13,21 @@
 namespace asterism::direct::kernel {
 namespace {
 
-constexpr int panel_width = 64;       // of LU and Cholesky
-constexpr int hermitian_width = 32;   // of L D L^H
-constexpr int columns_at_once = 192;  // of a product, by one thread
+constexpr int panel_width = 64;      // of LU and Cholesky
+constexpr int hermitian_width = 32;  // of L D L^H
+constexpr int block_columns = 192;   // of a product, by one thread
 
 /// f(first, count) for blocks of columns, which are the same for any number of threads; by several threads if there is enough to do.
 template <class F>
 void each_block(int columns, double flops, F const& f) {
-  auto const blocks = (columns + columns_at_once - 1) / columns_at_once;
+  auto const blocks = (columns + block_columns - 1) / block_columns;
   device::Executor executor;
   device::parallel_ranges(
       executor, blocks,
       [&](std::int64_t begin, std::int64_t end) {
         for (auto b = begin; b < end; ++b) {
-          int const first = int(b) * columns_at_once;
-          f(first, std::min(columns_at_once, columns - first));
+          int const first = int(b) * block_columns;
+          f(first, std::min(block_columns, columns - first));
         }
       },
       flops < 1e6 ? blocks : 1);

@@ -16,11 +16,13 @@ namespace {
 
 std::size_t at(std::int32_t i) { return std::size_t(i); }
 
+device::Array zeroed(device::Array const& a) {
+  std::memset(a.raw(), 0, a.bytes());
+  return a;
+}
 template <class T>
 device::Array zeros(std::int64_t rows, std::int64_t columns) {
-  device::Array out(std::size_t(rows) * std::size_t(columns) * sizeof(T));
-  std::memset(out.raw(), 0, out.bytes());
-  return out;
+  return zeroed(device::Array(std::size_t(rows) * std::size_t(columns) * sizeof(T)));
 }
 
 /// What a front leaves for its parent: columns and rows that were delayed, then those below.
@@ -39,24 +41,21 @@ struct Schedule {
   std::vector<std::int32_t> rest;                               // in postorder
 };
 
-Schedule schedule(Symbolic const& symbolic, int threads) {
-  auto const& nodes = symbolic.nodes;
-  auto const count = nodes.count();
-  std::vector<double> below(symbolic.work);  // of the whole subtree
+/// Subtrees with at most so much work.
+Schedule schedule(std::span<std::int32_t const> parent, std::vector<double> const& work, double most) {
+  auto const count = std::int32_t(parent.size());
+  std::vector<double> below(work);  // of the whole subtree
   std::vector<std::int32_t> first(at(count));
   for (std::int32_t s = 0; s < count; ++s) first[at(s)] = s;
   for (std::int32_t s = 0; s < count; ++s)
-    if (auto const p = nodes.parent[at(s)]; p >= 0) {
+    if (auto const p = parent[at(s)]; p >= 0) {
       below[at(p)] += below[at(s)];
       first[at(p)] = std::min(first[at(p)], first[at(s)]);
     }
-  double all = 0;
-  for (auto const w : symbolic.work) all += w;
   Schedule out;
-  double const most = threads > 1 && all > 1e7 ? all / (6 * threads) : 0;
   std::vector<char> whole(at(count), false);
   for (auto s = count - 1; s >= 0; --s) {
-    auto const p = nodes.parent[at(s)];
+    auto const p = parent[at(s)];
     if (p >= 0 && whole[at(p)]) {
       whole[at(s)] = true;
     } else if (below[at(s)] <= most) {
@@ -69,6 +68,26 @@ Schedule schedule(Symbolic const& symbolic, int threads) {
   for (std::int32_t s = 0; s < count; ++s)
     if (!whole[at(s)]) out.rest.push_back(s);
   return out;
+}
+
+/// f(k) for k in [0, count), each by one thread, the first ones first. Each thread has its own f, from make().
+template <class Make>
+void each_task(std::size_t count, Make const& make) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> stop = false;
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, count == 0 ? 0 : device::host::team_size(),
+      [&](std::int64_t, std::int64_t) {
+        auto f = make();
+        try {
+          for (std::size_t k; !stop && (k = next++) < count;) f(k);
+        } catch (...) {
+          stop = true;
+          throw;
+        }
+      },
+      1);
 }
 
 template <class T>
@@ -94,38 +113,35 @@ class Multifrontal {
       if (auto const p = nodes_.parent[at(s)]; p >= 0) children_[at(p)].push_back(s);
     }
     if (kind == Elimination::hermitian) d_.resize(at(nodes_.count()));
+    // the factors of fronts that delay no pivot are in one array: a solve streams it, and large pages hold it
+    std::size_t bytes = 0;
+    for (std::int32_t s = 0; s < nodes_.count(); ++s) {
+      where_.push_back(bytes);
+      auto const w = std::size_t(nodes_.width(s)), b = std::size_t(nodes_.below(s));
+      bytes += (w * (w + b) + (hermitian() ? 0 : w * b)) * sizeof(T);
+    }
+    all_ = device::Array(bytes);
   }
 
   NumericFactors run() {
     lapack::Threads const one_each(1);
-    auto const plan = schedule(symbolic_, lapack::threads_are_ours ? device::host::team_size() : 1);
+    auto const threads = lapack::threads_are_ours ? device::host::team_size() : 1;
+    auto const plan = schedule(nodes_.parent, symbolic_.work, threads > 1 && symbolic_.flops > 1e7 ? symbolic_.flops / (6 * threads) : 0);
     auto const caller = device::host::this_thread();
-    std::atomic<std::size_t> next = 0;
-    std::atomic<bool> stop = false;
-    device::Executor executor;
-    auto const workers = plan.subtrees.empty() ? 0 : device::host::team_size();
-    device::parallel_ranges(
-        executor, workers,
-        [&](std::int64_t, std::int64_t) {
-          std::vector<std::int32_t> place(at(b_.rows));
-          try {
-            for (std::size_t t; !stop && (t = next++) < plan.subtrees.size();)
-              for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second && !stop; ++s) {
-                one(s, place);
-                if (device::host::this_thread() == caller) told_(done_ / all_work_);
-              }
-          } catch (...) {
-            stop = true;
-            throw;
-          }
-        },
-        1);
+    each_task(plan.subtrees.size(), [&] {
+      return [&, place = std::vector<std::int32_t>(at(b_.rows))](std::size_t t) mutable {
+        for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second; ++s) {
+          one(s, place);
+          if (device::host::this_thread() == caller) told_(done_ / all_work_);
+        }
+      };
+    });
     std::vector<std::int32_t> place(at(b_.rows));
     for (auto const s : plan.rest) {
       one(s, place);
       told_(done_ / all_work_);
     }
-    if (out_.not_positive < 0) number();
+    number();
     return std::move(out_);
   }
 
@@ -150,8 +166,14 @@ class Multifrontal {
     for (std::size_t i = 0; i < below.size(); ++i) place[at(below[i])] = summed + std::int32_t(i);
 
     auto& front = out_.fronts[at(s)];
-    front.panel = zeros<T>(size, summed);
-    if (!hermitian()) front.right = zeros<T>(size - summed, summed);
+    if (summed == own) {
+      auto const panel = std::size_t(size) * at(own) * sizeof(T), right = at(size - own) * at(own) * sizeof(T);
+      front.panel = zeroed(all_.view(where_[at(s)], panel));
+      if (!hermitian()) front.right = zeroed(all_.view(where_[at(s)] + panel, right));
+    } else {
+      front.panel = zeros<T>(size, summed);
+      if (!hermitian()) front.right = zeros<T>(size - summed, summed);
+    }
     device::Array square = zeros<T>(size - summed, size - summed);
     Front<T> f{size,           summed,          front.panel.as<T>(), hermitian() ? nullptr : front.right.as<T>(),
                square.as<T>(), ids.rows.data(), ids.columns.data()};
@@ -334,6 +356,13 @@ class Multifrontal {
       out_.negative += r.negative;
       out_.largest = std::max(out_.largest, r.largest);
     }
+    // for solves the work is the entries, and subtrees are the same for any number of threads: so are the sums
+    std::vector<double> work;
+    double all = 0;
+    for (auto const& f : out_.fronts) work.push_back(double(f.pivots) * f.size), all += work.back();
+    auto plan = schedule(nodes_.parent, work, all > 1e6 ? all / 4 : 0);
+    out_.subtrees = std::move(plan.subtrees);
+    out_.rest = std::move(plan.rest);
   }
 
   Elimination kind_;
@@ -351,6 +380,8 @@ class Multifrontal {
   std::vector<Eliminated> results_;
   std::vector<std::vector<T>> d_;
   NumericFactors out_;
+  device::Array all_;
+  std::vector<std::size_t> where_;  // in it
   double all_work_ = 0;
   std::atomic<double> done_ = 0;
   std::atomic<std::int32_t> not_positive_ = -1;
@@ -366,32 +397,47 @@ template <class T>
 class Sweeps {
  public:
   Sweeps(NumericFactors const& f, std::int64_t k, T* x) : f_(f), k_(k), x_(x) {
-    std::int64_t widest = 0;
-    for (auto const& front : f.fronts) widest = std::max<std::int64_t>(widest, front.pivots);
-    work_.resize(std::size_t(widest * k));
+    std::int32_t largest = 0;
+    for (auto const& front : f.fronts) largest = std::max(largest, front.size);
+    work_ = at(largest) * std::size_t(std::min(k, most_columns));
   }
 
-  /// x = T^-1 x for a triangle whose columns are the panels', so from the first front to the last.
-  void down(bool of_u, Triangle triangle, bool unit) {
-    for (auto const& front : f_.fronts) {
-      if (front.pivots == 0) continue;
-      T* const own = x_ + front.first * k_;
-      solve_triangle(triangle, of_u, unit, front.pivots, k_, front.panel.as<T>(), front.size, own, work_.data());
-      for (std::int64_t i = 0; i < front.pivots * k_; ++i) work_[std::size_t(i)] = T(0) - own[i];
-      multiply(front.below(), front.pivots, k_, other(front, of_u), leading(front, of_u), list(front, of_u), work_.data(), x_);
+  /// x = L^-1 x, or U^-T x: from the first front to the last. A subtree adds up what it has for the unknowns above it; these sums are
+  /// added in one order.
+  void down(bool of_u, bool unit) {
+    std::vector<std::vector<T>> above(f_.subtrees.size());
+    auto const others = [&](std::int32_t s) -> auto const& { return of_u ? f_.fronts[at(s)].columns : f_.fronts[at(s)].rows; };
+    each_task(f_.subtrees.size(), [&] {
+      return [&, work = std::vector<T>(work_), copy = std::vector<T>(f_.row_order.size() * std::size_t(k_))](std::size_t t) mutable {
+        auto const [first, last] = f_.subtrees[t];
+        T* const x = copy.data();
+        auto const begin = f_.fronts[at(first)].first * k_, end = (f_.fronts[at(last)].first + f_.fronts[at(last)].pivots) * k_;
+        std::copy(x_ + begin, x_ + end, x + begin);
+        for (auto const i : others(last)) std::fill_n(x + i * k_, k_, T(0));
+        for (auto s = first; s <= last; ++s) one(f_.fronts[at(s)], of_u, of_u, unit, x, work.data());
+        std::copy(x + begin, x + end, x_ + begin);
+        above[t].reserve(others(last).size() * std::size_t(k_));
+        for (auto const i : others(last)) above[t].insert(above[t].end(), x + i * k_, x + (i + 1) * k_);
+      };
+    });
+    for (std::size_t t = 0; t < above.size(); ++t) {
+      auto from = above[t].begin();
+      for (auto const i : others(f_.subtrees[t].second))
+        for (std::int64_t c = 0; c < k_; ++c) x_[i * k_ + c] += *from++;
     }
+    std::vector<T> work(work_);
+    for (auto const s : f_.rest) one(f_.fronts[at(s)], of_u, of_u, unit, x_, work.data());
   }
-  /// With the transposed triangle, from the last front to the first.
-  void up(bool of_u, Triangle triangle, bool unit) {
-    for (auto front = f_.fronts.rbegin(); front != f_.fronts.rend(); ++front) {
-      if (front->pivots == 0) continue;
-      T* const own = x_ + front->first * k_;
-      std::fill_n(work_.begin(), front->pivots * k_, T(0));
-      multiply_transposed(front->below(), front->pivots, k_, other(*front, of_u), leading(*front, of_u), list(*front, of_u), x_,
-                          work_.data());
-      for (std::int64_t i = 0; i < front->pivots * k_; ++i) own[i] -= work_[std::size_t(i)];
-      solve_triangle(triangle, !of_u, unit, front->pivots, k_, front->panel.template as<T>(), front->size, own, work_.data());
-    }
+  /// x = U^-1 x, or L^-T x: from the last front to the first.
+  void up(bool of_u, bool unit) {
+    std::vector<T> work(work_);
+    for (auto s = f_.rest.rbegin(); s != f_.rest.rend(); ++s) one(f_.fronts[at(*s)], of_u, !of_u, unit, x_, work.data());
+    each_task(f_.subtrees.size(), [&] {
+      return [&, mine = std::vector<T>(work_)](std::size_t t) mutable {
+        auto const [first, last] = f_.subtrees[t];
+        for (auto s = last; s >= first; --s) one(f_.fronts[at(s)], of_u, !of_u, unit, x_, mine.data());
+      };
+    });
   }
   /// By the blocks of D.
   void divide() {
@@ -421,13 +467,16 @@ class Sweeps {
   }
 
  private:
-  static T const* other(FactoredFront const& f, bool of_u) { return of_u ? f.right.as<T>() : f.panel.as<T>() + f.pivots; }
-  static std::int64_t leading(FactoredFront const& f, bool of_u) { return of_u ? f.below() : f.size; }
-  static std::int32_t const* list(FactoredFront const& f, bool of_u) { return of_u ? f.columns.data() : f.rows.data(); }
+  void one(FactoredFront const& f, bool of_u, bool transposed, bool unit, T* x, T* work) const {
+    if (f.pivots == 0) return;
+    FrontPanel<T> const front{
+        f.first, f.pivots, f.below(), f.panel.as<T>(), f.size, of_u ? f.right.as<T>() : nullptr, of_u ? f.columns.data() : f.rows.data()};
+    solve_front(front, of_u, transposed, unit, k_, x, work);
+  }
   NumericFactors const& f_;
   std::int64_t k_;
   T* x_;
-  std::vector<T> work_;
+  std::size_t work_;  // numbers that a front needs
 };
 
 }  // namespace
@@ -445,21 +494,21 @@ void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
   auto const n = std::int64_t(f.row_order.size()) * k;
   if (f.kind == Elimination::lu) {
     if (!transposed) {
-      sweeps.down(false, Triangle::lower, true);
-      sweeps.up(true, Triangle::upper, false);
+      sweeps.down(false, true);
+      sweeps.up(true, false);
     } else {
-      sweeps.down(true, Triangle::upper, false);
-      sweeps.up(false, Triangle::lower, true);
+      sweeps.down(true, false);
+      sweeps.up(false, true);
     }
     return;
   }
   // B^T = conj(B), and L^-H y = conj(L^-T conj(y))
   if (transposed) conjugate(n, x);
   bool const unit = f.kind == Elimination::hermitian;
-  sweeps.down(false, Triangle::lower, unit);
+  sweeps.down(false, unit);
   if (unit) sweeps.divide();
   conjugate(n, x);
-  sweeps.up(false, Triangle::lower, unit);
+  sweeps.up(false, unit);
   if (!transposed) conjugate(n, x);
 }
 

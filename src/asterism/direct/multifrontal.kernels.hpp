@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "asterism/device/array.hpp"
@@ -28,6 +29,9 @@ struct NumericFactors {
   std::vector<FactoredFront> fronts;                  ///< children before their parents
   std::vector<std::int32_t> row_order, column_order;  ///< of each pivot: its row and column of B
   device::Array diagonal, lower;                      ///< of L D L^H: D and what is below its diagonal
+  /// Fronts [first, second] that a solve may take beside those of other pairs, and the fronts that are not in any.
+  std::vector<std::pair<std::int32_t, std::int32_t>> subtrees;
+  std::vector<std::int32_t> rest;
   std::int64_t entries = 0, delayed = 0, replaced = 0, two_by_two = 0, negative = 0;
   std::int32_t not_positive = -1;  ///< of Cholesky: a column of B; then there are no factors
   double largest = 0;

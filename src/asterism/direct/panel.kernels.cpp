@@ -1,116 +1,184 @@
 #include "asterism/direct/panel.kernels.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "asterism/base/dtype.hpp"
 
 namespace asterism::direct::kernel {
 namespace {
 
-constexpr std::int32_t rows_at_once = 256;  // of a panel, in a buffer on the stack
-constexpr std::int32_t triangle_at_once = 32;
+constexpr std::int32_t rows_at_once = 256;  // of a list, in a buffer on the stack
+constexpr int columns_at_once = 4;          // of a panel: what they are multiplied with is read once for all of them
 
-/// y[r] += B[r, 0:w] x for m rows; four columns at a time, so that y is read once for four.
-template <class T>
-void add_columns(std::int32_t m, std::int32_t w, std::int64_t leading, T const* __restrict b, T const* __restrict x, T* __restrict y) {
-  std::int32_t j = 0;
-  for (; j + 4 <= w; j += 4) {
-    T const *b0 = b + j * leading, *b1 = b0 + leading, *b2 = b1 + leading, *b3 = b2 + leading;
-    T const x0 = x[j], x1 = x[j + 1], x2 = x[j + 2], x3 = x[j + 3];
+/// y[r, :] += sum_q b[r, q] x[q, :] for W columns.
+template <int K, int W, class T>
+void add_some_columns(std::int32_t m, std::int64_t leading, T const* __restrict b, T const* __restrict x, T* __restrict y) {
+  T by[W * K];
+  std::copy_n(x, W * K, by);
+  if constexpr (K == 1 && W == columns_at_once) {
+    T const *b0 = b, *b1 = b + leading, *b2 = b1 + leading, *b3 = b2 + leading;
+    T const x0 = by[0], x1 = by[1], x2 = by[2], x3 = by[3];
 #pragma omp simd
     for (std::int32_t r = 0; r < m; ++r) y[r] += b0[r] * x0 + b1[r] * x1 + b2[r] * x2 + b3[r] * x3;
-  }
-  for (; j < w; ++j) {
-    T const* b0 = b + j * leading;
-    T const x0 = x[j];
+  } else if constexpr (K == 1) {
+    for (int q = 0; q < W; ++q) {
+      T const* const c = b + q * leading;
+      T const v = by[q];
 #pragma omp simd
-    for (std::int32_t r = 0; r < m; ++r) y[r] += b0[r] * x0;
-  }
-}
-
-/// y[j] += B[0:m, j] . x, in eight partial sums.
-template <class T>
-void add_dots(std::int32_t m, std::int32_t w, std::int64_t leading, T const* __restrict b, T const* __restrict x, T* __restrict y) {
-  constexpr std::int32_t lanes = 8;
-  for (std::int32_t j = 0; j < w; ++j) {
-    T const* c = b + j * leading;
-    T partial[lanes] = {};
-    std::int32_t r = 0;
-    for (; r + lanes <= m; r += lanes) {
-#pragma omp simd
-      for (std::int32_t l = 0; l < lanes; ++l) partial[l] += c[r + l] * x[r + l];
+      for (std::int32_t r = 0; r < m; ++r) y[r] += c[r] * v;
     }
-    for (; r < m; ++r) partial[0] += c[r] * x[r];
-    y[j] += ((partial[0] + partial[1]) + (partial[2] + partial[3])) + ((partial[4] + partial[5]) + (partial[6] + partial[7]));
+  } else {
+    for (std::int32_t r = 0; r < m; ++r) {
+      T* const to = y + std::int64_t(r) * K;
+      for (int q = 0; q < W; ++q) {
+        T const v = b[q * leading + r];
+        for (int c = 0; c < K; ++c) to[c] += v * by[q * K + c];
+      }
+    }
   }
 }
 
-/// K columns of several, from rows of k numbers.
-template <int K, class T>
-void multiply_some(std::int32_t m, std::int32_t w, std::int64_t k, T const* __restrict b, std::int64_t leading, std::int32_t const* rows,
-                   T const* __restrict x, T* __restrict y) {
-  constexpr std::int32_t at_once = 4;
+/// y[q, :] += sum_r b[r, q] x[r, :] for W columns; of one right-hand side in eight partial sums.
+template <int K, int W, class T>
+void add_some_dots(std::int32_t m, std::int64_t leading, T const* __restrict b, T const* __restrict x, T* __restrict y) {
+  constexpr std::int32_t lanes = K == 1 ? 8 : 1;
+  T partial[W][lanes * K] = {};
   std::int32_t r = 0;
-  for (; r + at_once <= m; r += at_once) {
-    T sum[at_once][K] = {};
-    for (std::int32_t j = 0; j < w; ++j) {
-      T const* const xj = x + j * k;
-      T const* const bj = b + j * leading + r;
-      for (std::int32_t i = 0; i < at_once; ++i)
-        for (int c = 0; c < K; ++c) sum[i][c] += bj[i] * xj[c];
+  for (; r + lanes <= m; r += lanes)
+    for (int q = 0; q < W; ++q) {
+      T const* const c = b + q * leading + r;
+      T const* const v = x + std::int64_t(r) * K;
+      if constexpr (K == 1) {
+#pragma omp simd
+        for (std::int32_t l = 0; l < lanes; ++l) partial[q][l] += c[l] * v[l];
+      } else {
+        for (int l = 0; l < K; ++l) partial[q][l] += c[0] * v[l];
+      }
     }
-    for (std::int32_t i = 0; i < at_once; ++i) {
-      T* const yr = y + std::int64_t(rows ? rows[r + i] : r + i) * k;
-      for (int c = 0; c < K; ++c) yr[c] += sum[i][c];
-    }
+  for (; r < m; ++r)
+    for (int q = 0; q < W; ++q) partial[q][0] += b[q * leading + r] * x[r];
+  for (int q = 0; q < W; ++q) {
+    auto const& p = partial[q];
+    if constexpr (K == 1) y[q] += ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
+    else
+      for (int c = 0; c < K; ++c) y[q * K + c] += p[c];
   }
-  for (; r < m; ++r) {
-    T* const yr = y + std::int64_t(rows ? rows[r] : r) * k;
-    T sum[K] = {};
-    for (std::int32_t j = 0; j < w; ++j)
-      for (int c = 0; c < K; ++c) sum[c] += b[j * leading + r] * x[j * k + c];
-    for (int c = 0; c < K; ++c) yr[c] += sum[c];
+}
+
+/// f<W>() with W columns: w, at most columns_at_once.
+template <class F>
+void with_width(std::int32_t w, F const& f) {
+  switch (w) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 3: return f.template operator()<3>();
+    default: return f.template operator()<columns_at_once>();
   }
 }
 
 template <int K, class T>
-void multiply_transposed_some(std::int32_t m, std::int32_t w, std::int64_t k, T const* __restrict b, std::int64_t leading,
-                              std::int32_t const* rows, T const* __restrict x, T* __restrict y) {
-  constexpr std::int32_t at_once = 4;
-  T some[rows_at_once * K];
-  for (std::int32_t first = 0; first < m; first += rows_at_once) {
-    auto const count = std::min(rows_at_once, m - first);
-    for (std::int32_t r = 0; r < count; ++r) {
-      T const* const xr = x + std::int64_t(rows ? rows[first + r] : first + r) * k;
-      for (int c = 0; c < K; ++c) some[r * K + c] = xr[c];
-    }
-    std::int32_t j = 0;
-    for (; j + at_once <= w; j += at_once) {
-      T sum[at_once][K] = {};
-      T const* const bj = b + j * leading + first;
-      for (std::int32_t r = 0; r < count; ++r)
-        for (std::int32_t i = 0; i < at_once; ++i)
-          for (int c = 0; c < K; ++c) sum[i][c] += bj[i * leading + r] * some[r * K + c];
-      for (std::int32_t i = 0; i < at_once; ++i)
-        for (int c = 0; c < K; ++c) y[(j + i) * k + c] += sum[i][c];
-    }
-    for (; j < w; ++j) {
-      T sum[K] = {};
-      for (std::int32_t r = 0; r < count; ++r)
-        for (int c = 0; c < K; ++c) sum[c] += b[j * leading + first + r] * some[r * K + c];
-      for (int c = 0; c < K; ++c) y[j * k + c] += sum[c];
-    }
-  }
+void add_columns(std::int32_t m, std::int32_t w, std::int64_t leading, T const* b, T const* x, T* y) {
+  for (std::int32_t j = 0; j < w; j += columns_at_once)
+    with_width(w - j, [&]<int W>() { add_some_columns<K, W>(m, leading, b + j * leading, x + std::int64_t(j) * K, y); });
+}
+
+template <int K, class T>
+void add_dots(std::int32_t m, std::int32_t w, std::int64_t leading, T const* b, T const* x, T* y) {
+  for (std::int32_t j = 0; j < w; j += columns_at_once)
+    with_width(w - j, [&]<int W>() { add_some_dots<K, W>(m, leading, b + j * leading, x, y + std::int64_t(j) * K); });
 }
 
 /// f<K>(first column) for all columns, as many at a time as there are forms for.
 template <class F>
 void each_columns(std::int64_t k, F const& f) {
   std::int64_t c = 0;
-  for (; c + 8 <= k; c += 8) f.template operator()<8>(c);
+  for (; c + most_columns <= k; c += most_columns) f.template operator()<most_columns>(c);
   if (c + 4 <= k) f.template operator()<4>(c), c += 4;
   if (c + 2 <= k) f.template operator()<2>(c), c += 2;
   if (c < k) f.template operator()<1>(c);
+}
+
+/// Rows of K numbers, from rows of k.
+template <int K, class T>
+void gather(std::int32_t count, std::int32_t const* rows, std::int64_t k, T const* from, T* to) {
+  for (std::int32_t r = 0; r < count; ++r)
+    for (int c = 0; c < K; ++c) to[std::int64_t(r) * K + c] = from[rows[r] * k + c];
+}
+
+template <int K, class T>
+void add_at(std::int32_t count, std::int32_t const* rows, std::int64_t k, T const* from, T* to) {
+  for (std::int32_t r = 0; r < count; ++r)
+    for (int c = 0; c < K; ++c) to[rows[r] * k + c] += from[std::int64_t(r) * K + c];
+}
+
+/// The W x W triangle of a block on the diagonal. `back`: from its last row to its first.
+template <int K, int W, class T>
+void solve_corner(bool back, bool transposed, bool unit, T const* t, std::int64_t leading, T* x) {
+  for (int s = 0; s < W; ++s) {
+    int const i = back ? W - 1 - s : s;
+    for (int p = 0; p < s; ++p) {
+      int const j = back ? W - 1 - p : p;
+      T const by = transposed ? t[i * leading + j] : t[j * leading + i];
+      for (int c = 0; c < K; ++c) x[i * K + c] -= by * x[j * K + c];
+    }
+    if (unit) continue;
+    T const by = T(1) / t[i * leading + i];
+    for (int c = 0; c < K; ++c) x[i * K + c] *= by;
+  }
+}
+
+/// Four columns after the other. Each goes into all rows that it meets, of m; or if transposed, takes from them.
+template <int K, class T>
+void solve_columns(bool upper, bool transposed, bool unit, std::int32_t m, std::int32_t w, T const* t, std::int64_t leading, T* x) {
+  bool const back = upper != transposed;
+  auto const blocks = (w + columns_at_once - 1) / columns_at_once;
+  for (std::int32_t step = 0; step < blocks; ++step) {
+    auto const j = (back ? blocks - 1 - step : step) * columns_at_once;
+    with_width(w - j, [&]<int W>() {
+      T* const own = x + std::int64_t(j) * K;
+      auto const from = upper ? 0 : j + W, count = upper ? j : m - j - W;
+      T const* const off = t + j * leading + from;
+      T* const others = x + std::int64_t(from) * K;
+      T part[W * K] = {};
+      if (transposed) {
+        add_some_dots<K, W>(count, leading, off, others, part);
+        for (int i = 0; i < W * K; ++i) own[i] -= part[i];
+      }
+      solve_corner<K, W>(back, transposed, unit, t + j * leading + j, leading, own);
+      if (!transposed) {
+        for (int i = 0; i < W * K; ++i) part[i] = T(0) - own[i];
+        add_some_columns<K, W>(count, leading, off, part, others);
+      }
+    });
+  }
+}
+
+/// With the triangle of a front's pivots, and with what is below or right of it.
+template <int K, class T>
+void solve_with(FrontPanel<T> const& f, bool of_u, bool transposed, bool unit, std::int64_t k, T* x, T* work) {
+  auto const w = f.pivots, below = f.below;
+  T *const own = work, *const rest = own + std::int64_t(w) * K;
+  for (std::int32_t i = 0; i < w; ++i) std::copy_n(x + (f.first + i) * k, K, own + std::int64_t(i) * K);
+  bool const spreads = of_u == transposed;
+  if (spreads) std::fill_n(rest, std::int64_t(below) * K, T(0));
+  else gather<K>(below, f.list, k, x, rest);
+  auto const negate = [&] {
+    for (std::int64_t i = 0; i < std::int64_t(w) * K; ++i) own[i] = T(0) - own[i];
+  };
+  if (of_u && !transposed) {
+    negate();
+    add_dots<K>(below, w, below, f.right, rest, own);
+    negate();
+  }
+  if (of_u) solve_columns<K>(true, transposed, unit, w, w, f.panel, f.leading, own);
+  else solve_columns<K>(false, transposed, unit, w + below, w, f.panel, f.leading, own);
+  for (std::int32_t i = 0; i < w; ++i) std::copy_n(own + std::int64_t(i) * K, K, x + (f.first + i) * k);
+  if (of_u && transposed) {
+    negate();
+    add_columns<K>(below, w, below, f.right, own, rest);
+  }
+  if (spreads) add_at<K>(below, f.list, k, rest, x);
 }
 
 }  // namespace
@@ -118,94 +186,45 @@ void each_columns(std::int64_t k, F const& f) {
 template <class T>
 void multiply(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows, T const* x,
               T* y) {
-  if (k == 1) {
-    if (!rows) return add_columns(m, w, leading, b, x, y);
-    T some[rows_at_once];
+  std::vector<T> own(std::size_t(w) * std::size_t(std::min<std::int64_t>(k, most_columns)));
+  each_columns(k, [&]<int K>(std::int64_t c) {
+    for (std::int32_t j = 0; j < w; ++j) std::copy_n(x + j * k + c, K, own.data() + std::int64_t(j) * K);
+    T some[rows_at_once * K];
     for (std::int32_t first = 0; first < m; first += rows_at_once) {
       auto const count = std::min(rows_at_once, m - first);
-      std::fill_n(some, count, T(0));
-      add_columns(count, w, leading, b + first, x, some);
-      for (std::int32_t r = 0; r < count; ++r) y[rows[first + r]] += some[r];
+      std::fill_n(some, count * K, T(0));
+      add_columns<K>(count, w, leading, b + first, own.data(), some);
+      add_at<K>(count, rows + first, k, some, y + c);
     }
-    return;
-  }
-  each_columns(k, [&]<int K>(std::int64_t c) { multiply_some<K>(m, w, k, b, leading, rows, x + c, y + c); });
+  });
 }
 
 template <class T>
 void multiply_transposed(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows,
                          T const* x, T* y) {
-  if (k == 1) {
-    if (!rows) return add_dots(m, w, leading, b, x, y);
-    T some[rows_at_once];
+  std::vector<T> sums;
+  each_columns(k, [&]<int K>(std::int64_t c) {
+    sums.assign(std::size_t(w) * K, T(0));
+    T some[rows_at_once * K];
     for (std::int32_t first = 0; first < m; first += rows_at_once) {
       auto const count = std::min(rows_at_once, m - first);
-      for (std::int32_t r = 0; r < count; ++r) some[r] = x[rows[first + r]];
-      add_dots(count, w, leading, b + first, some, y);
+      gather<K>(count, rows + first, k, x + c, some);
+      add_dots<K>(count, w, leading, b + first, some, sums.data());
     }
-    return;
-  }
-  each_columns(k, [&]<int K>(std::int64_t c) { multiply_transposed_some<K>(m, w, k, b, leading, rows, x + c, y + c); });
+    for (std::int32_t j = 0; j < w; ++j)
+      for (int l = 0; l < K; ++l) y[j * k + c + l] += sums[std::size_t(j) * K + std::size_t(l)];
+  });
 }
 
 template <class T>
-void solve_triangle(Triangle triangle, bool transposed, bool unit, std::int32_t w, std::int64_t k, T const* t, std::int64_t leading, T* x,
-                    T* work) {
-  auto const at = [=](std::int32_t i, std::int32_t j) { return t + j * leading + i; };
-  bool const forward = (triangle == Triangle::lower) != transposed;
-  auto const negated = [&](std::int32_t first, std::int32_t count) {  // rows of x
-    for (std::int64_t i = 0; i < count * k; ++i) work[i] = T(0) - x[first * k + i];
-    return work;
-  };
-  auto const divide = [&](std::int32_t i) {
-    if (unit) return;
-    T const by = T(1) / *at(i, i);
-    for (std::int64_t c = 0; c < k; ++c) x[i * k + c] *= by;
-  };
-  auto const subtract = [&](std::int32_t i, std::int32_t j, T by) {  // row i less `by` times row j
-    for (std::int64_t c = 0; c < k; ++c) x[i * k + c] -= by * x[j * k + c];
-  };
-  auto const blocks = (w + triangle_at_once - 1) / triangle_at_once;
-  for (std::int32_t step = 0; step < blocks; ++step) {
-    auto const b = forward ? step : blocks - 1 - step;
-    auto const first = b * triangle_at_once, end = std::min(w, first + triangle_at_once), size = end - first;
-    // what is solved already, of transposed triangles; their rows are the columns here
-    if (transposed) {
-      auto const from = forward ? 0 : end, count = forward ? first : w - end;
-      if (count > 0) {
-        std::fill_n(work, size * k, T(0));
-        multiply_transposed(count, size, k, at(from, first), leading, static_cast<std::int32_t const*>(nullptr), x + from * k, work);
-        for (std::int64_t i = 0; i < size * k; ++i) x[first * k + i] -= work[i];
-      }
-    }
-    for (std::int32_t s = 0; s < size; ++s) {
-      auto const j = forward ? first + s : end - 1 - s;
-      if (transposed) {
-        for (std::int32_t r = 0; r < s; ++r) {
-          auto const i = forward ? first + r : end - 1 - r;
-          subtract(j, i, *at(i, j));
-        }
-        divide(j);
-      } else {
-        divide(j);
-        if (forward)
-          for (auto i = j + 1; i < end; ++i) subtract(i, j, *at(i, j));
-        else
-          for (auto i = first; i < j; ++i) subtract(i, j, *at(i, j));
-      }
-    }
-    if (!transposed) {
-      auto const to = forward ? end : 0, count = forward ? w - end : first;
-      if (count > 0)
-        multiply(count, size, k, at(to, first), leading, static_cast<std::int32_t const*>(nullptr), negated(first, size), x + to * k);
-    }
-  }
+void solve_front(FrontPanel<T> const& f, bool of_u, bool transposed, bool unit, std::int64_t k, T* x, T* work) {
+  each_columns(k, [&]<int K>(std::int64_t c) { solve_with<K>(f, of_u, transposed, unit, k, x + c, work); });
 }
 
 #define ASTERISM_INSTANTIATE(T)                                                                                                           \
   template void multiply(std::int32_t, std::int32_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, T const*, T*);            \
   template void multiply_transposed(std::int32_t, std::int32_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, T const*, T*); \
-  template void solve_triangle(Triangle, bool, bool, std::int32_t, std::int64_t, T const*, std::int64_t, T*, T*);
+  template void solve_front(FrontPanel<T> const&, bool, bool, bool, std::int64_t, T*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE
 

@@ -5,7 +5,7 @@
 
 namespace asterism::direct::kernel {
 
-/// y[rows[r]] += sum_j B[r, j] x[j]; B is m x w. rows may be null: 0, 1, ...
+/// y[rows[r]] += sum_j B[r, j] x[j]; B is m x w.
 template <class T>
 void multiply(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows, T const* x, T* y);
 
@@ -14,11 +14,22 @@ template <class T>
 void multiply_transposed(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows,
                          T const* x, T* y);
 
-/// Triangles of a w x w block. unit: the diagonal counts as 1.
-enum class Triangle : std::uint8_t { lower, upper };
-/// x = T^-1 x, or T^-T x. x has w rows. work: w k numbers.
+/// The columns of L, or the rows of U, of some pivots: a triangle, and what is below or right of it.
 template <class T>
-void solve_triangle(Triangle triangle, bool transposed, bool unit, std::int32_t w, std::int64_t k, T const* t, std::int64_t leading, T* x,
-                    T* work);
+struct FrontPanel {
+  std::int32_t first, pivots, below;  ///< unknowns [first, first + pivots), and how many others
+  T const* panel;                     ///< `leading` x pivots: L, with U's triangle above its diagonal
+  std::int64_t leading;               ///< pivots + below of L at least
+  T const* right;                     ///< of U: below x pivots, transposed
+  std::int32_t const* list;           ///< the other unknowns
+};
+
+/// Of right-hand sides that are solved at once.
+constexpr std::int64_t most_columns = 8;
+
+/// The part of a front in T x = b, with T = L, or U, or transposed. unit: the diagonal counts as 1. work: (pivots + below) min(k, 8)
+/// numbers.
+template <class T>
+void solve_front(FrontPanel<T> const& front, bool of_u, bool transposed, bool unit, std::int64_t k, T* x, T* work);
 
 }  // namespace asterism::direct::kernel

@@ -122,7 +122,7 @@ struct Merging {
 /// cost what they have of overhead.
 bool worth_merging(std::int32_t width, std::int64_t zeros, std::int64_t size) {
   double const share = size > 0 ? double(zeros) / double(size) : 0;
-  return width <= 8 || (width <= 32 && share < 0.3) || (width <= 96 && share < 0.1) || share < 0.03;
+  return width <= 4 || (width <= 16 && share < 0.6) || (width <= 48 && share < 0.1) || share < 0.05;
 }
 
 Merging supernodes_of(Columns const& c) {

@@ -23,6 +23,24 @@ Vector magnitudes(Vector const& v) {
   return out;
 }
 
+/// scale[i] /= sqrt(scale[i] sums[i]), within the range of numbers. Returns how far a scaled sum was from 1, as a factor.
+double towards_one(Vector const& sums, Vector& scale) {
+  double farthest = 1;
+  with_dtype(sums.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    double const most = sizeof(real_t<T>) == 4 ? 1e15 : 1e120;
+    auto const sum = sums.host<T>();
+    auto const to = scale.template host<T>();
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      double const before = magnitude(to[i]), scaled = before * double(magnitude(sum[i]));
+      if (scaled == 0) continue;
+      farthest = std::max({farthest, scaled, 1 / scaled});
+      to[i] = T(real_t<T>(std::clamp(before / std::sqrt(scaled), 1 / most, most)));
+    }
+  });
+  return sums.comm().max(farthest);
+}
+
 double largest(std::vector<double> const& all) { return all.empty() ? 0 : *std::max_element(all.begin(), all.end()); }
 
 }  // namespace
@@ -40,11 +58,19 @@ Magnitudes magnitudes_of(Matrix const& A) {
     for (std::size_t p = 0; p < values.size(); ++p) values[p] = T(magnitude(rows.values.as<T>()[p]));
     out.entries = whole.with_values(A.dtype(), count, values.data());
   });
-  Vector ones(A.domain(), A.dtype());
-  fill(ones, 1.0);
-  out.row_sums = ones.like(), out.column_sums = ones.like();
-  out.entries.apply(ones, out.row_sums);
-  out.entries.apply_transpose(ones, out.column_sums, false);
+  out.column_scale = Vector(A.domain(), A.dtype());
+  fill(out.column_scale, 1.0);
+  out.row_sums = out.column_scale.like(), out.column_sums = out.column_scale.like();
+  out.row_scale = out.column_scale.like();
+  fill(out.row_scale, 1.0);
+  for (int pass = 0; pass < 12; ++pass) {  // Ruiz (2001), with sums of rows and columns
+    out.entries.apply(out.column_scale, out.row_sums);
+    out.entries.apply_transpose(out.row_scale, out.column_sums, false);
+    double const of_rows = towards_one(out.row_sums, out.row_scale), of_columns = towards_one(out.column_sums, out.column_scale);
+    if (std::max(of_rows, of_columns) < 10) break;
+  }
+  out.entries.apply_transpose(out.row_scale, out.column_sums, false);
+  out.entries.apply(out.column_scale, out.row_sums);
   out.rounding_level = epsilon_of(A.dtype()) * double(100 + A.comm().max(longest));
   return out;
 }
@@ -56,7 +82,14 @@ std::vector<double> Refinement::backward_error(Vector const& b, Vector const& x,
   if (adjoint_) size_.entries.apply_transpose(size_of_x, product, false);
   else size_.entries.apply(size_of_x, product);
   auto const k = std::size_t(b.columns());
-  auto const largest_x = look_at_entries(x).largest;
+  std::vector<double> largest_x(k, 0);  // beside the scale of each unknown
+  with_dtype(b.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const xv = x.host<T>(), scale = (adjoint_ ? size_.row_scale : size_.column_scale).template host<T>();
+    for (std::size_t e = 0; e < xv.size(); ++e)
+      largest_x[e % k] = std::max(largest_x[e % k], double(magnitude(xv[e])) / double(magnitude(scale[e / k])));
+  });
+  for (auto& l : largest_x) l = b.comm().max(l);
   std::vector<double> mine(2 * k, 0);  // of rows of each kind
   with_dtype(b.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -9,9 +9,10 @@ namespace asterism::solve {
 
 /// |A|, with what backward errors need of it.
 struct Magnitudes {
-  la::Matrix entries;  ///< |a_ij|
-  la::Vector row_sums, column_sums;
-  double rounding_level = 0;  ///< what rounding in A x makes of the backward error at most
+  la::Matrix entries;                  ///< |a_ij|
+  la::Vector row_scale, column_scale;  ///< r and c, with which the rows and columns of r |A| c have sums of about one
+  la::Vector row_sums, column_sums;    ///< |A| c and |A|^T r
+  double rounding_level = 0;           ///< what rounding in A x makes of the backward error at most
 };
 /// Cost: the memory of the entries of A. Collective.
 Magnitudes magnitudes_of(la::Matrix const& A);
@@ -29,7 +30,8 @@ class Refinement {
   /// Collective.
   Refined refine(la::Operator const& M, la::Vector const& b, la::Vector& x, int max_steps) const;
   /// The least e for which x solves (A + F) x = b + f exactly with |F| <= e |A| and |f| <= e |b| (Oettli and Prager 1964). Rows where
-  /// |A| |x| + |b| is nearly zero are compared with norms (Arioli, Demmel and Duff 1989). r becomes b - A x. Collective.
+  /// |A| |x| + |b| is nearly zero are compared with norms (Arioli, Demmel and Duff 1989),
+  /// of the matrix and the unknowns as they are equilibrated. r becomes b - A x. Collective.
   std::vector<double> backward_error(la::Vector const& b, la::Vector const& x, la::Vector& r) const;
 
  private:
