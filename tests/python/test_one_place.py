@@ -38,6 +38,7 @@ CHOOSERS = {
     "python/asterism/cli/files.py",
     "python/asterism/cli/bench.py",
     "python/asterism/cli/bench_busy.py",
+    "python/asterism/cli/bench_gmg.py",
     "python/asterism/cli/bench_products.py",
     "python/asterism/cli/bench_queues.py",
 }
