@@ -77,7 +77,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   at(0);
   GridLevel level;
   Coarsening found;
-  auto const facts = look_at_rows(rows_, A_.range(), cancel_);
+  auto facts = look_at_rows(rows_, A_.range(), cancel_);
   bool const last = again_ ? level_ == kept_.size() : !coarsen(facts, found);
   if (last && A_.global_rows() <= std::max(options_.coarse_size, most_rows_to_invert)) {
     solve_directly(level, given);
@@ -85,6 +85,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
     return false;
   }
   double const radius = spectral_radius(rows_, A_.range(), facts, cancel_);
+  facts.diagonal = {};
   choose_smoother(level, facts.near_m_matrix, radius);
   if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
     level.A = std::make_shared<Matrix>(precision().of(A_));
