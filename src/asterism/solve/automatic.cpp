@@ -124,6 +124,7 @@ std::string Solver::take_stronger(std::string const& why) {
     Configuration const config{&options_, prefix_, &record_};
     preconditioner_ = automatic_preconditioner(config);
     preconditioner_type_ = attempts_[attempt_].type;
+    for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
     fit_method(config);
     setup_seconds_ += profile::now() - start;
     return {};
