@@ -361,21 +361,28 @@ double Factors::condition() const {
 double Factors::condition_beyond(double limit) const {
   auto const& m = *impl_;
   if (m.numeric.replaced > 0) return condition();
-  // of a random vector the inverse shows its largest direction, but for a factor of 100 in bad luck; sqrt(n) is between the norms
+  // two steps of the power method with the inverse; sqrt(n) is between the norms
   double const size = with_dtype(m.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    auto const norm2 = [](std::vector<T> const& x) {
+      double sum = 0;
+      for (auto const v : x) sum += double(magnitude(v)) * double(magnitude(v));
+      return std::sqrt(sum);
+    };
     std::vector<T> x(std::size_t(m.n));
     std::uint64_t state = 0x9e3779b97f4a7c15;
     for (auto& v : x) {
       state = state * 6364136223846793005u + 1442695040888963407u;
-      v = T(real_t<T>(state >> 63 ? 1 : -1));
+      v = T(real_t<T>(double(state >> 11) * 0x1p-52 - 1));
     }
     m.solve_scaled(false, 1, x.data());
-    double sum = 0;
-    for (auto const v : x) sum += double(magnitude(v)) * double(magnitude(v));
-    return std::sqrt(sum);
+    double const first = norm2(x);
+    if (!std::isfinite(first)) return first;
+    for (auto& v : x) v = T(real_t<T>(1 / std::max(first, 1e-30))) * conj(v);
+    m.solve_scaled(true, 1, x.data());
+    return std::max(first / std::sqrt(std::max(1.0, double(m.n))), norm2(x));
   });
-  return 100 * std::sqrt(double(m.n)) * m.norm * size <= limit ? 0 : condition();
+  return 10 * std::sqrt(double(m.n)) * m.norm * size <= limit ? 0 : condition();
 }
 
 Factors::Determinant Factors::determinant() const {
