@@ -21,6 +21,7 @@ CHOOSERS = {
     "src/asterism/solve/automatic.cpp",
     "src/asterism/solve/inspect.cpp",
     "src/asterism/solve/advice.cpp",
+    "src/asterism/solve/direct_solve.cpp",
     "src/asterism/precond/amg/amg.cpp",
     "src/asterism/precond/amg/level_smoother.cpp",
     "src/asterism/precond/amg/level_smoother.hpp",
@@ -31,6 +32,7 @@ CHOOSERS = {
     "python/asterism/scipy/iterative.py",
     "python/asterism/scipy/direct.py",
     "python/asterism/pyamg.py",
+    "python/asterism/stencil/__init__.py",
     "python/asterism/grid.py",
     "python/asterism/la/operator.py",
     "python/asterism/report/collect.py",
@@ -44,6 +46,9 @@ DEFAULTS = {  # of options of their own
     ("src/asterism/precond/amg/amg.cpp", "jacobi"),
     ("src/asterism/precond/amg/amg.cpp", "richardson"),
     ("src/asterism/precond/preconditioner.cpp", "ilu"),
+    ("src/asterism/direct/factors.cpp", "lu"),  # kinds of factors
+    ("src/asterism/direct/factors.cpp", "cholesky"),
+    ("src/asterism/precond/direct/dense_lu.cpp", "lu"),
 }
 WORDS = {"none", "chebyshev", "ksp"}  # which mean other things too
 

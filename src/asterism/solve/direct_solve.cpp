@@ -41,13 +41,33 @@ void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norm
   if (krylov::interrupted(monitor.reason())) return;
   std::vector<Reason> reasons;
   std::string why;
+  std::optional<double> condition;  // asked for where an answer is doubtful
+  auto const singular = [&](double left) {
+    if (left <= 1e-3) return false;
+    if (!condition) {
+      auto const facts = preconditioner_->factor_facts();
+      double known = facts ? facts->condition : 1;
+      A_->range().comm().bcast(&known, sizeof known, 0);
+      condition = known;
+    }
+    return !(*condition < 0.1 / epsilon_of(A_->dtype()));
+  };
   for (std::size_t j = 0; j < norms.size(); ++j) {
     double const error = info.backward_error[j];
+    auto const& target = monitor.targets()[j];
     if (!std::isfinite(norms[j])) {
       reasons.push_back(Reason::diverged_nanorinf);
       why = "the answer has entries that are NaN or infinite";
+    } else if (error <= magnitudes_->rounding_level && norms[j] <= target.tolerance) {
+      reasons.push_back(Reason::converged_rtol);
+    } else if (singular(norms[j] / target.norm_b)) {
+      reasons.push_back(Reason::diverged_stagnated);
+      why = format(
+          "the matrix is singular to working precision: its condition number is about {}, and the residual stays at {} of the right-hand "
+          "side. Look for an equation that repeats others; am.least_squares takes singular matrices",
+          *condition, norms[j] / target.norm_b);
     } else if (error <= magnitudes_->rounding_level) {
-      reasons.push_back(norms[j] <= monitor.targets()[j].tolerance ? Reason::converged_rtol : Reason::converged_rounding);
+      reasons.push_back(Reason::converged_rounding);
     } else {
       reasons.push_back(Reason::diverged_stagnated);
       why = format(
