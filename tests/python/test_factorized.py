@@ -150,9 +150,11 @@ def test_singular_and_nearly(rng):
     # so near to a singular matrix that x may have no digit: said, and x solves a system near this one
     D[3] = D[5] + D[7] + 1e-15 * rng.standard_normal(20)
     F = am.factorized(D)
-    x = F.solve(np.ones(20))
+    F.solve(D @ np.ones(20))
     assert F.info.backward_error <= 1e-15 and F.condition > 1e14
     assert any("nearly singular: its condition number, after scaling, is about" in n for n in F.info.notes)
+    with pytest.raises(am.ConvergenceError, match="singular to working precision: its condition number"):
+        F.solve(np.ones(20))
     assert not any("nearly singular" in n for n in am.factorized(D + np.eye(20)).solver._h.notes())
     # Neumann: constants are left out of b and x
     N = np.diag(np.r_[1, 2 * np.ones(6), 1.0]) - np.eye(8, k=1) - np.eye(8, k=-1)

@@ -29,6 +29,7 @@ CHOOSERS = {
     "python/asterism/solvers/solve.py",
     "python/asterism/solvers/solver.py",
     "python/asterism/solvers/factors.py",
+    "python/asterism/scipy/__init__.py",
     "python/asterism/scipy/iterative.py",
     "python/asterism/scipy/direct.py",
     "python/asterism/pyamg.py",
