@@ -38,6 +38,7 @@ CHOOSERS = {
     "python/asterism/la/operator.py",
     "python/asterism/report/collect.py",
     "python/asterism/cli/files.py",
+    "python/asterism/cli/solve.py",
     "python/asterism/cli/bench.py",
     "python/asterism/cli/bench_busy.py",
     "python/asterism/cli/bench_products.py",
