@@ -71,7 +71,8 @@ print("goes on", info.converged)
 
 def test_an_estimate_is_shown_and_wiped():
     out, code = output_of(
-        "am.Solver(am.gallery.poisson((90, 56)), pc='lu', pc_lu_type='dense')\nprint('END')", lambda out, p: "s left" in out or "END" in out
+        "am.Solver(am.gallery.poisson((90, 56)), pc='lu', pc_lu_type='dense')\nprint('END')",
+        lambda out, p: "s left" in out or "END" in out,
     )
     assert code == 0
     shown = re.findall(r"lu: dense factors of 5040 rows, 203 MB   (\d+) %, \d+ s, some \d+ s left", out)
