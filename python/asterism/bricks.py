@@ -5,6 +5,7 @@ Input: a linear `Stencil` and the number of points. Output: `StencilOperator`, f
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .base.indices import as_shape
 from .comm.agree import agreed
 from .comm.communicator import as_communicator, one_call, reported
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
@@ -21,9 +21,10 @@ from .la.vector import Vector
 from .stencil.compiler import Library
 from .stencil.interpreter import constant_value
 from .stencil.kernel import callable_of
-from .stencil.language import Constant, Expr, Grid, Operation, Value, as_number, indices, walk
+from .stencil.language import Constant, Expr, Grid, Operation, Value, indices, walk
+from .stencil.operator_input import checked
 from .stencil.sources import Source, generate
-from .stencil.stencil import Stencil, as_flags, assign, real_dtype
+from .stencil.stencil import Stencil, assign
 from .stencil.table import build_table
 from .stencil.transpose import coefficients_of
 
@@ -181,13 +182,34 @@ class _Made:
         dtype: str,
         target: str | None,
         constants: dict[str, float],
-        coefficients: list[str],
+        coefficients: dict[str, Any],
+        centring: str,
+        spacing: tuple[str, ...],
     ) -> None:
         self.comm, self.stencil, self.of = comm, stencil, name
         self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
-        self.constants, self.coefficients = constants, coefficients
+        self.constants, self.coefficients = constants, list(coefficients)
+        self.functions = {n: f for n, f in coefficients.items() if callable(f)}  # of the coordinates
+        self.centring, self.spacing = centring, spacing
+        self.cells = centring != "nodes"
         self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
+
+    def coarser(self, shape: tuple[int, ...], brick: tuple[int, ...]) -> _Made:
+        """Return the same for the grid of half as many points."""
+        out = copy.copy(self)
+        out.shape, out.brick = shape, brick
+        out.constants = {n: 2 * v if n in self.spacing else v for n, v in self.constants.items()}
+        return out
+
+    def converted(self, dtype: str) -> _Made:
+        """Return the same in another dtype."""
+        out = copy.copy(self)
+        out.dtype = dtype
+        out.arrays = [aligned(a.shape, dtype) for a in self.arrays]
+        for to, values in zip(out.arrays, self.arrays, strict=True):
+            to[...] = values
+        return out
 
     def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
@@ -274,6 +296,27 @@ def _diagonal(how: _Made, A: Any, domain: Any) -> None:
     A.set_diagonal(np.where(points == 0, 1, main).astype(how.dtype), bound if np.isfinite(bound) else None)
 
 
+def _zero_ends(how: _Made, A: Any, domain: Any) -> list[list[bool]]:
+    """Return at which ends of the axes the values of cells are zero at the border: there constants are far from solutions. Collective."""
+    d, out = len(how.shape), [[False] * 2 for _ in range(3)]
+    if not how.cells:
+        return out
+    ones, product, main = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(3))
+    low, high = (b[3 - d :] for b in domain.owned(how.comm.rank))
+    mine = [b - a for a, b in zip(low, high, strict=True)]
+    domain.to_bricks(np.ones(mine, how.dtype), ones)
+    A.apply(ones, product)
+    A.diagonal(main)
+    share = np.empty(mine, how.dtype)
+    domain.from_bricks(np.abs(product) / np.abs(main), share)
+    for axis in range(d):
+        for side in range(2):
+            at_end = share.size > 0 and (low[axis] == 0 if side == 0 else high[axis] == how.shape[axis])
+            least = float(np.min(np.take(share, -side, axis))) if at_end else np.inf
+            out[3 - d + axis][side] = not how.periodic[axis] and 0.05 < -float(how.comm.max(-least)) < np.inf
+    return out
+
+
 def _is_symmetric(how: _Made) -> bool:
     """Tell whether the stencil has constant coefficients, the same at opposite offsets."""
     terms = coefficients_of(how.stencil.statements, how.of)
@@ -289,7 +332,7 @@ def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]
     mine = tuple(b - a for a, b in zip(low, high, strict=True))
     if callable(value):
         at = [
-            (np.arange(a, b) + (0 if p else 1)) / (n if p else n + 1)
+            (np.arange(a, b) + (0.5 if how.cells else 0 if p else 1)) / (n if p or how.cells else n + 1)
             for a, b, n, p in zip(low, high, how.shape, how.periodic, strict=True)
         ]
         array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
@@ -310,56 +353,6 @@ def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]
     return out
 
 
-def _checked(
-    stencil: Stencil, shape: Any, periodic: Any, brick: Any, dtype: Any, of: str | None, given: dict[str, Any]
-) -> tuple[Any, ...]:
-    """Check what is given, and return it in one form."""
-    if not isinstance(stencil, Stencil):
-        raise InputError(f"a {type(stencil).__name__} is no stencil; am.stencil.assign makes one.")
-    f = stencil.facts
-    sizes = tuple(as_shape(shape, "stencil.operator: shape"))
-    if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
-        raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
-    flags = as_flags(periodic, f.dimensions)
-    blocks = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "stencil.operator: brick"))
-    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
-        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
-    if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
-        raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
-    for axis, (b, (low, high)) in enumerate(zip(blocks, f.reach, strict=True)):
-        if max(low, high) > b:
-            raise InputError(
-                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
-            )
-    scalars = dict(f.constants)
-    coefficients = {}
-    for name, value in given.items():
-        if name in scalars:
-            scalars[name] = as_number(value, f"the constant '{name}'")
-        elif name in f.inputs:
-            coefficients[name] = value
-        else:
-            known = ", ".join([*f.inputs, *scalars])
-            raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
-    for name, number in scalars.items():
-        if number is None:
-            raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
-    left = [g for g in f.inputs if g not in coefficients]
-    if of is None and len(left) != 1:
-        raise InputError(
-            f"the stencil reads {', '.join(f.inputs) or 'no grid'}: give all of these but the one that the operator is applied to."
-        )
-    name = left[0] if of is None else of
-    if left != [name]:
-        raise InputError(
-            f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions."
-        )
-    if name in f.outputs:
-        raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
-    coefficients_of(stencil.statements, name)  # linear
-    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients
-
-
 @one_call("stencil.operator")
 def operator(
     stencil: Stencil,
@@ -372,17 +365,56 @@ def operator(
     of: str | None = None,
     ranks: Sequence[int] | None = None,
     target: str | None = None,
+    points: str = "nodes",
+    interpolation: str = "linear",
+    spacing: str | Sequence[str] | None = None,
     **given: Any,
 ) -> StencilOperator:
     """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
     c = as_communicator(comm)
-    sizes, flags, blocks, kind, name, scalars, coefficients = agreed(
-        c, lambda: _checked(stencil, shape, periodic, brick, dtype, of, given)
+    sizes, flags, blocks, kind, name, scalars, coefficients, centring, names = agreed(
+        c, lambda: checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
     )
     domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
-    how = _Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, list(coefficients))
+    how = _Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names)
     how.arrays = agreed(c, lambda: [_coefficient(n, v, how, domain) for n, v in coefficients.items()])
     return _made(how, domain)
+
+
+def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
+    """Return the stencil discretised again with twice the spacing, the transfers, and more kernels of the finer one. Collective.
+
+    None: there is no such grid.
+    """
+    d = len(how.shape)
+    coarse = _core.BrickTransfer.coarsened(domain, how.centring, [max(r) for r in how.stencil.facts.reach])
+    if coarse is None:
+        return None
+    if not how.spacing:
+        raise InputError(
+            "multigrid discretises the stencil again with twice the spacing, and none of its constants is known to be the spacing. "
+            "Write the stencil with a constant 'h', or name it with spacing= of am.stencil.operator."
+        )
+    next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
+    P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
+    R = _core.BrickRestriction(P)
+    mean = (
+        R
+        if not any(map(any, ends))
+        else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, [[False] * 2] * 3))
+    )
+    forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
+
+    def averaged(fine: NDArray[Any]) -> NDArray[Any]:
+        out = aligned((int(coarse.layout.local_size),), how.dtype)
+        mean.apply(fine, out)
+        return out
+
+    next_one.arrays = [
+        averaged(fine) if n not in how.functions else _coefficient(n, how.functions[n], next_one, coarse)
+        for n, fine in zip(how.coefficients, how.arrays, strict=True)
+    ]
+    return _made(next_one, coarse)._h, P, R, forms
 
 
 def _made(how: _Made, domain: Any) -> StencilOperator:
@@ -401,4 +433,11 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
         ):
             handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
     _diagonal(how, handle, domain)
+    others = [o for o in how.stencil.offsets(how.of) if any(o)]
+    if all(sum(map(abs, o)) % 2 for o in others):
+        handle.set_colouring(True)  # red and black
+    elif all(max(map(abs, o)) == 1 for o in others):
+        handle.set_colouring(False)
+    handle.set_coarse(lambda: _coarse(how, domain, _zero_ends(how, handle, domain)))
+    handle.set_converted(lambda dtype: _made(how.converted(dtype), domain)._h)
     return StencilOperator(domain, how.stencil, handle, how)

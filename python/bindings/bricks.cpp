@@ -1,4 +1,7 @@
 // Grids in bricks and stencils on them.
+#include <nanobind/stl/shared_ptr.h>
+
+#include "asterism/grid/bricks/brick_transfer.hpp"
 #include "asterism/grid/bricks/stencil_operator.hpp"
 #include "bindings.hpp"
 
@@ -30,6 +33,10 @@ StencilForm form_of(std::string const& name) {
                               : StencilForm::product;
 }
 
+grid::Centring centring_of(std::string const& name) {
+  return name == "nodes" ? grid::Centring::nodes : name == "cells" ? grid::Centring::cells : grid::Centring::blocks;
+}
+
 /// The items of both arrays, from points to bricks or back; sizes are checked.
 void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bool into_bricks) {
   auto const points = std::size_t(d.owned().points()), padded = std::size_t(d.space().local_size());
@@ -55,6 +62,8 @@ void bind_bricks(nb::module_& m) {
             new (self) BrickDomain(c, shape, brick, periodic, ranks, t);
           },
           nb::arg("comm"), nb::arg("shape"), nb::arg("brick"), nb::arg("periodic"), nb::arg("ranks"), nb::arg("transport").none())
+      .def_prop_ro("shape", &BrickDomain::shape)
+      .def_prop_ro("brick", &BrickDomain::brick)
       .def_prop_ro("ranks", [](BrickDomain const& d) { return d.partition().boxes(); })
       .def("owned", [](BrickDomain const& d, int rank) { return std::pair(d.owned(rank).low, d.owned(rank).high); })
       .def_prop_ro("layout", [](BrickDomain const& d) -> comm::Layout { return d.space(); })
@@ -63,6 +72,18 @@ void bind_bricks(nb::module_& m) {
       .def_prop_ro("ghost_bricks", &BrickDomain::ghost_bricks)
       .def("to_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, true); })
       .def("from_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, false); });
+  nb::class_<grid::BrickTransfer, la::Operator>(m, "BrickTransfer")
+      .def("__init__",
+           [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, std::string const& centring,
+              std::string const& dtype, grid::Ends const& odd) {
+             nb::gil_scoped_release const gil;
+             new (self) grid::BrickTransfer(fine, coarse, centring_of(centring), dtype_from_name(dtype), odd);
+           })
+      .def_static("coarsened", [](BrickDomain const& fine, std::string const& centring, std::vector<int> const& least) {
+        nb::gil_scoped_release const gil;
+        return grid::BrickTransfer::coarsened(fine, centring_of(centring), least);
+      });
+  nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
   nb::class_<StencilOperator, la::Operator>(m, "StencilOperator")
       .def(
           "__init__",
@@ -85,6 +106,30 @@ void bind_bricks(nb::module_& m) {
             A.set_diagonal(std::move(own), bound);
           },
           nb::arg("diagonal"), nb::arg("bound").none())
+      .def("set_colouring",
+           [](StencilOperator& A, bool star) { A.set_colouring(star ? grid::Colouring::red_black : grid::Colouring::boxes); })
+      .def("set_converted",
+           [](StencilOperator& A, nb::object const& make) {
+             A.set_converted([held = keep(make)](Dtype dtype) {
+               nb::gil_scoped_acquire const gil;
+               nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(std::string(name_of(dtype)));
+               return std::shared_ptr<la::Operator const>(nb::cast<std::shared_ptr<la::Operator>>(made));
+             });
+           })
+      .def("set_coarse",
+           [](StencilOperator& A, nb::object const& make) {
+             A.set_coarse([held = keep(make)]() -> std::optional<StencilOperator::WithForms> {
+               nb::gil_scoped_acquire const gil;
+               nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))();
+               if (made.is_none()) return std::nullopt;
+               using Operator = std::shared_ptr<la::Operator>;
+               auto const [coarse, P, R, forms] =
+                   nb::cast<std::tuple<Operator, Operator, Operator, std::vector<std::pair<std::string, KernelRow>>>>(made);
+               StencilOperator::WithForms out{{coarse, P, R}, {}};
+               for (auto const& [name, row] : forms) out.forms.emplace_back(form_of(name), kernel_of(row));
+               return out;
+             });
+           })
       .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
       .def("diagonal",
            [](StencilOperator const& A, AnyArray const& d) {

@@ -143,6 +143,7 @@ BENCHMARKS = {  # a quick form of each, and what its table has
     "transports": ([], "auto / best"),
     "sfsetup": ([], "131072"),
     "halo": (["--n", 12], "raw / ours"),
+    "gmg": (["-s", "16,16,16", "-l", "2", "-n", "3", "-bottom", "20"], "level 1 interpolation"),
     "weak": (["--sizes", "2,3", "--ranks", "1,3"], "iterations"),
 }
 

@@ -25,6 +25,7 @@ CHOOSERS = {
     "src/asterism/precond/amg/amg.cpp",
     "src/asterism/precond/amg/level_smoother.cpp",
     "src/asterism/precond/amg/level_smoother.hpp",
+    "src/asterism/precond/multigrid/gmg.cpp",
     "python/asterism/solvers/candidates.py",
     "python/asterism/solvers/solve.py",
     "python/asterism/solvers/solver.py",

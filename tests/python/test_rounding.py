@@ -14,8 +14,8 @@ import asterism as am
 from asterism import _core
 
 METHODS, PRECONDITIONERS = (
-    sorted(names - {"bcgs", "gamg"}) for names in map(set, _core.component_names())
-)  # PETSc's names
+    sorted(names - {"bcgs", "gamg", "gmg"}) for names in map(set, _core.component_names())
+)  # PETSc's names, and what is not for matrices
 #: Factor and number of the band. Residuals of the second and third kind are irregular, and delayed by rounding.
 STEADY, IRREGULAR, SQUARED = (1.1, 3), (2, 10), (10, 20)
 #: Where the Krylov space is exhausted, rounding decides whether gmres is through or needs another cycle of 30.

@@ -17,6 +17,7 @@ from . import (
     bench_busy,
     bench_forest,
     bench_forest_gpu,
+    bench_gmg,
     bench_gpu,
     bench_products,
     bench_queues,
@@ -86,6 +87,14 @@ BENCHMARKS = {
         bench_products.print_amg,
         ranks=(1, None),
         takes=("n",),
+    ),
+    "gmg": Benchmark(
+        "V cycles of geometric multigrid on bricks, level by level",
+        bench_gmg.gmg_case,
+        bench_gmg.print_gmg,
+        ranks=(1, None),
+        takes=("gmg",),
+        rounds=10,
     ),
     "launch": Benchmark(
         "what tasks of queues cost",
@@ -224,10 +233,16 @@ def add_arguments(sub: Any) -> None:
             q.add_argument(
                 "--nodes", type=_at_least_1, help="cut the cells as if the ranks were on so many machines; as they are"
             )
+        if "gmg" in b.takes:
+            bench_gmg.add_gmg_arguments(q)
         if b.ranks[1] != 1:
             launch.add_ranks(q, None, f"run on N processes (needs mpi4py); {b.ranks[0]} if nothing is said")
         q.add_argument(
-            "--repeats", type=_at_least_1, default=b.rounds, help=f"rounds, of which medians are printed ({b.rounds})"
+            *(["-I"] if "gmg" in b.takes else []),
+            "--repeats",
+            type=_at_least_1,
+            default=b.rounds,
+            help=f"rounds, of which medians are printed ({b.rounds})",
         )
         q.add_argument("--json", action="store_true", help="all that was measured, as JSON")
 

@@ -133,8 +133,8 @@ CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ("-ksp_type preonly -pc_type lu", lambda a: a.rows <= 8000),
 )
 
-# no preconditioners by themselves, or another name of one
-NOT_TRIED = ("none", "bjacobi", "gamg", "ksp")
+# no preconditioners by themselves, or another name of one, or not for matrices
+NOT_TRIED = ("none", "bjacobi", "gamg", "gmg", "ksp")
 
 
 def candidates(a: Look) -> list[str]:

@@ -60,6 +60,9 @@ def operator(
     of: str | None = None,
     ranks: Sequence[int] | None = None,
     target: str | None = None,
+    points: str = "nodes",
+    interpolation: str = "linear",
+    spacing: str | Sequence[str] | None = None,
     **given: Any,
 ) -> StencilOperator:
     """Return a linear stencil as an operator on a grid that is dealt to the ranks: for products and solvers.
@@ -82,10 +85,16 @@ def operator(
         Into how many boxes each axis is cut; by default such that the fewest bricks are exchanged.
     target : {"generic", "avx2", "avx512"}, optional
         By default the widest that this CPU has.
+    points : {"nodes", "cells"}
+        Where the points lie: point i of n at ``(i + 1) / (n + 1)`` of the unit box, or at ``i / n`` along a periodic axis; of cells at
+        ``(i + 0.5) / n``. Multigrid (``pc="gmg"``) needs 2 m + 1 nodes along an axis, or 2 m along a periodic one, or 2 m cells.
+    interpolation : {"linear", "constant"}
+        From coarse grids of multigrid. Constant is for cells: it is cheaper, and needs several smoothing steps.
+    spacing : str or sequence of str, optional
+        The constants that are the spacing, which multigrid doubles from level to level: by default "h", if there is one.
     **given
         The constants, and the other grids that the stencil reads: arrays of my points or of the whole grid, or functions of the
-        coordinates. The coordinates are those of the unit box: point i of n lies at ``(i + 1) / (n + 1)``, or at ``i / n`` along a
-        periodic axis.
+        coordinates in the unit box. Multigrid evaluates functions again on coarser grids, and averages arrays.
 
     Returns
     -------
@@ -95,8 +104,8 @@ def operator(
     Notes
     -----
     Collective. Rank 0 compiles, and the others find the kernel in the cache. The compiled library is needed. The diagonal and a bound
-    of the eigenvalues come from the stencil: the preconditioners jacobi and chebyshev work. Complex numbers are not offered. There is a
-    transposed product where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
+    of the eigenvalues come from the stencil: the preconditioners jacobi, chebyshev and gmg work. Complex numbers are not offered. There
+    is a transposed product where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
 
     Examples
     --------
@@ -111,7 +120,21 @@ def operator(
     """
     from ..bricks import operator as made
 
-    return made(stencil, shape, periodic, comm, brick=brick, dtype=dtype, of=of, ranks=ranks, target=target, **given)
+    return made(
+        stencil,
+        shape,
+        periodic,
+        comm,
+        brick=brick,
+        dtype=dtype,
+        of=of,
+        ranks=ranks,
+        target=target,
+        points=points,
+        interpolation=interpolation,
+        spacing=spacing,
+        **given,
+    )
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/failures.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
+#include "asterism/grid/colouring.hpp"
 #include "asterism/grid/interpolation.hpp"
 #include "asterism/grid/star_operator.kernels.hpp"
 #include "asterism/la/adjoint.hpp"
@@ -133,6 +134,11 @@ std::optional<la::Operator::Coarse> StarOperator::coarse() const {
   auto const P = std::make_shared<Interpolation const>(grid_, *grid, dtype_);
   double const centre = points * mass - 2 * (sides[0] + sides[1] + sides[2]);
   return Coarse{std::make_shared<StarOperator const>(*grid, centre, sides, dtype_), P, std::make_shared<la::Adjoint const>(P)};
+}
+
+std::vector<Vector> StarOperator::colours() const {
+  int const count = colour_count(grid_.shape(), grid_.partition().periodic(), Colouring::red_black);
+  return colour_vectors(range(), dtype_, colour_numbers(grid_.owned(), Colouring::red_black), count);
 }
 
 std::string StarOperator::describe() const {

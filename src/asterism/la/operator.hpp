@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "asterism/la/vectors/vector.hpp"
 
@@ -39,9 +40,13 @@ class Operator {
   /// Collective.
   struct Coarse {
     std::shared_ptr<Operator const> A;     ///< on the coarse space
-    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction, P^H
+    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction, a multiple of P^H
   };
   virtual std::optional<Coarse> coarse() const { return std::nullopt; }
+  /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.
+  virtual std::vector<Vector> colours() const { return {}; }
+  /// The same in another dtype, if the operator knows it. Collective.
+  virtual std::shared_ptr<Operator const> converted_to(Dtype) const { return nullptr; }
   /// y = x always: methods may leave it out.
   virtual bool is_identity() const { return false; }
   /// The assembled matrix, where there is one.

@@ -75,6 +75,7 @@ struct Nest {
   /// Reads ksp_type and pc_type under `config`'s prefix, and makes a solver with A of them.
   std::function<PreconditionerPtr(Configuration const& config, OperatorPtr const& A)> make_solver;
   bool hermitian = false;  ///< A was found to be so: M^H need not be kept ready
+  bool symmetric = true;   ///< the method needs a preconditioner that is so for a Hermitian A
   bool projects = false;   ///< the solver projects a null space of A out of b and x
 };
 
@@ -95,8 +96,8 @@ std::map<std::string, PreconditionerEntry> const& preconditioners();
 /// Runs an inner preconditioner of one precision for a solver of another.
 class Cast final : public Preconditioner {
  public:
-  /// made_from: the dtype of the matrix that `inner` was made from.
-  Cast(Matrix const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
+  /// made_from: the dtype of the matrix, or operator, that `inner` was made from.
+  Cast(Operator const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
   void apply(Vector const& x, Vector& y) const override;
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
   std::string describe() const override;
@@ -206,6 +207,7 @@ void invert_entries(Vector& d, char const* name);
   X("lu", lu)                       \
   X("cholesky", cholesky)           \
   X("amg", amg)                     \
+  X("gmg", geometric_multigrid)     \
   X("ksp", inner_solver)
 #define DECLARE(name, function) PreconditionerEntry function##_entry();
 ASTERISM_PRECONDITIONERS(DECLARE)

@@ -66,6 +66,30 @@ void look_at_entries(Matrix const& A, Inspection& found) {
   found.negative_diagonal = counts[2] == 0 && A.global_rows() > 0;
 }
 
+/// Of an operator without entries that knows it.
+void look_at_diagonal(Operator const& A, Inspection& found) {
+  auto d = A.diagonal();
+  std::int64_t counts[2] = {0, 0};
+  auto const& padding = d.space().padding();
+  with_dtype(d.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const values = d.host<T>();
+    auto run = padding.begin();
+    for (std::int64_t i = 0; i < d.local_size(); ++i) {
+      if (run != padding.end() && i == run->first) {
+        i += run->second - 1;
+        ++run;
+        continue;
+      }
+      counts[0] += !(double(real(values[std::size_t(i)])) > 0);
+      counts[1] += !(double(real(values[std::size_t(i)])) < 0);
+    }
+  });
+  A.range().comm().sum(std::span<std::int64_t>(counts));
+  found.positive_diagonal = counts[0] == 0;
+  found.negative_diagonal = counts[1] == 0 && A.range().global_size() > 0;
+}
+
 }  // namespace
 
 Inspection inspect(Operator const& A) {
@@ -93,6 +117,7 @@ Inspection inspect(Operator const& A) {
   // rounding in the two products is far below. An unsymmetric entry far smaller than the largest one is not seen: solve_transpose, which
   // solves A then, verifies its answer with the transpose
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
+  if (!matrix && found.hermitian && A.eigenvalue_bound()) look_at_diagonal(A, found);
   return found;
 }
 

@@ -71,6 +71,16 @@ NullSpace detected_null_space(la::Matrix const& A) {
   return NullSpace(found);
 }
 
+NullSpace detected_null_space(la::Operator const& A, double size) {
+  if (A.range().global_size() < 2) return {};
+  Vector ones(A.domain(), A.dtype()), product(A.range(), A.dtype());
+  fill(ones, 1.0);
+  A.apply(ones, product);
+  auto const found = la::look_at_entries(product);
+  bool const zero = found.not_finite == 0 && found.largest[0] <= 100 * epsilon_of(A.dtype()) * size;
+  return zero ? NullSpace({ones}) : NullSpace();
+}
+
 NullSpace given_null_space(la::Operator const& A, Vector const& vectors) {
   la::require_layout(vectors, A.domain(), A.dtype(), "null_space");
   auto const* const matrix = A.matrix();

@@ -50,6 +50,9 @@ class WithoutNullSpace final : public la::Operator {
 /// near-null vectors (rigid-body modes of a free body). Collective; a product for each.
 NullSpace detected_null_space(la::Matrix const& A);
 
+/// Of an operator without entries whose products are of that size: constants. Collective; a product.
+NullSpace detected_null_space(la::Operator const& A, double size);
+
 /// The user's, (n, k): an error with the norm of A times a column that is not zero. Collective.
 NullSpace given_null_space(la::Operator const& A, la::Vector const& vectors);
 

@@ -23,6 +23,22 @@ class ScaledOperator final : public Operator {
     inner_->apply_transpose(x, y, conjugate);
     scale_product(y);
   }
+  Vector diagonal() const override {
+    auto d = inner_->diagonal();
+    scale_product(d);
+    return d;
+  }
+  std::optional<double> eigenvalue_bound() const override { return inner_->eigenvalue_bound(); }
+  std::vector<Vector> colours() const override { return inner_->colours(); }
+  std::shared_ptr<Operator const> converted_to(Dtype dtype) const override {
+    auto other = inner_->converted_to(dtype);
+    return other ? std::make_shared<ScaledOperator>(std::move(other), by_) : nullptr;
+  }
+  std::optional<Coarse> coarse() const override {
+    auto next = inner_->coarse();
+    if (next) next->A = std::make_shared<ScaledOperator>(next->A, by_);
+    return next;
+  }
   std::string describe() const override { return inner_->describe(); }
 
  private:

@@ -92,7 +92,10 @@ void Solver::check_operators() const {
 void Solver::check_options() const {
   std::vector<OptionTable const*> tables;
   for (auto const& [name, t] : option_tables()) tables.push_back(t);
-  check_known(options_, tables, prefix_, {"sub_", "mg_levels_", "ksp_"});
+  std::vector<std::string> nested = {"sub_", "mg_levels_", "ksp_"};
+  for (auto const& name : options_.names())
+    if (name.ends_with("pc_type") && options_.find(name)->value == "gmg") nested = {"sub_", "mg_levels_", "ksp_", "mg_coarse_"};
+  check_known(options_, tables, prefix_, nested);
   for (auto const& spec : process_table()) {
     auto const* const given = options_.find(spec.name);
     ASTERISM_REQUIRE(!given || given->layer < OptionLayer::dict, option,
@@ -264,6 +267,8 @@ void Solver::look_at_system() {
     null_space_ = NullSpace({ones});
   } else if (projects_ == "auto" && looks_ && inspection_.hermitian && A_->matrix()) {
     null_space_ = detected_null_space(*A_->matrix());
+  } else if (projects_ == "auto" && looks_ && inspection_.hermitian && A_->eigenvalue_bound()) {
+    null_space_ = detected_null_space(*A_, largest_A_);
   }
   if (!null_space_.empty() && inspection_.hermitian)
     notes_.push_back(null_space_.dimension() == 1 && !given_null_space_
@@ -422,9 +427,12 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 }
 
 precond::Nest Solver::nest(Configuration const& config) const {
-  return {config, [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
+  return {config,
+          [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
           [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
-          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()), !null_space_.empty()};
+          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()),
+          config.prefix != prefix_ || method_->needs_symmetric_matrix(),
+          !null_space_.empty()};
 }
 
 /// For an operator without entries.
@@ -442,7 +450,13 @@ PreconditionerPtr Solver::make_matrix_free(Configuration const& config, Operator
         "one of those that need no entries: {}.",
         config.prefix, type, A->describe(), able);
   }
-  return entry.make_matrix_free(nest(config), A);
+  auto const precision = config.reader(preconditioner_table()).text("pc_dtype");
+  auto const dtype = precision == "auto" ? A->dtype() : with_precision_of(A->dtype(), dtype_from_name(precision));
+  if (dtype == A->dtype()) return entry.make_matrix_free(nest(config), A);
+  auto const B = A->converted_to(dtype);
+  ASTERISM_REQUIRE_ALIKE(B, option, "solve: -{}pc_dtype {}: {} is known in its own dtype alone. Leave out the option.", config.prefix,
+                         precision, A->describe());
+  return std::make_shared<precond::Cast>(*A, entry.make_matrix_free(nest(config), B), dtype);
 }
 
 /// One that is nested: its options are those of a solver, under its own prefix.

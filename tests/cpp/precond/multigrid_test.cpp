@@ -134,6 +134,17 @@ Dense line(int64_t n, bool complex, bool hermitian = false) {
   return a;
 }
 
+/// Weights of even rows alone, and of odd ones.
+std::vector<la::Vector> odd_and_even(la::Vector const& weights) {
+  std::vector<la::Vector> out;
+  for (int64_t const first : {0, 1}) {
+    auto d = to_dense(weights);
+    for (int64_t i = 1 - first; i < d.rows(); i += 2) d(i, 0) = 0;
+    out.push_back(to_vector(d, weights.space(), weights.dtype()));
+  }
+  return out;
+}
+
 Dense columns(precond::Cycle const& cycle, la::Layout const& layout, Dtype dtype) {
   auto const all = to_vector(Dense::identity(layout.global_size()), layout, dtype);
   auto out = all.like();
@@ -269,6 +280,22 @@ TEST(Multigrid, TheCycleIsThatOfTheBook) {
          auto const forward = triangle_inverse(a, [&](int64_t i, int64_t j) { return at(j) < at(i); }, d);
          auto const backward = triangle_inverse(a, [&](int64_t i, int64_t j) { return at(j) > at(i); }, d);
          return std::pair(richardson(a, forward, 1), richardson(a, backward, 2));
+       }},
+      {"steps by colours",
+       [](la::Matrix const&, la::Vector const& w) { return precond::coloured_steps(odd_and_even(w), {1, 2}, true, ""); },
+       [&](Dense const& a, la::Matrix const&) {
+         auto const odd = [](int64_t i) { return i % 2 == 1; };
+         auto const d = [&](int64_t i) { return a(i, i); };
+         auto const forward = triangle_inverse(a, [&](int64_t i, int64_t j) { return odd(i) && !odd(j); }, d);
+         auto const backward = triangle_inverse(a, [&](int64_t i, int64_t j) { return !odd(i) && odd(j); }, d);
+         return std::pair(richardson(a, forward, 1), richardson(a, backward, 2));
+       }},
+      {"the same, forward after too",
+       [](la::Matrix const&, la::Vector const& w) { return precond::coloured_steps(odd_and_even(w), {2, 1}, false, ""); },
+       [&](Dense const& a, la::Matrix const&) {
+         auto const forward =
+             triangle_inverse(a, [&](int64_t i, int64_t j) { return i % 2 == 1 && j % 2 == 0; }, [&](int64_t i) { return a(i, i); });
+         return std::pair(richardson(a, forward, 2), richardson(a, forward, 1));
        }},
       {"sweeps of ranks", [](la::Matrix const& A, la::Vector const&) { return gauss_seidel(A, SweepOrder::ranks, {2, 1}, false); },
        [](Dense const& a, la::Matrix const& A) {

@@ -271,7 +271,7 @@ void check(Row const& row, Dense const& a, la::Layout const& layout, Dtype dtype
 }  // namespace
 
 TEST(Preconditioners, EachHasARow) {
-  std::set<std::string> rows = {"amg", "gamg"};  // multigrid_test.cpp
+  std::set<std::string> rows = {"amg", "gamg", "gmg"};  // multigrid_test.cpp, gmg_test.cpp
   for (auto const& row : table()) rows.insert(row.options.substr(0, row.options.find(' ')));
   for (auto const& [name, entry] : precond::preconditioners()) EXPECT_TRUE(rows.count(name)) << name;
 }
@@ -310,7 +310,7 @@ TEST(Preconditioners, WithoutAMatrixThoseThatNeedNone) {
     Options options;
     options.parse("-pc_type ilu", OptionLayer::call, "test");
     auto const text = error_of([&] { solve::Solver(A, {}, nullptr, options); });
-    EXPECT_NE(text.find("those that need no entries: chebyshev, jacobi, ksp, none"), std::string::npos) << text;
+    EXPECT_NE(text.find("those that need no entries: chebyshev, gmg, jacobi, ksp, none"), std::string::npos) << text;
     Options by_rows;
     by_rows.parse("-pc_type jacobi -pc_jacobi_type rowl1", OptionLayer::call, "test");
     EXPECT_NE(error_of([&] { solve::Solver(A, {}, nullptr, by_rows); }).find("needs the entries"), std::string::npos);

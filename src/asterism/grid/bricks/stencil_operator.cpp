@@ -50,11 +50,36 @@ StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, Stencil
   add(StencilForm::product, std::move(product));
 }
 
-void StencilOperator::add(StencilForm form, StencilKernel kernel) {
+void StencilOperator::check(StencilKernel const& kernel) const {
   for (int const g : kernel.grids)
     ASTERISM_REQUIRE(kernel.function && g >= StencilKernel::w && g < int(s_->coefficients.size()), internal,
                      "a kernel has the grid {} where there are {} coefficients", g, s_->coefficients.size());
+}
+
+void StencilOperator::add(StencilForm form, StencilKernel kernel) {
+  check(kernel);
   s_->kernels[form] = std::move(kernel);
+}
+
+std::optional<la::Operator::Coarse> StencilOperator::coarse() const {
+  if (!make_coarse_) return std::nullopt;
+  auto made = make_coarse_();
+  if (!made) return std::nullopt;
+  for (auto& [form, kernel] : made->forms) {
+    check(kernel);
+    s_->kernels[form] = std::move(kernel);
+  }
+  return std::move(made->coarse);
+}
+
+std::vector<Vector> StencilOperator::colours() const {
+  auto const& domain = s_->domain;
+  auto numbers = colour_numbers(domain.owned(), colouring_);
+  for (auto& n : numbers) ++n;  // padding becomes 0
+  std::vector<int> in_bricks(std::size_t(range().local_size()));
+  domain.to_bricks(numbers.data(), in_bricks.data(), sizeof(int));
+  for (auto& n : in_bricks) --n;
+  return colour_vectors(range(), dtype(), in_bricks, colour_count(domain.shape(), domain.periodic(), colouring_));
 }
 
 void StencilOperator::set_diagonal(Vector d, std::optional<double> eigenvalue_bound) {

@@ -1,12 +1,15 @@
 // A linear stencil on a domain of bricks, as an operator: products are calls of generated kernels.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "asterism/grid/bricks/brick_domain.hpp"
+#include "asterism/grid/colouring.hpp"
 #include "asterism/la/operator.hpp"
 #include "asterism/stencil/table.hpp"
 
@@ -50,6 +53,11 @@ class StencilOperator final : public la::Operator {
   void smooth(la::Vector const& b, la::Vector const& x, la::Vector const& w, la::Vector& y) const override;
   la::Vector diagonal() const override;
   std::optional<double> eigenvalue_bound() const override { return bound_; }
+  /// By the function that was given.
+  std::optional<Coarse> coarse() const override;
+  std::vector<la::Vector> colours() const override;
+  /// By the function that was given.
+  std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override { return convert_ ? convert_(dtype) : nullptr; }
   std::string describe() const override { return s_->name; }
 
   // what is found out later, on all ranks
@@ -57,6 +65,14 @@ class StencilOperator final : public la::Operator {
   /// A kernel of its own for what else would be made from products. No product is under way.
   void add(StencilForm form, StencilKernel kernel);
   bool has(StencilForm form) const { return s_->kernels.contains(form); }
+  /// What makes the coarser operator, and kernels for more forms of this one, which multigrid needs. It is collective.
+  struct WithForms {
+    Coarse coarse;
+    std::vector<std::pair<StencilForm, StencilKernel>> forms;
+  };
+  void set_coarse(std::function<std::optional<WithForms>()> make) { make_coarse_ = std::move(make); }
+  void set_converted(std::function<std::shared_ptr<la::Operator const>(Dtype)> make) { convert_ = std::move(make); }
+  void set_colouring(Colouring kind) { colouring_ = kind; }
   /// The padding of d is one.
   void set_diagonal(la::Vector d, std::optional<double> eigenvalue_bound);
 
@@ -69,11 +85,15 @@ class StencilOperator final : public la::Operator {
     device::Array zeros;  // a brick
     std::string name;
   };
+  void check(StencilKernel const& kernel) const;
   void run(StencilForm form, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;
   void run_column(StencilForm form, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;
   std::shared_ptr<State> s_;  // queued work holds it
   la::Vector diagonal_;
   std::optional<double> bound_;
+  Colouring colouring_ = Colouring::none;
+  std::function<std::optional<WithForms>()> make_coarse_;
+  std::function<std::shared_ptr<la::Operator const>(Dtype)> convert_;
 };
 
 }  // namespace asterism::grid

@@ -84,7 +84,7 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   if (o.method == "auto" && r.given("mg_levels_ksp_chebyshev_kind")) o.method = "chebyshev";
   bool const polynomial = o.method == "chebyshev";
   ASTERISM_REQUIRE(polynomial || !r.given("mg_levels_ksp_chebyshev_kind"), option,
-                   "amg: -mg_levels_ksp_chebyshev_kind has no effect with -mg_levels_ksp_type {}. Use chebyshev.", o.method);
+                   "multigrid: -mg_levels_ksp_chebyshev_kind has no effect with -mg_levels_ksp_type {}. Use chebyshev.", o.method);
   bool const none_before = after > 0 && r.given("mg_levels_ksp_max_it");  // which is zero
   o.steps.before = before > 0 || none_before ? before : polynomial ? 2 : 1;
   o.steps.after = after < 0 ? o.steps.before : after;
@@ -92,12 +92,13 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   if (o.method == "auto" && anything) o.method = "richardson";
   if (o.kind == "auto" && !o.is_open()) o.kind = o.method == "chebyshev" || r.given("mg_levels_pc_jacobi_type") ? "jacobi" : "spai0";
   ASTERISM_REQUIRE(o.method != "chebyshev" || !o.needs_matrix(), option,
-                   "amg: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.", o.kind);
-  ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option, "amg: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.",
+                   "multigrid: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.",
                    o.kind);
+  ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option,
+                   "multigrid: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.", o.kind);
   auto const degree = std::max(o.steps.before, o.steps.after);
   ASTERISM_REQUIRE(o.method != "chebyshev" || o.chebyshev != ChebyshevKind::opt_fourth || degree <= most_opt_fourth, option,
-                   "amg: the optimal coefficients are known up to degree {}, not {}. Use -mg_levels_ksp_chebyshev_kind fourth.",
+                   "multigrid: the optimal coefficients are known up to degree {}, not {}. Use -mg_levels_ksp_chebyshev_kind fourth.",
                    most_opt_fourth, degree);
   o.nest = nest;
   return o;

@@ -71,12 +71,13 @@ double convergence_factor(std::vector<GridLevel> const& levels, std::size_t firs
   Vector e(A.range(), A.dtype());
   fill_hashed(e, 11);
   auto r = e.like(), z = e.like();
-  double factor = 0, before = norm(e).real();
+  A.apply(e, r);
+  double factor = 0, before = norm(r).real();
   for (int k = 0; k < factor_steps && before > 0; ++k) {
-    A.apply(e, r);
     cycle.apply(r, z);
     axpy(-1.0, z, e);
-    auto const now = norm(e).real();
+    A.apply(e, r);
+    auto const now = norm(r).real();
     factor = now / before;
     before = now;
   }

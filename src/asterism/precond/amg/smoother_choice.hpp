@@ -24,7 +24,7 @@ struct DegreeChoice {
 /// the degree. The trial is made on the first level if that is small, else on the next one. entries: of each level. Collective.
 DegreeChoice choose_degree(std::vector<GridLevel>& levels, std::vector<double> const& entries, CycleType type);
 
-/// The factor by which the norm of a random error falls in a step of the cycle from that level on, after a few; measured for people.
+/// The factor by which the residual of a random error falls in a step of the cycle from that level on, after a few; measured for people.
 /// Collective.
 double convergence_factor(std::vector<GridLevel> const& levels, std::size_t first, CycleType type, bool hermitian);
 /// The same of the level's smoother, of what oscillates most: after few steps.

@@ -1,7 +1,9 @@
 #include "asterism/precond/multigrid/cycle.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "asterism/base/profile.hpp"
 #include "asterism/la/adjoint.hpp"
 
 namespace asterism::precond {
@@ -45,6 +47,15 @@ std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
   return levels;
 }
 
+void Cycle::time_levels() {
+  events_.clear();
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    auto& events = events_.emplace_back();
+    for (std::size_t part = 0; part < events.size(); ++part)
+      events[part] = profile::event(format("{} Level {}", std::array{"MGSmooth", "MGResid", "MGRestrict", "MGInterp", "MGSolve"}[part], l));
+  }
+}
+
 void Cycle::apply(Vector const& b, Vector& x) const {
   auto const work = work_.lease(b, [&] { return new_work(b); });
   run(0, type_, *work, b, x);
@@ -52,23 +63,25 @@ void Cycle::apply(Vector const& b, Vector& x) const {
 
 void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const {
   auto const& level = levels_[l];
-  if (level.solver) {
-    level.solver->apply(b, x);
-    return;
-  }
+  auto const timed = [&](Part part, auto const& what) {
+    std::optional<profile::Scope> scope;
+    if (!events_.empty()) scope.emplace(events_[l][part]);
+    what();
+  };
+  if (level.solver) return timed(solving, [&] { level.solver->apply(b, x); });
   auto& w = work[l];
   auto const& smoother = *level.smoother;
   Vector *now = &x, *other = &w.s.t;
   if (smoother.swaps()) std::swap(now, other);  // so that it ends in x
-  smoother.run(*level.A, b, now, other, w.s, Side::before, true);
+  timed(smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::before, true); });
   if (l + 1 < levels_.size()) {
     auto& coarse = work[l + 1];
-    level.A->residual(b, *now, w.s.r);
-    level.R->apply(w.s.r, coarse.b);
+    timed(residuals, [&] { level.A->residual(b, *now, w.s.r); });
+    timed(restriction, [&] { level.R->apply(w.s.r, coarse.b); });
     correct(l + 1, type, work);
-    level.P->apply_add(coarse.x, *now);
+    timed(interpolation, [&] { level.P->apply_add(coarse.x, *now); });
   }
-  smoother.run(*level.A, b, now, other, w.s, Side::after, false);
+  timed(smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::after, false); });
 }
 
 /// The equation of level l, approximately.

@@ -1,5 +1,6 @@
 // The one multigrid cycle, for algebraic and geometric levels: it asks operators for products, residuals and weighted steps.
 #pragma once
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ class Cycle {
   bool symmetric() const;
   /// Another operator for each b.
   bool varies() const { return type_ == CycleType::k && levels_between() > 0; }
+  /// From now on each level has events of its own for what is done there: MGSmooth Level 0 and so on.
+  void time_levels();
   std::vector<GridLevel> const& levels() const { return levels_; }
 
  private:
@@ -55,7 +58,9 @@ class Cycle {
   void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
   void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;
+  enum Part : std::uint8_t { smoothing, residuals, restriction, interpolation, solving, parts };
   std::vector<GridLevel> levels_;
+  std::vector<std::array<int, parts>> events_;  // of each level, if they are timed
   CycleType type_ = CycleType::v;
   bool hermitian_ = false;
   bool v_before_f_ = false;  // of the adjoint of an F cycle

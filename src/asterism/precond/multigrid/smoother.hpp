@@ -47,6 +47,9 @@ using SmootherPtr = std::shared_ptr<Smoother const>;
 
 /// x += w .* (b - A x): damped Jacobi, SPAI-0, l1-Jacobi. One product a step; the first one from zero has none.
 SmootherPtr weighted_steps(Vector weights, Steps steps, std::string name);
+/// The same for one colour after the other, each with weights that are zero elsewhere: Gauss-Seidel where rows of a colour are not coupled.
+/// symmetric: in the reverse order after the coarse correction. about: more to say of it. A product for each colour.
+SmootherPtr coloured_steps(std::vector<Vector> weights, Steps steps, bool symmetric, std::string about);
 /// A polynomial in diag(w) A of that degree on each side. p.degree is not read.
 SmootherPtr chebyshev_smoother(ChebyshevPolynomial p, Steps degrees, std::string name);
 /// x += damping M (b - A x) by any preconditioner. Two passes a step; the first one from zero has one.

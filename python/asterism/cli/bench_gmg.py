@@ -1,0 +1,222 @@
+"""``asterism bench gmg``: multigrid on bricks, with the command line and the report of the artifact of the brick paper.
+
+Poisson's equation on a periodic unit cube, b = sin(2 pi x) sin(2 pi y) sin(2 pi z), to 1e-10 in the maximum norm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, stencil
+from ..base.indices import near_cube
+from ..errors import OptionError
+from ..solvers.solver import Solver
+
+__all__ = ["add_gmg_arguments", "gmg_case", "print_gmg"]
+
+TOLERANCE = 1e-10
+#: Names of the artifact's operations, and the events that they are here.
+OPERATIONS = {
+    "smooth": "MGSmooth",
+    "residual": "MGResid",
+    "restriction": "MGRestrict",
+    "interpolation + increment": "MGInterp",
+    "bottom": "MGSolve",
+}
+
+
+def _three(text: str) -> tuple[int, ...]:
+    numbers = tuple(int(word) for word in text.split(","))
+    if len(numbers) not in (1, 3) or min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not three numbers of points, as 64,64,64")
+    return numbers * 3 if len(numbers) == 1 else numbers
+
+
+def _pair(text: str) -> tuple[int, int]:
+    numbers = [int(word) for word in text.split(",")]
+    if len(numbers) not in (1, 2) or min(numbers) < 0 or max(numbers) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not two numbers of steps, as 6,6")
+    return numbers[0], numbers[-1]
+
+
+def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the artifact's options, and more."""
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("-s", dest="size", type=_three, metavar="NX,NY,NZ", help="points of each rank")
+    size.add_argument("-d", dest="domain", type=_three, metavar="NX,NY,NZ", help="points of all ranks (64,64,64)")
+    parser.add_argument("-b", dest="binary", action="store_true", help="on the largest power of two of ranks alone")
+    parser.add_argument("-l", dest="levels", type=int, default=6, help="how often the grid is halved, if it can be (6)")
+    parser.add_argument("-n", dest="cycles", type=int, default=20, help="most V cycles (20)")
+    parser.add_argument("-smooth", type=_pair, default=(6, 6), metavar="PRE,POST", help="smoothing steps (6,6)")
+    parser.add_argument("-omega", type=float, default=2 / 3, help="relaxation factor of Jacobi (2/3: gamma = h^2 / 9)")
+    parser.add_argument(
+        "-bottom", default="100", metavar="N", help="steps of Jacobi on the last level, or 'direct' (100)"
+    )
+    parser.add_argument("-brick", type=int, default=8, metavar="B", help="bricks of B x B x B points (8)")
+    parser.add_argument(
+        "-transfer",
+        choices=["constant", "linear"],
+        default="constant",
+        help="interpolation; averages or full weighting go back (constant, as in the paper)",
+    )
+    parser.add_argument(
+        "-options",
+        default="",
+        help="more options of the solver; with -mg_levels_ksp_type among them they choose the smoother",
+    )
+
+
+def _operator(args: argparse.Namespace, comm: Any) -> Any:
+    ranks = near_cube(1 if comm is None else comm.size)
+    if args.size:
+        shape = tuple(n * p for n, p in zip(args.size, ranks, strict=True))
+    else:
+        shape = args.domain or (64, 64, 64)
+    if any(n % args.brick for n in shape):
+        raise OptionError(f"gmg: {shape} points are no multiple of bricks of {args.brick}. Choose another -brick.")
+    if len(set(shape)) > 1 and args.domain:
+        least = min(shape)
+        if any(n % least for n in shape):
+            raise OptionError(
+                f"gmg: the spacing is the same along all axes; {shape} points are no cube, and no row of cubes."
+            )
+    at = stencil.indices(3)
+    u, out, h = stencil.grid("u", 3), stencil.grid("out", 3), stencil.constant("h")
+    around = [u(*(i + step * (n == axis) for n, i in enumerate(at))) for axis in range(3) for step in (-1, 1)]
+    poisson = stencil.assign(out(*at), (6 * u(*at) - sum(around[1:], around[0])) / (h * h))
+    return stencil.operator(
+        poisson,
+        shape,
+        True,
+        comm,
+        brick=(args.brick,) * 3,
+        ranks=ranks,
+        h=1 / min(shape),
+        points="cells",
+        interpolation=args.transfer,
+    )
+
+
+def _options(args: argparse.Namespace) -> str:
+    before, after = args.smooth
+    words = [
+        "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1",
+        f"-pc_gmg_max_levels {args.levels + 1}",
+        f"-mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}",
+    ]
+    if "mg_levels_ksp_type" not in args.options:
+        words.append(f"-mg_levels_pc_type jacobi -pc_gmg_omega {args.omega:.17g}")
+    if args.bottom == "direct":
+        words.append("-pc_gmg_coarse_type direct")
+    else:
+        words.append("-pc_gmg_coarse_type ksp -mg_coarse_ksp_type richardson -mg_coarse_pc_type jacobi")
+        words.append(f"-mg_coarse_ksp_max_it {int(args.bottom)} -mg_coarse_ksp_richardson_scale {args.omega:.17g}")
+    return " ".join([*words, args.options])
+
+
+def gmg_case(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
+    """Measure; rank 0 returns all ranks' times."""
+    if args.binary and comm is not None:
+        most = 1 << (comm.size.bit_length() - 1)
+        part = comm.Split(int(comm.rank >= most), comm.rank)
+        if comm.rank >= most:
+            return {}
+        comm = part
+    L = _operator(args, comm)
+    axes = [np.sin(2 * np.pi * (np.arange(s.start, s.stop) + 0.5) / min(L.grid_shape)) for s in L.owned]
+    b = axes[0][:, None, None] * axes[1][None, :, None] * axes[2][None, None, :]
+    begun = time.perf_counter()
+    one = Solver(L, _options(args), ksp="richardson", rtol=1e-300, maxiter=1, ksp_error_if_not_converged=False)
+    setup = time.perf_counter() - begun
+    norms = [_largest(comm, b)]
+    x = np.zeros_like(b)
+    while norms[-1] > TOLERANCE and len(norms) <= args.cycles:
+        x = one.solve(b, x0=x)
+        norms.append(_largest(comm, b - L @ x))  # the same on all ranks, so that all stop
+    cycles = len(norms) - 1
+    many = Solver(L, _options(args), ksp="richardson", rtol=1e-300, maxiter=cycles, ksp_error_if_not_converged=False)
+    many.solve(b)  # warm
+    seconds = []
+    _core.profile_reset()
+    for _ in range(args.repeats):
+        if comm is not None:
+            comm.Barrier()
+        begun = time.perf_counter()
+        many.solve(b)
+        seconds.append(_largest(comm, np.array([time.perf_counter() - begun])))
+    points = int(np.prod(L.grid_shape))
+    return {
+        "points": list(L.grid_shape),
+        "ranks": list(L.ranks),
+        "threads": _core.team_size(),
+        "options": _options(args),
+        "setup_seconds": setup,
+        "cycles": cycles,
+        "converged": norms[-1] <= TOLERANCE,
+        "residuals": norms,
+        "seconds": seconds,
+        "GStencil_per_s": points / statistics.median(seconds) / 1e9,
+        "operations": _operations(comm, args.repeats * cycles),
+        "solver": many.view(),
+    }
+
+
+def _operations(comm: Any, cycles: int) -> list[dict[str, Any]]:
+    """Return the time of a V cycle in each operation of each level, for each rank."""
+    names = {event: name for name, event in OPERATIONS.items()}
+    mine = {}
+    for s in _core.profile_snapshot():
+        if found := re.fullmatch(r"(MG\w+) Level (\d+)", s["name"]):
+            mine[int(found[2]), names[found[1]]] = (s["seconds"] / cycles, s["calls"] / cycles)
+    all_ranks = [mine] if comm is None else comm.allgather(mine)
+    return [
+        {
+            "level": level,
+            "operation": name,
+            "calls": mine[level, name][1],
+            "seconds": [r[level, name][0] for r in all_ranks],
+        }
+        for level, name in sorted(mine, key=lambda k: (k[0], list(OPERATIONS).index(k[1])))
+    ]
+
+
+def _largest(comm: Any, values: NDArray[Any]) -> float:
+    mine = float(np.abs(values).max(initial=0.0))
+    if comm is None:
+        return mine
+    from mpi4py import MPI
+
+    return float(comm.allreduce(mine, op=MPI.MAX))
+
+
+def print_gmg(r: dict[str, Any]) -> None:
+    """Print it as the artifact does; times are those of one V cycle."""
+    n, p = (" x ".join(map(str, r[k])) for k in ("points", "ranks"))
+    print(f"multigrid on {n} points, {p} ranks x {r['threads']} threads")
+    for cycle, norm in enumerate(r["residuals"]):
+        print(f"  cycle {cycle:2d}: max-norm of the residual {norm:.3e}")
+    print(f"  {'converged' if r['converged'] else 'NOT converged'} to {TOLERANCE:g} in {r['cycles']} V cycles")
+    level, total = None, 0.0
+    for o in [*r["operations"], None]:
+        if o is None or o["level"] != level:
+            if level is not None:
+                print(f"  level {level} total {total:.3e} s")
+            if o is None:
+                break
+            level, total = o["level"], 0.0
+        s = o["seconds"]
+        mean = statistics.mean(s)
+        total += mean
+        print(
+            f"  level {level} {o['operation']} [{min(s):.3e}, {mean:.3e}, {max(s):.3e}] (\u03c3: {statistics.pstdev(s):.1e})"
+            f"  {o['calls']:g} a cycle"
+        )
+    print(f"  total solve {statistics.median(r['seconds']):.4e} s; set-up {r['setup_seconds']:.2e} s")
+    print(f"  Perf {r['GStencil_per_s']:.4f} GStencil/s")

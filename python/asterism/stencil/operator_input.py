@@ -1,0 +1,87 @@
+"""What `am.stencil.operator` is given.
+
+Input: the caller's arguments. Output: the same in one form, or an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.indices import as_shape
+from ..errors import InputError, OptionError, ShapeError
+from .language import as_number
+from .stencil import Stencil, as_flags, real_dtype
+from .transpose import coefficients_of
+
+__all__ = ["checked"]
+
+
+def checked(
+    stencil: Stencil,
+    shape: Any,
+    periodic: Any,
+    brick: Any,
+    dtype: Any,
+    of: str | None,
+    points: str,
+    interpolation: str,
+    spacing: Any,
+    given: dict[str, Any],
+) -> tuple[Any, ...]:
+    """Check what is given, and return it in one form."""
+    if not isinstance(stencil, Stencil):
+        raise InputError(f"a {type(stencil).__name__} is no stencil; am.stencil.assign makes one.")
+    f = stencil.facts
+    sizes = tuple(as_shape(shape, "stencil.operator: shape"))
+    if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
+        raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
+    flags = as_flags(periodic, f.dimensions)
+    blocks = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "stencil.operator: brick"))
+    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
+        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
+    if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
+        raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
+    for axis, (b, (low, high)) in enumerate(zip(blocks, f.reach, strict=True)):
+        if max(low, high) > b:
+            raise InputError(
+                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
+            )
+    scalars = dict(f.constants)
+    coefficients = {}
+    for name, value in given.items():
+        if name in scalars:
+            scalars[name] = as_number(value, f"the constant '{name}'")
+        elif name in f.inputs:
+            coefficients[name] = value
+        else:
+            known = ", ".join([*f.inputs, *scalars])
+            raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
+    for name, number in scalars.items():
+        if number is None:
+            raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
+    left = [g for g in f.inputs if g not in coefficients]
+    if of is None and len(left) != 1:
+        raise InputError(
+            f"the stencil reads {', '.join(f.inputs) or 'no grid'}: give all of these but the one that the operator is applied to."
+        )
+    name = left[0] if of is None else of
+    if left != [name]:
+        raise InputError(
+            f"of={name!r}: give the grids {', '.join(g for g in f.inputs if g != name)} as arrays or functions."
+        )
+    if name in f.outputs:
+        raise InputError(f"the grid '{name}' is read and written: an operator writes another grid.")
+    coefficients_of(stencil.statements, name)  # linear
+    if points not in ("nodes", "cells"):
+        raise OptionError(f"points='{points}' is not one of nodes, cells.")
+    if interpolation not in ("linear", "constant"):
+        raise OptionError(f"interpolation='{interpolation}' is not one of linear, constant.")
+    if interpolation == "constant" and points == "nodes":
+        raise OptionError("interpolation='constant' goes with points='cells'.")
+    centring = "blocks" if interpolation == "constant" else points
+    names = ("h",) if spacing is None and "h" in scalars else () if spacing is None else spacing
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for n in names:
+        if n not in scalars:
+            raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
+    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, centring, names

@@ -1,0 +1,210 @@
+#include "asterism/grid/bricks/brick_transfer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+
+namespace asterism::grid {
+namespace {
+
+using i64 = std::int64_t;
+using device::Array;
+using kernel::Axis;
+using la::Vector;
+
+i64 modulo(i64 a, i64 n) { return (a % n + n) % n; }
+
+/// f(x, y) for each column of both, which are copied if there are several.
+template <class F>
+void each_column(Vector const& x, Vector& y, F const& f) {
+  if (x.columns() == 1) return f(x, y);
+  for (i64 j = 0; j < x.columns(); ++j) {
+    Vector of_y = column_of(y, j);
+    f(column_of(x, j), of_y);
+    set_column(of_y, j, y);
+  }
+}
+
+void check(la::Operator const& P, Vector const& fine, Vector const& coarse, char const* what) {
+  require_layout(fine, P.range(), P.dtype(), what);
+  require_layout(coarse, P.domain(), P.dtype(), what);
+  ASTERISM_REQUIRE(fine.columns() == coarse.columns(), shape, "{}: vectors of {} and {} columns.", what, fine.columns(), coarse.columns());
+}
+
+Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring, std::array<bool, 2> const& odd) {
+  Axis out;
+  auto const own = fine.owned();
+  i64 const m = coarse.shape()[d];
+  bool const around = fine.periodic()[d], missing = d < std::size_t(3 - fine.dimensions());
+  i64 low = 0, high = 0;
+  auto const there = [&](i64 c) { return around || (c >= 0 && c < m); };
+  for (i64 i = own.low[d]; i < own.high[d]; ++i) {
+    Axis::Pair p{{i, i}, {1, 0}};
+    if (!missing && centring == Centring::nodes) {
+      i64 const g = around ? i : i - 1, down = g >> 1;  // rounded down, below 0 too
+      if (g % 2 == 0) p = {{down, down}, {1, 0}};
+      else p = {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
+    } else if (!missing && centring == Centring::blocks) {
+      p = {{i >> 1, i >> 1}, {1, 0}};
+    } else if (!missing) {
+      i64 const c = i >> 1, other = i % 2 == 0 ? c - 1 : c + 1;
+      p = there(other) ? Axis::Pair{{c, other}, {0.75, 0.25}} : Axis::Pair{{c, c}, {odd[i % 2 == 0 ? 0 : 1] ? 0.5 : 1, 0}};
+    }
+    for (int s = 0; s < 2; ++s)
+      if (!there(p.at[s]) && !missing) p.at[s] = p.at[1 - s];  // its weight is zero
+    i64 const first = std::min(p.at[0], p.at[1]), last = std::max(p.at[0], p.at[1]) + 1;
+    low = out.fine.empty() ? first : std::min(low, first);
+    high = out.fine.empty() ? last : std::max(high, last);
+    out.fine.push_back(p);
+  }
+  out.low = low;
+  out.coarse.resize(std::size_t(high - low));
+  for (std::size_t i = 0; i < out.fine.size(); ++i)
+    for (int s = 0; s < 2; ++s) {
+      out.fine[i].at[s] -= low;
+      if (out.fine[i].weight[s] == 0) continue;
+      auto& c = out.coarse[std::size_t(out.fine[i].at[s])];
+      c.at[c.count] = i64(i), c.weight[c.count++] = out.fine[i].weight[s];
+    }
+  return out;
+}
+
+}  // namespace
+
+std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least) {
+  std::vector<i64> shape;
+  std::vector<int> brick, boxes;
+  std::vector<bool> periodic;
+  for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d) {
+    auto const n = fine.shape()[d];
+    auto b = fine.brick()[d];
+    bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
+    while (around && n / 2 % b != 0 && b % 2 == 0) b /= 2;
+    bool const wide = least.empty() || b >= least[shape.size()];
+    if (n < 2 || (halves ? n % 2 != 0 : n % 2 == 0) || (around && n / 2 % b != 0) || !wide) return std::nullopt;
+    shape.push_back(n / 2);
+    brick.push_back(int(b));
+    periodic.push_back(around);
+    boxes.push_back(fine.partition().boxes()[d]);
+  }
+  return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport());
+}
+
+BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd)
+    : dtype_(dtype) {
+  auto s = std::make_shared<State>();
+  s->fine = fine, s->coarse = coarse;
+  auto const own = fine.owned();
+  auto const size = own.sizes();
+  for (std::size_t d = 0; d < 3; ++d) {
+    s->points.axes[d] = axis_of(fine, coarse, d, centring, odd[d]);
+    s->points.bricks[d] = (size[d] + fine.brick()[d] - 1) / fine.brick()[d];
+    if (d >= std::size_t(3 - fine.dimensions())) s->share /= 2;
+  }
+  auto const& b = s->points.brick = fine.brick();
+  for (i64 i = 0; i < s->points.bricks[0]; ++i)
+    for (i64 j = 0; j < s->points.bricks[1]; ++j)
+      for (i64 k = 0; k < s->points.bricks[2]; ++k) s->points.places.push_back(fine.place({i * b[0], j * b[1], k * b[2]}));
+  // the owner of each coarse point around, and its place there
+  auto const& p = coarse.partition();
+  auto const boxes = p.boxes();
+  std::array<bool, 3> const cut{boxes[0] > 1, boxes[1] > 1, boxes[2] > 1};
+  struct Owner {
+    int box = 0;
+    i64 brick = 0, within = 0;  // counted from its first brick
+  };
+  std::array<std::vector<Owner>, 3> owners;
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::array<int, 3> const stride{boxes[1] * boxes[2], boxes[2], 1};
+    for (std::size_t c = 0; c < s->points.axes[d].coarse.size(); ++c) {
+      i64 const point = modulo(s->points.axes[d].low + i64(c), coarse.shape()[d]), brick = point / coarse.brick()[d];
+      Owner o{0, brick, point % coarse.brick()[d]};
+      for (int box = 0; box < boxes[d]; ++box) {
+        auto const range = p.owned(box * stride[d]);
+        if (brick >= range.low[d] && brick < range.high[d]) o.box = box, o.brick = brick - range.low[d];
+      }
+      owners[d].push_back(o);
+    }
+  }
+  std::vector<BrickOrder> orders;  // of the owners, by their boxes
+  std::vector<int> of_rank(std::size_t(fine.space().comm().size()), -1);
+  std::vector<comm::RemoteRoot> roots;
+  if (own.points() > 0) roots.reserve(std::size_t(s->points.around()));
+  for (auto const& x : owners[0])
+    for (auto const& y : owners[1])
+      for (auto const& z : owners[2]) {
+        if (own.points() == 0) continue;
+        int const rank = (x.box * boxes[1] + y.box) * boxes[2] + z.box;
+        auto& known = of_rank[std::size_t(rank)];
+        if (known < 0) known = int(orders.size()), orders.emplace_back(p.owned(rank).sizes(), cut);
+        i64 const brick = orders[std::size_t(known)].number({x.brick, y.brick, z.brick});
+        roots.push_back(
+            {rank, brick * coarse.points_of_brick() + (x.within * coarse.brick()[1] + y.within) * coarse.brick()[2] + z.within});
+      }
+  auto const count = i64(roots.size());
+  comm::StarForest forest(fine.space().comm(), coarse.space().local_size(), std::nullopt, roots, count, fine.transport());
+  forest.set_name("coarse points of a domain of bricks");
+  s->forest = comm::QueuedForest(std::move(forest));
+  s_ = std::move(s);
+}
+
+void BrickTransfer::interpolate(Vector const& x, Vector& y, bool adds) const {
+  static int const event = profile::event("Interpolate");
+  double const bytes = double(size_of(dtype_)) * double(x.columns());
+  profile::Scope const scope(event, bytes * double(y.local_size() * (adds ? 2 : 1) + x.local_size()), 0);
+  comm::collective(range().comm(), "interpolation", [&] {
+    check(*this, y, x, "interpolation");
+    each_column(x, y, [&](Vector const& from, Vector& to) {
+      with_dtype(dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (is_complex_v<T>) {
+          fail(ErrorKind::dtype, "interpolation on bricks: {} is not offered.", name_of(dtype_));
+        } else {
+          auto const& queue = to.queue();
+          auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
+          s_->forest.bcast_begin(queue, dtype_, 1, from.data(), values).end();
+          auto const run = [s = s_, adds](device::Executor& e, T const* around, T* fine) {
+            kernel::interpolate_bricks(e, s->points, adds, around, fine);
+          };
+          if (adds) device::submit_without_form(queue, run, device::read<T>(values), device::update<T>(to.data()));
+          else device::submit_without_form(queue, run, device::read<T>(values), device::write<T>(to.data()));
+        }
+      });
+    });
+  });
+}
+
+void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const {
+  static int const event = profile::event("Restrict");
+  double const bytes = double(size_of(dtype_)) * double(x.columns());
+  profile::Scope const scope(event, bytes * double(y.local_size() + x.local_size()), 0);
+  comm::collective(range().comm(), "restriction", [&] {
+    check(*this, x, y, "restriction");
+    each_column(x, y, [&](Vector const& from, Vector& to) {
+      with_dtype(dtype_, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (is_complex_v<T>) {
+          fail(ErrorKind::dtype, "restriction on bricks: {} is not offered.", name_of(dtype_));
+        } else {
+          auto const& queue = to.queue();
+          auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
+          auto const run = [s = s_, factor](device::Executor& e, T const* fine, T* around) {
+            kernel::restrict_bricks(e, s->points, T(factor), fine, around);
+          };
+          device::submit_without_form(queue, run, device::read<T>(from.data()), device::write<T>(values));
+          fill(to, 0.0);
+          s_->forest.reduce(queue, dtype_, 1, values, to.data());
+        }
+      });
+    });
+  });
+}
+
+std::string BrickTransfer::describe() const {
+  auto const n = s_->coarse.shape(), m = s_->fine.shape();
+  return format("interpolation from {} x {} x {} to {} x {} x {} points in bricks", n[0], n[1], n[2], m[0], m[1], m[2]);
+}
+
+}  // namespace asterism::grid

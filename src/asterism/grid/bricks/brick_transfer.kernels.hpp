@@ -1,0 +1,46 @@
+// The kernels of transfers between domains of bricks (brick_transfer.hpp).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "asterism/device/executor.hpp"
+
+namespace asterism::grid::kernel {
+
+using device::Executor;
+
+/// Of one axis: which coarse points a fine one is made of, and the other way round.
+struct Axis {
+  struct Pair {
+    std::int64_t at[2];
+    double weight[2];
+  };
+  struct Several {
+    int count = 0;
+    std::int64_t at[4];
+    double weight[4];
+  };
+  std::vector<Pair> fine;       ///< of each own point: places around
+  std::vector<Several> coarse;  ///< of each place around: own points
+  std::int64_t low = 0;         ///< the first coarse point around
+};
+
+/// A rank's own fine points in bricks, and the coarse points around them in lexicographic order.
+struct BrickStencils {
+  std::array<Axis, 3> axes;
+  std::vector<std::int64_t> places;  ///< of each own brick in lexicographic order: its first point in vectors
+  std::array<std::int64_t, 3> bricks{}, brick{};
+  std::int64_t around() const {
+    return std::int64_t(axes[0].coarse.size()) * std::int64_t(axes[1].coarse.size()) * std::int64_t(axes[2].coarse.size());
+  }
+};
+
+/// fine = P around, or fine += P around; zeros in the padding. T: float or double.
+template <class T>
+void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine);
+/// around = factor P^T fine
+template <class T>
+void restrict_bricks(Executor& executor, BrickStencils const& s, T factor, T const* fine, T* around);
+
+}  // namespace asterism::grid::kernel

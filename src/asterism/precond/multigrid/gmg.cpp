@@ -1,0 +1,278 @@
+// Geometric multigrid: for operators that know a coarser one, and the way there and back (la::Operator::coarse). No matrix is needed but
+// that of the coarsest level, which is found by products.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "asterism/base/lazy.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/la/largest_eigenvalue.hpp"
+#include "asterism/precond/amg/level_smoother.hpp"
+#include "asterism/precond/amg/smoother_choice.hpp"
+#include "asterism/precond/direct/dense_inverse.hpp"
+#include "asterism/precond/multigrid/cycle.hpp"
+
+namespace asterism::precond {
+namespace {
+
+/// A level that knows no coarser one is solved by sparse factors if it has at most so many points.
+constexpr std::int64_t most_factored = 20000;
+
+OptionTable const& table() {
+  static OptionTable const t = [] {
+    OptionTable all = {
+        choice_option("pc_gmg_cycle_type", "v", {"v", "w", "f", "k"},
+                      "cycle; f is not symmetric, and k another one for each vector: for -ksp_type fgmres and gcr"),
+        integer_option("pc_gmg_max_levels", 30, "most levels", 1, 100),
+        integer_option("pc_gmg_coarse_size", 600, "a level with at most this many points is the last one, and solved directly", 1, 20000),
+        choice_option("pc_gmg_coarse_type", "direct", {"direct", "smoother", "ksp"},
+                      "on the last level: factors, its smoother alone, or a solver with options of the prefix mg_coarse_"),
+        real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
+        flag_option("pc_gmg_log", false, "events of their own for what is done on each level, in -log_view"),
+        flag_option("pc_gmg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
+    };
+    all.insert(all.end(), amg::smoother_table().begin(), amg::smoother_table().end());
+    return all;
+  }();
+  return t;
+}
+
+/// Points of all ranks.
+std::int64_t points_of(Space const& space) {
+  std::int64_t none = 0;
+  for (auto const& [first, count] : space.padding()) none += count;
+  return space.global_size() - space.comm().sum(none);
+}
+
+/// Found by products with unit vectors, some at a time; ones where entries stand for nothing. Collective.
+Matrix matrix_of(Operator const& A) {
+  constexpr std::int64_t at_once = 32;
+  auto const& space = A.range();
+  std::int64_t const n = space.global_size(), begin = space.begin(), mine = space.local_size();
+  std::vector<bool> is_padding(std::size_t(mine), false);
+  for (auto const& [first, count] : space.padding())
+    for (auto i = first; i < first + count; ++i) is_padding[std::size_t(i)] = true;
+  std::vector<std::int64_t> rows, columns;
+  Matrix out;
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> values;
+    for (std::int64_t i = 0; i < mine; ++i)
+      if (is_padding[std::size_t(i)]) rows.push_back(begin + i), columns.push_back(begin + i), values.push_back(T(1));
+    for (std::int64_t first = 0; first < n; first += at_once) {
+      auto const k = std::min(at_once, n - first);
+      Vector x(A.domain(), A.dtype(), k), y(space, A.dtype(), k);
+      fill(x, 0.0);
+      for (std::int64_t j = 0; j < k; ++j)
+        if (auto const i = first + j - begin; i >= 0 && i < mine && !is_padding[std::size_t(i)]) x.host<T>()[std::size_t(i * k + j)] = T(1);
+      A.apply(x, y);
+      auto const products = y.host<T>();
+      for (std::int64_t i = 0; i < mine; ++i)
+        for (std::int64_t j = 0; j < k; ++j)
+          if (auto const v = products[std::size_t(i * k + j)]; v != T(0))
+            rows.push_back(begin + i), columns.push_back(first + j), values.push_back(v);
+    }
+    out = Matrix::from_coo<std::int64_t>(space, space, A.dtype(), rows, columns, values.data());
+  });
+  return out;
+}
+
+/// The largest eigenvalue of D^-1 A, or a bound of it.
+double reach_of(OperatorPtr const& A) {
+  if (auto const bound = A->eigenvalue_bound()) return *bound;
+  return 1.1 * la::largest_eigenvalue(*A, *jacobi(*A), Vector(A->range(), A->dtype()));
+}
+
+enum class CoarseType : std::uint8_t { direct, smoother, ksp };
+
+struct Choices {
+  CycleType cycle;
+  CoarseType coarse;
+  std::int64_t max_levels, coarse_size;
+  double omega;
+  bool log, measure, open;  ///< open: the smoother is chosen
+  amg::SmootherOptions smoother;
+};
+
+/// directions: that the next level is coarser in. Of a Laplacian coarse points do not see eigenvalues of D^-1 A from 1 / directions to 2.
+SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double directions, bool symmetric) {
+  auto s = o.smoother;
+  auto w = A->diagonal();
+  invert_entries(w, "gmg");
+  auto weights = s.kind == "color_sor" ? A->colours() : std::vector<Vector>();
+  if (s.kind == "color_sor" && weights.empty()) {
+    ASTERISM_REQUIRE(o.open, option,
+                     "gmg: {} knows no colours. A stencil does that reads the points around alone, where periodic axes have an even number "
+                     "of points. Use -mg_levels_ksp_type chebyshev.",
+                     A->describe());
+    s.method = "chebyshev", s.steps = {2, 2};
+  }
+  if (!weights.empty()) {
+    double const omega = o.omega > 0 ? o.omega : symmetric ? 1 : 1 + 0.05 * directions;  // Yavneh (1996)
+    scale(omega, w);
+    for (auto& c : weights) {
+      auto const mask = c;
+      c = mask.like();
+      multiply(w, mask, c);
+    }
+    return coloured_steps(std::move(weights), s.steps, symmetric, omega == 1 ? "" : format(", omega {}", omega));
+  }
+  double const reach = reach_of(A), least = reach / std::max(3.0, 2 * directions);
+  if (s.method == "chebyshev") return chebyshev_smoother({std::move(w), least, reach, 0, s.chebyshev}, s.steps, "jacobi");
+  scale(o.omega > 0 ? o.omega : 2 / (reach + reach / (2 * directions)), w);
+  return weighted_steps(std::move(w), s.steps, "jacobi");
+}
+
+class GeometricMultigrid final : public Preconditioner {
+ public:
+  GeometricMultigrid(Nest const& nest, OperatorPtr const& A, Choices const& options) : Preconditioner(*A) {
+    static int const event = profile::event("PCSetUpGMG");
+    profile::Scope const scope(event);
+    std::vector<GridLevel> levels;
+    for (auto now = A; now;) {
+      GridLevel level;
+      level.A = now;
+      auto const points = points_of(now->range());
+      points_.push_back(points);
+      bool const small = points <= options.coarse_size, most = std::int64_t(points_.size()) == options.max_levels;
+      auto next = small || most ? std::nullopt : now->coarse();
+      bool const stuck = !next && !small && !most;
+      if (stuck && levels.empty()) refuse(*now);
+      if (!next && points > most_factored && options.coarse == CoarseType::direct) refuse(*now, points);
+      if (!next && options.coarse != CoarseType::smoother) {
+        level.solver = coarse_solver(nest, options, now);
+        if (stuck) last_ += " (no coarser grid fits)";
+      } else {
+        // 8 to 1 in three directions
+        double const times = next ? double(points) / double(std::max<std::int64_t>(1, points_of(next->A->range()))) : 8;
+        level.smoother = smoother_of(options, now, std::max(1.0, std::floor(std::log2(times))), nest.symmetric);
+        memory_ += level.smoother->memory_bytes();
+      }
+      now = nullptr;
+      if (next) level.P = next->P, level.R = next->R, now = next->A;
+      levels.push_back(std::move(level));
+    }
+    cycle_ = Cycle(std::move(levels), options.cycle, nest.hermitian);
+    name_ = options.cycle == CycleType::v ? "V" : options.cycle == CycleType::w ? "W" : options.cycle == CycleType::f ? "F" : "K";
+    if (options.log) cycle_.time_levels();
+    if (!options.measure) return;
+    auto const& made = cycle_.levels();
+    for (std::size_t l = 0; l < made.size(); ++l)
+      if (made[l].solver) factors_.emplace_back(0, 0);
+      else factors_.emplace_back(amg::smoothing_factor(made[l]), amg::convergence_factor(made, l, options.cycle, nest.hermitian));
+  }
+  void apply(Vector const& x, Vector& y) const override {
+    static int const event = profile::event("PCApplyGMG");
+    profile::Scope const scope(event);
+    cycle_.apply(x, y);
+  }
+  std::string describe() const override { return format("gmg ({} levels)", points_.size()); }
+  std::string report() const override {
+    auto const right = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
+    auto const factor = [](double f) { return f > 0 ? format("{}", std::round(f * 1000) / 1000) : std::string("-"); };
+    std::string out = format("{}, {} cycle, {}\n  level      points", describe(), name_, name_of(dtype_));
+    if (!factors_.empty()) out += "  smoothing  cycle";
+    out += "  operator, smoother\n";
+    for (std::size_t l = 0; l < points_.size(); ++l) {
+      auto const& level = cycle_.levels()[l];
+      out += right(std::to_string(l), 7) + right(std::to_string(points_[l]), 12);
+      if (!factors_.empty()) out += right(factor(factors_[l].first), 11) + right(factor(factors_[l].second), 7);
+      out += "  " + level.A->describe() + ", " + (level.solver ? last_ : level.smoother->describe()) + "\n";
+    }
+    return out;
+  }
+  bool symmetric() const override { return cycle_.symmetric(); }
+  bool varies() const override { return cycle_.varies() || coarse_varies_; }
+  std::size_t memory_bytes() const override { return memory_; }
+  bool update(Matrix const&) override { return false; }
+
+ protected:
+  void apply_adjoint(Vector const& x, Vector& y) const override {
+    if (self_adjoint_) return apply(x, y);
+    adjoint_.made_by([&] { return std::make_shared<Cycle const>(cycle_.adjoint()); })->apply(x, y);
+  }
+
+ private:
+  OperatorPtr coarse_solver(Nest const& nest, Choices const& options, OperatorPtr const& A) {
+    PreconditionerPtr made;
+    if (options.coarse == CoarseType::ksp) {
+      made = nest.make_solver(nest.config.nested("mg_coarse_"), A);
+      last_ = made->describe();
+      coarse_varies_ = made->varies();
+    } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 2048)) {  // with the padding
+      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, points_.front());
+      last_ = inverse->storage();
+      made = inverse;
+    } else {
+      made = nest.make_inner(nest.config.nested("mg_coarse_"), matrix_of(*A), "lu");
+      last_ = made->describe();
+    }
+    made->set_hermitian(nest.hermitian);
+    memory_ += made->memory_bytes();
+    return made;
+  }
+  static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
+  [[noreturn]] static void refuse(Operator const& A) {
+    fail(ErrorKind::option,
+         "gmg: {} knows no coarser operator. A stencil of am.stencil.operator does, and a Grid.star_operator, with {}. Use -pc_type "
+         "chebyshev, or amg for a matrix.",
+         A.describe(), shapes);
+  }
+  [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
+    fail(ErrorKind::option,
+         "gmg: the last level, {}, has {} points: too many to be solved directly. Take {}, more -pc_gmg_max_levels, or "
+         "-pc_gmg_coarse_type smoother or ksp.",
+         A.describe(), points, shapes);
+  }
+  Cycle cycle_;
+  mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
+  std::vector<std::int64_t> points_;                    // of each level
+  std::vector<std::pair<double, double>> factors_;      // of each level's smoother, and of the cycle from there
+  std::string name_, last_;
+  bool coarse_varies_ = false;
+  std::size_t memory_ = 0;
+};
+
+PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
+  auto r = nest.config.reader(table());
+  auto const coarse = r.text("pc_gmg_coarse_type");
+  Choices o{cycle_type(r.text("pc_gmg_cycle_type")),
+            coarse == "ksp"        ? CoarseType::ksp
+            : coarse == "smoother" ? CoarseType::smoother
+                                   : CoarseType::direct,
+            r.integer("pc_gmg_max_levels"),
+            r.integer("pc_gmg_coarse_size"),
+            r.real("pc_gmg_omega"),
+            r.flag("pc_gmg_log"),
+            r.flag("pc_gmg_measure"),
+            false,
+            amg::smoother_options(nest, r)};
+  auto& s = o.smoother;
+  o.open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
+           !r.given("mg_levels_ksp_chebyshev_kind");
+  if (o.open) {
+    bool const colours = o.omega > 0 || (!nest.symmetric && !A->colours().empty());
+    s.method = colours ? "richardson" : "chebyshev";
+    s.kind = colours ? "color_sor" : "jacobi";
+    if (!r.given("mg_levels_ksp_max_it") && !r.given("mg_levels_up_ksp_max_it")) s.steps = colours ? Steps{1, 1} : Steps{2, 2};
+  } else if (s.kind == "spai0" && !r.given("mg_levels_pc_type")) {
+    s.kind = "jacobi";
+  }
+  if (!r.given("mg_levels_ksp_chebyshev_kind")) s.chebyshev = ChebyshevKind::first;
+  ASTERISM_REQUIRE((s.kind == "jacobi" || s.kind == "color_sor") && !s.l1, option,
+                   "gmg: a level has no entries, so that its smoother is -mg_levels_pc_type jacobi or color_sor, not {}{}.", s.kind,
+                   s.l1 ? " with sums of rows" : "");
+  ASTERISM_REQUIRE(!r.given("pc_gmg_omega") || s.method != "chebyshev", option,
+                   "gmg: -pc_gmg_omega has no effect with -mg_levels_ksp_type chebyshev. Leave out one of the two.");
+  return std::make_shared<GeometricMultigrid>(nest, A, o);
+}
+
+}  // namespace
+
+PreconditionerEntry geometric_multigrid_entry() {
+  return {[](Nest const& nest, Matrix const& A) { return make(nest, std::make_shared<Matrix>(A)); }, &table(),
+          "geometric multigrid, for stencils and other operators that know a coarser one", false, make};
+}
+
+}  // namespace asterism::precond

@@ -1,0 +1,182 @@
+#include "asterism/grid/bricks/brick_transfer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "asterism/device/queue.hpp"
+#include "asterism/grid/bricks/stencil_operator.hpp"
+#include "harness/dense.hpp"
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::grid;
+using namespace asterism::test;
+using la::Vector;
+using i64 = std::int64_t;
+
+namespace {
+
+/// The lexicographic number of each entry of a vector of all ranks; -1 of padding.
+std::vector<i64> numbers(BrickDomain const& domain) {
+  auto const n = domain.shape();
+  auto const own = domain.owned();
+  std::vector<double> lexicographic;
+  for (auto i = own.low[0]; i < own.high[0]; ++i)
+    for (auto j = own.low[1]; j < own.high[1]; ++j)
+      for (auto k = own.low[2]; k < own.high[2]; ++k) lexicographic.push_back(double(1 + (i * n[1] + j) * n[2] + k));
+  Vector v(domain.space(), Dtype::float64);
+  domain.to_bricks(lexicographic.data(), v.host<double>().data(), sizeof(double));
+  auto const all = to_dense(v);
+  std::vector<i64> out;
+  for (i64 i = 0; i < all.rows(); ++i) out.push_back(i64(all(i, 0).real()) - 1);
+  return out;
+}
+
+Triple point(i64 number, Triple const& n) { return {number / (n[1] * n[2]), number / n[2] % n[1], number % n[2]}; }
+
+/// What fine point i of an axis is made of, by the hat functions around the coarse points; those beyond an end are the last one or its
+/// negative.
+double weight(i64 fine, i64 coarse, i64 n, i64 m, bool periodic, Centring centring, std::array<bool, 2> const& odd) {
+  if (centring == Centring::blocks) return fine / 2 == coarse ? 1 : 0;
+  double const half = centring == Centring::cells ? 0.5 : 0;
+  double const at = double(fine) + half;
+  auto const place = [&](i64 c) { return 2 * (double(c) + half) + (centring == Centring::nodes && !periodic ? 1 : 0); };
+  auto const hat = [&](double p) { return std::max(0.0, 1 - std::abs(at - p) / 2); };
+  double sum = hat(place(coarse));
+  if (periodic) return sum + hat(place(coarse) - double(n)) + hat(place(coarse) + double(n));
+  if (centring == Centring::cells && coarse == 0) sum += (odd[0] ? -1 : 1) * hat(place(-1));
+  if (centring == Centring::cells && coarse == m - 1) sum += (odd[1] ? -1 : 1) * hat(place(m));
+  return sum;
+}
+
+Dense by_definition(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Ends const& odd) {
+  auto const rows = numbers(fine), cols = numbers(coarse);
+  Dense p(i64(rows.size()), i64(cols.size()));
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t c = 0; c < cols.size(); ++c) {
+      if (rows[r] < 0 || cols[c] < 0) continue;
+      auto const to = point(rows[r], fine.shape()), from = point(cols[c], coarse.shape());
+      double product = 1;
+      for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d)
+        product *= weight(to[d], from[d], fine.shape()[d], coarse.shape()[d], fine.periodic()[d], centring, odd[d]);
+      p(i64(r), i64(c)) = product;
+    }
+  return p;
+}
+
+struct Case {
+  std::vector<i64> shape;
+  std::vector<int> brick;
+  std::vector<bool> periodic;
+  Centring centring;
+  Ends odd = {};
+};
+std::vector<Case> const cases = {
+    {{15}, {4}, {false}, Centring::nodes},
+    {{16}, {4}, {true}, Centring::nodes},
+    {{12}, {3}, {false}, Centring::cells, {{{}, {}, {true, false}}}},
+    {{2}, {2}, {true}, Centring::cells},
+    {{7, 9}, {2, 4}, {false, false}, Centring::nodes},
+    {{8, 11}, {2, 3}, {true, false}, Centring::nodes},
+    {{6, 8}, {4, 2}, {false, true}, Centring::cells, {{{}, {false, true}, {}}}},
+    {{5, 7, 9}, {2, 3, 4}, {false, false, false}, Centring::nodes},
+    {{4, 8, 5}, {2, 4, 4}, {true, true, false}, Centring::nodes},
+    {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::blocks},
+    {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::cells, {{{}, {true, true}, {true, false}}}},
+};
+
+Vector in(la::Space const& space, Dense const& values, Dtype dtype, device::Queue const& queue) {
+  Vector out(space, dtype, values.cols(), queue);
+  copy(to_vector(values, space, dtype), out);
+  return out;
+}
+
+/// Rows of padding become zero.
+Dense without_padding(Dense a, std::vector<i64> const& numbers) {
+  for (i64 i = 0; i < a.rows(); ++i)
+    for (i64 j = 0; j < a.cols(); ++j)
+      if (numbers[std::size_t(i)] < 0) a(i, j) = 0;
+  return a;
+}
+
+}  // namespace
+
+TEST(BrickTransfer, IsThatOfHatFunctions) {
+  for (auto const& c : cases) {
+    BrickDomain const fine(world(), c.shape, c.brick, c.periodic);
+    auto const coarse = BrickTransfer::coarsened(fine, c.centring);
+    ASSERT_TRUE(coarse);
+    auto const p = by_definition(fine, *coarse, c.centring, c.odd);
+    double share = 1;
+    for (int d = 0; d < fine.dimensions(); ++d) share /= 2;
+    for (auto const dtype : {Dtype::float64, Dtype::float32})
+      for (i64 const k : {1, 3})
+        for (auto const& queue : {device::Queue::host(), device::Queue::thread(), device::Queue::shuffle(5)}) {
+          auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.odd);
+          auto const x = without_padding(random(p.cols(), k, false, 1), numbers(*coarse)),
+                     b = without_padding(random(p.rows(), k, false, 2), numbers(fine));
+          auto const xc = in(coarse->space(), x, dtype, queue);
+          auto y = in(fine.space(), b, dtype, queue), r = xc.like();
+          double const size = tolerance(dtype) * (norm(b) + norm(x));
+          auto const what = format("{} {} in {} columns, {} dimensions of {}", name_of(dtype), queue.kind(), k, c.shape.size(), c.shape[0]);
+          P->apply_transpose(y, r, true);
+          EXPECT_LT(norm(to_dense(r) - adjoint(p) * b), size) << what;
+          BrickRestriction(P).apply(y, r);
+          EXPECT_LT(norm(to_dense(r) - Value(share) * (adjoint(p) * b)), size) << what;
+          P->apply_add(xc, y);
+          EXPECT_LT(norm(to_dense(y) - (b + p * x)), size) << what;
+          P->apply(xc, y);
+          EXPECT_LT(norm(to_dense(y) - p * x), size) << what << ", with zeros in the padding";
+        }
+  }
+}
+
+TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {
+  auto const coarse = [](std::vector<i64> const& shape, std::vector<int> const& brick, std::vector<bool> const& periodic, Centring centring,
+                         std::vector<int> const& least = {}) {
+    return BrickTransfer::coarsened(BrickDomain(world(), shape, brick, periodic), centring, least);
+  };
+  EXPECT_EQ(coarse({31, 32}, {8, 8}, {false, true}, Centring::nodes)->shape(), (Triple{1, 15, 16}));
+  EXPECT_EQ(coarse({30, 32}, {8, 8}, {false, true}, Centring::cells)->shape(), (Triple{1, 15, 16}));
+  EXPECT_FALSE(coarse({30, 32}, {8, 8}, {false, true}, Centring::nodes)) << "an even number of nodes";
+  EXPECT_FALSE(coarse({1}, {8}, {false}, Centring::nodes));
+  auto const halved = coarse({8, 24}, {8, 8}, {true, true}, Centring::nodes);
+  EXPECT_EQ(halved->brick(), (Triple{1, 4, 4}));
+  EXPECT_FALSE(coarse({8, 24}, {8, 8}, {true, true}, Centring::nodes, {5, 1})) << "a stencil that reads 5 points far";
+  EXPECT_FALSE(coarse({6}, {6}, {true}, Centring::nodes, {4})) << "bricks of 3 points";
+}
+
+TEST(BrickTransfer, NamesVectorsThatDoNotFit) {
+  BrickDomain const fine(world(), {15}, {4}, {false});
+  auto const coarse = BrickTransfer::coarsened(fine, Centring::nodes);
+  BrickTransfer const P(fine, *coarse, Centring::nodes, Dtype::float64);
+  Vector x(coarse->space(), Dtype::float64), y(fine.space(), Dtype::float64, 2);
+  EXPECT_NE(error_of([&] { P.apply(x, y); }).find("vectors of 2 and 1 columns"), std::string::npos);
+  EXPECT_NE(error_of([&] { P.apply(y, x); }).find("interpolation"), std::string::npos);
+}
+
+TEST(Colouring, NoTwoPointsOfAColourAreCoupled) {
+  Box const box{{0, 0, 0}, {4, 6, 2}};
+  auto const sizes = box.sizes();
+  for (auto const kind : {Colouring::red_black, Colouring::boxes}) {
+    auto const colours = colour_numbers(box, kind);
+    for (std::size_t a = 0; a < colours.size(); ++a)
+      for (std::size_t b = 0; b < a; ++b) {
+        auto const p = point(i64(a), sizes), q = point(i64(b), sizes);
+        i64 steps = 0, most = 0;
+        for (std::size_t d = 0; d < 3; ++d) {
+          i64 const apart = std::min(std::abs(p[d] - q[d]), sizes[d] - std::abs(p[d] - q[d]));
+          steps += apart, most = std::max(most, apart);
+        }
+        bool const coupled = kind == Colouring::red_black ? steps == 1 : most == 1;
+        if (coupled) {
+          EXPECT_NE(colours[a], colours[b]) << a << " " << b;
+        }
+      }
+    EXPECT_EQ(*std::max_element(colours.begin(), colours.end()) + 1, colour_count(sizes, {true, true, true}, kind));
+    EXPECT_EQ(colour_count({4, 5, 2}, {true, true, true}, kind), 0) << "an odd number around an end";
+  }
+  EXPECT_EQ(colour_count({1, 5, 4}, {false, false, false}, Colouring::boxes), 4);
+  EXPECT_EQ(colour_count({1, 5, 4}, {false, false, false}, Colouring::none), 0);
+}

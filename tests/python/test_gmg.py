@@ -1,0 +1,294 @@
+"""Geometric multigrid on stencils: as fast on every grid and on any number of ranks, and errors that say what to do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import asterism as am
+from asterism import bricks
+from asterism import stencil as st
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
+        yield
+
+
+def poisson(d, ends="nodes", sign=1.0, coefficient=None):
+    """-div(a grad u). ends: of cells, "zero" or "flat" at the border; a is read at the points."""
+    at = st.indices(d)
+    u, a, out, h = st.grid("u", d), st.grid("a", d), st.grid("out", d), st.constant("h")
+    terms = []
+    for axis in range(d):
+        for step in (-1, 1):
+            there = tuple(i + step * (n == axis) for n, i in enumerate(at))
+            end = at[axis] == 0 if step < 0 else at[axis] == at[axis].extent - 1
+            value = u(*there)
+            if ends != "nodes":
+                value = st.where(end, -1.0 * u(*at) if ends == "zero" else u(*at), value)
+            flux = u(*at) - value
+            if coefficient:
+                flux = 0.5 * (a(*at) + st.where(end, a(*at), a(*there))) * flux
+            terms.append(flux)
+    return st.assign(out(*at), sign * sum(terms[1:], terms[0]) / (h * h))
+
+
+def made(n, d, kind, comm=None, **more):
+    """Poisson's equation with about n points along an axis."""
+    if kind == "nodes":
+        return st.operator(poisson(d), (n - 1,) * d, False, comm, h=1 / n, **more)
+    if kind == "periodic":
+        return st.operator(poisson(d), (n,) * d, True, comm, h=1 / n, **more)
+    return st.operator(poisson(d, kind), (n,) * d, False, comm, h=1 / n, points="cells", **more)
+
+
+def factor(L, options="", ksp="richardson", seed=1):
+    """Return the mean factor by which residuals fall to 1e-9, and the solver."""
+    whole = np.random.default_rng(seed).standard_normal(L.grid_shape)
+    s = am.Solver(L, f"-pc_type gmg {options}", ksp=ksp, rtol=1e-9, maxiter=100)
+    s.solve(whole[L.owned])
+    norms = s.info.residual_norms
+    return (norms[-1] / norms[0]) ** (1 / (len(norms) - 1)), s
+
+
+@pytest.mark.parametrize(
+    ("d", "kind", "sizes"),
+    [
+        (1, "nodes", (256, 4096)),
+        (2, "nodes", (32, 64, 256)),
+        (2, "periodic", (32, 256)),
+        (3, "nodes", (32, 64, 128)),
+        (3, "periodic", (32, 64)),
+    ],
+)
+def test_poisson_falls_below_an_eighth_in_a_cycle_on_every_grid(d, kind, sizes):
+    for n in sizes:
+        L = made(n, d, kind)
+        alone, _ = factor(L)
+        within, s = factor(L, ksp="cg")
+        assert alone <= 0.12 and within <= 0.08, (n, alone, within)
+        assert s.info.iterations <= 9
+
+
+@pytest.mark.parametrize("kind", ["zero", "flat"])
+@pytest.mark.parametrize(("d", "sizes"), [(2, (32, 128)), (3, (32, 64))])
+def test_cells_too(d, kind, sizes):
+    factors = []
+    for n in sizes:
+        L = made(n, d, kind)
+        alone, _ = factor(L, "-mg_levels_ksp_max_it 2")
+        within, _ = factor(L, ksp="cg")
+        factors.append(alone)
+        assert alone <= 0.12 and within <= 0.1, (n, alone, within)
+    assert factors[1] < 1.6 * factors[0]
+
+
+SMOOTHERS = {
+    "-mg_levels_ksp_type chebyshev": 0.16,
+    "-mg_levels_ksp_chebyshev_kind fourth": 0.25,
+    "-mg_levels_ksp_chebyshev_kind opt_fourth": 0.2,
+    "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 4": 0.09,
+    "-mg_levels_pc_type jacobi -mg_levels_ksp_max_it 2": 0.3,
+    "-mg_levels_pc_type color_sor -mg_levels_ksp_max_it 2": 0.08,
+    "-pc_gmg_omega 1": 0.2,
+    "-pc_gmg_cycle_type w": 0.1,
+    "-pc_gmg_cycle_type f": 0.1,
+    "-pc_dtype float32": 0.12,
+}
+
+
+@pytest.mark.parametrize("options", SMOOTHERS)
+def test_smoothers_and_cycles(options):
+    L = made(32, 3, "nodes")
+    got, s = factor(L, options)
+    assert got < SMOOTHERS[options]
+    plain, p = factor(L)
+    assert got != plain and s.view() != p.view(), "the option has an effect"
+    if "dtype" in options:
+        assert "in float32" in s.info.preconditioner and s.info.memory_bytes < 0.6 * p.info.memory_bytes
+    if "cycle" in options:
+        assert got < plain
+
+
+def test_constant_interpolation_needs_several_steps():
+    """The counts of the brick paper: 6 steps of Jacobi on each side, and the right-hand side a product of sines."""
+    n = 64
+    x = (np.arange(n) + 0.5) / n
+    wave = np.sin(2 * np.pi * x)
+    b = wave[:, None, None] * wave[None, :, None] * wave[None, None, :]
+    L = st.operator(poisson(3), (n,) * 3, True, h=1 / n, points="cells", interpolation="constant")
+    steps = "-pc_type gmg -pc_gmg_omega 0.6667 -mg_levels_pc_type jacobi -mg_levels_ksp_max_it 6"
+    s = am.Solver(L, steps, ksp="richardson", rtol=1e-10, maxiter=50)
+    s.solve(b)
+    assert 7 <= s.info.iterations <= 12, s.info
+    whole, _ = factor(L, "-mg_levels_ksp_max_it 2")
+    linear, _ = factor(made(n, 3, "periodic"), "-mg_levels_ksp_max_it 2")
+    assert whole != linear and whole <= 0.12
+    for more, text in (({}, "goes with points='cells'"), ({"points": "cells"}, "is not one of linear, constant")):
+        with pytest.raises(am.OptionError, match=text):
+            st.operator(poisson(1), 8, h=1, interpolation="constant" if not more else "cubic", **more)
+
+
+def test_a_k_cycle_within_fgmres():
+    k_cycle = "-pc_gmg_cycle_type k -pc_gmg_coarse_size 60"
+    _, s = factor(made(32, 2, "nodes"), k_cycle, ksp="fgmres")
+    assert s.info.converged and s.info.iterations <= 8
+    with pytest.raises(am.OptionError, match="symmetric"):
+        am.Solver(made(32, 2, "nodes"), f"-pc_type gmg {k_cycle}", ksp="cg")
+
+
+def test_a_table_of_levels_is_printed():
+    view = am.Solver(made(64, 2, "nodes"), "-pc_type gmg -pc_gmg_measure", ksp="cg").view()
+    lines = [line.split() for line in view.split("\n") if line.strip()[:1].isdigit()]
+    assert [line[:2] for line in lines] == [["0", "3969"], ["1", "961"], ["2", "225"]]
+    assert all(0.01 < float(line[3]) < 0.15 for line in lines[:2]), view
+    assert "gmg (3 levels), V cycle, float64" in view and "63 x 63 points" in view and "dense inverse" in view
+
+
+def test_levels_have_events_of_their_own(capsys):
+    L = made(64, 2, "nodes")
+    am.solve(L, np.ones((63, 63)), ksp="cg", pc="gmg", log_view=True)
+    assert "MGSmooth Level" not in capsys.readouterr().out
+    am.solve(L, np.ones((63, 63)), options="-pc_gmg_log", ksp="cg", pc="gmg", log_view=True)
+    out = capsys.readouterr().out
+    for event in ("MGSmooth Level 0", "MGResid Level 1", "MGRestrict Level 0", "MGInterp Level 1", "MGSolve Level 2"):
+        assert event in out, out
+
+
+@pytest.mark.parametrize("given", ["function", "array", "steps"])
+@pytest.mark.parametrize("kind", ["nodes", "flat", "zero"])
+def test_variable_coefficients(given, kind):
+    n = 64
+    size = n - 1 if kind == "nodes" else n
+    x = ((np.arange(1, n) if kind == "nodes" else np.arange(n) + 0.5) / n).reshape(-1, 1)
+
+    def smooth(x, y):
+        return 1 + 0.9 * np.sin(7 * x) * np.cos(5 * y)
+
+    def jump(x, y):
+        return np.where((x - 0.4) ** 2 + (y - 0.6) ** 2 < 0.1, 100.0, 1.0)
+
+    a = {"function": smooth, "array": smooth(x, x.T), "steps": jump}[given]
+    cells = {"points": "cells"} if kind != "nodes" else {}
+    L = st.operator(poisson(2, kind, coefficient=True), (size, size), h=1 / n, a=a, **cells)
+    limit = 0.35 if given == "steps" else 0.15
+    within, s = factor(L, ksp="cg")
+    assert within < limit, (within, s.view())
+    alone, _ = factor(L, "-mg_levels_ksp_max_it 2")
+    assert alone < 2 * limit
+
+
+def test_the_coarser_operator_is_the_stencil_discretised_again():
+    L = st.operator(poisson(2, coefficient=True), (15, 31), h=1 / 16, a=lambda x, y: 2 + x - y * y)
+    handle, _, R, forms = bricks._coarse(L._how, L._domain, [[False] * 2] * 3)
+    C = st.operator(poisson(2, coefficient=True), (7, 15), h=1 / 8, a=lambda x, y: 2 + x - y * y)
+    x = np.random.default_rng(3).standard_normal((7, 15))
+    entries = C.to_bricks(x)
+    product = bricks.aligned(entries.shape, np.float64)
+    handle.apply(entries, product)
+    np.testing.assert_allclose(C.from_bricks(product), C @ x, rtol=1e-13, atol=1e-11)
+    assert [name for name, _ in forms] == ["residual", "smooth"]
+    # full weighting
+    fine = np.random.default_rng(4).standard_normal((15, 31))
+    R.apply(L.to_bricks(fine), product)
+    w = np.array([0.25, 0.5, 0.25])
+    want = sum(w[i] * w[j] * fine[i : i + 13 : 2, j : j + 29 : 2] for i in range(3) for j in range(3))
+    np.testing.assert_allclose(C.from_bricks(product), want, rtol=1e-13, atol=1e-14)
+
+
+def test_zero_ends_are_found():
+    kinds = {"zero": [True, True], "flat": [False, False], "nodes": [False, False]}
+    for kind, want in kinds.items():
+        L = made(16, 2, kind)
+        assert bricks._zero_ends(L._how, L._h, L._domain) == [[False, False], want, want]
+    i, j = st.indices(2)
+    u, out, h = st.grid("u", 2), st.grid("out", 2), st.constant("h")
+    left = st.where(i == 0, -1.0 * u(i, j), u(i - 1, j))
+    right = st.where(i == i.extent - 1, u(i, j), u(i + 1, j))
+    s = st.assign(out(i, j), (4 * u(i, j) - left - right - u(i, j - 1) - u(i, j + 1)) / (h * h))
+    L = st.operator(s, (24, 16), (False, True), h=0.1, points="cells")
+    assert bricks._zero_ends(L._how, L._h, L._domain) == [[False, False], [True, False], [False, False]]
+
+
+def test_operators_that_need_no_spacing_of_that_name():
+    i, j = st.indices(2)
+    u, out, dx, dy = st.grid("u", 2), st.grid("out", 2), st.constant("dx"), st.constant("dy")
+    along = (2 * u(i, j) - u(i - 1, j) - u(i + 1, j)) / (dx * dx)
+    s = st.assign(out(i, j), along + (2 * u(i, j) - u(i, j - 1) - u(i, j + 1)) / (dy * dy))
+    L = st.operator(s, (63, 47), dx=1 / 64, dy=1 / 48, spacing=("dx", "dy"))
+    assert factor(L)[0] < 0.12
+    with pytest.raises(am.InputError, match=r"(?s)spacing.*constant 'h'"):
+        am.Solver(st.operator(s, (63, 47), dx=1 / 64, dy=1 / 48), "-pc_type gmg", ksp="cg")
+    with pytest.raises(am.InputError, match="spacing='dz' is no constant of the stencil; it has dx, dy"):
+        st.operator(s, (63, 47), dx=1, dy=1, spacing="dz")
+    with pytest.raises(am.OptionError, match="points='faces' is not one of nodes, cells"):
+        st.operator(s, (63, 47), dx=1, dy=1, points="faces")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ("-mg_levels_pc_type ilu", "jacobi or color_sor, not ilu"),
+        ("-mg_levels_ksp_type chebyshev -pc_gmg_omega 0.7", "no effect"),
+        ("-mg_coarse_ksp_typ cg -pc_gmg_coarse_type ksp", "mg_coarse_ksp_type"),
+    ],
+)
+def test_options_that_do_not_fit(options, text):
+    with pytest.raises(am.OptionError, match=text):
+        am.Solver(made(64, 2, "nodes"), f"-pc_type gmg {options}", ksp="cg")
+
+
+def test_grids_that_cannot_be_made_coarser():
+    with pytest.raises(am.OptionError, match="knows no coarser operator"):
+        am.Solver(st.operator(poisson(2), (50, 50), h=0.1), "-pc_type gmg", ksp="cg")
+    with pytest.raises(am.OptionError, match="amg for a matrix"):
+        am.Solver(am.gallery.poisson((50, 50)), "-pc_type gmg", ksp="cg")
+    view = am.Solver(st.operator(poisson(2), (121, 121), h=0.1), "-pc_type gmg", ksp="cg").view()  # 121, 60
+    assert "60 x 60" in view and "lu (sparse" in view and "no coarser grid fits" in view
+    halved = am.Solver(st.operator(poisson(2), (48, 48), True, h=0.1), "-pc_type gmg -pc_gmg_coarse_size 40", ksp="cg")
+    assert "6 x 6 points in bricks of 2 x 2" in halved.view()
+
+
+def test_a_negative_laplacian_and_a_grid_of_the_library():
+    L = st.operator(poisson(2, sign=-1.0), (63, 63), h=1 / 64)
+    b = np.random.default_rng(1).standard_normal((63, 63))
+    for ksp in ("richardson", "gmres", "minres", "cg", "auto"):
+        x, info = am.solve(L, b, options="-pc_type gmg", ksp=ksp, rtol=1e-9)
+        assert info.iterations <= 12 and np.abs(L @ x - b).max() < 1e-6, ksp
+    G = am.grid.Grid((63, 63))
+    A = G.star_operator(4.0, -1.0)
+    _, info = am.solve(A, b.ravel(), options="-pc_type gmg", ksp="cg", rtol=1e-9)
+    assert info.iterations <= 9
+
+
+RANKS = """
+sys.path.append(HERE)
+from test_gmg import factor, made, poisson, st
+for n, d, kind in ((32, 3, "nodes"), (32, 3, "periodic"), (64, 2, "zero"), (64, 2, "flat"), (256, 1, "nodes")):
+    for ksp in ("richardson", "cg"):
+        got, s = factor(made(n, d, kind, comm), ksp=ksp)
+        want, t = factor(made(n, d, kind), ksp=ksp)
+        assert s.info.iterations == t.info.iterations, (n, d, kind, ksp)
+        assert abs(got - want) < 1e-6, "not even that differs"
+x = np.random.default_rng(1).standard_normal((63, 63))
+L = am.stencil.operator(poisson(2, coefficient=True), (63, 63), False, comm, h=1 / 64, a=np.exp(np.abs(x)), brick=(4, 8))
+_, s = factor(L, ksp="cg")
+assert s.info.iterations < 20
+solver = am.Solver(L, "-pc_type gmg -mg_levels_pc_type color_sor", ksp="gmres", rtol=1e-9)
+y = solver.solve_transpose(x[L.owned])
+assert np.abs(L.rmatvec(y) - x[L.owned]).max(initial=0) < 1e-4
+i, j = st.indices(2)
+u, out, dx = st.grid("u", 2), st.grid("out", 2), st.constant("dx")
+A = am.stencil.operator(st.assign(out(i, j), (4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1)) / (dx * dx)), (63, 63), False, comm, dx=0.1)
+assert "constant 'h'" in message(lambda: am.Solver(A, "-pc_type gmg", ksp="cg"))
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+def test_iterations_do_not_depend_on_the_ranks(on_ranks, ranks):
+    """Coarse levels have fewer bricks than there are ranks, so that some have none."""
+    assert on_ranks(ranks, RANKS.replace("HERE", repr(str(Path(__file__).parent)))).count("done") == ranks
