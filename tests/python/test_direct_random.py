@@ -18,7 +18,9 @@ def random_matrix(rng):
     n = int(rng.integers(1, 60) if rng.random() < 0.8 else rng.integers(60, 301))
     density = min(1.0, rng.choice([1.0, 2.0, 3.0, 5.0, 10.0]) / n)
     S = sp.random_array((n, n), density=density, rng=rng, data_sampler=lambda size: rng.standard_normal(size)).tolil()
-    kind = rng.choice(["plain", "diagonal", "zero diagonal", "permuted", "reducible", "empty row", "symmetric", "saddle"])
+    kind = rng.choice(
+        ["plain", "diagonal", "zero diagonal", "permuted", "reducible", "empty row", "symmetric", "saddle"]
+    )
     if kind == "diagonal":
         S.setdiag(rng.standard_normal(n) + 3)
     elif kind == "zero diagonal":

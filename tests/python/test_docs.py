@@ -151,7 +151,7 @@ def test_options_that_a_page_names_are_there():
 
     known = {name for _, name, *_ in am._core.option_tables()}
     of_petsc = {"pc_gamg_reuse_interpolation", "ksp_norm_type"}  # which one comes from
-    prefixes = re.compile(r"^(?:ksp_|sub_)+(?=ksp_|pc_)")
+    prefixes = re.compile(r"^(?:ksp_|sub_|mg_coarse_)+(?=ksp_|pc_)")
     unknown = []
     for page in PAGES:
         for name in re.findall(r"(?<![\w-])-([a-z]+_[a-z0-9_]+)", page.read_text()):
