@@ -42,6 +42,8 @@ CHOOSERS = {
     "python/asterism/cli/solve.py",
     "python/asterism/cli/bench.py",
     "python/asterism/cli/bench_busy.py",
+    "python/asterism/cli/bench_gmg.py",
+    "python/asterism/cli/main.py",
     "python/asterism/cli/bench_products.py",
     "python/asterism/cli/bench_queues.py",
 }
