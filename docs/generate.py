@@ -19,6 +19,7 @@ MODULES = {
     "Solving": [
         "asterism.solvers.solver",
         "asterism.solvers.solve",
+        "asterism.solvers.factors",
         "asterism.solvers.advise",
         "asterism.solvers.trials",
         "asterism.solvers.info",

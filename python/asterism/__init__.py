@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from .report.trace import Trace as Trace
     from .solvers.advise import Advice as Advice
     from .solvers.advise import advise as advise
+    from .solvers.factors import Factors as Factors
+    from .solvers.factors import factorized as factorized
     from .solvers.info import SolveInfo as SolveInfo
     from .solvers.least_squares import LeastSquaresInfo as LeastSquaresInfo
     from .solvers.least_squares import least_squares as least_squares
@@ -109,6 +111,7 @@ _ROOMS = {
     "la.vector": ("Scalar", "Vector", "dots", "gpu_state", "select"),
     "report.trace": ("Trace",),
     "solvers.advise": ("Advice", "advise"),
+    "solvers.factors": ("Factors", "factorized"),
     "solvers.info": ("SolveInfo",),
     "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
     "solvers.solve": ("solve",),

@@ -2,6 +2,9 @@
 
 #include "bindings.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "asterism/solve/least_squares.hpp"
 #include "asterism/solve/options.hpp"
 #include "asterism/solve/solver.hpp"
@@ -10,6 +13,29 @@ namespace asterism::python {
 
 using solve::SolveInfo;
 using solve::Solver;
+
+namespace {
+
+/// Offsets, columns and values.
+nb::object rows_of(la::Csr const& a) {
+  nb::object np = nb::module_::import_("numpy");
+  auto const n = std::size_t(a.nnz());
+  nb::object ptr = np.attr("empty")(std::size_t(a.rows) + 1, "int64"), col = np.attr("empty")(n, "int32");
+  auto val = new_array(a.dtype, {n});
+  std::ranges::copy(a.row_offsets(), nb::cast<nb::ndarray<std::int64_t>>(ptr).data());
+  std::ranges::copy(a.column_indices(), nb::cast<nb::ndarray<std::int32_t>>(col).data());
+  if (n > 0) std::memcpy(nb::cast<AnyArray>(val).data(), a.values.raw(), n * size_of(a.dtype));
+  return nb::make_tuple(ptr, col, val);
+}
+
+template <class T>
+nb::object numbers(std::vector<T> const& v, char const* dtype) {
+  nb::object out = nb::module_::import_("numpy").attr("empty")(v.size(), dtype);
+  std::copy(v.begin(), v.end(), nb::cast<nb::ndarray<T>>(out).data());
+  return out;
+}
+
+}  // namespace
 
 void bind_solve(nb::module_& m) {
   m.def(
@@ -188,6 +214,16 @@ void bind_solve(nb::module_& m) {
              d["sign"] = std::complex<double>(f->determinant[0], f->determinant[1]);
              d["logabsdet"] = f->determinant[2];
              return d;
+           })
+      .def("explicit_factors",
+           [](Solver const& s) {
+             direct::ExplicitFactors f;
+             {
+               nb::gil_scoped_release const gil;
+               f = s.explicit_factors();
+             }
+             return nb::make_tuple(rows_of(f.L), rows_of(f.U), numbers(f.rows, "int32"), numbers(f.columns, "int32"),
+                                   numbers(f.row_scale, "float64"), numbers(f.column_scale, "float64"));
            })
       .def("notes", [](Solver const& s) { return s.notes(); })
       .def_prop_ro("method", [](Solver const& s) { return s.method_name(); })

@@ -98,6 +98,21 @@ def make_rectangular(tmp_path):
     return p
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_fallback_solves_directly(tmp_path, ranks):
+    weak = ("solve", "convection2d", "--n", 30, "--ksp", "gmres", "--pc", "jacobi", "--max-it", 5, "--ranks", ranks)
+    assert "DIVERGED_ITS" in run(*weak, expect=3)
+    out = run(*weak, "--fallback", "--save", tmp_path / "x.mtx", "--report", tmp_path / "r.html")
+    assert "gmres + jacobi ended with DIVERGED_ITS; solved directly instead (--fallback)" in out
+    assert re.search(r"solver +preonly \+ lu \(sparse, 900 rows", out) and "componentwise backward error" in out
+    assert (tmp_path / "x.mtx").exists() and "solved directly instead" in (tmp_path / "r.html").read_text()
+    out = run(*weak, "--fallback", "-pc_factor_memory_limit", 1000, expect=1)
+    assert out.count("lu: the factors of 900 rows need") == 1 and "1 kB are allowed" in out
+    # what converges is as without it
+    out = run("solve", "convection2d", "--n", 30, "--fallback", "--ranks", ranks)
+    assert "solved directly" not in out and "CONVERGED_RTOL" in out
+
+
 def test_quiet_monitor_and_help():
     assert run("solve", "poisson2d", "--n", 10, "--quiet").strip() == ""
     out = run("solve", "poisson2d", "--n", 10, "--quiet", "-ksp_monitor")

@@ -116,3 +116,19 @@ text = message(lambda: am.Solver(A, ksp="preonly", pc="{pc}", pc_factor_memory_l
 assert all(t == text for t in comm.allgather(text)) and "and 1 kB are allowed" in text, text
 """,
     )
+
+
+def test_auto_ends_with_sparse_factors_if_they_fit(rng):
+    A = sparse(2500, rng, "float64")
+    b = A @ np.ones(2500)
+    weak = {"pc_ilut_drop": 0.9, "pc_ilut_fill": 1, "rtol": 1e-10}
+    x, info = am.solve(A, b, **weak)
+    assert info.method == "preonly" and info.preconditioner.startswith("lu (sparse, 2500 rows")
+    assert info.backward_error <= 1e-15 and any(n.startswith("pc auto: lu (") for n in info.notes)
+    s = am.Solver(A, pc_factor_memory_limit=1e4, **weak)
+    s.solve(b, raise_on_failure=False)
+    told = [
+        n for n in s.info.notes if n.startswith("pc auto: jacobi by sums of rows (lu: the factors of 2500 rows need ")
+    ]
+    assert len(told) == 1 and "and 10 kB are allowed" in told[0], s.info.notes
+    assert s.info.method == "gmres" and s.factors is None

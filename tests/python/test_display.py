@@ -37,6 +37,7 @@ def things():
         "Queue": q,
         "QueuedForest": sf.on(q),
         "Redistribution": am.Redistribution(A, np.zeros(A.shape[0], int)),
+        "Factors": am.factorized(A),
         "Scalar": am.Scalar(2.0),
         "SolveInfo": s.info,
         "Solver": s,

@@ -8,14 +8,16 @@ import pytest
 
 import asterism as am
 import asterism.scipy as ours
+from asterism.scipy import iterative
 
 sparse = pytest.importorskip("scipy.sparse")
 linalg = pytest.importorskip("scipy.sparse.linalg")
 theirs = pytest.importorskip("scipy.sparse.linalg._isolve")
 
-METHODS = [m for m in ours.__all__ if m not in ("lsmr", "lsqr")]
-_originals = {name: getattr(theirs, name) for name in ours.__all__}
-for _name in ours.__all__:
+NAMES = iterative.__all__
+METHODS = [m for m in NAMES if m not in ("lsmr", "lsqr")]
+_originals = {name: getattr(theirs, name) for name in NAMES}
+for _name in NAMES:
     setattr(theirs, _name, getattr(ours, _name))
 try:  # their file, with our functions in place of theirs
     suite = importlib.import_module("scipy.sparse.linalg._isolve.tests.test_iterative")

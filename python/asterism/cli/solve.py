@@ -55,6 +55,7 @@ def add_arguments(sub: Any) -> None:
     p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
     p.add_argument("--atol", type=float, help="or when ||b - A x|| <= atol")
     p.add_argument("--max-it", type=int, help="most iterations")
+    p.add_argument("--fallback", action="store_true", help="if the iteration fails, solve directly, by lu")
     p.add_argument(
         "--storage",
         choices=("auto", "symmetric", "hermitian"),
@@ -155,6 +156,12 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     finally:
         if progress:
             progress.finish()
+    if failure is not None and args.fallback and solver.factors is None:
+        use_file(args.options_file)
+        use_argv(petsc_options)
+        solver, x, failure = _directly(A, b, args, failure, talk)
+        use_argv([])
+        use_file(None)
     waited = waits.share()
     info = solver.info
     assert info is not None
@@ -189,6 +196,25 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     return 0
 
 
+def _directly(
+    A: Any, b: Any, args: argparse.Namespace, failed: ConvergenceError, talk: bool
+) -> tuple[Solver, Any, ConvergenceError | None]:
+    """Solve by lu after an iteration that failed, and say so in the notes. Collective."""
+    before = failed.info
+    note = f"{before.method} + {before.preconditioner} ended with {before.reason}; solved directly instead (--fallback)"
+    if talk:
+        print(note, flush=True)
+    solver = Solver(A, ksp="preonly", pc="lu", rtol=args.rtol, atol=args.atol)
+    failure: ConvergenceError | None = None
+    try:
+        x = solver.solve(b, checkpoint=args.checkpoint)
+    except ConvergenceError as error:
+        failure, x = error, error.x
+    assert solver.info is not None
+    solver.info.notes.insert(0, note)
+    return solver, x, failure
+
+
 def _watch(solver: Solver, b: Any, talk: bool) -> tuple[Progress | None, Any]:
     """Return what shows the iterations of a solve, and the monitor that calls it. Collective."""
     norms = np.asarray(_core.norms(solver.A._h.rows, b))
@@ -217,6 +243,7 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         "trace",
         "x0",
         "options_file",
+        "fallback",
     )
     refused = [f"--{name.replace('_', '-')}" for name in taken if getattr(args, name)]
     refused += ["--storage"] if args.storage != "auto" else []

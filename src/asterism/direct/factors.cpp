@@ -13,6 +13,7 @@
 #include "asterism/base/progress.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/condition.hpp"
+#include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/symbolic.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
@@ -365,6 +366,33 @@ double Factors::condition() const {
   return *m.condition;
 }
 
+double Factors::condition_beyond(double limit) const {
+  auto const& m = *impl_;
+  if (m.numeric.replaced > 0) return condition();
+  // two steps of the power method with the inverse; sqrt(n) is between the norms
+  double const size = with_dtype(m.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const norm2 = [](std::vector<T> const& x) {
+      double sum = 0;
+      for (auto const v : x) sum += double(magnitude(v)) * double(magnitude(v));
+      return std::sqrt(sum);
+    };
+    std::vector<T> x(std::size_t(m.n));
+    std::uint64_t state = 0x9e3779b97f4a7c15;
+    for (auto& v : x) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      v = T(real_t<T>(double(state >> 11) * 0x1p-52 - 1));
+    }
+    m.solve_scaled(false, 1, x.data());
+    double const first = norm2(x);
+    if (!std::isfinite(first)) return first;
+    for (auto& v : x) v = T(real_t<T>(1 / std::max(first, 1e-30))) * conj(v);
+    m.solve_scaled(true, 1, x.data());
+    return std::max(first / std::sqrt(std::max(1.0, double(m.n))), norm2(x));
+  });
+  return 10 * std::sqrt(double(m.n)) * m.norm * size <= limit ? 0 : condition();
+}
+
 Factors::Determinant Factors::determinant() const {
   auto const& m = *impl_;
   std::complex<double> phase = is_odd(m.pivot_rows()) != is_odd(m.pivot_columns()) ? -1 : 1;
@@ -404,91 +432,10 @@ Factors::Determinant Factors::determinant() const {
   return {phase.real(), phase.imag(), log};
 }
 
-namespace {
-
-template <class T>
-struct Entry {
-  std::int32_t i, j;
-  T v;
-};
-
-template <class T>
-la::Csr csr_of(std::int32_t n, std::vector<Entry<T>> const& entries) {
-  la::Csr out(dtype_v<T>, n, n, std::int64_t(entries.size()));
-  auto const ptr = out.row_offsets();
-  std::fill(ptr.begin(), ptr.end(), 0);
-  for (auto const& e : entries) ++ptr[std::size_t(e.i) + 1];
-  for (std::size_t i = 0; i < std::size_t(n); ++i) ptr[i + 1] += ptr[i];
-  std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
-  std::vector<std::pair<std::int32_t, T>> row;
-  auto const col = out.column_indices();
-  auto const val = out.entries<T>();
-  for (auto const& e : entries) {
-    auto const p = std::size_t(next[std::size_t(e.i)]++);
-    col[p] = e.j;
-    val[p] = e.v;
-  }
-  for (std::size_t i = 0; i < std::size_t(n); ++i) {
-    row.clear();
-    for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) row.emplace_back(col[p], val[p]);
-    std::sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    for (std::size_t k = 0; k < row.size(); ++k) col[std::size_t(ptr[i]) + k] = row[k].first, val[std::size_t(ptr[i]) + k] = row[k].second;
-  }
-  return out;
-}
-
-template <class T>
-void explicit_triangles(NumericFactors const& f, std::int32_t n, ExplicitFactors& out) {
-  std::vector<Entry<T>> lower, upper;
-  auto const put = [](std::vector<Entry<T>>& to, std::int32_t i, std::int32_t j, T v) {
-    if (v != T(0) || i == j) to.push_back({i, j, v});
-  };
-  for (auto const& front : f.fronts)
-    for (std::int32_t k = 0; k < front.pivots; ++k) {
-      auto const j = front.first + k;
-      T const* const column = front.panel.as<T>() + std::int64_t(k) * front.size;
-      put(lower, j, j, f.kind == Elimination::cholesky ? column[k] : T(1));
-      for (std::int32_t i = k + 1; i < front.size; ++i)
-        put(lower, i < front.pivots ? front.first + i : front.rows[std::size_t(i - front.pivots)], j, column[i]);
-      if (f.kind != Elimination::lu) continue;
-      for (std::int32_t i = 0; i <= k; ++i) put(upper, front.first + i, j, column[i]);
-      for (std::int32_t c = 0; c < front.below(); ++c)
-        put(upper, j, front.columns[std::size_t(c)], front.right.as<T>()[std::int64_t(k) * front.below() + c]);
-    }
-  if (f.kind == Elimination::cholesky)
-    for (auto const& e : lower) upper.push_back({e.j, e.i, conj(e.v)});
-  if (f.kind == Elimination::hermitian) {  // D L^H; rows of a block of two have entries of both columns of L
-    auto const* const d = f.diagonal.as<T>();
-    auto const* const below = f.lower.as<T>();
-    std::vector<std::vector<std::pair<std::int32_t, T>>> rows(static_cast<std::size_t>(n));
-    for (auto const& e : lower) {
-      T const v = conj(e.v);
-      rows[std::size_t(e.j)].emplace_back(e.i, d[e.j] * v);
-      if (below[e.j] != T(0)) rows[std::size_t(e.j) + 1].emplace_back(e.i, below[e.j] * v);
-      if (e.j > 0 && below[e.j - 1] != T(0)) rows[std::size_t(e.j) - 1].emplace_back(e.i, conj(below[e.j - 1]) * v);
-    }
-    for (std::int32_t i = 0; i < n; ++i) {
-      auto& row = rows[std::size_t(i)];
-      std::sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-      for (std::size_t p = 0; p < row.size();) {
-        T sum(0);
-        auto const j = row[p].first;
-        for (; p < row.size() && row[p].first == j; ++p) sum += row[p].second;
-        put(upper, i, j, sum);
-      }
-    }
-  }
-  out.L = csr_of(n, lower);
-  out.U = csr_of(n, upper);
-}
-
-}  // namespace
-
 ExplicitFactors Factors::explicit_factors() const {
   auto const& m = *impl_;
-  ExplicitFactors out{{}, {}, m.pivot_rows(), m.pivot_columns(), m.row_scale, m.column_scale};
-  with_dtype(m.dtype, [&](auto tag) { explicit_triangles<typename decltype(tag)::type>(m.numeric, m.n, out); });
-  return out;
+  auto [L, U] = explicit_triangles(m.numeric, m.n, m.dtype);
+  return {std::move(L), std::move(U), m.pivot_rows(), m.pivot_columns(), m.row_scale, m.column_scale};
 }
 
 }  // namespace asterism::direct

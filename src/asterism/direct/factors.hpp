@@ -86,6 +86,8 @@ class Factors {
   /// An estimate of ||B^-1||_1 ||B||_1 of the scaled matrix (Higham and Tisseur 2000); infinity: a pivot was replaced. Computed at the
   /// first call, by some solves.
   double condition() const;
+  /// The same where it may be above the limit; 0 where two solves show that it is far below.
+  double condition_beyond(double limit) const;
   /// Sign (or phase) and logarithm of the magnitude of A's determinant.
   struct Determinant {
     double re = 1, im = 0, log = 0;

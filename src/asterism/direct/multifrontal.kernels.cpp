@@ -9,12 +9,10 @@
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/host/this_thread.hpp"
 #include "asterism/direct/lapack.hpp"
-#include "asterism/direct/panel.kernels.hpp"
+#include "asterism/direct/subtrees.hpp"
 
 namespace asterism::direct::kernel {
 namespace {
-
-std::size_t at(std::int32_t i) { return std::size_t(i); }
 
 device::Array zeroed(device::Array const& a) {
   std::memset(a.raw(), 0, a.bytes());
@@ -34,61 +32,6 @@ struct Update {
   device::Array right;                       // below x delayed, of LU
   device::Array square;                      // below x below
 };
-
-/// Which supernodes are done in one go by one thread, and which after them.
-struct Schedule {
-  std::vector<std::pair<std::int32_t, std::int32_t>> subtrees;  // [first, last] in postorder, most work first
-  std::vector<std::int32_t> rest;                               // in postorder
-};
-
-/// Subtrees with at most so much work.
-Schedule schedule(std::span<std::int32_t const> parent, std::vector<double> const& work, double most) {
-  auto const count = std::int32_t(parent.size());
-  std::vector<double> below(work);  // of the whole subtree
-  std::vector<std::int32_t> first(at(count));
-  for (std::int32_t s = 0; s < count; ++s) first[at(s)] = s;
-  for (std::int32_t s = 0; s < count; ++s)
-    if (auto const p = parent[at(s)]; p >= 0) {
-      below[at(p)] += below[at(s)];
-      first[at(p)] = std::min(first[at(p)], first[at(s)]);
-    }
-  Schedule out;
-  std::vector<char> whole(at(count), false);
-  for (auto s = count - 1; s >= 0; --s) {
-    auto const p = parent[at(s)];
-    if (p >= 0 && whole[at(p)]) {
-      whole[at(s)] = true;
-    } else if (below[at(s)] <= most) {
-      whole[at(s)] = true;
-      out.subtrees.emplace_back(first[at(s)], s);
-    }
-  }
-  std::stable_sort(out.subtrees.begin(), out.subtrees.end(),
-                   [&](auto const& a, auto const& b) { return below[at(a.second)] > below[at(b.second)]; });
-  for (std::int32_t s = 0; s < count; ++s)
-    if (!whole[at(s)]) out.rest.push_back(s);
-  return out;
-}
-
-/// f(k) for k in [0, count), each by one thread, the first ones first. Each thread has its own f, from make().
-template <class Make>
-void each_task(std::size_t count, Make const& make) {
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> stop = false;
-  device::Executor executor;
-  device::parallel_ranges(
-      executor, count == 0 ? 0 : device::host::team_size(),
-      [&](std::int64_t, std::int64_t) {
-        auto f = make();
-        try {
-          for (std::size_t k; !stop && (k = next++) < count;) f(k);
-        } catch (...) {
-          stop = true;
-          throw;
-        }
-      },
-      1);
-}
 
 template <class T>
 class Multifrontal {
@@ -387,98 +330,6 @@ class Multifrontal {
   std::atomic<std::int32_t> not_positive_ = -1;
 };
 
-template <class T>
-void conjugate(std::int64_t n, T* x) {
-  if constexpr (is_complex_v<T>)
-    for (std::int64_t i = 0; i < n; ++i) x[i] = conj(x[i]);
-}
-
-template <class T>
-class Sweeps {
- public:
-  Sweeps(NumericFactors const& f, std::int64_t k, T* x) : f_(f), k_(k), x_(x) {
-    std::int32_t largest = 0;
-    for (auto const& front : f.fronts) largest = std::max(largest, front.size);
-    work_ = at(largest) * std::size_t(std::min(k, most_columns));
-  }
-
-  /// x = L^-1 x, or U^-T x: from the first front to the last. A subtree adds up what it has for the unknowns above it; these sums are
-  /// added in one order.
-  void down(bool of_u, bool unit) {
-    std::vector<std::vector<T>> above(f_.subtrees.size());
-    auto const others = [&](std::int32_t s) -> auto const& { return of_u ? f_.fronts[at(s)].columns : f_.fronts[at(s)].rows; };
-    each_task(f_.subtrees.size(), [&] {
-      return [&, work = std::vector<T>(work_), copy = std::vector<T>(f_.row_order.size() * std::size_t(k_))](std::size_t t) mutable {
-        auto const [first, last] = f_.subtrees[t];
-        T* const x = copy.data();
-        auto const begin = f_.fronts[at(first)].first * k_, end = (f_.fronts[at(last)].first + f_.fronts[at(last)].pivots) * k_;
-        std::copy(x_ + begin, x_ + end, x + begin);
-        for (auto const i : others(last)) std::fill_n(x + i * k_, k_, T(0));
-        for (auto s = first; s <= last; ++s) one(f_.fronts[at(s)], of_u, of_u, unit, x, work.data());
-        std::copy(x + begin, x + end, x_ + begin);
-        above[t].reserve(others(last).size() * std::size_t(k_));
-        for (auto const i : others(last)) above[t].insert(above[t].end(), x + i * k_, x + (i + 1) * k_);
-      };
-    });
-    for (std::size_t t = 0; t < above.size(); ++t) {
-      auto from = above[t].begin();
-      for (auto const i : others(f_.subtrees[t].second))
-        for (std::int64_t c = 0; c < k_; ++c) x_[i * k_ + c] += *from++;
-    }
-    std::vector<T> work(work_);
-    for (auto const s : f_.rest) one(f_.fronts[at(s)], of_u, of_u, unit, x_, work.data());
-  }
-  /// x = U^-1 x, or L^-T x: from the last front to the first.
-  void up(bool of_u, bool unit) {
-    std::vector<T> work(work_);
-    for (auto s = f_.rest.rbegin(); s != f_.rest.rend(); ++s) one(f_.fronts[at(*s)], of_u, !of_u, unit, x_, work.data());
-    each_task(f_.subtrees.size(), [&] {
-      return [&, mine = std::vector<T>(work_)](std::size_t t) mutable {
-        auto const [first, last] = f_.subtrees[t];
-        for (auto s = last; s >= first; --s) one(f_.fronts[at(s)], of_u, !of_u, unit, x_, mine.data());
-      };
-    });
-  }
-  /// By the blocks of D.
-  void divide() {
-    auto const* const d = f_.diagonal.as<T>();
-    auto const* const lower = f_.lower.as<T>();
-    auto const n = std::int64_t(f_.row_order.size());
-    for (std::int64_t i = 0; i < n;) {
-      T* const x = x_ + i * k_;
-      if (lower[i] == T(0)) {
-        for (std::int64_t c = 0; c < k_; ++c) x[c] = x[c] / d[i];
-        ++i;
-        continue;
-      }
-      // [a conj(b); b e], scaled by |b|
-      real_t<T> const size = magnitude(lower[i]);
-      T const b = lower[i] / T(size), a = d[i] / T(size), e = d[i + 1] / T(size);
-      T const below = b, above = conj(b);
-      T const det = a * e - T(1);
-      T* const y = x + k_;
-      for (std::int64_t c = 0; c < k_; ++c) {
-        T const u = x[c] / T(size), v = y[c] / T(size);
-        x[c] = (e * u - above * v) / det;
-        y[c] = (a * v - below * u) / det;
-      }
-      i += 2;
-    }
-  }
-
- private:
-  void one(FactoredFront const& f, bool of_u, bool transposed, bool unit, T* x, T* work) const {
-    if (f.pivots == 0) return;
-    FrontPanel<T> const front{
-        f.first, f.pivots, f.below(), f.panel.as<T>(), f.size, of_u ? f.right.as<T>() : nullptr, of_u ? f.columns.data() : f.rows.data()};
-    solve_front(front, of_u, transposed, unit, k_, x, work);
-  }
-  NumericFactors const& f_;
-  std::int64_t k_;
-  T* x_;
-  std::size_t work_;  // numbers that a front needs
-};
-
 }  // namespace
 
 template <class T>
@@ -487,35 +338,9 @@ NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const&
   return Multifrontal<T>(kind, symbolic, b, bt, pivoting, told).run();
 }
 
-template <class T>
-void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
-  if (k == 0 || f.row_order.empty()) return;
-  Sweeps<T> sweeps(f, k, x);
-  auto const n = std::int64_t(f.row_order.size()) * k;
-  if (f.kind == Elimination::lu) {
-    if (!transposed) {
-      sweeps.down(false, true);
-      sweeps.up(true, false);
-    } else {
-      sweeps.down(true, false);
-      sweeps.up(false, true);
-    }
-    return;
-  }
-  // B^T = conj(B), and L^-H y = conj(L^-T conj(y))
-  if (transposed) conjugate(n, x);
-  bool const unit = f.kind == Elimination::hermitian;
-  sweeps.down(false, unit);
-  if (unit) sweeps.divide();
-  conjugate(n, x);
-  sweeps.up(false, unit);
-  if (!transposed) conjugate(n, x);
-}
-
 #define ASTERISM_INSTANTIATE(T)                                                                                    \
   template NumericFactors factor<T>(Elimination, Symbolic const&, la::Csr const&, la::Csr const&, Pivoting const&, \
-                                    std::function<void(double)> const&);                                           \
-  template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);
+                                    std::function<void(double)> const&);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE
 

@@ -29,7 +29,8 @@ double largest(OperatorPtr const& A) {
   auto const wide = [&](auto tag) {  // the estimate works in double precision
     using T = typename decltype(tag)::type;
     // of a matrix that holds half of itself, rows are there for this moment only
-    return amg::spectral_radius(amg::rows_of<T>(matrix->general().converted(dtype_v<T>)), A->range(), cancel);
+    auto const rows = amg::rows_of<T>(matrix->general().converted(dtype_v<T>));
+    return amg::spectral_radius(rows, A->range(), amg::look_at_rows(rows, A->range(), cancel), cancel);
   };
   return is_complex(A->dtype()) ? wide(Tag<Complex<double>>{}) : wide(Tag<double>{});
 }

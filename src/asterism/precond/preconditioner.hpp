@@ -12,6 +12,10 @@
 #include "asterism/la/matrix.hpp"
 #include "asterism/precond/direct/factor_facts.hpp"
 
+namespace asterism::direct {
+struct ExplicitFactors;
+}
+
 namespace asterism::precond {
 
 using la::Layout;
@@ -34,6 +38,10 @@ class Preconditioner : public Operator {
   virtual bool direct() const { return false; }
   /// Of a direct method: complete on rank 0, where the factors are. Not collective.
   virtual std::optional<FactorFacts> factor_facts() const { return std::nullopt; }
+  /// Of a sparse direct method: L, U and how the matrix was permuted and scaled; nothing of others, and where the factors are not.
+  virtual std::shared_ptr<direct::ExplicitFactors> explicit_factors() const { return nullptr; }
+  /// What a user should know of the set-up. The same on all ranks.
+  virtual std::vector<std::string> notes() const { return {}; }
   /// Rows and entries of each level of a multigrid method.
   virtual std::vector<std::pair<std::int64_t, std::int64_t>> levels() const { return {}; }
   /// Hermitian as an operator when A is: what cg and minres need.
@@ -100,6 +108,7 @@ class Cast final : public Preconditioner {
   bool varies() const override { return inner_->varies(); }
   bool direct() const override { return inner_->direct(); }
   std::optional<FactorFacts> factor_facts() const override { return inner_->factor_facts(); }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return inner_->explicit_factors(); }
   void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
 

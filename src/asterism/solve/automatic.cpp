@@ -13,15 +13,20 @@ namespace {
 using krylov::Reason;
 using precond::PreconditionerPtr;
 
-/// auto takes a dense lu for so many where nothing cheaper works, or where the matrix is nearly dense.
+/// Factors of so few rows always fit, and where the matrix is nearly dense they are as good as incomplete ones.
 constexpr std::int64_t few_rows = 2000;
 
 /// Fill is allowed until factors have so many entries (of 8 + 4 bytes).
 constexpr double most_entries = 5e7;
 
-AutomaticAttempt ilut(double drop, double fill, Inspection const& found) {
-  double const most = std::clamp(std::floor(most_entries / std::max(1.0, double(found.entries))), 5.0, fill);
-  return {"ilut", {{"pc_factor_matching", "true"}, {"pc_ilut_drop", format("{}", drop)}, {"pc_ilut_fill", format("{}", most)}}};
+AutomaticAttempt ilut(Inspection const& found) {
+  double const fill = std::clamp(std::floor(most_entries / std::max(1.0, double(found.entries))), 5.0, 100.0);
+  return {"ilut", {{"pc_factor_matching", "true"}, {"pc_ilut_drop", "1e-06"}, {"pc_ilut_fill", format("{}", fill)}}};
+}
+
+/// Whether it is of this preconditioner alone, so that another may do.
+bool lets_go_on(Error const& e) {
+  return e.kind() == ErrorKind::value || e.kind() == ErrorKind::breakdown || e.kind() == ErrorKind::memory;
 }
 
 /// Iterations after which an attempt is given up, unless it is half way: of a small matrix factors soon cost less.
@@ -52,12 +57,9 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   AutomaticChoice out{definite ? "cg" : "gmres", {}};
   if (definite) out.attempts.push_back({"amg", {}});
   else if (found.zero_diagonals == 0) out.attempts.push_back({"ilu", {}});
-  if (!nearly_dense) {
-    out.attempts.push_back(ilut(1e-6, 100, found));
-    out.attempts.push_back(ilut(0, 1000, found));
-  }
-  if (rows <= few_rows) out.attempts.push_back({"lu", {}});
-  else out.attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});
+  if (!nearly_dense) out.attempts.push_back(ilut(found));
+  out.attempts.push_back({"lu", {}});
+  if (rows > few_rows) out.attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});  // where factors would not fit
   return out;
 }
 
@@ -88,13 +90,14 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
     std::string why;
     try {
       auto p = make_attempt(config, attempt);
-      if (last || attempt.type == "amg" || seems_stable(*p)) {
+      if (last || p->direct() || attempt.type == "amg" || seems_stable(*p)) {
         if (attempt_ > 0 || inspection_.zero_diagonals > 0) tell_attempt(attempt);
+        if (p->direct()) attempts_.resize(attempt_ + 1);  // there is no stronger one
         return p;
       }
       why = format("the factors of {} are unstable", attempt.type);
     } catch (Error const& e) {  // agreed on by all ranks
-      if (last || (e.kind() != ErrorKind::value && e.kind() != ErrorKind::breakdown)) throw;
+      if (last || !lets_go_on(e)) throw;
       why = e.what();
     }
     why_attempt_ = why;
@@ -124,12 +127,13 @@ std::string Solver::take_stronger(std::string const& why) {
     Configuration const config{&options_, prefix_, &record_};
     preconditioner_ = automatic_preconditioner(config);
     preconditioner_type_ = attempts_[attempt_].type;
+    for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
     fit_method(config);
     setup_seconds_ += profile::now() - start;
     return {};
   } catch (Error const& e) {
     std::tie(preconditioner_, preconditioner_type_, attempt_, why_attempt_, method_, method_name_, notes_, record_) = before;
-    if (e.kind() != ErrorKind::value && e.kind() != ErrorKind::breakdown) throw;
+    if (!lets_go_on(e)) throw;
     attempts_.resize(attempt_ + 1);
     return e.what();
   }

@@ -98,4 +98,15 @@ std::optional<precond::FactorFacts> Solver::factor_facts() const {
   return facts;
 }
 
+direct::ExplicitFactors Solver::explicit_factors() const {
+  auto const& comm = given_A_->range().comm();
+  ASTERISM_REQUIRE_ALIKE(comm.size() == 1, unsupported, "L and U are given on one rank, and these factors are for {} ranks.", comm.size());
+  auto const found = preconditioner()->explicit_factors();
+  ASTERISM_REQUIRE_ALIKE(found != nullptr, unsupported,
+                         "{} has no sparse factors. Use -pc_type lu -pc_lu_type sparse, or -pc_type cholesky.", preconditioner_name());
+  auto out = std::move(*found);
+  for (auto& r : out.row_scale) r = std::ldexp(scale_.negated ? -r : r, scale_.exponent);
+  return out;
+}
+
 }  // namespace asterism::solve

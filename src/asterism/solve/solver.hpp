@@ -7,6 +7,7 @@
 
 #include "asterism/base/options.hpp"
 #include "asterism/device/host/in_use.hpp"
+#include "asterism/direct/factors.hpp"
 #include "asterism/krylov/method.hpp"
 #include "asterism/precond/preconditioner.hpp"
 #include "asterism/solve/null_space.hpp"
@@ -91,6 +92,8 @@ class Solver {
   std::string const& method_name() const { return method_name_; }
   /// Of a direct preconditioner for A as it was given, the same on all ranks; nothing of others. Collective.
   std::optional<precond::FactorFacts> factor_facts() const;
+  /// L and U of a sparse direct method on one rank: of A as it was given, with its scale in row_scale. An error of others.
+  direct::ExplicitFactors explicit_factors() const;
   std::string preconditioner_name() const { return preconditioner()->describe(); }
   double setup_seconds() const { return setup_seconds_; }
   /// Whether the last update() ran only the second phase of the preconditioner's set-up, that of the values.

@@ -354,6 +354,20 @@ TEST(Factors, DeterminantInertiaAndCondition) {
   EXPECT_NEAR(f.condition(), 1e6, 1);
 }
 
+TEST(Factors, ALargeConditionNumberIsNotOverlooked) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> number(-1, 1);
+  for (int sample = 0; sample < 2000; ++sample) {
+    auto a = random_matrix<double>(random, 1 + sample % 50, 0.2, Form::general);
+    double const small = std::pow(10, -sample % 14);
+    for (std::int32_t j = 0; j < a.n && a.n > 1; ++j) a.at(0, j) = a.at(1, j) + small * number(random);  // nearly the same row
+    Factors const f(csr_of<double>(a), {});
+    if (f.info().replaced > 0) continue;
+    EXPECT_EQ(f.condition_beyond(0.5 * f.condition()), f.condition()) << sample;
+    EXPECT_EQ(f.condition_beyond(1e6 * double(a.n) * f.condition()), 0) << sample;
+  }
+}
+
 TEST(Factors, WhatCannotBeFactoredIsToldByName) {
   auto const text_of = [](Dense const& a, FactorOptions const& options = {}) -> std::string {
     try {

@@ -109,7 +109,7 @@ Dense extended(Dense const& a, Dense const& s, std::vector<bool> const& coarse) 
   return p;
 }
 
-Dense direct(Dense const& a, Dense const& s, std::vector<bool> const& coarse) {
+Dense direct_formula(Dense const& a, Dense const& s, std::vector<bool> const& coarse) {
   auto const n = a.rows();
   Dense p(n, n);
   for (int64_t i = 0; i < n; ++i) {
@@ -219,7 +219,8 @@ TEST(Classical, InterpolationIsThatOfTheFormula) {
           auto const A = to_sparse(a, layout, layout, dtype);
           for (auto const kind : {InterpolationType::extended, InterpolationType::direct}) {
             auto const got = result(A, options(type, kind));
-            auto const want = without_fine_columns((kind == InterpolationType::direct ? direct : extended)(a, s, got.coarse), got.coarse);
+            auto const want =
+                without_fine_columns((kind == InterpolationType::direct ? direct_formula : extended)(a, s, got.coarse), got.coarse);
             EXPECT_LT(norm(got.P - want), 1e-11 * (1 + norm(want))) << name_of(dtype) << " " << n << " " << int(kind);
           }
         }

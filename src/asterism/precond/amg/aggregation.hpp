@@ -18,6 +18,8 @@ struct NodeGraph {
   Buffer<std::int32_t> col;
   ColumnMap map;
   Halo halo;
+  bool with_self = false;  ///< each node is among its own neighbours
+  std::int64_t neighbours(std::int32_t v) const { return ptr[v + 1] - ptr[v] - with_self; }
 };
 
 /// The nodes of rows with these columns, without couplings. Collective.
@@ -27,6 +29,10 @@ NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, std::int64_t bl
 /// the Frobenius norms of the blocks.
 template <class T>
 NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, std::int64_t block_size, double threshold, comm::Cancellation& cancel);
+
+/// Scalar rows that all have a diagonal, and no weak coupling: they are the graph themselves.
+template <class T>
+NodeGraph pattern_graph(Rows<T> const& A, Layout const& layout);
 
 struct Aggregates {
   Buffer<std::int64_t> of_node;  ///< coarse global index of each of the map's nodes, ghosts too; -1: none

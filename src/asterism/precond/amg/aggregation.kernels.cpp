@@ -77,27 +77,36 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
   auto const* const col = g.col.data();
   auto* const t = T.data();
   auto* const m_of = M.data();
+  // nodes that are left stand far apart
+  auto const ask_for = [=](i32 const* nodes, i64 u, i64 count) {
+    if (u + 32 >= count) return;
+    __builtin_prefetch(ptr + nodes[u + 32]);
+    __builtin_prefetch(col + ptr[nodes[u + 16]]);
+  };
   for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
     cancellable_for(cancel, i64(undecided.size()), [=, begin = g.map.begin, nodes = undecided.data()](i64 u) {
       i32 const v = nodes[u];
       t[v + below] = priority(begin + v, round * 64 + seed);
     });
     g.halo.update(t);
-    cancellable_for(cancel, i64(relays.size()), [=, nodes = relays.data()](i64 u) {
+    cancellable_for(cancel, i64(relays.size()), [=, nodes = relays.data(), count = i64(relays.size())](i64 u) {
+      ask_for(nodes, u, count);
       i32 const v = nodes[u];
       i32 m = t[v + below];
       for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, t[col[p]]);
       m_of[v + below] = m;
     });
     g.halo.update(m_of);
-    cancellable_for(cancel, i64(undecided.size()), [=, nodes = undecided.data()](i64 u) {
+    cancellable_for(cancel, i64(undecided.size()), [=, nodes = undecided.data(), count = i64(undecided.size())](i64 u) {
+      ask_for(nodes, u, count);
       i32 const v = nodes[u], mine = t[v + below];
       i32 m = m_of[v + below];
       for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, m_of[col[p]] & -i32(active[col[p]]));
       t[v + below] = m == in_set ? out_of_set : m == mine ? in_set : mine;
     });
     keep_where(undecided, [=](i32 v) { return t[v + below] != in_set && t[v + below] != out_of_set; });
-    keep_where(relays, [=](i32 v) { return m_of[v + below] != in_set; });
+    // those beside a root are done, and those beside nothing undecided
+    keep_where(relays, [=](i32 v) { return m_of[v + below] != in_set && m_of[v + below] != out_of_set; });
   }
   g.halo.update(t);
 }
@@ -222,6 +231,17 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   return g;
 }
 
+template <class T>
+NodeGraph pattern_graph(Rows<T> const& A, Layout const& layout) {
+  auto g = nodes_of(layout, A.map, 1);
+  g.ptr = A.ptr;
+  g.col = A.col;
+  g.with_self = true;
+  return g;
+}
+
+template NodeGraph pattern_graph(Rows<double> const&, Layout const&);
+template NodeGraph pattern_graph(Rows<Complex<double>> const&, Layout const&);
 template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double, comm::Cancellation&);
 template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double, comm::Cancellation&);
 
@@ -236,7 +256,7 @@ Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
   out.of_node = Buffer<i64>(all, i64(-1));
   auto& root = out.of_node;  // first the root's global index, at the end the aggregate's
 
-  for (i32 v = 0; v < n; ++v) active[v + below] = g.ptr[v + 1] > g.ptr[v];
+  for (i32 v = 0; v < n; ++v) active[v + below] = g.neighbours(v) > 0;
   auto const share_active = [&] {
     if (comm.size() == 1) return;
     Buffer<i32> wide(all);
@@ -269,17 +289,17 @@ Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
   independent_set(g, active.data(), T, 32, cancel);
   for (i32 v = 0; v < n; ++v)
     if (T[v + below] == in_set) {
-      i64 free = 0;
+      i64 free = g.with_self ? -1 : 0;  // v itself is free
       for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
       // a root with few free neighbours would found a small aggregate: the level below gets dense
-      if (free < 2 || 5 * (free + 1) < 3 * (g.ptr[v + 1] - g.ptr[v] + 1)) T[v + below] = out_of_set;
+      if (free < 2 || 5 * (free + 1) < 3 * (g.neighbours(v) + 1)) T[v + below] = out_of_set;
     }
   g.halo.update(T.data());
   join_roots();
 
   // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without
   // an aggregate (an unsymmetric pattern) becomes its own
-  auto rest = nodes_where(n, [=, ptr = g.ptr.data(), of = root.data()](i32 v) { return of[v + below] < 0 && ptr[v + 1] > ptr[v]; });
+  auto rest = nodes_where(n, [&, of = root.data()](i32 v) { return of[v + below] < 0 && g.neighbours(v) > 0; });
   for (;;) {
     std::vector<i64> joined(rest.size(), -1);
     device::Executor executor;

@@ -77,14 +77,16 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   at(0);
   GridLevel level;
   Coarsening found;
-  bool const last = again_ ? level_ == kept_.size() : !coarsen(found);
+  auto facts = look_at_rows(rows_, A_.range(), cancel_);
+  bool const last = again_ ? level_ == kept_.size() : !coarsen(facts, found);
   if (last && A_.global_rows() <= std::max(options_.coarse_size, most_rows_to_invert)) {
     solve_directly(level, given);
     out_.levels.push_back(std::move(level));
     return false;
   }
-  double const radius = spectral_radius(rows_, A_.range(), cancel_);
-  choose_smoother(level, radius);
+  double const radius = spectral_radius(rows_, A_.range(), facts, cancel_);
+  facts.diagonal = {};
+  choose_smoother(level, facts.near_m_matrix, radius);
   if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
     level.A = std::make_shared<Matrix>(precision().of(A_));
     if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *level.A->matrix(), options_.hermitian);
@@ -115,7 +117,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
 
 /// Whether there is a coarser level.
 template <class T>
-bool HierarchySetUp<T>::coarsen(Coarsening& out) {
+bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
   auto const n = A_.global_rows();
   if (n <= options_.coarse_size || std::int64_t(level_) + 1 >= options_.max_levels) return false;
   // no progress: all couplings are weak, or every node stands alone
@@ -133,20 +135,24 @@ bool HierarchySetUp<T>::coarsen(Coarsening& out) {
     at(0.15);
     return is_fewer(out.aggregates.coarse.global_size() * columns_);
   };
-  if (aggregates_of(pairwise ? strong_couplings(rows_, A_.range(), block_size_, 0, cancel_) : strong_graph(options_.strength, threshold_)))
+  if (aggregates_of(pairwise ? strong_couplings(rows_, A_.range(), block_size_, 0, cancel_)
+                             : strong_graph(facts, options_.strength, threshold_)))
     return true;
   // many couplings of a row are all weak beside its diagonal; smoothing is not enough if together they weigh as much
   return !pairwise && !options_.strength_given && n > most_rows_to_invert && coupling_ratio(rows_, A_.range()) > 0.75 &&
-         aggregates_of(strong_graph(Strength::classical, 0.25));
+         aggregates_of(strong_graph(facts, Strength::classical, 0.25));
 }
 
 template <class T>
-NodeGraph HierarchySetUp<T>::strong_graph(Strength strength, double threshold) const {
+NodeGraph HierarchySetUp<T>::strong_graph(RowFacts<T> const& facts, Strength strength, double threshold) const {
   auto const& layout = A_.range();
+  // none is weak, by more than rounding
+  if (strength == Strength::symmetric && block_size_ == 1 && facts.least_coupling > 1.001 * threshold * threshold * facts.largest_diagonal)
+    return pattern_graph(rows_, layout);
   if (strength == Strength::symmetric) return strong_couplings(rows_, layout, block_size_, threshold, cancel_);
-  auto const strong = strength == Strength::classical
-                          ? classical_couplings(rows_, block_size_, threshold, cancel_)
-                          : evolution_couplings(rows_, layout, block_size_, threshold, spectral_radius(rows_, layout, cancel_), cancel_);
+  auto const strong = strength == Strength::classical ? classical_couplings(rows_, block_size_, threshold, cancel_)
+                                                      : evolution_couplings(rows_, layout, block_size_, threshold,
+                                                                            spectral_radius(rows_, layout, facts, cancel_), cancel_);
   return node_graph(rows_, strong, layout, block_size_, cancel_);
 }
 
@@ -166,9 +172,9 @@ void HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
 
 /// radius: of the spectrum of D^-1 A. One that needs the matrix is made when that is there.
 template <class T>
-void HierarchySetUp<T>::choose_smoother(GridLevel& level, double radius) {
+void HierarchySetUp<T>::choose_smoother(GridLevel& level, bool near_m_matrix, double radius) {
   if (level_ == 0 && smoother_.is_open()) {
-    bool const spai = !options_.hermitian || is_near_m_matrix(rows_, A_.range());
+    bool const spai = !options_.hermitian || near_m_matrix;
     smoother_ = smoother_.chosen(spai);
     out_.open_degree = !spai;
   }

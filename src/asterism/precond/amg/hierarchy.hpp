@@ -78,10 +78,10 @@ class HierarchySetUp {
   };
   void take_near_null_space(Matrix const& given);
   bool set_up_level(Matrix const& given);
-  bool coarsen(Coarsening& out);
-  NodeGraph strong_graph(Strength strength, double threshold) const;
+  bool coarsen(RowFacts<T> const& facts, Coarsening& out);
+  NodeGraph strong_graph(RowFacts<T> const& facts, Strength strength, double threshold) const;
   void solve_directly(GridLevel& level, Matrix const& given);
-  void choose_smoother(GridLevel& level, double radius);
+  void choose_smoother(GridLevel& level, bool near_m_matrix, double radius);
   void interpolate(Coarsening& found, double radius, Interpolation<T>& out);
   void interpolate_by_aggregates(Coarsening& found, double radius, Interpolation<T>& out);
   void interpolate_classically(Coarsening& found, Interpolation<T>& out);

@@ -136,30 +136,7 @@ SmootherPtr smoother_of_matrix(SmootherOptions const& o, Matrix const& A, bool h
   return preconditioned_steps(std::move(M), o.steps, damping, true);
 }
 
-template <class T>
-bool is_near_m_matrix(Rows<T> const& A, Layout const& layout) {
-  std::int64_t bad = 0;
-  for (std::int32_t i = 0; i < A.count; ++i) {
-    T d(0);
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
-      if (A.col[p] == i + A.map.below) d = A.val[p];
-    double alike = 0, other = 0;
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-      if (A.col[p] == i + A.map.below) continue;
-      // magnitude at an angle of less than a right one to the diagonal
-      if (double(real(conj(d) * A.val[p])) > 0) alike += double(magnitude(A.val[p]));
-      else other += double(magnitude(A.val[p]));
-    }
-    bad += alike > 0.1 * other;
-  }
-  return double(layout.comm().sum(bad)) <= 0.02 * double(layout.global_size());
-}
-
-#define INSTANTIATE(T)                                                                                         \
-  template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<T> const&, Layout const&, double, Dtype); \
-  template bool is_near_m_matrix(Rows<T> const&, Layout const&);
-INSTANTIATE(double)
-INSTANTIATE(Complex<double>)
-#undef INSTANTIATE
+template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<double> const&, Layout const&, double, Dtype);
+template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<Complex<double>> const&, Layout const&, double, Dtype);
 
 }  // namespace asterism::precond::amg

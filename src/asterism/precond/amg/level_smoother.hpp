@@ -33,9 +33,4 @@ SmootherPtr smoother_of_rows(SmootherOptions const& options, Rows<T> const& A, L
 /// Of options that need it. Collective.
 SmootherPtr smoother_of_matrix(SmootherOptions const& options, Matrix const& A, bool hermitian);
 
-/// Whether SPAI-0 is known to be a good smoother: in nearly all rows what has the diagonal's sign is a small part of the rest, as in an
-/// M-matrix, for which it was made. Collective.
-template <class T>
-bool is_near_m_matrix(Rows<T> const& A, Layout const& layout);
-
 }  // namespace asterism::precond::amg

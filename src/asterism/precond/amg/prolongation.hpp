@@ -1,6 +1,7 @@
 // Smoothed-aggregation prolongation: Vanek, Mandel, Brezina (1996).
 #pragma once
 #include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/row_facts.hpp"
 
 namespace asterism::precond::amg {
 
@@ -26,6 +27,6 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& graph, Aggregat
 /// An upper bound or a close estimate of the spectral radius of D^-1 A, the same bits on any number of ranks:
 /// the largest row sum if that is sharp (at most 2.2), else a few Lanczos steps with exact sums.
 template <class T>
-double spectral_radius(Rows<T> const& A, Layout const& layout, comm::Cancellation& cancel);
+double spectral_radius(Rows<T> const& A, Layout const& layout, RowFacts<T> const& facts, comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

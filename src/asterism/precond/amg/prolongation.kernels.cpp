@@ -93,6 +93,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
   auto const* const gp = g.ptr.data();
   auto const* const gc = g.col.data();
   auto* const pp = P.ptr.data();
+  i64 const stands_out = g.with_self ? 0 : 1;  // a row's diagonal
   append_in_shares<T>(A.count, ap, P, cancel, [=, &cancel, size = P.map.size()](i32 begin, i32 end, Piece<T>& piece) {
     std::optional<la::SparseSum<T>> long_row;  // of more than eight terms
     std::vector<i32> columns(8);
@@ -113,7 +114,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
       };
       T a_ii(0);
       for (auto p = first; p < last; ++p) a_ii = ac[p] == i + below ? av[p] : a_ii;
-      if (gp[i + 1] - gp[i] == last - first - 1) {  // none is weak
+      if (gp[i + 1] - gp[i] == last - first - stands_out) {  // none is weak
         T const scale = scale_for(a_ii);
         for (auto p = first; p < last; ++p) add(ac[p], T(real_t<T>(ac[p] == i + below)) + scale * av[p]);
       } else {
@@ -374,31 +375,20 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
 }
 
 template <class T>
-double spectral_radius(Rows<T> const& A, Layout const& layout, comm::Cancellation& cancel) {
+double spectral_radius(Rows<T> const& A, Layout const& layout, RowFacts<T> const& facts, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGSpectralRadius");
   profile::Scope const scope(event);
+  double const bound = facts.row_sum;
+  if (bound <= 2.2) return bound;
   i32 const below = A.map.below, n = A.count;
   auto const& comm = layout.comm();
   device::Executor executor;
   Buffer<T> inverse(std::max(n, 1));
-  Buffer<double> row_sum(std::max(n, 1));
+  device::parallel_for(executor, n,
+                       [inv = inverse.data(), d = facts.diagonal.data()](i64 i) { inv[i] = d[i] == T(0) ? T(0) : T(1) / d[i]; });
   auto const* const ap = A.ptr.data();
   auto const* const ac = A.col.data();
   auto const* const av = A.val.data();
-  device::parallel_for(executor, n, [=, inv = inverse.data(), sums = row_sum.data()](i64 i) {
-    double sum = 0;
-    T d(0);
-    for (auto p = ap[i]; p < ap[i + 1]; ++p) {
-      sum += double(magnitude(av[p]));
-      if (ac[p] == i + below) d = av[p];
-    }
-    inv[i] = d == T(0) ? T(0) : T(1) / d;
-    sums[i] = sum * double(magnitude(inv[i]));
-  });
-  double bound = 0;
-  for (i32 i = 0; i < n; ++i) bound = std::max(bound, row_sum[i]);
-  bound = comm.max(bound);
-  if (bound <= 2.2) return bound;
 
   // Lanczos through the coefficients of CG for D^-1 A, with sums of which neither ranks nor threads change a bit.
   Buffer<T> r(std::max(n, 1)), p(A.map.size() + 1, T(0)), s(std::max(n, 1));
@@ -472,7 +462,7 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, comm::Cancellatio
   template Tentative<T> tentative_prolongation(NodeGraph const&, Aggregates const&, i64, i64, T const*, comm::Cancellation&);   \
   template Rows<T> smoothed_prolongation(Rows<T> const&, NodeGraph const&, Aggregates const&, Tentative<T> const&, i64, double, \
                                          Layout const&, comm::Cancellation&);                                                   \
-  template double spectral_radius(Rows<T> const&, Layout const&, comm::Cancellation&);
+  template double spectral_radius(Rows<T> const&, Layout const&, RowFacts<T> const&, comm::Cancellation&);
 INSTANTIATE(double)
 INSTANTIATE(Complex<double>)
 #undef INSTANTIATE

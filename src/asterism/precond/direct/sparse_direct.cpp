@@ -133,6 +133,16 @@ class SparseDirect final : public Preconditioner {
     f.determinant = {d.re, d.im, d.log};
     return f;
   }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
+    return factors_ ? std::make_shared<direct::ExplicitFactors>(factors_->explicit_factors()) : nullptr;
+  }
+  std::vector<std::string> notes() const override {
+    if (condition_ == 0) return {};
+    return {
+        format("{}: the matrix is nearly singular: its condition number, after scaling, is about {}. x solves a system near this one, and "
+               "may have no correct digit",
+               kind(), condition_)};
+  }
 
  private:
   std::string kind() const { return indefinite_ ? "ldl" : rule_.name; }
@@ -148,6 +158,7 @@ class SparseDirect final : public Preconditioner {
     });
     std::int64_t known[] = {kept, factors_ ? factors_->info().entries : 0, rule_.factors.kind == FactorKind::hermitian, null_ != nullptr};
     A.comm().bcast(known, sizeof known, 0);
+    A.comm().bcast(&condition_, sizeof condition_, 0);
     entries_ = known[1], indefinite_ = known[2] != 0, left_out_ = known[3] != 0;
     return known[0] != 0;
   }
@@ -177,6 +188,9 @@ class SparseDirect final : public Preconditioner {
                      "repeats others or a boundary condition that is missing; give its null space (null_space=), if it has one; "
                      "am.least_squares takes singular matrices.",
                      rule_.name, i.replaced, a.rows);
+    double const limit = 0.1 / epsilon_of(dtype_);
+    condition_ = null_ || rule_.projects ? 0 : factors_->condition_beyond(limit);
+    if (condition_ <= limit) condition_ = 0;
     return true;
   }
 
@@ -217,6 +231,7 @@ class SparseDirect final : public Preconditioner {
   std::shared_ptr<Factors> factors_;  // on rank 0
   std::shared_ptr<NullVectors const> null_;
   std::int64_t entries_ = 0, matrix_entries_ = 0;
+  double condition_ = 0;                        // if it is so large that x may have no correct digit, else 0
   bool indefinite_ = false, left_out_ = false;  // on all ranks, as entries_
 };
 

@@ -1,9 +1,7 @@
 """SciPy's iterative solvers, with its signatures and return values.
 
-``from asterism.scipy import cg`` instead of ``from scipy.sparse.linalg import cg``: the same arguments, ``(x, info)`` back, info 0 on
-success. Stopping is as documented there: ``norm(b - A @ x) <= max(rtol * norm(b), atol)``, of the residual itself, also with a
-preconditioner, and computed from x at the end. A may be an `asterism.Matrix` too, which saves its conversion in each call; more than
-SciPy's arguments (preconditioners of this library, several right-hand sides, ranks, reasons) has `asterism.solve`.
+Stopping is as documented there: ``norm(b - A @ x) <= max(rtol * norm(b), atol)``, of the residual itself, also with a
+preconditioner, and computed from x at the end.
 """
 
 from __future__ import annotations
@@ -15,17 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, ShapeError, UnsupportedError
-from .la.matrix import Matrix, as_operator
-from .la.operator import Operator, as_values
-from .solvers.least_squares import least_squares
-from .solvers.solver import Solver
+from ..errors import InputError, ShapeError, UnsupportedError
+from ..la.matrix import Matrix, as_operator
+from ..la.operator import Operator, as_values
+from ..solvers.least_squares import least_squares
+from ..solvers.solver import Solver
 
 __all__ = ["bicg", "bicgstab", "cg", "cgs", "gmres", "lsmr", "lsqr", "minres", "tfqmr"]
-
-
-def __dir__() -> list[str]:
-    return __all__
 
 
 Result = tuple[NDArray[Any], int]
@@ -47,7 +41,7 @@ class _System:
             raise ShapeError(f"{name}: b has shape {rhs.shape} for A of {shape}; ({n},) or ({n}, 1) is needed.")
         rhs = as_values(rhs.reshape(n), "b")
         given = getattr(A, "dtype", None)
-        of_A = _one_of_four(np.float64 if given is None else given)
+        of_A = one_of_four(np.float64 if given is None else given)
         self.dtype = np.result_type(of_A, rhs.dtype)
         self.b = rhs.astype(self.dtype, copy=False)
         self.A = as_operator(A, "A", self.dtype)
@@ -95,7 +89,7 @@ class _PreconditionerOf:
             self.rmatvec = A.rpsolve
 
 
-def _one_of_four(dtype: Any) -> np.dtype[Any]:
+def one_of_four(dtype: Any) -> np.dtype[Any]:
     d = np.dtype(dtype)
     return d if d.char in "fdFD" else np.dtype(np.float64)
 

@@ -1,0 +1,23 @@
+// What the set-up of a level asks each row of its matrix, in one pass.
+#pragma once
+#include "asterism/la/products/rows.hpp"
+
+namespace asterism::precond::amg {
+
+template <class T>
+struct RowFacts {
+  la::Buffer<T> diagonal;  ///< of my rows; 0 where none is stored
+  // of all ranks
+  double row_sum = 0;           ///< largest sum of magnitudes over that of the diagonal: no eigenvalue of D^-1 A is beyond it
+  double largest_diagonal = 0;  ///< magnitude
+  double least_coupling = 0;    ///< least |a_ij|^2 / |a_ii|, j other than i; 0 if a row has no diagonal
+  /// Whether SPAI-0 is known to be a good smoother: in nearly all rows what has the diagonal's sign is a small part of the rest, as in an
+  /// M-matrix, for which it was made.
+  bool near_m_matrix = false;
+};
+
+/// Collective.
+template <class T>
+RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::Cancellation& cancel);
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,72 @@
+#include "asterism/precond/amg/row_facts.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+
+template <class T>
+RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::Cancellation& cancel) {
+  static int const event = profile::event("AMGLook");
+  profile::Scope const scope(event, double(A.nnz()) * (sizeof(T) + sizeof(i32)));
+  RowFacts<T> out;
+  out.diagonal = la::Buffer<T>(std::max(A.count, 1));
+  double most[2] = {0, 0}, least = std::numeric_limits<double>::infinity();
+  i64 unlike = 0;
+  std::mutex mutex;
+  device::Executor executor;
+  device::parallel_ranges(executor, A.count, [&, below = A.map.below](i64 begin, i64 end) {
+    auto const* const ap = A.ptr.data();
+    auto const* const ac = A.col.data();
+    auto const* const av = A.val.data();
+    auto* const diagonal = out.diagonal.data();
+    double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity();
+    i64 rows_unlike = 0;
+    for (i64 i = begin; i < end; ++i) {
+      if (la::is_look(i) && cancel.requested()) return;
+      i64 at = -1;
+      for (auto p = ap[i]; p < ap[i + 1]; ++p) at = ac[p] == i + below ? p : at;
+      T const d = at >= 0 ? av[at] : T(0);
+      double alike = 0, other = 0, square = std::numeric_limits<double>::infinity();
+      for (auto p = ap[i]; p < ap[i + 1]; ++p) {
+        bool const beside = p != at;
+        double const size = beside ? double(magnitude(av[p])) : 0;
+        bool const is_alike = double(real(conj(d) * av[p])) > 0;  // at an angle of less than a right one to the diagonal
+        alike += is_alike ? size : 0;
+        other += is_alike ? 0 : size;
+        square = std::min(square, beside ? double(abs2(av[p])) : square);
+      }
+      diagonal[i] = d;
+      double const size = double(magnitude(d));
+      row_sum = std::max(row_sum, size > 0 ? (alike + other + size) / size : 0);
+      largest = std::max(largest, size);
+      coupling = std::min(coupling, size > 0 ? square / size : 0);
+      rows_unlike += alike > 0.1 * other;
+    }
+    std::lock_guard const lock(mutex);
+    most[0] = std::max(most[0], row_sum);
+    most[1] = std::max(most[1], largest);
+    least = std::min(least, coupling);
+    unlike += rows_unlike;
+  });
+  cancel.throw_if_requested();
+  double all[3] = {most[0], most[1], -least};
+  layout.comm().max(std::span<double>(all));
+  out.row_sum = all[0];
+  out.largest_diagonal = all[1];
+  out.least_coupling = -all[2];
+  out.near_m_matrix = double(layout.comm().sum(unlike)) <= 0.02 * double(layout.global_size());
+  return out;
+}
+
+template RowFacts<double> look_at_rows(la::Rows<double> const&, la::Layout const&, comm::Cancellation&);
+template RowFacts<Complex<double>> look_at_rows(la::Rows<Complex<double>> const&, la::Layout const&, comm::Cancellation&);
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,248 @@
+"""``am.factorized``: solves of all kinds, and the factors themselves."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def matrix(rng, dtype, n=120, hermitian=False):
+    A = sp.random_array((n, n), density=4 / n, rng=rng)
+    if np.dtype(dtype).kind == "c":
+        A = A + 1j * sp.random_array((n, n), density=2 / n, rng=rng)
+    if hermitian:
+        A = A + A.conj().T
+    A = sp.csr_array(A + sp.diags_array(rng.uniform(-1, 1, n)))
+    if hermitian:
+        D = sp.diags_array(10.0 ** rng.integers(-3, 4, n))
+        return sp.csr_array(D @ A @ D).astype(dtype)
+    return sp.csr_array((sp.diags_array(10.0 ** rng.integers(-6, 6, n)) @ A)[rng.permutation(n)]).astype(dtype)
+
+
+def check_product(F, A):
+    n = A.shape[0]
+    Pr, Pc = np.zeros((n, n)), np.zeros((n, n))
+    Pr[F.perm_r, np.arange(n)] = 1
+    Pc[np.arange(n), F.perm_c] = 1
+    left = Pr @ np.diag(F.R) @ A.toarray() @ np.diag(F.C) @ Pc
+    L, U = F.L.toarray(), F.U.toarray()
+    size = abs(L) @ abs(U)
+    assert (abs(left - L @ U) <= 100 * np.finfo(A.dtype).eps * (size.max() if F.kind == "ldl" else size)).all()
+    assert not np.triu(L, 1).any() and not np.tril(U, -2 if F.kind == "ldl" else -1).any()
+    assert np.array_equal(np.log2(abs(F.R)), np.round(np.log2(abs(F.R))))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["lu", "cholesky", "ldl"])
+def test_factors_are_those_of_the_scaled_and_permuted_matrix(rng, dtype, kind):
+    A = matrix(rng, dtype, hermitian=kind != "lu")
+    if kind == "cholesky":
+        A = sp.csr_array(A + sp.diags_array(1 + abs(A).sum(axis=1))).astype(dtype)
+    F = am.factorized(A, "lu" if kind == "lu" else "cholesky")
+    assert F.kind == kind and F.shape == (120, 120) and F.dtype == F.L.dtype == F.U.dtype == dtype
+    check_product(F, A)
+    if kind == "cholesky":
+        assert abs(F.L - F.U.conj().T).max() == 0
+    else:
+        assert (F.L.diagonal() == 1).all()
+    # dense blocks have some zeros besides
+    assert 0 < F.L.nnz + (F.U.nnz - 120 if kind == "lu" else 0) <= F.nnz + 120
+    assert F.memory_bytes >= F.nnz * np.dtype(dtype).itemsize
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solves(rng, dtype):
+    A = matrix(rng, dtype)
+    F = am.factorized(A)
+    eps = np.finfo(dtype).eps
+    for shape in ((120,), (120, 1), (120, 70)):
+        b = rng.standard_normal(shape).astype(dtype)
+        for trans, B in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            x = F.solve(b, trans)
+            assert x.shape == shape and x.dtype == dtype and np.max(F.info.backward_error) <= 5 * eps
+            size = abs(B) @ abs(x) + abs(b)
+            assert (abs(b - B @ x) <= 50 * eps * size).all()
+    assert np.array_equal(F.solve_transpose(b), F.solve(b, trans="T"))
+    assert np.array_equal(F.solve_transpose(b, conjugate=True), F.solve(b, trans="H"))
+
+
+def test_sparse_right_hand_sides(rng):
+    A = sp.block_diag([matrix(rng, "float64", 40), matrix(rng, "float64", 30)], format="csr")
+    F = am.factorized(A)
+    X = sp.random_array((70, 100), density=0.05, rng=rng, format="csc")
+    for b in (sp.csc_array(A @ X), sp.coo_matrix(A @ X)):
+        x = F.solve(b)
+        assert isinstance(x, sp.csc_array) and np.allclose(A @ x.toarray(), b.toarray())
+    upper = sp.eye_array(70, 40, format="csc")
+    x = F.solve(upper, trans="T")
+    assert x.nnz <= 40 * 40 and np.allclose((A.T @ x).toarray(), upper.toarray())  # the other block is untouched
+    assert F.solve(sp.csc_array((70, 0))).shape == (70, 0)
+    with pytest.raises(am.ShapeError, match=r"b has shape \(3, 3\); \(70, k\) is needed"):
+        F.solve(sp.eye_array(3))
+
+
+def test_a_complex_b_of_a_real_matrix(rng):
+    A = matrix(rng, "float64")
+    b = A @ (rng.standard_normal((120, 2)) + 1j * rng.standard_normal((120, 2)))
+    x = am.factorized(A).solve(b)
+    assert np.allclose(A @ x, b) and np.allclose(am.factorized(A).solve(sp.csc_array(b)).toarray(), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_determinant_inertia_and_condition(rng, dtype):
+    A = matrix(rng, dtype, n=60, hermitian=True)
+    for kind, sign in (("lu", 1), ("cholesky", 1), ("cholesky", -1)):
+        B = sp.csr_array(sign * A)
+        F = am.factorized(B, kind)
+        s, log = np.linalg.slogdet(B.toarray().astype(np.complex128))
+        rough = 1e-2 if np.finfo(dtype).eps > 1e-10 else 1e-8
+        assert abs(F.determinant.sign - s) < rough and F.determinant.logabsdet == pytest.approx(log, abs=rough)
+        assert isinstance(F.determinant.sign, complex if np.dtype(dtype).kind == "c" else float)
+        if kind == "lu":
+            assert F.inertia is None
+        else:
+            # a congruence does not change the signs
+            values = np.linalg.eigvalsh(np.diag(F.R) @ B.toarray().astype(np.complex128) @ np.diag(abs(F.R)))
+            positive = int((values * np.sign(F.R[0]) > 0).sum())
+            assert F.inertia == (positive, 60 - positive, 0)
+        S = np.diag(F.R) @ B.toarray().astype(np.complex128) @ np.diag(F.C)
+        true = np.linalg.cond(S, 1)
+        assert true / 5 <= F.condition <= 1.1 * true
+
+
+def test_a_negative_definite_matrix():
+    A = sp.csr_array(-am.gallery.poisson((7, 7)).to_scipy())
+    F = am.factorized(A, "cholesky")
+    assert F.kind == "cholesky" and F.inertia == (0, 49, 0) and F.determinant.sign == -1
+    check_product(F, A)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_wild_units(rng, dtype):
+    A = sp.csr_array(matrix(rng, "float64") * 1e30).astype(dtype)
+    F = am.factorized(A)
+    check_product(F, A.astype("float64") if dtype == "float64" else A)
+    x = np.ones(120, dtype)
+    assert F.determinant.logabsdet == pytest.approx(np.linalg.slogdet(A.toarray().astype(float))[1], rel=1e-4)
+    assert F.solve(A @ x).dtype == dtype
+
+
+def test_update(rng):
+    A = am.Matrix.from_scipy(matrix(rng, "float64"))
+    F = am.factorized(A)
+    before, L = F.determinant.logabsdet, F.L
+    F.update(A.with_values(3 * A.to_scipy().data))
+    assert F.solver.reused and F.determinant.logabsdet == pytest.approx(before + 120 * np.log(3))
+    check_product(F, sp.csr_array(3 * A.to_scipy()))
+    assert L is not F.L and np.allclose(F.solve(3 * (A @ np.ones(120))), 1)
+
+
+def test_singular_and_nearly(rng):
+    D = rng.standard_normal((20, 20))
+    for singular in (np.ones((3, 3)), np.zeros((1, 1)), np.diag([1.0, 0, 1])):
+        with pytest.raises(am.InputError, match="singular"):
+            am.factorized(singular)
+    # so near to a singular matrix that x may have no digit: said, and x solves a system near this one
+    D[3] = D[5] + D[7] + 1e-15 * rng.standard_normal(20)
+    F = am.factorized(D)
+    F.solve(D @ np.ones(20))
+    assert F.info.backward_error <= 1e-15 and F.condition > 1e14
+    assert any("nearly singular: its condition number, after scaling, is about" in n for n in F.info.notes)
+    with pytest.raises(am.ConvergenceError, match="singular to working precision: its condition number"):
+        F.solve(np.ones(20))
+    assert not any("nearly singular" in n for n in am.factorized(D + np.eye(20)).solver._h.notes())
+    # Neumann: constants are left out of b and x
+    N = np.diag(np.r_[1, 2 * np.ones(6), 1.0]) - np.eye(8, k=1) - np.eye(8, k=-1)
+    b = np.arange(8.0) - 3.5
+    x = am.factorized(N).solve(b)
+    assert np.allclose(N @ x, b) and abs(x.sum()) < 1e-12
+
+
+def test_small_sizes():
+    F = am.factorized(np.array([[4.0]]))
+    assert F.solve([2.0]) == [0.5] and F.L.toarray() == [[1]] and F.determinant == (1, np.log(4)) and F.condition == 1
+    assert abs(F.U.toarray()[0, 0] / (F.R * F.C)[0]) == 4
+    E = am.factorized(sp.csr_array((0, 0)))
+    assert E.solve(np.ones(0)).shape == (0,) and E.L.shape == (0, 0) and E.determinant == (1, 0) and len(E.perm_r) == 0
+
+
+def test_bad_input(rng):
+    A = matrix(rng, "float64")
+    F = am.factorized(A)
+    bad = A.copy()
+    bad.data[7] = np.nan
+    narrow = am.factorized(np.eye(3, dtype="float32"))
+    for call, kind, text in (
+        (lambda: am.factorized(A[:, :50]), am.ShapeError, "square"),
+        (lambda: am.factorized(bad), am.InputError, "NaN"),
+        (lambda: am.factorized(A.astype("longdouble")), am.DtypeError, "longdouble|float128"),
+        (lambda: am.factorized(A, "qr"), am.InputError, "kind is 'qr'; one of lu, cholesky"),
+        (lambda: am.factorized(A, "cholesky"), am.InputError, "not Hermitian"),
+        (lambda: am.factorized(am.Operator(lambda x: x, 5)), am.UnsupportedError, "made of the entries"),
+        (lambda: am.factorized(A, pc_factor_memory_limit=100), am.OutOfMemoryError, "allowed"),
+        (lambda: am.factorized(A, pc_lu_type="dense").L, am.UnsupportedError, "no sparse factors. Use -pc_type lu"),
+        (lambda: am.factorized(A, no_such=1), am.OptionError, "no_such"),
+        (lambda: F.solve(np.ones(7)), am.ShapeError, r"b has shape \(7,\)"),
+        (lambda: F.solve(np.ones((120, 2, 2))), am.ShapeError, r"b has shape \(120, 2, 2\)"),
+        (lambda: F.solve(np.full(120, np.nan)), am.InputError, "NaN"),
+        (lambda: F.solve(np.ones(120), trans="C"), am.InputError, "trans is 'C'"),
+        (lambda: F.solve(np.ones(120, "longdouble")), am.DtypeError, "longdouble|float128"),
+        (lambda: narrow.solve(np.ones(3)), am.DtypeError, "float64"),
+        (lambda: F.update(np.eye(3)), am.ShapeError, "3"),
+    ):
+        with pytest.raises(kind, match=text):
+            call()
+
+
+def test_it_is_told_and_pickled(rng):
+    A = matrix(rng, "float64")
+    F = am.factorized(A, pc_factor_mat_ordering_type="amd", pc_factor_pivot_threshold=1.0)
+    assert repr(F).startswith("<asterism.Factors lu of 120 x 120, float64, ") and repr(F).endswith("amd order>")
+    G = pickle.loads(pickle.dumps(F))
+    assert np.array_equal(G.solve(np.ones(120)), F.solve(np.ones(120)))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_on_several_ranks(on_ranks, n):
+    on_ranks(
+        n,
+        """
+import scipy.sparse as sp
+A = am.gallery.poisson((14, 13), comm)
+lo, hi = A.row_range
+F = am.factorized(A, "cholesky")
+b = np.cos(np.arange(2 * 182.0)).reshape(182, 2)[lo:hi]
+assert np.allclose(A @ F.solve(b), b) and F.inertia == (182, 0, 0)
+assert np.allclose(A @ F.solve(sp.csc_array(b)).toarray(), b)
+assert all(f == F.determinant for f in comm.allgather(F.determinant))
+text = message(lambda: F.L)
+assert "L and U are given on one rank" in text, text
+text = message(lambda: F.solve(sp.csc_array(b if comm.rank else b[:2])))
+assert "b has shape (2, 2)" in text, text
+""",
+    )
+
+
+def test_real_matrices(data):
+    """Every square matrix of the collection is factored, or refused with its rank; backward errors are at rounding level."""
+    done = 0
+    for path in sorted(data.glob("*.mtx.gz")):
+        A = am.read_matrix(path)
+        if A.shape[0] != A.shape[1] or A.shape[0] > 20000 or path.stem.startswith("cage"):
+            continue
+        try:
+            F = am.factorized(A)
+        except am.InputError as error:
+            assert "singular" in str(error), path
+            continue
+        x = np.cos(np.arange(1, A.shape[0] + 1.0)).astype(A.dtype)
+        for trans, b in (("N", A @ x), ("H", A.H @ x)):
+            F.solve(b, trans)
+            assert F.info.backward_error <= 1e-15, (path, trans, F.info)
+        done += 1
+    assert done > 15
