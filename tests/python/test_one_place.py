@@ -43,7 +43,6 @@ CHOOSERS = {
     "python/asterism/cli/bench.py",
     "python/asterism/cli/bench_busy.py",
     "python/asterism/cli/bench_gmg.py",
-    "python/asterism/cli/main.py",
     "python/asterism/cli/bench_products.py",
     "python/asterism/cli/bench_queues.py",
 }

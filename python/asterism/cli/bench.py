@@ -25,7 +25,7 @@ from . import (
     launch,
 )
 
-__all__ = ["add_arguments", "check", "run"]
+__all__ = ["add_arguments", "check", "has_short_options", "run"]
 
 Args = argparse.Namespace
 
@@ -189,6 +189,11 @@ def _where(b: Benchmark) -> str:
         return "on the numbers of processes that it is given"
     ranks = "on one process" if most == 1 else f"on {least} ranks or more" if least > 1 else "on any number of ranks"
     return f"{ranks}; on a GPU too" if "device" in b.takes else ranks
+
+
+def has_short_options(words: list[str]) -> bool:
+    """Tell whether a command line is of a benchmark whose own options look like a solver's: -smooth."""
+    return words[:1] == ["bench"] and any("gmg" in b.takes for n, b in BENCHMARKS.items() if [n] == words[1:2])
 
 
 def add_arguments(sub: Any) -> None:

@@ -75,8 +75,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    # the artifact's options of bench gmg look like a solver's
-    ours, theirs = (given, []) if given[:2] == ["bench", "gmg"] else _split_options(given)
+    ours, theirs = (given, []) if bench.has_short_options(given) else _split_options(given)
     parser = _parser()
     args = parser.parse_args(ours)
     if args.command is None:
