@@ -113,6 +113,6 @@ int main(int argc, char** argv) {
   printf("{\"symbolic\": %.6g, ", symbolic);
   print_list("numeric", numeric, repeats);
   print_list("solve", solve, repeats);
-  printf("\"entries\": %.0f, \"stored\": %.0f, \"backward_error\": %.3g}\n", entries, stored, error);
+  printf("\"entries\": %.0f, \"stored\": %.0f, \"normwise_backward_error\": %.3g}\n", entries, stored, error);
   return 0;
 }

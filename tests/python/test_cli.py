@@ -192,6 +192,22 @@ def test_a_benchmark_runs_where_its_help_says(name, capsys):
     assert "unrecognized arguments: --fast" in run("bench", name, "--fast", expect=2)
 
 
+def test_multigrid_on_bricks_reports_as_the_paper_does():
+    out = run("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2)
+    assert "converged to 1e-10 in 9 V cycles" in out
+    assert re.search(r"level 0 smooth \[\S+, \S+, \S+\] \(", out) and "level 2 bottom" in out and "GStencil/s" in out
+    for option, value in (
+        ("-bottom", "abc"),
+        ("-brick", "0"),
+        ("-n", "0"),
+        ("-l", "-1"),
+        ("-s", "8,8"),
+        ("-smooth", "0,0"),
+    ):
+        assert f"argument {option}: '{value}' is not" in run("bench", "gmg", option, value, expect=2)
+    assert "(7, 7, 7) points are no multiple" in run("bench", "gmg", "-s", "7,7,7", expect=1)
+
+
 def test_tables_are_aligned(capsys):
     from asterism.cli.table import in_bytes, print_table
 

@@ -132,3 +132,23 @@ def test_auto_ends_with_sparse_factors_if_they_fit(rng):
     ]
     assert len(told) == 1 and "and 10 kB are allowed" in told[0], s.info.notes
     assert s.info.method == "gmres" and s.factors is None
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("kind", ["lu", "cholesky"])
+def test_the_same_bits_for_any_number_of_threads(kind, dtype):
+    A = am.gallery.poisson((22, 22, 22))
+    A = am.Matrix.from_scipy(A.to_scipy().astype(dtype))
+    b = np.random.default_rng(3).standard_normal((A.shape[0], 3)).astype(dtype)
+    before, found = am._core.team_size(), []
+    try:
+        for threads in (1, 2, 3):
+            am._core.set_team_size(threads)
+            F = am.factorized(A, kind)
+            assert F.nnz > 1e6  # so that threads take subtrees in the solve
+            found.append([F.solve(b), F.solve(b[:, 0]), F.solve(b, trans="T")])
+    finally:
+        am._core.set_team_size(before)
+    for others in found[1:]:
+        for x, y in zip(found[0], others, strict=True):
+            assert np.array_equal(x, y)

@@ -1,9 +1,8 @@
 """SciPy's own tests of its direct solvers, run on ours, and what they leave out."""
 
-import importlib
-
 import numpy as np
 import pytest
+from scipy_suites import named_tests, suite_on
 
 import asterism as am
 import asterism.scipy as ours
@@ -13,24 +12,8 @@ linalg = pytest.importorskip("scipy.sparse.linalg")
 theirs = pytest.importorskip("scipy.sparse.linalg._dsolve")
 
 NAMES = ["factorized", "splu", "spsolve", "spsolve_triangular"]
-_originals = {name: getattr(theirs, name) for name in NAMES}
-for _name in NAMES:
-    setattr(theirs, _name, getattr(ours, _name))
-try:  # their file, with our functions in place of theirs
-    suite = importlib.import_module("scipy.sparse.linalg._dsolve.tests.test_linsolve")
-except ImportError:
-    pytest.skip("this SciPy comes without its tests", allow_module_level=True)
-finally:
-    for _name, _f in _originals.items():
-        setattr(theirs, _name, _f)
-
-globals().update(
-    {
-        k: v
-        for k, v in vars(suite).items()
-        if k.startswith(("test_", "Test")) and k not in ("TestSplu", "TestGstrsErrors")
-    }
-)
+suite = suite_on(ours, NAMES, theirs, "scipy.sparse.linalg._dsolve.tests.test_linsolve")
+globals().update({k: v for k, v in named_tests(suite).items() if k not in ("TestSplu", "TestGstrsErrors")})
 
 
 class TestSplu(suite.TestSplu):

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy_suites import named_tests, suite_on
 
 import asterism as am
 import asterism.scipy as ours
@@ -16,24 +17,13 @@ theirs = pytest.importorskip("scipy.sparse.linalg._isolve")
 
 NAMES = iterative.__all__
 METHODS = [m for m in NAMES if m not in ("lsmr", "lsqr")]
-_originals = {name: getattr(theirs, name) for name in NAMES}
-for _name in NAMES:
-    setattr(theirs, _name, getattr(ours, _name))
-try:  # their file, with our functions in place of theirs
-    suite = importlib.import_module("scipy.sparse.linalg._isolve.tests.test_iterative")
-except ImportError:
-    pytest.skip("this SciPy comes without its tests", allow_module_level=True)
-finally:
-    for _name, _f in _originals.items():
-        setattr(theirs, _name, _f)
-
+suite = suite_on(ours, NAMES, theirs, "scipy.sparse.linalg._isolve.tests.test_iterative")
 lsmr_suite = importlib.import_module("scipy.sparse.linalg._isolve.tests.test_lsmr")
 lsmr_suite.lsmr = ours.lsmr
 lsqr_suite = importlib.import_module("scipy.sparse.linalg._isolve.tests.test_lsqr")
 lsqr_suite.lsqr = ours.lsqr
-globals().update({k: v for k, v in vars(lsqr_suite).items() if k.startswith(("test_", "Test"))})
-globals().update({k: v for k, v in vars(lsmr_suite).items() if k.startswith(("test_", "Test"))})
-globals().update({k: v for k, v in vars(suite).items() if k.startswith(("test_", "Test")) or k in ("solver", "case")})
+for part in (named_tests(lsqr_suite), named_tests(lsmr_suite), named_tests(suite, "solver", "case")):
+    globals().update(part)
 
 
 def test_convergence(case):  # noqa: F811
@@ -81,7 +71,7 @@ class TestGMRES(suite.TestGMRES):
 def test_same_answers_as_scipy(rng, method, dtype):
     if method == "minres" and np.dtype(dtype).kind == "c":
         pytest.skip("SciPy's minres is for real matrices")
-    f, g = getattr(ours, method), _originals[method]
+    f, g = getattr(ours, method), getattr(theirs, method)
     A = am.gallery.poisson((9, 8)).to_scipy().astype(dtype)
     if method not in ("cg", "minres"):
         A = A + sparse.diags_array(0.3 * np.ones(71), offsets=1, shape=A.shape)

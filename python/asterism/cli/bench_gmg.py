@@ -32,18 +32,29 @@ OPERATIONS = {
 }
 
 
+def _numbers(text: str, count: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """Return so many whole numbers; one stands for all."""
+    words = text.split(",")
+    numbers = tuple(int(word) for word in words if word.isdecimal())
+    if len(numbers) != len(words) or len(words) not in (1, count) or min(numbers) < least or max(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return numbers * count if len(numbers) == 1 else numbers
+
+
 def _three(text: str) -> tuple[int, ...]:
-    numbers = tuple(int(word) for word in text.split(","))
-    if len(numbers) not in (1, 3) or min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not three numbers of points, as 64,64,64")
-    return numbers * 3 if len(numbers) == 1 else numbers
+    return _numbers(text, 3, "three numbers of points, as 64,64,64")
 
 
-def _pair(text: str) -> tuple[int, int]:
-    numbers = [int(word) for word in text.split(",")]
-    if len(numbers) not in (1, 2) or min(numbers) < 0 or max(numbers) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is not two numbers of steps, as 6,6")
-    return numbers[0], numbers[-1]
+def _pair(text: str) -> tuple[int, ...]:
+    return _numbers(text, 2, "two numbers of steps, as 6,6", 0)
+
+
+def _positive(text: str) -> int:
+    return _numbers(text, 1, "a whole number above 0")[0]
+
+
+def _bottom(text: str) -> str:
+    return text if text == "direct" else str(_numbers(text, 1, "a number of steps, or 'direct'")[0])
 
 
 def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,14 +63,16 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument("-s", dest="size", type=_three, metavar="NX,NY,NZ", help="points of each rank")
     size.add_argument("-d", dest="domain", type=_three, metavar="NX,NY,NZ", help="points of all ranks (64,64,64)")
     parser.add_argument("-b", dest="binary", action="store_true", help="on the largest power of two of ranks alone")
-    parser.add_argument("-l", dest="levels", type=int, default=6, help="how often the grid is halved, if it can be (6)")
-    parser.add_argument("-n", dest="cycles", type=int, default=20, help="most V cycles (20)")
+    parser.add_argument(
+        "-l", dest="levels", type=_positive, default=6, help="how often the grid is halved, if it can be (6)"
+    )
+    parser.add_argument("-n", dest="cycles", type=_positive, default=20, help="most V cycles (20)")
     parser.add_argument("-smooth", type=_pair, default=(6, 6), metavar="PRE,POST", help="smoothing steps (6,6)")
     parser.add_argument("-omega", type=float, default=2 / 3, help="relaxation factor of Jacobi (2/3: gamma = h^2 / 9)")
     parser.add_argument(
-        "-bottom", default="100", metavar="N", help="steps of Jacobi on the last level, or 'direct' (100)"
+        "-bottom", type=_bottom, default="100", metavar="N", help="steps of Jacobi on the last level, or 'direct' (100)"
     )
-    parser.add_argument("-brick", type=int, default=8, metavar="B", help="bricks of B x B x B points (8)")
+    parser.add_argument("-brick", type=_positive, default=8, metavar="B", help="bricks of B x B x B points (8)")
     parser.add_argument(
         "-transfer",
         choices=["constant", "linear"],
@@ -117,7 +130,7 @@ def _options(args: argparse.Namespace) -> str:
         words.append("-pc_gmg_coarse_type direct")
     else:
         words.append("-pc_gmg_coarse_type ksp -mg_coarse_ksp_type richardson -mg_coarse_pc_type jacobi")
-        words.append(f"-mg_coarse_ksp_max_it {int(args.bottom)} -mg_coarse_ksp_richardson_scale {args.omega:.17g}")
+        words.append(f"-mg_coarse_ksp_max_it {args.bottom} -mg_coarse_ksp_richardson_scale {args.omega:.17g}")
     return " ".join([*words, args.options])
 
 

@@ -20,7 +20,6 @@ la::Csr csr_of(std::int32_t n, std::vector<Entry<T>> const& entries) {
   for (auto const& e : entries) ++ptr[std::size_t(e.i) + 1];
   for (std::size_t i = 0; i < std::size_t(n); ++i) ptr[i + 1] += ptr[i];
   std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
-  std::vector<std::pair<std::int32_t, T>> row;
   auto const col = out.column_indices();
   auto const val = out.entries<T>();
   for (auto const& e : entries) {
@@ -28,13 +27,7 @@ la::Csr csr_of(std::int32_t n, std::vector<Entry<T>> const& entries) {
     col[p] = e.j;
     val[p] = e.v;
   }
-  for (std::size_t i = 0; i < std::size_t(n); ++i) {
-    row.clear();
-    for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) row.emplace_back(col[p], val[p]);
-    std::sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    for (std::size_t k = 0; k < row.size(); ++k) col[std::size_t(ptr[i]) + k] = row[k].first, val[std::size_t(ptr[i]) + k] = row[k].second;
-  }
-  return out;
+  return la::transpose(la::transpose(out));  // columns ascending
 }
 
 template <class T>

@@ -122,7 +122,8 @@ struct Factors::Impl {
     rows.resize(std::size_t(n));
     std::iota(rows.begin(), rows.end(), 0);
     columns = rows;
-    auto const diagonal = la::look_at_diagonal(equilibrated(a));
+    equilibrate(a);
+    auto const diagonal = la::look_at_diagonal(scaled(a));
     info.matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
     if (diagonal.zeros > 0 || info.matched) {
       auto const found = la::maximum_product_matching(a);
@@ -137,8 +138,6 @@ struct Factors::Impl {
             name(), found.structural_rank, n, where);
       }
       if (info.matched) {
-        row_scale.assign(std::size_t(n), 1.0);
-        column_scale = row_scale;
         for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
         for (std::size_t i = 0; i < std::size_t(n); ++i)
           if (options.equilibrate) row_scale[i] = power_of_two(found.row_scale[i]), column_scale[i] = power_of_two(found.column_scale[i]);
@@ -146,12 +145,14 @@ struct Factors::Impl {
     }
   }
 
-  /// A with the scalings that it gets without a matching.
-  la::Csr equilibrated(la::Csr const& a) {
+  /// The scalings without a matching.
+  void equilibrate(la::Csr const& a) {
     row_scale.assign(std::size_t(n), 1.0);
     column_scale = row_scale;
-    if (!options.equilibrate) return a;
-    equilibrate(a, row_scale, column_scale);
+    if (options.equilibrate) direct::equilibrate(a, row_scale, column_scale);
+  }
+  /// A, scaled, in its own order.
+  la::Csr scaled(la::Csr const& a) const {
     Ints as_they_are(static_cast<std::size_t>(n));
     std::iota(as_they_are.begin(), as_they_are.end(), 0);
     return la::permuted(a, as_they_are, as_they_are, row_scale, column_scale);
@@ -284,8 +285,11 @@ bool Factors::update(la::Csr const& a) {
   ASTERISM_REQUIRE(a.rows == m.n && a.dtype == m.dtype, shape, "{}: update with {} rows of {} instead of {} of {}.", m.name(), a.rows,
                    asterism::name_of(a.dtype), m.n, asterism::name_of(m.dtype));
   check(a, m.name());
-  auto const b = m.info.matched ? la::permuted(a, m.rows, m.columns, m.row_scale, m.column_scale) : m.equilibrated(a);
-  if (m.options.kind == FactorKind::lu && m.options.matching == Matching::automatic && la::look_at_diagonal(b).weak > 0) return false;
+  if (!m.info.matched) m.equilibrate(a);
+  if (m.options.kind == FactorKind::lu && m.options.matching == Matching::automatic) {
+    auto const b = m.info.matched ? la::permuted(a, m.rows, m.columns, m.row_scale, m.column_scale) : m.scaled(a);
+    if (la::look_at_diagonal(b).weak > 0) return false;
+  }
   profile::Scope const scope(numeric_event, 0, m.info.predicted.flops);
   m.compute(a);
   return true;

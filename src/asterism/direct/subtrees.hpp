@@ -19,7 +19,7 @@ struct Schedule {
   std::vector<std::int32_t> rest;                               // in postorder
 };
 
-/// Subtrees with at most so much work.
+/// Subtrees with at most so much work; none if most is 0.
 inline Schedule schedule(std::span<std::int32_t const> parent, std::vector<double> const& work, double most) {
   auto const count = std::int32_t(parent.size());
   std::vector<double> below(work);  // of the whole subtree
@@ -36,7 +36,7 @@ inline Schedule schedule(std::span<std::int32_t const> parent, std::vector<doubl
     auto const p = parent[at(s)];
     if (p >= 0 && whole[at(p)]) {
       whole[at(s)] = true;
-    } else if (below[at(s)] <= most) {
+    } else if (most > 0 && below[at(s)] <= most) {
       whole[at(s)] = true;
       out.subtrees.emplace_back(first[at(s)], s);
     }

@@ -119,7 +119,7 @@ struct Merging {
 };
 
 /// Whether a child of few columns, or one that brings few zeros, becomes a part of its parent. Large fronts have fast products; small ones
-/// cost what they have of overhead.
+/// cost what they have of overhead. (Ashcraft and Grimes 1989: relaxed supernodes.)
 bool worth_merging(std::int32_t width, std::int64_t zeros, std::int64_t size) {
   double const share = size > 0 ? double(zeros) / double(size) : 0;
   return width <= 4 || (width <= 16 && share < 0.6) || (width <= 48 && share < 0.1) || share < 0.05;
