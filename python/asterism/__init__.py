@@ -133,11 +133,12 @@ def _load_core() -> _Any:
         raise ImportError(
             "asterism's compiled library is not there: a checkout is built by `pip install -e .`"
         ) from error
-    core.check_cpu()
     from . import errors
-    from .base import live, machine
 
     core.set_error_classes(errors.by_name)
+    core.check_cpu()
+    from .base import live, machine
+
     live.connect()
     core.set_library_folders(machine.gpu_library_folders())
     core.set_metis(machine.metis_of_pymetis())

@@ -38,11 +38,19 @@ NB_MODULE(_core, m) {
         PyErr_SetObject(PyExc_KeyboardInterrupt, value.ptr());
         return;
       }
+      if (!error_class().is_valid()) {  // an error while the package is loaded
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+        return;
+      }
       nb::object cls = error_class()(std::string(name_of(e.kind())));
       nb::object value = cls(e.what());
       value.attr("shared") = e.shared();
       PyErr_SetObject(cls.ptr(), value.ptr());
     } catch (std::bad_alloc const&) {
+      if (!error_class().is_valid()) {
+        PyErr_NoMemory();
+        return;
+      }
       nb::object cls = error_class()(std::string(name_of(ErrorKind::memory)));
       PyErr_SetString(cls.ptr(), "out of memory.");
     }

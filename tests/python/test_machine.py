@@ -112,3 +112,22 @@ def test_events_can_be_switched_off():
     _core.profile_enable(True)
     A @ A.make_vector(fill=1.0)
     assert any(e["name"] == "MatMult" and e["calls"] == 1 and e["bytes"] > 0 for e in _core.profile_snapshot())
+
+
+def test_an_error_while_the_package_is_loaded_keeps_its_words():
+    """As a CPU without the library's instructions gives: `check_cpu` stands for it with another error of the library."""
+    code = """
+import importlib
+import asterism
+core = importlib.import_module("asterism._core")
+def says():
+    try:
+        core.matrix_market_header("absent.mtx")
+    except Exception as error:
+        return type(error).__name__, "absent.mtx" in str(error)
+print(says())
+core.check_cpu = lambda: print(says())
+asterism._load_core()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.splitlines() == ["('RuntimeError', True)", "('FileError', True)"], done.stderr
