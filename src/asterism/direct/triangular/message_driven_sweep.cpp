@@ -45,7 +45,7 @@ class MessageDrivenSweep::Impl {
 
   std::int64_t owned() const { return owned_; }
 
-  void begin(std::int64_t columns, std::span<std::byte> x) {
+  void begin(std::int64_t columns, std::span<std::byte> x, std::span<std::byte const> beside) {
     if (std::int64_t(x.size()) != owned_ * columns * size_)
       fail(ErrorKind::internal, "a sweep's right-hand side has {} bytes, not {}.", x.size(), owned_ * columns * size_);
     columns_ = columns;
@@ -58,6 +58,15 @@ class MessageDrivenSweep::Impl {
     solvable_.clear();
     multipliable_.clear();
     next_multiply_ = 0;
+    if (!beside.empty()) {
+      auto const* from = beside.data();
+      for (std::size_t p = 0; p < states_.size(); ++p)
+        if (auto const& node = plan_->nodes[p]; node.outside) {
+          auto const bytes = node.width * columns_ * size_;
+          std::memcpy(sum_of(p), from, std::size_t(bytes));
+          from += bytes;
+        }
+    }
     for (std::size_t p = 0; p < states_.size(); ++p) {
       auto const& node = plan_->nodes[p];
       auto& s = states_[p];
@@ -67,6 +76,16 @@ class MessageDrivenSweep::Impl {
       if (node.source && node.first_using < node.last_using) ++to_multiply_;
       if (node.target && s.left == 0) complete(p);
     }
+  }
+
+  void end(std::span<std::byte> beside) {
+    auto* to = beside.data();
+    for (std::size_t p = 0; p < states_.size(); ++p)
+      if (auto const& node = plan_->nodes[p]; node.outside) {
+        auto const bytes = node.width * columns_ * size_;
+        std::memcpy(to, x_of(p), std::size_t(bytes));
+        to += bytes;
+      }
   }
 
   bool awaits(Envelope const& from) const {
@@ -190,14 +209,15 @@ class MessageDrivenSweep::Impl {
     auto const& b = triangle_->pattern().block(index);
     auto const rows = triangle_->rows(index);
     auto const w = triangle_->pattern().nodes().width(b.column);
+    auto const leading = triangle_->panel_rows(b.column);
     auto *x = x_of(source_of(index)), *y = sum_of(target_of(index));
     with_dtype(triangle_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const* values = reinterpret_cast<T const*>(triangle_->block(index));
       if (backward())
-        kernel::multiply_transposed(b.count, w, columns_, values, b.count, rows.data(), reinterpret_cast<T const*>(x),
+        kernel::multiply_transposed(b.count, w, columns_, values, leading, rows.data(), reinterpret_cast<T const*>(x),
                                     reinterpret_cast<T*>(y));
-      else kernel::multiply(b.count, w, columns_, values, b.count, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
+      else kernel::multiply(b.count, w, columns_, values, leading, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
     });
   }
 
@@ -228,7 +248,7 @@ class MessageDrivenSweep::Impl {
     with_dtype(triangle_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernel::solve_diagonal(node.width, std::int32_t(columns_), reinterpret_cast<T const*>(triangle_->diagonal(node.id)),
-                             reinterpret_cast<T const*>(sum_of(p)), reinterpret_cast<T*>(x_of(p)), backward());
+                             triangle_->order(node.id), reinterpret_cast<T const*>(sum_of(p)), reinterpret_cast<T*>(x_of(p)), backward());
     });
     --to_solve_;
     have_x(p);
@@ -254,7 +274,10 @@ MessageDrivenSweep::MessageDrivenSweep(std::shared_ptr<LocalTriangle const> tria
 MessageDrivenSweep::~MessageDrivenSweep() = default;
 MessageDrivenSweep::MessageDrivenSweep(MessageDrivenSweep&&) noexcept = default;
 std::int64_t MessageDrivenSweep::owned() const { return impl_->owned(); }
-void MessageDrivenSweep::begin(std::int64_t columns, std::span<std::byte> x) { impl_->begin(columns, x); }
+void MessageDrivenSweep::begin(std::int64_t columns, std::span<std::byte> x, std::span<std::byte const> beside) {
+  impl_->begin(columns, x, beside);
+}
+void MessageDrivenSweep::end(std::span<std::byte> beside) { impl_->end(beside); }
 void MessageDrivenSweep::receive(Envelope const& from, std::span<std::byte const> data) { impl_->receive(from, data); }
 bool MessageDrivenSweep::awaits(Envelope const& from) const { return impl_->awaits(from); }
 bool MessageDrivenSweep::work() { return impl_->work(); }

@@ -9,9 +9,10 @@ namespace asterism::direct::kernel {
 template <class T>
 std::int32_t invert_diagonal(std::int32_t w, T* block, bool unit);
 
-/// x = D^-1 (x - sum), or D^-T (x - sum), D lower with inverses on its diagonal.
+/// x = D^-1 P (x - sum), or P^T D^-T (x - sum), D lower with inverses on its diagonal; row i of P v is row order[i] of v, or v's own if
+/// there is no order.
 template <class T>
-void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, T const* sum, T* x, bool transposed);
+void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, std::int32_t const* order, T const* sum, T* x, bool transposed);
 
 template <class T>
 void add(std::int64_t n, T const* a, T* y);
