@@ -22,6 +22,7 @@
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/triangular/triangular_solver.hpp"
 #include "asterism/la/gathered.hpp"
+#include "asterism/la/ordering/diagonal.hpp"
 
 namespace asterism::direct {
 namespace {
@@ -247,6 +248,17 @@ struct DistributedFactors::Impl {
     Outgoing out;
     std::vector<T> values;
     auto const own = std::int32_t(parts.own.size());
+    auto const places = [&](std::int32_t i, std::int32_t j, Ints& rows, Ints& columns) {
+      for (auto& c : columns) c -= starts[at(j)];
+      if (i == j) {
+        for (auto& r : rows) r -= starts[at(i)];
+        return;
+      }
+      auto const index = block_of(i, j);
+      auto const all = parts.top->rows(parts.top->block(index));
+      auto const first = lower->row_in_panel(index);
+      for (auto& r : rows) r = std::int32_t(first + (std::lower_bound(all.begin(), all.end(), r) - all.begin()));
+    };
     for (auto& u : numeric.updates) {
       auto const b = std::int64_t(u.rows.size());
       T const* const square = u.square.as<T>();
@@ -262,6 +274,25 @@ struct DistributedFactors::Impl {
           auto const m = segments[r + 1] - segments[r], n = segments[c + 1] - segments[c];
           std::int32_t const head[] = {i, j, std::int32_t(m), std::int32_t(n)};
           auto const to = owner(i, j);
+          if (to == comm.rank()) {
+            Ints mine(rows.begin() + segments[r], rows.begin() + segments[r + 1]), columns(rows.begin() + segments[c], rows.begin() + segments[c + 1]);
+            places(i, j, mine, columns);
+            auto const add = [&](std::byte* target, std::int64_t leading) {
+              kernel::add_block(std::int64_t(m), std::int64_t(n), square + std::int64_t(segments[c]) * b + std::int64_t(segments[r]), b,
+                                mine.data(), columns.data(), reinterpret_cast<T*>(target), leading);
+            };
+            if (i == j) {
+              add(lower->diagonal(j), parts.top->nodes().width(j));
+              continue;
+            }
+            add(lower->panel(j), lower->panel_rows(j));
+            if (cholesky()) continue;
+            auto* const panel = reinterpret_cast<T*>(upper->panel(j));
+            for (std::size_t p = 0; p < m; ++p)
+              for (std::size_t q = 0; q < n; ++q)
+                panel[columns[q] * upper->panel_rows(j) + mine[p]] += square[std::int64_t(segments[r] + p) * b + std::int64_t(segments[c] + q)];
+            continue;
+          }
           values.clear();
           for (auto q = segments[c]; q < segments[c + 1]; ++q) {
             T const* const column = square + std::int64_t(q) * b;
@@ -288,21 +319,16 @@ struct DistributedFactors::Impl {
         Ints rows(at(m)), columns(at(n));
         read(from, rows.data(), rows.size());
         read(from, columns.data(), columns.size());
-        for (auto& c : columns) c -= starts[at(j)];
-        auto const width = parts.top->nodes().width(j);
+        places(i, j, rows, columns);
         auto const add = [&](std::byte* to, std::int64_t leading) {
           values.resize(at(m) * at(n));
           read(from, values.data(), values.size());
           kernel::add_block(m, n, values.data(), m, rows.data(), columns.data(), reinterpret_cast<T*>(to), leading);
         };
         if (i == j) {
-          for (auto& r : rows) r -= starts[at(i)];
-          add(lower->diagonal(j), width);
+          add(lower->diagonal(j), parts.top->nodes().width(j));
           continue;
         }
-        auto const all = parts.top->rows(parts.top->block(block_of(i, j)));
-        auto const first = lower->row_in_panel(block_of(i, j));
-        for (auto& r : rows) r = std::int32_t(first + (std::lower_bound(all.begin(), all.end(), r) - all.begin()));
         add(lower->panel(j), lower->panel_rows(j));
         if (!cholesky()) add(upper->panel(j), upper->panel_rows(j));
       }
@@ -313,6 +339,36 @@ struct DistributedFactors::Impl {
     for (auto b = first; b < last; ++b)
       if (parts.top->block(b).row == i) return b;
     fail(ErrorKind::internal, "there is no block ({}, {}).", i, k);
+  }
+
+  /// Whether the largest entries of all rows, as they are scaled, are alike for these values too, and so the entries on the diagonal. No NaN
+  /// suits. Collective.
+  bool scales_suit(la::Matrix const& A) const {
+    constexpr double alike = 0x1p10;
+    bool const asks_diagonal = !cholesky() && analysis.options.matching == Matching::automatic;
+    auto const rows = A.to_rows();
+    double most = 0, least = std::numeric_limits<double>::infinity();
+    bool good = true;
+    with_dtype(A.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
+        auto const i = at(A.range().begin()) + r;
+        double largest = 0, diagonal = 0;
+        for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
+          auto const j = at(rows.columns[at(p)]);
+          double const size = double(magnitude(rows.values.as<T>()[p])) * analysis.row_scale[i] * analysis.column_scale[j];
+          good = good && std::isfinite(size);
+          largest = std::max(largest, size);
+          if (row_place[i] == column_place[j]) diagonal = size;
+        }
+        most = std::max(most, largest);
+        least = std::min(least, largest);
+        if (asks_diagonal) good = good && diagonal > 2 * la::weak_diagonal * largest;
+      }
+    });
+    most = comm.max(most);
+    least = -comm.max(-least);
+    return comm.min(std::int64_t(good)) == 1 && most <= alike * least;
   }
 
   void compute(la::Matrix const& A) {
@@ -330,7 +386,13 @@ struct DistributedFactors::Impl {
       lower = triangle();
       upper = cholesky() ? nullptr : triangle();
     });
-    auto b = deal<T>(A);
+    static int const deal_event = profile::event("FactorDeal"), forest_event = profile::event("FactorSubtrees"),
+                     update_event = profile::event("FactorUpdates"), top_event = profile::event("FactorTop");
+    la::Csr b;
+    {
+      profile::Scope const scope(deal_event);
+      b = deal<T>(A);
+    }
     kernel::Pivoting pivoting;
     pivoting.threshold = analysis.options.pivot_threshold;
     pivoting.tiny = largest_entry * epsilon_of(analysis.dtype) * 0x1p-10;
@@ -339,6 +401,7 @@ struct DistributedFactors::Impl {
     Progress progress(format("{}: factors of {} rows on {} ranks", analysis.name(), analysis.n, comm.size()), 1);
     double const of_top = parts.top_work + parts.most_work > 0 ? parts.top_work / (parts.top_work + comm.size() * parts.most_work) : 0;
     comm::agree(comm, [&] {
+      profile::Scope const scope(forest_event, 0, parts.forest.flops * (cholesky() ? 1 : 2) * (is_complex_v<T> ? 4 : 1));
       device::host::KeepFreed const keep_freed;
       auto const bt = cholesky() ? la::Csr() : la::transpose(b);
       std::function<void(double)> const told = [&](double done) { progress.at(done * (1 - of_top)); };
@@ -346,9 +409,16 @@ struct DistributedFactors::Impl {
     });
     b = {};
     require_positive(numeric.not_positive >= 0 ? parts.own[at(numeric.not_positive)] : -1);
-    send_updates<T>();
+    {
+      profile::Scope const scope(update_event);
+      send_updates<T>();
+    }
     std::function<void(double)> const told = [&](double done) { progress.at(1 - of_top + done * of_top); };
-    auto const found = factor(comm, {cholesky(), lower, upper}, pivoting, told);
+    BlockCyclicResult found;
+    {
+      profile::Scope const scope(top_event, 0, parts.top_work * (cholesky() ? 1 : 2) * (is_complex_v<T> ? 4 : 1) / comm.size());
+      found = factor(comm, {cholesky(), lower, upper}, pivoting, told);
+    }
     require_positive(found.not_positive >= 0 ? parts.top_columns[at(found.not_positive)] : -1);
     finish<T>(found);
   }
@@ -420,10 +490,14 @@ struct DistributedFactors::Impl {
     std::span<T> const besides(beside, at(beyond * k));
     kernel::solve_down<T>(numeric, u_first, k, x.data());
     for (auto& v : besides) v = T(0) - v;  // sums are what is subtracted
-    solver->solve(u_first ? 1 : 0, Sweep::forward, k, bytes(top), bytes(besides));
-    if (cholesky()) conjugate_all();
+    static int const top_event = profile::event("FactorSolveTop");
     bool const u_last = !cholesky() && !transposed;
-    solver->solve(u_last ? 1 : 0, Sweep::backward, k, bytes(top), bytes(besides));
+    {
+      profile::Scope const scope(top_event);
+      solver->solve(u_first ? 1 : 0, Sweep::forward, k, bytes(top), bytes(besides));
+      if (cholesky()) conjugate_all();
+      solver->solve(u_last ? 1 : 0, Sweep::backward, k, bytes(top), bytes(besides));
+    }
     kernel::solve_up<T>(numeric, u_last, k, x.data());
     if (cholesky() && !transposed) conjugate_all();
     for (std::int64_t p = 0; p < own; ++p) std::copy_n(x.data() + p * k, k, w + out[at(p)] * k);
@@ -502,6 +576,12 @@ DistributedFactors::~DistributedFactors() = default;
 
 bool DistributedFactors::update(la::Matrix const& A) {
   auto& m = *impl_;
+  ASTERISM_REQUIRE_ALIKE(A.global_rows() == m.analysis.n && A.dtype() == m.analysis.dtype, shape, "{}: update with {} rows of {} instead of {} of {}.",
+                         m.analysis.name(), A.global_rows(), name_of(A.dtype()), m.analysis.n, name_of(m.analysis.dtype));
+  if (m.scales_suit(A)) {
+    m.compute(A);
+    return true;
+  }
   bool fits = true;
   auto const whole = la::gathered(A);
   comm::agree(m.comm, [&] {

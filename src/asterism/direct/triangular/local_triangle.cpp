@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "asterism/base/error.hpp"
-#include "asterism/direct/triangular/sweep.kernels.hpp"
 
 namespace asterism::direct {
 
@@ -64,7 +63,13 @@ void LocalTriangle::take(std::int32_t k, void const* panel, std::int64_t leading
 void LocalTriangle::finish_diagonal(std::int32_t k, bool unit) {
   auto const zero = with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return kernel::invert_diagonal(pattern_->nodes().width(k), reinterpret_cast<T*>(diagonal(k)), unit);
+    auto const w = pattern_->nodes().width(k);
+    for (std::int32_t j = 0; j < w; ++j) {
+      auto& d = reinterpret_cast<T*>(diagonal(k))[std::int64_t(j) * w + j];
+      if (unit) d = T(1);
+      else if (d == T(0)) return j;
+    }
+    return -1;
   });
   if (zero >= 0)
     fail(ErrorKind::breakdown, "the triangle is singular: its diagonal is 0 in row {}.",

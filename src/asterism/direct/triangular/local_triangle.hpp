@@ -12,8 +12,8 @@
 
 namespace asterism::direct {
 
-/// A rank's blocks of one column are one below the other in a column-major panel. Diagonal blocks are w x w with the inverse of each
-/// diagonal entry in its place; rows of the right-hand side may be exchanged within one.
+/// A rank's blocks of one column are one below the other in a column-major panel. Diagonal blocks are w x w; rows of the
+/// right-hand side may be exchanged within one.
 class LocalTriangle {
  public:
   LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype);

@@ -29,8 +29,8 @@ class MessageDrivenSweep {
  public:
   /// The data are only there during the call.
   using Send = std::function<void(Envelope const&, std::span<std::byte const>)>;
-  /// deterministic: a sum is made when all its parts are there, in a fixed order, so its bits do not depend on when messages come. That
-  /// keeps up to two messages for each sum.
+  /// deterministic: the parts of a sum are added in a fixed order, so its bits do not depend on when messages come. A part that comes early
+  /// waits. That keeps up to two messages for each sum.
   MessageDrivenSweep(std::shared_ptr<LocalTriangle const> triangle, std::shared_ptr<SweepPlan const> plan, bool deterministic, Send send);
   ~MessageDrivenSweep();
   MessageDrivenSweep(MessageDrivenSweep&&) noexcept;
