@@ -10,6 +10,8 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_ALLOW_RUN_AS_ROOT := 1
 export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+# ranks of tests share a node: without this Open MPI sleeps a second in every MPI_Init, looking for networks with libfabric
+export OMPI_MCA_btl ?= ^ofi
 export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
 
 help:  ## this list
@@ -37,16 +39,18 @@ demo: build  ## solve two problems, write a report with pictures
 
 test: build test-cpp test-python test-kernels test-examples  ## all tests
 
-test-cpp: build  ## C++ tests, on 1 to 4 ranks
+build-tests: build  ## compile the C++ tests, the emulated GPU and the kernels for x86-64-v2, v3 and v4
 	@scripts/ensure_gtest.sh $(VENV)
 	cmake -S . -B build/release -DASTERISM_TESTS=ON -DGTest_ROOT=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/release --target cpp_tests
+
+test-cpp: build-tests  ## C++ tests, on 1 to 4 ranks
 	ctest --test-dir build/release --output-on-failure -j 2
 
 test-python: build  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
 
-test-kernels: build test-cpp  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
+test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
 	scripts/test_kernels.sh
 
 test-examples: build  ## every example, each asserts its number
@@ -122,4 +126,4 @@ docs: build  ## the site of the documentation, in build/docs
 clean:  ## build trees only
 	rm -rf build
 
-.PHONY: help setup build demo test test-cpp test-python test-kernels test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean
+.PHONY: help setup build build-tests demo test test-cpp test-python test-kernels test-examples lint format sanitize tsan fuzz cuda-check gpu gpu-check install-test wheel bench table docs clean

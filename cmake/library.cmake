@@ -10,7 +10,7 @@ find_package(Threads REQUIRED)
 set(sanitizer "")
 if(ASTERISM_SANITIZE)
   set(sanitizer -fsanitize=${ASTERISM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
-  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELEASE "-Og -DNDEBUG")
 endif()
 
 function(asterism_objects name)
@@ -64,7 +64,7 @@ function(asterism_library name arch)
   target_compile_definitions(${name}_kernels PRIVATE ASTERISM_ARCH_NAME="${arch}")
   set_target_properties(${name}_kernels PROPERTIES UNITY_BUILD ${FEWER_HEADERS} UNITY_BUILD_MODE GROUP)
   if(ASTERISM_SANITIZE)  # instrumented -O3 takes minutes a file
-    target_compile_options(${name}_kernels PRIVATE -O1 -march=${arch} -fopenmp-simd)
+    target_compile_options(${name}_kernels PRIVATE -march=${arch} -fopenmp-simd)
   else()
     target_compile_options(${name}_kernels PRIVATE -O3 -march=${arch} -mprefer-vector-width=512 -fno-math-errno -fopenmp-simd
       $<$<BOOL:${CAN_FUSE_ALIKE}>:--param=avoid-fma-max-bits=0>)
