@@ -93,7 +93,7 @@ class TriangularMachine:
     workers : int
         Blocks of threads of a GPU that reach the bandwidth together, MAX_TB of the paper. 1: a rank does one task at a time.
     least_bandwidth, most_bandwidth : float
-        Of one of these blocks.
+        Of one of these blocks; None: no limit.
     """
 
     name: str
@@ -104,7 +104,7 @@ class TriangularMachine:
     ranks_per_node: int | None = None
     workers: int = 1
     least_bandwidth: float = 0.0
-    most_bandwidth: float = math.inf
+    most_bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         who = f"machine '{self.name}': "
@@ -117,7 +117,8 @@ class TriangularMachine:
         _check(f"{who}bandwidth", self.bandwidth)
         _check(f"{who}task_seconds", self.task_seconds, above=False)
         _check(f"{who}least_bandwidth", self.least_bandwidth, above=False)
-        _check(f"{who}most_bandwidth", self.most_bandwidth, least=self.least_bandwidth, above=False)
+        if self.most_bandwidth is not None:
+            _check(f"{who}most_bandwidth", self.most_bandwidth, least=self.least_bandwidth, above=False)
         for key in ("workers", "ranks_per_node"):
             value = getattr(self, key)
             if not (key == "ranks_per_node" and value is None):
@@ -135,7 +136,7 @@ class TriangularMachine:
             self.ranks_per_node or 2**31 - 1,
             self.workers,
             self.least_bandwidth,
-            self.most_bandwidth,
+            math.inf if self.most_bandwidth is None else self.most_bandwidth,
         )
 
 
