@@ -142,6 +142,8 @@ BENCHMARKS = {  # a quick form of each, and what its table has
     "unpack": ([], "sum / replace"),
     "transports": ([], "auto / best"),
     "sfsetup": ([], "131072"),
+    "channels": ([], "MB/s"),
+    "sptrsv": (["poisson2d", "--n", 12, "--ordering", "amd"], "simulated ms"),
     "halo": (["--n", 12], "raw / ours"),
     "gmg": (["-s", "16,16,16", "-l", "2", "-n", "3", "-bottom", "20"], "level 1 interpolation"),
     "weak": (["--sizes", "2,3", "--ranks", "1,3"], "iterations"),
