@@ -25,6 +25,7 @@ TOLERANCE = 1e-10
 #: Names of the artifact's operations, and the events that they are here.
 OPERATIONS = {
     "smooth": "MGSmooth",
+    "smooth + residual": "MGSmoothResid",
     "residual": "MGResid",
     "restriction": "MGRestrict",
     "interpolation + increment": "MGInterp",
@@ -73,6 +74,13 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
         "-bottom", type=_bottom, default="100", metavar="N", help="steps of Jacobi on the last level, or 'direct' (100)"
     )
     parser.add_argument("-brick", type=_positive, default=8, metavar="B", help="bricks of B x B x B points (8)")
+    parser.add_argument(
+        "-ghost",
+        type=_positive,
+        default=8,
+        metavar="D",
+        help="depth of ghosts in points: so many steps in one pass and for one exchange, at most a brick's points (8)",
+    )
     parser.add_argument(
         "-transfer",
         choices=["constant", "linear"],
@@ -123,6 +131,7 @@ def _options(args: argparse.Namespace) -> str:
         "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1",
         f"-pc_gmg_max_levels {args.levels + 1}",
         f"-mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}",
+        f"-pc_gmg_steps_at_once {args.ghost}",
     ]
     if "mg_levels_ksp_type" not in args.options:
         words.append(f"-mg_levels_pc_type jacobi -pc_gmg_omega {args.omega:.17g}")
