@@ -47,10 +47,11 @@ void require_hermitian(la::Csr const& a) {
       s += mine, t += theirs;
     }
   }
-  ASTERISM_REQUIRE(difference <= 1e3 * epsilon_of(a.dtype) * largest, value,
-                   "cholesky: the matrix is not Hermitian: the entry in row {}, column {} differs by {} from the conjugate of its partner; the "
-                   "largest entry is {}. Use -pc_type lu.",
-                   row, column, difference, largest);
+  ASTERISM_REQUIRE(
+      difference <= 1e3 * epsilon_of(a.dtype) * largest, value,
+      "cholesky: the matrix is not Hermitian: the entry in row {}, column {} differs by {} from the conjugate of its partner; the "
+      "largest entry is {}. Use -pc_type lu.",
+      row, column, difference, largest);
 }
 
 /// Brings the largest entry of each row and column near 1, both at once, again and again (Ruiz 2001). Powers of two, so that nothing is
@@ -126,11 +127,10 @@ void Analysis::match(la::Csr const& a) {
       auto const where = found.empty_row >= 0      ? format("Row {} has no entry that is not zero.", found.empty_row)
                          : found.empty_column >= 0 ? format("Column {} has no entry that is not zero.", found.empty_column)
                                                    : std::string("Some rows have entries in too few columns together.");
-      fail(
-          ErrorKind::value,
-          "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
-          "an unknown that is missing; am.least_squares takes singular matrices.",
-          name(), found.structural_rank, n, where);
+      fail(ErrorKind::value,
+           "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
+           "an unknown that is missing; am.least_squares takes singular matrices.",
+           name(), found.structural_rank, n, where);
     }
     if (matched) {
       for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;

@@ -137,9 +137,9 @@ void solve_up(NumericFactors const& f, bool of_u, std::int64_t k, T* x) {
   Sweeps<T>(f, k, x).up(of_u, f.kind == Elimination::lu && !of_u);
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                  \
-  template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);         \
-  template void solve_down<T>(NumericFactors const&, bool, std::int64_t, T*);    \
+#define ASTERISM_INSTANTIATE(T)                                               \
+  template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);      \
+  template void solve_down<T>(NumericFactors const&, bool, std::int64_t, T*); \
   template void solve_up<T>(NumericFactors const&, bool, std::int64_t, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

@@ -120,7 +120,7 @@ class Multifrontal {
     }
     device::Array square = zeros<T>(size - summed, size - summed);
     Front<T> f{size,           summed,          front.panel.as<T>(), hermitian() ? nullptr : front.right.as<T>(),
-               square.as<T>(), ids.rows.data(), ids.columns.data(), is_cut(s)};
+               square.as<T>(), ids.rows.data(), ids.columns.data(),  is_cut(s)};
     assemble(f, first, end, place);
     auto delayed = own;
     for (auto const child : children_[at(s)]) {

@@ -59,8 +59,8 @@ NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const&
 template <class T>
 void solve(NumericFactors const& factors, bool transposed, std::int64_t k, T* x);
 
-/// The two halves of that, of LU and Cholesky. x has a row for each row of B. Down: x = L^-1 x, or U^-T x if of_u; numbers beyond the pivots
-/// get what is subtracted from them. Up: x = U^-1 x if of_u, or L^-T x; numbers beyond the pivots are known.
+/// The two halves of that, of LU and Cholesky. x has a row for each row of B. Down: x = L^-1 x, or U^-T x if of_u; numbers beyond the
+/// pivots get what is subtracted from them. Up: x = U^-1 x if of_u, or L^-T x; numbers beyond the pivots are known.
 template <class T>
 void solve_down(NumericFactors const& factors, bool of_u, std::int64_t k, T* x);
 template <class T>

@@ -140,8 +140,8 @@ TYPED_TEST(DistributedOf, FactorsSolveWithAndWithoutSubtreesOnEveryGrid) {
             DistributedFactors f(A, options, {grid, subtrees, width});
             for (char const trans : {'N', 'T', 'C'}) {
               auto const x = solved<T>(f, A.range(), trans, k, b);
-              EXPECT_LE(problem.error(trans, k, x, b), tolerance)
-                  << nx << " x " << ny << ", form " << int(form) << ", " << grid.describe() << ", " << subtrees << ", " << width << ", " << trans;
+              EXPECT_LE(problem.error(trans, k, x, b), tolerance) << nx << " x " << ny << ", form " << int(form) << ", " << grid.describe()
+                                                                  << ", " << subtrees << ", " << width << ", " << trans;
             }
             EXPECT_EQ(f.info().replaced, 0);
           }
@@ -220,7 +220,8 @@ TEST(Distributed, ErrorsComeOnAllRanks) {
 TEST(Distributed, ASingularMatrixHasReplacedPivots) {
   auto const& comm = world();
   Problem<double> problem(5, 6, 6, Form::general);
-  for (std::int64_t j = 0; j < problem.n; ++j) problem.dense[std::size_t(7 * problem.n + j)] = problem.dense[std::size_t(8 * problem.n + j)];
+  for (std::int64_t j = 0; j < problem.n; ++j)
+    problem.dense[std::size_t(7 * problem.n + j)] = problem.dense[std::size_t(8 * problem.n + j)];
   for (bool const subtrees : {true, false}) {
     DistributedFactors const f(problem.matrix(comm), {}, {process_grid("square", comm.size()), subtrees, 3});
     EXPECT_EQ(f.info().replaced, 1);

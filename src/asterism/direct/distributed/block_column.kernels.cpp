@@ -94,10 +94,10 @@ void transpose_upper(std::int32_t w, T const* packed, T* to) {
     for (std::int64_t i = 0; i <= j; ++i) to[i * w + j] = packed[j * w + i];
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                                                                          \
-  template Eliminated factor_diagonal(bool, std::int32_t, T*, std::int32_t*, Pivoting const&);                                           \
-  template double solve_panel(bool, std::int64_t, std::int32_t, T const*, std::int32_t const*, T*, T*);                                  \
-  template void subtract_at(Product<T> const&);                                                                                          \
+#define ASTERISM_INSTANTIATE(T)                                                                                                            \
+  template Eliminated factor_diagonal(bool, std::int32_t, T*, std::int32_t*, Pivoting const&);                                             \
+  template double solve_panel(bool, std::int64_t, std::int32_t, T const*, std::int32_t const*, T*, T*);                                    \
+  template void subtract_at(Product<T> const&);                                                                                            \
   template void add_block(std::int64_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, std::int32_t const*, T*, std::int64_t); \
   template void transpose_upper(std::int32_t, T const*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)

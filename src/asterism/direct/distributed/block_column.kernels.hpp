@@ -7,8 +7,8 @@
 
 namespace asterism::direct::kernel {
 
-/// P D = L U of a w x w block (LU), L unit; or D = L L^H in the lower triangle. order[i]: the row that comes to place i. Pivots of LU that are
-/// at most pivoting.tiny are replaced.
+/// P D = L U of a w x w block (LU), L unit; or D = L L^H in the lower triangle. order[i]: the row that comes to place i. Pivots of LU that
+/// are at most pivoting.tiny are replaced.
 template <class T>
 Eliminated factor_diagonal(bool cholesky, std::int32_t w, T* d, std::int32_t* order, Pivoting const& pivoting);
 

@@ -218,8 +218,9 @@ struct DistributedFactors::Impl {
         sums[at(l)] += size;
         if (cholesky() && k > l) continue;
         auto const first = std::min(k, l);
-        auto const to = parts.rank_of[at(first)] >= 0 ? parts.rank_of[at(first)]
-                                                      : owner(parts.node_of[at(parts.number[at(k)])], parts.node_of[at(parts.number[at(l)])]);
+        auto const to = parts.rank_of[at(first)] >= 0
+                            ? parts.rank_of[at(first)]
+                            : owner(parts.node_of[at(parts.number[at(k)])], parts.node_of[at(parts.number[at(l)])]);
         out.put(to, &e, 1);
       }
     }
@@ -275,7 +276,8 @@ struct DistributedFactors::Impl {
           std::int32_t const head[] = {i, j, std::int32_t(m), std::int32_t(n)};
           auto const to = owner(i, j);
           if (to == comm.rank()) {
-            Ints mine(rows.begin() + segments[r], rows.begin() + segments[r + 1]), columns(rows.begin() + segments[c], rows.begin() + segments[c + 1]);
+            Ints mine(rows.begin() + segments[r], rows.begin() + segments[r + 1]),
+                columns(rows.begin() + segments[c], rows.begin() + segments[c + 1]);
             places(i, j, mine, columns);
             auto const add = [&](std::byte* target, std::int64_t leading) {
               kernel::add_block(std::int64_t(m), std::int64_t(n), square + std::int64_t(segments[c]) * b + std::int64_t(segments[r]), b,
@@ -290,7 +292,8 @@ struct DistributedFactors::Impl {
             auto* const panel = reinterpret_cast<T*>(upper->panel(j));
             for (std::size_t p = 0; p < m; ++p)
               for (std::size_t q = 0; q < n; ++q)
-                panel[columns[q] * upper->panel_rows(j) + mine[p]] += square[std::int64_t(segments[r] + p) * b + std::int64_t(segments[c] + q)];
+                panel[columns[q] * upper->panel_rows(j) + mine[p]] +=
+                    square[std::int64_t(segments[r] + p) * b + std::int64_t(segments[c] + q)];
             continue;
           }
           values.clear();
@@ -341,8 +344,8 @@ struct DistributedFactors::Impl {
     fail(ErrorKind::internal, "there is no block ({}, {}).", i, k);
   }
 
-  /// Whether the largest entries of all rows, as they are scaled, are alike for these values too, and so the entries on the diagonal. No NaN
-  /// suits. Collective.
+  /// Whether the largest entries of all rows, as they are scaled, are alike for these values too, and so the entries on the diagonal. No
+  /// NaN suits. Collective.
   bool scales_suit(la::Matrix const& A) const {
     constexpr double alike = 0x1p10;
     bool const asks_diagonal = !cholesky() && analysis.options.matching == Matching::automatic;
@@ -518,8 +521,8 @@ struct DistributedFactors::Impl {
       };
       for (std::int64_t p = 0; p < columns_here; ++p) {
         auto const b_number = p < std::int64_t(parts.own.size()) ? parts.own[at(p)] : top_here(p - std::int64_t(parts.own.size()));
-        double const by = rows ? analysis.row_scale[at(analysis.rows[at(b_number)])]
-                               : analysis.column_scale[at(analysis.columns[at(b_number)])];
+        double const by =
+            rows ? analysis.row_scale[at(analysis.rows[at(b_number)])] : analysis.column_scale[at(analysis.columns[at(b_number)])];
         for (std::int64_t c = 0; c < k; ++c) {
           T& v = w[at(p * k + c)];
           if (before && trans == 'C') v = conj(v);
@@ -576,8 +579,9 @@ DistributedFactors::~DistributedFactors() = default;
 
 bool DistributedFactors::update(la::Matrix const& A) {
   auto& m = *impl_;
-  ASTERISM_REQUIRE_ALIKE(A.global_rows() == m.analysis.n && A.dtype() == m.analysis.dtype, shape, "{}: update with {} rows of {} instead of {} of {}.",
-                         m.analysis.name(), A.global_rows(), name_of(A.dtype()), m.analysis.n, name_of(m.analysis.dtype));
+  ASTERISM_REQUIRE_ALIKE(A.global_rows() == m.analysis.n && A.dtype() == m.analysis.dtype, shape,
+                         "{}: update with {} rows of {} instead of {} of {}.", m.analysis.name(), A.global_rows(), name_of(A.dtype()),
+                         m.analysis.n, name_of(m.analysis.dtype));
   if (m.scales_suit(A)) {
     m.compute(A);
     return true;
@@ -631,7 +635,8 @@ double DistributedFactors::condition() const {
     using T = typename decltype(tag)::type;
     // all ranks have all of x, in B's order
     Ints here(m.parts.own);
-    for (std::int64_t p = std::int64_t(here.size()); p < m.columns_here; ++p) here.push_back(m.top_here(p - std::int64_t(m.parts.own.size())));
+    for (std::int64_t p = std::int64_t(here.size()); p < m.columns_here; ++p)
+      here.push_back(m.top_here(p - std::int64_t(m.parts.own.size())));
     std::vector<std::int32_t> order;
     auto const all_of = [&](auto const& mine) {
       using U = typename std::decay_t<decltype(mine)>::value_type;
@@ -715,7 +720,8 @@ Factors::Determinant DistributedFactors::determinant() const {
   for (auto const& v : comm::items_of<std::complex<double>>(m.comm.all_gather_bytes(std::as_bytes(std::span(&mine, 1))))) phase *= v;
   double log = m.local_determinant.log;
   m.comm.sum(std::span<double>(&log, 1));
-  for (std::size_t i = 0; i < m.analysis.row_scale.size(); ++i) log -= std::log(m.analysis.row_scale[i]) + std::log(m.analysis.column_scale[i]);
+  for (std::size_t i = 0; i < m.analysis.row_scale.size(); ++i)
+    log -= std::log(m.analysis.row_scale[i]) + std::log(m.analysis.column_scale[i]);
   if (m.cholesky()) phase = 1;
   return {phase.real(), phase.imag(), log};
 }

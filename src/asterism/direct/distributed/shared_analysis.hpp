@@ -27,8 +27,8 @@ inline void share_scales(comm::Communicator const& comm, Analysis& a) {
 }
 
 inline void share(comm::Communicator const& comm, Analysis& a) {
-  for (auto* const v : {&a.rows, &a.columns, &a.symbolic.order, &a.symbolic.nodes.starts, &a.symbolic.nodes.parent,
-                        &a.symbolic.nodes.row_indices})
+  for (auto* const v :
+       {&a.rows, &a.columns, &a.symbolic.order, &a.symbolic.nodes.starts, &a.symbolic.nodes.parent, &a.symbolic.nodes.row_indices})
     share(comm, *v);
   share(comm, a.symbolic.nodes.row_offsets);
   share(comm, a.symbolic.work);

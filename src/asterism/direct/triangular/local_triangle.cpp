@@ -72,8 +72,7 @@ void LocalTriangle::finish_diagonal(std::int32_t k, bool unit) {
     return -1;
   });
   if (zero >= 0)
-    fail(ErrorKind::breakdown, "the triangle is singular: its diagonal is 0 in row {}.",
-         pattern_->nodes().starts[std::size_t(k)] + zero);
+    fail(ErrorKind::breakdown, "the triangle is singular: its diagonal is 0 in row {}.", pattern_->nodes().starts[std::size_t(k)] + zero);
 }
 
 void LocalTriangle::exchange_rows(std::int32_t k, std::span<std::int32_t const> order) {

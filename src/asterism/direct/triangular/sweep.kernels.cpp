@@ -32,7 +32,7 @@ void add(std::int64_t n, T const* a, T* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += a[i];
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                           \
+#define ASTERISM_INSTANTIATE(T)                                                                                \
   template void solve_diagonal(std::int32_t, std::int32_t, T const*, std::int32_t const*, T const*, T*, bool); \
   template void add(std::int64_t, T const*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)

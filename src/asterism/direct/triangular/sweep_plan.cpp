@@ -72,8 +72,8 @@ SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int r
   for (std::int32_t k = 0; k < n; ++k) {
     // others have no block in its row or column
     bool const in_row = k % grid.rows == my_row, in_column = k % grid.columns == my_column;
-    bool const beside = !outside.empty() && std::find(outside[std::size_t(k)].begin(), outside[std::size_t(k)].end(), rank) !=
-                                                outside[std::size_t(k)].end();
+    bool const beside = !outside.empty() &&
+                        std::find(outside[std::size_t(k)].begin(), outside[std::size_t(k)].end(), rank) != outside[std::size_t(k)].end();
     if (!in_row && !in_column && !beside) continue;
     PlannedNode node;
     node.id = k;

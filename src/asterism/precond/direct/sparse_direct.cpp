@@ -207,9 +207,10 @@ class SparseDirect final : public Preconditioner {
 }  // namespace
 
 std::string nearly_singular(std::string const& name, double condition) {
-  return format("{}: the matrix is nearly singular: its condition number, after scaling, is about {}. x solves a system near this one, and "
-                "may have no correct digit",
-                name, condition);
+  return format(
+      "{}: the matrix is nearly singular: its condition number, after scaling, is about {}. x solves a system near this one, and "
+      "may have no correct digit",
+      name, condition);
 }
 
 PreconditionerPtr sparse_direct(Matrix const& A, SparseRule const& rule) { return std::make_shared<SparseDirect>(A, rule); }
