@@ -52,7 +52,17 @@ def channel_cases(comm: Any, rounds: int, transports: Sequence[str] = ()) -> dic
                 times.setdefault(f"{name} each", []).append(each)
         cases.append({"bytes": size, "repeats": repeats, **times})
     machine = dataclasses.asdict(_machine(comm, cases))
-    return {"machine": machine, "waited": comm.allreduce(waits.share()) / comm.size, "cases": cases}
+    return {"machine": machine, "waited": _waited(waits, comm), "cases": cases}
+
+
+def _waited(waits: WaitsForCores, comm: Any) -> float:
+    """Return the share of the time in which a rank waited for a core, the mean of all ranks."""
+    return waits.share() if comm is None else float(comm.allreduce(waits.share()) / comm.size)
+
+
+def _print_waited(share: float) -> None:
+    if share > CALM:
+        print(f"the ranks waited for a core for {100 * share:.0f} % of the time: other programs were busy")
 
 
 def _machine(comm: Any, cases: list[dict[str, Any]]) -> TriangularMachine:
@@ -81,8 +91,7 @@ def print_channels(r: dict[str, Any]) -> None:
         f"a rank in a triangular solve, all at once: {m['bandwidth'] / 1e9:.1f} GB/s, "
         f"{1e9 * m['task_seconds']:.0f} ns for a block"
     )
-    if r["waited"] > CALM:
-        print(f"the ranks waited for a core for {100 * r['waited']:.0f} % of the time: other programs were busy")
+    _print_waited(r["waited"])
 
 
 def add_problem(q: Any) -> None:
@@ -119,6 +128,7 @@ def sptrsv_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
     A, text = problems.load(args.problem, args.n, None, 1, args.which)
     pattern = FactorPattern(A, args.ordering, args.widest)
     machine = _here(comm)
+    waits = WaitsForCores()
     cases = []
     for layout in steps("layouts", layouts(ranks, [args.layout]), comm):
         predicted = pattern.predict(ranks, layout, machine)
@@ -148,6 +158,7 @@ def sptrsv_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         "entries": pattern.entries,
         "levels": pattern.levels,
         "cores": _core.allowed_cores(),
+        "waited": _waited(waits, comm),
         "machine": dataclasses.asdict(machine),
         "cases": cases,
     }
@@ -189,3 +200,5 @@ def print_sptrsv(r: dict[str, Any]) -> None:
     )
     if any(c["ranks"] > r["cores"] for c in r["cases"]):
         print(f"*: more ranks than the {r['cores']} core(s) here. They take turns.")
+    else:
+        _print_waited(r["waited"])
