@@ -4,25 +4,24 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
-#include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/analysis.hpp"
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
 #include "asterism/direct/distributed/block_cyclic_factors.hpp"
+#include "asterism/direct/distributed/dealt_entries.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
+#include "asterism/direct/distributed/top_assembly.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/triangular/triangular_solver.hpp"
 #include "asterism/la/gathered.hpp"
-#include "asterism/la/ordering/diagonal.hpp"
 
 namespace asterism::direct {
 namespace {
@@ -30,35 +29,6 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 
 std::size_t at(std::int64_t i) { return std::size_t(i); }
-
-/// Parcels that grow.
-class Outgoing {
- public:
-  template <class U>
-  void put(int rank, U const* items, std::size_t count) {
-    auto const place = index_.try_emplace(rank, parcels_.size());
-    if (place.second) parcels_.push_back({rank, {}});
-    comm::append<U>(parcels_[place.first->second].data, std::span<U const>(items, count));
-  }
-  std::vector<comm::Parcel> take() { return std::move(parcels_); }
-
- private:
-  std::map<int, std::size_t> index_;
-  std::vector<comm::Parcel> parcels_;
-};
-
-template <class U>
-void read(std::byte const*& from, U* to, std::size_t count) {
-  if (count > 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(U));
-  from += count * sizeof(U);
-}
-
-/// An entry B[row, column].
-template <class T>
-struct Entry {
-  std::int32_t row, column;
-  T value;
-};
 
 /// Rows and columns below `size`, each place once.
 template <class T>
@@ -104,7 +74,7 @@ struct DistributedFactors::Impl {
       });
       share(comm, analysis);
     }
-    row_place = inverse(analysis.rows), column_place = inverse(analysis.columns);
+    numbers = {inverse(analysis.rows), inverse(analysis.columns)};
     parts = distribute(analysis.symbolic, comm.size(), comm.rank(), given);
     std::vector<std::int64_t> of_rows, of_columns;
     auto const list = [&](std::int32_t b) {
@@ -159,221 +129,6 @@ struct DistributedFactors::Impl {
     });
   }
 
-  int owner(std::int32_t i, std::int32_t j) const { return given_distribution.grid.owner(std::max(i, j), std::min(i, j)); }
-
-  /// A number of B as this rank's, for columns of its subtrees and of the top that these have entries in.
-  std::int32_t local(std::int32_t b) const {
-    auto const number = parts.number[at(b)];
-    if (parts.rank_of[at(b)] >= 0) return number;
-    auto const k = parts.node_of[at(number)];
-    return parts.place_of_touched[at(k)] + number - parts.top->nodes().starts[at(k)];
-  }
-
-  std::int64_t row_in_panel(std::int32_t i, std::int32_t k, std::int32_t row) const {
-    auto const [first, last] = parts.top->of_column(k);
-    for (auto b = first; b < last; ++b) {
-      auto const& block = parts.top->block(b);
-      if (block.row != i) continue;
-      auto const rows = parts.top->rows(block);
-      return lower->row_in_panel(b) + (std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
-    }
-    fail(ErrorKind::internal, "supernode {} has no row in block ({}, {}).", row, i, k);
-  }
-
-  template <class T>
-  void add_at_top(Entry<T> const& e) {
-    auto const& starts = parts.top->nodes().starts;
-    auto const i = parts.node_of[at(e.row)], j = parts.node_of[at(e.column)];
-    auto const put = [&](LocalTriangle& to, std::int32_t row, std::int32_t column, T v) {
-      auto const I = parts.node_of[at(row)], J = parts.node_of[at(column)];
-      auto const q = std::int64_t(column - starts[at(J)]);
-      if (I == J) reinterpret_cast<T*>(to.diagonal(J))[q * parts.top->nodes().width(J) + row - starts[at(I)]] += v;
-      else reinterpret_cast<T*>(to.panel(J))[q * to.panel_rows(J) + row_in_panel(I, J, row)] += v;
-    };
-    if (cholesky()) return put(*lower, e.column, e.row, conj(e.value));  // of the upper triangle
-    if (i >= j) put(*lower, e.row, e.column, e.value);
-    else put(*upper, e.column, e.row, e.value);
-  }
-
-  /// Entries of A go to where they are factored.
-  template <class T>
-  la::Csr deal(la::Matrix const& A) {
-    auto const rows = A.to_rows();
-    Outgoing out;
-    double largest = 0;
-    std::vector<double> sums(at(analysis.n), 0);
-    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
-      auto const i = at(A.range().begin()) + r;
-      auto const k = row_place[i];
-      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
-        auto const j = at(rows.columns[at(p)]);
-        auto const l = column_place[j];
-        T const v = rows.values.as<T>()[p];
-        Entry<T> e{k, l, T(0)};
-        double const by = analysis.row_scale[i] * analysis.column_scale[j];
-        if constexpr (is_complex_v<T>) e.value = T(real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by));
-        else e.value = T(double(v) * by);
-        auto const size = double(magnitude(e.value));
-        largest = std::max(largest, size);
-        sums[at(l)] += size;
-        if (cholesky() && k > l) continue;
-        auto const first = std::min(k, l);
-        auto const to = parts.rank_of[at(first)] >= 0
-                            ? parts.rank_of[at(first)]
-                            : owner(parts.node_of[at(parts.number[at(k)])], parts.node_of[at(parts.number[at(l)])]);
-        out.put(to, &e, 1);
-      }
-    }
-    largest_entry = comm.max(largest);
-    comm.sum(std::span<double>(sums));
-    norm = sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
-    lower->clear();
-    if (upper) upper->clear();
-    std::vector<Entry<T>> of_forest;
-    for (auto const& parcel : comm::exchange(comm, out.take()))
-      for (auto const& e : comm::items_of<Entry<T>>(parcel.data)) {
-        if (parts.rank_of[at(std::min(e.row, e.column))] >= 0) of_forest.push_back({local(e.row), local(e.column), e.value});
-        else add_at_top(Entry<T>{parts.number[at(e.row)], parts.number[at(e.column)], e.value});
-      }
-    return compressed<T>(parts.size, of_forest);
-  }
-
-  /// What the subtrees leave for the top goes to the blocks there. A part: supernodes I and J, numbers of rows and columns, these, and then
-  /// values of L's part, and of LU and I > J those of U's transposed.
-  template <class T>
-  void send_updates() {
-    auto const& starts = parts.top->nodes().starts;
-    Ints top_number;  // of this rank's numbers beyond its subtrees
-    for (auto const k : parts.touched)
-      for (auto g = starts[at(k)]; g < starts[at(k) + 1]; ++g) top_number.push_back(g);
-    Outgoing out;
-    std::vector<T> values;
-    auto const own = std::int32_t(parts.own.size());
-    auto const places = [&](std::int32_t i, std::int32_t j, Ints& rows, Ints& columns) {
-      for (auto& c : columns) c -= starts[at(j)];
-      if (i == j) {
-        for (auto& r : rows) r -= starts[at(i)];
-        return;
-      }
-      auto const index = block_of(i, j);
-      auto const all = parts.top->rows(parts.top->block(index));
-      auto const first = lower->row_in_panel(index);
-      for (auto& r : rows) r = std::int32_t(first + (std::lower_bound(all.begin(), all.end(), r) - all.begin()));
-    };
-    for (auto& u : numeric.updates) {
-      auto const b = std::int64_t(u.rows.size());
-      T const* const square = u.square.as<T>();
-      Ints rows;
-      for (auto const r : u.rows) rows.push_back(top_number[at(r - own)]);
-      std::vector<std::size_t> segments{0};
-      for (std::size_t r = 1; r < rows.size(); ++r)
-        if (parts.node_of[at(rows[r])] != parts.node_of[at(rows[r - 1])]) segments.push_back(r);
-      segments.push_back(rows.size());
-      for (std::size_t c = 0; c + 1 < segments.size(); ++c)
-        for (std::size_t r = c; r + 1 < segments.size(); ++r) {
-          auto const i = parts.node_of[at(rows[segments[r]])], j = parts.node_of[at(rows[segments[c]])];
-          auto const m = segments[r + 1] - segments[r], n = segments[c + 1] - segments[c];
-          std::int32_t const head[] = {i, j, std::int32_t(m), std::int32_t(n)};
-          auto const to = owner(i, j);
-          if (to == comm.rank()) {
-            Ints mine(rows.begin() + segments[r], rows.begin() + segments[r + 1]),
-                columns(rows.begin() + segments[c], rows.begin() + segments[c + 1]);
-            places(i, j, mine, columns);
-            auto const add = [&](std::byte* target, std::int64_t leading) {
-              kernel::add_block(std::int64_t(m), std::int64_t(n), square + std::int64_t(segments[c]) * b + std::int64_t(segments[r]), b,
-                                mine.data(), columns.data(), reinterpret_cast<T*>(target), leading);
-            };
-            if (i == j) {
-              add(lower->diagonal(j), parts.top->nodes().width(j));
-              continue;
-            }
-            add(lower->panel(j), lower->panel_rows(j));
-            if (cholesky()) continue;
-            auto* const panel = reinterpret_cast<T*>(upper->panel(j));
-            for (std::size_t p = 0; p < m; ++p)
-              for (std::size_t q = 0; q < n; ++q)
-                panel[columns[q] * upper->panel_rows(j) + mine[p]] +=
-                    square[std::int64_t(segments[r] + p) * b + std::int64_t(segments[c] + q)];
-            continue;
-          }
-          values.clear();
-          for (auto q = segments[c]; q < segments[c + 1]; ++q) {
-            T const* const column = square + std::int64_t(q) * b;
-            values.insert(values.end(), column + segments[r], column + segments[r + 1]);
-          }
-          if (!cholesky() && i > j)
-            for (auto q = segments[c]; q < segments[c + 1]; ++q)
-              for (auto p = segments[r]; p < segments[r + 1]; ++p) values.push_back(square[std::int64_t(p) * b + std::int64_t(q)]);
-          out.put(to, head, 4);
-          out.put(to, rows.data() + segments[r], m);
-          out.put(to, rows.data() + segments[c], n);
-          out.put(to, values.data(), values.size());
-        }
-      u = {};
-    }
-    numeric.updates.clear();
-    for (auto const& parcel : comm::exchange(comm, out.take())) {
-      auto const* from = parcel.data.data();
-      auto const* const end = from + parcel.data.size();
-      while (from < end) {
-        std::int32_t head[4];
-        read(from, head, 4);
-        auto const [i, j, m, n] = head;
-        Ints rows(at(m)), columns(at(n));
-        read(from, rows.data(), rows.size());
-        read(from, columns.data(), columns.size());
-        places(i, j, rows, columns);
-        auto const add = [&](std::byte* to, std::int64_t leading) {
-          values.resize(at(m) * at(n));
-          read(from, values.data(), values.size());
-          kernel::add_block(m, n, values.data(), m, rows.data(), columns.data(), reinterpret_cast<T*>(to), leading);
-        };
-        if (i == j) {
-          add(lower->diagonal(j), parts.top->nodes().width(j));
-          continue;
-        }
-        add(lower->panel(j), lower->panel_rows(j));
-        if (!cholesky()) add(upper->panel(j), upper->panel_rows(j));
-      }
-    }
-  }
-  std::int32_t block_of(std::int32_t i, std::int32_t k) const {
-    auto const [first, last] = parts.top->of_column(k);
-    for (auto b = first; b < last; ++b)
-      if (parts.top->block(b).row == i) return b;
-    fail(ErrorKind::internal, "there is no block ({}, {}).", i, k);
-  }
-
-  /// Whether the largest entries of all rows, as they are scaled, are alike for these values too, and so the entries on the diagonal. No
-  /// NaN suits. Collective.
-  bool scales_suit(la::Matrix const& A) const {
-    constexpr double alike = 0x1p10;
-    bool const asks_diagonal = !cholesky() && analysis.options.matching == Matching::automatic;
-    auto const rows = A.to_rows();
-    double most = 0, least = std::numeric_limits<double>::infinity();
-    bool good = true;
-    with_dtype(A.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
-        auto const i = at(A.range().begin()) + r;
-        double largest = 0, diagonal = 0;
-        for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
-          auto const j = at(rows.columns[at(p)]);
-          double const size = double(magnitude(rows.values.as<T>()[p])) * analysis.row_scale[i] * analysis.column_scale[j];
-          good = good && std::isfinite(size);
-          largest = std::max(largest, size);
-          if (row_place[i] == column_place[j]) diagonal = size;
-        }
-        most = std::max(most, largest);
-        least = std::min(least, largest);
-        if (asks_diagonal) good = good && diagonal > 2 * la::weak_diagonal * largest;
-      }
-    });
-    most = comm.max(most);
-    least = -comm.max(-least);
-    return comm.min(std::int64_t(good)) == 1 && most <= alike * least;
-  }
-
   void compute(la::Matrix const& A) {
     static int const event = profile::event("FactorNumeric");
     profile::Scope const scope(event, 0, info.predicted.flops / comm.size());
@@ -391,10 +146,14 @@ struct DistributedFactors::Impl {
     });
     static int const deal_event = profile::event("FactorDeal"), forest_event = profile::event("FactorSubtrees"),
                      update_event = profile::event("FactorUpdates"), top_event = profile::event("FactorTop");
+    TopAssembly top(comm, parts, {cholesky(), lower, upper});
     la::Csr b;
     {
       profile::Scope const scope(deal_event);
-      b = deal<T>(A);
+      auto dealt = deal_entries<T>(A, analysis, numbers, parts, given_distribution.grid);
+      largest_entry = dealt.largest, norm = dealt.norm;
+      for (auto const& e : dealt.top) top.add(e);
+      b = compressed<T>(parts.size, dealt.forest);
     }
     kernel::Pivoting pivoting;
     pivoting.threshold = analysis.options.pivot_threshold;
@@ -414,7 +173,7 @@ struct DistributedFactors::Impl {
     require_positive(numeric.not_positive >= 0 ? parts.own[at(numeric.not_positive)] : -1);
     {
       profile::Scope const scope(update_event);
-      send_updates<T>();
+      top.add_updates<T>(numeric);
     }
     std::function<void(double)> const told = [&](double done) { progress.at(1 - of_top + done * of_top); };
     BlockCyclicResult found;
@@ -555,7 +314,7 @@ struct DistributedFactors::Impl {
   la::Space space;
   DistributionOptions given_distribution;
   Analysis analysis;
-  Ints row_place, column_place;  // of A's rows and columns in B
+  Numbers numbers;
   Distribution parts;
   FactorInfo info;
   std::int64_t columns_here = 0;
@@ -582,7 +341,7 @@ bool DistributedFactors::update(la::Matrix const& A) {
   ASTERISM_REQUIRE_ALIKE(A.global_rows() == m.analysis.n && A.dtype() == m.analysis.dtype, shape,
                          "{}: update with {} rows of {} instead of {} of {}.", m.analysis.name(), A.global_rows(), name_of(A.dtype()),
                          m.analysis.n, name_of(m.analysis.dtype));
-  if (m.scales_suit(A)) {
+  if (scales_suit(A, m.analysis, m.numbers)) {
     m.compute(A);
     return true;
   }

@@ -87,6 +87,4 @@ void LocalTriangle::exchange_rows(std::int32_t k, std::span<std::int32_t const> 
   std::copy(order.begin(), order.end(), order_.begin() + order_at_[std::size_t(k)]);
 }
 
-void LocalTriangle::clear() { std::fill(values_.begin(), values_.end(), std::byte(0)); }
-
 }  // namespace asterism::direct

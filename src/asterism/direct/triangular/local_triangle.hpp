@@ -45,7 +45,6 @@ class LocalTriangle {
   std::int64_t row_in_panel(std::int32_t index) const {
     return (block_at_[std::size_t(index)] - panel_at_[std::size_t(pattern_->block(index).column)]) / std::int64_t(size_of(dtype_));
   }
-  void clear();
   /// Rows of that block, from the first of its supernode.
   std::span<std::int32_t const> rows(std::int32_t index) const {
     auto const& b = pattern_->block(index);
