@@ -39,9 +39,8 @@ DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numb
       sums[at(l)] += size;
       if (analysis.hermitian() && k > l) continue;
       auto const first = std::min(k, l);
-      auto const to = parts.rank_of[at(first)] >= 0
-                          ? parts.rank_of[at(first)]
-                          : owner(parts.node_of[at(parts.number[at(k)])], parts.node_of[at(parts.number[at(l)])]);
+      auto const to = parts.rank_of[at(first)] >= 0 ? parts.rank_of[at(first)]
+                                                    : owner(parts.node_of[at(parts.number[at(k)])], parts.node_of[at(parts.number[at(l)])]);
       out.put(to, &e, 1);
     }
   }

@@ -142,7 +142,7 @@ void TopAssembly::add_updates(NumericFactors& factors) {
   }
 }
 
-#define ASTERISM_INSTANTIATE(T)                      \
+#define ASTERISM_INSTANTIATE(T)                    \
   template void TopAssembly::add(Entry<T> const&); \
   template void TopAssembly::add_updates<T>(NumericFactors&);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
