@@ -14,6 +14,9 @@ export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_btl ?= ^ofi
 export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
 
+# of pytest: one more than cores, as tests that start ranks or processes wait in part
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
+
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -48,7 +51,7 @@ test-cpp: build-tests  ## C++ tests, on 1 to 4 ranks
 	ctest --test-dir build/release --output-on-failure -j 2
 
 test-python: build  ## Python tests, on 1 to 4 ranks
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
 	scripts/test_kernels.sh
