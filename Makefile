@@ -14,6 +14,9 @@ export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_btl ?= ^ofi
 export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
 
+# of pytest: one more than cores, as tests that start ranks or processes wait in part
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
+
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -48,7 +51,7 @@ test-cpp: build-tests  ## C++ tests, on 1 to 4 ranks
 	ctest --test-dir build/release --output-on-failure -j 2
 
 test-python: build  ## Python tests, on 1 to 4 ranks
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 8
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
 	scripts/test_kernels.sh
@@ -69,13 +72,13 @@ format: $(STAMP)  ## rewrite all sources in the project's format
 	$(BIN)/ruff check --fix -q python tests examples bench scripts _build
 	$(BIN)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
 
-sanitize: $(STAMP)  ## C++ tests under the address and undefined-behaviour sanitizers, also on 2 and 3 ranks (without leaks: MPI has its own)
+sanitize: $(STAMP)  ## C++ tests under the address and undefined-behaviour sanitizers, also on 3 ranks, and those of comm on 2 (without leaks: MPI has its own)
 	@scripts/ensure_gtest.sh $(VENV)
 	cmake -S . -B build/asan -G Ninja -DASTERISM_PYTHON=OFF -DASTERISM_TESTS=ON -DASTERISM_SANITIZE=address,undefined \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DCMAKE_PREFIX_PATH=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/asan
 	ctest --test-dir build/asan --output-on-failure -L serial -j 2
-	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -L mpi -R '_[23]_ranks'
+	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -L mpi -R '_3_ranks|comm_.*_2_ranks'
 
 tsan: $(STAMP)  ## C++ tests that use threads, under the thread sanitizer
 	@scripts/ensure_gtest.sh $(VENV)

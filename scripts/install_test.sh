@@ -1,12 +1,30 @@
 #!/bin/sh
-# As a user: pip install into an empty environment, import without MPI, and a C++ project on the installed package.
+# As a user: pip install into an empty environment, import without MPI, and a C++ project on the installed package. The wheel is of the
+# objects that `make build` has compiled; that pip's own environment for builds has all that CMake looks for is tried without compiling
+# (`make wheel` compiles there).
 set -e
 cd "$(dirname "$0")/.."
 root=$PWD
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+.venv/bin/pip -q --disable-pip-version-check wheel --no-build-isolation --no-deps -C build-dir=build/release -w "$dir/wheel" .
 python3 -m venv "$dir/v"
-"$dir/v/bin/pip" -q --disable-pip-version-check install "$root"
+"$dir/v/bin/pip" -q --disable-pip-version-check install "$dir"/wheel/*.whl
+python3 -m venv "$dir/builds"
+PATH=/usr/bin:/bin .venv/bin/python -c "
+import sys
+sys.path.insert(0, '_build')
+import asterism_backend
+try:
+    import tomllib
+except ImportError:
+    from pip._vendor import tomli as tomllib
+with open('pyproject.toml', 'rb') as f:
+    print(*tomllib.load(f)['build-system']['requires'], *asterism_backend.get_requires_for_build_wheel(), sep='\n')
+" >"$dir/requires.txt"
+"$dir/builds/bin/pip" -q --disable-pip-version-check install -r "$dir/requires.txt"
+PATH="$dir/builds/bin:/usr/bin:/bin" cmake -S . -B "$dir/configured" -DSKBUILD=1 -DPython_EXECUTABLE="$dir/builds/bin/python" >"$dir/configured.log" 2>&1 || { cat "$dir/configured.log"; exit 1; }
+grep "MPI plug-ins" "$dir/configured.log"
 cd "$dir"
 "$dir/v/bin/python" -c "
 import numpy as np, asterism as am

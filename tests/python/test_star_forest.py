@@ -1,10 +1,15 @@
 """Star forests against a NumPy reference of a few lines: random graphs, every operation, op and dtype, on 1 to 5 ranks."""
 
+import os
+
 import numpy as np
 import pytest
 
 import asterism as am
 from asterism import _core
+
+#: Random graphs in each case; the seventh of seven lists a leaf twice.
+GRAPHS = int(os.environ.get("ASTERISM_TEST_RANDOM_GRAPHS", "14"))
 
 REFERENCE = '''
 def random_graph(seed):
@@ -67,7 +72,7 @@ def values(seed, r, n, k, dtype):
 OPERATIONS = (
     REFERENCE
     + """
-first, count = 100 * size, 35
+first, count = 100 * size, GRAPHS
 for seed in range(first, first + count):
     sf, nroots, space, edges = forest(seed)
     everything = [np.dtype(d) for d in DTYPES] + PAIRS
@@ -257,7 +262,7 @@ CASES += [(t, 4) for t in TRANSPORTS if t not in dict(CASES) or t == "collective
 
 @pytest.mark.parametrize(("transport", "ranks"), CASES)
 def test_operations_match_the_reference(on_ranks, transport, ranks):
-    out = on_ranks(ranks, OPERATIONS, **TRANSPORTS.get(transport, {}))
+    out = on_ranks(ranks, OPERATIONS.replace("GRAPHS", str(GRAPHS)), **TRANSPORTS.get(transport, {}))
     assert out.count("done") == ranks
 
 
