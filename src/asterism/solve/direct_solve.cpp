@@ -34,6 +34,7 @@ void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector c
   }
   if (!(worst() <= magnitudes_->rounding_level) && P_is_A() && preconditioner_->pivot_more(*A_->matrix())) {
     for (auto const& note : preconditioner_->notes()) info.notes.push_back(note);
+    la::fill(x, 0.0);  // rounding of a large wrong x would stay
     done = refinement.refine(M, b, x, 10);
     how += format(", and {} with other factors", done.steps);
   }
