@@ -15,7 +15,7 @@ namespace asterism::direct::kernel {
 namespace {
 
 device::Array zeroed(device::Array const& a) {
-  std::memset(a.raw(), 0, a.bytes());
+  if (a.bytes() > 0) std::memset(a.raw(), 0, a.bytes());
   return a;
 }
 template <class T>
