@@ -58,8 +58,6 @@ class Factors:
         What factors and solves: ``solver.info`` tells of the last solve, ``solver.factors`` of delayed pivots, growth and more.
     shape, dtype
         Of the matrix.
-    kind : str
-        lu: L U. cholesky: L L^H. ldl: L D L^H with blocks of one and two in D.
     nnz, memory_bytes : int
         Entries of the factors (zeros within dense blocks counted, as SuperLU does) and their memory.
     L, U : csc_array
@@ -70,12 +68,6 @@ class Factors:
         ``Pc[arange(n), perm_c] = 1``.
     R, C : array of n
         Scales of the rows and columns of A: powers of two, so nothing was rounded. (Where -A was factored, R is negative.)
-    condition : float
-        An estimate of the condition number of ``diag(R) @ A @ diag(C)`` in the 1-norm. Mostly within a factor of 3.
-    determinant : (sign, logabsdet)
-        As `numpy.linalg.slogdet`: no overflow.
-    inertia : (positive, negative, zero), or None
-        Numbers of eigenvalues, of cholesky and ldl; None of lu.
 
     Notes
     -----
@@ -121,7 +113,7 @@ class Factors:
 
     @property
     def kind(self) -> str:
-        """One of lu, cholesky, ldl."""
+        """lu: L U. cholesky: L L^H. ldl: L D L^H with blocks of one and two in D."""
         return str(self._facts["kind"])
 
     @property
@@ -136,18 +128,18 @@ class Factors:
 
     @property
     def condition(self) -> float:
-        """An estimate of the condition number of the scaled matrix."""
+        """An estimate of the condition number of ``diag(R) @ A @ diag(C)`` in the 1-norm, mostly within a factor of 3."""
         return float(self._facts["condition"])
 
     @property
     def determinant(self) -> Determinant:
-        """Sign (a phase, if A is complex) and logarithm of the determinant of A."""
+        """Sign (a phase, if A is complex) and logarithm of the determinant of A, as `numpy.linalg.slogdet`: no overflow."""
         sign = self._facts["sign"]
         return Determinant(sign if self.dtype.kind == "c" else float(sign.real), float(self._facts["logabsdet"]))
 
     @property
     def inertia(self) -> Inertia | None:
-        """Numbers of positive, negative and zero eigenvalues; None of lu."""
+        """Numbers of positive, negative and zero eigenvalues, of cholesky and ldl; None of lu."""
         f = self._facts
         if f["kind"] == "lu":
             return None
