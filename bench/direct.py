@@ -1,6 +1,6 @@
 """Sparse factorisations beside CHOLMOD, UMFPACK, SuperLU_DIST and SciPy's SuperLU; bench/run.py runs it.
 
-python bench/direct.py poisson N cholesky|lu ORDER    # one case in this process: a line of JSON
+python bench/direct.py poisson N cholesky|lu ORDER    # one case in this process, or on these ranks: a line of JSON
 """
 
 import json
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from multigrid import triad, write_for_amgcl
-from programs import PEERS, build_peer, json_line
+from programs import PEERS, build_peer, json_line, mpiexec
 
 import asterism as am
 from asterism import _core
@@ -42,9 +42,10 @@ def backward_error(S: sp.csr_array, x: np.ndarray, b: np.ndarray) -> float:
 
 
 def ours(n: int, kind: str, order: str) -> dict:
-    """Seconds of each phase, the numeric one and the solve again and again."""
-    A = am.gallery.poisson((n, n, n))
-    b = np.random.default_rng(1).random(A.shape[0]) - 0.5
+    """Seconds of each phase, the numeric one and the solve again and again. With mpi4py imported: of all ranks."""
+    comm = sys.modules["mpi4py.MPI"].COMM_WORLD if "mpi4py.MPI" in sys.modules else None
+    A = am.gallery.poisson((n, n, n), comm)
+    b = (np.random.default_rng(1).random(A.shape[0]) - 0.5)[slice(*A.row_range)]
     solver = am.Solver(A, ksp="preonly", pc=kind, pc_factor_mat_ordering_type=order)
     out: dict = {"numeric": [], "solve": [], "symbolic": event("FactorSymbolic")[1]}
     for _ in range(REPEATS):
@@ -58,7 +59,8 @@ def ours(n: int, kind: str, order: str) -> dict:
         after = event("FactorSolve")
         out["solve"].append((after[1] - seconds) / (after[0] - calls))
     out["entries"] = solver.factors["entries"]
-    out["backward_error"] = backward_error(A.to_scipy().tocsr(), x, b)
+    error = solver.info.backward_error if comm else backward_error(A.to_scipy().tocsr(), x, b)
+    out["backward_error"] = float(np.max(error))
     return out
 
 
@@ -120,6 +122,9 @@ def direct(rounds: int, sizes: tuple[int, ...] = (40, 60)) -> dict:
                         os.environ["ASTERISM_NUM_THREADS"] = str(threads)
                         r = json_line([*me, str(n), kind, "nd"])
                         runs.setdefault(f"asterism {kind}, {threads} thread(s)", []).append(r)
+                    os.environ["ASTERISM_NUM_THREADS"] = "1"
+                    r = json_line([*mpiexec(2), *me, str(n), kind, "nd", "ranks"])
+                    runs.setdefault(f"asterism {kind}, 2 rank(s)", []).append(r)
                     os.environ.pop("ASTERISM_NUM_THREADS")
                     if program := found.get("suitesparse"):
                         r = json_line([str(program), file.name, peer, "metis", str(REPEATS)])
@@ -180,7 +185,8 @@ def table(r: dict) -> None:
 
     for name, runs in r["grids"].items():
         for run, rows in runs.items():
-            one = runs[f"asterism {'cholesky' if 'chol' in run else 'lu'}, {'2' if '2 ' in run else '1'} thread(s)"]
+            kind = "cholesky" if "chol" in run else "lu"
+            one = runs[f"asterism {kind}, {'2 rank(s)' if '2 ' in run else '1 thread(s)'}"]
             numeric, solve = median(rows, "numeric"), median(rows, "solve")
             share = (
                 ""
@@ -202,4 +208,8 @@ def table(r: dict) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(ours(int(sys.argv[2]), sys.argv[3], sys.argv[4])))
+    if sys.argv[5:] == ["ranks"]:
+        import mpi4py.MPI
+    result = json.dumps(ours(int(sys.argv[2]), sys.argv[3], sys.argv[4]))
+    if "mpi4py.MPI" not in sys.modules or mpi4py.MPI.COMM_WORLD.rank == 0:
+        print(result)

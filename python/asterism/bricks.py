@@ -211,10 +211,10 @@ class _Made:
             to[...] = values
         return out
 
-    def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False) -> Any:
+    def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False, weights: Sequence[str] = ()) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
 
-        quick: a table, for what is used once.
+        quick: a table, for what is used once. weights: constants that the core gives.
         """
         stencil.check_periodic(self.shape, self.periodic)
         source = generate(stencil, self.target, self.brick, self.dtype)
@@ -222,9 +222,11 @@ class _Made:
         if not quick:
             self.compiled = self.compiled and isinstance(found, Library)
         grids = [roles[g] if g in roles else self.coefficients.index(g) for g in source.grids]
-        values = [self.constants[n] for n, _ in source.constants]
+        names = [n for n, _ in source.constants]
+        values = [self.constants.get(n, 0.0) for n in names]
         program = 0 if isinstance(found, Library) else found.program
-        return found.address, program, found.handle, grids, values, float(stencil.cost(self.dtype).flops)
+        places = [names.index(n) for n in weights]
+        return found.address, program, found.handle, grids, values, float(stencil.cost(self.dtype).flops), places
 
 
 def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:
@@ -246,20 +248,26 @@ def _unused(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def _forms(how: _Made) -> dict[str, tuple[Stencil, dict[str, int]]]:
-    """Return the fused stencils: the residual, and a weighted step."""
+def _form(how: _Made, name: str) -> Any:
+    """Return the kernel of a fused stencil: the residual, a weighted step, or steps with one weight for points with an even sum of indices and
+    one for the others. Collective.
+    """
     f = how.stencil.facts
     at = indices(f.dimensions)
-    statement = how.stencil.statements[0]
-    names = [*f.grids]
-    b, w = (Grid(_unused(n, names), f.dimensions) for n in ("b", "w"))
+    taken = [*f.grids, *(n for n, _ in f.constants)]
+    b, w = (Grid(_unused(n, taken), f.dimensions) for n in ("b", "w"))
+    even, more = (Constant(_unused(n, taken), None) for n in ("even", "more"))
     y, x = Grid(f.outputs[0], f.dimensions), Grid(how.of, f.dimensions)
-    residual = b(*at) - statement.value
-    roles = {how.of: _X, y.name: _Y, b.name: _B}
-    return {
-        "residual": (assign(y(*at), residual), roles),
-        "smooth": (assign(y(*at), x(*at) + w(*at) * residual), {**roles, w.name: _W}),
-    }
+    residual = b(*at) - how.stencil.statements[0].value
+    weight = even + more * (sum(at[1:], at[0]) % 2)
+    value = {
+        "residual": residual,
+        "smooth": x(*at) + w(*at) * residual,
+        "step": x(*at) + weight * residual,
+        "start": weight * b(*at),
+    }[name]
+    roles = {how.of: _X, y.name: _Y, b.name: _B, w.name: _W}
+    return how.kernel(assign(y(*at), value), roles, weights=(even.name, more.name) if name in ("step", "start") else ())
 
 
 def _diagonal(how: _Made, A: Any, domain: Any) -> None:
@@ -382,7 +390,7 @@ def operator(
 
 
 def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
-    """Return the stencil discretised again with twice the spacing, the transfers, and more kernels of the finer one. Collective.
+    """Return the stencil discretised again with twice the spacing, and the transfers. Collective.
 
     None: there is no such grid.
     """
@@ -403,7 +411,6 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
         if not any(map(any, ends))
         else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, [[False] * 2] * 3))
     )
-    forms = [(name, how.kernel(s, roles)) for name, (s, roles) in _forms(how).items()]
 
     def averaged(fine: NDArray[Any]) -> NDArray[Any]:
         out = aligned((int(coarse.layout.local_size),), how.dtype)
@@ -414,7 +421,7 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
         averaged(fine) if n not in how.functions else _coefficient(n, how.functions[n], next_one, coarse)
         for n, fine in zip(how.coefficients, how.arrays, strict=True)
     ]
-    return _made(next_one, coarse)._h, P, R, forms
+    return _made(next_one, coarse)._h, P, R
 
 
 def _made(how: _Made, domain: Any) -> StencilOperator:
@@ -438,6 +445,7 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
         handle.set_colouring(True)  # red and black
     elif all(max(map(abs, o)) == 1 for o in others):
         handle.set_colouring(False)
+    handle.set_maker(lambda form: _form(how, form), [max(r) for r in how.stencil.facts.reach])
     handle.set_coarse(lambda: _coarse(how, domain, _zero_ends(how, handle, domain)))
     handle.set_converted(lambda dtype: _made(how.converted(dtype), domain)._h)
     return StencilOperator(domain, how.stencil, handle, how)

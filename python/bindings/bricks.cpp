@@ -13,23 +13,30 @@ using grid::StencilForm;
 using grid::StencilKernel;
 using grid::StencilOperator;
 
-/// Address, table, what keeps them, the grids, the constants, flops.
-using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<double>, double>;
+/// Address, table, what keeps them, the grids, the constants, flops, the constants that are weights.
+using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<double>, double, std::vector<int>>;
 
 StencilKernel kernel_of(KernelRow const& row) {
-  auto const& [function, program, owner, grids, constants, flops] = row;
+  auto const& [function, program, owner, grids, constants, flops, weights] = row;
   return {reinterpret_cast<void (*)(stencil::Arguments const*)>(function),
           reinterpret_cast<void const*>(program),
           keep(owner),
           grids,
           constants,
-          flops};
+          flops,
+          weights};
+}
+
+char const* name_of_form(StencilForm form) {
+  return form == StencilForm::residual ? "residual" : form == StencilForm::smooth ? "smooth" : form == StencilForm::step ? "step" : "start";
 }
 
 StencilForm form_of(std::string const& name) {
   return name == "transposed" ? StencilForm::transposed
          : name == "residual" ? StencilForm::residual
          : name == "smooth"   ? StencilForm::smooth
+         : name == "step"     ? StencilForm::step
+         : name == "start"    ? StencilForm::start
                               : StencilForm::product;
 }
 
@@ -84,6 +91,21 @@ void bind_bricks(nb::module_& m) {
         return grid::BrickTransfer::coarsened(fine, centring_of(centring), least);
       });
   nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
+  nb::class_<la::StepSequence>(m, "StepSequence")
+      .def(
+          "run",
+          [](la::StepSequence const& steps, la::Operator const& A, ReadArray const& b, AnyArray const& x, AnyArray const& other, bool fresh,
+             std::optional<AnyArray> const& r) {
+            auto const bv = as_vector(A.range(), b, "b");
+            auto xv = as_vector(A.range(), x, "x"), ov = as_vector(A.range(), other, "other");
+            auto rv = r ? as_vector(A.range(), *r, "r") : la::Vector();
+            nb::gil_scoped_release const gil;
+            la::Vector *now = &xv, *next = &ov;
+            la::Array of_b;
+            steps.run(bv, now, next, fresh, r ? &rv : nullptr, of_b);
+            return now != &xv;
+          },
+          nb::arg("A"), nb::arg("b"), nb::arg("x"), nb::arg("other"), nb::arg("fresh"), nb::arg("r").none());
   nb::class_<StencilOperator, la::Operator>(m, "StencilOperator")
       .def(
           "__init__",
@@ -118,17 +140,23 @@ void bind_bricks(nb::module_& m) {
            })
       .def("set_coarse",
            [](StencilOperator& A, nb::object const& make) {
-             A.set_coarse([held = keep(make)]() -> std::optional<StencilOperator::WithForms> {
+             A.set_coarse([held = keep(make)]() -> std::optional<la::Operator::Coarse> {
                nb::gil_scoped_acquire const gil;
                nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))();
                if (made.is_none()) return std::nullopt;
                using Operator = std::shared_ptr<la::Operator>;
-               auto const [coarse, P, R, forms] =
-                   nb::cast<std::tuple<Operator, Operator, Operator, std::vector<std::pair<std::string, KernelRow>>>>(made);
-               StencilOperator::WithForms out{{coarse, P, R}, {}};
-               for (auto const& [name, row] : forms) out.forms.emplace_back(form_of(name), kernel_of(row));
-               return out;
+               auto const [coarse, P, R] = nb::cast<std::tuple<Operator, Operator, Operator>>(made);
+               return la::Operator::Coarse{coarse, P, R};
              });
+           })
+      .def("set_maker",
+           [](StencilOperator& A, nb::object const& make, std::vector<int> const& reach) {
+             A.set_maker(
+                 [held = keep(make)](StencilForm form) {
+                   nb::gil_scoped_acquire const gil;
+                   return kernel_of(nb::cast<KernelRow>(nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_form(form))));
+                 },
+                 reach);
            })
       .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
       .def("diagonal",
@@ -143,12 +171,11 @@ void bind_bricks(nb::module_& m) {
              nb::gil_scoped_release const gil;
              A.apply_transpose(xv, yv, false);
            })
-      .def("apply_form", [](StencilOperator const& A, std::string const& form, ReadArray const& b, ReadArray const& x, ReadArray const& w,
-                            AnyArray const& y) {
-        auto const xv = as_vector(A.range(), x, "x"), bv = as_vector(A.range(), b, "b"), wv = as_vector(A.range(), w, "w");
-        auto yv = as_vector(A.range(), y, "y");
+      .def("steps", [](StencilOperator const& A, std::vector<ReadArray> const& weights, std::int64_t at_once) {
+        std::vector<la::Vector> w;
+        for (auto const& a : weights) w.push_back(as_vector(A.range(), a, "weights"));
         nb::gil_scoped_release const gil;
-        form_of(form) == StencilForm::residual ? A.residual(bv, xv, yv) : A.smooth(bv, xv, wv, yv);
+        return A.steps(w, at_once);
       });
 }
 

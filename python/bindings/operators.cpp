@@ -105,6 +105,13 @@ void bind_operators(nb::module_& m) {
              nb::gil_scoped_release const gil;
              A.apply(xv, yv);
            })
+      .def("apply_add",
+           [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
+             auto const xv = as_vector(A.domain(), x, "y += A @ x");
+             auto yv = as_vector(A.range(), y, "y += A @ x");
+             nb::gil_scoped_release const gil;
+             A.apply_add(xv, yv);
+           })
       .def("apply_adjoint", [](la::Operator const& A, ReadArray const& x, AnyArray const& y) {
         auto const xv = as_vector(A.range(), x, "A.H @ x");
         auto yv = as_vector(A.domain(), y, "A.H @ x");

@@ -159,6 +159,8 @@ BENCHMARKS = {  # a quick form of each, and what its table has
     "unpack": ([], "sum / replace"),
     "transports": ([], "auto / best"),
     "sfsetup": ([], "131072"),
+    "channels": ([], "MB/s"),
+    "sptrsv": (["poisson2d", "--n", 12, "--ordering", "amd"], "simulated ms"),
     "halo": (["--n", 12], "raw / ours"),
     "gmg": (["-s", "16,16,16", "-l", "2", "-n", "3", "-bottom", "20"], "level 1 interpolation"),
     "weak": (["--sizes", "2,3", "--ranks", "1,3"], "iterations"),
@@ -219,6 +221,16 @@ def test_multigrid_on_bricks_reports_as_the_paper_does():
     out = run("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2)
     assert "converged to 1e-10 in 9 V cycles" in out
     assert re.search(r"level 0 smooth \[\S+, \S+, \S+\] \(", out) and "level 2 bottom" in out and "GStencil/s" in out
+    for name in (
+        "applyOp",
+        "smooth",
+        "smooth + residual",
+        "8 smooths at once",
+        "restriction",
+        "interpolation + increment",
+    ):
+        assert re.search(rf"level 0 {re.escape(name)} \S+ s: \d+\.\d\d of \S+ MB", out), name
+    assert "at once" not in run("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2, "-ghost", 1)
     for option, value in (
         ("-bottom", "abc"),
         ("-brick", "0"),

@@ -15,12 +15,44 @@ from .. import _core
 from .cpu import cpu_name
 from .files import replacing
 
-__all__ = ["WaitsForCores", "describe", "last_level_cache_bytes", "memory_bandwidth"]
+__all__ = [
+    "WaitsForCores",
+    "describe",
+    "last_level_cache_bytes",
+    "machine_key",
+    "memory_bandwidth",
+    "remember",
+    "remembered",
+]
 
 
-def _cache_file() -> Path:
+def _cache_file(name: str) -> Path:
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "asterism" / "machine.json"
+    return Path(root) / "asterism" / name
+
+
+def remembered(name: str) -> dict[str, Any]:
+    """Return what was measured here before, of the cache's file of that name; empty if there is none."""
+    try:
+        return {str(k): v for k, v in json.loads(_cache_file(name).read_text()).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def remember(name: str, key: str, value: Any) -> None:
+    """Keep a measurement in the cache, if there is a place for one."""
+    path = _cache_file(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as f:
+            json.dump({**remembered(name), key: value}, f, indent=1)
+    except OSError:
+        pass  # a read-only home: measured again next time
+
+
+def machine_key(ranks: int) -> str:
+    """Return what tells measurements of this machine with so many ranks from others."""
+    return f"{platform.node()} {os.cpu_count()} cores, {ranks} ranks x {_core.team_size()} threads"
 
 
 def memory_bandwidth(comm: Any = None, *, refresh: bool = False) -> float:
@@ -38,15 +70,9 @@ def memory_bandwidth(comm: Any = None, *, refresh: bool = False) -> float:
     """
     size = 1 if comm is None else comm.Get_size()
     rank = 0 if comm is None else comm.Get_rank()
-    key = f"{platform.node()} {os.cpu_count()} cores, {size} ranks x {_core.team_size()} threads"
-    path = _cache_file()
-    known: dict[str, float] = {}
-    if rank == 0:
-        try:
-            known = {str(k): float(v) for k, v in json.loads(path.read_text()).items()}
-        except (OSError, ValueError, TypeError, AttributeError):
-            known = {}
-    value = known.get(key)
+    key = machine_key(size)
+    found = remembered("machine.json").get(key) if rank == 0 else None
+    value = float(found) if isinstance(found, (int, float)) else None
     if comm is not None:
         value = comm.bcast(value, root=0)
     if value is not None and not refresh:
@@ -63,12 +89,7 @@ def memory_bandwidth(comm: Any = None, *, refresh: bool = False) -> float:
         if calm:
             break
     if rank == 0 and calm:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as f:
-                json.dump({**known, key: best}, f, indent=1)
-        except OSError:
-            pass  # a read-only home: measured again next time
+        remember("machine.json", key, best)
     return best if calm else max(best, value or 0.0)
 
 

@@ -21,6 +21,7 @@ from . import (
     bench_gpu,
     bench_products,
     bench_queues,
+    bench_triangular,
     bench_weak,
     launch,
 )
@@ -148,6 +149,19 @@ BENCHMARKS = {
         bench_forest.print_setup,
         ranks=(2, None),
     ),
+    "channels": Benchmark(
+        "messages by channels from rank 0 to rank 1, by size",
+        lambda a, comm: bench_triangular.channel_cases(comm, a.repeats),
+        bench_triangular.print_channels,
+        ranks=(2, None),
+    ),
+    "sptrsv": Benchmark(
+        "solves with the triangular factors of a matrix, driven by messages, beside their model",
+        bench_triangular.sptrsv_cases,
+        bench_triangular.print_sptrsv,
+        ranks=(1, None),
+        takes=("problem",),
+    ),
     "halo": Benchmark(
         "ghost points of an n^3 grid, beside MPI's subarray types",
         lambda a, comm: bench_forest.halo_cases(comm, a.repeats, a.n),
@@ -240,6 +254,8 @@ def add_arguments(sub: Any) -> None:
             )
         if "gmg" in b.takes:
             bench_gmg.add_gmg_arguments(q)
+        if "problem" in b.takes:
+            bench_triangular.add_problem(q)
         if b.ranks[1] != 1:
             launch.add_ranks(q, None, f"run on N processes (needs mpi4py); {b.ranks[0]} if nothing is said")
         q.add_argument(
@@ -267,6 +283,8 @@ def check(args: Args) -> int | None:
         raise OptionError(f"{args.name} is between two ranks, and {size} is started. Use --ranks 2.")
     if size is not None and most is not None and size > most:
         raise OptionError(f"{args.name} runs on one process, and mpiexec has started {size}. Start it without.")
+    if args.name == "sptrsv":
+        bench_triangular.check_sptrsv(args, size or 1)
     return size
 
 

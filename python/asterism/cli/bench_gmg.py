@@ -9,12 +9,13 @@ import argparse
 import re
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core, stencil
+from .. import _core, bricks, stencil
 from ..base.indices import near_cube
 from ..errors import OptionError
 from ..solvers.solver import Solver
@@ -25,6 +26,7 @@ TOLERANCE = 1e-10
 #: Names of the artifact's operations, and the events that they are here.
 OPERATIONS = {
     "smooth": "MGSmooth",
+    "smooth + residual": "MGSmoothResid",
     "residual": "MGResid",
     "restriction": "MGRestrict",
     "interpolation + increment": "MGInterp",
@@ -73,6 +75,13 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
         "-bottom", type=_bottom, default="100", metavar="N", help="steps of Jacobi on the last level, or 'direct' (100)"
     )
     parser.add_argument("-brick", type=_positive, default=8, metavar="B", help="bricks of B x B x B points (8)")
+    parser.add_argument(
+        "-ghost",
+        type=_positive,
+        default=8,
+        metavar="D",
+        help="depth of ghosts in points: so many steps in one pass and for one exchange, at most a brick's points (8)",
+    )
     parser.add_argument(
         "-transfer",
         choices=["constant", "linear"],
@@ -123,6 +132,7 @@ def _options(args: argparse.Namespace) -> str:
         "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1",
         f"-pc_gmg_max_levels {args.levels + 1}",
         f"-mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}",
+        f"-pc_gmg_steps_at_once {args.ghost}",
     ]
     if "mg_levels_ksp_type" not in args.options:
         words.append(f"-mg_levels_pc_type jacobi -pc_gmg_omega {args.omega:.17g}")
@@ -165,6 +175,7 @@ def gmg_case(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         many.solve(b)
         seconds.append(_largest(comm, np.array([time.perf_counter() - begun])))
     points = int(np.prod(L.grid_shape))
+    operations = _operations(comm, args.repeats * cycles)
     return {
         "points": list(L.grid_shape),
         "ranks": list(L.ranks),
@@ -176,7 +187,8 @@ def gmg_case(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         "residuals": norms,
         "seconds": seconds,
         "GStencil_per_s": points / statistics.median(seconds) / 1e9,
-        "operations": _operations(comm, args.repeats * cycles),
+        "operations": operations,
+        "finest": _finest(L, args, comm),
         "solver": many.view(),
     }
 
@@ -198,6 +210,50 @@ def _operations(comm: Any, cycles: int) -> list[dict[str, Any]]:
         }
         for level, name in sorted(mine, key=lambda k: (k[0], list(OPERATIONS).index(k[1])))
     ]
+
+
+def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]:
+    """Return times of the operations of the finest level, and the share of the least time: each vector once at the speed of STREAM triads
+    of the same run.
+    """
+    transfers = bricks._coarse(L._how, L._domain, [[False] * 2] * 3)
+    b, x, y, r = (bricks.aligned((int(L._h.rows.local_size),), L.dtype) for _ in range(4))
+    for v in (b, x, y, r):
+        v[...] = 1
+    weight = np.full(b.shape, args.omega * L._how.constants["h"] ** 2 / 6, L.dtype)
+    one, several = (L._h.steps([weight] * n, n) for n in (1, args.ghost))
+    fused = L._h.steps([weight], 2)
+    points = int(np.prod(L.grid_shape))
+    calls: list[tuple[str, int, Callable[[], Any]]] = [
+        ("applyOp", 16 * points, lambda: L._h.apply(x, y)),
+        ("smooth", 24 * points, lambda: one.run(L._h, b, x, y, False, None)),
+        ("smooth + residual", 32 * points, lambda: fused.run(L._h, b, x, y, False, r)),
+    ]
+    if args.ghost > 1:
+        name = f"{args.ghost} smooths at once"
+        calls.append((name, 24 * args.ghost * points, lambda: several.run(L._h, b, x, y, False, None)))
+    if transfers is not None:
+        coarse, P, R = transfers
+        c = bricks.aligned((int(coarse.rows.local_size),), L.dtype)
+        c[...] = 1
+        calls.append(("restriction", 72 * points // 8, lambda: R.apply(x, c)))
+        calls.append(("interpolation + increment", 136 * points // 8, lambda: P.apply_add(c, y)))
+    rows = []
+    for name, least, call in calls:
+        call()
+        seconds, triads = [], []
+        for _ in range(args.repeats):
+            mine = 24.0 * 8_000_000 / min(_core.stream_triad(8_000_000, 2))
+            triads.append(mine if comm is None else float(comm.allreduce(mine)))
+            begun = time.perf_counter()
+            call()
+            seconds.append(_largest(comm, np.array([time.perf_counter() - begun])))
+        triad = statistics.median(triads)
+        share = least / statistics.median(seconds) / triad
+        rows.append(
+            {"operation": name, "seconds": seconds, "least_bytes": least, "triad_bytes_per_s": triad, "of_triad": share}
+        )
+    return rows
 
 
 def _largest(comm: Any, values: NDArray[Any]) -> float:
@@ -230,6 +286,11 @@ def print_gmg(r: dict[str, Any]) -> None:
         print(
             f"  level {level} {o['operation']} [{min(s):.3e}, {mean:.3e}, {max(s):.3e}] (\u03c3: {statistics.pstdev(s):.1e})"
             f"  {o['calls']:g} a cycle"
+        )
+    for f in r["finest"]:
+        print(
+            f"  level 0 {f['operation']} {statistics.median(f['seconds']):.3e} s: {f['of_triad']:.2f} of "
+            f"{f['least_bytes'] / 1e6:.1f} MB at a triad's {f['triad_bytes_per_s'] / 1e9:.1f} GB/s"
         )
     print(f"  total solve {statistics.median(r['seconds']):.4e} s; set-up {r['setup_seconds']:.2e} s")
     print(f"  Perf {r['GStencil_per_s']:.4f} GStencil/s")

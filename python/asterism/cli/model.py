@@ -15,6 +15,7 @@ from ..models import machines, paper, plots, portability, records, vcycle
 from ..models.latency import fit
 from ..models.operations import costs
 from ..models.roofline import Roofline
+from . import model_triangular
 from .table import print_table
 
 __all__ = ["add_arguments", "run"]
@@ -37,7 +38,7 @@ def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
     p = sub.add_parser(
         "model",
-        help="fit and predict times: fit, roofline, portability, scaling",
+        help="fit and predict times: fit, roofline, portability, scaling, sptrsv",
         description="Compare measured times with models, and predict those of other machines.",
         epilog="examples:\n"
         "  asterism bench pingpong --ranks 2 --json > pingpong.json\n"
@@ -45,7 +46,8 @@ def add_arguments(sub: Any) -> None:
         "  asterism model roofline --bandwidth 1420\n"
         "  asterism model portability a100.csv --bandwidth 1420 --plot speedup.svg\n"
         "  asterism model portability --paper\n"
-        "  asterism model scaling --machine frontier --kind weak --nodes 2,16,128",
+        "  asterism model scaling --machine frontier --kind weak --nodes 2,16,128\n"
+        "  asterism model sptrsv poisson3d --n 30 --ranks 1-64",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     each = p.add_subparsers(dest="model", required=True, metavar="NAME")
@@ -84,6 +86,9 @@ def add_arguments(sub: Any) -> None:
         "--shares", action="store_true", help="shares of the finest level, of 8 nodes with one rank each (Table II)"
     )
     _common(q)
+    q = each.add_parser("sptrsv", help="triangular solves of a matrix on many ranks: critical path, time, best layout")
+    model_triangular.add_arguments(q)
+    _common(q)
 
 
 def _common(q: argparse.ArgumentParser) -> None:
@@ -108,7 +113,8 @@ def run(args: Args) -> int:
     """Run one model."""
     if getattr(args, "plot", None):
         check_target(args.plot, "--plot")
-    {"fit": _fit, "roofline": _roofline, "portability": _portability, "scaling": _scaling}[args.model](args)
+    models = {"fit": _fit, "roofline": _roofline, "portability": _portability, "scaling": _scaling}
+    {**models, "sptrsv": model_triangular.run}[args.model](args)
     return 0
 
 

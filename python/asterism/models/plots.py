@@ -15,9 +15,10 @@ from ..base.files import replacing
 from ..errors import FileError, UnsupportedError
 from .latency import LatencyThroughput
 from .records import Series
+from .triangular import TriangularPrediction
 from .vcycle import Prediction
 
-__all__ = ["plot_fits", "plot_scaling", "plot_speedup"]
+__all__ = ["plot_fits", "plot_scaling", "plot_speedup", "plot_triangular"]
 
 
 def _draw(path: str | Path, draw: Callable[[Any], None]) -> None:
@@ -108,5 +109,42 @@ def plot_scaling(path: str | Path, kind: str, machines: Mapping[str, Sequence[tu
             axes.set_xlabel(f"nodes, {kind} scaling (model)")
             axes.grid(True, alpha=0.3)
         left.legend(frameon=False)
+
+    _draw(path, draw)
+
+
+def plot_triangular(
+    path: str | Path, name: str, found: Sequence[TriangularPrediction], measured: Mapping[int, float]
+) -> None:
+    """Draw computation and communication on the critical path as bars over ranks, with simulated and measured times (Fig. 7).
+
+    Parameters
+    ----------
+    path : path-like
+    name : str
+        Of the matrix.
+    found : sequence of TriangularPrediction
+        One for each number of ranks.
+    measured : mapping of int to float
+        Seconds of both sweeps, by ranks.
+    """
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        at = np.arange(len(found))
+        compute = [1e3 * (p.forward.compute + p.backward.compute) for p in found]
+        messages = [1e3 * (p.forward.communication + p.backward.communication) for p in found]
+        axes.bar(at, compute, color="tab:blue", label="computation (critical path)")
+        axes.bar(at, messages, bottom=compute, color="gold", label="communication (critical path)")
+        if all(p.simulated is not None for p in found):
+            axes.plot(at, [1e3 * p.seconds for p in found], "k_", markersize=14, label="simulated")
+        dots = [(i, 1e3 * measured[p.ranks]) for i, p in enumerate(found) if p.ranks in measured]
+        if dots:
+            axes.plot(*zip(*dots, strict=True), "o", color="tab:red", label="measured")
+        axes.set_xticks(at, [f"{p.ranks}\n{p.layout}" for p in found])
+        axes.set_xlabel("ranks")
+        axes.set_ylabel("ms, both sweeps")
+        axes.set_title(name, fontsize=9)
+        axes.legend(frameon=False)
 
     _draw(path, draw)

@@ -5,80 +5,21 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
-#include <numeric>
 #include <optional>
 
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/device/host/memory.hpp"
+#include "asterism/direct/analysis.hpp"
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
-#include "asterism/direct/symbolic.hpp"
-#include "asterism/la/ordering/diagonal.hpp"
-#include "asterism/la/ordering/matching.hpp"
-#include "asterism/la/ordering/ordering.hpp"
-#include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-char const* name_of(FactorKind kind) {
-  return kind == FactorKind::lu ? "lu" : kind == FactorKind::cholesky ? "cholesky" : "cholesky (L D L^H)";
-}
-
-double power_of_two(double v) { return v > 0 && std::isfinite(v) ? std::exp2(std::round(std::log2(v))) : 1; }
-
-/// f(i, j, magnitude) for each entry.
-template <class F>
-void each_size(la::Csr const& a, F const& f) {
-  with_dtype(a.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const ptr = a.row_offsets();
-    auto const col = a.column_indices();
-    auto const val = a.entries<T>();
-    for (std::int32_t i = 0; i < a.rows; ++i)
-      for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p)
-        f(i, col[p], double(magnitude(val[p])));
-  });
-}
-
-void check(la::Csr const& a, char const* name) {
-  ASTERISM_REQUIRE(a.rows == a.cols, shape, "{}: the matrix is {} x {}; a square one is needed.", name, a.rows, a.cols);
-  each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
-    ASTERISM_REQUIRE(std::isfinite(size), value, "{}: the entry in row {}, column {} is not finite.", name, i, j);
-  });
-}
-
-/// Brings the largest entry of each row and column near 1, both at once, again and again (Ruiz 2001). Powers of two, so that nothing is
-/// rounded.
-void equilibrate(la::Csr const& a, std::vector<double>& r, std::vector<double>& c) {
-  auto const n = std::size_t(a.rows);
-  r.assign(n, 1.0);
-  c.assign(n, 1.0);
-  std::vector<double> of_row(n), of_column(n);
-  for (int step = 0; step < 12; ++step) {
-    std::fill(of_row.begin(), of_row.end(), 0.0);
-    std::fill(of_column.begin(), of_column.end(), 0.0);
-    each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
-      auto &row = of_row[std::size_t(i)], &column = of_column[std::size_t(j)];
-      double const scaled = size * r[std::size_t(i)] * c[std::size_t(j)];
-      row = std::max(row, scaled);
-      column = std::max(column, scaled);
-    });
-    bool changed = false;
-    auto const scale = [&](double& by, double largest) {
-      double const more = largest == 0 ? 1 : power_of_two(1 / std::sqrt(largest));
-      by *= more;
-      changed = changed || more != 1;
-    };
-    for (std::size_t i = 0; i < n; ++i) scale(r[i], of_row[i]), scale(c[i], of_column[i]);
-    if (!changed) break;
-  }
-}
 
 Ints in_order(Ints const& all, Ints const& order) {
   Ints out;
@@ -101,109 +42,18 @@ bool is_odd(Ints const& p) {
 
 }  // namespace
 
-struct Factors::Impl {
-  FactorOptions options;
+struct Factors::Impl : Analysis {
+  Impl(la::Csr const& a, FactorOptions const& given) : Analysis(a, given) {
+    info.predicted = predicted;
+    info.supernodes = symbolic.nodes.count();
+    info.matched = matched;
+    info.ordering = ordering;
+  }
   FactorInfo info;
-  Dtype dtype = Dtype::float64;
-  std::int32_t n = 0;
-  Ints rows, columns;  // of B: in the order of the supernodes
-  std::vector<double> row_scale, column_scale;
-  Symbolic symbolic;
   NumericFactors numeric;
   double norm = 0;  // ||B||_1
   mutable std::mutex mutex;
   mutable std::optional<double> condition;
-
-  bool hermitian() const { return options.kind != FactorKind::lu; }
-  char const* name() const { return name_of(options.kind); }
-
-  /// Which row comes to which column's diagonal, and the scalings.
-  void match(la::Csr const& a) {
-    rows.resize(std::size_t(n));
-    std::iota(rows.begin(), rows.end(), 0);
-    columns = rows;
-    equilibrate(a);
-    auto const diagonal = la::look_at_diagonal(scaled(a));
-    info.matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
-    if (diagonal.zeros > 0 || info.matched) {
-      auto const found = la::maximum_product_matching(a);
-      if (found.structural_rank < n) {
-        auto const where = found.empty_row >= 0      ? format("Row {} has no entry that is not zero.", found.empty_row)
-                           : found.empty_column >= 0 ? format("Column {} has no entry that is not zero.", found.empty_column)
-                                                     : std::string("Some rows have entries in too few columns together.");
-        fail(
-            ErrorKind::value,
-            "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
-            "an unknown that is missing; am.least_squares takes singular matrices.",
-            name(), found.structural_rank, n, where);
-      }
-      if (info.matched) {
-        for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
-        for (std::size_t i = 0; i < std::size_t(n); ++i)
-          if (options.equilibrate) row_scale[i] = power_of_two(found.row_scale[i]), column_scale[i] = power_of_two(found.column_scale[i]);
-      }
-    }
-  }
-
-  /// The scalings without a matching.
-  void equilibrate(la::Csr const& a) {
-    row_scale.assign(std::size_t(n), 1.0);
-    column_scale = row_scale;
-    if (options.equilibrate) direct::equilibrate(a, row_scale, column_scale);
-  }
-  /// A, scaled, in its own order.
-  la::Csr scaled(la::Csr const& a) const {
-    Ints as_they_are(static_cast<std::size_t>(n));
-    std::iota(as_they_are.begin(), as_they_are.end(), 0);
-    return la::permuted(a, as_they_are, as_they_are, row_scale, column_scale);
-  }
-
-  /// The order and the symbolic phase.
-  void analyse(la::Csr const& a) {
-    auto const pattern = info.matched ? la::permuted(a, rows, columns) : a;
-    la::Graph const graph(pattern);
-    Ints order(static_cast<std::size_t>(n));
-    std::iota(order.begin(), order.end(), 0);
-    info.ordering = options.ordering;
-    if (options.ordering == "auto") {
-      info.ordering = "amd";
-      order = la::approximate_minimum_degree(pattern);
-      // nested dissection takes about a microsecond for each edge
-      double const seconds = 1.5e-6 * double(graph.neighbours.size());
-      double const flops = n >= 5000 ? flops_of_order(graph, order) : 0;
-      if (flops > 1e10 * seconds && !la::metis_library().empty()) {
-        auto other = la::nested_dissection(pattern);
-        if (flops_of_order(graph, other) < flops) order = std::move(other), info.ordering = "nd";
-      }
-    } else if (options.ordering != "natural") {
-      order = la::ordering_by_name(options.ordering, pattern);
-    }
-    symbolic = direct::analyse(graph, order);
-    rows = in_order(rows, symbolic.order);
-    columns = in_order(columns, symbolic.order);
-    info.supernodes = symbolic.nodes.count();
-  }
-
-  /// Memory of the fronts as they are eliminated in postorder, and flops.
-  void predict(std::int64_t nnz) {
-    auto const& nodes = symbolic.nodes;
-    std::int64_t held = 0, peak = 0;
-    std::vector<std::int64_t> of_children(std::size_t(nodes.count()), 0);
-    auto& p = info.predicted;
-    p = {};
-    for (std::int32_t s = 0; s < nodes.count(); ++s) {
-      auto const w = std::int64_t(nodes.width(s)), b = std::int64_t(nodes.below(s));
-      p.entries += hermitian() ? w * (w + 1) / 2 + w * b : w * w + 2 * w * b;
-      held += w * (w + b) + (hermitian() ? 0 : w * b) + b * b;
-      peak = std::max(peak, held);
-      held -= of_children[std::size_t(s)];
-      if (auto const parent = nodes.parent[std::size_t(s)]; parent >= 0) of_children[std::size_t(parent)] += b * b;
-      else held -= b * b;
-    }
-    p.flops = symbolic.flops * (hermitian() ? 1 : 2) * (is_complex(dtype) ? 4 : 1);
-    auto const number = std::int64_t(size_of(dtype));
-    p.bytes = std::size_t(peak * number + (hermitian() ? 1 : 2) * nnz * (number + 4) + 8 * std::int64_t(nodes.row_indices.size()));
-  }
 
   void require_memory() const {
     auto const limit = options.memory_limit > 0 ? options.memory_limit : device::host::available_memory();
@@ -216,7 +66,7 @@ struct Factors::Impl {
 
   void compute(la::Csr const& a) {
     device::host::KeepFreed const keep_freed;
-    auto const b = la::permuted(a, rows, columns, row_scale, column_scale);
+    auto const b = arranged(a);
     auto const bt = hermitian() ? la::Csr() : la::transpose(b);
     double largest = 0;
     std::vector<double> sums(std::size_t(n), 0);
@@ -258,22 +108,15 @@ struct Factors::Impl {
   Ints pivot_columns() const { return in_order(columns, numeric.column_order); }
 };
 
-Factors::Factors(la::Csr const& a, FactorOptions const& options) : impl_(std::make_unique<Impl>()) {
+Factors::Factors(la::Csr const& a, FactorOptions const& options) {
   static int const symbolic_event = profile::event("FactorSymbolic"), numeric_event = profile::event("FactorNumeric");
-  auto& m = *impl_;
-  m.options = options;
-  m.dtype = a.dtype;
-  m.n = a.rows;
-  check(a, m.name());
   {
     profile::Scope const scope(symbolic_event);
-    m.match(a);
-    m.analyse(a);
-    m.predict(a.nnz());
+    impl_ = std::make_unique<Impl>(a, options);
   }
-  m.require_memory();
-  profile::Scope const scope(numeric_event, 0, m.info.predicted.flops);
-  m.compute(a);
+  impl_->require_memory();
+  profile::Scope const scope(numeric_event, 0, impl_->predicted.flops);
+  impl_->compute(a);
 }
 Factors::~Factors() = default;
 Factors::Factors(Factors&&) noexcept = default;
@@ -281,17 +124,9 @@ Factors& Factors::operator=(Factors&&) noexcept = default;
 
 bool Factors::update(la::Csr const& a) {
   static int const numeric_event = profile::event("FactorNumeric");
-  auto& m = *impl_;
-  ASTERISM_REQUIRE(a.rows == m.n && a.dtype == m.dtype, shape, "{}: update with {} rows of {} instead of {} of {}.", m.name(), a.rows,
-                   asterism::name_of(a.dtype), m.n, asterism::name_of(m.dtype));
-  check(a, m.name());
-  if (!m.info.matched) m.equilibrate(a);
-  if (m.options.kind == FactorKind::lu && m.options.matching == Matching::automatic) {
-    auto const b = m.info.matched ? la::permuted(a, m.rows, m.columns, m.row_scale, m.column_scale) : m.scaled(a);
-    if (la::look_at_diagonal(b).weak > 0) return false;
-  }
-  profile::Scope const scope(numeric_event, 0, m.info.predicted.flops);
-  m.compute(a);
+  if (!impl_->rescale(a)) return false;
+  profile::Scope const scope(numeric_event, 0, impl_->predicted.flops);
+  impl_->compute(a);
   return true;
 }
 

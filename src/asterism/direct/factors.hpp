@@ -7,32 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "asterism/direct/supernodes.hpp"
+#include "asterism/direct/factor_options.hpp"
 #include "asterism/la/formats/csr.hpp"
 
 namespace asterism::direct {
-
-/// lu: any matrix. cholesky: Hermitian positive definite, L L^H. hermitian: Hermitian, L D L^H with blocks of one and two in D.
-enum class FactorKind : std::uint8_t { lu, cholesky, hermitian };
-enum class Matching : std::uint8_t { automatic, yes, no };
-
-struct FactorOptions {
-  FactorKind kind = FactorKind::lu;
-  Matching matching = Matching::automatic;  ///< automatic: if the diagonal has zeros or weak entries. Of lu alone
-  std::string ordering = "auto";            ///< auto, natural, rcm, amd, nd; auto: nd of large matrices where METIS is found, else amd
-  bool equilibrate = true;                  ///< rows and columns are scaled by powers of two
-  /// A pivot is at least this times the largest entry of its column. Smaller: less fill; larger: less growth. Not of cholesky.
-  double pivot_threshold = 0.1;
-  /// Most bytes of factors and work space; 0: what the machine has. More is an error of kind memory, before it is taken.
-  std::size_t memory_limit = 0;
-};
-
-/// What is known before numbers are computed.
-struct FactorPrediction {
-  std::int64_t entries = 0;  ///< of all factors, without pivots that are exchanged between fronts
-  double flops = 0;
-  std::size_t bytes = 0;  ///< of factors and work space at their peak
-};
 
 struct FactorInfo {
   FactorPrediction predicted;

@@ -81,6 +81,7 @@ class LuFront {
         m_(f.size),
         nf_(f.summed),
         below_(f.size - f.summed),
+        complete_(f.complete || below_ == 0),
         threshold_(R(p.threshold)),
         tiny_(R(p.tiny)),
         replacement_(R(p.replacement)) {}
@@ -122,7 +123,7 @@ class LuFront {
       for (int j = 0; good && j < width; ++j) {
         R largest = 0;
         for (int i = nf_; i < m_; ++i) largest = std::max(largest, abs2(*at(i, k + j)));
-        good = largest <= most * most;  // false for NaN too: std::max keeps its first argument, so look at the sum of all
+        good = complete_ || largest <= most * most;  // true for NaN too: std::max keeps its first argument, so look at the sum of all
         R sum = 0;
         for (int i = nf_; i < m_; ++i) sum += abs2(*at(i, k + j));
         good = good && std::isfinite(sum);
@@ -162,9 +163,9 @@ class LuFront {
       R largest = 0, all = 0;
       for (int i = k; i < nf_; ++i)
         if (R const size = magnitude(c[i]); size > largest) largest = size, best = i;
-      for (int i = nf_; i < m_; ++i) all = std::max(all, magnitude(c[i]));
+      for (int i = complete_ ? m_ : nf_; i < m_; ++i) all = std::max(all, magnitude(c[i]));
       if (!(largest > tiny_ && largest >= threshold_ * all)) {
-        if (below_ > 0) {
+        if (!complete_) {
           --candidates;
           std::swap_ranges(at(0, k), at(0, k) + m_, at(0, candidates));
           std::swap(f_.columns[k], f_.columns[candidates]);
@@ -209,6 +210,7 @@ class LuFront {
 
   Front<T> const& f_;
   int m_, nf_, below_;
+  bool complete_;
   R threshold_, tiny_, replacement_;
   Eliminated out_;
   std::vector<T> backup_, column_;

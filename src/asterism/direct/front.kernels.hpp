@@ -13,6 +13,7 @@ struct Front {
   T* right = nullptr;                                ///< (size - summed) x summed, of LU: what is right of the summed block, transposed
   T* update = nullptr;                               ///< (size - summed) x (size - summed)
   std::int32_t *rows = nullptr, *columns = nullptr;  ///< numbers of the first `summed`, exchanged with them; of Hermitian kinds alike
+  bool complete = false;                             ///< of LU: all summed columns are eliminated here, by pivots among the summed rows
 };
 
 struct Pivoting {

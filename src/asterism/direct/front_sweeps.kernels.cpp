@@ -30,7 +30,7 @@ class Sweeps {
     std::vector<std::vector<T>> above(f_.subtrees.size());
     auto const others = [&](std::int32_t s) -> auto const& { return of_u ? f_.fronts[at(s)].columns : f_.fronts[at(s)].rows; };
     each_task(f_.subtrees.size(), [&] {
-      return [&, work = std::vector<T>(work_), copy = std::vector<T>(f_.row_order.size() * std::size_t(k_))](std::size_t t) mutable {
+      return [&, work = std::vector<T>(work_), copy = std::vector<T>(at(f_.size) * std::size_t(k_))](std::size_t t) mutable {
         auto const [first, last] = f_.subtrees[t];
         T* const x = copy.data();
         auto const begin = f_.fronts[at(first)].first * k_, end = (f_.fronts[at(last)].first + f_.fronts[at(last)].pivots) * k_;
@@ -128,7 +128,19 @@ void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
   if (!transposed) conjugate(n, x);
 }
 
-#define ASTERISM_INSTANTIATE(T) template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);
+template <class T>
+void solve_down(NumericFactors const& f, bool of_u, std::int64_t k, T* x) {
+  Sweeps<T>(f, k, x).down(of_u, f.kind == Elimination::lu && !of_u);
+}
+template <class T>
+void solve_up(NumericFactors const& f, bool of_u, std::int64_t k, T* x) {
+  Sweeps<T>(f, k, x).up(of_u, f.kind == Elimination::lu && !of_u);
+}
+
+#define ASTERISM_INSTANTIATE(T)                                               \
+  template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);      \
+  template void solve_down<T>(NumericFactors const&, bool, std::int64_t, T*); \
+  template void solve_up<T>(NumericFactors const&, bool, std::int64_t, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE
 

@@ -15,7 +15,7 @@ namespace asterism::direct::kernel {
 namespace {
 
 device::Array zeroed(device::Array const& a) {
-  std::memset(a.raw(), 0, a.bytes());
+  if (a.bytes() > 0) std::memset(a.raw(), 0, a.bytes());
   return a;
 }
 template <class T>
@@ -50,6 +50,7 @@ class Multifrontal {
         ids_(at(nodes_.count())),
         results_(at(nodes_.count())) {
     out_.kind = kind;
+    out_.size = b.rows;
     out_.fronts.resize(at(nodes_.count()));
     for (std::int32_t s = 0; s < nodes_.count(); ++s) {
       all_work_ += symbolic.work[at(s)] + 1;
@@ -119,7 +120,7 @@ class Multifrontal {
     }
     device::Array square = zeros<T>(size - summed, size - summed);
     Front<T> f{size,           summed,          front.panel.as<T>(), hermitian() ? nullptr : front.right.as<T>(),
-               square.as<T>(), ids.rows.data(), ids.columns.data()};
+               square.as<T>(), ids.rows.data(), ids.columns.data(),  is_cut(s)};
     assemble(f, first, end, place);
     auto delayed = own;
     for (auto const child : children_[at(s)]) {
@@ -144,6 +145,9 @@ class Multifrontal {
     leave(s, f, front, std::move(square), result.pivots);
     done_.fetch_add(symbolic_.work[at(s)] + 1);
   }
+
+  /// A root with rows that are not eliminated here.
+  bool is_cut(std::int32_t s) const { return nodes_.parent[at(s)] < 0 && nodes_.below(s) > 0; }
 
   T* panel(Front<T> const& f, std::int32_t i, std::int32_t j) const { return f.panel + std::int64_t(j) * f.size + i; }
 
@@ -221,7 +225,7 @@ class Multifrontal {
     auto& u = updates_[at(s)];
     u.below = below;
     u.below_rows = nodes_.rows(s);
-    if (nodes_.parent[at(s)] >= 0) u.square = std::move(square);
+    if (nodes_.parent[at(s)] >= 0 || is_cut(s)) u.square = std::move(square);
     if (delayed == 0) return;
     auto& ids = ids_[at(s)];
     u.delayed = delayed;
@@ -256,7 +260,9 @@ class Multifrontal {
       return;
     }
     std::vector<std::int32_t> row(at(n)), column(at(n));
-    out_.row_order.reserve(at(n));
+    auto const eliminated = nodes_.starts.back();
+    for (auto i = eliminated; i < n; ++i) row[at(i)] = column[at(i)] = i;
+    out_.row_order.reserve(at(eliminated));
     if (kind_ == Elimination::hermitian) {
       out_.diagonal = device::Array(at(n) * sizeof(T));
       out_.lower = device::Array(at(n) * sizeof(T));
@@ -298,6 +304,10 @@ class Multifrontal {
       out_.two_by_two += r.two_by_two;
       out_.negative += r.negative;
       out_.largest = std::max(out_.largest, r.largest);
+      if (is_cut(s)) {
+        auto const rows = nodes_.rows(s);
+        out_.updates.push_back({{rows.begin(), rows.end()}, std::move(updates_[at(s)].square)});
+      }
     }
     // for solves the work is the entries, and subtrees are the same for any number of threads: so are the sums
     std::vector<double> work;

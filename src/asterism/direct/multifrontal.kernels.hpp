@@ -24,8 +24,15 @@ struct FactoredFront {
   std::int32_t below() const { return size - pivots; }
 };
 
+/// What the fronts under one root leave for rows and columns that are not eliminated here.
+struct RootUpdate {
+  std::vector<std::int32_t> rows;  ///< ascending
+  device::Array square;            ///< column-major; of Hermitian kinds the lower triangle
+};
+
 struct NumericFactors {
   Elimination kind = Elimination::lu;
+  std::int32_t size = 0;                              ///< of B: pivots first, then what is not eliminated
   std::vector<FactoredFront> fronts;                  ///< children before their parents
   std::vector<std::int32_t> row_order, column_order;  ///< of each pivot: its row and column of B
   device::Array diagonal, lower;                      ///< of L D L^H: D and what is below its diagonal
@@ -36,12 +43,14 @@ struct NumericFactors {
   std::int32_t not_positive = -1;  ///< of Cholesky: a column of B; then there are no factors
   double largest = 0;
   std::int32_t largest_front = 0;
+  std::vector<RootUpdate> updates;
 };
 
 namespace kernel {
 
 /// Of B in the order of the supernodes. Hermitian kinds read its upper triangle only. bt: its transpose, of LU. told: now and then, from
-/// the calling thread, with the share of the work that is done; it may throw.
+/// the calling thread, with the share of the work that is done; it may throw. B may have rows and columns beyond the supernodes': they are
+/// not eliminated, and entries between them are not read. Roots that have some below pivot among their own rows alone (not of L D L^H).
 template <class T>
 NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
                       std::function<void(double)> const& told);
@@ -49,6 +58,13 @@ NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const&
 /// x, in the order of the pivots, row-major with k numbers a row, becomes the solution of B x = b, or of B^T x = b.
 template <class T>
 void solve(NumericFactors const& factors, bool transposed, std::int64_t k, T* x);
+
+/// The two halves of that, of LU and Cholesky. x has a row for each row of B. Down: x = L^-1 x, or U^-T x if of_u; numbers beyond the
+/// pivots get what is subtracted from them. Up: x = U^-1 x if of_u, or L^-T x; numbers beyond the pivots are known.
+template <class T>
+void solve_down(NumericFactors const& factors, bool of_u, std::int64_t k, T* x);
+template <class T>
+void solve_up(NumericFactors const& factors, bool of_u, std::int64_t k, T* x);
 
 }  // namespace kernel
 }  // namespace asterism::direct

@@ -12,6 +12,16 @@ namespace asterism::la {
 
 class Matrix;
 
+/// Weighted steps x + w .* (b - A x), one after the other, as an operator has prepared them.
+class StepSequence {
+ public:
+  virtual ~StepSequence() = default;
+  /// All steps from *x; each swaps *x with *other, but for the first one where x is zero, whatever it holds (fresh). Then r = b - A x, if
+  /// there is an r. of_b: what is kept of b for further calls with it; empty at first.
+  virtual void run(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const = 0;
+  virtual std::string describe() const = 0;
+};
+
 /// Maps vectors of domain() to vectors of range(). All but apply() is optional. What can be made from the rest has a default here; the
 /// error of what cannot names the operator.
 class Operator {
@@ -30,6 +40,9 @@ class Operator {
   virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
   /// y = x + w .* (b - A x): one weighted step, out of place.
   virtual void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
+  /// Such steps with these weights, if the operator can prepare them: at most `at_once` of them, the residual included, in one pass over
+  /// memory and for one exchange of messages. Collective.
+  virtual std::shared_ptr<StepSequence const> steps(std::vector<Vector> const&, std::int64_t) const { return nullptr; }
   /// Of a square operator.
   virtual Vector diagonal() const;
   /// A bound of the largest |eigenvalue| of D^-1 A, with D the diagonal, if one is known.

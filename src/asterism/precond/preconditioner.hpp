@@ -36,10 +36,13 @@ class Preconditioner : public Operator {
   virtual std::size_t memory_bytes() const { return 0; }
   /// A solve up to rounding.
   virtual bool direct() const { return false; }
-  /// Of a direct method: complete on rank 0, where the factors are. Not collective.
+  /// Of a direct method: complete on rank 0. Collective.
   virtual std::optional<FactorFacts> factor_facts() const { return std::nullopt; }
   /// Of a sparse direct method: L, U and how the matrix was permuted and scaled; nothing of others, and where the factors are not.
   virtual std::shared_ptr<direct::ExplicitFactors> explicit_factors() const { return nullptr; }
+  /// Of a direct method whose pivots are chosen among few rows: makes factors with better ones of the same matrix. False if there are none.
+  /// Collective.
+  virtual bool pivot_more(Matrix const&) { return false; }
   /// What a user should know of the set-up. The same on all ranks.
   virtual std::vector<std::string> notes() const { return {}; }
   /// Rows and entries of each level of a multigrid method.
@@ -111,6 +114,7 @@ class Cast final : public Preconditioner {
   std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return inner_->explicit_factors(); }
   void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
+  bool pivot_more(Matrix const& A) override { return inner_->pivot_more(A.converted(made_from_)); }
 
  private:
   PreconditionerPtr inner_;

@@ -386,6 +386,8 @@ TEST(Factors, WhatCannotBeFactoredIsToldByName) {
   a.at(1, 1) = -2;
   FactorOptions options;
   options.kind = FactorKind::cholesky;
+  EXPECT_NE(text_of(a, options).find("not Hermitian: the entry in row 1, column 2 differs by 1"), std::string::npos) << text_of(a, options);
+  a.at(1, 2) = 1;
   EXPECT_NE(text_of(a, options).find("not positive definite: the pivot of row 1"), std::string::npos) << text_of(a, options);
   options = {};
   options.memory_limit = 8;

@@ -12,7 +12,8 @@
 
 namespace asterism::direct {
 
-/// Blocks are column-major. Diagonal blocks are w x w with the inverse of each diagonal entry in its place.
+/// A rank's blocks of one column are one below the other in a column-major panel. Diagonal blocks are w x w; rows of the
+/// right-hand side may be exchanged within one.
 class LocalTriangle {
  public:
   LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype);
@@ -20,6 +21,10 @@ class LocalTriangle {
   /// Copies what this rank owns of a panel: the triangle of column k and the rows below it, (width + below) x width, column-major with so
   /// many numbers from one column to the next. unit: the diagonal counts as 1. An error of kind breakdown where it is 0.
   void take(std::int32_t k, void const* panel, std::int64_t leading, bool unit);
+  /// What is in the diagonal block of column k becomes the form of solves, as take() does.
+  void finish_diagonal(std::int32_t k, bool unit);
+  /// Row i of the diagonal block's solve is row order[i] of the right-hand side's part.
+  void exchange_rows(std::int32_t k, std::span<std::int32_t const> order);
 
   BlockPattern const& pattern() const { return *pattern_; }
   std::shared_ptr<BlockPattern const> const& shared_pattern() const { return pattern_; }
@@ -27,8 +32,19 @@ class LocalTriangle {
   int rank() const { return rank_; }
   Dtype dtype() const { return dtype_; }
   /// Of this rank only.
+  bool owns_diagonal(std::int32_t k) const { return diagonal_at_[std::size_t(k)] >= 0; }
+  bool owns(std::int32_t index) const { return block_at_[std::size_t(index)] >= 0; }
+  std::byte* diagonal(std::int32_t k) { return values_.data() + diagonal_at_[std::size_t(k)]; }
   std::byte const* diagonal(std::int32_t k) const { return values_.data() + diagonal_at_[std::size_t(k)]; }
+  std::int32_t const* order(std::int32_t k) const { return order_.empty() ? nullptr : order_.data() + order_at_[std::size_t(k)]; }
+  std::byte* panel(std::int32_t k) { return values_.data() + panel_at_[std::size_t(k)]; }
+  std::byte const* panel(std::int32_t k) const { return values_.data() + panel_at_[std::size_t(k)]; }
+  std::int64_t panel_rows(std::int32_t k) const { return panel_rows_[std::size_t(k)]; }
   std::byte const* block(std::int32_t index) const { return values_.data() + block_at_[std::size_t(index)]; }
+  /// In the panel, of its first row.
+  std::int64_t row_in_panel(std::int32_t index) const {
+    return (block_at_[std::size_t(index)] - panel_at_[std::size_t(pattern_->block(index).column)]) / std::int64_t(size_of(dtype_));
+  }
   /// Rows of that block, from the first of its supernode.
   std::span<std::int32_t const> rows(std::int32_t index) const {
     auto const& b = pattern_->block(index);
@@ -42,8 +58,9 @@ class LocalTriangle {
   int rank_;
   Dtype dtype_;
   std::vector<std::byte> values_;
-  std::vector<std::int32_t> rows_;
+  std::vector<std::int32_t> rows_, order_, order_at_;
   std::vector<std::int64_t> diagonal_at_, block_at_, row_at_;  // -1: of another rank
+  std::vector<std::int64_t> panel_at_, panel_rows_;
 };
 
 }  // namespace asterism::direct

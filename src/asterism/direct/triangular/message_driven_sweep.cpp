@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "asterism/base/error.hpp"
@@ -45,7 +46,7 @@ class MessageDrivenSweep::Impl {
 
   std::int64_t owned() const { return owned_; }
 
-  void begin(std::int64_t columns, std::span<std::byte> x) {
+  void begin(std::int64_t columns, std::span<std::byte> x, std::span<std::byte const> beside) {
     if (std::int64_t(x.size()) != owned_ * columns * size_)
       fail(ErrorKind::internal, "a sweep's right-hand side has {} bytes, not {}.", x.size(), owned_ * columns * size_);
     columns_ = columns;
@@ -57,16 +58,35 @@ class MessageDrivenSweep::Impl {
     to_multiply_ = 0;
     solvable_.clear();
     multipliable_.clear();
-    next_multiply_ = 0;
+    if (!beside.empty()) {
+      auto const* from = beside.data();
+      for (std::size_t p = 0; p < states_.size(); ++p)
+        if (auto const& node = plan_->nodes[p]; node.outside) {
+          auto const bytes = node.width * columns_ * size_;
+          std::memcpy(sum_of(p), from, std::size_t(bytes));
+          from += bytes;
+        }
+    }
     for (std::size_t p = 0; p < states_.size(); ++p) {
       auto const& node = plan_->nodes[p];
       auto& s = states_[p];
       s.x_came = false;
       s.came[0] = s.came[1] = false;
       s.left = node.blocks + node.reduction.child_count();
+      s.next = node.first_adding;
       if (node.source && node.first_using < node.last_using) ++to_multiply_;
       if (node.target && s.left == 0) complete(p);
     }
+  }
+
+  void end(std::span<std::byte> beside) {
+    auto* to = beside.data();
+    for (std::size_t p = 0; p < states_.size(); ++p)
+      if (auto const& node = plan_->nodes[p]; node.outside) {
+        auto const bytes = node.width * columns_ * size_;
+        std::memcpy(to, x_of(p), std::size_t(bytes));
+        to += bytes;
+      }
   }
 
   bool awaits(Envelope const& from) const {
@@ -101,11 +121,22 @@ class MessageDrivenSweep::Impl {
       solve(p);
       return true;
     }
-    if (next_multiply_ < multipliable_.size()) {
-      multiply(multipliable_[next_multiply_++]);
-      return true;
+    if (multipliable_.empty()) return false;
+    // one block: what that completes comes before the others
+    auto& m = multipliable_.front();
+    auto const block = plan_->using_x[std::size_t(m.next)];
+    bool const last = ++m.next == plan_->nodes[m.source].last_using;
+    if (last) {
+      multipliable_.pop_front();
+      --to_multiply_;
     }
-    return false;
+    if (deterministic_) {
+      add_in_order(target_of(block));
+    } else {
+      multiply_block(block);
+      contributed(block);
+    }
+    return true;
   }
 
   bool done() const { return to_come_ == 0 && to_solve_ == 0 && to_multiply_ == 0; }
@@ -130,6 +161,7 @@ class MessageDrivenSweep::Impl {
   struct State {
     std::int64_t x = 0, sum = 0;  // where, in numbers of one column
     std::int32_t left = 0;        // contributions to the sum
+    std::int32_t next = 0;        // in `adding`, where the order is fixed
     bool x_came = false;
     bool came[2] = {false, false};
   };
@@ -164,13 +196,7 @@ class MessageDrivenSweep::Impl {
     auto const bytes = std::size_t(node.width * columns_ * size_);
     for (int const child : node.broadcast.children)
       if (child >= 0) send_({MessageKind::broadcast, node.id, child}, {x_of(p), bytes});
-    if (node.first_using == node.last_using) return;
-    if (deterministic_) {
-      --to_multiply_;
-      for (auto u = node.first_using; u < node.last_using; ++u) contributed(plan_->using_x[std::size_t(u)]);
-    } else {
-      multipliable_.push_back(p);
-    }
+    if (node.first_using < node.last_using) multipliable_.push_back({p, node.first_using});
   }
 
   std::size_t target_of(std::int32_t block) const {
@@ -190,25 +216,29 @@ class MessageDrivenSweep::Impl {
     auto const& b = triangle_->pattern().block(index);
     auto const rows = triangle_->rows(index);
     auto const w = triangle_->pattern().nodes().width(b.column);
+    auto const leading = triangle_->panel_rows(b.column);
     auto *x = x_of(source_of(index)), *y = sum_of(target_of(index));
     with_dtype(triangle_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       auto const* values = reinterpret_cast<T const*>(triangle_->block(index));
       if (backward())
-        kernel::multiply_transposed(b.count, w, columns_, values, b.count, rows.data(), reinterpret_cast<T const*>(x),
+        kernel::multiply_transposed(b.count, w, columns_, values, leading, rows.data(), reinterpret_cast<T const*>(x),
                                     reinterpret_cast<T*>(y));
-      else kernel::multiply(b.count, w, columns_, values, b.count, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
+      else kernel::multiply(b.count, w, columns_, values, leading, rows.data(), reinterpret_cast<T const*>(x), reinterpret_cast<T*>(y));
     });
   }
 
-  void multiply(std::size_t p) {
-    auto const& node = plan_->nodes[p];
-    for (auto u = node.first_using; u < node.last_using; ++u) {
-      auto const block = plan_->using_x[std::size_t(u)];
+  /// Blocks of a sum whose x is there, as far as none is missing before them.
+  void add_in_order(std::size_t t) {
+    auto& s = states_[t];
+    auto const last = plan_->nodes[t].last_adding;
+    while (s.next < last) {
+      auto const block = plan_->adding[std::size_t(s.next)];
+      if (!states_[source_of(block)].x_came) return;
       multiply_block(block);
+      ++s.next;
       contributed(block);
     }
-    --to_multiply_;
   }
 
   /// All contributions to a sum are there.
@@ -216,7 +246,6 @@ class MessageDrivenSweep::Impl {
     auto const& node = plan_->nodes[p];
     auto const bytes = node.width * columns_ * size_;
     if (deterministic_) {
-      for (auto a = node.first_adding; a < node.last_adding; ++a) multiply_block(plan_->adding[std::size_t(a)]);
       for (int c = 0; c < node.reduction.child_count(); ++c) add(sum_of(p) + (1 + c) * bytes, sum_of(p), node.width);
     }
     if (node.reduction.parent >= 0) send_({MessageKind::reduction, node.id, node.reduction.parent}, {sum_of(p), std::size_t(bytes)});
@@ -228,7 +257,7 @@ class MessageDrivenSweep::Impl {
     with_dtype(triangle_->dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernel::solve_diagonal(node.width, std::int32_t(columns_), reinterpret_cast<T const*>(triangle_->diagonal(node.id)),
-                             reinterpret_cast<T const*>(sum_of(p)), reinterpret_cast<T*>(x_of(p)), backward());
+                             triangle_->order(node.id), reinterpret_cast<T const*>(sum_of(p)), reinterpret_cast<T*>(x_of(p)), backward());
     });
     --to_solve_;
     have_x(p);
@@ -244,8 +273,12 @@ class MessageDrivenSweep::Impl {
   std::byte* own_x_ = nullptr;
   std::vector<std::byte> other_x_, sum_;
   std::int64_t to_come_ = 0, to_solve_ = 0, to_multiply_ = 0;
-  std::vector<std::size_t> solvable_, multipliable_;
-  std::size_t next_multiply_ = 0;
+  struct Multiplication {
+    std::size_t source;
+    std::int32_t next;  // in `using_x`
+  };
+  std::vector<std::size_t> solvable_;
+  std::deque<Multiplication> multipliable_;
 };
 
 MessageDrivenSweep::MessageDrivenSweep(std::shared_ptr<LocalTriangle const> triangle, std::shared_ptr<SweepPlan const> plan,
@@ -254,7 +287,10 @@ MessageDrivenSweep::MessageDrivenSweep(std::shared_ptr<LocalTriangle const> tria
 MessageDrivenSweep::~MessageDrivenSweep() = default;
 MessageDrivenSweep::MessageDrivenSweep(MessageDrivenSweep&&) noexcept = default;
 std::int64_t MessageDrivenSweep::owned() const { return impl_->owned(); }
-void MessageDrivenSweep::begin(std::int64_t columns, std::span<std::byte> x) { impl_->begin(columns, x); }
+void MessageDrivenSweep::begin(std::int64_t columns, std::span<std::byte> x, std::span<std::byte const> beside) {
+  impl_->begin(columns, x, beside);
+}
+void MessageDrivenSweep::end(std::span<std::byte> beside) { impl_->end(beside); }
 void MessageDrivenSweep::receive(Envelope const& from, std::span<std::byte const> data) { impl_->receive(from, data); }
 bool MessageDrivenSweep::awaits(Envelope const& from) const { return impl_->awaits(from); }
 bool MessageDrivenSweep::work() { return impl_->work(); }

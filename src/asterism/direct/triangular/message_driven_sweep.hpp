@@ -29,8 +29,8 @@ class MessageDrivenSweep {
  public:
   /// The data are only there during the call.
   using Send = std::function<void(Envelope const&, std::span<std::byte const>)>;
-  /// deterministic: a sum is made when all its parts are there, in a fixed order, so its bits do not depend on when messages come. That
-  /// keeps up to two messages for each sum.
+  /// deterministic: the parts of a sum are added in a fixed order, so its bits do not depend on when messages come. A part that comes early
+  /// waits. That keeps up to two messages for each sum.
   MessageDrivenSweep(std::shared_ptr<LocalTriangle const> triangle, std::shared_ptr<SweepPlan const> plan, bool deterministic, Send send);
   ~MessageDrivenSweep();
   MessageDrivenSweep(MessageDrivenSweep&&) noexcept;
@@ -38,7 +38,10 @@ class MessageDrivenSweep {
   /// Numbers of x that this rank owns, for one column: its diagonal supernodes one after the other.
   std::int64_t owned() const;
   /// x: on entry the right-hand side, at the end the solution; rows of `columns` numbers.
-  void begin(std::int64_t columns, std::span<std::byte> x);
+  /// beside: of each supernode with work outside the blocks, one after the other, what that adds to the sum forward; or nothing.
+  void begin(std::int64_t columns, std::span<std::byte> x, std::span<std::byte const> beside = {});
+  /// When all is done: x of these supernodes, in the same order.
+  void end(std::span<std::byte> beside);
   /// A message. Errors of kind comm: a message that is not awaited, came twice or has another size; it is named.
   void receive(Envelope const& from, std::span<std::byte const> data);
   /// Whether receive() would take it: false for one that came already, and belongs to the next solve.

@@ -31,13 +31,13 @@ ProcessGrid process_grid(std::string_view text, int ranks) {
   if (x != std::string_view::npos) {
     auto const rows = count_from(text.substr(0, x), ranks), columns = count_from(text.substr(x + 1), ranks);
     if (rows && columns) {
-      if (std::int64_t(*rows) * *columns != ranks)
-        fail(ErrorKind::option, "process grid {}: that is {} ranks, and there are {}. Use {}x1, 1x{} or square.", text,
-             std::int64_t(*rows) * *columns, ranks, ranks, ranks);
+      ASTERISM_REQUIRE_ALIKE(std::int64_t(*rows) * *columns == ranks, option,
+                             "process grid {}: that is {} ranks, and there are {}. Use {}x1, 1x{} or square.", text,
+                             std::int64_t(*rows) * *columns, ranks, ranks, ranks);
       return {*rows, *columns};
     }
   }
-  fail(ErrorKind::option, "process grid '{}': write rows x columns as in 2x3, Px1 or 1xP, or square.", text);
+  throw Error(ErrorKind::option, format("process grid '{}': write rows x columns as in 2x3, Px1 or 1xP, or square.", text), true);
 }
 
 }  // namespace asterism::direct

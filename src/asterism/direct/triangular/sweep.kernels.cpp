@@ -1,37 +1,28 @@
 #include "asterism/direct/triangular/sweep.kernels.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "asterism/base/dtype.hpp"
+#include "asterism/direct/panel.kernels.hpp"
 
 namespace asterism::direct::kernel {
 template <class T>
-std::int32_t invert_diagonal(std::int32_t w, T* block, bool unit) {
-  for (std::int32_t j = 0; j < w; ++j) {
-    auto& d = block[std::int64_t(j) * w + j];
-    if (!unit && d == T(0)) return j;
-    d = unit ? T(1) : T(1) / d;
+void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, std::int32_t const* order, T const* sum, T* x, bool transposed) {
+  auto const all = std::int64_t(w) * k;
+  for (std::int64_t i = 0; i < all; ++i) x[i] -= sum[i];
+  std::vector<T> other(std::size_t(all + std::int64_t(w) * std::min<std::int64_t>(k, most_columns)));
+  T *const copy = other.data(), *const work = copy + all;
+  auto const row = [&](T* v, std::int32_t i) { return v + std::int64_t(i) * k; };
+  FrontPanel<T> const panel{0, w, 0, d, w, nullptr, nullptr};
+  if (order && !transposed) {
+    std::copy_n(x, all, copy);
+    for (std::int32_t i = 0; i < w; ++i) std::copy_n(row(copy, order[i]), k, row(x, i));
   }
-  return -1;
-}
-
-template <class T>
-void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, T const* sum, T* x, bool transposed) {
-  for (std::int64_t i = 0; i < std::int64_t(w) * k; ++i) x[i] -= sum[i];
-  if (!transposed) {
-    for (std::int32_t j = 0; j < w; ++j) {
-      T const* column = d + std::int64_t(j) * w;
-      T* xj = x + std::int64_t(j) * k;
-      for (std::int32_t c = 0; c < k; ++c) xj[c] *= column[j];
-      for (std::int32_t r = j + 1; r < w; ++r)
-        for (std::int32_t c = 0; c < k; ++c) x[std::int64_t(r) * k + c] -= column[r] * xj[c];
-    }
-    return;
-  }
-  for (std::int32_t j = w - 1; j >= 0; --j) {
-    T const* column = d + std::int64_t(j) * w;
-    T* xj = x + std::int64_t(j) * k;
-    for (std::int32_t r = j + 1; r < w; ++r)
-      for (std::int32_t c = 0; c < k; ++c) xj[c] -= column[r] * x[std::int64_t(r) * k + c];
-    for (std::int32_t c = 0; c < k; ++c) xj[c] *= column[j];
+  solve_front(panel, false, transposed, false, k, x, work);
+  if (order && transposed) {
+    std::copy_n(x, all, copy);
+    for (std::int32_t i = 0; i < w; ++i) std::copy_n(row(copy, i), k, row(x, order[i]));
   }
 }
 
@@ -41,9 +32,8 @@ void add(std::int64_t n, T const* a, T* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += a[i];
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                           \
-  template std::int32_t invert_diagonal(std::int32_t, T*, bool);                          \
-  template void solve_diagonal(std::int32_t, std::int32_t, T const*, T const*, T*, bool); \
+#define ASTERISM_INSTANTIATE(T)                                                                                \
+  template void solve_diagonal(std::int32_t, std::int32_t, T const*, std::int32_t const*, T const*, T*, bool); \
   template void add(std::int64_t, T const*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

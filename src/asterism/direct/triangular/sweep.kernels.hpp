@@ -5,13 +5,10 @@
 
 namespace asterism::direct::kernel {
 
-/// The diagonal of the w x w block becomes its inverse, or 1. Returns the first row where it is 0, or -1.
+/// x = D^-1 P (x - sum), or P^T D^-T (x - sum), D lower triangular; row i of P v is row order[i] of v, or v's own if
+/// there is no order.
 template <class T>
-std::int32_t invert_diagonal(std::int32_t w, T* block, bool unit);
-
-/// x = D^-1 (x - sum), or D^-T (x - sum), D lower with inverses on its diagonal.
-template <class T>
-void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, T const* sum, T* x, bool transposed);
+void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, std::int32_t const* order, T const* sum, T* x, bool transposed);
 
 template <class T>
 void add(std::int64_t n, T const* a, T* y);

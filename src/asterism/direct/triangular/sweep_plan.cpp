@@ -35,23 +35,28 @@ void of_blocks_in_column(BlockPattern const& pattern, ProcessGrid const& grid, s
   members.end(k, out);
 }
 
-void of_blocks_in_row(BlockPattern const& pattern, ProcessGrid const& grid, std::int32_t i, std::vector<int>& out) {
+void of_blocks_in_row(BlockPattern const& pattern, ProcessGrid const& grid, Outside const& outside, std::int32_t i, std::vector<int>& out) {
   Members members(grid, false);
   for (auto const b : pattern.of_row(i)) members.mark(pattern.block(b).column);
   members.end(i, out);
+  if (outside.empty()) return;
+  for (int const r : outside[std::size_t(i)])
+    if (std::find(out.begin(), out.end(), r) == out.end()) out.push_back(r);
 }
 
 }  // namespace
 
-void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int32_t node, std::vector<int>& members) {
-  sweep == Sweep::forward ? of_blocks_in_column(pattern, grid, node, members) : of_blocks_in_row(pattern, grid, node, members);
+void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+                       std::vector<int>& members) {
+  sweep == Sweep::forward ? of_blocks_in_column(pattern, grid, node, members) : of_blocks_in_row(pattern, grid, outside, node, members);
 }
 
-void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int32_t node, std::vector<int>& members) {
-  sweep == Sweep::forward ? of_blocks_in_row(pattern, grid, node, members) : of_blocks_in_column(pattern, grid, node, members);
+void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+                       std::vector<int>& members) {
+  sweep == Sweep::forward ? of_blocks_in_row(pattern, grid, outside, node, members) : of_blocks_in_column(pattern, grid, node, members);
 }
 
-SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep) {
+SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep, Outside const& outside) {
   SweepPlan plan;
   plan.sweep = sweep;
   auto const n = pattern.count();
@@ -67,18 +72,21 @@ SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int r
   for (std::int32_t k = 0; k < n; ++k) {
     // others have no block in its row or column
     bool const in_row = k % grid.rows == my_row, in_column = k % grid.columns == my_column;
-    if (!in_row && !in_column) continue;
+    bool const beside = !outside.empty() &&
+                        std::find(outside[std::size_t(k)].begin(), outside[std::size_t(k)].end(), rank) != outside[std::size_t(k)].end();
+    if (!in_row && !in_column && !beside) continue;
     PlannedNode node;
     node.id = k;
     node.width = pattern.nodes().width(k);
     node.diagonal = grid.owner(k, k) == rank;
+    node.outside = beside;
     bool const forward = sweep == Sweep::forward;
-    if (forward ? in_column : in_row) {
-      broadcast_members(pattern, grid, sweep, k, members);
+    if (forward ? in_column : in_row || beside) {
+      broadcast_members(pattern, grid, sweep, outside, k, members);
       node.source = place_among(node.broadcast);
     }
-    if (forward ? in_row : in_column) {
-      reduction_members(pattern, grid, sweep, k, members);
+    if (forward ? in_row || beside : in_column) {
+      reduction_members(pattern, grid, sweep, outside, k, members);
       node.target = place_among(node.reduction);
     }
     if (!node.source && !node.target) continue;
@@ -108,13 +116,13 @@ SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int r
   return plan;
 }
 
-std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep) {
+std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside) {
   std::vector<Message> out;
   std::vector<int> members;
   for (std::int32_t k = 0; k < pattern.count(); ++k) {
-    broadcast_members(pattern, grid, sweep, k, members);
+    broadcast_members(pattern, grid, sweep, outside, k, members);
     for (std::size_t i = 1; i < members.size(); ++i) out.push_back({MessageKind::broadcast, k, members[(i - 1) / 2], members[i]});
-    reduction_members(pattern, grid, sweep, k, members);
+    reduction_members(pattern, grid, sweep, outside, k, members);
     for (std::size_t i = 1; i < members.size(); ++i) out.push_back({MessageKind::reduction, k, members[i], members[(i - 1) / 2]});
   }
   std::sort(out.begin(), out.end());

@@ -28,11 +28,16 @@ struct PlannedNode {
   bool diagonal = false;  ///< this rank owns its diagonal block, and its part of x
   bool source = false;    ///< this rank needs its part of x
   bool target = false;    ///< this rank adds to its sum
+  bool outside = false;   ///< this rank has work of its own beside the blocks
   TreePlace broadcast, reduction;
   std::int32_t blocks = 0;                         ///< this rank's that add to its sum
   std::int32_t first_using = 0, last_using = 0;    ///< in SweepPlan::using_x: blocks that need its x
   std::int32_t first_adding = 0, last_adding = 0;  ///< in SweepPlan::adding: blocks that add to its sum
 };
+
+/// Of each supernode, ranks that add to its sum forward and need its x backward for work of their own, beside blocks of the triangle:
+/// such as subtrees that they have whole. Empty: none at all.
+using Outside = std::vector<std::vector<int>>;
 
 /// With x of the source and the sum of the target as in Ding et al. (2021): forward, block (I, K) has source K and target I; backward the
 /// other way round.
@@ -49,13 +54,15 @@ struct SweepPlan {
 };
 
 /// Cost: time and memory of the order of all blocks.
-SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep);
+SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep, Outside const& outside = {});
 
 /// All messages of all ranks, sorted.
-std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep);
+std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside = {});
 
 /// The ranks that need x of a supernode, or add to its sum: the owner of its diagonal block first, then onwards from there.
-void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int32_t node, std::vector<int>& members);
-void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int32_t node, std::vector<int>& members);
+void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+                       std::vector<int>& members);
+void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+                       std::vector<int>& members);
 
 }  // namespace asterism::direct

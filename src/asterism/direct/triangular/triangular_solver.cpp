@@ -24,8 +24,13 @@ Envelope envelope_of(comm::Channels::Arrival const& a) { return {MessageKind(a.l
 
 class TriangularSolver::Impl {
  public:
-  Impl(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles, TriangularOptions const& options)
-      : comm_(comm), options_(options), triangles_(std::move(triangles)), channels_(comm, wanted(), options.transport) {
+  Impl(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles, TriangularOptions const& options,
+       Outside outside)
+      : comm_(comm),
+        options_(options),
+        triangles_(std::move(triangles)),
+        outside_(std::move(outside)),
+        channels_(comm, wanted(), options.transport) {
     channels_.set_name("triangular solve");
     for (std::size_t t = 0; t < triangles_.size(); ++t)
       for (auto const s : {Sweep::forward, Sweep::backward})
@@ -39,6 +44,9 @@ class TriangularSolver::Impl {
 
   void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
     comm::collective(comm_, "a triangular solve", [&] { solve_by_parts(t, sweep, columns, x); });
+  }
+  void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x, std::span<std::byte> beside) {
+    comm::collective(comm_, "a triangular solve", [&] { run(t, sweep, columns, x, beside); });
   }
 
   std::vector<std::int32_t> rows_;
@@ -79,7 +87,7 @@ class TriangularSolver::Impl {
            comm_.size());
     std::vector<comm::Channel> out;
     for (auto const s : {Sweep::forward, Sweep::backward}) {
-      auto plan = std::make_shared<SweepPlan const>(plan_sweep(first.pattern(), grid, comm_.rank(), s));
+      auto plan = std::make_shared<SweepPlan const>(plan_sweep(first.pattern(), grid, comm_.rank(), s, outside_));
       for (auto const& node : plan->nodes) {
         auto const bytes =
             std::int64_t(size_of(first.dtype())) * node.width * most_columns + (options_.checksums ? std::int64_t(sizeof(Seal)) : 0);
@@ -94,11 +102,11 @@ class TriangularSolver::Impl {
     return out;
   }
 
-  void run(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
+  void run(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x, std::span<std::byte> beside = {}) {
     ++solve_;
     sweep_ = sweep;
     auto& s = sweeps_[2 * t + std::size_t(sweep)];
-    s.begin(columns, x);
+    s.begin(columns, x, sweep == Sweep::forward ? std::span<std::byte const>(beside) : std::span<std::byte const>());
     for (auto a = held_.begin(); a != held_.end();)
       if (sweep_of(a->label) == sweep && s.awaits(envelope_of(*a))) {
         take(s, *a);
@@ -111,6 +119,7 @@ class TriangularSolver::Impl {
       if (s.work() || s.done()) continue;
       arrived(s, channels_.wait());
     }
+    if (sweep == Sweep::backward && !beside.empty()) s.end(beside);
   }
 
   void arrived(MessageDrivenSweep& s, comm::Channels::Arrival const& a) {
@@ -143,6 +152,7 @@ class TriangularSolver::Impl {
   comm::Communicator comm_;
   TriangularOptions options_;
   std::vector<std::shared_ptr<LocalTriangle const>> triangles_;
+  Outside outside_;
   comm::Channels channels_;
   std::vector<MessageDrivenSweep> sweeps_;
   std::deque<comm::Channels::Arrival> held_;
@@ -152,14 +162,17 @@ class TriangularSolver::Impl {
 };
 
 TriangularSolver::TriangularSolver(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles,
-                                   TriangularOptions const& options)
-    : impl_(std::make_unique<Impl>(comm, std::move(triangles), options)) {}
+                                   TriangularOptions const& options, Outside outside)
+    : impl_(std::make_unique<Impl>(comm, std::move(triangles), options, std::move(outside))) {}
 TriangularSolver::~TriangularSolver() = default;
 TriangularSolver::TriangularSolver(TriangularSolver&&) noexcept = default;
 std::int64_t TriangularSolver::owned() const { return std::int64_t(impl_->rows_.size()); }
 std::vector<std::int32_t> const& TriangularSolver::owned_rows() const { return impl_->rows_; }
 void TriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
   impl_->solve(t, sweep, columns, x);
+}
+void TriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x, std::span<std::byte> beside) {
+  impl_->solve(t, sweep, columns, x, beside);
 }
 SweepPlan const& TriangularSolver::plan(Sweep sweep) const { return *impl_->plans_[std::size_t(sweep)]; }
 void TriangularSolver::log_messages(bool on) {

@@ -27,7 +27,7 @@ class TriangularSolver {
  public:
   /// Collective. The triangles have the rank and as many ranks as comm.
   TriangularSolver(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles,
-                   TriangularOptions const& options = {});
+                   TriangularOptions const& options = {}, Outside outside = {});
   ~TriangularSolver();
   TriangularSolver(TriangularSolver&&) noexcept;
 
@@ -36,6 +36,9 @@ class TriangularSolver {
   std::vector<std::int32_t> const& owned_rows() const;
   /// x becomes T^-1 x, or T^-T x (backward), for triangle t; rows of `columns` numbers. Collective.
   void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x);
+  /// The same for at most 8 columns, where ranks have work outside the blocks. beside: of the supernodes with such work here, one after the
+  /// other, what it adds to the sums forward; backward x comes there.
+  void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x, std::span<std::byte> beside);
 
   SweepPlan const& plan(Sweep sweep) const;
   /// Messages that this rank has sent, if a log was asked for.

@@ -102,18 +102,32 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   }
   // the lists of kernels
   int const all = d == 3 ? 27 : d == 2 ? 9 : 3;
-  s->neighbours.resize(std::size_t(bricks) * std::size_t(all));
-  s->origins.resize(std::size_t(bricks) * d);
+  auto const is_cut = cut(s->partition);
+  for (std::size_t a = 0; a < 3; ++a) s->known.low[a] = is_cut[a] ? -1 : 0, s->known.high[a] = n[a] + (is_cut[a] ? 1 : 0);
+  if (bricks == 0) s->known = {};
+  s->neighbours.resize(std::size_t(bricks + s->ghosts) * std::size_t(all));
+  s->origins.resize(std::size_t(bricks + s->ghosts) * d);
+  s->numbers.resize(std::size_t(s->known.points()));
   s->all.resize(std::size_t(bricks));
-  each_in({{0, 0, 0}, n}, [&](Triple const& at) {
-    auto const id = std::size_t(s->order.number(at));
-    s->all[id] = int(id);
-    for (auto a = 3 - d; a < 3; ++a) s->origins[id * d + a + d - 3] = int((own.low[a] + at[a]) * s->brick[a]);
+  for (i64 b = 0; b < bricks; ++b) s->all[std::size_t(b)] = int(b);
+  int const beyond = int(bricks + s->ghosts);
+  std::size_t next = 0;
+  each_in(s->known, [&](Triple const& at) {
+    auto const found = ids[around(n, at)];
+    s->numbers[next++] = found == beyond ? -1 : found;
+    if (found == beyond) return;
+    auto const id = std::size_t(found);
+    for (auto a = 3 - d; a < 3; ++a) s->origins[id * d + a + d - 3] = int((own.low[a] + at[a] + counts[a]) % counts[a] * s->brick[a]);
     std::size_t step = 0;
     i64 const reach[3] = {d == 3, d >= 2, 1};
     for (i64 i = -reach[0]; i <= reach[0]; ++i)
       for (i64 j = -reach[1]; j <= reach[1]; ++j)
-        for (i64 k = -1; k <= 1; ++k) s->neighbours[id * std::size_t(all) + step++] = ids[around(n, {at[0] + i, at[1] + j, at[2] + k})];
+        for (i64 k = -1; k <= 1; ++k) {
+          Triple const there{at[0] + i, at[1] + j, at[2] + k};
+          bool within = true;
+          for (std::size_t a = 0; a < 3; ++a) within = within && there[a] >= -1 && there[a] <= n[a];
+          s->neighbours[id * std::size_t(all) + step++] = within ? ids[around(n, there)] : beyond;
+        }
   });
   auto const& space = s->space;
   s_ = s;
@@ -195,6 +209,12 @@ Box BrickDomain::owned(int rank) const {
     box.high[d] = std::min(box.high[d] * s_->brick[d], s_->shape[d]);
   }
   return box;
+}
+
+int BrickDomain::number(Triple const& at) const {
+  auto const& k = s_->known;
+  auto const size = k.sizes();
+  return s_->numbers[std::size_t(((at[0] - k.low[0]) * size[1] + at[1] - k.low[1]) * size[2] + at[2] - k.low[2])];
 }
 
 i64 BrickDomain::place(Triple const& point) const {

@@ -16,7 +16,7 @@ class BrickDomain {
  public:
   BrickDomain() = default;
   /// shape, brick: points in each direction. A periodic direction is a multiple of the brick. boxes: into how many each direction is cut,
-  /// or empty: chosen. Collective; bad input is an error on all ranks. Memory: that of 3^d numbers for each brick.
+  /// or empty: chosen. Collective; bad input is an error on all ranks. Memory: that of 3^d + 1 numbers for each brick.
   BrickDomain(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::vector<int> const& brick,
               std::vector<bool> const& periodic, std::vector<int> const& boxes = {},
               comm::TransportChoice transport = comm::default_transport());
@@ -43,9 +43,14 @@ class BrickDomain {
   /// Place of a point of this rank's box, counted from its first one, in vectors.
   std::int64_t place(Triple const& point) const;
 
-  // as generated kernels take them (stencil/table.hpp)
-  int const* neighbours() const { return s_->neighbours.data(); }  ///< [brick][3^d]
-  int const* origins() const { return s_->origins.data(); }        ///< [brick][d]
+  /// The box of the own bricks and the copies around it: from -1 to n in directions that are cut.
+  Box const& known() const { return s_->known; }
+  /// The number of a brick of that box; -1 beyond the ends of the grid.
+  int number(Triple const& at) const;
+
+  // as generated kernels take them (stencil/table.hpp); copies of other ranks' bricks have zeros around them where they know no other
+  int const* neighbours() const { return s_->neighbours.data(); }  ///< [brick, or copy][3^d]
+  int const* origins() const { return s_->origins.data(); }        ///< [brick, or copy][d]
   int const* extent() const { return s_->extent.data(); }          ///< [d]
   int const* all() const { return s_->all.data(); }                ///< 0, 1, 2, ...: numbers to visit
 
@@ -62,6 +67,8 @@ class BrickDomain {
     la::Space space;
     comm::TransportChoice transport;
     std::int64_t ghosts = 0;
+    Box known;
+    std::vector<int> numbers;  // of the bricks of that box
     std::vector<int> neighbours, origins, extent, all;
   };
   std::vector<comm::StarForest::EdgeSets> find_ghosts(State& s, std::vector<int>& ids) const;

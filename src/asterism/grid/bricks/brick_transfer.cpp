@@ -68,6 +68,7 @@ Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, 
       auto& c = out.coarse[std::size_t(out.fine[i].at[s])];
       c.at[c.count] = i64(i), c.weight[c.count++] = out.fine[i].weight[s];
     }
+  out.find_alike();
   return out;
 }
 

@@ -24,6 +24,13 @@ struct Axis {
   std::vector<Pair> fine;       ///< of each own point: places around
   std::vector<Several> coarse;  ///< of each place around: own points
   std::int64_t low = 0;         ///< the first coarse point around
+  struct Range {
+    std::int64_t first = 0, last = 0;
+  };
+  Range alike;         ///< fine points that are made as those two before them, of the next coarse points
+  Range coarse_alike;  ///< coarse points whose fine ones follow each other and are two further than those of the point before
+  /// Finds these two.
+  void find_alike();
 };
 
 /// A rank's own fine points in bricks, and the coarse points around them in lexicographic order.

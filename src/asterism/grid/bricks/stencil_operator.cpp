@@ -15,20 +15,15 @@ using i64 = std::int64_t;
 using device::Array;
 using la::Vector;
 
-/// Work below this many points is not worth a second thread.
-constexpr i64 serial_points = 16384;
-
 bool is_aligned(Vector const& v) { return reinterpret_cast<std::uintptr_t>(v.data().raw()) % 64 == 0; }
-
-/// Of what is `back` bytes behind an address.
-std::byte* before(void const* p, std::size_t back) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) - back); }
 
 }  // namespace
 
 StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, StencilKernel product, std::vector<Vector> const& coefficients,
                                  std::string name)
-    : s_(std::make_shared<State>()) {
-  *s_ = {domain, dtype, {}, {}, Array(std::size_t(domain.points_of_brick()) * size_of(dtype)), std::move(name)};
+    : s_(std::make_shared<StencilState>()) {
+  s_->domain = domain, s_->dtype = dtype, s_->name = std::move(name);
+  s_->zeros = Array(std::size_t(domain.points_of_brick()) * size_of(dtype));
   std::memset(s_->zeros.raw(), 0, s_->zeros.bytes());
   comm::agree(domain.space().comm(), [&] {
     ASTERISM_REQUIRE(dtype == Dtype::float32 || dtype == Dtype::float64, dtype, "a stencil computes in float32 or float64, not in {}.",
@@ -61,15 +56,24 @@ void StencilOperator::add(StencilForm form, StencilKernel kernel) {
   s_->kernels[form] = std::move(kernel);
 }
 
+void StencilOperator::set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach) {
+  ASTERISM_REQUIRE(reach.size() == std::size_t(s_->domain.dimensions()), internal, "a stencil reads along {} axes, not {}.",
+                   s_->domain.dimensions(), reach.size());
+  make_kernel_ = std::move(make);
+  for (std::size_t d = 0; d < reach.size(); ++d) s_->reach[3 - reach.size() + d] = reach[d];
+}
+
+void StencilOperator::need(StencilForm form) const {
+  if (has(form)) return;
+  auto kernel = make_kernel_(form);
+  check(kernel);
+  s_->kernels[form] = std::move(kernel);
+}
+
 std::optional<la::Operator::Coarse> StencilOperator::coarse() const {
-  if (!make_coarse_) return std::nullopt;
-  auto made = make_coarse_();
-  if (!made) return std::nullopt;
-  for (auto& [form, kernel] : made->forms) {
-    check(kernel);
-    s_->kernels[form] = std::move(kernel);
-  }
-  return std::move(made->coarse);
+  auto made = make_coarse_ ? make_coarse_() : std::nullopt;
+  if (made && make_kernel_) need(StencilForm::residual);
+  return made;
 }
 
 std::vector<Vector> StencilOperator::colours() const {
@@ -141,36 +145,15 @@ void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, V
   auto const bricks = [&](bool outer, Array const& ghosts_read, auto const& result) {
     auto const run = [s = s_, form, outer](device::Executor& executor, std::byte const* px, std::byte* ghosts, std::byte* py,
                                            std::byte const* pb, std::byte const* pw) {
-      auto const& k = s->kernels.at(form);
       auto const& domain = s->domain;
-      auto const brick = std::size_t(domain.points_of_brick()) * size_of(s->dtype), copies = std::size_t(domain.ghost_bricks()) * brick;
       i64 const first = outer ? domain.inner_bricks() : 0, count = (outer ? domain.bricks() : domain.inner_bricks()) - first;
-      auto* const none = before(s->zeros.raw(), copies);
-      if (outer) std::memset(ghosts + copies, 0, brick);
-      std::vector<void*> grids, beyond;
-      for (int const g : k.grids) {
-        auto const* const c = g >= 0 ? &s->coefficients[std::size_t(g)] : nullptr;
-        void const* const own = c                       ? c->data().raw()
-                                : g == StencilKernel::x ? px
-                                : g == StencilKernel::y ? py
-                                : g == StencilKernel::b ? pb
-                                                        : pw;
-        grids.push_back(const_cast<void*>(own));  // only y is written
-        beyond.push_back(c && c->has_ghosts() ? c->ghosts().raw() : g == StencilKernel::x && outer ? ghosts : none);
-      }
-      std::vector<float> narrow(k.constants.begin(), k.constants.end());
-      stencil::Arguments a{};
-      a.neighbours = domain.neighbours(), a.origin = domain.origins(), a.extent = domain.extent();
-      a.grids = grids.data(), a.ghosts = beyond.data(), a.owned = long(domain.bricks());
-      a.constants = s->dtype == Dtype::float64 ? static_cast<void const*>(k.constants.data()) : narrow.data();
-      a.program = k.program;
+      if (outer) clear_beyond(*s, ghosts);
+      auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
+      StencilCall const call(
+          *s, s->kernels.at(form),
+          {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}});
       device::parallel_ranges(
-          executor, count,
-          [&](i64 begin, i64 end) {
-            auto mine = a;
-            mine.bricks = long(end - begin), mine.visit = domain.all() + first + begin;
-            k.function(&mine);
-          },
+          executor, count, [&](i64 begin, i64 end) { call(domain.all() + first + begin, end - begin); },
           std::max<i64>(1, serial_points / domain.points_of_brick()));
     };
     device::submit_without_form(queue, run, device::read<std::byte>(x.data()), device::update<std::byte>(ghosts_read), result,

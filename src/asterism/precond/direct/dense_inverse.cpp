@@ -46,8 +46,8 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::i
     using T = typename decltype(tag)::type;
     std::vector<T> a(inverts ? std::size_t(checked_product(n, n, "dense matrix")) : 0, T(0));
     auto const put = [&](std::int64_t i, std::int64_t j, T v) { a[std::size_t(i * n + j)] += v; };
-    if (on_one_rank_) each_own_entry<T>(B, put);
-    else each_entry<T>(B, true, put);
+    if (on_one_rank_) la::each_own_entry<T>(B, put);
+    else la::each_entry<T>(B, true, put);
     kernel::Inversion found;
     if constexpr (std::is_same_v<real_t<T>, double>)
       comm::agree(space_.comm(), [&] {

@@ -96,7 +96,7 @@ class DenseLU final : public Preconditioner {
       std::fill_n(factors_.as<T>(), n * n, T(0));
     });
     auto* const a = here ? factors_.as<T>() : nullptr;
-    each_entry<T>(A, false, [&](std::int64_t i, std::int64_t j, T v) { a[j * n + i] += v; });
+    la::each_entry<T>(A, false, [&](std::int64_t i, std::int64_t j, T v) { a[j * n + i] += v; });
     comm::agree(comm, [&] {
       if (here && n > 0) factorise(int(n), a);
     });

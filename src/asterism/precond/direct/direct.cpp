@@ -1,5 +1,6 @@
 // -pc_type lu and cholesky: which factors they make.
 #include "asterism/precond/direct/dense_lu.hpp"
+#include "asterism/precond/direct/distributed_direct.hpp"
 #include "asterism/precond/direct/sparse_direct.hpp"
 #include "asterism/precond/incomplete/arrangement.hpp"
 
@@ -13,7 +14,14 @@ std::vector<OptionSpec> shared_options() {
   auto ordering = choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
                                 "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
                                 "METIS (pip install pymetis); auto: nd of large matrices where METIS is found, else amd");
-  return {ordering, real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space; 0: what the machine has", 0)};
+  return {ordering,
+          real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space on a rank; 0: what the machine has", 0),
+          text_option("pc_factor_layout", "auto",
+                      "ranks that have the factors. gathered: the first alone; RxC, Px1, 1xP or square: all, with what is above their "
+                      "subtrees in blocks on a grid of R x C ranks; auto: square from 10000 rows on, else gathered"),
+          flag_option("pc_factor_subtrees", true,
+                      "whole subtrees of the elimination tree are on one rank each; false: all supernodes are in blocks on the grid"),
+          integer_option("pc_factor_block_size", 128, "columns of a block on the grid at most", 1, 4096)};
 }
 
 OptionTable const& lu_table() {
@@ -52,6 +60,25 @@ SparseRule shared_rule(OptionReader& r, Nest const& nest, std::string const& nam
   return rule;
 }
 
+constexpr std::int64_t rows_to_share = 10000;  // from so many on ranks share the factors
+
+/// On one rank or on all.
+PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule) {
+  auto const layout = r.text("pc_factor_layout");
+  int const ranks = A.comm().size();
+  direct::DistributionOptions distribution;
+  distribution.subtrees = r.flag("pc_factor_subtrees");
+  distribution.block_width = std::int32_t(r.integer("pc_factor_block_size"));
+  bool const chosen = layout != "auto" && layout != "gathered";
+  if (chosen) distribution.grid = direct::process_grid(layout, ranks);
+  if (ranks == 1 || layout == "gathered" || rule.factors.kind == direct::FactorKind::hermitian) return sparse_direct(A, rule);
+  if (!chosen) {
+    if (A.global_rows() < rows_to_share) return sparse_direct(A, rule);
+    distribution.grid = direct::process_grid("square", ranks);
+  }
+  return distributed_direct(A, rule, distribution);
+}
+
 PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
   auto r = nest.config.reader(lu_table());
   auto const type = r.text("pc_lu_type");
@@ -63,7 +90,7 @@ PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
   rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
                           : matching == "true" ? direct::Matching::yes
                                                : direct::Matching::no;
-  return sparse_direct(A, rule);
+  return made(r, A, rule);
 }
 
 PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
@@ -72,7 +99,7 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
   auto const type = r.text("pc_cholesky_type");
   rule.factors.kind = type == "indefinite" ? direct::FactorKind::hermitian : direct::FactorKind::cholesky;
   rule.may_be_indefinite = type == "auto";
-  return sparse_direct(A, rule);
+  return made(r, A, rule);
 }
 
 }  // namespace

@@ -60,33 +60,6 @@ std::pair<bool, bool> sums_vanish(la::Csr const& a) {
   return {vanish(rows), vanish(columns)};
 }
 
-/// An error with the entry that differs most from its partner's conjugate, if that is more than rounding.
-template <class T>
-void require_hermitian(std::string const& name, la::Csr const& a) {
-  auto const other = la::transpose(a, true);
-  auto const p = a.row_offsets(), q = other.row_offsets();
-  auto const c = a.column_indices(), d = other.column_indices();
-  auto const v = a.entries<T>(), w = other.entries<T>();
-  double largest = 0, difference = 0;
-  std::int64_t row = 0, column = 0;
-  for (auto const x : v) largest = std::max(largest, double(magnitude(x)));
-  for (std::int32_t i = 0; i < a.rows; ++i) {
-    auto s = std::size_t(p[std::size_t(i)]), t = std::size_t(q[std::size_t(i)]);
-    auto const s_end = std::size_t(p[std::size_t(i) + 1]), t_end = std::size_t(q[std::size_t(i) + 1]);
-    while (s < s_end || t < t_end) {
-      bool const mine = t == t_end || (s < s_end && c[s] <= d[t]), theirs = s == s_end || (t < t_end && d[t] <= c[s]);
-      auto const j = mine ? c[s] : d[t];
-      auto const by = double(magnitude((mine ? v[s] : T(0)) - (theirs ? w[t] : T(0))));
-      if (by > difference) difference = by, row = i, column = j;
-      s += mine, t += theirs;
-    }
-  }
-  ASTERISM_REQUIRE(difference <= 1e3 * epsilon_of(a.dtype) * largest, value,
-                   "{}: the matrix is not Hermitian: the entry in row {}, column {} differs by {} from the conjugate of its partner; the "
-                   "largest entry is {}. Use -pc_type lu.",
-                   name, row, column, difference, largest);
-}
-
 class SparseDirect final : public Preconditioner {
  public:
   SparseDirect(Matrix const& A, SparseRule rule) : Preconditioner(A), rule_(std::move(rule)), first_(A.range(), "sparse solves") {
@@ -138,10 +111,7 @@ class SparseDirect final : public Preconditioner {
   }
   std::vector<std::string> notes() const override {
     if (condition_ == 0) return {};
-    return {
-        format("{}: the matrix is nearly singular: its condition number, after scaling, is about {}. x solves a system near this one, and "
-               "may have no correct digit",
-               kind(), condition_)};
+    return {nearly_singular(kind(), condition_)};
   }
 
  private:
@@ -150,7 +120,7 @@ class SparseDirect final : public Preconditioner {
   bool set_values(Matrix const& A) {
     static int const event = profile::event("PCSetUpDirect");
     profile::Scope const scope(event);
-    auto const a = gathered(A);
+    auto const a = la::gathered(A);
     bool kept = true;
     comm::agree(A.comm(), [&] {
       if (A.comm().rank() != 0) return;
@@ -167,7 +137,6 @@ class SparseDirect final : public Preconditioner {
   bool factor(la::Csr const& a) {
     matrix_entries_ = a.nnz();
     bool const definite = rule_.factors.kind == FactorKind::cholesky;
-    if (rule_.factors.kind != FactorKind::lu) require_hermitian<T>(rule_.name, a);
     null_.reset();
     // a queue may still read the old ones
     bool const updates = factors_ && factors_.use_count() == 1;
@@ -236,6 +205,13 @@ class SparseDirect final : public Preconditioner {
 };
 
 }  // namespace
+
+std::string nearly_singular(std::string const& name, double condition) {
+  return format(
+      "{}: the matrix is nearly singular: its condition number, after scaling, is about {}. x solves a system near this one, and "
+      "may have no correct digit",
+      name, condition);
+}
 
 PreconditionerPtr sparse_direct(Matrix const& A, SparseRule const& rule) { return std::make_shared<SparseDirect>(A, rule); }
 

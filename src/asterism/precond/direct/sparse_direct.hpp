@@ -11,6 +11,9 @@ struct SparseRule {
   bool projects = false;           ///< the solver projects a null space out: singular factors are good enough
 };
 
+/// A note for people.
+std::string nearly_singular(std::string const& name, double condition);
+
 /// Sparse factors on rank 0. Collective.
 PreconditionerPtr sparse_direct(Matrix const& A, SparseRule const& rule);
 

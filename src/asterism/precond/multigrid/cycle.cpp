@@ -48,11 +48,11 @@ std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
 }
 
 void Cycle::time_levels() {
+  constexpr std::array names{"MGSmooth", "MGSmoothResid", "MGResid", "MGRestrict", "MGInterp", "MGSolve"};
   events_.clear();
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     auto& events = events_.emplace_back();
-    for (std::size_t part = 0; part < events.size(); ++part)
-      events[part] = profile::event(format("{} Level {}", std::array{"MGSmooth", "MGResid", "MGRestrict", "MGInterp", "MGSolve"}[part], l));
+    for (std::size_t part = 0; part < events.size(); ++part) events[part] = profile::event(format("{} Level {}", names[part], l));
   }
 }
 
@@ -73,10 +73,16 @@ void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector c
   auto const& smoother = *level.smoother;
   Vector *now = &x, *other = &w.s.t;
   if (smoother.swaps()) std::swap(now, other);  // so that it ends in x
-  timed(smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::before, true); });
-  if (l + 1 < levels_.size()) {
+  w.s.of_b = {};
+  bool const last = l + 1 == levels_.size();
+  if (!last && smoother.gives_residual()) {
+    timed(both, [&] { smoother.run_and_residual(*level.A, b, now, other, w.s, Side::before, true); });
+  } else {
+    timed(smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::before, true); });
+    if (!last) timed(residuals, [&] { level.A->residual(b, *now, w.s.r); });
+  }
+  if (!last) {
     auto& coarse = work[l + 1];
-    timed(residuals, [&] { level.A->residual(b, *now, w.s.r); });
     timed(restriction, [&] { level.R->apply(w.s.r, coarse.b); });
     correct(l + 1, type, work);
     timed(interpolation, [&] { level.P->apply_add(coarse.x, *now); });

@@ -58,7 +58,7 @@ class Cycle {
   void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
   void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;
-  enum Part : std::uint8_t { smoothing, residuals, restriction, interpolation, solving, parts };
+  enum Part : std::uint8_t { smoothing, both, residuals, restriction, interpolation, solving, parts };
   std::vector<GridLevel> levels_;
   std::vector<std::array<int, parts>> events_;  // of each level, if they are timed
   CycleType type_ = CycleType::v;

@@ -28,6 +28,8 @@ OptionTable const& table() {
         integer_option("pc_gmg_coarse_size", 600, "a level with at most this many points is the last one, and solved directly", 1, 20000),
         choice_option("pc_gmg_coarse_type", "direct", {"direct", "smoother", "ksp"},
                       "on the last level: factors, its smoother alone, or a solver with options of the prefix mg_coarse_"),
+        integer_option("pc_gmg_steps_at_once", 8,
+                       "most steps of jacobi or color_sor, the residual included, in one pass over memory and for one exchange", 1, 100),
         real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
         flag_option("pc_gmg_log", false, "events of their own for what is done on each level, in -log_view"),
         flag_option("pc_gmg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
@@ -89,7 +91,7 @@ enum class CoarseType : std::uint8_t { direct, smoother, ksp };
 struct Choices {
   CycleType cycle;
   CoarseType coarse;
-  std::int64_t max_levels, coarse_size;
+  std::int64_t max_levels, coarse_size, at_once;
   double omega;
   bool log, measure, open;  ///< open: the smoother is chosen
   amg::SmootherOptions smoother;
@@ -116,12 +118,12 @@ SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double direction
       c = mask.like();
       multiply(w, mask, c);
     }
-    return coloured_steps(std::move(weights), s.steps, symmetric, omega == 1 ? "" : format(", omega {}", omega));
+    return coloured_steps(std::move(weights), s.steps, symmetric, omega == 1 ? "" : format(", omega {}", omega), {A, o.at_once});
   }
   double const reach = reach_of(A), least = reach / std::max(3.0, 2 * directions);
   if (s.method == "chebyshev") return chebyshev_smoother({std::move(w), least, reach, 0, s.chebyshev}, s.steps, "jacobi");
   scale(o.omega > 0 ? o.omega : 2 / (reach + reach / (2 * directions)), w);
-  return weighted_steps(std::move(w), s.steps, "jacobi");
+  return weighted_steps(std::move(w), s.steps, "jacobi", {A, o.at_once});
 }
 
 class GeometricMultigrid final : public Preconditioner {
@@ -243,6 +245,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
                                    : CoarseType::direct,
             r.integer("pc_gmg_max_levels"),
             r.integer("pc_gmg_coarse_size"),
+            r.integer("pc_gmg_steps_at_once"),
             r.real("pc_gmg_omega"),
             r.flag("pc_gmg_log"),
             r.flag("pc_gmg_measure"),

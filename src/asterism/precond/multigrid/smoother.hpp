@@ -24,11 +24,19 @@ class Smoother {
   /// Vectors like x to work in.
   struct Work {
     Vector r, t, d;
+    la::Array of_b;  ///< kept of b from before to after the coarse correction; empty at first
   };
   virtual ~Smoother() = default;
   /// Steps on *x for A x = b; from x = 0, whatever it holds, if `fresh`. Those that are out of place swap x with `other`; w.r and w.d are
   /// scratch, and so is w.t of those that are in place (`other` is w.t else).
   virtual void run(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const = 0;
+  /// The same, and then w.r = b - A x.
+  virtual void run_and_residual(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const {
+    run(A, b, x, other, w, side, fresh);
+    A.residual(b, *x, w.r);
+  }
+  /// Whether that is less work than both apart.
+  virtual bool gives_residual() const { return false; }
   /// For A^H: its steps before are the adjoint of these ones after, and the other way round.
   virtual std::shared_ptr<Smoother const> adjoint() const = 0;
   /// The same with other numbers of steps.
@@ -45,11 +53,16 @@ class Smoother {
 };
 using SmootherPtr = std::shared_ptr<Smoother const>;
 
+/// For which operator steps are prepared, if it can do several at once, and how many then.
+struct AtOnce {
+  OperatorPtr A;
+  std::int64_t most = 1;
+};
 /// x += w .* (b - A x): damped Jacobi, SPAI-0, l1-Jacobi. One product a step; the first one from zero has none.
-SmootherPtr weighted_steps(Vector weights, Steps steps, std::string name);
+SmootherPtr weighted_steps(Vector weights, Steps steps, std::string name, AtOnce const& at_once = {});
 /// The same for one colour after the other, each with weights that are zero elsewhere: Gauss-Seidel where rows of a colour are not coupled.
 /// symmetric: in the reverse order after the coarse correction. about: more to say of it. A product for each colour.
-SmootherPtr coloured_steps(std::vector<Vector> weights, Steps steps, bool symmetric, std::string about);
+SmootherPtr coloured_steps(std::vector<Vector> weights, Steps steps, bool symmetric, std::string about, AtOnce const& at_once = {});
 /// A polynomial in diag(w) A of that degree on each side. p.degree is not read.
 SmootherPtr chebyshev_smoother(ChebyshevPolynomial p, Steps degrees, std::string name);
 /// x += damping M (b - A x) by any preconditioner. Two passes a step; the first one from zero has one.

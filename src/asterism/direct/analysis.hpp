@@ -1,0 +1,59 @@
+// Scalings, matching, order and symbolic phase of a sparse factorisation.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "asterism/direct/factor_options.hpp"
+#include "asterism/direct/symbolic.hpp"
+#include "asterism/la/formats/csr.hpp"
+
+namespace asterism::direct {
+
+/// f(i, j, magnitude) for each entry.
+template <class F>
+void each_size(la::Csr const& a, F const& f) {
+  with_dtype(a.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const ptr = a.row_offsets();
+    auto const col = a.column_indices();
+    auto const val = a.entries<T>();
+    for (std::int32_t i = 0; i < a.rows; ++i)
+      for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p)
+        f(i, col[p], double(magnitude(val[p])));
+  });
+}
+
+/// B = the scaled and permuted matrix, B[k, l] = row_scale[i] a_ij column_scale[j] for i = rows[k], j = columns[l], in the order of the
+/// supernodes.
+struct Analysis {
+  FactorOptions options;
+  Dtype dtype = Dtype::float64;
+  std::int32_t n = 0;
+  std::vector<std::int32_t> rows, columns;
+  std::vector<double> row_scale, column_scale;
+  Symbolic symbolic;
+  FactorPrediction predicted;
+  bool matched = false;
+  std::string ordering;  ///< natural, rcm, amd or nd
+
+  Analysis() = default;
+  /// Errors of kind value: entries that are not finite, structurally singular; of kind shape: not square.
+  Analysis(la::Csr const& a, FactorOptions const& options);
+  /// Scalings for new numbers in the same pattern. False if the matching, or that there is none, does not suit them.
+  bool rescale(la::Csr const& a);
+
+  bool hermitian() const { return options.kind != FactorKind::lu; }
+  char const* name() const;
+  /// B.
+  la::Csr arranged(la::Csr const& a) const;
+
+ private:
+  void match(la::Csr const& a);
+  void equilibrate(la::Csr const& a);
+  la::Csr scaled(la::Csr const& a) const;
+  void analyse(la::Csr const& a);
+  void predict(std::int64_t nnz);
+};
+
+}  // namespace asterism::direct

@@ -1,0 +1,49 @@
+// Sparse factors of a distributed matrix, on all of its ranks.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "asterism/direct/distributed/distribution.hpp"
+#include "asterism/direct/factors.hpp"
+#include "asterism/la/matrix.hpp"
+
+namespace asterism::direct {
+
+/// L U or L L^H. Each rank has whole subtrees of the elimination tree, and factors them by the multifrontal method (factors.hpp). What is
+/// above them is in blocks that are dealt cyclically to a grid of ranks; there pivots come from within the diagonal blocks, and those at
+/// rounding level are replaced (static pivoting, Li and Demmel 2003): solutions are to be refined. Solves are driven by messages (Ding et
+/// al. 2021). The bits do not depend on when messages come.
+///
+/// The matrix is gathered on the first rank for scalings, matching, order and symbolic phase: that one needs the memory of all entries
+/// for a while. Each rank keeps the rows of all supernodes.
+class DistributedFactors {
+ public:
+  /// Collective. Errors as of Factors, and of kind unsupported for L D L^H.
+  DistributedFactors(la::Matrix const& A, FactorOptions const& options, DistributionOptions const& distribution);
+  ~DistributedFactors();
+
+  /// New numbers for the same pattern, as Factors::update(); the scalings are kept too where they suit. Collective.
+  bool update(la::Matrix const& A);
+  /// y = A^-1 b, A^-T b ('T') or A^-H b ('C'), with this rank's rows of both: rows of k numbers. Collective; one at a time.
+  void solve(char trans, std::int64_t k, void const* b, void* y) const;
+
+  Dtype dtype() const;
+  /// Of all ranks together.
+  FactorInfo const& info() const;
+  /// Of this rank.
+  std::size_t memory_bytes() const;
+  /// "2 x 1 ranks, 85 % of the work in subtrees".
+  std::string layout() const;
+  /// As of Factors. Collective.
+  double condition() const;
+  double condition_beyond(double limit) const;
+  Factors::Determinant determinant() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace asterism::direct

@@ -1,0 +1,44 @@
+// Data to other ranks, put together piece by piece.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "asterism/comm/communicator/exchange.hpp"
+
+namespace asterism::direct {
+
+/// Parcels that grow.
+class Outgoing {
+ public:
+  template <class U>
+  void put(int rank, U const* items, std::size_t count) {
+    auto const place = index_.try_emplace(rank, parcels_.size());
+    if (place.second) parcels_.push_back({rank, {}});
+    comm::append<U>(parcels_[place.first->second].data, std::span<U const>(items, count));
+  }
+  std::vector<comm::Parcel> take() { return std::move(parcels_); }
+
+ private:
+  std::map<int, std::size_t> index_;
+  std::vector<comm::Parcel> parcels_;
+};
+
+template <class U>
+void read(std::byte const*& from, U* to, std::size_t count) {
+  if (count > 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(U));
+  from += count * sizeof(U);
+}
+
+/// An entry B[row, column].
+template <class T>
+struct Entry {
+  std::int32_t row, column;
+  T value;
+};
+
+}  // namespace asterism::direct

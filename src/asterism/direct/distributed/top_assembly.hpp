@@ -1,0 +1,36 @@
+// The matrix at the top, before it is factored: entries of B, and what subtrees leave for it.
+#pragma once
+#include <cstdint>
+
+#include "asterism/comm/communicator/communicator.hpp"
+#include "asterism/direct/distributed/block_cyclic_factors.hpp"
+#include "asterism/direct/distributed/distribution.hpp"
+#include "asterism/direct/distributed/parcels.hpp"
+#include "asterism/direct/multifrontal.kernels.hpp"
+
+namespace asterism::direct {
+
+class TopAssembly {
+ public:
+  TopAssembly(comm::Communicator const& comm, Distribution const& parts, BlockCyclicMatrix top)
+      : comm_(comm), parts_(parts), top_(std::move(top)) {}
+
+  /// Of numbers of the top; of Cholesky an entry of the upper triangle.
+  template <class T>
+  void add(Entry<T> const& e);
+  /// The updates of this rank's subtrees go to the blocks that they belong to; their memory is freed. Sums are in the order of the ranks,
+  /// after this rank's own. Collective.
+  template <class T>
+  void add_updates(NumericFactors& factors);
+
+ private:
+  std::int32_t block_of(std::int32_t i, std::int32_t k) const;
+  /// Numbers of the top become places in a block.
+  void place(std::int32_t i, std::int32_t j, std::vector<std::int32_t>& rows, std::vector<std::int32_t>& columns) const;
+
+  comm::Communicator comm_;
+  Distribution const& parts_;
+  BlockCyclicMatrix top_;
+};
+
+}  // namespace asterism::direct

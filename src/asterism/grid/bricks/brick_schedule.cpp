@@ -1,0 +1,119 @@
+#include "asterism/grid/bricks/brick_schedule.hpp"
+
+#include <algorithm>
+
+namespace asterism::grid {
+namespace {
+
+using i64 = std::int64_t;
+using Rows = std::vector<i64>;
+
+/// What a core's own cache holds.
+constexpr i64 cache_bytes = i64(1) << 20;
+
+/// Of one direction: places of the bricks that are there, and whether they go on around its end.
+struct Direction {
+  i64 low = 0, high = 0, own_low = 0, own_high = 0;
+  bool around = false;
+  i64 size() const { return high - low; }
+};
+
+/// The rows of each tile in each stage. Tiles lean to lower rows; around an end the first one stands upright, and the last one takes what
+/// is left on both sides.
+std::vector<std::vector<Rows>> leaning(Direction const& d, i64 width, int stages) {
+  i64 const n = d.size(), last = (n + width - 1) / width - 1;
+  std::vector<std::vector<Rows>> tiles(std::size_t(last + 1), std::vector<Rows>(std::size_t(stages)));
+  for (i64 s = 0; s < stages; ++s) {
+    auto const put = [&](i64 r) {
+      i64 const tile = d.around && r < s ? last : std::min(last, (r + s) / width);
+      tiles[std::size_t(tile)][std::size_t(s)].push_back(d.low + r);
+    };
+    for (i64 r = d.around ? s : 0; r < n; ++r) put(r);
+    for (i64 r = 0; d.around && r < std::min(s, n); ++r) put(r);  // after the end, which they go on from
+  }
+  return tiles;
+}
+
+}  // namespace
+
+BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_brick) {
+  auto const& known = domain.known();
+  auto const boxes = domain.partition().boxes();
+  std::array<Direction, 3> d;
+  for (std::size_t a = 0; a < 3; ++a) {
+    bool const cut = boxes[a] > 1;
+    d[a] = {known.low[a], known.high[a], known.low[a] + (cut ? 1 : 0), known.high[a] - (cut ? 1 : 0), domain.periodic()[a] && !cut};
+  }
+  // along the first direction that there is
+  std::size_t const along = d[0].size() > 1 ? 0 : d[1].size() > 1 ? 1 : 2, other[2] = {along == 0 ? 1u : 0u, along == 2 ? 1u : 2u};
+  std::vector<std::vector<Batch>>* parts = nullptr;
+  auto const batch = [&](int stage, i64 i, Rows const& rows, Rows const& columns) {
+    i64 const begin = i64(numbers_.size());
+    bool const own = stage == stages - 1;
+    auto const left_out = [&](std::size_t a, i64 r) { return own && (r < d[a].own_low || r >= d[a].own_high); };
+    Triple at;
+    at[along] = i;
+    if (left_out(along, i)) return;
+    for (auto const r : rows)
+      for (auto const c : columns) {
+        if (left_out(other[0], r) || left_out(other[1], c)) continue;
+        at[other[0]] = r, at[other[1]] = c;
+        if (int const number = domain.number(at); number >= 0) numbers_.push_back(number);
+      }
+    if (i64 const count = i64(numbers_.size()) - begin; count > 0) parts->back().push_back({stage, begin, count});
+  };
+  auto const begin_phase = [&] { parts = &phases_.emplace_back(); };
+
+  i64 const n = d[along].size(), rows = d[other[0]].size(), columns = d[other[1]].size(), least = std::max(1, 2 * (stages - 1));
+  i64 const shares = std::min<i64>(threads, n / least);
+  interleaved_ = stages > 1 && shares >= threads && n * rows * columns * bytes_of_brick > 2 * cache_bytes;
+  if (!interleaved_) {
+    // plane by plane, in equal pieces
+    auto const all = leaning(d[other[0]], std::max<i64>(rows, 1), 1), across = leaning(d[other[1]], std::max<i64>(columns, 1), 1);
+    for (int s = 0; s < stages && n * rows * columns > 0; ++s) {
+      begin_phase();
+      parts->emplace_back();
+      for (i64 i = d[along].low; i < d[along].high; ++i) batch(s, i, all[0][0], across[0][0]);
+      std::vector<std::vector<Batch>> pieces;
+      i64 first = parts->front().empty() ? 0 : parts->front().front().begin, end = i64(numbers_.size());
+      for (int t = 0; t < threads; ++t) {
+        i64 const b = first + (end - first) * t / threads, e = first + (end - first) * (t + 1) / threads;
+        if (e > b) pieces.push_back({{s, b, e - b}});
+      }
+      *parts = std::move(pieces);
+    }
+    return;
+  }
+  // so many bricks of a plane that those of the planes under way fit
+  i64 const across = std::max<i64>(1, cache_bytes / (bytes_of_brick * (stages + 2)));
+  i64 width = std::min(columns, std::max<i64>(stages, 8));
+  i64 const height = std::clamp<i64>(across / width, std::min<i64>(rows, stages), rows);
+  width = std::clamp<i64>(across / height, width, columns);
+  auto const tiles = leaning(d[other[0]], height, stages), strips = leaning(d[other[1]], width, stages);
+  i64 const low = d[along].low, high = d[along].high;
+  bool const around = d[along].around;
+  auto const bound = [&](i64 t) { return low + n * t / shares; };
+  auto const wrapped = [&](i64 i) { return i < low ? i + n : i >= high ? i - n : i; };
+  auto const march = [&](i64 from, i64 to, auto const& first, auto const& end) {
+    parts->emplace_back();
+    for (auto const& tile : tiles)
+      for (auto const& strip : strips)
+        for (i64 m = from; m < to; ++m)
+          for (int s = 0; s < stages; ++s)
+            if (i64 const i = m - s; i >= first(s) && i < end(s)) batch(s, wrapped(i), tile[std::size_t(s)], strip[std::size_t(s)]);
+  };
+  begin_phase();
+  for (i64 t = 0; t < shares; ++t) {
+    i64 const a = bound(t), b = bound(t + 1);
+    bool const seam_before = around || t > 0, seam_after = around || t + 1 < shares;
+    march(a, b + stages, [&](int s) { return a + (seam_before ? s : 0); }, [&](int s) { return b - (seam_after ? s : 0); });
+  }
+  begin_phase();
+  for (i64 t = 0; t < shares; ++t) {
+    if (t + 1 == shares && !around) break;
+    i64 const e = bound(t + 1);
+    march(e - stages, e + 2 * i64(stages), [&](int s) { return e - s; }, [&](int s) { return e + s; });
+  }
+}
+
+}  // namespace asterism::grid

@@ -1,0 +1,35 @@
+// In which order bricks are visited where several stages of work, each on what the last one made, go over memory once.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "asterism/grid/bricks/brick_domain.hpp"
+
+namespace asterism::grid {
+
+/// Stage s of a brick follows stage s - 1 of all bricks around it, and nothing that stage s - 1 reads is gone before it has: stages may
+/// write what the stage before the last one has left, so that two vectors are enough. The bricks are cut into columns whose ends lean by a
+/// brick a stage (time skewing: Wonnacott 2000), short enough that what a stage leaves is in the cache when the next one comes. For several
+/// threads the first direction is cut into shares that shrink with each stage; the gaps between them are a second phase, as is the seam of
+/// a periodic direction. All stages but the last one are done on the copies of other ranks' bricks too.
+class BrickSchedule {
+ public:
+  struct Batch {
+    int stage;
+    std::int64_t begin, count;  ///< in numbers()
+  };
+  /// threads: that share the work. bytes_of_brick: of all vectors. Time and memory: 4 bytes for each stage of each brick.
+  BrickSchedule(BrickDomain const& domain, int stages, int threads, std::int64_t bytes_of_brick);
+  int const* numbers() const { return numbers_.data(); }
+  /// Batches of a part are done in their order. Parts of a phase are independent, and all follow the phase before.
+  std::vector<std::vector<std::vector<Batch>>> const& phases() const { return phases_; }
+  /// Whether stages are interleaved; else there is not enough room, or they fit into the cache as they are.
+  bool interleaved() const { return interleaved_; }
+
+ private:
+  std::vector<int> numbers_;
+  std::vector<std::vector<std::vector<Batch>>> phases_;
+  bool interleaved_ = false;
+};
+
+}  // namespace asterism::grid

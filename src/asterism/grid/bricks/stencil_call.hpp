@@ -1,0 +1,85 @@
+// What calls of a stencil's kernels have in common: what the kernels are given.
+#pragma once
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "asterism/grid/bricks/brick_domain.hpp"
+#include "asterism/grid/bricks/brick_schedule.hpp"
+#include "asterism/la/vectors/vector.hpp"
+#include "asterism/stencil/table.hpp"
+
+namespace asterism::grid {
+
+/// What a kernel does, and with what.
+enum class StencilForm : std::uint8_t {
+  product,     ///< y = A x
+  transposed,  ///< y = A^T x
+  residual,    ///< y = b - A x
+  smooth,      ///< y = x + w .* (b - A x)
+  step,        ///< the same with one weight for points whose indices have an even sum, and one for the others
+  start,       ///< y = w b with these: the step from x = 0
+};
+
+/// A function that the stencil compiler made, or the one that reads tables (stencil/table.hpp).
+struct StencilKernel {
+  /// Of each grid of the kernel, in its order: one of these, or the number of a coefficient.
+  static constexpr int x = -1, y = -2, b = -3, w = -4;
+  void (*function)(stencil::Arguments const*) = nullptr;
+  void const* program = nullptr;      ///< the table
+  std::shared_ptr<void const> owner;  ///< of the code, or of the table
+  std::vector<int> grids;
+  std::vector<double> constants;  ///< in the kernel's order
+  double flops = 0;               ///< of a point
+  std::vector<int> weights = {};  ///< step and start: the numbers of the constants that are the two weights
+};
+
+struct StencilState {
+  BrickDomain domain;
+  Dtype dtype = Dtype::float64;
+  std::map<StencilForm, StencilKernel> kernels;
+  std::vector<la::Vector> coefficients;
+  device::Array zeros;  // a brick
+  std::string name;
+  std::array<int, 3> reach{};  // how far the stencil reads, of three directions
+  std::mutex mutex;
+  std::map<std::array<std::int64_t, 3>, std::shared_ptr<BrickSchedule const>> schedules;  // by stages, threads, and bytes of a brick
+};
+
+/// A kernel with its arguments.
+class StencilCall {
+ public:
+  /// Of x, y, b and w in this order: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read.
+  using Places = std::array<std::pair<std::byte*, std::byte*>, 4>;
+  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, std::array<double, 2> const& weights = {});
+  StencilCall(StencilCall const&) = delete;
+  StencilCall& operator=(StencilCall const&) = delete;
+  void operator()(int const* bricks, std::int64_t count) const {
+    auto mine = a_;
+    mine.bricks = long(count), mine.visit = bricks;
+    function_(&mine);
+  }
+
+ private:
+  void (*function_)(stencil::Arguments const*);
+  std::vector<void*> grids_, beyond_;
+  std::vector<double> constants_;
+  std::vector<float> narrow_;
+  stencil::Arguments a_{};
+};
+
+/// Work below this many points is not worth a second thread.
+inline constexpr std::int64_t serial_points = 16384;
+
+/// Zeros in the brick that is behind the room for copies.
+inline void clear_beyond(StencilState const& s, std::byte* ghosts) {
+  auto const brick = std::size_t(s.domain.points_of_brick()) * size_of(s.dtype);
+  std::memset(ghosts + std::size_t(s.domain.ghost_bricks()) * brick, 0, brick);
+}
+
+}  // namespace asterism::grid

@@ -1,0 +1,243 @@
+// Several steps of a smoother, and the residual after them, in one pass over memory and for one exchange of bricks: temporal blocking on
+// bricks, and communication-avoiding smoothing. Copies of other ranks' bricks are smoothed too; what is wrong in them, since no more is
+// known around them, comes nearer by the reach of the stencil with each stage.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/comm/communicator/failures.hpp"
+#include "asterism/device/host/team.hpp"
+#include "asterism/device/parallel.hpp"
+#include "asterism/grid/bricks/stencil_operator.hpp"
+
+namespace asterism::grid {
+namespace {
+
+using i64 = std::int64_t;
+using device::Array;
+using la::Vector;
+
+bool is_aligned_here(Vector const& v) { return reinterpret_cast<std::uintptr_t>(v.data().raw()) % 64 == 0; }
+
+/// One step, or the residual.
+struct Stage {
+  StencilForm form = StencilForm::residual;
+  std::array<double, 2> weights{};  // as two_weights() finds them
+  Vector w;                         // of the form smooth, with its ghosts
+};
+
+class StencilSteps final : public la::StepSequence {
+ public:
+  StencilSteps(std::shared_ptr<StencilState> state, std::vector<Stage> steps, bool vectors, int at_once)
+      : s_(std::move(state)), steps_(std::move(steps)), vectors_(vectors), at_once_(at_once) {}
+  std::string describe() const override { return at_once_ > 1 ? format(", {} at once", at_once_) : ""; }
+  void run(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const override {
+    auto const& space = s_->domain.space();
+    comm::collective(space.comm(), "steps of a stencil", [&] {
+      for (auto const* const v : {&b, static_cast<Vector const*>(x), static_cast<Vector const*>(other), static_cast<Vector const*>(r)})
+        if (v) {
+          la::require_layout(*v, space, s_->dtype, "steps of a stencil");
+          ASTERISM_REQUIRE(v->columns() == b.columns(), shape, "steps of a stencil: vectors of {} and {} columns.", v->columns(),
+                           b.columns());
+        }
+      bool const in_place =
+          b.columns() == 1 && is_aligned_here(b) && is_aligned_here(*x) && is_aligned_here(*other) && (!r || is_aligned_here(*r));
+      // each rank may copy as it likes: the messages are the same
+      if (in_place) return run_column(b, x, other, fresh, r, of_b);
+      for (i64 j = 0; j < b.columns(); ++j) {
+        bool const one = b.columns() == 1;
+        auto const fill_from = [&](Vector const& v) {
+          Vector c(space, s_->dtype, 1, b.queue());
+          copy(one ? v : column_of(v, j), c);
+          return c;
+        };
+        Vector const of = fill_from(b);
+        Vector now = fresh ? Vector(space, s_->dtype, 1, b.queue()) : fill_from(*x), next(space, s_->dtype, 1, b.queue()),
+               rest(space, s_->dtype, 1, b.queue());
+        Vector *px = &now, *po = &next;
+        Array of_this;
+        run_column(of, px, po, fresh, r ? &rest : nullptr, one ? of_b : of_this);
+        bool const swapped = px != &now;
+        Vector& to = swapped ? *other : *x;
+        auto const put = [&](Vector const& from, Vector& into) { one ? copy(from, into) : set_column(from, j, into); };
+        put(*px, to);
+        if (r) put(rest, *r);
+        if (j + 1 == b.columns() && swapped) std::swap(x, other);
+      }
+    });
+  }
+
+ private:
+  void run_column(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const {
+    auto const steps = i64(steps_.size());
+    i64 at = 0;
+    if (fresh && steps == 0) fill(*x, 0.0);
+    if (fresh && steps > 0 && vectors_) multiply(steps_[0].w, b, *x), at = 1;
+    bool const from_zero = fresh && !vectors_ && steps > 0;
+    do {
+      i64 const left = steps - at + (r ? 1 : 0), now = std::min<i64>(left, at_once_);
+      if (now == 0) return;
+      bool const with_r = r && now == left;
+      pass(b, x, other, at, now - (with_r ? 1 : 0), from_zero && at == 0, with_r ? r : nullptr, of_b);
+      at += now - (with_r ? 1 : 0);
+      if (with_r) return;
+    } while (at < steps || r);
+  }
+
+  std::shared_ptr<BrickSchedule const> schedule(int stages, int vectors) const {
+    std::array<i64, 3> const key{stages, device::host::team_size(), vectors};
+    std::lock_guard const lock(s_->mutex);
+    auto& found = s_->schedules[key];
+    if (!found) {
+      i64 const bytes = s_->domain.points_of_brick() * i64(size_of(s_->dtype)) * vectors;
+      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes);
+    }
+    return found;
+  }
+
+  /// Steps from number `first` on, and the residual if there is an r. x and other are swapped as often as they must.
+  void pass(Vector const& b, Vector*& x, Vector*& other, i64 first, i64 count, bool from_zero, Vector* r, Array& of_b) const {
+    static int const event = profile::event("StencilSteps");
+    auto const& queue = b.queue();
+    auto const& space = s_->domain.space();
+    int const stages = int(count) + (r ? 1 : 0), vectors = 3 + (vectors_ ? 1 : 0) + (r ? 1 : 0);
+    double flops = 0;
+    for (i64 n = first; n < first + count; ++n)
+      flops += s_->kernels.at(from_zero && n == first ? StencilForm::start : steps_[std::size_t(n)].form).flops;
+    profile::Scope const scope(event, double(size_of(s_->dtype)) * double(b.local_size()) * vectors, flops * double(b.local_size()));
+    bool const around = space.has_local_form();
+    auto const exchange = [&](Vector const& v) {
+      auto const ghosts = la::room_for_ghosts(v, space, queue);
+      space.ghost_forest().bcast_begin(queue, s_->dtype, 1, v.data(), ghosts).end();
+      return ghosts;
+    };
+    Array ghosts_x, ghosts_other;
+    if (around && !from_zero) ghosts_x = exchange(*x);
+    if (around && stages > 1) {
+      if (!of_b) of_b = exchange(b);
+      if (from_zero) ghosts_x = la::room_for_ghosts(*x, space, queue);
+      ghosts_other = la::room_for_ghosts(*other, space, queue);
+    }
+    auto const plan = schedule(stages, vectors);
+    std::vector<Stage> todo;
+    for (i64 n = first; n < first + count; ++n) todo.push_back(steps_[std::size_t(n)]);
+    if (from_zero) todo[0].form = StencilForm::start;
+    if (r) todo.push_back({});
+    auto const run = [s = s_, plan, todo, from_zero](device::Executor& executor, std::byte const* pb, std::byte* gb, std::byte* px,
+                                                     std::byte* gx, std::byte* po, std::byte* go, std::byte* pr) {
+      for (auto* const g : {gb, gx, go})
+        if (g) clear_beyond(*s, g);
+      std::pair<std::byte*, std::byte*> const b{const_cast<std::byte*>(pb), gb};
+      std::pair<std::byte*, std::byte*> now{px, gx}, next{po, go};
+      std::vector<std::unique_ptr<StencilCall const>> calls;
+      for (std::size_t n = 0; n < todo.size(); ++n) {
+        auto const& stage = todo[n];
+        std::pair<std::byte*, std::byte*> w{};
+        if (stage.form == StencilForm::smooth)
+          w = {stage.w.data().template as<std::byte>(), stage.w.has_ghosts() ? stage.w.ghosts().template as<std::byte>() : nullptr};
+        bool const residual = stage.form == StencilForm::residual, in_place = from_zero && n == 0;
+        auto const to = residual ? std::pair<std::byte*, std::byte*>{pr, nullptr} : in_place ? now : next;
+        calls.push_back(
+            std::make_unique<StencilCall const>(*s, s->kernels.at(stage.form), StencilCall::Places{{now, to, b, w}}, stage.weights));
+        if (!residual && !in_place) std::swap(now, next);
+      }
+      i64 const serial = s->domain.bricks() * s->domain.points_of_brick() < serial_points ? i64(1) << 40 : 1;
+      for (auto const& phase : plan->phases())
+        device::parallel_ranges(
+            executor, i64(phase.size()),
+            [&](i64 begin, i64 end) {
+              for (auto part = begin; part < end; ++part)
+                for (auto const& batch : phase[std::size_t(part)])
+                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count);
+            },
+            serial);
+    };
+    device::submit_without_form(queue, run, device::read<std::byte>(b.data()), device::update<std::byte>(of_b),
+                                device::update<std::byte>(x->data()), device::update<std::byte>(ghosts_x),
+                                device::update<std::byte>(other->data()), device::update<std::byte>(ghosts_other),
+                                device::update<std::byte>(r ? r->data() : Array()));
+    if ((count - (from_zero ? 1 : 0)) % 2 == 1) std::swap(x, other);
+  }
+
+  std::shared_ptr<StencilState> s_;
+  std::vector<Stage> steps_;
+  bool vectors_;
+  int at_once_;
+};
+
+/// The weight for even sums of indices, and what the one for odd ones is more, if these are all that a vector has; the same on all ranks.
+template <class T>
+std::optional<std::array<double, 2>> two_weights(BrickDomain const& domain, Vector const& w) {
+  auto const values = w.host<T>();
+  auto const parity = [&] {
+    auto numbers = colour_numbers(domain.owned(), Colouring::red_black);
+    for (auto& n : numbers) ++n;  // padding becomes 0
+    std::vector<int> out(values.size());
+    domain.to_bricks(numbers.data(), out.data(), sizeof(int));
+    return out;
+  }();
+  auto const& comm = domain.space().comm();
+  std::array<double, 2> most{-INFINITY, -INFINITY}, least{-INFINITY, -INFINITY};  // of the negative
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (parity[i] == 0) continue;
+    auto const p = std::size_t(parity[i] - 1);
+    most[p] = std::max(most[p], double(values[i])), least[p] = std::max(least[p], -double(values[i]));
+  }
+  std::array<double, 2> out{};
+  for (std::size_t p = 0; p < 2; ++p) {
+    double const high = comm.max(most[p]), low = -comm.max(least[p]);
+    if (high >= low && high != low) return std::nullopt;
+    out[p] = high >= low ? high : 0;  // no such points
+  }
+  out[1] -= out[0];
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<Vector> const& weights, i64 at_once) const {
+  if (!make_kernel_) return nullptr;
+  auto const& domain = s_->domain;
+  // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them
+  for (std::size_t d = 0; d < 3; ++d)
+    if (domain.partition().boxes()[d] > 1 && s_->reach[d] > 0) at_once = std::min<i64>(at_once, domain.brick()[d] / s_->reach[d]);
+  std::vector<Stage> stages;
+  bool vectors = false;
+  for (auto const& w : weights) {
+    la::require_layout(w, range(), dtype(), "weights of steps");
+    auto const found = dtype() == Dtype::float64 ? two_weights<double>(domain, w) : two_weights<float>(domain, w);
+    stages.push_back({StencilForm::step, found.value_or(std::array<double, 2>{}), {}});
+    vectors = vectors || !found;
+  }
+  if (vectors) {
+    for (std::size_t n = 0; n < stages.size(); ++n) {
+      Vector own;
+      for (std::size_t m = 0; m < n; ++m)
+        if (weights[m].data().raw() == weights[n].data().raw()) own = stages[m].w;
+      if (!own) {
+        own = Vector(range(), dtype());
+        copy(weights[n], own);
+        if (own.has_ghosts()) {
+          auto const ghosts = own.ghosts();
+          ghosts.settle(device::Access::write, "weights of steps");
+          std::memset(ghosts.raw(), 0, ghosts.bytes());
+          range().ghost_forest().bcast_begin(own.queue(), dtype(), 1, own.data(), ghosts).end();
+          ghosts.settle(device::Access::read, "weights of steps");
+        }
+      }
+      stages[n] = {StencilForm::smooth, {}, own};
+    }
+  }
+  need(StencilForm::residual);
+  if (vectors) {
+    need(StencilForm::smooth);
+  } else {
+    need(StencilForm::step);
+    need(StencilForm::start);
+  }
+  return std::make_shared<StencilSteps>(s_, std::move(stages), vectors, int(at_once));
+}
+
+}  // namespace asterism::grid

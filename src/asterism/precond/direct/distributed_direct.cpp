@@ -1,0 +1,182 @@
+// Direct solution with sparse factors that all ranks share.
+#include "asterism/precond/direct/distributed_direct.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/base/progress.hpp"
+#include "asterism/direct/distributed/distributed_factors.hpp"
+
+namespace asterism::precond {
+namespace {
+
+using direct::DistributedFactors;
+using direct::FactorKind;
+
+/// Whether the entries of all rows, or of all columns, sum to zero up to rounding. Memory: some numbers for each row. Collective.
+bool has_constant_null_vector(Matrix const& A) {
+  auto const n = std::size_t(A.global_rows());
+  if (n < 2) return false;
+  auto const rows = A.to_rows();
+  double const limit = 100 * epsilon_of(A.dtype());
+  bool rows_vanish = true;
+  std::vector<double> columns(3 * n, 0);  // re, im and size of each
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
+      T sum = T(0);
+      double size = 0;
+      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
+        T const v = rows.values.as<T>()[p];
+        sum += v;
+        size += double(magnitude(v));
+        auto* const c = columns.data() + 3 * rows.columns[std::size_t(p)];
+        auto const z = to_complex(v);
+        c[0] += z.real(), c[1] += z.imag(), c[2] += std::abs(z);
+      }
+      rows_vanish = rows_vanish && size > 0 && double(magnitude(sum)) <= limit * size;
+    }
+  });
+  A.comm().sum(std::span<double>(columns));
+  bool columns_vanish = true;
+  for (std::size_t j = 0; j < n && columns_vanish; ++j) {
+    auto const* const c = columns.data() + 3 * j;
+    columns_vanish = c[2] > 0 && std::abs(std::complex<double>(c[0], c[1])) <= limit * c[2];
+  }
+  return columns_vanish || A.comm().min(std::int64_t(rows_vanish)) == 1;
+}
+
+class DistributedDirect final : public Preconditioner {
+ public:
+  DistributedDirect(Matrix const& A, SparseRule rule, direct::DistributionOptions const& distribution)
+      : Preconditioner(A), rule_(std::move(rule)), distribution_(distribution) {
+    set_values(A);
+  }
+
+  bool update(Matrix const& A) override {
+    if (on_first_) return on_first_->update(A);
+    // a queue may still read the old ones
+    A.comm().end_queued();
+    return set_values(A);
+  }
+  void apply(Vector const& x, Vector& y) const override { on_first_ ? on_first_->apply(x, y) : solve('N', x, y); }
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
+    on_first_ ? on_first_->apply_transpose(x, y, conjugate) : solve(conjugate ? 'C' : 'T', x, y);
+  }
+  bool direct() const override { return true; }
+  std::string describe() const override {
+    if (on_first_) return on_first_->describe();
+    return format("{} (sparse, {} rows, {} entries, on {} ranks)", rule_.name, space_.global_size(), factors_->info().entries,
+                  space_.comm().size());
+  }
+  std::string report() const override {
+    if (on_first_) return on_first_->report() + (why_.empty() ? "" : "\n  " + why_);
+    auto const& i = factors_->info();
+    auto out = describe() + format("\n  layout: {}", factors_->layout());
+    out += format("\n  fill: {} of the matrix; {} on this rank", double(i.entries) / std::max(1.0, double(matrix_entries_)),
+                  megabytes(double(factors_->memory_bytes())));
+    out += format("\n  ordering: {}{}; {} supernodes, largest front of a subtree {}", i.ordering, i.matched ? ", rows matched" : "",
+                  i.supernodes, i.largest_front);
+    out += format("\n  pivots: {} delayed in subtrees, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
+    return out;
+  }
+  std::size_t memory_bytes() const override { return on_first_ ? on_first_->memory_bytes() : factors_->memory_bytes(); }
+  std::optional<FactorFacts> factor_facts() const override {
+    if (on_first_) return on_first_->factor_facts();
+    FactorFacts f;
+    auto const& i = factors_->info();
+    auto const d = factors_->determinant();
+    f.kind = rule_.name;
+    f.ordering = i.ordering, f.matched = i.matched;
+    f.entries = i.entries;
+    f.bytes = space_.comm().sum(std::int64_t(memory_bytes()));
+    f.delayed = i.delayed, f.replaced = i.replaced, f.growth = i.growth;
+    f.condition = factors_->condition();
+    f.determinant = {d.re, d.im, d.log};
+    return f;
+  }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> out;
+    if (!why_.empty()) out.push_back(why_);
+    if (on_first_) {
+      auto const theirs = on_first_->notes();
+      out.insert(out.end(), theirs.begin(), theirs.end());
+    } else if (condition_ > 0) {
+      out.push_back(nearly_singular(rule_.name, condition_));
+    }
+    return out;
+  }
+  bool pivot_more(Matrix const& A) override {
+    if (on_first_) return false;
+    gather(A, format("{}: the pivots within blocks of distributed factors are too small here; the factors are made again on rank 0, with "
+                     "pivots from whole columns",
+                     rule_.name));
+    return true;
+  }
+
+ private:
+  void gather(Matrix const& A, std::string why) {
+    A.comm().end_queued();
+    factors_.reset();
+    why_ = std::move(why);
+    on_first_ = sparse_direct(A, rule_);
+  }
+
+  bool set_values(Matrix const& A) {
+    static int const event = profile::event("PCSetUpDirect");
+    profile::Scope const scope(event);
+    matrix_entries_ = A.nnz();
+    if (has_constant_null_vector(A)) {
+      gather(A, "");
+      return true;
+    }
+    bool const definite = rule_.factors.kind == FactorKind::cholesky;
+    try {
+      if (factors_ && !factors_->update(A)) return false;
+      if (!factors_) factors_ = std::make_shared<DistributedFactors>(A, rule_.factors, distribution_);
+    } catch (Error const& e) {
+      if (!(definite && rule_.may_be_indefinite && e.kind() == ErrorKind::breakdown)) throw;
+      gather(A, "cholesky: the matrix is indefinite: L D L^H is made on rank 0");
+      return true;
+    }
+    if (factors_->info().replaced > 0 && !rule_.projects) {
+      gather(A, format("{}: {} pivots within blocks of distributed factors are at rounding level; the factors are made again on rank 0, "
+                       "with pivots from whole columns",
+                       rule_.name, factors_->info().replaced));
+      return true;
+    }
+    double const limit = 0.1 / epsilon_of(dtype_);
+    condition_ = rule_.projects ? 0 : factors_->condition_beyond(limit);
+    if (condition_ <= limit) condition_ = 0;
+    return true;
+  }
+
+  void solve(char trans, Vector const& x, Vector& y) const {
+    static int const event = profile::event("PCApplyDirect");
+    profile::Scope const scope(event);
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      device::submit_without_form(
+          y.queue(),
+          [factors = factors_, k = x.columns(), trans](device::Executor&, std::byte*, T const* b, T* z) { factors->solve(trans, k, b, z); },
+          device::update<std::byte>(space_.comm().order_token()), device::read<T>(x.data()), device::write<T>(y.data()));
+    });
+  }
+
+  SparseRule rule_;
+  direct::DistributionOptions distribution_;
+  std::shared_ptr<DistributedFactors> factors_;
+  PreconditionerPtr on_first_;  // instead of these
+  std::string why_;
+  std::int64_t matrix_entries_ = 0;
+  double condition_ = 0;  // if it is so large that x may have no correct digit, else 0
+};
+
+}  // namespace
+
+PreconditionerPtr distributed_direct(Matrix const& A, SparseRule const& rule, direct::DistributionOptions const& distribution) {
+  return std::make_shared<DistributedDirect>(A, rule, distribution);
+}
+
+}  // namespace asterism::precond

@@ -1,0 +1,262 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "asterism/base/error.hpp"
+#include "asterism/direct/distributed/distributed_factors.hpp"
+#include "asterism/direct/distributed/tree_mapping.hpp"
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::direct;
+
+namespace {
+
+using Value = std::complex<double>;
+
+enum class Form { general, zero_diagonal, definite };
+
+/// The same on all ranks: a grid's neighbours, in general with some one-sided entries, and long ones. Values that the dtype holds.
+template <class T>
+struct Problem {
+  std::int64_t n = 0;
+  std::vector<Value> dense;  // row-major
+
+  Problem(unsigned seed, std::int64_t nx, std::int64_t ny, Form form) : n(nx * ny), dense(std::size_t(n * n)) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> number(-1, 1);
+    auto const value = [&] { return to_complex(from_complex<T>(Value(number(random), is_complex_v<T> ? number(random) : 0.0))); };
+    auto const at = [&](std::int64_t i, std::int64_t j) -> Value& { return dense[std::size_t(i * n + j)]; };
+    auto const couple = [&](std::int64_t i, std::int64_t j) {
+      if (i == j) return;
+      if (form == Form::definite) {
+        at(i, j) = value();
+        at(j, i) = std::conj(at(i, j));
+        return;
+      }
+      if (random() % 5) at(i, j) = value();
+      if (random() % 5) at(j, i) = value();
+    };
+    for (std::int64_t x = 0; x < nx; ++x)
+      for (std::int64_t y = 0; y < ny; ++y) {
+        if (x + 1 < nx) couple(x * ny + y, (x + 1) * ny + y);
+        if (y + 1 < ny) couple(x * ny + y, x * ny + y + 1);
+      }
+    for (std::int64_t e = 0; e < n / 20; ++e) couple(std::int64_t(random()) % n, std::int64_t(random()) % n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      double sum = 1;
+      for (std::int64_t j = 0; j < n; ++j) sum += std::abs(at(i, j));
+      // the large entries of a matrix with zeros on its diagonal are beside it
+      at(i, form == Form::zero_diagonal ? (i ^ 1) < n ? i ^ 1 : i : i) = to_complex(from_complex<T>(Value(sum)));
+    }
+  }
+
+  la::Matrix matrix(comm::Communicator const& comm, double by = 1) const {
+    auto const layout = la::Layout::even(comm, n);
+    std::vector<std::int64_t> i, j;
+    std::vector<T> v;
+    for (auto r = layout.begin(); r < layout.begin() + layout.local_size(); ++r)
+      for (std::int64_t c = 0; c < n; ++c)
+        if (dense[std::size_t(r * n + c)] != 0.0) {
+          i.push_back(r), j.push_back(c);
+          v.push_back(from_complex<T>(by * dense[std::size_t(r * n + c)]));
+        }
+    return la::Matrix::from_coo<std::int64_t>(layout, layout, dtype_v<T>, i, j, v.data());
+  }
+
+  /// The largest |b - op(A) x| of a row beside |op(A)| |x| + |b|.
+  double error(char trans, std::int64_t k, std::vector<T> const& x, std::vector<T> const& b, double by = 1) const {
+    double worst = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t c = 0; c < k; ++c) {
+        auto r = to_complex(b[std::size_t(i * k + c)]);
+        double size = std::abs(r);
+        for (std::int64_t j = 0; j < n; ++j) {
+          auto a = by * (trans == 'N' ? dense[std::size_t(i * n + j)] : dense[std::size_t(j * n + i)]);
+          if (trans == 'C') a = std::conj(a);
+          auto const v = a * to_complex(x[std::size_t(j * k + c)]);
+          r -= v;
+          size += std::abs(v);
+        }
+        worst = std::max(worst, std::isfinite(std::abs(r)) ? std::abs(r) / size : 1);
+      }
+    return worst;
+  }
+};
+
+template <class T>
+std::vector<T> right_hand_side(std::int64_t n, std::int64_t k) {
+  std::vector<T> b;
+  for (std::int64_t i = 0; i < n * k; ++i) b.push_back(from_complex<T>({std::cos(double(i)) + 0.1, std::sin(3.0 * double(i))}));
+  return b;
+}
+
+template <class T>
+std::vector<T> solved(DistributedFactors const& f, la::Layout const& layout, char trans, std::int64_t k, std::vector<T> const& b) {
+  auto const first = b.begin() + layout.begin() * k;
+  std::vector<T> const mine(first, first + layout.local_size() * k);
+  std::vector<T> x(mine.size());
+  f.solve(trans, k, mine.data(), x.data());
+  auto const all = layout.comm().all_gather_bytes(std::as_bytes(std::span<T const>(x)));
+  std::vector<T> out(b.size());
+  if (!out.empty()) std::memcpy(static_cast<void*>(out.data()), all.data(), all.size());
+  return out;
+}
+
+std::vector<ProcessGrid> grids_of(int ranks) {
+  std::vector<ProcessGrid> out;
+  for (int r = 1; r <= ranks; ++r)
+    if (ranks % r == 0) out.push_back({r, ranks / r});
+  return out;
+}
+
+template <class T>
+class DistributedOf : public ::testing::Test {};
+using Types = ::testing::Types<float, double, Complex<float>, Complex<double>>;
+TYPED_TEST_SUITE(DistributedOf, Types);
+
+}  // namespace
+
+TYPED_TEST(DistributedOf, FactorsSolveWithAndWithoutSubtreesOnEveryGrid) {
+  using T = TypeParam;
+  auto const& comm = world();
+  double const tolerance = 2e3 * epsilon_of(dtype_v<T>);
+  unsigned seed = 0;
+  for (auto const form : {Form::general, Form::zero_diagonal, Form::definite})
+    for (auto const& [nx, ny] : {std::pair{0, 0}, {1, 1}, {1, 3}, {7, 6}, {12, 13}}) {
+      Problem<T> const problem(++seed, nx, ny, form);
+      auto const A = problem.matrix(comm);
+      FactorOptions options;
+      options.kind = form == Form::definite ? FactorKind::cholesky : FactorKind::lu;
+      std::int64_t const k = 1 + seed % 11;
+      auto const b = right_hand_side<T>(problem.n, k);
+      for (auto const& grid : grids_of(comm.size()))
+        for (bool const subtrees : {true, false})
+          for (std::int32_t const width : {1, 5, 128}) {
+            DistributedFactors f(A, options, {grid, subtrees, width});
+            for (char const trans : {'N', 'T', 'C'}) {
+              auto const x = solved<T>(f, A.range(), trans, k, b);
+              EXPECT_LE(problem.error(trans, k, x, b), tolerance) << nx << " x " << ny << ", form " << int(form) << ", " << grid.describe()
+                                                                  << ", " << subtrees << ", " << width << ", " << trans;
+            }
+            EXPECT_EQ(f.info().replaced, 0);
+          }
+    }
+}
+
+TYPED_TEST(DistributedOf, FactorsAgreeWithThoseOfOneRank) {
+  using T = TypeParam;
+  auto const& comm = world();
+  for (auto const form : {Form::general, Form::zero_diagonal, Form::definite}) {
+    Problem<T> const problem(77, 9, 10, form);
+    FactorOptions options;
+    options.kind = form == Form::definite ? FactorKind::cholesky : FactorKind::lu;
+    Factors const alone(problem.matrix({}).diagonal_block(), options);
+    DistributedFactors const f(problem.matrix(comm), options, {process_grid("square", comm.size()), true, 4});
+    auto const a = alone.determinant(), d = f.determinant();
+    double const near = 1e3 * epsilon_of(dtype_v<T>);
+    EXPECT_NEAR(a.re, d.re, near);
+    EXPECT_NEAR(a.im, d.im, near);
+    EXPECT_NEAR(a.log, d.log, near * std::max(1.0, std::abs(a.log)));
+    EXPECT_NEAR(f.condition() / alone.condition(), 1, 0.5);
+    EXPECT_EQ(f.condition_beyond(1e300), 0);
+    if (form != Form::zero_diagonal) {  // pivots may be delayed there
+      EXPECT_EQ(f.info().entries, alone.info().entries);
+    }
+  }
+}
+
+TYPED_TEST(DistributedOf, FactorsTakeNewValuesAndKeepTheirBits) {
+  using T = TypeParam;
+  auto const& comm = world();
+  Problem<T> const problem(5, 8, 9, Form::general);
+  auto const A = problem.matrix(comm);
+  DistributedFactors f(A, {}, {process_grid("square", comm.size()), true, 4});
+  auto const b = right_hand_side<T>(problem.n, 2);
+  auto const x = solved<T>(f, A.range(), 'N', 2, b);
+  ASSERT_TRUE(f.update(problem.matrix(comm, 3.0)));
+  auto const y = solved<T>(f, A.range(), 'N', 2, b);
+  EXPECT_LE(problem.error('N', 2, y, b, 3.0), 2e3 * epsilon_of(dtype_v<T>));
+  for (int again = 0; again < 3; ++again) {
+    ASSERT_TRUE(f.update(A));
+    auto const z = solved<T>(f, A.range(), 'N', 2, b);
+    EXPECT_EQ(std::memcmp(x.data(), z.data(), x.size() * sizeof(T)), 0);
+  }
+}
+
+TEST(Distributed, ErrorsComeOnAllRanks) {
+  auto const& comm = world();
+  Problem<double> const problem(5, 6, 6, Form::definite);
+  auto negative = problem;
+  negative.dense[std::size_t(20 * problem.n + 20)] = -100;
+  FactorOptions options;
+  options.kind = FactorKind::cholesky;
+  auto const grid = process_grid("square", comm.size());
+  auto const says = [&](auto const& matrix, FactorOptions const& with, bool subtrees) -> std::string {
+    try {
+      DistributedFactors const f(matrix.matrix(comm), with, {grid, subtrees, 3});
+      return "";
+    } catch (Error const& e) {
+      return std::string(name_of(e.kind())) + ": " + e.what();
+    }
+  };
+  EXPECT_EQ(says(problem, options, true), "");
+  for (bool const subtrees : {true, false}) EXPECT_NE(says(negative, options, subtrees).find("not positive definite"), std::string::npos);
+  options.memory_limit = 10;
+  EXPECT_NE(says(problem, options, true).find("the factors of 36 rows need"), std::string::npos);
+  options.memory_limit = 0;
+  options.kind = FactorKind::lu;
+  auto empty = problem;
+  for (std::int64_t j = 0; j < problem.n; ++j) empty.dense[std::size_t(7 * problem.n + j)] = 0;
+  EXPECT_NE(says(empty, options, true).find("its structural rank is 35 of 36"), std::string::npos);
+  options.kind = FactorKind::hermitian;
+  EXPECT_NE(says(problem, options, true).find("on one rank only"), std::string::npos);
+}
+
+TEST(Distributed, ASingularMatrixHasReplacedPivots) {
+  auto const& comm = world();
+  Problem<double> problem(5, 6, 6, Form::general);
+  for (std::int64_t j = 0; j < problem.n; ++j)
+    problem.dense[std::size_t(7 * problem.n + j)] = problem.dense[std::size_t(8 * problem.n + j)];
+  for (bool const subtrees : {true, false}) {
+    DistributedFactors const f(problem.matrix(comm), {}, {process_grid("square", comm.size()), subtrees, 3});
+    EXPECT_EQ(f.info().replaced, 1);
+    EXPECT_TRUE(std::isinf(f.condition()));
+    EXPECT_EQ(f.determinant().re, 0);
+  }
+}
+
+TEST(Mapping, GivesEachRankWholeSubtreesOfEqualWork) {
+  // a complete binary tree of 8 floors, leaves first
+  Supernodes nodes;
+  nodes.starts = {0};
+  std::vector<double> work;
+  for (int floor = 8, first = 0; floor > 0; --floor) {
+    int const here = 1 << (floor - 1);
+    for (int i = 0; i < here; ++i) {
+      nodes.parent.push_back(floor == 1 ? -1 : first + here + i / 2);
+      nodes.starts.push_back(nodes.starts.back() + 1);
+      work.push_back(1000);
+    }
+    first += here;
+  }
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    auto const of = map_tree(nodes, work, ranks);
+    std::vector<int> load(std::size_t(ranks), 0);
+    int top = 0;
+    for (std::int32_t s = 0; s < nodes.count(); ++s) {
+      auto const r = of[std::size_t(s)];
+      if (r < 0) ++top;
+      else ++load[std::size_t(r)];
+      if (auto const p = nodes.parent[std::size_t(s)]; p >= 0 && of[std::size_t(p)] >= 0) EXPECT_EQ(r, of[std::size_t(p)]);
+    }
+    auto const [least, most] = std::minmax_element(load.begin(), load.end());
+    EXPECT_LE(*most, 1.35 * 255 / ranks) << ranks;
+    EXPECT_GT(*least, 0);
+    EXPECT_LE(top, 8 * ranks);
+  }
+}

@@ -1,0 +1,123 @@
+"""Sparse factors that all ranks share, through the solver."""
+
+import pytest
+
+RANKS = [2, 3, 4]
+
+
+@pytest.mark.parametrize("n", RANKS)
+def test_every_layout_and_dtype(on_ranks, n):
+    on_ranks(
+        n,
+        f"""
+for dtype in ("float32", "float64", "complex64", "complex128"):
+    level = 1e-6 if dtype in ("float32", "complex64") else 1e-15
+    rng = np.random.default_rng(4)
+    for pc in ("lu", "cholesky"):
+        A = am.gallery.poisson((9, 8, 5), comm, dtype=dtype) if pc == "cholesky" else am.gallery.convection_diffusion(
+            (9, 8, 5), (30.0, -4.0, 1.0), comm=comm, dtype=dtype)
+        lo, hi = A.row_range
+        b = rng.standard_normal((360, 10)).astype(dtype)[lo:hi]
+        for layout in ("square", "Px1", "1xP"):
+            for more in ({{}}, {{"pc_factor_subtrees": False}}, {{"pc_factor_block_size": 3}}):
+                s = am.Solver(A, ksp="preonly", pc=pc, pc_factor_layout=layout, **more)
+                assert "on {n} ranks)" in s.view(), s.view()
+                x = s.solve(b)
+                assert s.info.converged and s.info.backward_error.max() <= level, (layout, more, s.info)
+                s.solve_transpose(b[:, 0].copy())
+                assert s.info.converged
+        f = s.factors
+        assert all(g == f for g in comm.allgather(f)) and f["entries"] > 0 and not f["replaced"]
+        s.update(A.with_values(A.to_scipy().data * 3))
+        assert s.reused
+""",
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_auto_shares_large_factors(on_ranks, n):
+    on_ranks(
+        n,
+        f"""
+A = am.gallery.poisson((22, 22, 22), comm)
+s = am.Solver(A, ksp="preonly", pc="cholesky")
+b = A.make_vector(fill=1.0)
+x = s.solve(b)
+assert "on {n} ranks)" in s.view() and "work in subtrees" in s.view(), s.view()
+assert s.info.backward_error <= 1e-15
+small = am.Solver(am.gallery.poisson((20, 20), comm), ksp="preonly", pc="cholesky")
+assert "on rank 0)" in small.view()
+f32 = am.Solver(A, ksp="preonly", pc="cholesky", pc_dtype="float32")
+f32.solve(b)
+assert "on {n} ranks)" in f32.view() and f32.info.backward_error <= 1e-15
+cg = am.Solver(A, ksp="cg", pc="lu")
+cg.solve(b)
+assert cg.info.iterations <= 2
+""",
+    )
+
+
+def test_the_same_bits_again(on_ranks):
+    on_ranks(
+        3,
+        """
+A = am.gallery.convection_diffusion((30, 31), (3.0, 1.0), comm=comm)
+b = np.cos(np.arange(930.0))[slice(*A.row_range)]
+found = []
+for again in range(4):
+    s = am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_block_size=8)
+    found += [s.solve(b) for again in range(3)]
+assert all(np.array_equal(x, found[0]) for x in found)
+""",
+    )
+
+
+def test_what_the_ranks_cannot_share_is_made_on_the_first(on_ranks):
+    on_ranks(
+        2,
+        """
+shared = dict(ksp="preonly", pc_factor_layout="square")
+# singular: constants
+A = am.gallery.poisson((9, 9), comm, neumann=True)
+s = am.Solver(A, pc="cholesky", **shared)
+b = np.cos(np.arange(81.0)); b -= b.mean()
+x = s.solve(b[slice(*A.row_range)])
+assert "on rank 0" in s.view() and s.info.converged
+# indefinite
+n = 200
+K = sp.random_array((n, n), density=0.03, rng=np.random.default_rng(1))
+K = sp.csr_array(K + K.T + sp.diags_array(np.where(np.arange(n) % 3, 4.0, -4.0)))
+A = am.Matrix.from_scipy(K, comm=comm, distribute=True)
+s = am.Solver(A, pc="cholesky", **shared)
+s.solve(A.make_vector(fill=1.0))
+assert any("L D L^H is made on rank 0" in note for note in s.info.notes), s.info.notes
+assert s.info.converged
+# pivots that no row of the block can give
+K = sp.random_array((n, n), density=0.05, rng=np.random.default_rng(1)) + sp.diags_array(np.full(n, 1e-13))
+K = K + 8 * sp.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)))
+A = am.Matrix.from_scipy(sp.csr_array(K), comm=comm, distribute=True)
+s = am.Solver(A, pc="lu", pc_factor_matching="false", pc_factor_subtrees=False, pc_factor_block_size=1, **shared)
+s.solve(A.make_vector(fill=1.0))
+assert s.info.converged and s.info.backward_error <= 1e-15
+assert any("made again on rank 0" in note for note in s.info.notes), s.info.notes
+# singular without a known null space
+K = sp.lil_array(sp.eye_array(n)); K[7, 7] = 1; K[7, 8] = 1; K[8, 7] = 1; K[8, 8] = 1
+A = am.Matrix.from_scipy(sp.csr_array(K), comm=comm, distribute=True)
+text = message(lambda: am.Solver(A, pc="lu", **shared))
+assert "singular to working precision" in text, text
+""",
+    )
+
+
+def test_a_layout_that_the_ranks_do_not_fit(on_ranks):
+    on_ranks(
+        3,
+        """
+A = am.gallery.poisson((9, 9), comm)
+for layout, part in (("2x2", "that is 4 ranks, and there are 3"), ("tall", "write rows x columns as in 2x3")):
+    text = message(lambda: am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout=layout))
+    assert all(t == text for t in comm.allgather(text)) and part in text, text
+text = message(lambda: am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_memory_limit=1000))
+assert "need" in text and "are allowed" in text, text
+""",
+    )

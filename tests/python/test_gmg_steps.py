@@ -1,0 +1,133 @@
+"""Several smoothing steps at once, in one pass over memory and for one exchange: the same iterates as one after the other."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_gmg import cache, factor, made  # noqa: F401
+
+import asterism as am
+from asterism import bricks
+
+CASES = [
+    (1, "nodes", 50, 4),
+    (1, "periodic", 64, 8),
+    (2, "nodes", 34, 8),
+    (2, "periodic", 32, 4),
+    (2, "flat", 96, 8),
+    (3, "nodes", 21, 4),
+    (3, "periodic", 16, 4),
+    (3, "zero", 24, 8),
+]
+#: With enough bricks for a pass in columns that lean, and the seam of periodic axes.
+LARGE = [(3, "periodic", 64, 4), (3, "nodes", 73, 8), (2, "periodic", 512, 8), (1, "periodic", 1 << 17, 8)]
+
+
+def weights(L, kind, steps):
+    """Return the weights of each step on the whole grid: one number, one for each colour, or any."""
+    w = 0.6 / (2 * len(L.grid_shape) / L._how.constants["h"] ** 2) * np.ones(L.grid_shape)
+    if kind == "colours":
+        parity = np.indices(L.grid_shape).sum(0) % 2
+        return [w * ((parity + s) % 2) for s in range(steps)]
+    if kind == "any":
+        w = w * (1 + 0.3 * np.random.default_rng(5).random(L.grid_shape))
+    return [w] * steps
+
+
+def steps_agree(L, kind, steps, at_once, fresh):
+    """Check steps and the residual after them against products, with no more than rounding between."""
+    rng = np.random.default_rng(1)
+    b, x = (rng.standard_normal(L.grid_shape)[L.owned].astype(L.dtype) for _ in range(2))
+    each = [w[L.owned].astype(L.dtype) for w in weights(L, kind, steps)]
+    got = bricks.aligned((L._h.rows.local_size,), L.dtype)
+    got[...] = L.to_bricks(np.full_like(x, np.nan) if fresh else x)
+    rest, other = (bricks.aligned(got.shape, L.dtype) for _ in range(2))
+    prepared = L._h.steps([L.to_bricks(w) for w in each], at_once)
+    if prepared.run(L._h, L.to_bricks(b), got, other, fresh, rest):
+        got = other
+    x = np.zeros_like(x) if fresh else x
+    for w in each:
+        x = x + w * (b - L @ x)
+    eps = 200 * np.finfo(L.dtype).eps
+    scale = 1 / L._how.constants["h"] ** 2
+    np.testing.assert_allclose(L.from_bricks(got), x, rtol=0, atol=eps * max(1, np.abs(x).max(initial=0)))
+    np.testing.assert_allclose(
+        L.from_bricks(rest), b - L @ x, rtol=0, atol=eps * scale * max(1, np.abs(x).max(initial=0))
+    )
+    assert not np.any(got[L.to_bricks(np.ones_like(x)) == 0]), "the padding stays zero"
+
+
+def every_way(cases, comm=None, dtypes=("float64", "float32")):
+    """Run all kinds of weights, and numbers of steps that need one pass or several."""
+    for d, kind, n, brick in cases:
+        for dtype in dtypes:
+            L = made(n, d, kind, comm, brick=(brick,) * d, dtype=dtype)
+            for how in ("one", "colours", "any"):
+                for steps, at_once, fresh in (
+                    (0, 2, True), (0, 2, False), (1, 2, True), (2, 3, False), (3, 8, True), (5, 4, False), (4, 2, True)
+                ):  # fmt: skip
+                    steps_agree(L, how, steps, at_once, fresh)
+
+
+@pytest.mark.parametrize("case", CASES + LARGE, ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_steps_at_once_are_steps_one_after_the_other(case, threads):
+    before = am._core.team_size()
+    am._core.set_team_size(threads)
+    try:
+        every_way([case])
+    finally:
+        am._core.set_team_size(before)
+
+
+@pytest.mark.parametrize("smoother", ["jacobi", "color_sor"])
+def test_the_option_changes_what_is_done_at_once_alone(smoother):
+    L = made(32, 3, "nodes")
+    options = f"-mg_levels_pc_type {smoother} -mg_levels_ksp_max_it 2 -pc_gmg_steps_at_once "
+    norms = {}
+    for at_once in (1, 2, 8):
+        _, s = factor(L, options + str(at_once))
+        norms[at_once] = s.info.residual_norms
+        assert (f", {at_once} at once" in s.view()) == (at_once > 1), s.view()
+    for at_once in (2, 8):
+        np.testing.assert_allclose(norms[at_once], norms[1], rtol=1e-5)
+
+
+def test_several_columns_and_an_adjoint():
+    L = made(24, 2, "flat")
+    rng = np.random.default_rng(2)
+    b = rng.standard_normal((24, 24, 3))
+    b -= b.mean((0, 1))
+    s = am.Solver(L, "-pc_type gmg -pc_gmg_coarse_size 40 -mg_levels_pc_type color_sor", ksp="gmres", rtol=1e-9)
+    x = s.solve(b)
+    assert np.abs(L @ x - b).max() < 1e-5
+    y = s.solve_transpose(b[..., 0])
+    assert np.abs(L.rmatvec(y) - b[..., 0]).max() < 1e-5
+
+
+RANKS = """
+sys.path.append(HERE)
+from test_gmg import factor, made
+from test_gmg_steps import CASES, every_way
+every_way(CASES + [(3, "periodic", 40, 4)], comm)
+every_way([(3, "zero", 16, 8), (1, "periodic", 24, 8)], comm)  # fewer bricks than ranks
+counts = {}
+for at_once in (1, 2, 4):
+    L = made(64, 2, "periodic", comm)
+    level = "-pc_type gmg -pc_gmg_max_levels 1 -pc_gmg_coarse_type smoother -mg_levels_pc_type jacobi -mg_levels_ksp_max_it 3"
+    s = am.Solver(L, f"{level} -pc_gmg_steps_at_once {at_once}", ksp="richardson", rtol=1e-300, maxiter=4, ksp_error_if_not_converged=False)
+    b = np.random.default_rng(3).standard_normal((64, 64))[L.owned]
+    am._core.profile_reset()
+    x = s.solve(b)
+    counts[at_once] = x, [e["messages"] for e in am._core.profile_snapshot() if e["name"] == "StencilSteps"]
+np.testing.assert_allclose(counts[1][0], counts[4][0], rtol=1e-9, atol=1e-12)
+# four cycles: 2 + 3 products, of 2 at once 1 + 2, of all at once 0 + 1; and one exchange of b
+neighbours = counts[1][1][0] // 20
+assert [counts[a][1][0] // neighbours for a in (1, 2, 4)] == [20, 16, 8], counts
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+def test_steps_for_one_exchange(on_ranks, ranks):
+    assert on_ranks(ranks, RANKS.replace("HERE", repr(str(Path(__file__).parent)))).count("done") == ranks
