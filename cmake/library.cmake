@@ -10,7 +10,10 @@ find_package(Threads REQUIRED)
 set(sanitizer "")
 if(ASTERISM_SANITIZE)
   set(sanitizer -fsanitize=${ASTERISM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
-  set(CMAKE_CXX_FLAGS_RELEASE "-Og -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+  if(ASTERISM_SANITIZE MATCHES "undefined")  # compiles in two thirds of the time of -O1; with threads it gains little
+    set(CMAKE_CXX_FLAGS_RELEASE "-Og -DNDEBUG")
+  endif()
 endif()
 
 function(asterism_objects name)

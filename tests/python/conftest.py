@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# Ranks here share a node: without this Open MPI sleeps a second in every MPI_Init, looking for networks with libfabric.
+# Ranks here share a node: Open MPI looks for networks in vain otherwise, with libfabric for a second in every MPI_Init, and with UCX for
+# a twentieth of a second of every window.
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
+os.environ.setdefault("OMPI_MCA_osc", "^ucx")
 # Seconds of one run. A run that hangs fails whatever its length, so there is room for a machine whose cores others use.
 PATIENCE = 240
 PRELUDE = """
