@@ -100,6 +100,13 @@ s = am.Solver(A, pc="lu", pc_factor_matching="false", pc_factor_subtrees=False, 
 s.solve(A.make_vector(fill=1.0))
 assert s.info.converged and s.info.backward_error <= 1e-15
 assert any("made again on rank 0" in note for note in s.info.notes), s.info.notes
+# new values that are not Hermitian
+A = am.gallery.poisson((9, 9), comm)
+s = am.Solver(A, pc="cholesky", **shared)
+values = A.to_scipy().data
+if rank == 1: values[1] = 0.25
+text = message(lambda: s.update(A.with_values(values)))
+assert "not Hermitian" in text and all(t == text for t in comm.allgather(text)), text
 # singular without a known null space
 K = sp.lil_array(sp.eye_array(n)); K[7, 7] = 1; K[7, 8] = 1; K[8, 7] = 1; K[8, 8] = 1
 A = am.Matrix.from_scipy(sp.csr_array(K), comm=comm, distribute=True)

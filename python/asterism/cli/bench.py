@@ -156,7 +156,7 @@ BENCHMARKS = {
         ranks=(2, None),
     ),
     "sptrsv": Benchmark(
-        "solves with the triangular factors of a matrix, driven by messages, beside their model",
+        "solves with triangles in the pattern of a matrix's factors, driven by messages, beside their model",
         bench_triangular.sptrsv_cases,
         bench_triangular.print_sptrsv,
         ranks=(1, None),

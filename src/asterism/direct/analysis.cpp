@@ -7,6 +7,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
+#include "asterism/direct/permutations.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
 #include "asterism/la/ordering/matching.hpp"
 #include "asterism/la/ordering/ordering.hpp"
@@ -79,13 +80,6 @@ void bring_near_one(la::Csr const& a, std::vector<double>& r, std::vector<double
     for (std::size_t i = 0; i < n; ++i) scale(r[i], of_row[i]), scale(c[i], of_column[i]);
     if (!changed) break;
   }
-}
-
-Ints in_order(Ints const& all, Ints const& order) {
-  Ints out;
-  out.reserve(order.size());
-  for (auto const k : order) out.push_back(all[std::size_t(k)]);
-  return out;
 }
 
 }  // namespace

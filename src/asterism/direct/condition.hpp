@@ -51,4 +51,21 @@ double estimate_norm1(std::int64_t n, Apply const& apply, Adjoint const& apply_a
   return std::max(best, 2 * norm1(x) / (3 * double(n)));
 }
 
+/// ||M||_2 from below, by two steps of the power method from this rank's part of a random x, which is lost. apply(transposed): x becomes
+/// M x, or M^T x. sum(v): of all ranks. n: rows of M.
+template <class T, class Apply, class Sum>
+double norm_by_two_steps(std::int64_t n, std::vector<T>& x, Apply const& apply, Sum const& sum) {
+  auto const norm2 = [&] {
+    double own = 0;
+    for (auto const v : x) own += double(magnitude(v)) * double(magnitude(v));
+    return std::sqrt(sum(own));
+  };
+  apply(false);
+  double const first = norm2();
+  if (!std::isfinite(first)) return first;
+  for (auto& v : x) v = T(real_t<T>(1 / std::max(first, 1e-30))) * conj(v);
+  apply(true);
+  return std::max(first / std::sqrt(std::max(1.0, double(n))), norm2());
+}
+
 }  // namespace asterism::direct

@@ -15,30 +15,13 @@
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/permutations.hpp"
+#include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-Ints in_order(Ints const& all, Ints const& order) {
-  Ints out;
-  out.reserve(order.size());
-  for (auto const k : order) out.push_back(all[std::size_t(k)]);
-  return out;
-}
-
-/// Whether the number of exchanges of a permutation is odd.
-bool is_odd(Ints const& p) {
-  std::vector<char> seen(p.size(), false);
-  bool odd = false;
-  for (std::size_t i = 0; i < p.size(); ++i)
-    for (auto j = i; !seen[j]; j = std::size_t(p[j])) {
-      seen[j] = true;
-      if (std::size_t(p[j]) != i) odd = !odd;
-    }
-  return odd;
-}
 
 }  // namespace
 
@@ -144,19 +127,15 @@ void Factors::solve(char trans, std::int64_t k, void* b) const {
     auto const from = transposed ? m.pivot_columns() : m.pivot_rows(), to = transposed ? m.pivot_rows() : m.pivot_columns();
     auto const& before = transposed ? m.column_scale : m.row_scale;
     auto const& after = transposed ? m.row_scale : m.column_scale;
-    auto const scaled = [](T v, double by) {  // in double: factors may be beyond the range of T
-      if constexpr (is_complex_v<T>) return T(real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by));
-      else return T(double(v) * by);
-    };
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t c = 0; c < width; ++c) {
         T const v = x[std::size_t(from[i]) * width + c];
-        w[i * width + c] = scaled(trans == 'C' ? conj(v) : v, before[std::size_t(from[i])]);
+        w[i * width + c] = la::scaled_by(trans == 'C' ? conj(v) : v, before[std::size_t(from[i])]);
       }
     m.solve_scaled(transposed, k, w.data());
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t c = 0; c < width; ++c) {
-        T const v = scaled(w[i * width + c], after[std::size_t(to[i])]);
+        T const v = la::scaled_by(w[i * width + c], after[std::size_t(to[i])]);
         x[std::size_t(to[i]) * width + c] = trans == 'C' ? conj(v) : v;
       }
   });
@@ -208,28 +187,17 @@ double Factors::condition() const {
 double Factors::condition_beyond(double limit) const {
   auto const& m = *impl_;
   if (m.numeric.replaced > 0) return condition();
-  // two steps of the power method with the inverse; sqrt(n) is between the norms
   double const size = with_dtype(m.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const norm2 = [](std::vector<T> const& x) {
-      double sum = 0;
-      for (auto const v : x) sum += double(magnitude(v)) * double(magnitude(v));
-      return std::sqrt(sum);
-    };
     std::vector<T> x(std::size_t(m.n));
     std::uint64_t state = 0x9e3779b97f4a7c15;
     for (auto& v : x) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       v = T(real_t<T>(double(state >> 11) * 0x1p-52 - 1));
     }
-    m.solve_scaled(false, 1, x.data());
-    double const first = norm2(x);
-    if (!std::isfinite(first)) return first;
-    for (auto& v : x) v = T(real_t<T>(1 / std::max(first, 1e-30))) * conj(v);
-    m.solve_scaled(true, 1, x.data());
-    return std::max(first / std::sqrt(std::max(1.0, double(m.n))), norm2(x));
+    return norm_by_two_steps(m.n, x, [&](bool transposed) { m.solve_scaled(transposed, 1, x.data()); }, [](double sum) { return sum; });
   });
-  return 10 * std::sqrt(double(m.n)) * m.norm * size <= limit ? 0 : condition();
+  return 10 * std::sqrt(double(m.n)) * m.norm * size <= limit ? 0 : condition();  // sqrt(n) is between the norms
 }
 
 Factors::Determinant Factors::determinant() const {

@@ -21,4 +21,7 @@ struct Supernodes {
   }
 };
 
+/// Supernodes wider than that become several, of nearly equal width.
+Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest);
+
 }  // namespace asterism::direct

@@ -10,6 +10,7 @@
 #include "asterism/direct/triangular/factor_pattern.hpp"
 #include "asterism/direct/triangular/message_driven_sweep.hpp"
 #include "asterism/direct/triangular/sweep_simulation.hpp"
+#include "direct/grids.hpp"
 
 using namespace asterism;
 using namespace asterism::direct;
@@ -46,14 +47,6 @@ std::shared_ptr<Supernodes const> random_supernodes(unsigned seed, int count, in
       if (double(random() % 1000) < 1000 * density) rows.back().push_back(i);
   }
   return supernodes(widths, rows);
-}
-
-std::vector<ProcessGrid> grids_of(int most) {
-  std::vector<ProcessGrid> out;
-  for (int p = 1; p <= most; ++p)
-    for (int r = 1; r <= p; ++r)
-      if (p % r == 0) out.push_back({r, p / r});
-  return out;
 }
 
 /// A number of 8 bytes takes a second; so does a message of 2, and 3 take 3.
@@ -192,7 +185,7 @@ TEST(Algorithm2, AndTheSimulationAgreeWhereNothingIsWaitedFor) {
       EXPECT_EQ(path.nodes, 30);
       EXPECT_EQ(path.levels, 1);
       BlockPattern const diagonal(random_supernodes(seed, 30, 6, 0));
-      for (auto const& grid : grids_of(8))
+      for (auto const& grid : grids_up_to(8))
         EXPECT_NEAR(simulate_sweep(diagonal, grid, sweep, 8, machine).seconds, critical_path(diagonal, grid, sweep, 8, machine).seconds(),
                     1e-12);
     }
@@ -202,7 +195,7 @@ TEST(Algorithm2, IsALowerBoundWhereMessagesAreFree) {
   SweepMachine machine = by_hand();
   machine.near = {};
   unsigned seed = 0;
-  for (auto const& grid : grids_of(8))
+  for (auto const& grid : grids_up_to(8))
     for (auto const sweep : sweeps)
       for (int const count : {1, 2, 9, 40}) {
         BlockPattern const pattern(random_supernodes(++seed, count, 5, 0.3));
@@ -216,7 +209,7 @@ TEST(Algorithm2, IsALowerBoundWhereMessagesAreFree) {
 TEST(Simulation, SendsTheMessagesThatArePredicted) {
   auto const machine = by_hand();
   unsigned seed = 0;
-  for (auto const& grid : grids_of(8))
+  for (auto const& grid : grids_up_to(8))
     for (auto const sweep : sweeps)
       for (int const count : {0, 1, 2, 9, 40}) {
         BlockPattern const pattern(random_supernodes(++seed, count, 5, 0.3));
@@ -250,7 +243,7 @@ TEST(Simulation, HasTheDependencesOfTheSolve) {
     std::vector<std::byte> data;
   };
   unsigned seed = 0;
-  for (auto const& grid : grids_of(8))
+  for (auto const& grid : grids_up_to(8))
     for (auto const sweep : sweeps) {
       auto const pattern = std::make_shared<BlockPattern const>(random_supernodes(++seed, 25, 4, 0.15));
       std::vector<Flying> now, next;

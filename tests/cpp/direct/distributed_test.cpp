@@ -9,6 +9,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/direct/distributed/distributed_factors.hpp"
 #include "asterism/direct/distributed/tree_mapping.hpp"
+#include "direct/grids.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -104,13 +105,6 @@ std::vector<T> solved(DistributedFactors const& f, la::Layout const& layout, cha
   auto const all = layout.comm().all_gather_bytes(std::as_bytes(std::span<T const>(x)));
   std::vector<T> out(b.size());
   if (!out.empty()) std::memcpy(static_cast<void*>(out.data()), all.data(), all.size());
-  return out;
-}
-
-std::vector<ProcessGrid> grids_of(int ranks) {
-  std::vector<ProcessGrid> out;
-  for (int r = 1; r <= ranks; ++r)
-    if (ranks % r == 0) out.push_back({r, ranks / r});
   return out;
 }
 

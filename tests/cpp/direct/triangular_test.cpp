@@ -13,6 +13,7 @@
 #include "asterism/direct/triangular/process_grid.hpp"
 #include "asterism/direct/triangular/seal.hpp"
 #include "asterism/direct/triangular/triangular_solver.hpp"
+#include "direct/grids.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -189,14 +190,6 @@ class Simulation {
   std::vector<Flying> flying_;
 };
 
-std::vector<ProcessGrid> grids_of(int most) {
-  std::vector<ProcessGrid> out;
-  for (int p = 1; p <= most; ++p)
-    for (int r = 1; r <= p; ++r)
-      if (p % r == 0) out.push_back({r, p / r});
-  return out;
-}
-
 constexpr Sweep sweeps[] = {Sweep::forward, Sweep::backward};
 
 template <class T>
@@ -210,7 +203,7 @@ TYPED_TEST(TriangularOf, MessagesThatComeInAnyOrderGiveTheSolution) {
   using T = TypeParam;
   auto const tolerance = 50 * epsilon_of(dtype_v<T>);
   unsigned seed = 0;
-  for (auto const& grid : grids_of(8))
+  for (auto const& grid : grids_up_to(8))
     for (auto const sweep : sweeps)
       for (int const supernodes : {0, 1, 2, 7, 23})
         for (std::int64_t const columns : {1, 3}) {
@@ -230,7 +223,7 @@ TYPED_TEST(TriangularOf, InDeterministicModeTheOrderOfMessagesDoesNotChangeABit)
   using T = TypeParam;
   for (unsigned seed = 1; seed < 40; ++seed) {
     Random const problem(seed, 17, 5, 0.4);
-    auto const grids = grids_of(8);
+    auto const grids = grids_up_to(8);
     auto const& grid = grids[seed % grids.size()];
     auto const sweep = sweeps[seed % 2];
     auto const b = right_hand_side<T>(problem.n, 2);
@@ -364,7 +357,7 @@ TEST(Panels, WithAZeroOnTheDiagonalAreErrors) {
 TYPED_TEST(TriangularOf, RanksSolveWithLAndItsTranspose) {
   using T = TypeParam;
   auto const& comm = world();
-  for (auto const& grid : grids_of(comm.size())) {
+  for (auto const& grid : grids_up_to(comm.size())) {
     if (grid.size() != comm.size()) continue;
     for (auto const transport : {comm::TransportChoice::automatic, comm::TransportChoice::p2p})
       for (bool const checksums : {false, true})

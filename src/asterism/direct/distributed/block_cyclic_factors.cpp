@@ -118,17 +118,7 @@ class BlockCyclic {
     for (auto b = first; b < last; ++b) out.push_back(pattern_.block(b).row);
     return out;
   }
-  std::int32_t block_of(std::int32_t i, std::int32_t k) const {
-    auto const [first, last] = pattern_.of_column(k);
-    auto lo = first, hi = last;
-    while (lo < hi) {
-      auto const mid = (lo + hi) / 2;
-      if (pattern_.block(mid).row < i) lo = mid + 1;
-      else hi = mid;
-    }
-    return lo;
-  }
-  std::int32_t rows_of(std::int32_t i, std::int32_t k) const { return pattern_.block(block_of(i, k)).count; }
+  std::int32_t rows_of(std::int32_t i, std::int32_t k) const { return pattern_.block(pattern_.find(i, k)).count; }
 
   /// What this rank does, and the channels on which it sends.
   std::vector<comm::Channel> plan() {
@@ -233,8 +223,8 @@ class BlockCyclic {
       auto const blocks = blocks_from(needs_of(under, grid_, other), grid_, rank_);
       if (blocks.empty()) continue;
       if (other == rank_) {
-        take(k, blocks, [&](int part, std::int32_t i) {
-          return std::pair<T const*, std::int64_t>(panel(part, k) + matrix_.lower->row_in_panel(block_of(i, k)), m);
+        take(k, blocks, [&](int part, std::size_t n) {
+          return std::pair<T const*, std::int64_t>(panel(part, k) + matrix_.lower->row_in_panel(pattern_.find(blocks[n], k)), m);
         });
         continue;
       }
@@ -246,7 +236,7 @@ class BlockCyclic {
         for (std::int32_t q = 0; q < w; ++q)
           for (auto const i : blocks) {
             auto const count = rows_of(i, k);
-            std::memcpy(static_cast<void*>(to), panel(part, k) + q * m + matrix_.lower->row_in_panel(block_of(i, k)),
+            std::memcpy(static_cast<void*>(to), panel(part, k) + q * m + matrix_.lower->row_in_panel(pattern_.find(i, k)),
                         std::size_t(count) * sizeof(T));
             to += count;
           }
@@ -270,19 +260,15 @@ class BlockCyclic {
     }
     auto const blocks = blocks_from(source(k).needs, grid_, a.rank);
     std::int64_t rows = 0;
-    Ints first(std::size_t(pattern_.count()));
-    for (auto const i : blocks) {
-      first[std::size_t(i)] = std::int32_t(rows);
-      rows += rows_of(i, k);
-    }
+    std::vector<std::int64_t> first;
+    for (auto const i : blocks) first.push_back(rows), rows += rows_of(i, k);
     auto const* const from = reinterpret_cast<T const*>(a.data.data());
-    take(k, blocks, [&](int part, std::int32_t i) {
-      return std::pair<T const*, std::int64_t>(from + part * rows * std::int64_t(w) + first[std::size_t(i)], rows);
-    });
+    take(k, blocks,
+         [&](int part, std::size_t n) { return std::pair<T const*, std::int64_t>(from + part * rows * std::int64_t(w) + first[n], rows); });
     channels_.release(a);
   }
 
-  /// Blocks of a panel come to the operands. where(part, i): their first row, and numbers from one column to the next.
+  /// Blocks of a panel come to the operands. where(part, n): the first row of the n-th, and numbers from one column to the next.
   template <class F>
   void take(std::int32_t k, Ints const& blocks, F const& where) {
     auto& s = source(k);
@@ -290,9 +276,10 @@ class BlockCyclic {
     for (int part = 0; part < parts(); ++part) {
       s.left[part].resize(std::size_t(s.rows_left) * std::size_t(w));
       s.right[part].resize(std::size_t(s.rows_right) * std::size_t(w));
-      for (auto const i : blocks) {
+      for (std::size_t n = 0; n < blocks.size(); ++n) {
+        auto const i = blocks[n];
         auto const count = std::size_t(rows_of(i, k)) * sizeof(T);
-        auto const [from, next] = where(part, i);
+        auto const [from, next] = where(part, n);
         auto const put = [&](Ints const& list, std::size_t shift, std::vector<T>& to, std::int64_t leading) {
           auto const found = std::lower_bound(list.begin(), list.end(), i);
           if (found == list.end() || *found != i) return;
@@ -315,7 +302,7 @@ class BlockCyclic {
     auto const& nodes = pattern_.nodes();
     auto const w = width(k);
     auto const right_at = std::size_t(std::lower_bound(needs.right.begin(), needs.right.end(), j) - needs.right.begin());
-    auto const column_rows = pattern_.rows(pattern_.block(block_of(j, k)));
+    auto const column_rows = pattern_.rows(pattern_.block(pattern_.find(j, k)));
     auto const n = std::int64_t(column_rows.size());
     Ints columns;
     for (auto const c : column_rows) columns.push_back(c - nodes.starts[std::size_t(j)]);
@@ -342,7 +329,7 @@ class BlockCyclic {
     }
     Ints rows;
     for (auto i = left_at; i < needs.left.size(); ++i)
-      for (auto const r : pattern_.rows(pattern_.block(block_of(needs.left[i], k)))) rows.push_back(place_[std::size_t(r)]);
+      for (auto const r : pattern_.rows(pattern_.block(pattern_.find(needs.left[i], k)))) rows.push_back(place_[std::size_t(r)]);
     for (int part = 0; part < parts(); ++part) product(part, s.at[left_at], rows, panel(part, j), matrix_.lower->panel_rows(j));
   }
 

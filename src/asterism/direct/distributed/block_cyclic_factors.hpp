@@ -11,14 +11,14 @@
 namespace asterism::direct {
 
 /// This rank's blocks of L and, of LU, of U's transposed: block (I, J) of both is on the same rank. Before the factorisation they hold the
-/// matrix: lower() its diagonal blocks whole and what is below them, upper() the transposed of what is right of them.
+/// matrix: lower its diagonal blocks whole and what is below them, upper the transposed of what is right of them.
 struct BlockCyclicMatrix {
   bool cholesky = false;
   std::shared_ptr<LocalTriangle> lower, upper;  ///< upper: of LU
 };
 
 struct BlockCyclicResult {
-  std::int64_t replaced = 0, negative = 0;
+  std::int64_t replaced = 0;
   std::int32_t not_positive = -1;  ///< of Cholesky: a column, in the order of the blocks; then there are no factors
   double largest = 0;              ///< entry of U
 };

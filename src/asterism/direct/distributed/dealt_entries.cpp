@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "asterism/la/ordering/diagonal.hpp"
+#include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
 namespace {
@@ -30,10 +31,7 @@ DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numb
       auto const j = at(rows.columns[at(p)]);
       auto const l = numbers.columns[j];
       T const v = rows.values.as<T>()[p];
-      Entry<T> e{k, l, T(0)};
-      double const by = analysis.row_scale[i] * analysis.column_scale[j];
-      if constexpr (is_complex_v<T>) e.value = T(real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by));
-      else e.value = T(double(v) * by);
+      Entry<T> const e{k, l, la::scaled_by(v, analysis.row_scale[i] * analysis.column_scale[j])};
       auto const size = double(magnitude(e.value));
       largest = std::max(largest, size);
       sums[at(l)] += size;
@@ -63,7 +61,7 @@ DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numb
 
 bool scales_suit(la::Matrix const& A, Analysis const& analysis, Numbers const& numbers) {
   constexpr double alike = 0x1p10;
-  bool const asks_diagonal = !analysis.hermitian() && analysis.options.matching == Matching::automatic;
+  bool const asks_diagonal = analysis.options.matching == Matching::automatic;
   auto const rows = A.to_rows();
   double most = 0, least = std::numeric_limits<double>::infinity();
   bool good = true;

@@ -26,8 +26,8 @@ template <class T>
 DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numbers const& numbers, Distribution const& parts,
                              ProcessGrid const& grid);
 
-/// Whether the largest entries of all rows, as they are scaled, are alike for these values too, and so the entries on the diagonal. No NaN
-/// suits. Collective.
+/// Of LU: whether the largest entries of all rows, as they are scaled, are alike for these values too, and so the entries on the diagonal.
+/// No NaN suits. Collective.
 bool scales_suit(la::Matrix const& A, Analysis const& analysis, Numbers const& numbers);
 
 }  // namespace asterism::direct

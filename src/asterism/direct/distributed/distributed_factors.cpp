@@ -20,8 +20,10 @@
 #include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/distributed/top_assembly.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/permutations.hpp"
 #include "asterism/direct/triangular/triangular_solver.hpp"
 #include "asterism/la/gathered.hpp"
+#include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
 namespace {
@@ -47,17 +49,6 @@ la::Csr compressed(std::int32_t size, std::vector<Entry<T>>& entries) {
   return out;
 }
 
-bool is_odd(std::vector<std::int64_t> const& p) {
-  std::vector<char> seen(p.size(), false);
-  bool odd = false;
-  for (std::size_t i = 0; i < p.size(); ++i)
-    for (auto j = i; !seen[j]; j = at(p[j])) {
-      seen[j] = true;
-      if (at(p[j]) != i) odd = !odd;
-    }
-  return odd;
-}
-
 }  // namespace
 
 struct DistributedFactors::Impl {
@@ -74,7 +65,7 @@ struct DistributedFactors::Impl {
       });
       share(comm, analysis);
     }
-    numbers = {inverse(analysis.rows), inverse(analysis.columns)};
+    numbers = {la::inverse_permutation(analysis.rows), la::inverse_permutation(analysis.columns)};
     parts = distribute(analysis.symbolic, comm.size(), comm.rank(), given);
     std::vector<std::int64_t> of_rows, of_columns;
     auto const list = [&](std::int32_t b) {
@@ -96,12 +87,6 @@ struct DistributedFactors::Impl {
     info.matched = analysis.matched;
     info.ordering = analysis.ordering;
     require_memory();
-  }
-
-  static Ints inverse(Ints const& p) {
-    Ints out(p.size());
-    for (std::size_t i = 0; i < p.size(); ++i) out[at(p[i])] = std::int32_t(i);
-    return out;
   }
 
   bool cholesky() const { return analysis.options.kind == FactorKind::cholesky; }
@@ -274,10 +259,6 @@ struct DistributedFactors::Impl {
     from.bcast(b, w.data(), k);
     auto const each = [&](bool before) {
       bool const rows = before != transposed;
-      auto const scaled = [](T v, double by) {  // in double: factors may be beyond the range of T
-        if constexpr (is_complex_v<T>) return T(real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by));
-        else return T(double(v) * by);
-      };
       for (std::int64_t p = 0; p < columns_here; ++p) {
         auto const b_number = p < std::int64_t(parts.own.size()) ? parts.own[at(p)] : top_here(p - std::int64_t(parts.own.size()));
         double const by =
@@ -285,7 +266,7 @@ struct DistributedFactors::Impl {
         for (std::int64_t c = 0; c < k; ++c) {
           T& v = w[at(p * k + c)];
           if (before && trans == 'C') v = conj(v);
-          v = scaled(v, by);
+          v = la::scaled_by(v, by);
           if (!before && trans == 'C') v = conj(v);
         }
       }
@@ -341,7 +322,8 @@ bool DistributedFactors::update(la::Matrix const& A) {
   ASTERISM_REQUIRE_ALIKE(A.global_rows() == m.analysis.n && A.dtype() == m.analysis.dtype, shape,
                          "{}: update with {} rows of {} instead of {} of {}.", m.analysis.name(), A.global_rows(), name_of(A.dtype()),
                          m.analysis.n, name_of(m.analysis.dtype));
-  if (scales_suit(A, m.analysis, m.numbers)) {
+  // whether a matrix is Hermitian is seen where it is whole
+  if (!m.cholesky() && scales_suit(A, m.analysis, m.numbers)) {
     m.compute(A);
     return true;
   }
@@ -427,7 +409,6 @@ double DistributedFactors::condition() const {
 double DistributedFactors::condition_beyond(double limit) const {
   auto& m = *impl_;
   if (m.info.replaced > 0) return condition();
-  // two steps of the power method with the inverse; sqrt(n) is between the norms
   double const size = with_dtype(m.analysis.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> x;
@@ -436,20 +417,13 @@ double DistributedFactors::condition_beyond(double limit) const {
       auto const hashed = (std::uint64_t(b) + 1) * 0x9e3779b97f4a7c15u;
       x.push_back(T(real_t<T>(double(hashed >> 11) * 0x1p-52 - 1)));
     }
-    auto const norm2 = [&] {
-      double sum = 0;
-      for (auto const v : x) sum += double(magnitude(v)) * double(magnitude(v));
-      m.comm.sum(std::span<double>(&sum, 1));
-      return std::sqrt(sum);
+    auto const sum = [&](double own) {
+      m.comm.sum(std::span<double>(&own, 1));
+      return own;
     };
-    m.solve_scaled<T>(false, 1, x.data());
-    double const first = norm2();
-    if (!std::isfinite(first)) return first;
-    for (auto& v : x) v = T(real_t<T>(1 / std::max(first, 1e-30))) * conj(v);
-    m.solve_scaled<T>(true, 1, x.data());
-    return std::max(first / std::sqrt(std::max(1.0, double(m.analysis.n))), norm2());
+    return norm_by_two_steps(m.analysis.n, x, [&](bool transposed) { m.solve_scaled<T>(transposed, 1, x.data()); }, sum);
   });
-  return 10 * std::sqrt(double(m.analysis.n)) * m.norm * size <= limit ? 0 : condition();
+  return 10 * std::sqrt(double(m.analysis.n)) * m.norm * size <= limit ? 0 : condition();  // sqrt(n) is between the norms
 }
 
 Factors::Determinant DistributedFactors::determinant() const {

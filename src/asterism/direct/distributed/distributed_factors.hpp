@@ -24,7 +24,7 @@ class DistributedFactors {
   DistributedFactors(la::Matrix const& A, FactorOptions const& options, DistributionOptions const& distribution);
   ~DistributedFactors();
 
-  /// New numbers for the same pattern, as Factors::update(); the scalings are kept too where they suit. Collective.
+  /// New numbers for the same pattern, as Factors::update(); the scalings of LU are kept too where they suit. Collective.
   bool update(la::Matrix const& A);
   /// y = A^-1 b, A^-T b ('T') or A^-H b ('C'), with this rank's rows of both: rows of k numbers. Collective; one at a time.
   void solve(char trans, std::int64_t k, void const* b, void* y) const;

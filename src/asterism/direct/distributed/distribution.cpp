@@ -10,37 +10,28 @@ namespace {
 /// The supernodes at the top, in blocks of nearly equal widths.
 void divide_top(Symbolic const& symbolic, std::vector<int> const& ranks, std::int32_t width, Distribution& d) {
   auto const& all = symbolic.nodes;
-  auto nodes = std::make_shared<Supernodes>();
-  nodes->starts = {0};
-  nodes->row_offsets = {0};
-  for (std::int32_t s = 0; s < all.count(); ++s) {
-    if (ranks[std::size_t(s)] >= 0) continue;
-    auto const first = std::int32_t(d.top_columns.size()), w = all.width(s);
-    for (std::int32_t j = 0; j < w; ++j) {
-      d.number[std::size_t(all.starts[std::size_t(s)] + j)] = first + j;
-      d.top_columns.push_back(all.starts[std::size_t(s)] + j);
+  Supernodes nodes;
+  nodes.starts = {0};
+  nodes.row_offsets = {0};
+  auto const each = [&](auto const& f) {
+    for (std::int32_t s = 0; s < all.count(); ++s)
+      if (ranks[std::size_t(s)] < 0) f(s);
+  };
+  each([&](std::int32_t s) {
+    for (auto j = all.starts[std::size_t(s)]; j < all.starts[std::size_t(s) + 1]; ++j) {
+      d.number[std::size_t(j)] = std::int32_t(d.top_columns.size());
+      d.top_columns.push_back(j);
     }
-    auto const blocks = (w + width - 1) / width;
-    for (std::int32_t b = 0; b < blocks; ++b) {
-      auto const end = std::int32_t(first + std::int64_t(w) * (b + 1) / blocks);
-      for (auto j = nodes->starts.back(); j < end; ++j) d.node_of.push_back(nodes->count());
-      nodes->starts.push_back(end);
-      nodes->parent.push_back(-1);
-    }
+    nodes.starts.push_back(std::int32_t(d.top_columns.size()));
+    nodes.parent.push_back(-1);
     d.top_work += symbolic.work[std::size_t(s)];
-  }
-  // rows, when all columns of the top have their numbers
-  std::size_t at = 0;
-  for (std::int32_t s = 0; s < all.count(); ++s) {
-    if (ranks[std::size_t(s)] >= 0) continue;
-    auto const end = d.number[std::size_t(all.starts[std::size_t(s) + 1] - 1)] + 1;
-    for (; at < nodes->parent.size() && nodes->starts[at] < end; ++at) {
-      for (auto i = nodes->starts[at + 1]; i < end; ++i) nodes->row_indices.push_back(i);
-      for (auto const r : all.rows(s)) nodes->row_indices.push_back(d.number[std::size_t(r)]);
-      nodes->row_offsets.push_back(std::int64_t(nodes->row_indices.size()));
-    }
-  }
-  d.top = std::make_shared<BlockPattern const>(nodes);
+  });
+  each([&](std::int32_t s) {
+    for (auto const r : all.rows(s)) nodes.row_indices.push_back(d.number[std::size_t(r)]);
+    nodes.row_offsets.push_back(std::int64_t(nodes.row_indices.size()));
+  });
+  d.top = std::make_shared<BlockPattern const>(std::make_shared<Supernodes const>(cut_supernodes(nodes, width)));
+  for (std::int32_t k = 0; k < d.top->count(); ++k) d.node_of.insert(d.node_of.end(), std::size_t(d.top->nodes().width(k)), k);
 }
 
 /// This rank's subtrees, in its numbers.
@@ -104,7 +95,7 @@ Distribution distribute(Symbolic const& symbolic, int ranks, int rank, Distribut
     }
   }
   for (double const w : work) d.most_work = std::max(d.most_work, w);
-  divide_top(symbolic, of_nodes, std::max<std::int32_t>(1, options.block_width), d);
+  divide_top(symbolic, of_nodes, options.block_width, d);
   d.outside.resize(std::size_t(d.top->count()));
   for (std::int32_t s = 0; s < all.count(); ++s) {
     auto const r = of_nodes[std::size_t(s)], p = all.parent[std::size_t(s)];

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "asterism/base/error.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
 
 namespace asterism::direct {
@@ -15,13 +14,6 @@ std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 }  // namespace
 
-std::int32_t TopAssembly::block_of(std::int32_t i, std::int32_t k) const {
-  auto const [first, last] = parts_.top->of_column(k);
-  for (auto b = first; b < last; ++b)
-    if (parts_.top->block(b).row == i) return b;
-  fail(ErrorKind::internal, "there is no block ({}, {}).", i, k);
-}
-
 void TopAssembly::place(std::int32_t i, std::int32_t j, Ints& rows, Ints& columns) const {
   auto const& starts = parts_.top->nodes().starts;
   for (auto& c : columns) c -= starts[at(j)];
@@ -29,7 +21,7 @@ void TopAssembly::place(std::int32_t i, std::int32_t j, Ints& rows, Ints& column
     for (auto& r : rows) r -= starts[at(i)];
     return;
   }
-  auto const index = block_of(i, j);
+  auto const index = parts_.top->find(i, j);
   auto const all = parts_.top->rows(parts_.top->block(index));
   auto const first = top_.lower->row_in_panel(index);
   for (auto& r : rows) r = std::int32_t(first + (std::lower_bound(all.begin(), all.end(), r) - all.begin()));
@@ -40,7 +32,7 @@ void TopAssembly::add(Entry<T> const& e) {
   auto const& starts = parts_.top->nodes().starts;
   auto const i = parts_.node_of[at(e.row)], j = parts_.node_of[at(e.column)];
   auto const row_in = [&](std::int32_t I, std::int32_t J, std::int32_t row) {
-    auto const index = block_of(I, J);
+    auto const index = parts_.top->find(I, J);
     auto const rows = parts_.top->rows(parts_.top->block(index));
     return top_.lower->row_in_panel(index) + (std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
   };

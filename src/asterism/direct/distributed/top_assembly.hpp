@@ -24,7 +24,6 @@ class TopAssembly {
   void add_updates(NumericFactors& factors);
 
  private:
-  std::int32_t block_of(std::int32_t i, std::int32_t k) const;
   /// Numbers of the top become places in a block.
   void place(std::int32_t i, std::int32_t j, std::vector<std::int32_t>& rows, std::vector<std::int32_t>& columns) const;
 

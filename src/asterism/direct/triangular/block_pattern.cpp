@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "asterism/base/error.hpp"
+
 namespace asterism::direct {
 
 BlockPattern::BlockPattern(std::shared_ptr<Supernodes const> nodes) : nodes_(std::move(nodes)) {
@@ -30,6 +32,14 @@ BlockPattern::BlockPattern(std::shared_ptr<Supernodes const> nodes) : nodes_(std
   by_row_.resize(blocks_.size());
   auto next = row_;
   for (std::int32_t b = 0; b < blocks(); ++b) by_row_[std::size_t(next[std::size_t(block(b).row)]++)] = b;
+}
+
+std::int32_t BlockPattern::find(std::int32_t row, std::int32_t column) const {
+  auto const [first, last] = of_column(column);
+  auto const begin = blocks_.begin() + first, end = blocks_.begin() + last;
+  auto const found = std::lower_bound(begin, end, row, [](Block const& b, std::int32_t i) { return b.row < i; });
+  if (found == end || found->row != row) fail(ErrorKind::internal, "there is no block ({}, {}).", row, column);
+  return std::int32_t(found - blocks_.begin());
 }
 
 std::vector<std::int32_t> BlockPattern::levels() const {

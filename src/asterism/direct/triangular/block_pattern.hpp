@@ -30,6 +30,8 @@ class BlockPattern {
     std::int32_t first, last;
   };
   Range of_column(std::int32_t k) const { return {column_[std::size_t(k)], column_[std::size_t(k) + 1]}; }
+  /// The index of block (row, column), which must be there. Cost: the logarithm of the column's blocks.
+  std::int32_t find(std::int32_t row, std::int32_t column) const;
   /// Indices, columns ascending.
   std::span<std::int32_t const> of_row(std::int32_t i) const {
     return std::span(by_row_).subspan(std::size_t(row_[std::size_t(i)]), std::size_t(row_[std::size_t(i) + 1] - row_[std::size_t(i)]));

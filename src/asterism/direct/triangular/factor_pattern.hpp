@@ -9,9 +9,6 @@
 
 namespace asterism::direct {
 
-/// Supernodes wider than that become several, of nearly equal width.
-Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest);
-
 struct FactorPattern {
   std::shared_ptr<BlockPattern const> blocks;
   std::string ordering;      ///< natural, rcm, amd or nd

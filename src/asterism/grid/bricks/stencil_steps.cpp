@@ -121,19 +121,19 @@ class StencilSteps final : public la::StepSequence {
       ghosts_other = la::room_for_ghosts(*other, space, queue);
     }
     auto const plan = schedule(stages, vectors);
-    std::vector<Stage> todo;
-    for (i64 n = first; n < first + count; ++n) todo.push_back(steps_[std::size_t(n)]);
-    if (from_zero) todo[0].form = StencilForm::start;
-    if (r) todo.push_back({});
-    auto const run = [s = s_, plan, todo, from_zero](device::Executor& executor, std::byte const* pb, std::byte* gb, std::byte* px,
-                                                     std::byte* gx, std::byte* po, std::byte* go, std::byte* pr) {
+    std::vector<Stage> stages_now;
+    for (i64 n = first; n < first + count; ++n) stages_now.push_back(steps_[std::size_t(n)]);
+    if (from_zero) stages_now[0].form = StencilForm::start;
+    if (r) stages_now.push_back({});
+    auto const run = [s = s_, plan, stages_now, from_zero](device::Executor& executor, std::byte const* pb, std::byte* gb, std::byte* px,
+                                                           std::byte* gx, std::byte* po, std::byte* go, std::byte* pr) {
       for (auto* const g : {gb, gx, go})
         if (g) clear_beyond(*s, g);
       std::pair<std::byte*, std::byte*> const b{const_cast<std::byte*>(pb), gb};
       std::pair<std::byte*, std::byte*> now{px, gx}, next{po, go};
       std::vector<std::unique_ptr<StencilCall const>> calls;
-      for (std::size_t n = 0; n < todo.size(); ++n) {
-        auto const& stage = todo[n];
+      for (std::size_t n = 0; n < stages_now.size(); ++n) {
+        auto const& stage = stages_now[n];
         std::pair<std::byte*, std::byte*> w{};
         if (stage.form == StencilForm::smooth)
           w = {stage.w.data().template as<std::byte>(), stage.w.has_ghosts() ? stage.w.ghosts().template as<std::byte>() : nullptr};

@@ -4,15 +4,7 @@
 #include <utility>
 
 namespace asterism::la {
-namespace {
-
-template <class T>
-T scaled_by(T v, double by) {
-  if constexpr (is_complex_v<T>) return {real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by)};
-  else return T(double(v) * by);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<std::int32_t> inverse_permutation(std::span<std::int32_t const> p) {
   std::vector<std::int32_t> out(p.size());

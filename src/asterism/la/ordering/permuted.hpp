@@ -12,6 +12,13 @@ namespace asterism::la {
 Csr permuted(Csr const& a, std::span<std::int32_t const> rows, std::span<std::int32_t const> columns,
              std::span<double const> row_scale = {}, std::span<double const> column_scale = {});
 
+/// v by, in double: the factor may be beyond the range of T.
+template <class T>
+T scaled_by(T v, double by) {
+  if constexpr (is_complex_v<T>) return {real_t<T>(double(v.re) * by), real_t<T>(double(v.im) * by)};
+  else return T(double(v) * by);
+}
+
 /// q with q[p[k]] = k.
 std::vector<std::int32_t> inverse_permutation(std::span<std::int32_t const> p);
 

@@ -67,8 +67,6 @@ PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule)
   auto const layout = r.text("pc_factor_layout");
   int const ranks = A.comm().size();
   direct::DistributionOptions distribution;
-  distribution.subtrees = r.flag("pc_factor_subtrees");
-  distribution.block_width = std::int32_t(r.integer("pc_factor_block_size"));
   bool const chosen = layout != "auto" && layout != "gathered";
   if (chosen) distribution.grid = direct::process_grid(layout, ranks);
   if (ranks == 1 || layout == "gathered" || rule.factors.kind == direct::FactorKind::hermitian) return sparse_direct(A, rule);
@@ -76,6 +74,8 @@ PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule)
     if (A.global_rows() < rows_to_share) return sparse_direct(A, rule);
     distribution.grid = direct::process_grid("square", ranks);
   }
+  distribution.subtrees = r.flag("pc_factor_subtrees");
+  distribution.block_width = std::int32_t(r.integer("pc_factor_block_size"));
   return distributed_direct(A, rule, distribution);
 }
 

@@ -14,39 +14,6 @@ namespace {
 using direct::DistributedFactors;
 using direct::FactorKind;
 
-/// Whether the entries of all rows, or of all columns, sum to zero up to rounding. Memory: some numbers for each row. Collective.
-bool has_constant_null_vector(Matrix const& A) {
-  auto const n = std::size_t(A.global_rows());
-  if (n < 2) return false;
-  auto const rows = A.to_rows();
-  double const limit = 100 * epsilon_of(A.dtype());
-  bool rows_vanish = true;
-  std::vector<double> columns(3 * n, 0);  // re, im and size of each
-  with_dtype(A.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
-      T sum = T(0);
-      double size = 0;
-      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
-        T const v = rows.values.as<T>()[p];
-        sum += v;
-        size += double(magnitude(v));
-        auto* const c = columns.data() + 3 * rows.columns[std::size_t(p)];
-        auto const z = to_complex(v);
-        c[0] += z.real(), c[1] += z.imag(), c[2] += std::abs(z);
-      }
-      rows_vanish = rows_vanish && size > 0 && double(magnitude(sum)) <= limit * size;
-    }
-  });
-  A.comm().sum(std::span<double>(columns));
-  bool columns_vanish = true;
-  for (std::size_t j = 0; j < n && columns_vanish; ++j) {
-    auto const* const c = columns.data() + 3 * j;
-    columns_vanish = c[2] > 0 && std::abs(std::complex<double>(c[0], c[1])) <= limit * c[2];
-  }
-  return columns_vanish || A.comm().min(std::int64_t(rows_vanish)) == 1;
-}
-
 class DistributedDirect final : public Preconditioner {
  public:
   DistributedDirect(Matrix const& A, SparseRule rule, direct::DistributionOptions const& distribution)
@@ -127,7 +94,7 @@ class DistributedDirect final : public Preconditioner {
     static int const event = profile::event("PCSetUpDirect");
     profile::Scope const scope(event);
     matrix_entries_ = A.nnz();
-    if (has_constant_null_vector(A)) {
+    if (auto const [rows, columns] = sums_vanish(A); rows || columns) {
       gather(A, "");
       return true;
     }

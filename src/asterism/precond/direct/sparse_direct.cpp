@@ -38,28 +38,6 @@ void normalise(std::span<T> v) {
   for (auto& x : v) x = x * T(real_t<T>(1 / std::sqrt(sum)));
 }
 
-/// Whether the entries of all rows sum to zero up to rounding, and those of all columns.
-template <class T>
-std::pair<bool, bool> sums_vanish(la::Csr const& a) {
-  struct Sum {
-    T plain = T(0);
-    double size = 0;
-  };
-  if (a.rows < 2) return {false, false};
-  std::vector<Sum> rows(static_cast<std::size_t>(a.rows)), columns(rows.size());
-  auto const ptr = a.row_offsets();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
-      T const v = a.entries<T>()[p];
-      for (auto* const s : {&rows[i], &columns[std::size_t(a.column_indices()[p])]}) s->plain += v, s->size += double(magnitude(v));
-    }
-  auto const vanish = [](std::vector<Sum> const& sums) {
-    return std::all_of(sums.begin(), sums.end(),
-                       [](Sum const& s) { return s.size > 0 && double(magnitude(s.plain)) <= 100 * epsilon_of(dtype_v<T>) * s.size; });
-  };
-  return {vanish(rows), vanish(columns)};
-}
-
 class SparseDirect final : public Preconditioner {
  public:
   SparseDirect(Matrix const& A, SparseRule rule) : Preconditioner(A), rule_(std::move(rule)), first_(A.range(), "sparse solves") {
@@ -120,11 +98,12 @@ class SparseDirect final : public Preconditioner {
   bool set_values(Matrix const& A) {
     static int const event = profile::event("PCSetUpDirect");
     profile::Scope const scope(event);
+    auto const vanish = sums_vanish(A);
     auto const a = la::gathered(A);
     bool kept = true;
     comm::agree(A.comm(), [&] {
       if (A.comm().rank() != 0) return;
-      with_dtype(dtype_, [&](auto tag) { kept = factor<typename decltype(tag)::type>(a); });
+      with_dtype(dtype_, [&](auto tag) { kept = factor<typename decltype(tag)::type>(a, vanish); });
     });
     std::int64_t known[] = {kept, factors_ ? factors_->info().entries : 0, rule_.factors.kind == FactorKind::hermitian, null_ != nullptr};
     A.comm().bcast(known, sizeof known, 0);
@@ -134,7 +113,7 @@ class SparseDirect final : public Preconditioner {
   }
 
   template <class T>
-  bool factor(la::Csr const& a) {
+  bool factor(la::Csr const& a, std::pair<bool, bool> vanish) {
     matrix_entries_ = a.nnz();
     bool const definite = rule_.factors.kind == FactorKind::cholesky;
     null_.reset();
@@ -149,7 +128,7 @@ class SparseDirect final : public Preconditioner {
       rule_.factors.kind = FactorKind::hermitian;
       factors_ = std::make_shared<Factors>(a, rule_.factors);
     }
-    auto const [rows, columns] = sums_vanish<T>(a);
+    auto const [rows, columns] = vanish;
     if (rows || columns) leave_out_constants<T>(rows, columns);
     auto const& i = factors_->info();
     ASTERISM_REQUIRE(i.replaced == 0 || null_ || rule_.projects, value,
@@ -205,6 +184,36 @@ class SparseDirect final : public Preconditioner {
 };
 
 }  // namespace
+
+std::pair<bool, bool> sums_vanish(Matrix const& A) {
+  auto const n = std::size_t(A.global_rows());
+  if (n < 2) return {false, false};
+  auto const rows = A.to_rows();
+  double const limit = 100 * epsilon_of(A.dtype());
+  bool rows_vanish = true;
+  std::vector<double> sums(3 * n, 0);  // of each column: re, im and size
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
+      std::complex<double> sum = 0;
+      double size = 0;
+      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) {
+        auto const z = to_complex(rows.values.as<T>()[p]);
+        auto* const column = sums.data() + 3 * rows.columns[std::size_t(p)];
+        sum += z, size += std::abs(z);
+        column[0] += z.real(), column[1] += z.imag(), column[2] += std::abs(z);
+      }
+      rows_vanish = rows_vanish && size > 0 && std::abs(sum) <= limit * size;
+    }
+  });
+  if (A.comm().size() > 1) A.comm().sum(std::span<double>(sums));
+  bool columns_vanish = true;
+  for (std::size_t j = 0; j < n && columns_vanish; ++j) {
+    auto const* const column = sums.data() + 3 * j;
+    columns_vanish = column[2] > 0 && std::abs(std::complex<double>(column[0], column[1])) <= limit * column[2];
+  }
+  return {A.comm().min(std::int64_t(rows_vanish)) == 1, columns_vanish};
+}
 
 std::string nearly_singular(std::string const& name, double condition) {
   return format(

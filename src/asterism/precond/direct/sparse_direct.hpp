@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <utility>
+
 #include "asterism/direct/factors.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
@@ -10,6 +13,9 @@ struct SparseRule {
   bool may_be_indefinite = false;  ///< where Cholesky breaks down L D L^H follows
   bool projects = false;           ///< the solver projects a null space out: singular factors are good enough
 };
+
+/// Whether the entries of all rows sum to zero up to rounding, and those of all columns. Memory: three numbers for each column. Collective.
+std::pair<bool, bool> sums_vanish(Matrix const& A);
 
 /// A note for people.
 std::string nearly_singular(std::string const& name, double condition);
