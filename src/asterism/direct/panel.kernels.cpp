@@ -1,6 +1,7 @@
 #include "asterism/direct/panel.kernels.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
@@ -10,6 +11,13 @@ namespace {
 
 constexpr std::int32_t rows_at_once = 256;  // of a list, in a buffer on the stack
 constexpr int columns_at_once = 4;          // of a panel: what they are multiplied with is read once for all of them
+
+/// f<q>() for q below W, one after the other. Not a loop: g++ before 12.3 makes vector loads of loops over columns that read beyond
+/// the last one (its bug 107451), which is outside of the matrix.
+template <int W, class F>
+void each_of(F const& f) {
+  [&]<int... Q>(std::integer_sequence<int, Q...>) { (f.template operator()<Q>(), ...); }(std::make_integer_sequence<int, W>());
+}
 
 /// y[r, :] += sum_q b[r, q] x[q, :] for W columns.
 template <int K, int W, class T>
@@ -31,10 +39,10 @@ void add_some_columns(std::int32_t m, std::int64_t leading, T const* __restrict 
   } else {
     for (std::int32_t r = 0; r < m; ++r) {
       T* const to = y + std::int64_t(r) * K;
-      for (int q = 0; q < W; ++q) {
-        T const v = b[q * leading + r];
-        for (int c = 0; c < K; ++c) to[c] += v * by[q * K + c];
-      }
+      each_of<W>([&]<int Q>() {
+        T const v = b[Q * leading + r];
+        for (int c = 0; c < K; ++c) to[c] += v * by[Q * K + c];
+      });
     }
   }
 }
@@ -46,18 +54,17 @@ void add_some_dots(std::int32_t m, std::int64_t leading, T const* __restrict b, 
   T partial[W][lanes * K] = {};
   std::int32_t r = 0;
   for (; r + lanes <= m; r += lanes)
-    for (int q = 0; q < W; ++q) {
-      T const* const c = b + q * leading + r;
+    each_of<W>([&]<int Q>() {
+      T const* const c = b + Q * leading + r;
       T const* const v = x + std::int64_t(r) * K;
       if constexpr (K == 1) {
 #pragma omp simd
-        for (std::int32_t l = 0; l < lanes; ++l) partial[q][l] += c[l] * v[l];
+        for (std::int32_t l = 0; l < lanes; ++l) partial[Q][l] += c[l] * v[l];
       } else {
-        for (int l = 0; l < K; ++l) partial[q][l] += c[0] * v[l];
+        for (int l = 0; l < K; ++l) partial[Q][l] += c[0] * v[l];
       }
-    }
-  for (; r < m; ++r)
-    for (int q = 0; q < W; ++q) partial[q][0] += b[q * leading + r] * x[r];
+    });
+  for (; r < m; ++r) each_of<W>([&]<int Q>() { partial[Q][0] += b[Q * leading + r] * x[r]; });
   for (int q = 0; q < W; ++q) {
     auto const& p = partial[q];
     if constexpr (K == 1) y[q] += ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
@@ -115,17 +122,17 @@ void add_at(std::int32_t count, std::int32_t const* rows, std::int64_t k, T cons
 /// The W x W triangle of a block on the diagonal. `back`: from its last row to its first.
 template <int K, int W, class T>
 void solve_corner(bool back, bool transposed, bool unit, T const* t, std::int64_t leading, T* x) {
-  for (int s = 0; s < W; ++s) {
-    int const i = back ? W - 1 - s : s;
-    for (int p = 0; p < s; ++p) {
-      int const j = back ? W - 1 - p : p;
+  each_of<W>([&]<int S>() {
+    int const i = back ? W - 1 - S : S;
+    each_of<S>([&]<int P>() {
+      int const j = back ? W - 1 - P : P;
       T const by = transposed ? t[i * leading + j] : t[j * leading + i];
       for (int c = 0; c < K; ++c) x[i * K + c] -= by * x[j * K + c];
-    }
-    if (unit) continue;
+    });
+    if (unit) return;
     T const by = T(1) / t[i * leading + i];
     for (int c = 0; c < K; ++c) x[i * K + c] *= by;
-  }
+  });
 }
 
 /// Four columns after the other. Each goes into all rows that it meets, of m; or if transposed, takes from them.
