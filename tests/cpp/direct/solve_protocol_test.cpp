@@ -31,7 +31,7 @@ struct Model {
   int resident;
   Planted planted;
   struct Gpu {
-    std::vector<std::size_t> order;  // places in the plan, by ticket
+    std::vector<std::size_t> order;                                             // places in the plan, by ticket
     std::size_t begun, next_source, ended, left, sum_there, x_there, messages;  // words
   };
   std::vector<Gpu> gpus;
@@ -61,7 +61,8 @@ struct Model {
         auto const& node = plans.back().nodes[at];
         if (node.diagonal || node.source) gpu.order.push_back(at);
       }
-      gpu.begun = some(1), gpu.next_source = some(1), gpu.ended = some(1), gpu.left = some(n), gpu.sum_there = some(n), gpu.x_there = some(n);
+      gpu.begun = some(1), gpu.next_source = some(1), gpu.ended = some(1), gpu.left = some(n), gpu.sum_there = some(n),
+      gpu.x_there = some(n);
       gpus.push_back(gpu);
     }
     for (auto const& m : predicted_messages(*pattern, grid, sweep)) flags.emplace(std::tuple(int(m.kind), m.node, m.from, m.to), some(1));
@@ -216,7 +217,8 @@ TEST(SolveProtocol, EveryInterleavingEndsHoweverFewBlocksAreResident) {
 
 TEST(SolveProtocol, EveryInterleavingOfThreeGpus) {
   std::size_t states = 0;
-  for (auto const grid : {ProcessGrid{3, 1}, ProcessGrid{1, 3}}) EXPECT_EQ(wrong(dense, grid, Sweep::forward, 1, Planted::nothing, &states), "");
+  for (auto const grid : {ProcessGrid{3, 1}, ProcessGrid{1, 3}})
+    EXPECT_EQ(wrong(dense, grid, Sweep::forward, 1, Planted::nothing, &states), "");
   RecordProperty("states", int(states));
 }
 

@@ -272,7 +272,7 @@ void solve_sweep(Executor& executor, GpuPlan const& plan, GpuNumbers<T> const& n
                       plan, numbers);
 }
 
-#define INSTANTIATE(T)                                                             \
+#define INSTANTIATE(T)                                                           \
   template void wait_for_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&); \
   template void solve_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&);
 ASTERISM_FOR_DTYPES(INSTANTIATE)

@@ -62,12 +62,12 @@ struct GpuPlan {
   std::int32_t source_count;
   std::byte* window;
   // what changes in a solve; each solve leaves counters as it found them, and flags with its number
-  std::uint32_t* left;           ///< contributions to each target
-  std::uint64_t* sum_there;      ///< of each target
-  std::uint64_t* x_there;        ///< of each source
-  std::uint64_t* taken[2];       ///< of each message
+  std::uint32_t* left;       ///< contributions to each target
+  std::uint64_t* sum_there;  ///< of each target
+  std::uint64_t* x_there;    ///< of each source
+  std::uint64_t* taken[2];   ///< of each message
   std::uint32_t* next_source;
-  std::uint64_t* waiting;        ///< WAIT runs
+  std::uint64_t* waiting;         ///< WAIT runs
   std::uint32_t const* given_up;  ///< not 0: whoever waits ends
   bool backward;
 };
@@ -77,7 +77,7 @@ struct GpuPlan {
 template <class T>
 struct GpuNumbers {
   T const* values;
-  std::int32_t const* order;  ///< rows that diagonal blocks exchange, by row of x; nullptr: none
+  std::int32_t const* order;           ///< rows that diagonal blocks exchange, by row of x; nullptr: none
   T *x, *sums, *products, *exchanged;  ///< exchanged: rows as those of x
   std::int64_t leading_x;
   std::int32_t columns;

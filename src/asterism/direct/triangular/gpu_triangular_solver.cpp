@@ -88,7 +88,8 @@ class GpuTriangularSolver::Impl {
                        comm.size());
       queue_ = device::Queue::gpu();
     });
-    for (auto const s : {Sweep::forward, Sweep::backward}) plans_[std::size_t(s)] = plan_sweep(first.pattern(), first.grid(), comm.rank(), s);
+    for (auto const s : {Sweep::forward, Sweep::backward})
+      plans_[std::size_t(s)] = plan_sweep(first.pattern(), first.grid(), comm.rank(), s);
     auto const& nodes = first.pattern().nodes();
     for (auto const& node : plans_[0].nodes)
       if (node.diagonal)
@@ -130,6 +131,7 @@ class GpuTriangularSolver::Impl {
 
   std::vector<std::int32_t> rows_;
   DeviceMemory memory_;
+  device::Queue queue_;
 
  private:
   bool alone() const { return comm_.size() == 1; }
@@ -256,8 +258,8 @@ class GpuTriangularSolver::Impl {
         auto const list = triangle.rows(index);
         part_of[std::size_t(index)] = products;
         auto const target = target_at[std::size_t(plan.place[std::size_t(backward ? b.column : b.row)])];
-        blocks.push_back({(triangle.block(index) - base) / size, triangle.panel_rows(b.column), products, std::int64_t(rows.size()), b.count,
-                          width, target});
+        blocks.push_back({(triangle.block(index) - base) / size, triangle.panel_rows(b.column), products, std::int64_t(rows.size()),
+                          b.count, width, target});
         rows.insert(rows.end(), list.begin(), list.end());
         auto const parts = backward ? width : b.count;
         block_of.insert(block_of.end(), std::size_t(parts), std::int32_t(blocks.size()) - 1);
@@ -325,8 +327,8 @@ class GpuTriangularSolver::Impl {
 
   void pass(std::size_t t, Sweep sweep, std::int64_t columns, std::int64_t first, device::Array const& x) {
     auto& d = on_device_[std::size_t(sweep)];
-    auto const number = ++d.solves;
-    if (!alone()) comm_.barrier();  // slots and flags of the solve before are not in use any more
+    // all ranks come here: slots and flags of the solve before are not in use any more. Some may not know of a solve that failed on others
+    auto const number = d.solves = std::uint64_t(comm_.max(std::int64_t(d.solves) + 1));
     std::vector<device::Intent> intents;
     x.intend(device::Access::update, intents);
     queue_.enqueue(std::move(intents), [this, &d, t, columns, first, x, number](device::Executor& executor) {
@@ -381,12 +383,11 @@ class GpuTriangularSolver::Impl {
 
   comm::Communicator comm_;
   Dtype dtype_;
-  device::Queue queue_;
   std::array<SweepPlan, 2> plans_;
   void *wait_stream_ = nullptr, *window_ = nullptr;
   std::vector<void*> mapped_;  // of the other ranks
   using Key = std::tuple<std::int32_t, std::int32_t, int>;
-  std::map<Key, Place> mine_;   // by label, supernode and the other rank
+  std::map<Key, Place> mine_;  // by label, supernode and the other rank
   std::map<Key, GpuPut> puts_;
   std::vector<std::byte const*> values_;
   std::vector<std::int32_t const*> orders_;
@@ -410,6 +411,7 @@ std::vector<std::int32_t> const& GpuTriangularSolver::owned_rows() const { retur
 void GpuTriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, device::Array const& x) {
   impl_->solve(t, sweep, columns, x);
 }
+void GpuTriangularSolver::wait() const { impl_->queue_.wait("triangular solves on GPUs"); }
 std::size_t GpuTriangularSolver::memory_bytes() const { return impl_->memory_.bytes(); }
 
 }  // namespace asterism::direct

@@ -30,6 +30,8 @@ class GpuTriangularSolver {
   /// x becomes T^-1 x, or T^-T x (backward), for triangle t; rows of `columns` numbers, eight at a time. Collective: on several ranks it
   /// waits for the end, on one it is queued. After an error the solver is of no use.
   void solve(std::size_t t, Sweep sweep, std::int64_t columns, device::Array const& x);
+  /// Until all solves so far have ended.
+  void wait() const;
   /// Of the device.
   std::size_t memory_bytes() const;
 

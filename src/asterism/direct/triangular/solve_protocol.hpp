@@ -1,10 +1,11 @@
 // What the two kernels of a triangular solve on a GPU do in which order, over an abstract machine: Ding et al. (2021), Algorithm 1.
 //
-// A GPU runs as many blocks of threads at once as fit, and a block keeps its place until it ends, also while it waits. SOLVE has a block for
-// each supernode whose x its GPU solves or uses. Blocks take supernodes by a ticket, in the order of the solve: so whatever a running block
-// waits for, of its own GPU, is with a block that runs or has ended. WAIT is there before SOLVE begins. It takes no ticket: its threads look
-// for messages, hand them to SOLVE, and send a sum on where a message was its last part. So one block of SOLVE at a time is enough on each
-// GPU: the first supernode in the order that is not done can go on. tests/cpp/direct/solve_protocol_test.cpp walks through all orders.
+// A GPU runs as many blocks of threads at once as fit, and a block keeps its place until it ends, also while it waits. SOLVE has a block
+// for each supernode whose x its GPU solves or uses. Blocks take supernodes by a ticket, in the order of the solve: so whatever a running
+// block waits for, of its own GPU, is with a block that runs or has ended. WAIT is there before SOLVE begins. It takes no ticket: its
+// threads look for messages, hand them to SOLVE, and send a sum on where a message was its last part. So one block of SOLVE at a time is
+// enough on each GPU: the first supernode in the order that is not done can go on. tests/cpp/direct/solve_protocol_test.cpp walks through
+// all orders.
 //
 // The GPU's machine is in gpu_sweep.kernels.cpp. Of `Block` (SOLVE) all members are called by all its threads; of `Thread` (WAIT) by one.
 #pragma once
