@@ -145,7 +145,7 @@ def _checked(
     mine = tuple(b - a for a, b in box)
     arrays: Fields = {}
     for name, values in fields.items():
-        a = np.asarray(values)
+        a: Any = np.asarray(values)
         if a.shape[: len(mine)] == mine and a.ndim <= len(mine) + 1:
             a = a.reshape(*mine, (*a.shape, 1)[len(mine)])
         elif a.ndim in (1, 2) and a.shape[0] == np.prod(mine):
@@ -186,6 +186,12 @@ def _reaching(box: Box, shape: tuple[int, ...]) -> Box:
     return tuple((a, min(b + 1, n) if b > a else b) for (a, b), n in zip(box, shape, strict=True))
 
 
+def _numbers_within(box: Box, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of points in a box's lexicographic order, from their indices, of shape (axes, points)."""
+    first = np.array([[a] for a, _ in box])
+    return np.asarray(np.ravel_multi_index(tuple(at - first), tuple(b - a for a, b in box)), np.int64)
+
+
 def _with_next(comm: _core.Communicator, boxes: list[Box], shape: tuple[int, ...], fields: Fields) -> Fields:
     """Return my values with those of the next points along each axis, which other ranks have. Collective."""
     own, wide = boxes[comm.rank], _reaching(boxes[comm.rank], shape)
@@ -196,10 +202,7 @@ def _with_next(comm: _core.Communicator, boxes: list[Box], shape: tuple[int, ...
         if r == comm.rank or any(a >= b for a, b in both):
             continue
         at = np.stack(np.meshgrid(*(np.arange(a, b) for a, b in both), indexing="ij")).reshape(len(shape), -1)
-        here, there = (
-            np.ravel_multi_index(tuple(at - np.array([[a] for a, _ in b])), tuple(e - a for a, e in b))
-            for b in (wide, box)
-        )
+        here, there = (_numbers_within(b, at) for b in (wide, box))
         leaves.append(here)
         roots.append(np.stack([np.full(there.size, r), there], axis=1))
     points, space = int(np.prod(size)), int(np.prod(wide_size))
