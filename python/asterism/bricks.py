@@ -402,7 +402,7 @@ def operator(
     return _made(how, domain)
 
 
-def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
+def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> tuple[StencilOperator, Any, Any] | None:
     """Return the stencil discretised again with twice the spacing, and the transfers. Collective.
 
     None: there is no such grid.
@@ -434,7 +434,7 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
         averaged(fine) if n not in how.functions else _coefficient(n, how.functions[n], next_one, coarse)
         for n, fine in zip(how.coefficients, how.arrays, strict=True)
     ]
-    return _made(next_one, coarse)._h, P, R
+    return _made(next_one, coarse), P, R
 
 
 def _made(how: _Made, domain: Any) -> StencilOperator:
@@ -459,6 +459,11 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
     elif all(max(map(abs, o)) == 1 for o in others):
         handle.set_colouring(False)
     handle.set_maker(lambda form: _form(how, form), [max(r) for r in how.stencil.facts.reach])
-    handle.set_coarse(lambda: _coarse(how, domain, _zero_ends(how, handle, domain)))
+
+    def coarse() -> Any:
+        found = _coarse(how, domain, _zero_ends(how, handle, domain))
+        return found and (found[0]._h, *found[1:])
+
+    handle.set_coarse(coarse)
     handle.set_converted(lambda dtype: _made(how.converted(dtype), domain)._h)
     return StencilOperator(domain, how.stencil, handle, how)
