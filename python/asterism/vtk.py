@@ -87,7 +87,7 @@ def write_vtk(
         mine = f"{path}: {image}, {[(n, str(a.dtype), a.shape[-1]) for n, a in arrays.items()]}"
         first = comm.bcast(mine, 0)
         agreed(comm, lambda: _same(mine, first))
-        if not image.cells:
+        if not image.cells and comm.size > 1:
             arrays = _with_next(comm, boxes, image.shape, arrays)
             boxes = [_reaching(box, image.shape) for box in boxes]
         if Path(path).suffix == ".vti":
@@ -170,10 +170,13 @@ def _checked(
 def _numbers(given: Any, default: tuple[float, ...], what: str) -> tuple[float, ...]:
     if given is None:
         return tuple(map(float, default))
-    out: list[Any] = [given] * len(default) if np.isscalar(given) else list(given)
+    try:
+        out = [float(v) for v in (given if np.iterable(given) else [given] * len(default))]
+    except (TypeError, ValueError):
+        out = []
     if len(out) != len(default) or not np.isfinite(out).all():
-        raise InputError(f"write_vtk: {what} is {given}; {len(default)} finite numbers are needed, one for each axis.")
-    return tuple(map(float, out))
+        raise InputError(f"write_vtk: {what} is {given!r}; {len(default)} finite numbers are needed, one for each axis.")
+    return tuple(out)
 
 
 def _same(mine: str, first: str) -> None:

@@ -134,6 +134,8 @@ for end in ("vti", "pvti"):
         "does not exist": lambda: am.write_vtk(f"nowhere/a.{end}", g, u=values),
         "must be positive": lambda: am.write_vtk(f"a.{end}", g, spacing=(1, 0), u=values),
         "2 finite numbers": lambda: am.write_vtk(f"a.{end}", g, origin=(1, 2, 3), u=values),
+        "'wide'; 2 finite numbers": lambda: am.write_vtk(f"a.{end}", g, spacing="wide", u=values),
+        "dtype <U1": lambda: am.write_vtk(f"a.{end}", g, u=np.full(g.global_shape, "a")),
         "no components": lambda: am.write_vtk(f"a.{end}", g, u=np.ones((*g.global_shape, 0))),
         "the name 'u_real'": lambda: am.write_vtk(f"a.{end}", g, u=values * 1j, u_real=values),
     }
