@@ -175,7 +175,9 @@ def _numbers(given: Any, default: tuple[float, ...], what: str) -> tuple[float, 
     except (TypeError, ValueError):
         out = []
     if len(out) != len(default) or not np.isfinite(out).all():
-        raise InputError(f"write_vtk: {what} is {given!r}; {len(default)} finite numbers are needed, one for each axis.")
+        raise InputError(
+            f"write_vtk: {what} is {given!r}; {len(default)} finite numbers are needed, one for each axis."
+        )
     return tuple(out)
 
 
