@@ -59,7 +59,8 @@ test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2
 	scripts/test_kernels.sh
 
 test-examples: build  ## every example, each asserts its number
-	@for e in examples/[0-9]*.py; do echo "$$e"; $(BIN)/python $$e > /dev/null || exit 1; done
+	@mkdir -p build/examples; cd build/examples; \
+	for e in $(CURDIR)/examples/[0-9]*.py; do echo "$$e"; $(CURDIR)/$(BIN)/python $$e > /dev/null || exit 1; done
 
 lint: $(STAMP)  ## format, lint, types, floors
 	$(BIN)/ruff format --check python tests examples bench scripts _build
