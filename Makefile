@@ -52,7 +52,11 @@ build-tests: build  ## compile the C++ tests, the emulated GPU and the kernels f
 test-cpp: build-tests  ## C++ tests, on 1 to 4 ranks
 	ctest --test-dir build/release --output-on-failure -j 2
 
-test-python: build  ## Python tests, on 1 to 4 ranks
+$(VENV)/.test-tools: $(STAMP) scripts/requirements-tests.txt
+	$(PIP) install -r scripts/requirements-tests.txt
+	@touch $@
+
+test-python: build $(VENV)/.test-tools  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
