@@ -100,9 +100,11 @@ void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T 
 
 namespace {
 
-// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise.
-template <class T>
-ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
+// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise. Vectors need a step that is known: 1, or 0 for
+// any.
+template <int Known, class T>
+ASTERISM_FN Sum dot_with(i64 begin, i64 end, i64 any, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
+  i64 const step = Known > 0 ? Known : any;
   double re = 0, im = 0;
   if constexpr (is_complex_v<T>) {
 #pragma omp simd reduction(+ : re, im)
@@ -115,6 +117,10 @@ ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* ASTERISM_RESTRI
     for (i64 i = begin; i < end; i += step) re += double(x[i]) * double(y[i]);
   }
   return {re, im};
+}
+template <class T>
+ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* x, T const* y) {
+  return step == 1 ? dot_with<1>(begin, end, step, x, y) : dot_with<0>(begin, end, step, x, y);
 }
 
 /// conj(x) y in double precision: products of float32 values that are small or large are none in float32
@@ -166,6 +172,14 @@ struct Squares {
 ASTERISM_FN bool is_safe(double sum) { return sum > 1e-200 && sum < 1e200; }
 
 template <class T>
+ASTERISM_FN bool all_are_zero(i64 begin, i64 end, i64 step, T const* x) {
+  int others = 0;
+#pragma omp simd reduction(| : others)
+  for (i64 i = begin; i < end; i += step) others |= int(!(x[i] == T(0)));
+  return others == 0;
+}
+
+template <class T>
 ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
   Squares s;
   for (i64 i = begin; i < end; i += step) {
@@ -193,7 +207,7 @@ void squares(Executor& executor, i64 n, i64 k, T const* x, Sum* out) {
   if (k == 1) {
     parallel_sum_blocks<2>(executor, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       double const plain = dot_range(begin, end, step, x, x).re;
-      if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain)) {
+      if (sizeof(real_t<T>) == sizeof(float) || is_safe(plain) || (plain == 0 && all_are_zero(begin, end, step, x))) {
         acc[0].re += plain;
         return;
       }
