@@ -19,8 +19,8 @@ void require_permutation(std::vector<std::int32_t> const& p, std::int32_t n, cha
   ASTERISM_REQUIRE(p.size() == std::size_t(n), shape, "factors: {} has {} entries for {} rows.", name, p.size(), n);
   std::vector<char> seen(p.size(), false);
   for (auto const i : p) {
-    ASTERISM_REQUIRE(i >= 0 && i < n && !seen[std::size_t(i)], value, "factors: {} is not a permutation: {} is there twice, or out of range.",
-                     name, i);
+    ASTERISM_REQUIRE(i >= 0 && i < n && !seen[std::size_t(i)], value,
+                     "factors: {} is not a permutation: {} is there twice, or out of range.", name, i);
     seen[std::size_t(i)] = true;
   }
 }
@@ -38,7 +38,8 @@ SupernodalTriangle::SupernodalTriangle(la::Csr const& columns, char const* name)
       bool const empty = ptr[std::size_t(j)] == ptr[std::size_t(j) + 1];
       ASTERISM_REQUIRE(empty || row[first] >= j, value, "factors: {} is not triangular: it has an entry in row {} and column {}.", name,
                        name[0] == 'L' ? row[first] : j, name[0] == 'L' ? j : row[first]);
-      ASTERISM_REQUIRE(!empty && row[first] == j && v[first] != T(0), value, "factors: the diagonal entry of {} in row {} is zero.", name, j);
+      ASTERISM_REQUIRE(!empty && row[first] == j && v[first] != T(0), value, "factors: the diagonal entry of {} in row {} is zero.", name,
+                       j);
     }
   });
   // Columns join the panel before them while at most a fifth of what it stores is zero, or it is small.
@@ -103,8 +104,8 @@ void SupernodalTriangle::solve(bool transposed, std::int64_t k, T* x) const {
   for (auto const& p : panels_) largest = std::max(largest, std::int64_t(p.width) + p.below);
   std::vector<T> work(std::size_t(largest * std::min(k, kernel::most_columns)));
   auto const one = [&](Panel const& p) {
-    kernel::FrontPanel<T> const panel{p.first,           p.width, p.below, values_.as<T>() + p.values, std::int64_t(p.width) + p.below, nullptr,
-                                      rows_.data() + p.rows};
+    kernel::FrontPanel<T> const panel{
+        p.first, p.width, p.below, values_.as<T>() + p.values, std::int64_t(p.width) + p.below, nullptr, rows_.data() + p.rows};
     kernel::solve_front(panel, false, transposed, false, k, x, work.data());
   };
   if (!transposed) std::for_each(panels_.begin(), panels_.end(), one);
@@ -164,7 +165,8 @@ Determinant TakenFactors::determinant() const {
   for (auto const* triangle : {&l_, &u_})
     with_dtype(dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      for (std::size_t j = 0; j < std::size_t(size()); ++j) p.times(to_complex(triangle->entries<T>()[std::size_t(triangle->row_offsets()[j])]));
+      for (std::size_t j = 0; j < std::size_t(size()); ++j)
+        p.times(to_complex(triangle->entries<T>()[std::size_t(triangle->row_offsets()[j])]));
     });
   for (auto const r : row_scale_) p.times(std::complex<double>(1 / r));
   return p.value();
