@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .solvers.advise import Advice as Advice
     from .solvers.advise import advise as advise
     from .solvers.factors import Factors as Factors
+    from .solvers.factors import TakenFactors as TakenFactors
     from .solvers.factors import factorized as factorized
     from .solvers.info import SolveInfo as SolveInfo
     from .solvers.least_squares import LeastSquaresInfo as LeastSquaresInfo
@@ -112,7 +113,7 @@ _ROOMS = {
     "la.vector": ("Scalar", "Vector", "dots", "gpu_state", "select"),
     "report.trace": ("Trace",),
     "solvers.advise": ("Advice", "advise"),
-    "solvers.factors": ("Factors", "factorized"),
+    "solvers.factors": ("Factors", "TakenFactors", "factorized"),
     "solvers.info": ("SolveInfo",),
     "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
     "solvers.solve": ("solve",),

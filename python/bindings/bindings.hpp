@@ -31,6 +31,7 @@ void bind_la(nb::module_& m);
 void bind_assembly(nb::module_& m);
 void bind_products(nb::module_& m);
 void bind_ordering(nb::module_& m);
+void bind_factors(nb::module_& m);
 void bind_triangular(nb::module_& m);
 void bind_submatrix(nb::module_& m);
 void bind_star_forest(nb::module_& m);

@@ -122,6 +122,7 @@ NB_MODULE(_core, m) {
   bind_la(m);
   bind_files(m);
   bind_ordering(m);
+  bind_factors(m);
   bind_triangular(m);
   bind_solve(m);
   bind_queues(m);

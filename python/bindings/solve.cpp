@@ -79,6 +79,7 @@ void bind_solve(nb::module_& m) {
       .def("parse", &Options::parse)
       .def("parse_file", &Options::parse_file)
       .def("names", &Options::names)
+      .def("set_read_elsewhere", &Options::set_read_elsewhere)
       .def("get", [](Options const& o, std::string const& name) -> std::optional<std::string> {
         auto const* v = o.find(name);
         if (!v) return std::nullopt;
@@ -201,6 +202,7 @@ void bind_solve(nb::module_& m) {
              nb::dict d;
              d["kind"] = f->kind;
              d["dense"] = f->dense;
+             d["solver_type"] = f->by.empty() ? "asterism" : f->by;
              d["ordering"] = f->ordering;
              d["matched"] = f->matched;
              d["entries"] = f->entries;

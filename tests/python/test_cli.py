@@ -125,6 +125,11 @@ def test_fallback_solves_directly(tmp_path, ranks):
     assert (tmp_path / "x.mtx").exists() and "solved directly instead" in (tmp_path / "r.html").read_text()
     out = run(*weak, "--fallback", "-pc_factor_memory_limit", 1000, expect=1)
     assert out.count("lu: the factors of 900 rows need") == 1 and "1 kB are allowed" in out
+    # options of either solver are for one of the two; of neither: said once
+    out = run(*weak, "--fallback", "-pc_factor_mat_ordering_type", "nd", "-ksp_gmres_restart", 4, "-pc_ilut_drop", 0.1)
+    assert out.count("has no effect") == 1 and "option -pc_ilut_drop (command line) has no effect: neither gmres" in out
+    out = run(*weak, "-pc_factor_mat_ordering_type", "nd", expect=3)
+    assert "option -pc_factor_mat_ordering_type (command line) has no effect" in out
     # what converges is as without it
     out = run("solve", "convection2d", "--n", 30, "--fallback", "--ranks", ranks)
     assert "solved directly" not in out and "CONVERGED_RTOL" in out

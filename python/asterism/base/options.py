@@ -43,11 +43,21 @@ _ELSEWHERE = {
 _command_line: list[str] = []
 _file: list[str] = []
 _configured: dict[str, Any] = {}
+_read_elsewhere: list[str] = []
 
 
-def use_argv(argv: list[str] | None = None) -> None:
-    """Let the process's command line set options of everything made from now on (PETSc's habit)."""
+def use_argv(argv: list[str] | None = None, *, read_elsewhere: Iterable[str] = ()) -> None:
+    """Let the process's command line set options of everything made from now on (PETSc's habit).
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        The command line; by default that of the process.
+    read_elsewhere : iterable of str
+        Options that are for something else than what is made next: no warning says that they have no effect.
+    """
     _command_line[:] = sys.argv[1:] if argv is None else argv
+    _read_elsewhere[:] = read_elsewhere
     apply_to_process()
 
 
@@ -63,6 +73,7 @@ def process_options() -> _core.Options:
     if path := _file[0] if _file else os.environ.get("ASTERISM_OPTIONS_FILE"):
         o.parse_file(path)
     add_options(os.environ.get("ASTERISM_OPTIONS"), _core.OptionLayer.environment, "environment ASTERISM_OPTIONS", o)
+    o.set_read_elsewhere(_read_elsewhere)
     if _command_line:
         add_options(" ".join(_command_line), _core.OptionLayer.command_line, "command line", o)
     return o

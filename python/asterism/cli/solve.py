@@ -121,7 +121,11 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if any((args.save, args.report, args.trace, args.checkpoint)):
         output.go_on_without_readers()
     use_file(args.options_file)
-    use_argv(petsc_options)
+    # with --fallback a second solver may read what the first does not
+    use_argv(
+        petsc_options,
+        read_elsewhere=[name for table, name, *_ in _core.option_tables() if args.fallback and table == "lu"],
+    )
     started = time.perf_counter()
     A, described = problems.load(args.problem, args.n, comm, args.block_size, args.name)
     if A.shape[0] != A.shape[1]:
@@ -158,7 +162,7 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
             progress.finish()
     if failure is not None and args.fallback and solver.factors is None:
         use_file(args.options_file)
-        use_argv(petsc_options)
+        use_argv(petsc_options, read_elsewhere=[name for _, name, *_ in _core.option_tables()])  # the first has warned
         solver, x, failure = _directly(A, b, args, failure, talk)
         use_argv([])
         use_file(None)

@@ -442,9 +442,10 @@ class Solver:
     def factors(self) -> dict[str, Any] | None:
         """What is known of the factors of ``pc="lu"`` or ``"cholesky"``; None of other preconditioners. Collective.
 
-        ``kind`` (lu, cholesky or ldl), ``entries``, ``memory_bytes``, ``ordering``, ``matched``, ``delayed`` and ``replaced`` pivots, blocks
-        of ``two_by_two``, ``negative`` eigenvalues (of cholesky and ldl), ``growth``, an estimate of the ``condition`` number after scaling,
-        and the determinant as ``sign`` (of modulus 1) and ``logabsdet``.
+        ``kind`` (lu, cholesky or ldl), ``solver_type`` (asterism, or another library with its version), ``entries``, ``memory_bytes``,
+        ``ordering``, ``matched``, ``delayed`` and ``replaced`` pivots, blocks of ``two_by_two``, ``negative`` eigenvalues (of cholesky and
+        ldl), ``growth`` (NaN of another library), an estimate of the ``condition`` number after scaling, and the determinant as ``sign`` (of
+        modulus 1) and ``logabsdet``.
         """
         found: dict[str, Any] | None = self._h.factor_facts()
         return found

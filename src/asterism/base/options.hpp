@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,8 +35,12 @@ class Options {
   /// Values of a lower layer that another layer overrides, e.g. for a warning.
   std::vector<std::pair<std::string, OptionValue>> shadowed() const;
   std::vector<std::string> names() const;
+  /// What these options are for is made later, from the same options: nobody warns that they have no effect.
+  void set_read_elsewhere(std::vector<std::string> const& names) { read_elsewhere_.insert(names.begin(), names.end()); }
+  bool is_read_elsewhere(std::string_view name) const { return read_elsewhere_.contains(name); }
 
  private:
+  std::set<std::string, std::less<>> read_elsewhere_;
   std::map<std::string, std::map<OptionLayer, OptionValue>, std::less<>> values_;
 };
 

@@ -8,6 +8,7 @@
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
 #include "asterism/direct/permutations.hpp"
+#include "asterism/direct/preparation.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
 #include "asterism/la/ordering/matching.hpp"
 #include "asterism/la/ordering/ordering.hpp"
@@ -18,70 +19,6 @@ namespace {
 
 using Ints = std::vector<std::int32_t>;
 
-double power_of_two(double v) { return v > 0 && std::isfinite(v) ? std::exp2(std::round(std::log2(v))) : 1; }
-
-void check(la::Csr const& a, char const* name) {
-  ASTERISM_REQUIRE(a.rows == a.cols, shape, "{}: the matrix is {} x {}; a square one is needed.", name, a.rows, a.cols);
-  each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
-    ASTERISM_REQUIRE(std::isfinite(size), value, "{}: the entry in row {}, column {} is not finite.", name, i, j);
-  });
-}
-
-/// An error with the entry that differs most from its partner's conjugate, if that is more than rounding.
-template <class T>
-void require_hermitian(la::Csr const& a) {
-  auto const other = la::transpose(a, true);
-  auto const p = a.row_offsets(), q = other.row_offsets();
-  auto const c = a.column_indices(), d = other.column_indices();
-  auto const v = a.entries<T>(), w = other.entries<T>();
-  double largest = 0, difference = 0;
-  std::int64_t row = 0, column = 0;
-  for (auto const x : v) largest = std::max(largest, double(magnitude(x)));
-  for (std::int32_t i = 0; i < a.rows; ++i) {
-    auto s = std::size_t(p[std::size_t(i)]), t = std::size_t(q[std::size_t(i)]);
-    auto const s_end = std::size_t(p[std::size_t(i) + 1]), t_end = std::size_t(q[std::size_t(i) + 1]);
-    while (s < s_end || t < t_end) {
-      bool const mine = t == t_end || (s < s_end && c[s] <= d[t]), theirs = s == s_end || (t < t_end && d[t] <= c[s]);
-      auto const j = mine ? c[s] : d[t];
-      auto const by = double(magnitude((mine ? v[s] : T(0)) - (theirs ? w[t] : T(0))));
-      if (by > difference) difference = by, row = i, column = j;
-      s += mine, t += theirs;
-    }
-  }
-  ASTERISM_REQUIRE(
-      difference <= 1e3 * epsilon_of(a.dtype) * largest, value,
-      "cholesky: the matrix is not Hermitian: the entry in row {}, column {} differs by {} from the conjugate of its partner; the "
-      "largest entry is {}. Use -pc_type lu.",
-      row, column, difference, largest);
-}
-
-/// Brings the largest entry of each row and column near 1, both at once, again and again (Ruiz 2001). Powers of two, so that nothing is
-/// rounded.
-void bring_near_one(la::Csr const& a, std::vector<double>& r, std::vector<double>& c) {
-  auto const n = std::size_t(a.rows);
-  r.assign(n, 1.0);
-  c.assign(n, 1.0);
-  std::vector<double> of_row(n), of_column(n);
-  for (int step = 0; step < 12; ++step) {
-    std::fill(of_row.begin(), of_row.end(), 0.0);
-    std::fill(of_column.begin(), of_column.end(), 0.0);
-    each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
-      auto &row = of_row[std::size_t(i)], &column = of_column[std::size_t(j)];
-      double const scaled = size * r[std::size_t(i)] * c[std::size_t(j)];
-      row = std::max(row, scaled);
-      column = std::max(column, scaled);
-    });
-    bool changed = false;
-    auto const scale = [&](double& by, double largest) {
-      double const more = largest == 0 ? 1 : power_of_two(1 / std::sqrt(largest));
-      by *= more;
-      changed = changed || more != 1;
-    };
-    for (std::size_t i = 0; i < n; ++i) scale(r[i], of_row[i]), scale(c[i], of_column[i]);
-    if (!changed) break;
-  }
-}
-
 }  // namespace
 
 char const* Analysis::name() const {
@@ -89,8 +26,8 @@ char const* Analysis::name() const {
 }
 
 Analysis::Analysis(la::Csr const& a, FactorOptions const& given) : options(given), dtype(a.dtype), n(a.rows) {
-  check(a, name());
-  if (hermitian()) with_dtype(dtype, [&](auto tag) { require_hermitian<typename decltype(tag)::type>(a); });
+  require_square_and_finite(a, name());
+  if (hermitian()) require_hermitian(a, "cholesky");
   match(a);
   analyse(a);
   predict(a.nnz());
@@ -99,8 +36,8 @@ Analysis::Analysis(la::Csr const& a, FactorOptions const& given) : options(given
 bool Analysis::rescale(la::Csr const& a) {
   ASTERISM_REQUIRE(a.rows == n && a.dtype == dtype, shape, "{}: update with {} rows of {} instead of {} of {}.", name(), a.rows,
                    asterism::name_of(a.dtype), n, asterism::name_of(dtype));
-  check(a, name());
-  if (hermitian()) with_dtype(dtype, [&](auto tag) { require_hermitian<typename decltype(tag)::type>(a); });
+  require_square_and_finite(a, name());
+  if (hermitian()) require_hermitian(a, "cholesky");
   if (!matched) equilibrate(a);
   if (options.kind != FactorKind::lu || options.matching != Matching::automatic) return true;
   return la::look_at_diagonal(matched ? arranged(a) : scaled(a)).weak == 0;
@@ -117,15 +54,7 @@ void Analysis::match(la::Csr const& a) {
   matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
   if (diagonal.zeros > 0 || matched) {
     auto const found = la::maximum_product_matching(a);
-    if (found.structural_rank < n) {
-      auto const where = found.empty_row >= 0      ? format("Row {} has no entry that is not zero.", found.empty_row)
-                         : found.empty_column >= 0 ? format("Column {} has no entry that is not zero.", found.empty_column)
-                                                   : std::string("Some rows have entries in too few columns together.");
-      fail(ErrorKind::value,
-           "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
-           "an unknown that is missing; am.least_squares takes singular matrices.",
-           name(), found.structural_rank, n, where);
-    }
+    require_structural_rank(found, n, name());
     if (matched) {
       for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
       for (std::size_t i = 0; i < std::size_t(n); ++i)
@@ -137,7 +66,7 @@ void Analysis::match(la::Csr const& a) {
 void Analysis::equilibrate(la::Csr const& a) {
   row_scale.assign(std::size_t(n), 1.0);
   column_scale = row_scale;
-  if (options.equilibrate) bring_near_one(a, row_scale, column_scale);
+  if (options.equilibrate) equilibrate_by_powers_of_two(a, row_scale, column_scale);
 }
 la::Csr Analysis::scaled(la::Csr const& a) const {
   Ints as_they_are(static_cast<std::size_t>(n));

@@ -5,24 +5,11 @@
 #include <vector>
 
 #include "asterism/direct/factor_options.hpp"
+#include "asterism/direct/preparation.hpp"
 #include "asterism/direct/symbolic.hpp"
 #include "asterism/la/formats/csr.hpp"
 
 namespace asterism::direct {
-
-/// f(i, j, magnitude) for each entry.
-template <class F>
-void each_size(la::Csr const& a, F const& f) {
-  with_dtype(a.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const ptr = a.row_offsets();
-    auto const col = a.column_indices();
-    auto const val = a.entries<T>();
-    for (std::int32_t i = 0; i < a.rows; ++i)
-      for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p)
-        f(i, col[p], double(magnitude(val[p])));
-  });
-}
 
 /// B = the scaled and permuted matrix, B[k, l] = row_scale[i] a_ij column_scale[j] for i = rows[k], j = columns[l], in the order of the
 /// supernodes.

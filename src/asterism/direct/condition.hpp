@@ -68,4 +68,31 @@ double norm_by_two_steps(std::int64_t n, std::vector<T>& x, Apply const& apply, 
   return std::max(first / std::sqrt(std::max(1.0, double(n))), norm2());
 }
 
+/// ||A^-1||_1 by estimate_norm1 from solves with A, solve(false, x), and with A^T, solve(true, x).
+template <class T, class Solve>
+double estimate_inverse_norm1(std::int64_t n, Solve const& solve) {
+  auto const conjugated = [](std::vector<T>& x) {
+    for (auto& v : x) v = conj(v);
+  };
+  auto const adjoint = [&](std::vector<T>& x) {
+    conjugated(x);
+    solve(true, x.data());
+    conjugated(x);
+  };
+  return estimate_norm1<T>(n, [&](std::vector<T>& x) { solve(false, x.data()); }, adjoint);
+}
+
+/// Whether two solves with A show that its condition number in the 1-norm, ||A||_1 = norm, is far below the limit.
+template <class T, class Solve>
+bool condition_is_below(double limit, double norm, std::int64_t n, Solve const& solve) {
+  std::vector<T> x(static_cast<std::size_t>(n));
+  std::uint64_t state = 0x9e3779b97f4a7c15;
+  for (auto& v : x) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    v = T(real_t<T>(double(state >> 11) * 0x1p-52 - 1));
+  }
+  double const size = norm_by_two_steps(n, x, [&](bool transposed) { solve(transposed, x.data()); }, [](double sum) { return sum; });
+  return 10 * std::sqrt(double(n)) * norm * size <= limit;  // sqrt(n) is between the norms
+}
+
 }  // namespace asterism::direct

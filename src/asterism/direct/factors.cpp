@@ -168,39 +168,24 @@ double Factors::condition() const {
   std::lock_guard const lock(m.mutex);
   if (m.condition) return *m.condition;
   if (m.numeric.replaced > 0) return *(m.condition = std::numeric_limits<double>::infinity());
-  m.condition = with_dtype(m.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const conjugated = [](std::vector<T>& x) {
-      for (auto& v : x) v = conj(v);
-    };
-    auto const apply = [&](std::vector<T>& x) { m.solve_scaled(false, 1, x.data()); };
-    auto const adjoint = [&](std::vector<T>& x) {
-      conjugated(x);
-      m.solve_scaled(true, 1, x.data());
-      conjugated(x);
-    };
-    return m.norm * estimate_norm1<T>(m.n, apply, adjoint);
-  });
+  m.condition = m.norm * with_dtype(m.dtype, [&](auto tag) {
+                  using T = typename decltype(tag)::type;
+                  return estimate_inverse_norm1<T>(m.n, [&](bool transposed, T* x) { m.solve_scaled(transposed, 1, x); });
+                });
   return *m.condition;
 }
 
 double Factors::condition_beyond(double limit) const {
   auto const& m = *impl_;
   if (m.numeric.replaced > 0) return condition();
-  double const size = with_dtype(m.dtype, [&](auto tag) {
+  bool const below = with_dtype(m.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::vector<T> x(std::size_t(m.n));
-    std::uint64_t state = 0x9e3779b97f4a7c15;
-    for (auto& v : x) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      v = T(real_t<T>(double(state >> 11) * 0x1p-52 - 1));
-    }
-    return norm_by_two_steps(m.n, x, [&](bool transposed) { m.solve_scaled(transposed, 1, x.data()); }, [](double sum) { return sum; });
+    return condition_is_below<T>(limit, m.norm, m.n, [&](bool transposed, T* x) { m.solve_scaled(transposed, 1, x); });
   });
-  return 10 * std::sqrt(double(m.n)) * m.norm * size <= limit ? 0 : condition();  // sqrt(n) is between the norms
+  return below ? 0 : condition();
 }
 
-Factors::Determinant Factors::determinant() const {
+Determinant Factors::determinant() const {
   auto const& m = *impl_;
   std::complex<double> phase = is_odd(m.pivot_rows()) != is_odd(m.pivot_columns()) ? -1 : 1;
   double log = 0;
@@ -239,10 +224,11 @@ Factors::Determinant Factors::determinant() const {
   return {phase.real(), phase.imag(), log};
 }
 
-ExplicitFactors Factors::explicit_factors() const {
+std::shared_ptr<ExplicitFactors> Factors::explicit_factors() const {
   auto const& m = *impl_;
   auto [L, U] = explicit_triangles(m.numeric, m.n, m.dtype);
-  return {std::move(L), std::move(U), m.pivot_rows(), m.pivot_columns(), m.row_scale, m.column_scale};
+  return std::make_shared<ExplicitFactors>(
+      ExplicitFactors{std::move(L), std::move(U), m.pivot_rows(), m.pivot_columns(), m.row_scale, m.column_scale});
 }
 
 }  // namespace asterism::direct

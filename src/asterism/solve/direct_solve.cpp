@@ -90,6 +90,7 @@ std::optional<precond::FactorFacts> Solver::factor_facts() const {
   if (!facts) return facts;
   auto const& comm = given_A_->range().comm();
   facts->kind = comm.bcast(facts->kind, 0), facts->ordering = comm.bcast(facts->ordering, 0);
+  facts->by = comm.bcast(facts->by, 0);
   auto const n = double(given_A_->range().global_size());
   if (scale_.negated && std::fmod(n, 2) != 0) facts->determinant[0] *= -1, facts->determinant[1] *= -1;
   if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->replaced - facts->negative;

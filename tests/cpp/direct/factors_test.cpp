@@ -146,7 +146,7 @@ void check_solves(Factors const& f, Dense const& a, std::mt19937& random, std::s
 
 template <class T>
 void check_product(Factors const& f, Dense const& a, std::string const& what) {
-  auto const e = f.explicit_factors();
+  auto const e = *f.explicit_factors();
   auto const L = dense_of<T>(e.L), U = dense_of<T>(e.U);
   double largest = 0, worst = 0;
   for (std::int32_t i = 0; i < a.n; ++i)

@@ -426,7 +426,7 @@ double DistributedFactors::condition_beyond(double limit) const {
   return 10 * std::sqrt(double(m.analysis.n)) * m.norm * size <= limit ? 0 : condition();  // sqrt(n) is between the norms
 }
 
-Factors::Determinant DistributedFactors::determinant() const {
+Determinant DistributedFactors::determinant() const {
   auto const& m = *impl_;
   if (m.info.replaced > 0) return {0, 0, -std::numeric_limits<double>::infinity()};
   // the pivots in B's order: which row and column of A each has

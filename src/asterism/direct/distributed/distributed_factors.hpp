@@ -39,7 +39,7 @@ class DistributedFactors {
   /// As of Factors. Collective.
   double condition() const;
   double condition_beyond(double limit) const;
-  Factors::Determinant determinant() const;
+  Determinant determinant() const;
 
  private:
   struct Impl;

@@ -7,11 +7,15 @@
 #include "asterism/la/near_null_space.hpp"
 #include "asterism/la/products/galerkin.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
+#include "asterism/precond/direct/sparse_direct.hpp"
 
 namespace asterism::precond::amg {
 namespace {
 
-constexpr std::int64_t most_rows_to_invert = 4000;  // where no coarser level can be made
+// where no coarser level can be made
+constexpr std::int64_t most_rows_to_invert = 4000;
+constexpr std::int64_t most_rows_to_factor = 20000;
+constexpr std::int64_t rows_to_factor = 2000;  // from so many on sparse factors are faster than a dense inverse
 
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
 template <class T>
@@ -19,6 +23,32 @@ void decouple_empty_rows(Rows<T>& A) {
   for (std::int32_t i = 0; i < A.count; ++i)
     for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
       if (A.col[p] == i + A.map.below && A.val[p] == T(0)) A.val[p] = T(1);
+}
+
+/// Sparse factors on the first rank, of vectors of that dtype; in the matrix's own if they are to be as wide as needed and it is. Nothing
+/// where they do not fit, or the matrix is so ill-conditioned that it may be singular: a dense inverse leaves such directions out.
+PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed) {
+  constexpr double most_for_float32 = 1e5, most = 1e12;
+  auto const condition_of = [&](Preconditioner const& factors) {
+    double condition = factors.factor_facts()->condition;
+    A.comm().bcast(&condition, sizeof condition, 0);
+    return condition;
+  };
+  SparseRule rule;
+  rule.name = "lu";
+  try {
+    auto const narrow = A.converted(dtype);
+    bool const is_narrow = dtype != A.dtype();
+    auto made = sparse_direct(narrow, rule);
+    double const condition = condition_of(*made);
+    if (!is_narrow || condition <= most_for_float32) return condition <= most ? made : nullptr;
+    if (!as_needed) return made;
+    made = sparse_direct(A, rule);
+    return condition_of(*made) <= most ? std::make_shared<Cast>(narrow, made, A.dtype()) : nullptr;
+  } catch (Error const& e) {
+    if (e.kind() != ErrorKind::value && e.kind() != ErrorKind::memory) throw;
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -79,8 +109,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   Coarsening found;
   auto facts = look_at_rows(rows_, A_.range(), cancel_);
   bool const last = again_ ? level_ == kept_.size() : !coarsen(facts, found);
-  if (last && A_.global_rows() <= std::max(options_.coarse_size, most_rows_to_invert)) {
-    solve_directly(level, given);
+  if (last && solve_directly(level, given)) {
     out_.levels.push_back(std::move(level));
     return false;
   }
@@ -156,18 +185,32 @@ NodeGraph HierarchySetUp<T>::strong_graph(RowFacts<T> const& facts, Strength str
   return node_graph(rows_, strong, layout, block_size_, cancel_);
 }
 
+/// By a dense inverse; by sparse factors, where that would be slower. False: neither is possible.
 template <class T>
-void HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
+bool HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
+  auto const rows = A_.global_rows();
   bool const automatic = options_.precision == "auto";
-  // a single level has nothing to gain from float32
   auto dtype = precision().dtype;
-  if (level_ == 0 && automatic && options_.precision_of_levels.empty()) out_.dtype = dtype = with_precision_of(dtype, given.dtype());
+  // a single level has nothing to gain from float32
+  bool const alone = level_ == 0 && automatic && options_.precision_of_levels.empty();
+  if (alone) dtype = with_precision_of(dtype, given.dtype());
+  PreconditionerPtr solver;
+  if (rows > rows_to_factor && rows <= std::max(options_.coarse_size, most_rows_to_factor)) solver = factors_of(A_, dtype, automatic);
+  if (solver) {
+    out_.sizes.back().values = name_of(solver->dtype());
+    out_.sizes.back().storage = solver->describe();
+  } else {
+    if (rows > std::max(options_.coarse_size, most_rows_to_invert)) return false;
+    auto const inverse = std::make_shared<DenseInverse>(A_, dtype, automatic, given.global_rows());
+    out_.sizes.back().values = name_of(inverse->stored());
+    out_.sizes.back().storage = inverse->storage();
+    solver = inverse;
+  }
+  if (alone) out_.dtype = dtype;
   level.A = std::make_shared<Matrix>(A_.converted(dtype));
-  auto const inverse = std::make_shared<DenseInverse>(A_, dtype, automatic, given.global_rows());
-  out_.sizes.back().values = name_of(inverse->stored());
-  count(inverse->memory_bytes());
-  out_.sizes.back().storage = inverse->storage();
-  level.solver = inverse;
+  count(solver->memory_bytes());
+  level.solver = solver;
+  return true;
 }
 
 /// radius: of the spectrum of D^-1 A. One that needs the matrix is made when that is there.

@@ -7,6 +7,21 @@
 namespace asterism::precond {
 namespace {
 
+constexpr char const* ours = "asterism";
+
+/// -pc_factor_mat_solver_type, whose words others use for packages that are not called.
+OptionSpec solver_option(std::vector<std::string> const& peers, std::map<std::string, std::string> more) {
+  std::vector<std::string> choices{ours};
+  choices.insert(choices.end(), peers.begin(), peers.end());
+  auto out = choice_option("pc_factor_mat_solver_type", ours, std::move(choices),
+                           "the library that factors; another one than asterism must be installed, and factors on the first rank");
+  out.elsewhere = {{"petsc", "PETSc's own factors are serial; asterism's are in their place."},
+                   {"superlu_dist", "asterism shares factors among the ranks (-pc_factor_layout)."},
+                   {"strumpack", "asterism shares factors among the ranks (-pc_factor_layout)."}};
+  out.elsewhere.merge(more);
+  return out;
+}
+
 /// Of a matrix so full sparse factors have the zeros of dense ones, and lists of places besides.
 bool dense_is_faster(std::int64_t rows, std::int64_t entries) { return double(entries) >= 0.2 * double(rows) * double(rows); }
 
@@ -27,6 +42,7 @@ std::vector<OptionSpec> shared_options() {
 OptionTable const& lu_table() {
   static OptionTable const t = [] {
     auto all = shared_options();
+    all.push_back(solver_option({"umfpack", "superlu", "mumps"}, {{"cholmod", "CHOLMOD factors Hermitian matrices: -pc_type cholesky."}}));
     all.push_back(ArrangementRule::matching_option());
     all.push_back(choice_option("pc_lu_type", "auto", {"auto", "sparse", "dense"},
                                 "kind of the factors; auto: dense if a fifth of the entries are not zero, else sparse"));
@@ -41,6 +57,8 @@ OptionTable const& lu_table() {
 OptionTable const& cholesky_table() {
   static OptionTable const t = [] {
     auto all = shared_options();
+    std::string const of_lu = "It is offered for -pc_type lu.";
+    all.push_back(solver_option({"cholmod"}, {{"umfpack", of_lu}, {"superlu", of_lu}, {"mumps", of_lu}}));
     all.push_back(choice_option("pc_cholesky_type", "auto", {"auto", "positive_definite", "indefinite"},
                                 "indefinite: L D L^H with blocks of one and two; auto: L L^H, and L D L^H where that breaks down"));
     all.push_back(
@@ -54,10 +72,29 @@ SparseRule shared_rule(OptionReader& r, Nest const& nest, std::string const& nam
   SparseRule rule;
   rule.name = name;
   rule.factors.ordering = r.text("pc_factor_mat_ordering_type");
-  rule.factors.pivot_threshold = r.real("pc_factor_pivot_threshold");
+  bool const peers_own = r.text("pc_factor_mat_solver_type") != ours && !r.given("pc_factor_pivot_threshold");
+  if (!peers_own) rule.factors.pivot_threshold = r.real("pc_factor_pivot_threshold");
   rule.factors.memory_limit = std::size_t(r.real("pc_factor_memory_limit"));
   rule.projects = nest.projects;
   return rule;
+}
+
+/// What another library makes of it; nothing: these are ours. Options that mean nothing to it are refused.
+PreconditionerPtr made_by_another(OptionReader& r, Matrix const& A, SparseRule rule, std::vector<std::string> const& ours_alone) {
+  auto const name = r.text("pc_factor_mat_solver_type");
+  if (name == ours) return nullptr;
+  for (auto const& option : ours_alone)
+    ASTERISM_REQUIRE_ALIKE(!r.given(option), option, "option -{} means nothing to {}. Leave it out, or use -pc_factor_mat_solver_type {}.",
+                           option, name, ours);
+  auto const layout = r.text("pc_factor_layout");
+  ASTERISM_REQUIRE_ALIKE(layout == "auto" || layout == "gathered", option,
+                         "option -pc_factor_layout: {} factors on rank 0, so '{}' is not possible. Use gathered, or "
+                         "-pc_factor_mat_solver_type {}.",
+                         name, layout, ours);
+  rule.foreign = direct::foreign::PeerOptions{name, rule.factors.kind, rule.factors.ordering, std::nullopt, rule.factors.memory_limit};
+  if (r.given("pc_factor_pivot_threshold")) rule.foreign->pivot_threshold = rule.factors.pivot_threshold;
+  rule.may_be_indefinite = false;
+  return sparse_direct(A, rule);
 }
 
 constexpr std::int64_t rows_to_share = 10000;  // from so many on ranks share the factors
@@ -82,11 +119,15 @@ PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule)
 PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
   auto r = nest.config.reader(lu_table());
   auto const type = r.text("pc_lu_type");
-  if (type == "dense" || (type == "auto" && dense_is_faster(A.global_rows(), A.nnz())))
+  bool const by_ours = r.text("pc_factor_mat_solver_type") == ours;
+  ASTERISM_REQUIRE_ALIKE(by_ours || type != "dense", option, "option -pc_lu_type: {} has no dense factors. Use sparse.",
+                         r.text("pc_factor_mat_solver_type"));
+  if (type == "dense" || (type == "auto" && by_ours && dense_is_faster(A.global_rows(), A.nnz())))
     return dense_lu(A, std::size_t(r.real("pc_factor_memory_limit")));
   auto rule = shared_rule(r, nest, "lu");
-  auto const matching = r.text("pc_factor_matching");
   rule.factors.kind = direct::FactorKind::lu;
+  if (auto made = made_by_another(r, A, rule, {"pc_factor_matching", "pc_factor_subtrees", "pc_factor_block_size"})) return made;
+  auto const matching = r.text("pc_factor_matching");
   rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
                           : matching == "true" ? direct::Matching::yes
                                                : direct::Matching::no;
@@ -99,6 +140,12 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
   auto const type = r.text("pc_cholesky_type");
   rule.factors.kind = type == "indefinite" ? direct::FactorKind::hermitian : direct::FactorKind::cholesky;
   rule.may_be_indefinite = type == "auto";
+  if (r.text("pc_factor_mat_solver_type") != ours)
+    ASTERISM_REQUIRE_ALIKE(type != "indefinite", option,
+                           "option -pc_cholesky_type: {} has no L D L^H for indefinite matrices. Use "
+                           "-pc_factor_mat_solver_type {}.",
+                           r.text("pc_factor_mat_solver_type"), ours);
+  if (auto made = made_by_another(r, A, rule, {"pc_factor_pivot_threshold", "pc_factor_subtrees", "pc_factor_block_size"})) return made;
   return made(r, A, rule);
 }
 

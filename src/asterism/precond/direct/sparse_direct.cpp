@@ -6,6 +6,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/direct/foreign/foreign_factors.hpp"
 #include "asterism/precond/direct/gather.hpp"
 
 namespace asterism::precond {
@@ -13,6 +14,7 @@ namespace {
 
 using direct::FactorKind;
 using direct::Factors;
+using direct::SerialFactors;
 
 /// Of A x = b with singular A: its null vector z, and w with w^H A = 0; n numbers of the dtype each. Both have norm 1.
 struct NullVectors {
@@ -51,7 +53,8 @@ class SparseDirect final : public Preconditioner {
   bool direct() const override { return true; }
   std::string describe() const override {
     auto const where = space_.comm().size() > 1 ? ", on rank 0" : "";
-    return format("{} (sparse, {} rows, {} entries{})", kind(), space_.global_size(), entries_, where);
+    auto const by = rule_.foreign ? " by " + rule_.foreign->name : "";
+    return format("{}{} (sparse, {} rows, {} entries{})", kind(), by, space_.global_size(), entries_, where);
   }
   std::string report() const override {
     auto const constants = left_out_ ? "\n  constants are in the null space and left out" : "";
@@ -60,6 +63,11 @@ class SparseDirect final : public Preconditioner {
     auto const& i = factors_->info();
     out += format("\n  fill: {} of the matrix, {}", double(i.entries) / std::max(1.0, double(matrix_entries_)),
                   megabytes(double(memory_bytes())));
+    if (rule_.foreign) {
+      out += format("\n  ordering: {}; made by {}", i.ordering, i.by);
+      out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
+      return out;
+    }
     out += format("\n  ordering: {}{}; {} supernodes, largest front {}", i.ordering, i.matched ? ", rows matched" : "", i.supernodes,
                   i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
@@ -77,16 +85,14 @@ class SparseDirect final : public Preconditioner {
     if (!factors_) return f;
     auto const& i = factors_->info();
     auto const d = factors_->determinant();
-    f.ordering = i.ordering, f.matched = i.matched;
+    f.ordering = i.ordering, f.matched = i.matched, f.by = i.by;
     f.bytes = std::int64_t(memory_bytes());
     f.delayed = i.delayed, f.replaced = i.replaced, f.two_by_two = i.two_by_two, f.negative = i.negative, f.growth = i.growth;
     f.condition = factors_->condition();
     f.determinant = {d.re, d.im, d.log};
     return f;
   }
-  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
-    return factors_ ? std::make_shared<direct::ExplicitFactors>(factors_->explicit_factors()) : nullptr;
-  }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return factors_ ? factors_->explicit_factors() : nullptr; }
   std::vector<std::string> notes() const override {
     if (condition_ == 0) return {};
     return {nearly_singular(kind(), condition_)};
@@ -99,6 +105,7 @@ class SparseDirect final : public Preconditioner {
     static int const event = profile::event("PCSetUpDirect");
     profile::Scope const scope(event);
     auto const vanish = sums_vanish(A);
+    if (rule_.foreign) require_regular(vanish);
     auto const a = la::gathered(A);
     bool kept = true;
     comm::agree(A.comm(), [&] {
@@ -112,6 +119,21 @@ class SparseDirect final : public Preconditioner {
     return known[0] != 0;
   }
 
+  /// The same on all ranks.
+  void require_regular(std::pair<bool, bool> vanish) const {
+    auto const& name = rule_.foreign->name;
+    constexpr char const* instead = "Use -pc_factor_mat_solver_type asterism, whose factors of singular matrices leave the null space out.";
+    ASTERISM_REQUIRE_ALIKE(!rule_.projects, unsupported, "{} takes no null space. {}", name, instead);
+    ASTERISM_REQUIRE_ALIKE(!vanish.first && !vanish.second, value,
+                           "{}: the matrix is singular: the entries of each {} sum to zero, so constants are in the null space. {}", name,
+                           vanish.first ? "row" : "column", instead);
+    direct::foreign::require_offered(*rule_.foreign, dtype_);
+  }
+  std::shared_ptr<SerialFactors> new_factors(la::Csr const& a) const {
+    if (rule_.foreign) return direct::foreign::foreign_factors(a, *rule_.foreign);
+    return std::make_shared<Factors>(a, rule_.factors);
+  }
+
   template <class T>
   bool factor(la::Csr const& a, std::pair<bool, bool> vanish) {
     matrix_entries_ = a.nnz();
@@ -121,7 +143,7 @@ class SparseDirect final : public Preconditioner {
     bool const updates = factors_ && factors_.use_count() == 1;
     try {
       if (updates && !factors_->update(a)) return false;
-      if (!updates) factors_ = nullptr, factors_ = std::make_shared<Factors>(a, rule_.factors);
+      if (!updates) factors_ = nullptr, factors_ = new_factors(a);
     } catch (Error const& e) {
       if (!(definite && rule_.may_be_indefinite && e.kind() == ErrorKind::breakdown)) throw;
       factors_ = nullptr;
@@ -145,7 +167,7 @@ class SparseDirect final : public Preconditioner {
   /// Of b what no x can give is left out, of x its part in the null space. The vectors that are not constant come from inverse iteration.
   template <class T>
   void leave_out_constants(bool rows, bool columns) {
-    auto const n = std::size_t(factors_->size());
+    auto const n = std::size_t(space_.global_size());
     auto const vector = [&](bool constant, char trans) {
       device::Array out(n * sizeof(T));
       std::span<T> const v(out.as<T>(), n);
@@ -176,7 +198,7 @@ class SparseDirect final : public Preconditioner {
 
   SparseRule rule_;
   FirstRank first_;
-  std::shared_ptr<Factors> factors_;  // on rank 0
+  std::shared_ptr<SerialFactors> factors_;  // on rank 0
   std::shared_ptr<NullVectors const> null_;
   std::int64_t entries_ = 0, matrix_entries_ = 0;
   double condition_ = 0;                        // if it is so large that x may have no correct digit, else 0

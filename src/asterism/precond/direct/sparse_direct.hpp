@@ -1,8 +1,10 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "asterism/direct/factors.hpp"
+#include "asterism/direct/foreign/peer.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -10,8 +12,9 @@ namespace asterism::precond {
 struct SparseRule {
   std::string name;  ///< of the preconditioner, for messages
   direct::FactorOptions factors;
-  bool may_be_indefinite = false;  ///< where Cholesky breaks down L D L^H follows
-  bool projects = false;           ///< the solver projects a null space out: singular factors are good enough
+  std::optional<direct::foreign::PeerOptions> foreign;  ///< another library makes the factors
+  bool may_be_indefinite = false;                       ///< where Cholesky breaks down L D L^H follows
+  bool projects = false;                                ///< the solver projects a null space out: singular factors are good enough
 };
 
 /// Whether the entries of all rows sum to zero up to rounding, and those of all columns. Memory: three numbers for each column. Collective.

@@ -1,0 +1,89 @@
+#include "asterism/direct/preparation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "asterism/base/error.hpp"
+
+namespace asterism::direct {
+namespace {
+
+/// An error with the entry that differs most from its partner's conjugate, if that is more than rounding.
+template <class T>
+void require_hermitian_values(la::Csr const& a, std::string const& name) {
+  auto const other = la::transpose(a, true);
+  auto const p = a.row_offsets(), q = other.row_offsets();
+  auto const c = a.column_indices(), d = other.column_indices();
+  auto const v = a.entries<T>(), w = other.entries<T>();
+  double largest = 0, difference = 0;
+  std::int64_t row = 0, column = 0;
+  for (auto const x : v) largest = std::max(largest, double(magnitude(x)));
+  for (std::int32_t i = 0; i < a.rows; ++i) {
+    auto s = std::size_t(p[std::size_t(i)]), t = std::size_t(q[std::size_t(i)]);
+    auto const s_end = std::size_t(p[std::size_t(i) + 1]), t_end = std::size_t(q[std::size_t(i) + 1]);
+    while (s < s_end || t < t_end) {
+      bool const mine = t == t_end || (s < s_end && c[s] <= d[t]), theirs = s == s_end || (t < t_end && d[t] <= c[s]);
+      auto const j = mine ? c[s] : d[t];
+      auto const by = double(magnitude((mine ? v[s] : T(0)) - (theirs ? w[t] : T(0))));
+      if (by > difference) difference = by, row = i, column = j;
+      s += mine, t += theirs;
+    }
+  }
+  ASTERISM_REQUIRE(difference <= 1e3 * epsilon_of(a.dtype) * largest, value,
+                   "{}: the matrix is not Hermitian: the entry in row {}, column {} differs by {} from the conjugate of its partner; the "
+                   "largest entry is {}. Use -pc_type lu.",
+                   name, row, column, difference, largest);
+}
+
+}  // namespace
+
+double power_of_two(double v) { return v > 0 && std::isfinite(v) ? std::exp2(std::round(std::log2(v))) : 1; }
+
+void require_square_and_finite(la::Csr const& a, std::string const& name) {
+  ASTERISM_REQUIRE(a.rows == a.cols, shape, "{}: the matrix is {} x {}; a square one is needed.", name, a.rows, a.cols);
+  each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
+    ASTERISM_REQUIRE(std::isfinite(size), value, "{}: the entry in row {}, column {} is not finite.", name, i, j);
+  });
+}
+
+void require_hermitian(la::Csr const& a, std::string const& name) {
+  with_dtype(a.dtype, [&](auto tag) { require_hermitian_values<typename decltype(tag)::type>(a, name); });
+}
+
+void require_structural_rank(la::Matching const& found, std::int32_t n, std::string const& name) {
+  if (found.structural_rank == n) return;
+  auto const where = found.empty_row >= 0      ? format("Row {} has no entry that is not zero.", found.empty_row)
+                     : found.empty_column >= 0 ? format("Column {} has no entry that is not zero.", found.empty_column)
+                                               : std::string("Some rows have entries in too few columns together.");
+  fail(ErrorKind::value,
+       "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
+       "an unknown that is missing; am.least_squares takes singular matrices.",
+       name, found.structural_rank, n, where);
+}
+
+void equilibrate_by_powers_of_two(la::Csr const& a, std::vector<double>& r, std::vector<double>& c) {
+  auto const n = std::size_t(a.rows);
+  r.assign(n, 1.0);
+  c.assign(n, 1.0);
+  std::vector<double> of_row(n), of_column(n);
+  for (int step = 0; step < 12; ++step) {
+    std::fill(of_row.begin(), of_row.end(), 0.0);
+    std::fill(of_column.begin(), of_column.end(), 0.0);
+    each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
+      auto &row = of_row[std::size_t(i)], &column = of_column[std::size_t(j)];
+      double const scaled = size * r[std::size_t(i)] * c[std::size_t(j)];
+      row = std::max(row, scaled);
+      column = std::max(column, scaled);
+    });
+    bool changed = false;
+    auto const scale = [&](double& by, double largest) {
+      double const more = largest == 0 ? 1 : power_of_two(1 / std::sqrt(largest));
+      by *= more;
+      changed = changed || more != 1;
+    };
+    for (std::size_t i = 0; i < n; ++i) scale(r[i], of_row[i]), scale(c[i], of_column[i]);
+    if (!changed) break;
+  }
+}
+
+}  // namespace asterism::direct
