@@ -75,17 +75,27 @@ void bind_triangular(nb::module_& m) {
   using apps::TimedTriangle;
   nb::class_<TimedTriangle>(m, "TimedTriangle")
       .def("__init__",
-           [](TimedTriangle* self, comm::Communicator const& c, FactorPattern const& p, int rows, int columns, std::string const& dtype) {
+           [](TimedTriangle* self, comm::Communicator const& c, FactorPattern const& p, int rows, int columns, std::string const& dtype,
+              std::string const& gpu) {
              nb::gil_scoped_release gil;
-             new (self) TimedTriangle(c, p.blocks, {rows, columns}, dtype_from_name(dtype));
+             new (self) TimedTriangle(c, p.blocks, {rows, columns}, dtype_from_name(dtype), gpu);
            })
-      .def("time", [](TimedTriangle& t, bool backward, std::int64_t columns, int repeats) {
+      .def("time",
+           [](TimedTriangle& t, bool backward, std::int64_t columns, int repeats) {
+             TimedTriangle::Times times;
+             {
+               nb::gil_scoped_release gil;
+               times = t.time(sweep_of(backward), columns, repeats);
+             }
+             return nb::make_tuple(times.seconds, times.error, times.sent);
+           })
+      .def("time_cusparse", [](TimedTriangle const& t, bool backward, int repeats) {
         TimedTriangle::Times times;
         {
           nb::gil_scoped_release gil;
-          times = t.time(sweep_of(backward), columns, repeats);
+          times = t.time_cusparse(sweep_of(backward), repeats);
         }
-        return nb::make_tuple(times.seconds, times.error, times.sent);
+        return nb::make_tuple(times.seconds, times.error);
       });
   m.def("sweep_rates", [](comm::Communicator const& c) {
     apps::SweepRates rates;

@@ -2,7 +2,8 @@
 // copies and kernels run in every test run. A stream is a thread. What it cannot show: nvcc's code, and speed.
 //
 // Fresh device memory is NaN. With ASTERISM_EMULATED_DELAYS=1 streams dawdle at random, so that an order that nobody asked for is not
-// kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two).
+// kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two), and ASTERISM_EMULATED_RESIDENT of them run at
+// the same time (1 if not set).
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -117,28 +118,45 @@ inline Stream& of(void* stream) {
   return reinterpret_cast<std::uintptr_t>(stream) <= 1 ? default_stream() : *static_cast<Stream*>(stream);
 }
 
+inline unsigned resident_blocks() {
+  auto const* const e = std::getenv("ASTERISM_EMULATED_RESIDENT");
+  return e ? unsigned(std::atoi(e)) : 1;
+}
+
+/// Blocks in the order of their numbers, as many at once as are resident. `concurrent`: threads of a block may wait for each other.
+template <class F>
+void run_grid(unsigned blocks, unsigned threads, std::size_t shared, bool concurrent, unsigned resident, F const& f) {
+  std::atomic<unsigned> next{0};
+  auto const place = [&] {
+    std::vector<unsigned char> memory(shared + 64);
+    for (unsigned b = next++; b < blocks; b = next++) {
+      std::barrier<> barrier{std::ptrdiff_t(threads)};
+      auto const one = [&](unsigned t) {
+        threadIdx = {t}, blockIdx = {b}, blockDim = {threads}, gridDim = {blocks};
+        block_barrier = threads > 1 && concurrent ? &barrier : nullptr;
+        block_memory = memory.data() + (16 - reinterpret_cast<std::uintptr_t>(memory.data()) % 16);
+        f();
+        if (block_barrier) barrier.arrive_and_drop();
+      };
+      if (!concurrent) {
+        for (unsigned t = 0; t < threads; ++t) one(t);
+      } else if (threads == 1) {
+        one(0);
+      } else {
+        std::vector<std::thread> all;
+        for (unsigned t = 0; t < threads; ++t) all.emplace_back(one, t);
+        for (auto& t : all) t.join();
+      }
+    }
+  };
+  if (resident = std::min(resident, blocks); resident <= 1) return place();
+  std::vector<std::thread> places;
+  for (unsigned p = 0; p < resident; ++p) places.emplace_back(place);
+  for (auto& p : places) p.join();
+}
 template <class F>
 void run_grid(unsigned blocks, unsigned threads, std::size_t shared, F const& f) {
-  std::vector<unsigned char> memory(shared + 64);
-  for (unsigned b = 0; b < blocks; ++b) {
-    std::barrier<> barrier{std::ptrdiff_t(threads)};
-    auto const one = [&](unsigned t) {
-      threadIdx = {t}, blockIdx = {b}, blockDim = {threads}, gridDim = {blocks};
-      block_barrier = threads > 1 && shared > 0 ? &barrier : nullptr;
-      block_memory = memory.data() + (16 - reinterpret_cast<std::uintptr_t>(memory.data()) % 16);
-      f();
-      if (block_barrier) barrier.arrive_and_drop();
-    };
-    if (shared == 0) {  // its threads do not wait for each other
-      for (unsigned t = 0; t < threads; ++t) one(t);
-    } else if (threads == 1) {
-      one(0);
-    } else {
-      std::vector<std::thread> all;
-      for (unsigned t = 0; t < threads; ++t) all.emplace_back(one, t);
-      for (auto& t : all) t.join();
-    }
-  }
+  run_grid(blocks, threads, shared, shared > 0, resident_blocks(), f);
 }
 
 /// The runtime knows a kernel by an address, and its arguments by theirs: what it takes of them, to be called later.
@@ -181,6 +199,7 @@ inline void __nanosleep(unsigned) { std::this_thread::yield(); }
 inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline unsigned atomicAdd(unsigned* at, unsigned by) { return std::atomic_ref(*at).fetch_add(by); }
+inline unsigned atomicSub(unsigned* at, unsigned by) { return std::atomic_ref(*at).fetch_sub(by); }
 
 struct dim3 {
   unsigned x, y = 1, z = 1;
@@ -259,6 +278,12 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) 
 
 inline cudaError_t cudaLaunchKernel(void const* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t s) {
   emulated::of(s).add([=, call = emulated::bind(kernel, arguments)] { emulated::run_grid(grid.x, block.x, shared, call); });
+  return cudaSuccess;
+}
+
+/// All blocks at once.
+inline cudaError_t cudaLaunchCooperativeKernel(void const* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t s) {
+  emulated::of(s).add([=, call = emulated::bind(kernel, arguments)] { emulated::run_grid(grid.x, block.x, shared, true, grid.x, call); });
   return cudaSuccess;
 }
 

@@ -3,12 +3,14 @@
 import dataclasses
 import json
 import math
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import EMULATED_GPU, HAS_GPU
 
 import asterism as am
 from asterism import models
@@ -242,6 +244,28 @@ def test_solves_send_the_messages_that_are_predicted(ranks):
         assert c["sent"] == c["messages"] and (c["messages"] > 0) == (ranks > 1)
         assert c["error"] < 1e-12 and len(c["measured"]) == 2 and min(c["measured"]) > 0
         assert c["modelled"] > 0 and c["simulated"] > 0
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one")
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("theirs", [True, False])
+def test_solves_on_gpus_are_measured_beside_cusparse(ranks, theirs):
+    words = "bench sptrsv poisson2d --n 20 --ordering amd --widest 4 --repeats 2 --device cuda".split()
+    fake = EMULATED_GPU.parent / "libasterism_fake_cusparse.so"
+    env = os.environ | {"ASTERISM_CUSPARSE": str(fake if theirs else fake.parent / "none.so")}
+    command = [sys.executable, "-m", "asterism.cli", *words, "--ranks", str(ranks)]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=280, env=env)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert [c["layout"] for c in found["cases"][::2]] == triangular.layouts(ranks, ["all"])
+    for c in found["cases"]:
+        assert c["error"] < 1e-12 and len(c["measured"]) == 2 and min(c["measured"]) > 0
+        assert ("cusparse" in c) == (theirs and ranks == 1)
+        assert ("no_cusparse" in c) == (not theirs and ranks == 1)
+        assert c.get("cusparse_error", 0) < 1e-12
+    if ranks == 1:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=280, env=env)
+        assert "ours / cuSPARSE" in done.stdout and ("there is no cuSPARSE" in done.stdout) != theirs
 
 
 def test_this_machine_is_measured_once(tmp_path, monkeypatch):

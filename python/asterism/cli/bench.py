@@ -160,7 +160,8 @@ BENCHMARKS = {
         bench_triangular.sptrsv_cases,
         bench_triangular.print_sptrsv,
         ranks=(1, None),
-        takes=("problem",),
+        takes=("problem", "device"),
+        on_device=(bench_triangular.sptrsv_on_device, bench_triangular.print_sptrsv_on_device),
     ),
     "halo": Benchmark(
         "ghost points of an n^3 grid, beside MPI's subarray types",

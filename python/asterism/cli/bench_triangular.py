@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core
 from ..base.machine import WaitsForCores
 from ..comm.communicator import as_communicator
-from ..errors import InputError
+from ..errors import InputError, UnsupportedError
 from ..models.triangular import FactorPattern, Link, TriangularMachine, layouts
 from . import problems
 from .progress import steps
@@ -25,7 +25,9 @@ __all__ = [
     "check_sptrsv",
     "print_channels",
     "print_sptrsv",
+    "print_sptrsv_on_device",
     "sptrsv_cases",
+    "sptrsv_on_device",
 ]
 
 SIZES = tuple(8 * 2**i for i in range(18))  # 8 B to 1 MiB
@@ -133,7 +135,7 @@ def sptrsv_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
     for layout in steps("layouts", layouts(ranks, [args.layout]), comm):
         predicted = pattern.predict(ranks, layout, machine)
         rows, columns = predicted.grid
-        timed = _core.TimedTriangle(core, pattern._h, rows, columns, A.dtype.name)
+        timed = _core.TimedTriangle(core, pattern._h, rows, columns, A.dtype.name, "")
         for sweep in ("forward", "backward"):
             model = getattr(predicted, sweep)
             seconds, error, sent = timed.time(sweep == "backward", 1, args.repeats)
@@ -162,6 +164,68 @@ def sptrsv_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         "machine": dataclasses.asdict(machine),
         "cases": cases,
     }
+
+
+def sptrsv_on_device(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
+    """Seconds of solves with L and L^T on GPUs, beside cuSPARSE's SpSV on one rank."""
+    ranks = 1 if comm is None else comm.size
+    core = as_communicator(comm)
+    A, text = problems.load(args.problem, args.n, None, 1, args.which)
+    pattern = FactorPattern(A, args.ordering, args.widest)
+    cases = []
+    for layout in steps("layouts", layouts(ranks, [args.layout]), comm):
+        rows, columns = _core.process_grid(layout, ranks)
+        timed = _core.TimedTriangle(core, pattern._h, rows, columns, A.dtype.name, args.device)
+        for sweep in ("forward", "backward"):
+            seconds, error, _ = timed.time(sweep == "backward", 1, args.repeats)
+            case = {"ranks": ranks, "layout": layout, "sweep": sweep, "measured": seconds, "error": error}
+            if ranks == 1:
+                try:
+                    theirs, wrong = timed.time_cusparse(sweep == "backward", args.repeats)
+                    case |= {"cusparse": theirs, "cusparse_error": wrong}
+                except UnsupportedError as e:
+                    case["no_cusparse"] = str(e)
+            cases.append(case)
+    return {
+        "problem": text,
+        "device": _core.gpu_state()["device"],
+        "ordering": pattern.ordering,
+        "supernodes": pattern.supernodes,
+        "entries": pattern.entries,
+        "levels": pattern.levels,
+        "bytes": pattern.entries * A.dtype.itemsize,
+        "cases": cases,
+    }
+
+
+def print_sptrsv_on_device(r: dict[str, Any]) -> None:
+    """Print what sptrsv_on_device() measured."""
+    rows, why = [], ""
+    for c in r["cases"]:
+        ours = statistics.median(c["measured"])
+        row = [
+            c["ranks"],
+            c["layout"],
+            c["sweep"],
+            f"{1e3 * ours:.3f}",
+            f"{r['bytes'] / ours / 1e9:.1f}",
+            f"{c['error']:.0e}",
+        ]
+        if "cusparse" in c:
+            theirs = statistics.median(c["cusparse"])
+            row += [f"{1e3 * theirs:.3f}", f"{ours / theirs:.2f}", f"{c['cusparse_error']:.0e}"]
+        else:
+            row += ["-", "-", "-"]
+            why = c.get("no_cusparse", why)
+        rows.append(row)
+    print_table(
+        f"{r['problem']} on {r['device']}: {r['ordering']} order, {r['supernodes']} supernodes, {r['entries']} entries, "
+        f"{r['levels']} levels",
+        ["ranks", "layout", "sweep", "ms", "GB/s", "error", "cuSPARSE ms", "ours / cuSPARSE", "its error"],
+        rows,
+    )
+    if why:
+        print(why)
 
 
 def _here(comm: Any) -> TriangularMachine:

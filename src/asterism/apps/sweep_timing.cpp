@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "asterism/apps/cusparse_triangle.hpp"
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/channels/channels.hpp"
+#include "asterism/device/gpu/gpu.hpp"
 
 namespace asterism::apps {
 namespace {
@@ -34,7 +37,7 @@ std::shared_ptr<direct::BlockPattern const> chain(std::int32_t count, std::int32
 }  // namespace
 
 TimedTriangle::TimedTriangle(comm::Communicator const& comm, std::shared_ptr<direct::BlockPattern const> pattern,
-                             direct::ProcessGrid const& grid, Dtype dtype, direct::TriangularOptions const& options)
+                             direct::ProcessGrid const& grid, Dtype dtype, std::string const& gpu, direct::TriangularOptions const& options)
     : comm_(comm), pattern_(std::move(pattern)), dtype_(dtype) {
   auto const& nodes = pattern_->nodes();
   auto& [rows, columns] = sums_;
@@ -53,7 +56,7 @@ TimedTriangle::TimedTriangle(comm::Communicator const& comm, std::shared_ptr<dir
   double largest = 1;
   for (auto const& sums : sums_)
     for (auto const s : sums) largest = std::max(largest, s);
-  double const scale = 0.5 / largest;  // the triangle is diagonally dominant, by rows and by columns
+  double const scale = scale_ = 0.5 / largest;  // the triangle is diagonally dominant, by rows and by columns
   for (auto& sums : sums_)
     for (auto& s : sums) s *= scale;
 
@@ -69,35 +72,94 @@ TimedTriangle::TimedTriangle(comm::Communicator const& comm, std::shared_ptr<dir
       triangle->take(k, panel.data(), std::int64_t(rows_of_panel), true);
     }
   });
-  solver_ = std::make_unique<direct::TriangularSolver>(comm_, std::vector<std::shared_ptr<direct::LocalTriangle const>>{triangle}, options);
+  std::vector<std::shared_ptr<direct::LocalTriangle const>> const triangles{triangle};
+  if (gpu.empty()) {
+    solver_ = std::make_unique<direct::TriangularSolver>(comm_, triangles, options);
+    return;
+  }
+  comm::agree(comm_, [&] { device::gpu::open(gpu); });
+  on_gpu_ = std::make_unique<direct::GpuTriangularSolver>(comm_, triangles);
 }
 
 template <class T>
 void TimedTriangle::fill(T* own, Sweep sweep, std::int64_t columns) const {
   auto const& sums = sums_[std::size_t(sweep)];
-  for (auto const row : solver_->owned_rows()) own = std::fill_n(own, columns, T(real_t<T>(1 + sums[std::size_t(row)])));
+  for (auto const row : owned_rows()) own = std::fill_n(own, columns, T(real_t<T>(1 + sums[std::size_t(row)])));
 }
 
 TimedTriangle::Times TimedTriangle::time(Sweep sweep, std::int64_t columns, int repeats) {
   return with_dtype(dtype_, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    std::vector<T> x(std::size_t(solver_->owned() * columns));
-    auto const bytes = std::as_writable_bytes(std::span(x));
     Times out;
+    auto const rows = std::int64_t(owned_rows().size());
+    device::Array const x(std::size_t(rows * columns) * sizeof(T));
+    auto const error = [&] {
+      x.settle(device::Access::read, "timing of triangular solves");
+      double most = 0;
+      for (std::int64_t i = 0; i < rows * columns; ++i) most = std::max(most, double(magnitude(x.as<T>()[i] - T(real_t<T>(1)))));
+      return comm_.max(most);
+    };
+    if (on_gpu_) {
+      fill(x.as<T>(), sweep, columns);
+      on_gpu_->solve(0, sweep, columns, x);
+      out.error = error();
+      for (int i = 0; i < repeats; ++i) {  // of what is there: copies do not count
+        on_gpu_->wait();
+        comm_.barrier();
+        double const start = profile::now();
+        on_gpu_->solve(0, sweep, columns, x);
+        on_gpu_->wait();
+        out.seconds.push_back(comm_.max(profile::now() - start));
+      }
+      return out;
+    }
     for (int i = 0; i <= repeats; ++i) {
-      fill(x.data(), sweep, columns);
+      fill(x.as<T>(), sweep, columns);
       solver_->log_messages(i == 0);
       comm_.barrier();
       double const start = profile::now();
-      solver_->solve(0, sweep, columns, bytes);
+      solver_->solve(0, sweep, columns, {x.as<std::byte>(), x.bytes()});
       double const seconds = profile::now() - start;
       if (i == 0) out.sent = comm_.sum(std::int64_t(solver_->log().size()));
       else out.seconds.push_back(comm_.max(seconds));
     }
-    for (auto const v : x) out.error = std::max(out.error, double(magnitude(v - T(real_t<T>(1)))));
-    out.error = comm_.max(out.error);
+    out.error = error();
     return out;
   });
+}
+
+TimedTriangle::Times TimedTriangle::time_cusparse(Sweep sweep, int repeats) const {
+  auto const& nodes = pattern_->nodes();
+  auto const n = std::size_t(nodes.starts.back());
+  auto const each = [&](auto const& f) {  // below the diagonal, by columns
+    for (std::int32_t k = 0; k < nodes.count(); ++k) {
+      auto const end = nodes.starts[std::size_t(k) + 1];
+      for (auto j = nodes.starts[std::size_t(k)]; j < end; ++j) {
+        for (auto i = j + 1; i < end; ++i) f(i, j);
+        for (auto const i : nodes.rows(k)) f(i, j);
+      }
+    }
+  };
+  std::vector<std::int64_t> counts(n + 1, 0);
+  each([&](std::int32_t i, std::int32_t) { ++counts[std::size_t(i) + 1]; });
+  for (std::size_t i = 0; i < n; ++i) counts[i + 1] += counts[i];
+  ASTERISM_REQUIRE(counts[n] <= std::numeric_limits<std::int32_t>::max(), unsupported,
+                   "cuSPARSE's SpSV: {} entries; at most 2^31 have 32-bit offsets.", counts[n]);
+  std::vector<std::int32_t> const offsets(counts.begin(), counts.end());
+  std::vector<std::int32_t> columns(static_cast<std::size_t>(counts[n]));
+  std::vector<double> values(columns.size());
+  each([&](std::int32_t i, std::int32_t j) {
+    auto const at = std::size_t(counts[std::size_t(i)]++);
+    columns[at] = j;
+    values[at] = scale_ * weight(j);
+  });
+  CusparseTriangle triangle(offsets, columns, values, dtype_, sweep == Sweep::backward);
+  std::vector<double> b, x;
+  for (auto const s : sums_[std::size_t(sweep)]) b.push_back(1 + s);
+  Times out;
+  out.seconds = triangle.time(b, repeats, x);
+  for (auto const v : x) out.error = std::max(out.error, std::abs(v - 1));
+  return out;
 }
 
 SweepRates sweep_rates(comm::Communicator const& comm) {

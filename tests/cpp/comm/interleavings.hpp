@@ -18,7 +18,7 @@ struct Blocked {};
 /// The shared words, and for each rank how far it is. A rank is a deterministic program, so what it has read determines it:
 /// its next step is found by running it again on what it read before.
 struct State {
-  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(32, 0);
+  std::vector<std::uint64_t> words;
   struct Rank {
     std::size_t accesses = 0;
     std::vector<std::uint64_t> reads;
@@ -60,6 +60,14 @@ struct View {
     ++me().accesses;
     throw Stepped{};
   }
+  /// One access: what was there before.
+  std::uint64_t add_shared(std::size_t word, std::uint64_t by) {
+    if (access++ < me().accesses) return me().reads[read++];
+    me().reads.push_back(state.words[word]);
+    state.words[word] += by;
+    ++me().accesses;
+    throw Stepped{};
+  }
   /// From here on the rank only looks whether it can go on.
   void mark() { mark_access = access, mark_read = read; }
   /// It cannot: it will look again.
@@ -78,8 +86,9 @@ struct Result {
 };
 
 /// All states that the programs can reach, and whether from each of them the end can be reached.
-inline Result explore(std::vector<Program> const& programs) {
+inline Result explore(std::vector<Program> const& programs, std::size_t words = 32) {
   State start;
+  start.words.assign(words, 0);
   start.ranks.resize(programs.size());
   std::unordered_map<std::string, int> seen{{start.key(), 0}};
   std::vector<State> all{start};

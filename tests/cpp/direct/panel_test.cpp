@@ -130,7 +130,8 @@ TYPED_TEST(Panel, FrontsStayInside) {
               for (int c = 0; c < k; ++c) {
                 std::complex<double> left = 0;
                 for (int j = 0; j < n; ++j) left += entry(i, j) * wide(x[std::size_t(j * k + c)]);
-                ASSERT_LE(std::abs(left - b[std::size_t(i * k + c)]), 100 * level<T>()) << w << ' ' << below << ' ' << k << " form " << form;
+                ASSERT_LE(std::abs(left - b[std::size_t(i * k + c)]), 100 * level<T>())
+                    << w << ' ' << below << ' ' << k << " form " << form;
               }
           }
 }

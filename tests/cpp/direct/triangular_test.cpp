@@ -14,109 +14,20 @@
 #include "asterism/direct/triangular/seal.hpp"
 #include "asterism/direct/triangular/triangular_solver.hpp"
 #include "direct/grids.hpp"
+#include "direct/random_triangle.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
 using namespace asterism::direct;
+using namespace direct_tests;
 
 namespace {
-
-/// A block lower triangle with random supernodes, and the same as a dense matrix.
-struct Random {
-  std::shared_ptr<Supernodes> nodes = std::make_shared<Supernodes>();
-  std::shared_ptr<BlockPattern const> pattern;
-  std::int32_t n = 0;
-  std::vector<std::complex<double>> dense;                // row-major
-  std::vector<std::vector<std::complex<double>>> panels;  // column-major, (width + below) x width
-
-  Random(unsigned seed, int supernodes, int most_width, double density) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> number(-1, 1), chance(0, 1);
-    nodes->starts = {0};
-    for (int s = 0; s < supernodes; ++s) {
-      n += 1 + std::int32_t(random() % unsigned(most_width));
-      nodes->starts.push_back(n);
-    }
-    nodes->row_offsets = {0};
-    dense.assign(std::size_t(n) * std::size_t(n), 0.0);
-    for (int s = 0; s < supernodes; ++s) {
-      nodes->parent.push_back(-1);
-      auto const first = nodes->starts[std::size_t(s)], end = nodes->starts[std::size_t(s) + 1];
-      std::vector<std::int32_t> rows;
-      for (auto i = first; i < end; ++i) rows.push_back(i);
-      for (auto i = end; i < n; ++i)
-        if (chance(random) < density) {
-          rows.push_back(i);
-          nodes->row_indices.push_back(i);
-        }
-      nodes->row_offsets.push_back(std::int64_t(nodes->row_indices.size()));
-      std::vector<std::complex<double>> panel(rows.size() * std::size_t(end - first));
-      for (auto j = first; j < end; ++j)
-        for (std::size_t r = 0; r < rows.size(); ++r) {
-          if (rows[r] < j) continue;
-          std::complex<double> v(number(random), number(random));
-          if (rows[r] == j) v += 4.0;
-          v /= double(rows[r] == j ? 1 : n);
-          panel[std::size_t(j - first) * rows.size() + r] = v;
-          dense[std::size_t(rows[r]) * std::size_t(n) + std::size_t(j)] = v;
-        }
-      panels.push_back(std::move(panel));
-    }
-    pattern = std::make_shared<BlockPattern const>(nodes);
-  }
-
-  /// In the precision of T, real parts only where T is real.
-  template <class T>
-  static T as(std::complex<double> v) {
-    if constexpr (std::is_floating_point_v<T>) return T(v.real());
-    else return T(decltype(T().re)(v.real()), decltype(T().re)(v.imag()));
-  }
-  template <class T>
-  std::shared_ptr<LocalTriangle const> triangle(ProcessGrid const& grid, int rank) const {
-    auto out = std::make_shared<LocalTriangle>(pattern, grid, rank, dtype_v<T>);
-    for (std::int32_t k = 0; k < pattern->count(); ++k) {
-      std::vector<T> panel;
-      for (auto const v : panels[std::size_t(k)]) panel.push_back(as<T>(v));
-      out->take(k, panel.data(), pattern->nodes().width(k) + pattern->nodes().below(k), false);
-    }
-    return out;
-  }
-  /// The largest |b - T x| or |b - T^T x| over |x|.
-  template <class T>
-  double error(Sweep sweep, std::int64_t columns, std::vector<T> const& x, std::vector<T> const& b) const {
-    double worst = 0, largest = 1e-300;
-    for (std::int32_t i = 0; i < n; ++i)
-      for (std::int64_t c = 0; c < columns; ++c) {
-        auto const at = [&](std::vector<T> const& v, std::int32_t row) {
-          auto const y = v[std::size_t(std::int64_t(row) * columns + c)];
-          if constexpr (std::is_floating_point_v<T>) return std::complex<double>(y);
-          else return std::complex<double>(y.re, y.im);
-        };
-        auto r = at(b, i);
-        for (std::int32_t j = 0; j < n; ++j) {
-          auto const d = sweep == Sweep::forward ? dense[std::size_t(i) * std::size_t(n) + std::size_t(j)]
-                                                 : dense[std::size_t(j) * std::size_t(n) + std::size_t(i)];
-          r -= (is_complex(dtype_v<T>) ? d : std::complex<double>(d.real())) * at(x, j);
-        }
-        worst = std::max(worst, std::abs(r));
-        largest = std::max(largest, std::abs(at(x, i)));
-      }
-    return worst / largest;
-  }
-};
-
-template <class T>
-std::vector<T> right_hand_side(std::int32_t n, std::int64_t columns) {
-  std::vector<T> b;
-  for (std::int64_t i = 0; i < n * columns; ++i) b.push_back(Random::as<T>({std::cos(double(i)), std::sin(3.0 * double(i))}));
-  return b;
-}
 
 /// All ranks in one process; messages are late, and come in any order.
 template <class T>
 class Simulation {
  public:
-  Simulation(Random const& problem, ProcessGrid const& grid, Sweep sweep, bool deterministic, unsigned seed)
+  Simulation(RandomTriangle const& problem, ProcessGrid const& grid, Sweep sweep, bool deterministic, unsigned seed)
       : problem_(problem), random_(seed) {
     for (int r = 0; r < grid.size(); ++r) {
       plans.push_back(std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, r, sweep)));
@@ -184,7 +95,7 @@ class Simulation {
     Envelope from;
     std::vector<std::byte> data;
   };
-  Random const& problem_;
+  RandomTriangle const& problem_;
   std::mt19937 random_;
   std::vector<std::unique_ptr<MessageDrivenSweep>> sweeps_;
   std::vector<Flying> flying_;
@@ -208,7 +119,7 @@ TYPED_TEST(TriangularOf, MessagesThatComeInAnyOrderGiveTheSolution) {
       for (int const supernodes : {0, 1, 2, 7, 23})
         for (std::int64_t const columns : {1, 3}) {
           ++seed;
-          Random const problem(seed, supernodes, 1 + int(seed % 6), seed % 4 ? 0.3 : 0.02);
+          RandomTriangle const problem(seed, supernodes, 1 + int(seed % 6), seed % 4 ? 0.3 : 0.02);
           auto const b = right_hand_side<T>(problem.n, columns);
           Simulation<T> run(problem, grid, sweep, false, seed);
           auto const x = run.solve(b, columns);
@@ -222,7 +133,7 @@ TYPED_TEST(TriangularOf, MessagesThatComeInAnyOrderGiveTheSolution) {
 TYPED_TEST(TriangularOf, InDeterministicModeTheOrderOfMessagesDoesNotChangeABit) {
   using T = TypeParam;
   for (unsigned seed = 1; seed < 40; ++seed) {
-    Random const problem(seed, 17, 5, 0.4);
+    RandomTriangle const problem(seed, 17, 5, 0.4);
     auto const grids = grids_up_to(8);
     auto const& grid = grids[seed % grids.size()];
     auto const sweep = sweeps[seed % 2];
@@ -259,7 +170,7 @@ TEST(Trees, AreBinaryAndNoDeeperThanTheLogarithm) {
 }
 
 TEST(Messages, APx1GridHasNoReductionsAndA1xPGridNoBroadcasts) {
-  Random const problem(3, 40, 4, 0.2);
+  RandomTriangle const problem(3, 40, 4, 0.2);
   for (int p = 2; p <= 8; ++p)
     for (auto const sweep : sweeps) {
       auto const count = [&](ProcessGrid const& grid, MessageKind kind) {
@@ -293,7 +204,7 @@ TEST(Messages, OfTwoSupernodesByHand) {
 }
 
 TEST(Messages, ThatNobodyAwaitsAreErrorsThatNameThem) {
-  Random const problem(5, 6, 3, 0.8);
+  RandomTriangle const problem(5, 6, 3, 0.8);
   ProcessGrid const grid{2, 1};
   auto const plan = std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, 1, Sweep::forward));
   MessageDrivenSweep sweep(problem.triangle<double>(grid, 1), plan, false, [](auto const&, auto) {});
@@ -346,7 +257,7 @@ TEST(Grids, AreReadFromTexts) {
 }
 
 TEST(Panels, WithAZeroOnTheDiagonalAreErrors) {
-  Random const problem(5, 3, 3, 0.8);
+  RandomTriangle const problem(5, 3, 3, 0.8);
   LocalTriangle triangle(problem.pattern, {}, 0, Dtype::float64);
   std::vector<double> const panel(100, 0.0);
   EXPECT_THROW(triangle.take(0, panel.data(), problem.pattern->nodes().width(0) + problem.pattern->nodes().below(0), false), Error);
@@ -362,7 +273,7 @@ TYPED_TEST(TriangularOf, RanksSolveWithLAndItsTranspose) {
     for (auto const transport : {comm::TransportChoice::automatic, comm::TransportChoice::p2p})
       for (bool const checksums : {false, true})
         for (int const supernodes : {0, 1, 30}) {
-          Random const problem(unsigned(11 + supernodes), supernodes, 6, 0.2);
+          RandomTriangle const problem(unsigned(11 + supernodes), supernodes, 6, 0.2);
           auto const triangle = problem.triangle<T>(grid, comm.rank());
           TriangularSolver solver(comm, {triangle, triangle}, {.deterministic = false, .checksums = checksums, .transport = transport});
           solver.log_messages(true);
@@ -395,7 +306,7 @@ TYPED_TEST(TriangularOf, RanksSolveWithLAndItsTranspose) {
 
 TEST(Ranks, AHundredSolvesWithOneSetOfTreesGiveTheSameBits) {
   auto const& comm = world();
-  Random const problem(21, 60, 5, 0.15);
+  RandomTriangle const problem(21, 60, 5, 0.15);
   auto const grid = process_grid("square", comm.size());
   TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())}, {.deterministic = true, .checksums = true});
   auto const b = right_hand_side<double>(problem.n, 1);
@@ -412,7 +323,7 @@ TEST(Ranks, AHundredSolvesWithOneSetOfTreesGiveTheSameBits) {
 
 TEST(Ranks, AWrongShapeOnOneRankIsAnErrorOnAll) {
   auto const& comm = world();
-  Random const problem(21, 20, 5, 0.3);
+  RandomTriangle const problem(21, 20, 5, 0.3);
   auto const grid = process_grid("Px1", comm.size());
   TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())});
   std::vector<double> x(std::size_t(solver.owned()) + (comm.rank() == comm.size() - 1 ? 1 : 0), 1.0);

@@ -20,3 +20,17 @@ static_assert(std::is_invocable_v<decltype(&cusparseCreateCsr), cusparseSpMatDes
                                   void*, void*, cusparseIndexType_t, cusparseIndexType_t, cusparseIndexBase_t, cudaDataType>);
 static_assert(std::is_invocable_v<decltype(&cusparseCreateDnVec), cusparseDnVecDescr_t*, std::int64_t, void*, cudaDataType>);
 static_assert(std::is_invocable_v<decltype(&cusparseSetStream), cusparseHandle_t, cudaStream_t>);
+static_assert(CUSPARSE_OPERATION_TRANSPOSE == 1 && CUSPARSE_SPMAT_FILL_MODE == 0 && CUSPARSE_SPMAT_DIAG_TYPE == 1);
+static_assert(CUSPARSE_FILL_MODE_LOWER == 0 && CUSPARSE_DIAG_TYPE_UNIT == 1 && CUSPARSE_SPSV_ALG_DEFAULT == 0);
+static_assert(sizeof(cusparseFillMode_t) == sizeof(int) && sizeof(cusparseDiagType_t) == sizeof(int));
+static_assert(
+    std::is_invocable_v<decltype(&cusparseSpMatSetAttribute), cusparseSpMatDescr_t, cusparseSpMatAttribute_t, void*, std::size_t>);
+static_assert(std::is_invocable_v<decltype(&cusparseSpSV_createDescr), cusparseSpSVDescr_t*>);
+static_assert(
+    std::is_invocable_v<decltype(&cusparseSpSV_bufferSize), cusparseHandle_t, cusparseOperation_t, void const*, cusparseSpMatDescr_t,
+                        cusparseDnVecDescr_t, cusparseDnVecDescr_t, cudaDataType, cusparseSpSVAlg_t, cusparseSpSVDescr_t, std::size_t*>);
+static_assert(
+    std::is_invocable_v<decltype(&cusparseSpSV_analysis), cusparseHandle_t, cusparseOperation_t, void const*, cusparseSpMatDescr_t,
+                        cusparseDnVecDescr_t, cusparseDnVecDescr_t, cudaDataType, cusparseSpSVAlg_t, cusparseSpSVDescr_t, void*>);
+static_assert(std::is_invocable_v<decltype(&cusparseSpSV_solve), cusparseHandle_t, cusparseOperation_t, void const*, cusparseSpMatDescr_t,
+                                  cusparseDnVecDescr_t, cusparseDnVecDescr_t, cudaDataType, cusparseSpSVAlg_t, cusparseSpSVDescr_t>);

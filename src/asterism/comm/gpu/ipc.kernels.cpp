@@ -1,31 +1,38 @@
 #include "asterism/comm/gpu/ipc.kernels.hpp"
 
 #if defined(ASTERISM_ON_GPU)
-#define ASTERISM_SYSTEM_FENCE() __threadfence_system()
-#if defined(__HIPCC__)
-#define ASTERISM_PAUSE() __builtin_amdgcn_s_sleep(1)
-#else
-#define ASTERISM_PAUSE() __nanosleep(100)
-#endif
+#include "asterism/device/gpu/signal.hpp"
 #else
 #include <atomic>
-#define ASTERISM_SYSTEM_FENCE() std::atomic_thread_fence(std::memory_order_seq_cst)
-#define ASTERISM_PAUSE()
 #endif
 
 namespace asterism::comm::kernel {
 
+#if defined(ASTERISM_ON_GPU)
+using device::gpu::look, device::gpu::raise, device::gpu::rest;
+namespace {
+__device__ void fence() { __threadfence_system(); }
+}  // namespace
+#else
+namespace {
+std::uint64_t look(std::uint64_t const* flag) { return std::atomic_ref(*const_cast<std::uint64_t*>(flag)).load(); }
+void raise(std::uint64_t* flag, std::uint64_t value) { std::atomic_ref(*flag).store(value); }
+void rest() {}
+void fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+}  // namespace
+#endif
+
 void set_signal(Executor& executor, std::uint64_t* flag, std::uint64_t value) {
   device::parallel_for(executor, 1, [=] ASTERISM_KERNEL(std::int64_t) {
-    ASTERISM_SYSTEM_FENCE();
-    *static_cast<std::uint64_t volatile*>(flag) = value;
+    fence();
+    raise(flag, value);
   });
 }
 
 void await_signal(Executor& executor, std::uint64_t* flag, std::uint64_t value) {
   device::parallel_for(executor, 1, [=] ASTERISM_KERNEL(std::int64_t) {
-    while (*static_cast<std::uint64_t const volatile*>(flag) < value) ASTERISM_PAUSE();  // memory is others' meanwhile
-    ASTERISM_SYSTEM_FENCE();
+    while (look(flag) < value) rest();
+    fence();
   });
 }
 

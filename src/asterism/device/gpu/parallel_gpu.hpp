@@ -44,6 +44,14 @@ void launch(Executor const& executor, void (*kernel)(P...), std::int64_t blocks,
                                    static_cast<ASTERISM_GPU(Stream_t)>(executor.gpu_stream));
 }
 
+/// The same, with all blocks there at the same time: they may wait for each other. Never collected. Their threads share no memory.
+template <class... P>
+void launch_together(Executor const& executor, void (*kernel)(P...), int blocks, int threads, std::type_identity_t<P>... values) {
+  void* arguments[] = {&values...};
+  (void)ASTERISM_GPU(LaunchCooperativeKernel)(ASTERISM_ENTRY(kernel), dim3(unsigned(blocks)), dim3(unsigned(threads)), arguments, 0,
+                                              static_cast<ASTERISM_GPU(Stream_t)>(executor.stream()));
+}
+
 /// A queue's guards as a kernel's argument.
 struct Guards {
   Executor::Guard all[Executor::most_guards] = {};  // all of it is written: graphs compare arguments by their bytes

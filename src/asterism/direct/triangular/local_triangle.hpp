@@ -50,6 +50,7 @@ class LocalTriangle {
     auto const& b = pattern_->block(index);
     return std::span(rows_).subspan(std::size_t(row_at_[std::size_t(index)]), std::size_t(b.count));
   }
+  std::span<std::byte const> values() const { return values_; }  ///< of all its blocks, diagonal() and block() are in them
   std::size_t bytes() const { return values_.size() + rows_.size() * sizeof(std::int32_t); }
 
  private:

@@ -34,7 +34,7 @@ class BrickTransfer final : public la::Operator {
   Dtype dtype() const override { return dtype_; }
   void apply(la::Vector const& x, la::Vector& y) const override { interpolate(x, y, false); }
   void apply_add(la::Vector const& x, la::Vector& y) const override { interpolate(x, y, true); }
-  void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override { restrict_to(x, y, 1); }
+  void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override { restrict_to(x, y, 1); }
   /// y = P^T x / 2^d
   void restrict_to(la::Vector const& x, la::Vector& y) const { restrict_to(x, y, s_->share); }
   std::string describe() const override;

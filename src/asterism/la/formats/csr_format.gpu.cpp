@@ -1,27 +1,13 @@
 // Products on a GPU. Rows are shared by as many threads as half of their average length asks for (Bell and Garland 2009).
 #include "asterism/base/dtype.hpp"
+#include "asterism/device/gpu/lanes.hpp"
 #include "asterism/la/formats/csr_format.kernels.hpp"
 
 namespace asterism::la::kernel {
 namespace {
 
-using device::gpu::Guards;
+using device::gpu::from_lane, device::gpu::Guards;
 using i64 = std::int64_t;
-
-template <class T>
-__device__ T from_lane(T v, int lane_step, int width) {
-#if defined(__HIPCC__)
-  return __shfl_down(v, lane_step, width);
-#elif defined(__CUDACC__)
-  return __shfl_down_sync(0xffffffffu, v, lane_step, width);
-#else
-  return (void)lane_step, (void)width, v;  // never asked for: one lane
-#endif
-}
-template <class R>
-__device__ Complex<R> from_lane(Complex<R> v, int lane_step, int width) {
-  return {from_lane(v.re, lane_step, width), from_lane(v.im, lane_step, width)};
-}
 
 /// `lanes` threads for each row.
 template <Epilogue E, class T, class V>

@@ -9,7 +9,7 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/gpu/gpu.hpp"
-#include "asterism/device/gpu/vendor_library.hpp"
+#include "asterism/la/formats/cusparse_library.hpp"
 #include "asterism/la/vectors/vector.kernels.hpp"
 
 namespace asterism::la {
@@ -20,76 +20,6 @@ using device::Executor;
 
 // Below, launches are taken to be most of the time (not measured on a GPU yet), and those of cuSPARSE cannot be part of a graph.
 constexpr std::int64_t least_entries = std::int64_t(1) << 18;
-
-/// The part of cuSPARSE 12 and 13 that is used (NVIDIA, cuSPARSE documentation, Generic APIs). Its header is not needed: it comes with
-/// the toolkit, while the library comes with many packages. tests/cpp/la/cusparse_constants.cpp compares the numbers with it.
-struct Cusparse {
-  using Status = int;
-  static constexpr int non_transpose = 0, index_32 = 2, base_zero = 0;
-  static constexpr int deterministic_csr = 3;  // CUSPARSE_SPMV_CSR_ALG2: the same bits in every run
-  gpu::VendorLibrary library{{"libcusparse.so.12", "libcusparse.so"}, "ASTERISM_CUSPARSE"};
-  Status (*create)(void** handle) = nullptr;
-  Status (*set_stream)(void* handle, void* stream) = nullptr;
-  Status (*create_csr)(void** matrix, std::int64_t rows, std::int64_t cols, std::int64_t entries, void* offsets, void* columns,
-                       void* values, int offset_type, int column_type, int base, int value_type) = nullptr;
-  Status (*destroy_matrix)(void* matrix) = nullptr;
-  Status (*create_vector)(void** vector, std::int64_t size, void* values, int value_type) = nullptr;
-  Status (*destroy_vector)(void* vector) = nullptr;
-  using Product = Status(void* handle, int operation, void const* alpha, void* matrix, void* x, void const* beta, void* y, int type,
-                         int algorithm, void* buffer);
-  Status (*buffer_size)(void* handle, int operation, void const* alpha, void* matrix, void* x, void const* beta, void* y, int type,
-                        int algorithm, std::size_t* bytes) = nullptr;
-  Product *preprocess = nullptr, *multiply = nullptr;
-  char const* (*error_text)(Status) = nullptr;
-
-  void* handle = nullptr;
-  std::mutex mutex;  // of the handle
-  std::string why_not;
-
-  Cusparse() {
-    if (gpu::name() != "cuda") {
-      why_not = format("it is not for {}", gpu::name());
-      return;
-    }
-    why_not = library.why_not();
-    if (!library) return;
-    try {
-      library.find(create, "cusparseCreate");
-      library.find(set_stream, "cusparseSetStream");
-      library.find(create_csr, "cusparseCreateCsr");
-      library.find(destroy_matrix, "cusparseDestroySpMat");
-      library.find(create_vector, "cusparseCreateDnVec");
-      library.find(destroy_vector, "cusparseDestroyDnVec");
-      library.find(buffer_size, "cusparseSpMV_bufferSize");
-      library.find(preprocess, "cusparseSpMV_preprocess", false);  // from 12.4 on
-      library.find(multiply, "cusparseSpMV");
-      library.find(error_text, "cusparseGetErrorString");
-      gpu::OnDevice const here;
-      check(create(&handle), "cusparseCreate");
-      why_not.clear();
-    } catch (Error const& e) {
-      handle = nullptr;
-      why_not = e.what();
-    }
-  }
-  explicit operator bool() const { return handle != nullptr; }
-  void check(Status status, char const* call) const {
-    ASTERISM_REQUIRE(status == 0, unsupported, "cuSPARSE failed in {}: {} (status {}).", call, error_text ? error_text(status) : "?",
-                     status);
-  }
-};
-
-/// Once a GPU is open.
-Cusparse& cusparse() {
-  static auto* const c = new Cusparse;  // queues may end after static destruction began
-  return *c;
-}
-
-template <class T>
-constexpr int value_type() {  // cudaDataType
-  constexpr bool wide = sizeof(real_t<T>) == 8;
-  return is_complex_v<T> ? (wide ? 5 : 4) : wide ? 1 : 0;
-}
 
 std::atomic<GpuProduct> chosen{GpuProduct::automatic};
 
@@ -109,22 +39,6 @@ std::optional<bool> known(Dtype dtype, std::int32_t rows, std::int32_t cols, std
     if (std::tie(m.dtype, m.rows, m.cols, m.entries) == std::tie(dtype, rows, cols, entries)) return m.cusparse_taken;
   return std::nullopt;
 }
-
-/// A dense vector's descriptor.
-class DenseVector {
- public:
-  template <class T>
-  DenseVector(std::int64_t size, T const* values) {
-    cusparse().check(cusparse().create_vector(&vector_, size, const_cast<T*>(values), value_type<T>()), "cusparseCreateDnVec");
-  }
-  ~DenseVector() { cusparse().destroy_vector(vector_); }
-  DenseVector(DenseVector const&) = delete;
-  DenseVector& operator=(DenseVector const&) = delete;
-  void* get() const { return vector_; }
-
- private:
-  void* vector_ = nullptr;
-};
 
 }  // namespace
 
@@ -173,7 +87,7 @@ struct CusparseProduct::OfStream {
   void multiply(void* stream, T const* x, T* y) const {
     auto& c = cusparse();
     T const one(1), zero(0);
-    DenseVector const xs(cols, x), ys(rows, y);
+    CusparseVector const xs(cols, x), ys(rows, y);
     std::lock_guard const lock(c.mutex);
     c.check(c.set_stream(c.handle, stream), "cusparseSetStream");
     c.check(c.multiply(c.handle, Cusparse::non_transpose, &one, matrix, xs.get(), &zero, ys.get(), value_type<T>(),
@@ -233,7 +147,7 @@ CusparseProduct::OfStream& CusparseProduct::of_stream(void* stream, kernel::CsrR
                        const_cast<T*>(rows.values), Cusparse::index_32, Cusparse::index_32, Cusparse::base_zero, value_type<T>()),
           "cusparseCreateCsr");
   T const one(1), zero(0);
-  DenseVector const xs(cols_, x), ys(rows_, made->scratch<T>(stream));
+  CusparseVector const xs(cols_, x), ys(rows_, made->scratch<T>(stream));
   std::lock_guard const lock(c.mutex);
   c.check(c.set_stream(c.handle, stream), "cusparseSetStream");
   c.check(c.buffer_size(c.handle, Cusparse::non_transpose, &one, made->matrix, xs.get(), &zero, ys.get(), value_type<T>(),

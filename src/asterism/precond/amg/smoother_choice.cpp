@@ -89,7 +89,7 @@ double smoothing_factor(GridLevel const& level) {
   Vector x(A.range(), A.dtype()), b(A.range(), A.dtype());
   fill_hashed(x, 11);
   fill(b, 0.0);
-  Smoother::Work w{b.like(), b.like(), level.smoother->needs_d() ? b.like() : Vector()};
+  Smoother::Work w{b.like(), b.like(), level.smoother->needs_d() ? b.like() : Vector(), {}};
   auto y = b.like(), r = b.like();
   Vector *now = &x, *other = &y;
   auto const residual = [&] {
