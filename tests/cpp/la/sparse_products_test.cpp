@@ -92,8 +92,7 @@ TEST(SparseProduct, OfRowsOfAnyLength) {
   constexpr int64_t inner = 90, columns = 300;
   auto const alone = comm::Communicator();
   for (auto const dtype : all_dtypes)
-    for (std::vector<int64_t> const& of_b :
-         {std::vector<int64_t>{0, 1, 2, 3}, {4}, {7, 8, 9}, {15, 16, 17}, {1, 40, 5, 300}}) {
+    for (std::vector<int64_t> const& of_b : {std::vector<int64_t>{0, 1, 2, 3}, {4}, {7, 8, 9}, {15, 16, 17}, {1, 40, 5, 300}}) {
       auto const a = with_rows_of({0, 1, 2, 4, 7, 8, 9, 33, 90}, 30, inner, is_complex(dtype), 1);
       auto const b = with_rows_of(of_b, inner, columns, is_complex(dtype), 2);
       auto const layout = [&](int64_t n) { return comm::Layout::even(alone, n); };

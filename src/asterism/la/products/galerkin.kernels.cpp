@@ -97,7 +97,8 @@ void add_part_of_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& 
   i32 const self = i + A.map.below;
   for (auto p = A.ptr[i], last = A.ptr[i + 1]; p < last && ac[p] <= self; ++p) {
     auto const k = ac[p];
-    sum.add(k == self ? T(real_t<T>(0.5)) * A.val[p] : A.val[p], B.col.data() + bp[k], B.val.data() + bp[k], bp[k + 1] - bp[k], B.nnz() - bp[k]);
+    sum.add(k == self ? T(real_t<T>(0.5)) * A.val[p] : A.val[p], B.col.data() + bp[k], B.val.data() + bp[k], bp[k + 1] - bp[k],
+            B.nnz() - bp[k]);
   }
 }
 

@@ -134,9 +134,8 @@ SmootherPtr smoother_of_matrix(SmootherOptions const& o, Matrix const& A, bool h
   return preconditioned_steps(std::move(M), o.steps, damping, true);
 }
 
-template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<double> const&, Layout const&, RowFacts<double> const&, double,
-                                      Dtype);
-template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<Complex<double>> const&, Layout const&,
-                                      RowFacts<Complex<double>> const&, double, Dtype);
+template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<double> const&, Layout const&, RowFacts<double> const&, double, Dtype);
+template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<Complex<double>> const&, Layout const&, RowFacts<Complex<double>> const&,
+                                      double, Dtype);
 
 }  // namespace asterism::precond::amg
