@@ -4,6 +4,7 @@
 
 #include "asterism/base/bfloat16.hpp"
 #include "asterism/base/error.hpp"
+#include "asterism/device/parallel.hpp"
 
 namespace asterism::la {
 
@@ -58,9 +59,11 @@ Csr converted(Csr const& a, Dtype dtype) {
       if constexpr (is_complex_v<T> || !is_complex_v<S>) {
         auto const from = a.entries<S>();
         auto* to = out.values.template as<T>();
-        for (std::size_t i = 0; i < from.size(); ++i)
+        device::Executor executor;
+        device::parallel_for(executor, std::int64_t(from.size()), [to, from = from.data()](std::int64_t i) {
           if constexpr (is_complex_v<T> == is_complex_v<S>) to[i] = T(from[i]);
           else to[i] = T(real_t<T>(from[i]));
+        });
       }
     });
   });

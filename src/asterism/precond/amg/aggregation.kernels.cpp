@@ -69,7 +69,7 @@ std::vector<i32> nodes_where(i32 n, F const& f) {
 void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel) {
   i32 const below = g.map.below;
   auto const& comm = g.layout.comm();
-  Buffer<i32> M(g.map.size(), out_of_set);
+  Buffer<i32> M(g.map.size(), out_of_set);  // largest within one step, of the active nodes alone
   std::fill(T.begin(), T.end(), out_of_set);
   auto undecided = nodes_where(g.count, [=](i32 v) { return active[v + below] != 0; });
   auto relays = undecided;
@@ -101,7 +101,8 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
       ask_for(nodes, u, count);
       i32 const v = nodes[u], mine = t[v + below];
       i32 m = m_of[v + below];
-      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, m_of[col[p]] & -i32(active[col[p]]));
+      if (round == 0 && m != mine) return;  // none is in the set yet
+      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, m_of[col[p]]);
       t[v + below] = m == in_set ? out_of_set : m == mine ? in_set : mine;
     });
     keep_where(undecided, [=](i32 v) { return t[v + below] != in_set && t[v + below] != out_of_set; });

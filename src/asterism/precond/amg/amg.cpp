@@ -102,7 +102,7 @@ class Amg final : public Preconditioner {
   /// on they are used.
   bool update(Matrix const& A) override {
     auto const& kind = options_.smoother.kind;
-    if (!options_.reuse || precisions_for(A) != precisions_ || kind == "ilu" || kind == "icc") return false;
+    if (!options_.reuse || precisions_for(A, range_of_diagonal(A)) != precisions_ || kind == "ilu" || kind == "icc") return false;
     auto const before = dtype_;
     set_up(A, true);
     return dtype_ == before;
@@ -173,10 +173,10 @@ class Amg final : public Preconditioner {
     if (scale_ != 1) scale(scale_, y);
   }
 
-  LevelPrecisions precisions_for(Matrix const& A) const {
+  LevelPrecisions precisions_for(Matrix const& A, Range const& diagonal) const {
     if (!options_.precision_of_levels.empty()) return LevelPrecisions(options_.precision_of_levels, A.dtype());
     auto const real = real_of(A.dtype()) == Dtype::float32 ? Dtype::float32
-                      : options_.precision == "auto"       ? (range_of_diagonal(A).fits_float32() ? Dtype::float32 : Dtype::float64)
+                      : options_.precision == "auto"       ? (diagonal.fits_float32() ? Dtype::float32 : Dtype::float64)
                                                            : dtype_from_name(options_.precision);
     return with_precision_of(A.dtype(), real);
   }
@@ -187,12 +187,13 @@ class Amg final : public Preconditioner {
     // a level costs as its entries; those of coarser ones are some 0.3 of the finest's
     Progress progress(format("amg: levels of {} rows", A.global_rows()), 1.3 * double(std::max<std::int64_t>(A.nnz(), 1)));
     comm::Cancellation cancel(A.comm(), progress);
-    auto const precisions = precisions_for(A);
+    auto const diagonal = range_of_diagonal(A);
+    auto const precisions = precisions_for(A, diagonal);
     choose_block_size(A);
     auto const given = whole_nodes_ ? whole_nodes_->matrix(A) : A;
     auto wide = given.converted(with_precision_of(A.dtype(), Dtype::float64));
     // squares of entries are summed: beyond 1e150 they overflow
-    auto const most = range_of_diagonal(A).most;
+    auto const most = diagonal.most;
     double const factor = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
     if (factor != 1) wide = scaled(wide, factor);
     if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, precisions, keep, cancel);

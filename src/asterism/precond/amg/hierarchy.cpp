@@ -114,8 +114,8 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
     return false;
   }
   double const radius = spectral_radius(rows_, A_.range(), facts, cancel_);
-  facts.diagonal = {};
-  choose_smoother(level, facts.near_m_matrix, radius);
+  choose_smoother(level, facts, radius);
+  facts = {};
   if (last) {  // too large to factor, too decoupled to coarsen: the smoother alone
     level.A = std::make_shared<Matrix>(precision().of(A_));
     if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *level.A->matrix(), options_.hermitian);
@@ -215,13 +215,13 @@ bool HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
 
 /// radius: of the spectrum of D^-1 A. One that needs the matrix is made when that is there.
 template <class T>
-void HierarchySetUp<T>::choose_smoother(GridLevel& level, bool near_m_matrix, double radius) {
+void HierarchySetUp<T>::choose_smoother(GridLevel& level, RowFacts<T> const& facts, double radius) {
   if (level_ == 0 && smoother_.is_open()) {
-    bool const spai = !options_.hermitian || near_m_matrix;
+    bool const spai = !options_.hermitian || facts.near_m_matrix;
     smoother_ = smoother_.chosen(spai);
     out_.open_degree = !spai;
   }
-  if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), radius, precision().dtype);
+  if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), facts, radius, precision().dtype);
 }
 
 template <class T>

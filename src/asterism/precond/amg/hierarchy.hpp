@@ -81,7 +81,7 @@ class HierarchySetUp {
   bool coarsen(RowFacts<T> const& facts, Coarsening& out);
   NodeGraph strong_graph(RowFacts<T> const& facts, Strength strength, double threshold) const;
   bool solve_directly(GridLevel& level, Matrix const& given);
-  void choose_smoother(GridLevel& level, bool near_m_matrix, double radius);
+  void choose_smoother(GridLevel& level, RowFacts<T> const& facts, double radius);
   void interpolate(Coarsening& found, double radius, Interpolation<T>& out);
   void interpolate_by_aggregates(Coarsening& found, double radius, Interpolation<T>& out);
   void interpolate_classically(Coarsening& found, Interpolation<T>& out);

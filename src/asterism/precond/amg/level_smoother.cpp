@@ -19,19 +19,16 @@ struct Weights {
 /// SPAI-0: w_i = conj(a_ii) / sum_j |a_ij|^2, the diagonal closest to the inverse (Broeker et al. 2001). rowl1: of the sums of magnitudes
 /// (Baker, Falgout, Kolev and Yang 2011, which bound the spectrum by 1). Else 1 / a_ii.
 template <class T>
-Weights weights_of(Rows<T> const& A, Layout const& layout, bool spai, bool l1, double radius, Dtype dtype) {
+Weights weights_of(Rows<T> const& A, Layout const& layout, RowFacts<T> const& facts, bool spai, bool l1, double radius, Dtype dtype) {
   Weights out{Vector(layout, dtype), radius};
   device::Executor executor;
   la::Buffer<T> w(std::max(A.count, 1));
   la::Buffer<double> reach(std::max(A.count, 1));
   device::parallel_for(executor, A.count, [&](std::int64_t i) {
-    T d(0);
-    real_t<T> squares = 0, sum = 0;
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) {
-      if (A.col[p] == i + A.map.below) d = A.val[p];
-      squares += abs2(A.val[p]);
-      if (l1) sum += magnitude(A.val[p]);
-    }
+    T const d = facts.diagonal[i];
+    auto const squares = facts.squares[i];
+    real_t<T> sum = 0;
+    for (auto p = A.ptr[i]; l1 && p < A.ptr[i + 1]; ++p) sum += magnitude(A.val[p]);
     auto const size = magnitude(d);
     if (spai) w[i] = squares > 0 ? conj(d) * T(real_t<T>(1) / squares) : T(0);
     else if (d == T(0)) w[i] = T(0);
@@ -112,10 +109,11 @@ SmootherOptions SmootherOptions::chosen(bool spai) const {
 }
 
 template <class T>
-SmootherPtr smoother_of_rows(SmootherOptions const& o, Rows<T> const& A, Layout const& layout, double radius, Dtype dtype) {
+SmootherPtr smoother_of_rows(SmootherOptions const& o, Rows<T> const& A, Layout const& layout, RowFacts<T> const& facts, double radius,
+                             Dtype dtype) {
   bool const spai = o.kind == "spai0";
   auto name = spai ? std::string("spai0") : o.l1 ? "l1-jacobi" : "jacobi";
-  auto [w, reach] = weights_of(A, layout, spai, o.l1, radius, dtype);
+  auto [w, reach] = weights_of(A, layout, facts, spai, o.l1, radius, dtype);
   if (o.method == "chebyshev") return chebyshev_smoother({std::move(w), reach / ratio, reach, 0, o.chebyshev}, o.steps, std::move(name));
   // SPAI-0 may diverge, unlike damped Jacobi: W A must have its spectrum below 2
   if (spai && reach > 1.9) scale(1.9 / reach, w);
@@ -136,7 +134,8 @@ SmootherPtr smoother_of_matrix(SmootherOptions const& o, Matrix const& A, bool h
   return preconditioned_steps(std::move(M), o.steps, damping, true);
 }
 
-template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<double> const&, Layout const&, double, Dtype);
-template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<Complex<double>> const&, Layout const&, double, Dtype);
+template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<double> const&, Layout const&, RowFacts<double> const&, double, Dtype);
+template SmootherPtr smoother_of_rows(SmootherOptions const&, Rows<Complex<double>> const&, Layout const&, RowFacts<Complex<double>> const&,
+                                      double, Dtype);
 
 }  // namespace asterism::precond::amg

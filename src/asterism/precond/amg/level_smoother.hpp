@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "asterism/la/products/rows.hpp"
+#include "asterism/precond/amg/row_facts.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
 
 namespace asterism::precond::amg {
@@ -29,7 +29,8 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r);
 
 /// Of a level whose D^-1 A has that spectral radius, or the bound of it.
 template <class T>
-SmootherPtr smoother_of_rows(SmootherOptions const& options, Rows<T> const& A, Layout const& layout, double radius, Dtype dtype);
+SmootherPtr smoother_of_rows(SmootherOptions const& options, Rows<T> const& A, Layout const& layout, RowFacts<T> const& facts,
+                             double radius, Dtype dtype);
 /// Of options that need it. Collective.
 SmootherPtr smoother_of_matrix(SmootherOptions const& options, Matrix const& A, bool hermitian);
 

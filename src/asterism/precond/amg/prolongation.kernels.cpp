@@ -1,12 +1,7 @@
 #include "asterism/precond/amg/prolongation.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <optional>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/reproducible_sum.hpp"
@@ -45,43 +40,6 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
   }
 }
 
-/// Adds terms with equal columns, in their order, and writes the row with ascending columns; its length. At most eight terms: columns has
-/// room for eight. Where an aggregate stands is a coin toss for the branch predictor, so no branch asks.
-template <class T>
-i32 merged_terms(i32* columns, T const* terms, i32 n, i32* to_columns, T* to_values) {
-  for (i32 k = n; k < 8; ++k) columns[k] = 0x7fffffff;
-#if defined(__AVX2__)
-  auto const all = _mm256_loadu_si256(reinterpret_cast<__m256i const*>(columns));
-  auto const bits = [](__m256i lanes) { return std::uint32_t(_mm256_movemask_ps(_mm256_castsi256_ps(lanes))); };
-  auto const equal = [&](i32 column) { return bits(_mm256_cmpeq_epi32(all, _mm256_set1_epi32(column))); };
-  auto const smaller = [&](i32 column) { return bits(_mm256_cmpgt_epi32(_mm256_set1_epi32(column), all)); };
-#else
-  auto const bits = [&](auto const& f) {
-    std::uint32_t out = 0;
-    for (i32 k = 0; k < 8; ++k) out |= std::uint32_t(f(columns[k])) << k;
-    return out;
-  };
-  auto const equal = [&](i32 column) { return bits([=](i32 c) { return c == column; }); };
-  auto const smaller = [&](i32 column) { return bits([=](i32 c) { return c < column; }); };
-#endif
-  T sums[8];
-  std::uint32_t firsts = 0;  // of their columns
-  for (i32 k = 0; k < n; ++k) {
-    auto const first = std::countr_zero(equal(columns[k]));
-    bool const is_first = first == k;
-    firsts |= std::uint32_t(is_first) << k;
-    sums[k] = T(0);
-    sums[first] += terms[k];
-  }
-  for (auto left = firsts; left != 0; left &= left - 1) {
-    auto const k = std::countr_zero(left);
-    auto const at = std::popcount(smaller(columns[k]) & firsts);
-    to_columns[at] = columns[k];
-    to_values[at] = sums[k];
-  }
-  return std::popcount(firsts);
-}
-
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops.
 template <class T>
 void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggregate_of, T const* P0, double omega, Rows<T>& P,
@@ -95,21 +53,18 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
   auto* const pp = P.ptr.data();
   i64 const stands_out = g.with_self ? 0 : 1;  // a row's diagonal
   append_in_shares<T>(A.count, ap, P, cancel, [=, &cancel, size = P.map.size()](i32 begin, i32 end, Piece<T>& piece) {
-    std::optional<la::SparseSum<T>> long_row;  // of more than eight terms
-    std::vector<i32> columns(8);
-    std::vector<T> terms(8);
+    la::SparseSum<T> sum(size);
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
       if (is_look(i) && cancel.requested()) return;
       auto const first = ap[i], last = ap[i + 1];
-      if (last - first > i64(columns.size())) columns.resize(std::size_t(last - first)), terms.resize(columns.size());
-      auto* const tc = columns.data();
-      auto* const tv = terms.data();
+      auto const [tc, ta, tv] = sum.room_for(last - first);
       i32 n = 0;
       auto const scale_for = [omega](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
-      auto const add = [&](i32 l, T factor) {  // written always, kept where l is in an aggregate
+      auto const add = [&, tc = tc, ta = ta, tv = tv](i32 l, T factor) {  // written always, kept where l is in an aggregate
         tc[n] = aggregate_of[l];
-        tv[n] = factor * P0[l];
+        ta[n] = factor;
+        tv[n] = P0[l];
         n += aggregate_of[l] >= 0;
       };
       T a_ii(0);
@@ -136,16 +91,8 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
           else if (strong < strong_end && gc[strong] == l) ++strong, add(l, scale * av[p]);
         }
       }
-      auto* const pc = piece.col.data() + piece.size;
-      auto* const pv = piece.val.data() + piece.size;
-      if (n <= 8) {
-        n = merged_terms(tc, tv, n, pc, pv);
-      } else {
-        if (!long_row) long_row.emplace(size);
-        for (i32 k = 0; k < n; ++k) long_row->add(T(1), tc + k, tv + k, 1);
-        n = long_row->size();
-        long_row->take(pc, pv, true);
-      }
+      sum.added(n);
+      n = sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, true);
       pp[i + 1] = n;
       piece.size += n;
     }
@@ -201,7 +148,6 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
     }
   }
   // members of my aggregates in global order: guests of lower ranks, mine, guests of higher ranks
-  Buffer<i64> first(my_coarse + 1, i64(0));
   auto const each = [&](auto const& f) {
     for (auto& guest : guests)
       if (guest.rank < comm.rank())
@@ -212,38 +158,50 @@ Tentative<T> tentative_prolongation(NodeGraph const& g, Aggregates const& a, i64
       if (guest.rank > comm.rank())
         for (std::size_t e = 0; e < guest.aggregates.size(); ++e) f(guest.aggregates[e] - c0, guest.values.data() + i64(e) * node_values);
   };
-  struct Member {
-    T* guest;  // or my node
-    i32 node;
-  };
-  each([&](i64 c, T*, i32 = 0) { ++first[c + 1]; });
-  for (i64 c = 0; c < my_coarse; ++c) first[c + 1] += first[c];
-  Buffer<Member> members(first[my_coarse]);
-  {
-    Buffer<i64> next(my_coarse + 1);
-    std::copy(first.begin(), first.end(), next.begin());
-    each([&](i64 c, T* guest, i32 v = 0) { members[next[c]++] = {guest, v}; });
-  }
-  device::Executor executor;
-  device::parallel_ranges(executor, my_coarse, [&](i64 begin, i64 end) {
-    std::vector<T> Q;
-    for (i64 c = begin; c < end; ++c) {
-      if (is_look(c) && cancel.requested()) return;
-      auto const count = first[c + 1] - first[c];
-      Q.resize(std::size_t(count * node_values));
-      auto const place = [&](i64 e) {
-        auto const& x = members[first[c] + e];
-        return x.guest ? x.guest : out.values.data() + i64(x.node + below) * node_values;
-      };
-      for (i64 e = 0; e < count; ++e) {
-        auto const& x = members[first[c] + e];
-        T const* from = x.guest ? x.guest : B + i64(x.node) * node_values;
-        std::copy(from, from + node_values, Q.begin() + e * node_values);
-      }
-      orthonormalise(Q.data(), count * bs, m, out.coarse.data() + c * m * m);
-      for (i64 e = 0; e < count; ++e) std::copy(Q.begin() + e * node_values, Q.begin() + (e + 1) * node_values, place(e));
+  if (node_values == 1) {  // the common case: a column is divided by its length
+    Buffer<double> squares(my_coarse, 0.0);
+    each([&](i64 c, T const* guest, i32 v = 0) { squares[c] += double(abs2(guest ? *guest : B[v])); });
+    for (i64 c = 0; c < my_coarse; ++c) out.coarse[c] = T(real_t<T>(squares[c] > 0 ? std::sqrt(squares[c]) : 0));
+    each([&](i64 c, T* guest, i32 v = 0) {
+      auto const length = real(out.coarse[c]);
+      T const inverse(length > 0 ? 1 / length : 0);
+      (guest ? *guest : out.values[v + below]) = (guest ? *guest : B[v]) * inverse;
+    });
+  } else {
+    Buffer<i64> first(my_coarse + 1, i64(0));
+    struct Member {
+      T* guest;  // or my node
+      i32 node;
+    };
+    each([&](i64 c, T*, i32 = 0) { ++first[c + 1]; });
+    for (i64 c = 0; c < my_coarse; ++c) first[c + 1] += first[c];
+    Buffer<Member> members(first[my_coarse]);
+    {
+      Buffer<i64> next(my_coarse + 1);
+      std::copy(first.begin(), first.end(), next.begin());
+      each([&](i64 c, T* guest, i32 v = 0) { members[next[c]++] = {guest, v}; });
     }
-  });
+    device::Executor executor;
+    device::parallel_ranges(executor, my_coarse, [&](i64 begin, i64 end) {
+      std::vector<T> Q;
+      for (i64 c = begin; c < end; ++c) {
+        if (is_look(c) && cancel.requested()) return;
+        auto const count = first[c + 1] - first[c];
+        Q.resize(std::size_t(count * node_values));
+        auto const place = [&](i64 e) {
+          auto const& x = members[first[c] + e];
+          return x.guest ? x.guest : out.values.data() + i64(x.node + below) * node_values;
+        };
+        for (i64 e = 0; e < count; ++e) {
+          auto const& x = members[first[c] + e];
+          T const* from = x.guest ? x.guest : B + i64(x.node) * node_values;
+          std::copy(from, from + node_values, Q.begin() + e * node_values);
+        }
+        orthonormalise(Q.data(), count * bs, m, out.coarse.data() + c * m * m);
+        for (i64 e = 0; e < count; ++e) std::copy(Q.begin() + e * node_values, Q.begin() + (e + 1) * node_values, place(e));
+      }
+    });
+  }
   cancel.throw_if_requested();
   if (comm.size() > 1) {
     std::vector<comm::Parcel> parcels;

@@ -6,7 +6,9 @@ namespace asterism::precond::amg {
 
 template <class T>
 struct RowFacts {
-  la::Buffer<T> diagonal;  ///< of my rows; 0 where none is stored
+  // of my rows
+  la::Buffer<T> diagonal;         ///< 0 where none is stored
+  la::Buffer<real_t<T>> squares;  ///< sum of |a_ij|^2
   // of all ranks
   double row_sum = 0;           ///< largest sum of magnitudes over that of the diagonal: no eigenvalue of D^-1 A is beyond it
   double largest_diagonal = 0;  ///< magnitude

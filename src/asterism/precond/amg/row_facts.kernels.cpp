@@ -18,6 +18,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
   profile::Scope const scope(event, double(A.nnz()) * (sizeof(T) + sizeof(i32)));
   RowFacts<T> out;
   out.diagonal = la::Buffer<T>(std::max(A.count, 1));
+  out.squares = la::Buffer<real_t<T>>(std::max(A.count, 1));
   double most[2] = {0, 0}, least = std::numeric_limits<double>::infinity();
   i64 unlike = 0;
   std::mutex mutex;
@@ -27,6 +28,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     auto const* const ac = A.col.data();
     auto const* const av = A.val.data();
     auto* const diagonal = out.diagonal.data();
+    auto* const squares = out.squares.data();
     double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity();
     i64 rows_unlike = 0;
     for (i64 i = begin; i < end; ++i) {
@@ -34,6 +36,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
       i64 at = -1;
       for (auto p = ap[i]; p < ap[i + 1]; ++p) at = ac[p] == i + below ? p : at;
       T const d = at >= 0 ? av[at] : T(0);
+      real_t<T> sum = 0;
       double alike = 0, other = 0, square = std::numeric_limits<double>::infinity();
       for (auto p = ap[i]; p < ap[i + 1]; ++p) {
         bool const beside = p != at;
@@ -41,9 +44,12 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
         bool const is_alike = double(real(conj(d) * av[p])) > 0;  // at an angle of less than a right one to the diagonal
         alike += is_alike ? size : 0;
         other += is_alike ? 0 : size;
-        square = std::min(square, beside ? double(abs2(av[p])) : square);
+        auto const size2 = abs2(av[p]);
+        sum += size2;
+        square = std::min(square, beside ? double(size2) : square);
       }
       diagonal[i] = d;
+      squares[i] = sum;
       double const size = double(magnitude(d));
       row_sum = std::max(row_sum, size > 0 ? (alike + other + size) / size : 0);
       largest = std::max(largest, size);

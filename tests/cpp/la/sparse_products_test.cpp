@@ -1,0 +1,148 @@
+// The kernels of products of rows against dense ones: rows of any length, orders of rows, ranks and threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "asterism/device/host/team.hpp"
+#include "asterism/la/products/galerkin.hpp"
+#include "asterism/la/products/sparse_product.hpp"
+#include "harness/dense.hpp"
+#include "harness/fenced.hpp"
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::la;
+using namespace asterism::test;
+using std::int32_t;
+using std::int64_t;
+
+namespace {
+
+/// The same array, right before a page that nobody may read.
+template <class T>
+Buffer<T> fenced(Buffer<T> const& a) {
+  auto const copy = std::make_shared<harness::Fenced<T>>(std::size_t(a.size()));
+  std::copy(a.begin(), a.end(), copy->data());
+  return Buffer<T>(device::Array::wrap(copy->data(), std::size_t(a.size()) * sizeof(T), copy));
+}
+
+/// Row i has lengths[i % lengths.size()] entries, at places of a shuffled list.
+Dense with_rows_of(std::vector<int64_t> const& lengths, int64_t rows, int64_t cols, bool complex, unsigned seed) {
+  auto const values = random(rows, cols, complex, seed);
+  Dense out(rows, cols);
+  std::vector<int64_t> places(static_cast<std::size_t>(cols));
+  std::iota(places.begin(), places.end(), 0);
+  std::mt19937 shuffle(seed);
+  for (int64_t i = 0; i < rows; ++i) {
+    std::shuffle(places.begin(), places.end(), shuffle);
+    auto const n = std::min(lengths[std::size_t(i) % lengths.size()], cols);
+    for (int64_t l = 0; l < n; ++l) out(i, places[std::size_t(l)]) = values(i, places[std::size_t(l)]);
+  }
+  return out;
+}
+
+void expect_near(Dense const& found, Dense const& wanted, Dtype dtype, std::string const& what) {
+  ASSERT_EQ(found.rows(), wanted.rows());
+  ASSERT_EQ(found.cols(), wanted.cols());
+  EXPECT_LE(norm(found - wanted), tolerance(dtype) * std::max(1.0, norm(wanted))) << what;
+}
+
+template <class F>
+void for_threads(std::initializer_list<int> threads, F const& f) {
+  auto const team = device::host::team_size();
+  for (int const n : threads) {
+    device::host::set_team_size(n);
+    f(n);
+  }
+  device::host::set_team_size(team);
+}
+
+/// Entries within `reach` of the diagonal, or anywhere.
+Dense hermitian(int64_t n, int64_t reach, bool complex, unsigned seed) {
+  auto const a = random(n, n, complex, seed);
+  Dense out(n, n);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j <= i; ++j) {
+      if (i - j > reach || (reach >= n && (i * 7 + j * 3) % 11 > 1 && i != j)) continue;
+      out(i, j) = i == j ? Value(a(i, i).real()) : a(i, j);
+      out(j, i) = std::conj(out(i, j));
+    }
+  return out;
+}
+
+/// Up to four entries a row, near one another where the coarse unknowns are in the order of the fine ones; some rows and columns are empty.
+Dense interpolation(int64_t n, int64_t coarse, bool ordered, bool complex, unsigned seed) {
+  auto const values = random(n, coarse, complex, seed);
+  std::mt19937 choose(seed);
+  Dense out(n, coarse);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t l = 0; l < i % 5; ++l) {
+      auto const j = ordered ? std::min(i * coarse / n + l, coarse - 1) : int64_t(choose() % unsigned(coarse));
+      if (j % 9 != 4) out(i, j) = values(i, j);
+    }
+  return out;
+}
+
+}  // namespace
+
+// Short rows are read as whole vectors: not beyond the end of the arrays. Sums of up to 32 terms, and of more, are made in other ways.
+TEST(SparseProduct, OfRowsOfAnyLength) {
+  constexpr int64_t inner = 90, columns = 300;
+  auto const alone = comm::Communicator();
+  for (auto const dtype : all_dtypes)
+    for (std::vector<int64_t> const& of_b : {std::vector<int64_t>{0, 1, 2, 3}, {4}, {7, 8, 9}, {15, 16, 17}, {1, 40, 5, 300}}) {
+      auto const a = with_rows_of({0, 1, 2, 4, 7, 8, 9, 33, 90}, 30, inner, is_complex(dtype), 1);
+      auto const b = with_rows_of(of_b, inner, columns, is_complex(dtype), 2);
+      auto const layout = [&](int64_t n) { return comm::Layout::even(alone, n); };
+      auto const A = to_sparse(a, layout(30), layout(inner), dtype), B = to_sparse(b, layout(inner), layout(columns), dtype);
+      with_dtype(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        auto rows = rows_of<T>(B);
+        rows.col = fenced(rows.col);
+        rows.val = fenced(rows.val);
+        Progress progress("a product", 1);
+        comm::Cancellation cancel(alone, progress);
+        for_threads({1, 2}, [&](int) {
+          auto const C = sparse_product(rows_of<T>(A), rows, cancel);
+          for (int32_t i = 0; i < C.count; ++i)
+            for (auto p = C.ptr[i] + 1; p < C.ptr[i + 1]; ++p) ASSERT_LT(C.col[p - 1], C.col[p]);
+          expect_near(to_dense(matrix_of(C, layout(30), layout(columns))), a * b, dtype, std::to_string(of_b[0]));
+        });
+      });
+    }
+}
+
+TEST(GalerkinProduct, OfOrderedAndUnorderedMatricesOnAnyRanksAndThreads) {
+  constexpr int64_t n = 210, coarse = 40;
+  for (auto const dtype : all_dtypes)
+    for (int64_t const reach : {int64_t(0), int64_t(3), n})
+      for (bool const ordered : {true, false}) {
+        auto const a = hermitian(n, reach, is_complex(dtype), 3), p = interpolation(n, coarse, ordered, is_complex(dtype), 4);
+        auto const wanted = adjoint(p) * a * p;
+        for (auto const& comm : {comm::Communicator(), world()}) {
+          auto const fine = uneven(comm, n), few = comm::Layout::even(comm, coarse);
+          auto const A = to_sparse(a, fine, fine, dtype), P = to_sparse(p, fine, few, dtype);
+          with_dtype(dtype, [&](auto tag) {
+            using T = typename decltype(tag)::type;
+            Progress progress("a product", 1);
+            comm::Cancellation cancel(comm, progress);
+            auto const inner = rows_of<T>(A), right = rows_of<T>(P);
+            auto const left = transpose(right, fine, few, true, cancel);
+            std::vector<Dense> first;
+            for_threads({1, 2, 3}, [&](int threads) {
+              auto const what = std::to_string(threads) + " threads, reach " + std::to_string(reach);
+              auto const wide = [&] { return with_ghost_rows(right, fine, few, inner.map); };
+              Dense const found[] = {to_dense(matrix_of(galerkin_product(left, inner, wide(), fine, few, cancel), few, few)),
+                                     to_dense(matrix_of(hermitian_galerkin_product(left, inner, wide(), fine, few, cancel), few, few))};
+              expect_near(found[0], wanted, dtype, what);
+              expect_near(found[1], wanted, dtype, what + ", Hermitian");
+              EXPECT_EQ(norm(found[1] - adjoint(found[1])), 0) << what;
+              if (first.empty()) first.assign(found, found + 2);
+              for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(norm(found[k] - first[k]), 0) << what;
+            });
+          });
+        }
+      }
+}
