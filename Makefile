@@ -52,14 +52,19 @@ build-tests: build  ## compile the C++ tests, the emulated GPU and the kernels f
 test-cpp: build-tests  ## C++ tests, on 1 to 4 ranks
 	ctest --test-dir build/release --output-on-failure -j 2
 
-test-python: build  ## Python tests, on 1 to 4 ranks
+$(VENV)/.test-tools: $(STAMP) scripts/requirements-tests.txt
+	$(PIP) install -r scripts/requirements-tests.txt
+	@touch $@
+
+test-python: build $(VENV)/.test-tools  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
 	scripts/test_kernels.sh
 
 test-examples: build  ## every example, each asserts its number
-	@for e in examples/[0-9]*.py; do echo "$$e"; $(BIN)/python $$e > /dev/null || exit 1; done
+	@mkdir -p build/examples; cd build/examples; \
+	for e in $(CURDIR)/examples/[0-9]*.py; do echo "$$e"; $(CURDIR)/$(BIN)/python $$e > /dev/null || exit 1; done
 
 lint: $(STAMP)  ## format, lint, types, floors
 	$(BIN)/ruff format --check python tests examples bench scripts _build

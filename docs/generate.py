@@ -29,7 +29,7 @@ MODULES = {
         "asterism.la.operator",
         "asterism.errors",
     ],
-    "Files and problems": ["asterism.la.io", "asterism.gallery", "asterism.grid"],
+    "Files and problems": ["asterism.la.io", "asterism.vtk", "asterism.gallery", "asterism.grid"],
     "Stencils": ["asterism.stencil"],
     "Models of time": ["asterism.models"],
     "In place of SciPy and PyAMG": ["asterism.scipy", "asterism.pyamg"],

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .solvers.least_squares import least_squares as least_squares
     from .solvers.solve import solve as solve
     from .solvers.solver import Solver as Solver
+    from .vtk import write_vtk as write_vtk
 
 # the same names as above, for the interpreter (tests/python/test_package.py compares)
 _ROOMS = {
@@ -116,6 +117,7 @@ _ROOMS = {
     "solvers.least_squares": ("LeastSquaresInfo", "least_squares"),
     "solvers.solve": ("solve",),
     "solvers.solver": ("Solver",),
+    "vtk": ("write_vtk",),
 }
 _PLACE = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("errors", "gallery", "grid", "models", "pyamg", "report", "scipy", "stencil")

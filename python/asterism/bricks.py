@@ -61,6 +61,8 @@ class StencilOperator(Operator):
         Into how many boxes each axis is cut.
     owned : tuple of slice
         This rank's points, in the indices of the whole grid.
+    points : {"nodes", "cells"}
+        Where the points lie, as `am.stencil.operator` was told.
     compiled : bool
         False where there is no compiler: then a kernel of the library reads the stencil from a table.
 
@@ -77,6 +79,7 @@ class StencilOperator(Operator):
         self.ranks: tuple[int, ...] = tuple(domain.ranks[3 - d :])
         low, high = (b[3 - d :] for b in domain.owned(self._comm.rank))
         self.owned = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+        self.points = "cells" if how.cells else "nodes"
         self.compiled = how.compiled
 
     @property
@@ -95,6 +98,11 @@ class StencilOperator(Operator):
         """Number of my points, twice."""
         n = int(np.prod(self.local_grid_shape))
         return n, n
+
+    def coordinates(self) -> NDArray[np.float64]:
+        """Return where my points are in the unit box, of the shape of my points and a last axis of the directions."""
+        at = np.meshgrid(*_axes(self._how, [(s.start, s.stop) for s in self.owned]), indexing="ij")
+        return np.stack(at, axis=-1)
 
     def __repr__(self) -> str:
         points, ranks = (" x ".join(map(str, a)) for a in (self.grid_shape, self.ranks))
@@ -334,15 +342,20 @@ def _is_symmetric(how: _Made) -> bool:
     return all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
 
 
+def _axes(how: _Made, box: Sequence[tuple[int, int]]) -> list[NDArray[np.float64]]:
+    """Return the coordinates of a box of points along each axis."""
+    return [
+        (np.arange(a, b) + (0.5 if how.cells else 0 if p else 1)) / (n if p or how.cells else n + 1)
+        for (a, b), n, p in zip(box, how.shape, how.periodic, strict=True)
+    ]
+
+
 def _coefficient(name: str, value: Any, how: _Made, domain: Any) -> NDArray[Any]:
     """Return a coefficient grid in bricks, from an array of my points or of all, or from a function of the coordinates."""
     low, high = (b[3 - len(how.shape) :] for b in domain.owned(how.comm.rank))
     mine = tuple(b - a for a, b in zip(low, high, strict=True))
     if callable(value):
-        at = [
-            (np.arange(a, b) + (0.5 if how.cells else 0 if p else 1)) / (n if p or how.cells else n + 1)
-            for a, b, n, p in zip(low, high, how.shape, how.periodic, strict=True)
-        ]
+        at = _axes(how, list(zip(low, high, strict=True)))
         array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
     else:
         array = np.asarray(value)
@@ -389,7 +402,7 @@ def operator(
     return _made(how, domain)
 
 
-def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
+def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> tuple[StencilOperator, Any, Any] | None:
     """Return the stencil discretised again with twice the spacing, and the transfers. Collective.
 
     None: there is no such grid.
@@ -421,7 +434,7 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> Any:
         averaged(fine) if n not in how.functions else _coefficient(n, how.functions[n], next_one, coarse)
         for n, fine in zip(how.coefficients, how.arrays, strict=True)
     ]
-    return _made(next_one, coarse)._h, P, R
+    return _made(next_one, coarse), P, R
 
 
 def _made(how: _Made, domain: Any) -> StencilOperator:
@@ -446,6 +459,11 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
     elif all(max(map(abs, o)) == 1 for o in others):
         handle.set_colouring(False)
     handle.set_maker(lambda form: _form(how, form), [max(r) for r in how.stencil.facts.reach])
-    handle.set_coarse(lambda: _coarse(how, domain, _zero_ends(how, handle, domain)))
+
+    def coarse() -> Any:
+        found = _coarse(how, domain, _zero_ends(how, handle, domain))
+        return found and (found[0]._h, *found[1:])
+
+    handle.set_coarse(coarse)
     handle.set_converted(lambda dtype: _made(how.converted(dtype), domain)._h)
     return StencilOperator(domain, how.stencil, handle, how)

@@ -77,6 +77,7 @@ void bind_bricks(nb::module_& m) {
       .def_prop_ro("bricks", &BrickDomain::bricks)
       .def_prop_ro("inner_bricks", &BrickDomain::inner_bricks)
       .def_prop_ro("ghost_bricks", &BrickDomain::ghost_bricks)
+      .def_prop_ro("ghosts", [](BrickDomain const& d) { return d.space().ghost_forest().forest(); })
       .def("to_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, true); })
       .def("from_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, false); });
   nb::class_<grid::BrickTransfer, la::Operator>(m, "BrickTransfer")
@@ -146,7 +147,10 @@ void bind_bricks(nb::module_& m) {
                if (made.is_none()) return std::nullopt;
                using Operator = std::shared_ptr<la::Operator>;
                auto const [coarse, P, R] = nb::cast<std::tuple<Operator, Operator, Operator>>(made);
-               return la::Operator::Coarse{coarse, P, R};
+               la::Operator::Coarse out{coarse, P, R};
+               if (auto const transfer = std::dynamic_pointer_cast<grid::BrickTransfer const>(out.P))
+                 out.higher = [transfer] { return transfer->by_cubics(); };
+               return out;
              });
            })
       .def("set_maker",

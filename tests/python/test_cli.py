@@ -208,6 +208,12 @@ def test_a_benchmark_runs_where_its_help_says(name, capsys, monkeypatch):
             assert c["relative_residual"] <= 1e-12 and c["iterations"] > 0 and c["threads"] == 1
             assert all(len(c[k]) == 1 for k in ("assembly", "setup", "mesh", "matrix", "rest", "again", "solve"))
             assert all(0 <= c[k][0] <= c["setup"][0] for k in ("mesh", "matrix", "rest"))
+    if name == "gmg":  # on two ranks: 16 x 16 x 32 points, cut in half; ghosts are two layers of bricks of 8 x 8 x 8
+        calls = {(c["case"], c["level"]): c for c in found["levels"]}
+        assert set(calls) == {(c, n) for c in ("applyOp", "smooth + residual", "exchange") for n in range(3)}
+        assert [calls["applyOp", n]["points"] for n in range(2)] == [16**3, 8**3]
+        assert [calls["exchange", n]["bytes"] for n in range(2)] == [8 * 2 * 4 * 8**3, 8 * 2 * 8**3]
+        assert all(len(c["seconds"]) == 1 and c["seconds"][0] > 0 for c in found["levels"])
     if name == "pingpong":
         assert found[0]["bytes"] == 8 and min(found[0]["raw_mpi"] + found[0]["p2p contiguous"]) > 0
     known[name].show(found)
@@ -230,6 +236,7 @@ def test_multigrid_on_bricks_reports_as_the_paper_does():
         "interpolation + increment",
     ):
         assert re.search(rf"level 0 {re.escape(name)} \S+ s: \d+\.\d\d of \S+ MB", out), name
+    assert re.search(r"level 2 one smooth \+ residual \S+ s: \S+ Gpoints/s of a rank", out) and "exchange" not in out
     assert "at once" not in run("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2, "-ghost", 1)
     for option, value in (
         ("-bottom", "abc"),

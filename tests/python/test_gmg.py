@@ -132,6 +132,61 @@ def test_constant_interpolation_needs_several_steps():
             st.operator(poisson(1), 8, h=1, interpolation="constant" if not more else "cubic", **more)
 
 
+def manufactured(n, d, kind):
+    """Return a solution of Poisson's equation, and the right-hand side, at the points."""
+    x = (np.arange(1, n) if kind == "nodes" else np.arange(n) + (0.5 if kind == "zero" else 0)) / n
+    if kind == "periodic":
+        u = np.exp(np.sin(2 * np.pi * x))
+        minus_u2 = (2 * np.pi) ** 2 * u * (np.sin(2 * np.pi * x) - np.cos(2 * np.pi * x) ** 2)
+    else:
+        u = np.sin(np.pi * x) * np.exp(x)
+        minus_u2 = np.exp(x) * ((np.pi**2 - 1) * np.sin(np.pi * x) - 2 * np.pi * np.cos(np.pi * x))
+    axes = [[minus_u2 if a == b else u for b in range(d)] for a in range(d)]
+    product = {1: "i->i", 2: "i,j->ij", 3: "i,j,k->ijk"}[d]
+    return np.einsum(product, *[u] * d), sum(np.einsum(product, *factors) for factors in axes)
+
+
+@pytest.mark.parametrize("kind", ["nodes", "zero", "periodic"])
+@pytest.mark.parametrize(("d", "n"), [(1, 1024), (2, 128), (3, 64)])
+def test_full_multigrid_ends_at_the_accuracy_of_the_discretisation(d, n, kind):
+    L = made(n, d, kind)
+    u, b = manufactured(n, d, kind)
+
+    def error(options, **more):
+        s = am.Solver(L, f"-pc_type gmg -pc_gmg_coarse_size {60 if d == 1 else 600} {options}", **more)
+        x = s.solve(b, raise_on_failure=False)
+        return np.abs((x - x.mean()) - (u - u.mean()) if kind == "periodic" else x - u).max()
+
+    discretisation = error("", ksp="cg", rtol=1e-10)
+    once = error("-pc_gmg_cycle_type full", ksp="richardson", maxiter=1)
+    v_cycle = error("", ksp="richardson", maxiter=1)
+    assert once < 1.1 * discretisation < 0.1 * v_cycle, (once, discretisation, v_cycle)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_full_multigrid_on_ranks(on_ranks, n):
+    on_ranks(
+        n,
+        """
+from test_gmg import made, manufactured
+for kind in ("nodes", "zero"):
+    L = made(32, 3, kind, comm)
+    whole = manufactured(32, 3, kind)[1]
+    s = am.Solver(L, "-pc_type gmg -pc_gmg_cycle_type full", ksp="gcr", rtol=1e-8)
+    x = s.solve(whole[L.owned])
+    alone = am.Solver(made(32, 3, kind), "-pc_type gmg -pc_gmg_cycle_type full", ksp="gcr", rtol=1e-8)
+    y = alone.solve(whole)
+    assert s.info.iterations == alone.info.iterations <= 6
+    assert np.abs(x - y[L.owned]).max() < 1e-9 * np.abs(y).max()
+""",
+    )
+
+
+def test_full_multigrid_is_not_for_cg():
+    with pytest.raises(am.OptionError, match="symmetric"):
+        am.Solver(made(32, 2, "nodes"), "-pc_type gmg -pc_gmg_cycle_type full", ksp="cg")
+
+
 def test_a_k_cycle_within_fgmres():
     k_cycle = "-pc_gmg_cycle_type k -pc_gmg_coarse_size 60"
     _, s = factor(made(32, 2, "nodes"), k_cycle, ksp="fgmres")
@@ -189,15 +244,13 @@ def test_variable_coefficients(given, kind):
 
 def test_the_coarser_operator_is_the_stencil_discretised_again():
     L = st.operator(poisson(2, coefficient=True), (15, 31), h=1 / 16, a=lambda x, y: 2 + x - y * y)
-    handle, _, R = bricks._coarse(L._how, L._domain, [[False] * 2] * 3)
+    coarse, _, R = bricks._coarse(L._how, L._domain, [[False] * 2] * 3)
     C = st.operator(poisson(2, coefficient=True), (7, 15), h=1 / 8, a=lambda x, y: 2 + x - y * y)
     x = np.random.default_rng(3).standard_normal((7, 15))
-    entries = C.to_bricks(x)
-    product = bricks.aligned(entries.shape, np.float64)
-    handle.apply(entries, product)
-    np.testing.assert_allclose(C.from_bricks(product), C @ x, rtol=1e-13, atol=1e-11)
+    np.testing.assert_allclose(coarse @ x, C @ x, rtol=1e-13, atol=1e-11)
     # full weighting
     fine = np.random.default_rng(4).standard_normal((15, 31))
+    product = bricks.aligned(C.to_bricks(x).shape, np.float64)
     R.apply(L.to_bricks(fine), product)
     w = np.array([0.25, 0.5, 0.25])
     want = sum(w[i] * w[j] * fine[i : i + 13 : 2, j : j + 29 : 2] for i in range(3) for j in range(3))

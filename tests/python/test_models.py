@@ -333,6 +333,47 @@ def test_series_of_json(tmp_path):
         records.read_series(path)
 
 
+def test_levels_of_multigrid(tmp_path):
+    """As asterism bench gmg --json writes them: Fig. 3, 5 and 6 of the paper."""
+    points = [8.0**m for m in range(7, 1, -1)]
+    calls = [
+        {"case": "applyOp", "level": m, "points": n, "seconds": [2e-6 + n / 1e9] * 3} for m, n in enumerate(points)
+    ]
+    calls += [
+        {"case": "exchange", "level": m, "bytes": 6 * n ** (2 / 3), "seconds": [3e-6 + n ** (2 / 3) / 1e9]}
+        for m, n in enumerate(points)
+    ]
+    operations = [
+        {"level": 0, "operation": "smooth", "seconds": [0.2, 0.4]},
+        {"level": 0, "operation": "restriction", "seconds": [0.1, 0.1]},
+        {"level": 1, "operation": "bottom", "seconds": [0.1, 0.3]},
+    ]
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"points": [128] * 3, "cycles": 5, "operations": operations, "levels": calls}))
+    found = records.read_levels(path)
+    assert found.name == "mine" and found.totals == pytest.approx((2.0, 1.0))
+    assert found.levels[0] == pytest.approx({"smooth": 1.5, "restriction": 0.5})
+    code, out = command("levels", path, path, "--plot", tmp_path / "levels.png")
+    assert code == 0 and out.count("mine: seconds of a solve") == 2 and "67 %" in out
+    assert (tmp_path / "levels.png").stat().st_size > 5000
+    code, out = command("levels", path, "--json")
+    assert json.loads(out)[0]["levels"][1]["bottom"] == pytest.approx(1.0)
+    fits = {s.name: models.fit(s.sizes, s.seconds) for s in records.read_series(path)}
+    assert set(fits) == {"levels applyOp", "levels exchange"}
+    assert fits["levels applyOp"].alpha == pytest.approx(2e-6) and fits["levels exchange"].beta == pytest.approx(6e9)
+    path.with_name("other.json").write_text(path.read_text())
+    code, out = command(
+        "fit", path, path.with_name("other.json"), "--series", "applyOp", "--plot", tmp_path / "fit.svg"
+    )
+    assert (
+        code == 0 and "mine levels applyOp" in out and "other levels applyOp" in out and (tmp_path / "fit.svg").exists()
+    )
+    assert "series over bytes and points" in command("fit", path, "--plot", tmp_path / "fit.svg")[1]
+    for wrong in ("[]", "{}", '{"operations": []}', '{"operations": [{"level": 0}], "cycles": 3}'):
+        path.write_text(wrong)
+        assert "no times of levels" in command("levels", path)[1]
+
+
 def test_records_of_the_project_are_read():
     from pathlib import Path
 

@@ -125,6 +125,11 @@ CASES = {
     "read_matrix": ("am.read_matrix(file, comm, block_size=by(1, 1.5))", "block_size"),
     "write_matrix": ("am.write_matrix(folder + by('/a.mtx', '/a.xyz'), A)", "a.xyz"),
     "write_vector": ("am.write_vector(folder + '/x.mtx', by(ones, short), A)", ""),
+    "write_vtk": ("am.write_vtk(folder + '/g.vti', grid, u=np.ones(by(grid.global_shape, (3, 3))))", "shape"),
+    "write_vtk, pieces": (
+        "am.write_vtk(folder + by('/g.pvti', '/g.vtk'), grid, u=np.ones(grid.global_shape))",
+        "g.vtk",
+    ),
     "save": ("am.save(folder + '/s.ast', comm, x=by(ones, ones.astype(str)))", "dtype"),
     "save, rank": ("am.save(folder + '/s.ast', comm, x=by(ones, np.ones((1, 1, 1))))", "shape"),
     "Operator": ("am.Operator(lambda x: x, by(3, -3), comm=comm)", "rows"),

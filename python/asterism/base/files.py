@@ -41,5 +41,7 @@ def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
                 raise
         os.chmod(out.name, 0o644)
         os.replace(out.name, target)
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error

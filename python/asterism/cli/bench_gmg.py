@@ -10,6 +10,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from .. import _core, bricks, stencil
 from ..base.indices import near_cube
+from ..comm.forest import StarForest
 from ..errors import OptionError
 from ..solvers.solver import Solver
 
@@ -189,6 +191,7 @@ def gmg_case(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         "GStencil_per_s": points / statistics.median(seconds) / 1e9,
         "operations": operations,
         "finest": _finest(L, args, comm),
+        "levels": _levels(L, args, comm),
         "solver": many.view(),
     }
 
@@ -234,7 +237,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
         calls.append((name, 24 * args.ghost * points, lambda: several.run(L._h, b, x, y, False, None)))
     if transfers is not None:
         coarse, P, R = transfers
-        c = bricks.aligned((int(coarse.rows.local_size),), L.dtype)
+        c = bricks.aligned((int(coarse._h.rows.local_size),), L.dtype)
         c[...] = 1
         calls.append(("restriction", 72 * points // 8, lambda: R.apply(x, c)))
         calls.append(("interpolation + increment", 136 * points // 8, lambda: P.apply_add(c, y)))
@@ -254,6 +257,50 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
             {"operation": name, "seconds": seconds, "least_bytes": least, "triad_bytes_per_s": triad, "of_triad": share}
         )
     return rows
+
+
+def _levels(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]:
+    """Return the time of one call on each level, by the points of a rank, and that of an exchange by its bytes. All ranks take part in all."""
+    rows, A = [], L
+    for level in range(args.levels + 1):
+        b, x, y, r = (bricks.aligned((int(A._h.rows.local_size),), A.dtype) for _ in range(4))
+        for v in (b, x, y, r):
+            v[...] = 1
+        steps = A._h.steps([np.full(b.shape, args.omega * A._how.constants["h"] ** 2 / 6, A.dtype)], 2)
+        points = _largest(comm, np.array([A.local_shape[0]]))
+        calls: list[tuple[str, str, float, Callable[[], Any]]] = [
+            ("applyOp", "points", points, partial(A._h.apply, x, y)),
+            ("smooth + residual", "points", points, partial(steps.run, A._h, b, x, y, False, r)),
+        ]
+        if _largest(comm, np.array([A._domain.ghost_bricks])):
+            forest = StarForest._of(A._domain.ghosts)
+            received = _largest(comm, np.array([forest.nleaves * b.itemsize]))
+            ghosts = np.zeros(forest.nleafspace, b.dtype)
+            calls.append(("exchange", "bytes", received, partial(forest.bcast, b, ghosts)))
+        for name, unit, size, call in calls:
+            rows.append(
+                {"case": name, "level": level, unit: int(size), "seconds": _of_one_call(call, args.repeats, comm)}
+            )
+        coarse = bricks._coarse(A._how, A._domain, [[False] * 2] * 3)
+        if coarse is None:
+            break
+        A = coarse[0]
+    return rows
+
+
+def _of_one_call(call: Callable[[], Any], repeats: int, comm: Any) -> list[float]:
+    """Return the slowest rank's seconds of one call, of so many rounds of a millisecond or more."""
+    call()
+    begun = time.perf_counter()
+    call()
+    count = max(1, int(1e-3 / _largest(comm, np.array([time.perf_counter() - begun]))))
+    seconds = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        for _ in range(count):
+            call()
+        seconds.append(_largest(comm, np.array([(time.perf_counter() - begun) / count])))
+    return seconds
 
 
 def _largest(comm: Any, values: NDArray[Any]) -> float:
@@ -292,5 +339,9 @@ def print_gmg(r: dict[str, Any]) -> None:
             f"  level 0 {f['operation']} {statistics.median(f['seconds']):.3e} s: {f['of_triad']:.2f} of "
             f"{f['least_bytes'] / 1e6:.1f} MB at a triad's {f['triad_bytes_per_s'] / 1e9:.1f} GB/s"
         )
+    for c in r["levels"]:
+        unit = "bytes" if "bytes" in c else "points"
+        mid = statistics.median(c["seconds"])
+        print(f"  level {c['level']} one {c['case']} {mid:.3e} s: {c[unit] / mid / 1e9:.4g} G{unit}/s of a rank")
     print(f"  total solve {statistics.median(r['seconds']):.4e} s; set-up {r['setup_seconds']:.2e} s")
     print(f"  Perf {r['GStencil_per_s']:.4f} GStencil/s")

@@ -38,11 +38,14 @@ def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
     p = sub.add_parser(
         "model",
-        help="fit and predict times: fit, roofline, portability, scaling, sptrsv",
+        help="fit and predict times: fit, levels, roofline, portability, scaling, sptrsv",
         description="Compare measured times with models, and predict those of other machines.",
         epilog="examples:\n"
         "  asterism bench pingpong --ranks 2 --json > pingpong.json\n"
         "  asterism model fit pingpong.json --plot pingpong.svg\n"
+        "  asterism bench gmg -s 128,128,128 --json > gmg.json\n"
+        "  asterism model levels gmg.json --plot levels.svg\n"
+        "  asterism model fit gmg.json --series applyOp --plot applyop.svg\n"
         "  asterism model roofline --bandwidth 1420\n"
         "  asterism model portability a100.csv --bandwidth 1420 --plot speedup.svg\n"
         "  asterism model portability --paper\n"
@@ -52,9 +55,12 @@ def add_arguments(sub: Any) -> None:
     )
     each = p.add_subparsers(dest="model", required=True, metavar="NAME")
     q = each.add_parser("fit", help="latency and throughput of every series of a benchmark's JSON")
-    q.add_argument("file", help="what asterism bench NAME --json has written")
+    q.add_argument("file", nargs="+", help="what asterism bench NAME --json has written")
     q.add_argument("--series", metavar="TEXT", help="only series with this text in their names")
     q.add_argument("--ceiling", type=float, metavar="G/S", help="a limit to draw, in 10^9 bytes or points per second")
+    _common(q)
+    q = each.add_parser("levels", help="seconds of each level of multigrid, from asterism bench gmg --json")
+    q.add_argument("file", nargs="+", help="what asterism bench gmg --json has written, for each machine")
     _common(q)
     q = each.add_parser(
         "roofline", help="most points per second of the operations of multigrid, and of measured stencils"
@@ -113,7 +119,7 @@ def run(args: Args) -> int:
     """Run one model."""
     if getattr(args, "plot", None):
         check_target(args.plot, "--plot")
-    models = {"fit": _fit, "roofline": _roofline, "portability": _portability, "scaling": _scaling}
+    models = {"fit": _fit, "levels": _levels, "roofline": _roofline, "portability": _portability, "scaling": _scaling}
     {**models, "sptrsv": model_triangular.run}[args.model](args)
     return 0
 
@@ -126,15 +132,19 @@ def _line(args: Args) -> Roofline:
 
 
 def _fit(args: Args) -> None:
-    series = [s for s in records.read_series(args.file) if not args.series or args.series in s.name]
+    known = [(f, s) for f in args.file for s in records.read_series(f)]
+    if len(args.file) > 1:
+        known = [(f, dataclasses.replace(s, name=f"{Path(f).stem} {s.name}")) for f, s in known]
+    files = " and ".join(args.file)
+    series = [s for _, s in known if not args.series or args.series in s.name]
     if not series:
-        names = ", ".join(s.name for s in records.read_series(args.file)[:20])
-        raise InputError(f"{args.file} has no series with '{args.series}' in its name; it has {names}.")
+        names = ", ".join(s.name for _, s in known[:20])
+        raise InputError(f"{files}: no series with '{args.series}' in its name; there are {names}.")
     fits = [(s, fit(s.sizes, s.seconds)) for s in series]
     if args.plot:
         units = {s.unit for s, _ in fits}
         if len(units) > 1:
-            raise InputError(f"{args.file} has series over {' and '.join(sorted(units))}: choose some with --series.")
+            raise InputError(f"{files}: series over {' and '.join(sorted(units))}: choose some with --series.")
         plots.plot_fits(args.plot, fits, args.ceiling * 1e9 if args.ceiling else None)
     if args.json:
         print(json.dumps([{"series": s.name, "unit": s.unit, **dataclasses.asdict(f)} for s, f in fits], indent=1))
@@ -154,6 +164,23 @@ def _fit(args: Args) -> None:
     ]
     head = ["series", "unit", "sizes", "latency (us)", "throughput (10^9/s)", "half at", "fit error", "left out"]
     print_table("seconds = latency + size / throughput", head, rows)
+
+
+def _levels(args: Args) -> None:
+    found = [records.read_levels(f) for f in args.file]
+    if args.plot:
+        plots.plot_levels(args.plot, found)
+    if args.json:
+        print(json.dumps([dataclasses.asdict(f) for f in found], indent=1))
+        return
+    for f in found:
+        operations = list(dict.fromkeys(op for level in f.levels for op in level))
+        total = sum(f.totals)
+        rows = [
+            (n, *(f"{level[op]:.3e}" if op in level else "" for op in operations), f"{t:.3e}", _percent(t / total))
+            for n, (level, t) in enumerate(zip(f.levels, f.totals, strict=True))
+        ]
+        print_table(f"{f.name}: seconds of a solve", ["level", *operations, "all", "of all levels"], rows)
 
 
 def _roofline(args: Args) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 from ..base.files import replacing
 from ..errors import FileError, UnsupportedError
 from .latency import LatencyThroughput
-from .records import Series
+from .records import LevelTimes, Series
 from .triangular import TriangularPrediction
 from .vcycle import Prediction
 
-__all__ = ["plot_fits", "plot_scaling", "plot_speedup", "plot_triangular"]
+__all__ = ["plot_fits", "plot_levels", "plot_scaling", "plot_speedup", "plot_triangular"]
 
 
 def _draw(path: str | Path, draw: Callable[[Any], None]) -> None:
@@ -55,6 +55,33 @@ def plot_fits(path: str | Path, fits: Sequence[tuple[Series, LatencyThroughput]]
         axes.set_ylabel(f"10^9 {unit} per second")
         axes.legend(frameon=False, fontsize=8)
         axes.grid(True, alpha=0.3)
+
+    _draw(path, draw)
+
+
+def plot_levels(path: str | Path, found: Sequence[LevelTimes]) -> None:
+    """Draw the seconds of a solve on each level, with a bar of its operations for each file (Fig. 3)."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        operations = list(dict.fromkeys(op for f in found for level in f.levels for op in level))
+        most = max(len(f.levels) for f in found)
+        for n, f in enumerate(found):
+            at = np.arange(len(f.levels)) + (n - (len(found) - 1) / 2) * 0.8 / len(found)
+            bottom = np.zeros(len(f.levels))
+            for m, op in enumerate(operations):
+                height = np.array([level.get(op, 0.0) for level in f.levels])
+                label = op if n == 0 else None
+                axes.bar(at, height, 0.72 / len(found), bottom=bottom, color=f"C{m % 10}", label=label)
+                bottom += height
+            if len(found) > 1:
+                for x, y in zip(at, bottom, strict=True):
+                    axes.annotate(f.name, (x, y), fontsize=6, rotation=90, ha="center", va="bottom")
+        axes.margins(y=0.12)
+        axes.set_xticks(range(most))
+        axes.set_xlabel("level")
+        axes.set_ylabel("seconds of a solve")
+        axes.legend(frameon=False, fontsize=8)
 
     _draw(path, draw)
 

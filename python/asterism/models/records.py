@@ -18,7 +18,7 @@ from .nsight import KernelCounters, read_nsight
 from .operations import OPERATIONS, costs
 from .roofline import Roofline
 
-__all__ = ["Platform", "Series", "read_json", "read_platform", "read_series"]
+__all__ = ["LevelTimes", "Platform", "Series", "read_json", "read_levels", "read_platform", "read_series"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,19 @@ class Platform:
     name: str
     roofline: Mapping[str, float]
     intensity: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class LevelTimes:
+    """Seconds of a solve on each level of multigrid, by operation; of several ranks the mean."""
+
+    name: str
+    levels: tuple[Mapping[str, float], ...]
+
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """Seconds of each level."""
+        return tuple(sum(level.values()) for level in self.levels)
 
 
 def read_json(path: str | Path) -> Any:
@@ -71,9 +84,22 @@ def read_series(path: str | Path) -> list[Series]:
     return out
 
 
+def read_levels(path: str | Path) -> LevelTimes:
+    """Return what ``asterism bench gmg --json`` has measured on each level."""
+    found = read_json(path)
+    try:
+        levels: list[dict[str, float]] = [{} for _ in range(1 + max(o["level"] for o in found["operations"]))]
+        for o in found["operations"]:
+            levels[o["level"]][o["operation"]] = found["cycles"] * statistics.mean(map(float, o["seconds"]))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} has no times of levels. asterism bench gmg --json writes them.") from error
+    return LevelTimes(Path(path).stem, tuple(levels))
+
+
 def _lists(value: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
     if isinstance(value, dict):
         mine = value.get("case", value.get("operation", value.get("points", "")))
+        mine = "" if isinstance(mine, list) else mine
         label = " ".join(str(v) for v in (name, mine) if v != "")
         for key, inner in value.items():
             yield from _lists(inner, f"{label} {key}".strip())
@@ -104,7 +130,8 @@ def _points(name: str, row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str]
         if key == "seconds" and _positive(value):
             yield (label, unit), (float(row[unit]), float(value))
         elif key not in _NO_TIMES and isinstance(value, list) and value and all(map(_positive, value)):
-            yield (f"{label} {key}".strip(), unit), (float(row[unit]), statistics.median(map(float, value)))
+            series = label if key == "seconds" else f"{label} {key}".strip()
+            yield (series, unit), (float(row[unit]), statistics.median(map(float, value)))
 
 
 def _positive(value: Any) -> bool:

@@ -1,5 +1,6 @@
 // What methods see of a matrix, a preconditioner, a solver or a user's function.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@ class Operator {
   struct Coarse {
     std::shared_ptr<Operator const> A;     ///< on the coarse space
     std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction, a multiple of P^H
+    /// Makes an interpolation of higher order, for full multigrid; empty: none is known. Collective.
+    std::function<std::shared_ptr<Operator const>()> higher = {};
   };
   virtual std::optional<Coarse> coarse() const { return std::nullopt; }
   /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.

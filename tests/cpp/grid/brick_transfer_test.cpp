@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "asterism/device/queue.hpp"
 #include "asterism/grid/bricks/stencil_operator.hpp"
@@ -130,6 +131,60 @@ TEST(BrickTransfer, IsThatOfHatFunctions) {
           EXPECT_LT(norm(to_dense(y) - p * x), size) << what << ", with zeros in the padding";
         }
   }
+}
+
+/// A cubic along each axis, zero at the borders of nodes; of a periodic axis a wave, up to what cubics miss of it.
+double cubics(i64 i, i64 n, bool periodic, Centring centring, std::size_t d) {
+  if (periodic) return 1.5 + std::cos(2 * std::acos(-1.0) * (double(i) + (centring == Centring::nodes ? 0 : 0.5)) / double(n));
+  if (centring == Centring::nodes) {
+    double const t = (double(i) + 1) / double(n + 1);
+    return t * (1 - t) * (1 + double(d) + 3 * t);
+  }
+  double const t = (double(i) + 0.5) / double(n);
+  return 1 + t * (double(d) - t * (2 - 3 * t));
+}
+
+TEST(BrickTransfer, ByCubicsReproducesThem) {
+  std::vector<Case> const all = {
+      {{15}, {4}, {false}, Centring::nodes},
+      {{5}, {2}, {false}, Centring::nodes},
+      {{12}, {3}, {false}, Centring::cells, {{{}, {}, {true, false}}}},
+      {{7, 9}, {2, 4}, {false, false}, Centring::nodes},
+      {{8, 16}, {4, 2}, {false, false}, Centring::cells},
+      {{64, 11}, {2, 3}, {true, false}, Centring::nodes},
+      {{11, 7, 9}, {2, 3, 4}, {false, false, false}, Centring::nodes},
+      {{8, 10, 64}, {2, 2, 4}, {false, false, true}, Centring::cells},
+  };
+  for (auto const& c : all)
+    for (auto const dtype : {Dtype::float64, Dtype::float32}) {
+      BrickDomain const fine(world(), c.shape, c.brick, c.periodic);
+      auto const coarse = BrickTransfer::coarsened(fine, c.centring);
+      ASSERT_TRUE(coarse);
+      auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.odd)->by_cubics();
+      auto const values = [&](BrickDomain const& domain) {
+        auto const where = numbers(domain);
+        Dense out(i64(where.size()), 1);
+        for (std::size_t r = 0; r < where.size(); ++r) {
+          if (where[r] < 0) continue;
+          auto const at = point(where[r], domain.shape());
+          double product = 1;
+          for (auto d = std::size_t(3 - domain.dimensions()); d < 3; ++d)
+            product *= cubics(at[d], domain.shape()[d], domain.periodic()[d], c.centring, d);
+          out(i64(r), 0) = product;
+        }
+        return out;
+      };
+      Vector y(fine.space(), dtype);
+      P->apply(in(coarse->space(), values(*coarse), dtype, device::Queue::host()), y);
+      bool const wave = std::count(c.periodic.begin(), c.periodic.end(), true) > 0;
+      auto const want = values(fine);
+      EXPECT_LT(norm(to_dense(y) - want), (wave ? 5e-5 : 10 * tolerance(dtype)) * norm(want)) << c.shape.size() << " of " << c.shape[0];
+      EXPECT_NE(error_of([&] {
+                  Vector r(coarse->space(), dtype);
+                  P->apply_transpose(y, r, true);
+                }).find("no transpose"),
+                std::string::npos);
+    }
 }
 
 TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {

@@ -76,6 +76,10 @@ Dense cycle_of(OperatorPtr const& A, Book const& book, int dimensions, int level
   auto const a = columns_of(*A);
   if (levels == 1) return inverse(a);
   auto const next = A->coarse().value();
+  if (type == 'm') {  // full multigrid: a V cycle from the interpolated solution of the next level
+    auto const start = columns_of(*next.P) * cycle_of(next.A, book, dimensions, levels - 1, 'm') * columns_of(*next.R);
+    return start + cycle_of(A, book, dimensions, levels, 'v') * (Dense::identity(a.rows()) - a * start);
+  }
   auto const p = columns_of(*next.P), r = columns_of(*next.R), one = Dense::identity(a.rows());
   auto const m = cycle_of(next.A, book, dimensions, levels - 1, type);
   auto const ac = columns_of(*next.A), error = Dense::identity(ac.rows()) - m * ac;
@@ -151,6 +155,21 @@ TEST(GeometricMultigrid, IsTheCycleOfTheBook) {
           EXPECT_EQ(norm(got - adjoint(got)) < 20 * tolerance(dtype) * norm(got), symmetric) << book.options << type;
         }
         EXPECT_LT(norm(columns_of_transpose(*N, true) - adjoint(got)), 20 * tolerance(dtype) * norm(got)) << book.options << type;
+      }
+}
+
+TEST(GeometricMultigrid, IsFullMultigridOfTheBook) {
+  for (auto const& book : books())
+    for (auto const dtype : all_dtypes)
+      for (bool const plane : {false, true}) {
+        auto const A = plane ? star({15, 7}, {false, false}, dtype) : star({63}, {false}, dtype);
+        auto const method = book.options.find("ksp_type gmres") == std::string::npos ? "-ksp_type auto " : "";
+        auto const N = made(A, method + book.options + " -pc_gmg_coarse_size 9 -pc_gmg_cycle_type full");
+        auto const want = cycle_of(A, book, plane ? 2 : 1, plane ? 3 : 4, 'm');
+        auto const got = columns_of(*N);
+        EXPECT_LT(norm(got - want), 20 * tolerance(dtype) * norm(want)) << book.options << " " << name_of(dtype);
+        EXPECT_FALSE(N->symmetric());
+        EXPECT_NE(error_of([&] { columns_of_transpose(*N, true); }).find("full multigrid has no adjoint"), std::string::npos);
       }
 }
 
@@ -252,8 +271,9 @@ TEST(GeometricMultigrid, ErrorsSayWhatToDo) {
   has(text(A, "-mg_levels_pc_type ilu"), "jacobi or color_sor, not ilu");
   has(text(A, "-mg_levels_ksp_type chebyshev -pc_gmg_omega 0.7"), "no effect");
   has(text(A, "-mg_levels_ksp_type richardson -mg_levels_ksp_chebyshev_kind first"), "no effect");
-  has(text(A, "-pc_gmg_cycle_type x"), "v, w, f, k");
+  has(text(A, "-pc_gmg_cycle_type x"), "v, w, f, k, full");
   has(text(A, "-ksp_type cg -pc_gmg_coarse_size 9 -pc_gmg_cycle_type f"), "symmetric");
+  has(text(A, "-ksp_type cg -pc_gmg_coarse_size 9 -pc_gmg_cycle_type full"), "symmetric");
   auto const odd = star({62, 62}, {true, true}, Dtype::float64, 0.1);
   std::string const smoothed = "-ksp_type gmres -pc_gmg_max_levels 2 -pc_gmg_coarse_type smoother";
   has(text(odd, smoothed + " -mg_levels_pc_type color_sor"), "knows no colours");

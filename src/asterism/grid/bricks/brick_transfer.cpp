@@ -1,6 +1,7 @@
 #include "asterism/grid/bricks/brick_transfer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "asterism/base/profile.hpp"
@@ -33,40 +34,78 @@ void check(la::Operator const& P, Vector const& fine, Vector const& coarse, char
   ASTERISM_REQUIRE(fine.columns() == coarse.columns(), shape, "{}: vectors of {} and {} columns.", what, fine.columns(), coarse.columns());
 }
 
-Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring, std::array<bool, 2> const& odd) {
+/// The weights of the cubic through four neighbouring points, at `t` behind the first of them.
+std::array<double, 4> cubic_at(double t) {
+  std::array<double, 4> out{};
+  for (int i = 0; i < 4; ++i) {
+    out[std::size_t(i)] = 1;
+    for (int j = 0; j < 4; ++j)
+      if (j != i) out[std::size_t(i)] *= (t - j) / double(i - j);
+  }
+  return out;
+}
+
+/// Of the own fine points of an axis; places of coarse points are numbers along it.
+struct OneAxis {
+  i64 m;        ///< coarse points
+  bool around;  ///< periodic
+  Centring centring;
+  std::array<bool, 2> odd;
+  bool there(i64 c) const { return around || (c >= 0 && c < m); }
+
+  Axis::Few linear(i64 i) const {
+    if (centring == Centring::blocks) return {{i >> 1, i >> 1}, {1, 0}};
+    if (centring == Centring::cells) {
+      i64 const c = i >> 1, other = i % 2 == 0 ? c - 1 : c + 1;
+      return there(other) ? Axis::Few{{c, other}, {0.75, 0.25}} : Axis::Few{{c, c}, {odd[i % 2 == 0 ? 0 : 1] ? 0.5 : 1, 0}};
+    }
+    i64 const g = around ? i : i - 1, down = g >> 1;  // rounded down, below 0 too
+    if (g % 2 == 0) return {{down, down}, {1, 0}};
+    return {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
+  }
+  /// Of nodes the borders are points too, with zeros; of cells the points are inside, for any condition at the borders.
+  bool has_cubics() const { return m >= (around ? 4 : centring == Centring::nodes ? 2 : 4); }
+  Axis::Few cubic(i64 i) const {
+    bool const nodes = centring == Centring::nodes;
+    double const at = nodes ? 0.5 * double(around ? i : i - 1) : 0.5 * double(i) - 0.25;  // in coarse points
+    if (nodes && at == std::floor(at)) return {{i64(at), i64(at), i64(at), i64(at)}, {1, 0, 0, 0}};
+    i64 first = i64(std::floor(at)) - 1;
+    if (!around) first = std::clamp<i64>(first, nodes ? -1 : 0, nodes ? m - 3 : m - 4);
+    auto const w = cubic_at(at - double(first));
+    Axis::Few out{};
+    for (int e = 0; e < 4; ++e) out.at[e] = first + e, out.weight[e] = there(first + e) ? w[std::size_t(e)] : 0;
+    return out;
+  }
+};
+
+Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring, std::array<bool, 2> const& odd,
+             bool cubic) {
   Axis out;
   auto const own = fine.owned();
-  i64 const m = coarse.shape()[d];
-  bool const around = fine.periodic()[d], missing = d < std::size_t(3 - fine.dimensions());
+  OneAxis const one{coarse.shape()[d], fine.periodic()[d], centring, odd};
+  bool const missing = d < std::size_t(3 - fine.dimensions());
+  out.most = cubic && !missing && one.has_cubics() ? 4 : 2;
   i64 low = 0, high = 0;
-  auto const there = [&](i64 c) { return around || (c >= 0 && c < m); };
   for (i64 i = own.low[d]; i < own.high[d]; ++i) {
-    Axis::Pair p{{i, i}, {1, 0}};
-    if (!missing && centring == Centring::nodes) {
-      i64 const g = around ? i : i - 1, down = g >> 1;  // rounded down, below 0 too
-      if (g % 2 == 0) p = {{down, down}, {1, 0}};
-      else p = {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
-    } else if (!missing && centring == Centring::blocks) {
-      p = {{i >> 1, i >> 1}, {1, 0}};
-    } else if (!missing) {
-      i64 const c = i >> 1, other = i % 2 == 0 ? c - 1 : c + 1;
-      p = there(other) ? Axis::Pair{{c, other}, {0.75, 0.25}} : Axis::Pair{{c, c}, {odd[i % 2 == 0 ? 0 : 1] ? 0.5 : 1, 0}};
+    auto p = missing ? Axis::Few{{i, i}, {1, 0}} : out.most == 4 ? one.cubic(i) : one.linear(i);
+    i64 valid = p.at[0];
+    for (int e = 0; e < out.most; ++e)
+      if (p.weight[e] != 0) valid = p.at[e];
+    for (int e = 0; e < out.most; ++e) {
+      if (!one.there(p.at[e]) && !missing) p.at[e] = valid;  // its weight is zero
+      low = out.fine.empty() && e == 0 ? p.at[e] : std::min(low, p.at[e]);
+      high = out.fine.empty() && e == 0 ? p.at[e] + 1 : std::max(high, p.at[e] + 1);
     }
-    for (int s = 0; s < 2; ++s)
-      if (!there(p.at[s]) && !missing) p.at[s] = p.at[1 - s];  // its weight is zero
-    i64 const first = std::min(p.at[0], p.at[1]), last = std::max(p.at[0], p.at[1]) + 1;
-    low = out.fine.empty() ? first : std::min(low, first);
-    high = out.fine.empty() ? last : std::max(high, last);
     out.fine.push_back(p);
   }
   out.low = low;
   out.coarse.resize(std::size_t(high - low));
   for (std::size_t i = 0; i < out.fine.size(); ++i)
-    for (int s = 0; s < 2; ++s) {
-      out.fine[i].at[s] -= low;
-      if (out.fine[i].weight[s] == 0) continue;
-      auto& c = out.coarse[std::size_t(out.fine[i].at[s])];
-      c.at[c.count] = i64(i), c.weight[c.count++] = out.fine[i].weight[s];
+    for (int e = 0; e < out.most; ++e) {
+      out.fine[i].at[e] -= low;
+      if (out.fine[i].weight[e] == 0 || out.most == 4) continue;
+      auto& c = out.coarse[std::size_t(out.fine[i].at[e])];
+      c.at[c.count] = i64(i), c.weight[c.count++] = out.fine[i].weight[e];
     }
   out.find_alike();
   return out;
@@ -93,14 +132,15 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
   return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport());
 }
 
-BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd)
-    : dtype_(dtype) {
+BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd,
+                             bool cubic)
+    : dtype_(dtype), centring_(centring), odd_(odd), cubic_(cubic) {
   auto s = std::make_shared<State>();
   s->fine = fine, s->coarse = coarse;
   auto const own = fine.owned();
   auto const size = own.sizes();
   for (std::size_t d = 0; d < 3; ++d) {
-    s->points.axes[d] = axis_of(fine, coarse, d, centring, odd[d]);
+    s->points.axes[d] = axis_of(fine, coarse, d, centring, odd[d], cubic);
     s->points.bricks[d] = (size[d] + fine.brick()[d] - 1) / fine.brick()[d];
     if (d >= std::size_t(3 - fine.dimensions())) s->share /= 2;
   }
@@ -183,6 +223,7 @@ void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const
   profile::Scope const scope(event, bytes * double(y.local_size() + x.local_size()), 0);
   comm::collective(range().comm(), "restriction", [&] {
     check(*this, x, y, "restriction");
+    ASTERISM_REQUIRE(!cubic_, unsupported, "{} has no transpose.", describe());
     each_column(x, y, [&](Vector const& from, Vector& to) {
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -203,9 +244,14 @@ void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const
   });
 }
 
+std::shared_ptr<BrickTransfer const> BrickTransfer::by_cubics() const {
+  return std::make_shared<BrickTransfer const>(s_->fine, s_->coarse, centring_, dtype_, odd_, true);
+}
+
 std::string BrickTransfer::describe() const {
   auto const n = s_->coarse.shape(), m = s_->fine.shape();
-  return format("interpolation from {} x {} x {} to {} x {} x {} points in bricks", n[0], n[1], n[2], m[0], m[1], m[2]);
+  return format("{}interpolation from {} x {} x {} to {} x {} x {} points in bricks", cubic_ ? "cubic " : "", n[0], n[1], n[2], m[0], m[1],
+                m[2]);
 }
 
 }  // namespace asterism::grid

@@ -28,7 +28,11 @@ class BrickTransfer final : public la::Operator {
   /// halved. Nothing where a direction has no coarse points of that kind, or no brick of at least so many points fits. Collective.
   static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least = {});
   /// coarse: as coarsened() makes it. Collective. Memory: 16 bytes for each coarse point.
-  BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd = {});
+  /// cubic: interpolation by cubics instead, at borders through points inside (of nodes the border itself too); linear along axes of
+  /// fewer coarse points than that takes. It has no transpose. For the solution of a coarse grid, whose error is of higher order then than
+  /// that of the discretisation.
+  BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd = {},
+                bool cubic = false);
   la::Space const& range() const override { return s_->fine.space(); }
   la::Space const& domain() const override { return s_->coarse.space(); }
   Dtype dtype() const override { return dtype_; }
@@ -38,6 +42,8 @@ class BrickTransfer final : public la::Operator {
   /// y = P^T x / 2^d
   void restrict_to(la::Vector const& x, la::Vector& y) const { restrict_to(x, y, s_->share); }
   std::string describe() const override;
+  /// The same by cubics. Collective.
+  std::shared_ptr<BrickTransfer const> by_cubics() const;
 
  private:
   struct State {
@@ -50,6 +56,9 @@ class BrickTransfer final : public la::Operator {
   void restrict_to(la::Vector const& x, la::Vector& y, double factor) const;
   std::shared_ptr<State const> s_;  // queued work holds it
   Dtype dtype_;
+  Centring centring_;
+  Ends odd_;
+  bool cubic_;
 };
 
 /// R = P^T / 2^d of a transfer P, as an operator.

@@ -23,7 +23,9 @@ template <class T>
 void expand(Axis const& z, i64 begin, i64 end, i64 low, T const* row, T* out) {
   auto const one = [&](i64 k) {
     auto const& p = z.fine[std::size_t(k)];
-    out[k - begin] = T(p.weight[0]) * row[p.at[0] - low] + T(p.weight[1]) * row[p.at[1] - low];
+    T sum = T(p.weight[0]) * row[p.at[0] - low] + T(p.weight[1]) * row[p.at[1] - low];
+    if (z.most == 4) sum += T(p.weight[2]) * row[p.at[2] - low] + T(p.weight[3]) * row[p.at[3] - low];
+    out[k - begin] = sum;
   };
   i64 k = begin;
   for (; k < std::min(end, z.alike.first); ++k) one(k);
@@ -36,6 +38,15 @@ void expand(Axis const& z, i64 begin, i64 end, i64 low, T const* row, T* out) {
     for (i64 t = 0; t < pairs; ++t) {
       to[2 * t] = e0 * a[t] + e1 * b[t];
       to[2 * t + 1] = o0 * c[t] + o1 * d[t];
+    }
+    if (z.most == 4) {
+      T const e2(e.weight[2]), e3(e.weight[3]), o2(o.weight[2]), o3(o.weight[3]);
+      T const *const a2 = row + (e.at[2] - low), *const b2 = row + (e.at[3] - low), *const c2 = row + (o.at[2] - low),
+                     *const d2 = row + (o.at[3] - low);
+      for (i64 t = 0; t < pairs; ++t) {
+        to[2 * t] += e2 * a2[t] + e3 * b2[t];
+        to[2 * t + 1] += o2 * c2[t] + o3 * d2[t];
+      }
     }
     k += 2 * pairs;
   }
@@ -84,7 +95,9 @@ void Axis::find_alike() {
   auto const n = i64(fine.size()), m = i64(coarse.size());
   auto const follows = [&](i64 k) {
     auto const &a = fine[std::size_t(k)], &b = fine[std::size_t(k + 2)];
-    return b.at[0] == a.at[0] + 1 && b.at[1] == a.at[1] + 1 && b.weight[0] == a.weight[0] && b.weight[1] == a.weight[1];
+    for (int e = 0; e < most; ++e)
+      if (b.at[e] != a.at[e] + 1 || b.weight[e] != a.weight[e]) return false;
+    return true;
   };
   for (i64 k = 0; k + 2 < n;) {
     i64 end = k;
@@ -112,8 +125,8 @@ void Axis::find_alike() {
   }
 }
 
-/// Some bricks along the last axis at a time: each of their rows is the sum of at most four coarse rows, which is then made longer. They go
-/// to the bricks one brick after the other: rows of many bricks would want the same lines of the cache.
+/// Some bricks along the last axis at a time: each of their rows is the sum of a few coarse rows (4, or 16 of cubics), which is then made
+/// longer. They go to the bricks one brick after the other: rows of many bricks would want the same lines of the cache.
 template <class T>
 void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine) {
   auto const& [X, Y, Z] = s.axes;
@@ -133,17 +146,20 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
                     e2 = std::min(c1 * b[2], i64(Z.fine.size()));
           i64 low = m2, high = 0;
           for (i64 k = o2; k < e2; ++k)
-            for (auto const c : Z.fine[std::size_t(k)].at) low = std::min(low, c), high = std::max(high, c + 1);
+            for (int e = 0; e < Z.most; ++e) {
+              auto const c = Z.fine[std::size_t(k)].at[e];
+              low = std::min(low, c), high = std::max(high, c + 1);
+            }
           if (n0 < b[0] || n1 < b[1] || e2 < c1 * b[2]) std::fill(rows.begin(), rows.end(), T(0));
           for (i64 i = 0; i < n0; ++i)
             for (i64 j = 0; j < n1; ++j) {
               auto const& x = X.fine[std::size_t(o0 + i)];
               auto const& y = Y.fine[std::size_t(o1 + j)];
-              T const* from[4];
-              T w[4];
+              T const* from[16];
+              T w[16];
               int count = 0;
-              for (int e = 0; e < 2; ++e)
-                for (int f = 0; f < 2; ++f)
+              for (int e = 0; e < X.most; ++e)
+                for (int f = 0; f < Y.most; ++f)
                   if (x.weight[e] * y.weight[f] != 0) {
                     from[count] = around + (x.at[e] * m1 + y.at[f]) * m2 + low;
                     w[count++] = T(x.weight[e] * y.weight[f]);
@@ -156,7 +172,11 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
                 for (i64 c = 0; c < n; ++c) sum[c] = w[0] * from[0][c] + w[1] * from[1][c];
               else if (count == 1)
                 for (i64 c = 0; c < n; ++c) sum[c] = w[0] * from[0][c];
-              else std::fill_n(sum, n, T(0));
+              else {
+                std::fill_n(sum, n, T(0));
+                for (int q = 0; q < count; ++q)
+                  for (i64 c = 0; c < n; ++c) sum[c] += w[q] * from[q][c];
+              }
               expand(Z, o2, e2, low, row.data(), rows.data() + (i * b[1] + j) * length);
             }
           with_width(b[2], [&](auto width) {

@@ -12,17 +12,18 @@ using device::Executor;
 
 /// Of one axis: which coarse points a fine one is made of, and the other way round.
 struct Axis {
-  struct Pair {
-    std::int64_t at[2];
-    double weight[2];
+  struct Few {
+    std::int64_t at[4];
+    double weight[4];
   };
   struct Several {
     int count = 0;
     std::int64_t at[4];
     double weight[4];
   };
-  std::vector<Pair> fine;       ///< of each own point: places around
-  std::vector<Several> coarse;  ///< of each place around: own points
+  int most = 2;                 ///< 2 or 4 of those few count
+  std::vector<Few> fine;        ///< of each own point: places around
+  std::vector<Several> coarse;  ///< of each place around: own points; only if most is 2
   std::int64_t low = 0;         ///< the first coarse point around
   struct Range {
     std::int64_t first = 0, last = 0;

@@ -9,11 +9,16 @@
 namespace asterism::precond {
 
 CycleType cycle_type(std::string_view name) {
-  return name == "w" ? CycleType::w : name == "f" ? CycleType::f : name == "k" ? CycleType::k : CycleType::v;
+  return name == "w"      ? CycleType::w
+         : name == "f"    ? CycleType::f
+         : name == "k"    ? CycleType::k
+         : name == "full" ? CycleType::full
+                          : CycleType::v;
 }
 
 Cycle Cycle::adjoint() const {
   ASTERISM_REQUIRE(!varies(), unsupported, "a K cycle has no adjoint: it is another operator for each vector. Use -pc_amg_cycle_type w.");
+  ASTERISM_REQUIRE(type_ != CycleType::full, unsupported, "full multigrid has no adjoint. Use -pc_gmg_cycle_type v.");
   Cycle out(levels_, type_, hermitian_);
   out.v_before_f_ = !v_before_f_;
   for (auto& l : out.levels_) {
@@ -26,7 +31,7 @@ Cycle Cycle::adjoint() const {
 
 bool Cycle::symmetric() const {
   // with one level between there is nothing that an F cycle visits twice
-  bool const alike = type_ == CycleType::v || type_ == CycleType::w || levels_between() <= 1;
+  bool const alike = type_ == CycleType::v || type_ == CycleType::w || (type_ == CycleType::full ? levels_.size() : levels_between()) <= 1;
   return alike && !varies() &&
          std::all_of(levels_.begin(), levels_.end(), [](auto const& l) { return l.solver || l.smoother->symmetric(); });
 }
@@ -40,7 +45,7 @@ std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {
     if (levels_[l].solver) continue;
     level.s.t = make(), level.s.r = make();
     if (levels_[l].smoother->needs_d()) level.s.d = make();
-    if (l == 0 || type_ == CycleType::v) continue;
+    if (l == 0 || type_ == CycleType::v || type_ == CycleType::full) continue;
     level.rest = make(), level.more = make();
     if (type_ == CycleType::k) level.Ax = make(), level.Amore = make();
   }
@@ -56,38 +61,56 @@ void Cycle::time_levels() {
   }
 }
 
-void Cycle::apply(Vector const& b, Vector& x) const {
-  auto const work = work_.lease(b, [&] { return new_work(b); });
-  run(0, type_, *work, b, x);
+template <class F>
+void Cycle::timed(std::size_t l, Part part, F const& what) const {
+  std::optional<profile::Scope> scope;
+  if (!events_.empty()) scope.emplace(events_[l][part]);
+  what();
 }
 
-void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const {
+void Cycle::apply(Vector const& b, Vector& x) const {
+  auto const work = work_.lease(b, [&] { return new_work(b); });
+  if (type_ == CycleType::full) run_full(*work, b, x);
+  else run(0, type_, *work, b, x);
+}
+
+void Cycle::run_full(std::vector<Work>& work, Vector const& b, Vector& x) const {
+  auto const right = [&](std::size_t l) -> Vector const& { return l == 0 ? b : work[l].b; };
+  auto const last = levels_.size() - 1;
+  for (std::size_t l = 0; l < last; ++l) timed(l, restriction, [&] { levels_[l].R->apply(right(l), work[l + 1].b); });
+  run(last, CycleType::v, work, right(last), last == 0 ? x : work[last].x);
+  for (std::size_t l = last; l-- > 0;) {
+    auto const& level = levels_[l];
+    auto& start = l == 0 ? x : work[l].x;
+    timed(l, interpolation, [&] { (level.first ? level.first : level.P)->apply(work[l + 1].x, start); });
+    run(l, CycleType::v, work, right(l), start, false);
+  }
+}
+
+/// From x = 0 if `fresh`.
+void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh) const {
   auto const& level = levels_[l];
-  auto const timed = [&](Part part, auto const& what) {
-    std::optional<profile::Scope> scope;
-    if (!events_.empty()) scope.emplace(events_[l][part]);
-    what();
-  };
-  if (level.solver) return timed(solving, [&] { level.solver->apply(b, x); });
+  if (level.solver) return timed(l, solving, [&] { level.solver->apply(b, x); });
   auto& w = work[l];
   auto const& smoother = *level.smoother;
   Vector *now = &x, *other = &w.s.t;
-  if (smoother.swaps()) std::swap(now, other);  // so that it ends in x
+  if (fresh && smoother.swaps()) std::swap(now, other);  // so that it ends in x
   w.s.of_b = {};
   bool const last = l + 1 == levels_.size();
   if (!last && smoother.gives_residual()) {
-    timed(both, [&] { smoother.run_and_residual(*level.A, b, now, other, w.s, Side::before, true); });
+    timed(l, both, [&] { smoother.run_and_residual(*level.A, b, now, other, w.s, Side::before, fresh); });
   } else {
-    timed(smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::before, true); });
-    if (!last) timed(residuals, [&] { level.A->residual(b, *now, w.s.r); });
+    timed(l, smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::before, fresh); });
+    if (!last) timed(l, residuals, [&] { level.A->residual(b, *now, w.s.r); });
   }
   if (!last) {
     auto& coarse = work[l + 1];
-    timed(restriction, [&] { level.R->apply(w.s.r, coarse.b); });
+    timed(l, restriction, [&] { level.R->apply(w.s.r, coarse.b); });
     correct(l + 1, type, work);
-    timed(interpolation, [&] { level.P->apply_add(coarse.x, *now); });
+    timed(l, interpolation, [&] { level.P->apply_add(coarse.x, *now); });
   }
-  timed(smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::after, false); });
+  timed(l, smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::after, false); });
+  if (now != &x) copy(*now, x);
 }
 
 /// The equation of level l, approximately.

@@ -13,19 +13,21 @@ namespace asterism::precond {
 /// A level with its way to the next coarser one; the last has a solver instead, or its smoother alone.
 struct GridLevel {
   OperatorPtr A;
-  OperatorPtr P, R;  ///< prolongation from, restriction to the next level; R = P^H
+  OperatorPtr P, R;   ///< prolongation from, restriction to the next level; R = P^H
+  OperatorPtr first;  ///< prolongation of the next level's solution in full multigrid; nullptr: P
   SmootherPtr smoother;
   OperatorPtr solver;  ///< on the last level
 };
 
 /// How often, and how, the next level is visited.
 enum class CycleType : std::uint8_t {
-  v,  ///< once
-  w,  ///< twice
-  f,  ///< once by an F, then once by a V cycle
-  k,  ///< by two steps of a Krylov method with this cycle as its preconditioner: Notay (2008), algorithm 3.2
+  v,     ///< once
+  w,     ///< twice
+  f,     ///< once by an F, then once by a V cycle
+  k,     ///< by two steps of a Krylov method with this cycle as its preconditioner: Notay (2008), algorithm 3.2
+  full,  ///< full multigrid: from the coarsest level up, each starts from the solution of the next one and makes a V cycle. Brandt (1977)
 };
-/// "v", "w", "f" or "k".
+/// "v", "w", "f", "k" or "full".
 CycleType cycle_type(std::string_view name);
 
 class Cycle {
@@ -36,7 +38,7 @@ class Cycle {
       : levels_(std::move(levels)), type_(type), hermitian_(hermitian) {}
   /// x = approximate inverse times b, from x = 0.
   void apply(Vector const& b, Vector& x) const;
-  /// The cycle for A^H, whose application is the adjoint of this one's. K cycles have none.
+  /// The cycle for A^H, whose application is the adjoint of this one's. K cycles and full multigrid have none.
   Cycle adjoint() const;
   /// Hermitian where A is: V and W cycles whose smoothers are adjoints of each other.
   bool symmetric() const;
@@ -55,10 +57,13 @@ class Cycle {
   /// Those that a second visit makes a difference to: all but the first, and a last one with a solver.
   std::size_t levels_between() const { return levels_.empty() ? 0 : levels_.size() - 1 - (levels_.back().solver ? 1 : 0); }
   std::vector<Work> new_work(Vector const& like) const;
-  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x) const;
+  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh = true) const;
+  void run_full(std::vector<Work>& work, Vector const& b, Vector& x) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
   void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;
   enum Part : std::uint8_t { smoothing, both, residuals, restriction, interpolation, solving, parts };
+  template <class F>
+  void timed(std::size_t level, Part part, F const& what) const;
   std::vector<GridLevel> levels_;
   std::vector<std::array<int, parts>> events_;  // of each level, if they are timed
   CycleType type_ = CycleType::v;

@@ -22,8 +22,9 @@ constexpr std::int64_t most_factored = 20000;
 OptionTable const& table() {
   static OptionTable const t = [] {
     OptionTable all = {
-        choice_option("pc_gmg_cycle_type", "v", {"v", "w", "f", "k"},
-                      "cycle; f is not symmetric, and k another one for each vector: for -ksp_type fgmres and gcr"),
+        choice_option(
+            "pc_gmg_cycle_type", "v", {"v", "w", "f", "k", "full"},
+            "cycle; f and full (full multigrid) are not symmetric, and k is another one for each vector: for -ksp_type fgmres and gcr"),
         integer_option("pc_gmg_max_levels", 30, "most levels", 1, 100),
         integer_option("pc_gmg_coarse_size", 600, "a level with at most this many points is the last one, and solved directly", 1, 20000),
         choice_option("pc_gmg_coarse_type", "direct", {"direct", "smoother", "ksp"},
@@ -152,11 +153,18 @@ class GeometricMultigrid final : public Preconditioner {
         memory_ += level.smoother->memory_bytes();
       }
       now = nullptr;
-      if (next) level.P = next->P, level.R = next->R, now = next->A;
+      if (next) {
+        level.P = next->P, level.R = next->R, now = next->A;
+        if (options.cycle == CycleType::full && next->higher) level.first = next->higher();
+      }
       levels.push_back(std::move(level));
     }
     cycle_ = Cycle(std::move(levels), options.cycle, nest.hermitian);
-    name_ = options.cycle == CycleType::v ? "V" : options.cycle == CycleType::w ? "W" : options.cycle == CycleType::f ? "F" : "K";
+    name_ = options.cycle == CycleType::v   ? "V"
+            : options.cycle == CycleType::w ? "W"
+            : options.cycle == CycleType::f ? "F"
+            : options.cycle == CycleType::k ? "K"
+                                            : "full";
     if (options.log) cycle_.time_levels();
     if (!options.measure) return;
     auto const& made = cycle_.levels();
