@@ -90,9 +90,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
         T diagonal = a_ii + weak;
         if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
         T const scale = scale_for(diagonal);
-        each([&](i64 p, bool self, bool is_strong) {
-          add(ac[p], self ? T(1) + scale * diagonal : scale * av[p], self | is_strong);
-        });
+        each([&](i64 p, bool self, bool is_strong) { add(ac[p], self ? T(1) + scale * diagonal : scale * av[p], self | is_strong); });
       }
       sum.added(n);
       n = sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, true);
