@@ -61,35 +61,36 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
       auto const [tc, ta, tv] = sum.room_for(last - first);
       i32 n = 0;
       auto const scale_for = [omega](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
-      auto const add = [&, tc = tc, ta = ta, tv = tv](i32 l, T factor) {  // written always, kept where l is in an aggregate
+      auto const add = [&, tc = tc, ta = ta, tv = tv](i32 l, T factor, bool counts) {  // written always, kept where l is in an aggregate
         tc[n] = aggregate_of[l];
         ta[n] = factor;
         tv[n] = P0[l];
-        n += aggregate_of[l] >= 0;
+        n += counts & (aggregate_of[l] >= 0);
       };
       T a_ii(0);
       for (auto p = first; p < last; ++p) a_ii = ac[p] == i + below ? av[p] : a_ii;
       if (gp[i + 1] - gp[i] == last - first - stands_out) {  // none is weak
         T const scale = scale_for(a_ii);
-        for (auto p = first; p < last; ++p) add(ac[p], T(real_t<T>(ac[p] == i + below)) + scale * av[p]);
+        for (auto p = first; p < last; ++p) add(ac[p], T(real_t<T>(ac[p] == i + below)) + scale * av[p], true);
       } else {
+        // f(p, it is the diagonal, it is strong): which one is strong is a coin toss, so no branch asks
+        auto const each = [&](auto const& f) {
+          auto strong = gp[i];
+          auto const end = gp[i + 1];
+          i32 next = strong < end ? gc[strong] : -1;
+          for (auto p = first; p < last; ++p) {
+            bool const is_strong = ac[p] == next;
+            f(p, ac[p] == i + below, is_strong);
+            strong += is_strong;
+            next = strong < end ? gc[strong] : -1;
+          }
+        };
         T weak(0);
-        auto strong = gp[i];
-        auto const strong_end = gp[i + 1];
-        for (auto p = first; p < last; ++p) {
-          if (ac[p] == i + below) continue;
-          if (strong < strong_end && gc[strong] == ac[p]) ++strong;
-          else weak += av[p];
-        }
+        each([&](i64 p, bool self, bool is_strong) { weak += self | is_strong ? T(0) : av[p]; });
         T diagonal = a_ii + weak;
         if (!(double(magnitude(diagonal)) > 0)) diagonal = a_ii;
         T const scale = scale_for(diagonal);
-        strong = gp[i];
-        for (auto p = first; p < last; ++p) {
-          i32 const l = ac[p];
-          if (l == i + below) add(l, T(1) + scale * diagonal);
-          else if (strong < strong_end && gc[strong] == l) ++strong, add(l, scale * av[p]);
-        }
+        each([&](i64 p, bool self, bool is_strong) { add(ac[p], self ? T(1) + scale * diagonal : scale * av[p], self | is_strong); });
       }
       sum.added(n);
       n = sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, true);
