@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 
 import asterism as am
 
@@ -38,6 +39,7 @@ def things():
         "QueuedForest": sf.on(q),
         "Redistribution": am.Redistribution(A, np.zeros(A.shape[0], int)),
         "Factors": am.factorized(A),
+        "TakenFactors": am.factorized(splu(A.to_scipy().tocsc())),
         "Scalar": am.Scalar(2.0),
         "SolveInfo": s.info,
         "Solver": s,

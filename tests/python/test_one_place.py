@@ -23,6 +23,7 @@ CHOOSERS = {
     "src/asterism/solve/advice.cpp",
     "src/asterism/solve/direct_solve.cpp",
     "src/asterism/precond/amg/amg.cpp",
+    "src/asterism/precond/amg/hierarchy.cpp",
     "src/asterism/precond/amg/level_smoother.cpp",
     "src/asterism/precond/amg/level_smoother.hpp",
     "src/asterism/precond/multigrid/gmg.cpp",

@@ -213,7 +213,9 @@ struct SolveBlock : Machine<T> {
       if (this->take_one_off(t)) together->targets[atomicAdd(reinterpret_cast<unsigned*>(&together->complete), 1u)] = t;
     }
     meet();
-    return together->complete;
+    i32 const complete = together->complete;
+    meet();  // before it counts anew
+    return complete;
   }
   __device__ i32 complete(i32 i) const { return together->targets[i]; }
 };
