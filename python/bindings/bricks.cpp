@@ -147,10 +147,7 @@ void bind_bricks(nb::module_& m) {
                if (made.is_none()) return std::nullopt;
                using Operator = std::shared_ptr<la::Operator>;
                auto const [coarse, P, R] = nb::cast<std::tuple<Operator, Operator, Operator>>(made);
-               la::Operator::Coarse out{coarse, P, R};
-               if (auto const transfer = std::dynamic_pointer_cast<grid::BrickTransfer const>(out.P))
-                 out.higher = [transfer] { return transfer->by_cubics(); };
-               return out;
+               return la::Operator::Coarse{coarse, P, R};
              });
            })
       .def("set_maker",

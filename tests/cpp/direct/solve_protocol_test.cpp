@@ -1,4 +1,5 @@
-// Every interleaving of the kernels SOLVE and WAIT (solve_protocol.hpp) on one to three GPUs that run one to three blocks at a time.
+// Every interleaving of the kernels SOLVE and WAIT (solve_protocol.hpp) for three supernodes, on one to three GPUs with few resident
+// blocks.
 #include "asterism/direct/triangular/solve_protocol.hpp"
 
 #include <gtest/gtest.h>

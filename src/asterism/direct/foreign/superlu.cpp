@@ -1,4 +1,4 @@
-// SuperLU, versions 5 to 7 (Demmel, Eisenstat, Gilbert, Li and Liu 1999): LU with partial pivoting, column by column of supernodes.
+// SuperLU, version 5 (Demmel, Eisenstat, Gilbert, Li and Liu 1999): LU with partial pivoting, column by column of supernodes.
 #include <algorithm>
 #include <limits>
 
@@ -51,7 +51,7 @@ struct SuperluFunctions {
 };
 
 struct SuperluLibrary {
-  SharedLibrary file{{"libsuperlu.so.5", "libsuperlu.so.6", "libsuperlu.so.7"}, "ASTERISM_SUPERLU"};
+  SharedLibrary file{{"libsuperlu.so.5"}, "ASTERISM_SUPERLU"};
   SuperluFunctions of_dtype[4];
   void (*set_default_options)(SuperluOptions*) = nullptr;
   void (*get_perm_c)(int which, SuperluMatrix*, int* perm_c) = nullptr;
@@ -78,7 +78,7 @@ struct SuperluLibrary {
 
 SuperluLibrary const& superlu_library() {
   static auto const* const l = new SuperluLibrary;
-  if (!l->file) not_installed("superlu", l->file.why_not(), "SuperLU (Debian: libsuperlu-dev; conda: superlu)", "ASTERISM_SUPERLU");
+  if (!l->file) not_installed("superlu", l->file.why_not(), "SuperLU 5 (Debian 12: libsuperlu-dev)", "ASTERISM_SUPERLU");
   return *l;
 }
 

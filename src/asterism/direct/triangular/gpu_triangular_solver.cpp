@@ -76,7 +76,7 @@ class DeviceMemory {
 class GpuTriangularSolver::Impl {
  public:
   Impl(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> const& triangles)
-      : comm_(comm), dtype_(triangles.at(0)->dtype()) {
+      : Impl(comm, triangles.at(0)->dtype()) {  // from here on an error ends in ~Impl
     auto const& first = *triangles[0];
     comm::agree(comm, [&] {
       ASTERISM_REQUIRE(first.grid().size() == comm.size() && first.rank() == comm.rank(), internal,
@@ -109,9 +109,10 @@ class GpuTriangularSolver::Impl {
 
   ~Impl() {
     queue_.finish();
+    if (!wait_stream_) return;  // nor a window
     try {
       gpu::OnDevice const here;
-      if (wait_stream_) gpu::api()->stream_free(wait_stream_);
+      gpu::api()->stream_free(wait_stream_);
       for (auto* const m : mapped_)
         if (m) gpu::api()->unmap_window(m);
       if (window_) gpu::api()->free_window(window_);
@@ -134,6 +135,7 @@ class GpuTriangularSolver::Impl {
   device::Queue queue_;
 
  private:
+  Impl(comm::Communicator const& comm, Dtype dtype) : comm_(comm), dtype_(dtype) {}
   bool alone() const { return comm_.size() == 1; }
   std::int64_t slot_bytes(std::int32_t width) const {
     return (std::int64_t(size_of(dtype_)) * width * kernel::most_gpu_columns + 127) / 128 * 128;  // a line is no other slot's

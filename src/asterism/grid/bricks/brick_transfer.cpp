@@ -64,7 +64,7 @@ struct OneAxis {
     return {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
   }
   /// Of nodes the borders are points too, with zeros; of cells the points are inside, for any condition at the borders.
-  bool has_cubics() const { return m >= (around ? 4 : centring == Centring::nodes ? 2 : 4); }
+  bool has_cubics() const { return m >= (centring == Centring::nodes && !around ? 2 : 4); }
   Axis::Few cubic(i64 i) const {
     bool const nodes = centring == Centring::nodes;
     double const at = nodes ? 0.5 * double(around ? i : i - 1) : 0.5 * double(i) - 0.25;  // in coarse points

@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/failures.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/grid/bricks/brick_transfer.hpp"
 
 namespace asterism::grid {
 namespace {
@@ -73,6 +74,9 @@ void StencilOperator::need(StencilForm form) const {
 std::optional<la::Operator::Coarse> StencilOperator::coarse() const {
   auto made = make_coarse_ ? make_coarse_() : std::nullopt;
   if (made && make_kernel_) need(StencilForm::residual);
+  if (made)
+    if (auto const transfer = std::dynamic_pointer_cast<BrickTransfer const>(made->P))
+      made->higher = [transfer] { return transfer->by_cubics(); };
   return made;
 }
 

@@ -100,8 +100,8 @@ void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T 
 
 namespace {
 
-// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise. Vectors need a step that is known: 1, or 0 for
-// any.
+// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise. The compiler makes vectors
+// only of a loop whose step it knows: Known is the step, or 0 where it is `any`.
 template <int Known, class T>
 ASTERISM_FN Sum dot_with(i64 begin, i64 end, i64 any, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
   i64 const step = Known > 0 ? Known : any;
