@@ -91,7 +91,7 @@ def print_channels(r: dict[str, Any]) -> None:
     m = r["machine"]
     print(
         f"a rank in a triangular solve, all at once: {m['bandwidth'] / 1e9:.1f} GB/s, "
-        f"{1e9 * m['task_seconds']:.0f} ns for a block"
+        f"{1e9 * m['task_seconds']:.0f} ns for a run of blocks"
     )
     _print_waited(r["waited"])
 

@@ -15,8 +15,7 @@ constexpr int columns_at_once = 4;  // of a panel: what they are multiplied with
 /// the last one (its bug 107451), which is outside of the matrix.
 template <int W, class F>
 void each_of(F const& f) {
-  [&]<int... Q>(std::integer_sequence<int, Q...>) { (f.template operator()<Q>(), ...); }
-  (std::make_integer_sequence<int, W>());
+  [&]<int... Q>(std::integer_sequence<int, Q...>) { (f.template operator()<Q>(), ...); }(std::make_integer_sequence<int, W>());
 }
 
 /// y[r, :] += sum_q b[r, q] x[q, :] for W columns.
