@@ -40,17 +40,17 @@ std::pair<la::Csr, la::Csr> triangles(NumericFactors const& f, std::int32_t n) {
     for (std::int32_t k = 0; k < front.pivots; ++k) {
       auto const j = front.first + k;
       T const* const column = front.panel.as<T>() + std::int64_t(k) * front.size;
-      put(lower, j, j, f.kind == Elimination::cholesky ? column[k] : T(1));
+      put(lower, j, j, f.kind == FactorKind::cholesky ? column[k] : T(1));
       for (std::int32_t i = k + 1; i < front.size; ++i)
         put(lower, i < front.pivots ? front.first + i : front.rows[std::size_t(i - front.pivots)], j, column[i]);
-      if (f.kind != Elimination::lu) continue;
+      if (f.kind != FactorKind::lu) continue;
       for (std::int32_t i = 0; i <= k; ++i) put(upper, front.first + i, j, column[i]);
       for (std::int32_t c = 0; c < front.below(); ++c)
         put(upper, j, front.columns[std::size_t(c)], front.right.as<T>()[std::int64_t(k) * front.below() + c]);
     }
-  if (f.kind == Elimination::cholesky)
+  if (f.kind == FactorKind::cholesky)
     for (auto const& e : lower) upper.push_back({e.j, e.i, conj(e.v)});
-  if (f.kind == Elimination::hermitian) {  // D L^H; rows of a block of two have entries of both columns of L
+  if (f.kind == FactorKind::hermitian) {  // D L^H; rows of a block of two have entries of both columns of L
     auto const* const d = f.diagonal.as<T>();
     auto const* const below = f.lower.as<T>();
     std::vector<std::vector<std::pair<std::int32_t, T>>> rows(static_cast<std::size_t>(n));

@@ -11,7 +11,7 @@
 
 namespace asterism::direct {
 
-/// L U or L L^H. Each rank has whole subtrees of the elimination tree, and factors them by the multifrontal method (factors.hpp). What is
+/// L U, L L^H or L D L^H. Each rank has whole subtrees of the elimination tree, and factors them by the multifrontal method (factors.hpp). What is
 /// above them is in blocks that are dealt cyclically to a grid of ranks; there pivots come from within the diagonal blocks, and those at
 /// rounding level are replaced (static pivoting, Li and Demmel 2003): solutions are to be refined. Solves are driven by messages (Ding et
 /// al. 2021). The bits do not depend on when messages come.
@@ -20,7 +20,7 @@ namespace asterism::direct {
 /// for a while. Each rank keeps the rows of all supernodes.
 class DistributedFactors {
  public:
-  /// Collective. Errors as of Factors, and of kind unsupported for L D L^H.
+  /// Collective. Errors as of Factors.
   DistributedFactors(la::Matrix const& A, FactorOptions const& options, DistributionOptions const& distribution);
   ~DistributedFactors();
 

@@ -106,7 +106,7 @@ PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule)
   direct::DistributionOptions distribution;
   bool const chosen = layout != "auto" && layout != "gathered";
   if (chosen) distribution.grid = direct::process_grid(layout, ranks);
-  if (ranks == 1 || layout == "gathered" || rule.factors.kind == direct::FactorKind::hermitian) return sparse_direct(A, rule);
+  if (ranks == 1 || layout == "gathered") return sparse_direct(A, rule);
   if (!chosen) {
     if (A.global_rows() < rows_to_share) return sparse_direct(A, rule);
     distribution.grid = direct::process_grid("square", ranks);
