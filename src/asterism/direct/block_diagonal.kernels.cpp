@@ -109,10 +109,10 @@ Determinant determinant_of(BlockDiagonal<T> const& d) {
   return out;
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                                                          \
-  template void multiply_columns(BlockDiagonal<T> const&, std::int64_t, T const*, std::int64_t, T*, std::int64_t);       \
-  template void divide_columns(BlockDiagonal<T> const&, std::int64_t, T*, std::int64_t);                                 \
-  template void divide_rows(BlockDiagonal<T> const&, std::int64_t, T*);                                                  \
+#define ASTERISM_INSTANTIATE(T)                                                                                    \
+  template void multiply_columns(BlockDiagonal<T> const&, std::int64_t, T const*, std::int64_t, T*, std::int64_t); \
+  template void divide_columns(BlockDiagonal<T> const&, std::int64_t, T*, std::int64_t);                           \
+  template void divide_rows(BlockDiagonal<T> const&, std::int64_t, T*);                                            \
   template Determinant determinant_of(BlockDiagonal<T> const&);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

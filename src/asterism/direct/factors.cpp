@@ -63,8 +63,8 @@ struct Factors::Impl : Analysis {
     Progress progress(format("{}: factors of {} rows, {}", name(), n, megabytes(double(info.predicted.bytes))), 1);
     std::function<void(double)> const told = [&](double done) { progress.at(done); };
     numeric = {};  // its memory is used again
-    numeric =
-        with_dtype(dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(options.kind, symbolic, b, bt, pivoting, told); });
+    numeric = with_dtype(
+        dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(options.kind, symbolic, b, bt, pivoting, told); });
     if (numeric.not_positive >= 0)
       fail(ErrorKind::breakdown, "cholesky: the matrix is not positive definite: the pivot of row {} is not positive.",
            rows[std::size_t(numeric.not_positive)]);
@@ -196,8 +196,7 @@ Determinant Factors::determinant() const {
   with_dtype(m.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (m.options.kind == FactorKind::hermitian) {
-      auto const d =
-          kernel::determinant_of(kernel::BlockDiagonal<T>{m.n, m.numeric.diagonal.as<T>(), m.numeric.lower.as<T>()});
+      auto const d = kernel::determinant_of(kernel::BlockDiagonal<T>{m.n, m.numeric.diagonal.as<T>(), m.numeric.lower.as<T>()});
       phase *= d.re;
       log += d.log;
       return;

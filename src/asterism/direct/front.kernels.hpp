@@ -42,8 +42,8 @@ template <class T>
 Eliminated factor_cholesky(Front<T> const& front);
 
 /// P A P^T = L D L^H, D with blocks of one and two (Bunch and Kaufman 1977; thresholds of Duff and Reid 1983). L is unit lower triangular;
-/// D's diagonal goes to diagonal[k], the entry below it to lower[k], 0 where k does not begin a block of two. A front that is complete takes
-/// pivots that are large enough beside all rows first.
+/// D's diagonal goes to diagonal[k], the entry below it to lower[k], 0 where k does not begin a block of two. A front that is complete
+/// takes pivots that are large enough beside all rows first.
 template <class T>
 Eliminated factor_hermitian(Front<T> const& front, Pivoting const& pivoting, T* diagonal, T* lower);
 

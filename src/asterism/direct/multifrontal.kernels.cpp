@@ -348,7 +348,7 @@ NumericFactors factor(FactorKind kind, Symbolic const& symbolic, la::Csr const& 
   return Multifrontal<T>(kind, symbolic, b, bt, pivoting, told).run();
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                                                    \
+#define ASTERISM_INSTANTIATE(T)                                                                                   \
   template NumericFactors factor<T>(FactorKind, Symbolic const&, la::Csr const&, la::Csr const&, Pivoting const&, \
                                     std::function<void(double)> const&);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)

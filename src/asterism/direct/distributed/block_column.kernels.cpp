@@ -111,8 +111,8 @@ void transpose_upper(std::int32_t w, T const* packed, T* to) {
 }
 
 #define ASTERISM_INSTANTIATE(T)                                                                                                            \
-  template Eliminated factor_diagonal(FactorKind, FactoredBlock<T> const&, Pivoting const&);                                              \
-  template double solve_panel(FactorKind, std::int64_t, FactoredBlock<T const, std::int32_t const> const&, T*, T*);                                           \
+  template Eliminated factor_diagonal(FactorKind, FactoredBlock<T> const&, Pivoting const&);                                               \
+  template double solve_panel(FactorKind, std::int64_t, FactoredBlock<T const, std::int32_t const> const&, T*, T*);                        \
   template void subtract_at(Product<T> const&);                                                                                            \
   template void add_block(std::int64_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, std::int32_t const*, T*, std::int64_t); \
   template void transpose_upper(std::int32_t, T const*, T*);

@@ -203,8 +203,7 @@ class BlockCyclic {
     auto& c = column(k);
     auto const w = width(k);
     c.order.resize(std::size_t(w));
-    auto const made =
-        kernel::factor_diagonal(matrix_.kind, kernel::FactoredBlock<T>{w, diagonal(k), c.order.data(), pivots(k)}, pivoting_);
+    auto const made = kernel::factor_diagonal(matrix_.kind, kernel::FactoredBlock<T>{w, diagonal(k), c.order.data(), pivots(k)}, pivoting_);
     result_.replaced += made.replaced, result_.two_by_two += made.two_by_two, result_.negative += made.negative;
     result_.largest = std::max(result_.largest, made.largest);
     if (made.not_positive >= 0) {  // others wait: go on with something, and tell it at the end
@@ -328,8 +327,8 @@ class BlockCyclic {
     auto const product = [&](int part, std::int64_t row, Ints const& rows, T* C, std::int64_t ldc) {
       int const other = parts() - 1 - part;
       kernel::subtract_at(kernel::Product<T>{std::int64_t(rows.size()), n, w, s.left[part].data() + row, s.rows_left,
-                                             s.right[other].data() + right_row, s.rows_right, parts() == 1,
-                                             rows.data(), columns.data(), C, ldc});
+                                             s.right[other].data() + right_row, s.rows_right, parts() == 1, rows.data(), columns.data(), C,
+                                             ldc});
     };
     if (left_at < needs.left.size() && needs.left[left_at] == j) {
       product(0, s.at[left_at], columns, diagonal(j), width(j));

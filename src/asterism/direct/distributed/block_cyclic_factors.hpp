@@ -26,10 +26,10 @@ struct BlockCyclicResult {
   double largest = 0;              ///< entry of U, or of D
 };
 
-/// L U or L D L^H with pivots from within each diagonal block, or L L^H; right-looking. It is driven by messages: a rank does what it can with what
-/// has arrived, the leftmost column first, so that panels go out while others still update (look-ahead). A block's updates come in one
-/// order, so the bits do not depend on when messages come. A panel goes from its owner straight to each rank that needs it, without a tree.
-/// told: now and then, with the share of this rank's work that is done. Collective. Sums over all ranks are not made here.
+/// L U or L D L^H with pivots from within each diagonal block, or L L^H; right-looking. It is driven by messages: a rank does what it can
+/// with what has arrived, the leftmost column first, so that panels go out while others still update (look-ahead). A block's updates come
+/// in one order, so the bits do not depend on when messages come. A panel goes from its owner straight to each rank that needs it, without
+/// a tree. told: now and then, with the share of this rank's work that is done. Collective. Sums over all ranks are not made here.
 BlockCyclicResult factor(comm::Communicator const& comm, BlockCyclicMatrix& matrix, kernel::Pivoting const& pivoting,
                          std::function<void(double)> const& told);
 

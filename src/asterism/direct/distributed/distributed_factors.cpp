@@ -125,9 +125,7 @@ struct DistributedFactors::Impl {
     auto const rank = comm.rank();
     auto const triangle = [&] { return std::make_shared<LocalTriangle>(parts.top, given_distribution.grid, rank, analysis.dtype); };
     solver.reset();
-    comm::agree(comm, [&] {
-      top = {kind(), triangle(), hermitian() ? nullptr : triangle(), {}};
-    });
+    comm::agree(comm, [&] { top = {kind(), triangle(), hermitian() ? nullptr : triangle(), {}}; });
     static int const deal_event = profile::event("FactorDeal"), forest_event = profile::event("FactorSubtrees"),
                      update_event = profile::event("FactorUpdates"), top_event = profile::event("FactorTop");
     TopAssembly assembly(comm, parts, top);
