@@ -117,6 +117,33 @@ assert f["negative"] == {negative} and f["two_by_two"] > 0 and not f["replaced"]
     )
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_colamd_on_several_ranks(on_ranks, n):
+    on_ranks(
+        n,
+        f"""
+from test_ordering import why_no_colamd
+if not why_no_colamd():
+    A = am.gallery.convection_diffusion((20, 21), (30.0, -4.0), comm=comm)
+    s = am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_mat_ordering_type="colamd")
+    s.solve(A.make_vector(fill=1.0))
+    assert s.info.backward_error <= 1e-15 and "on {n} ranks)" in s.view() and "colamd by SuiteSparse" in s.view(), s.view()
+""",
+    )
+
+
+def test_without_colamd_all_ranks_say_so(on_ranks):
+    on_ranks(
+        2,
+        """
+A = am.gallery.poisson((9, 9), comm)
+text = message(lambda: am.Solver(A, pc="lu", pc_factor_layout="square", pc_factor_mat_ordering_type="colamd"))
+assert "libcolamd2" in text and all(t == text for t in comm.allgather(text)), text
+""",
+        ASTERISM_COLAMD="none",
+    )
+
+
 def test_the_same_bits_again(on_ranks):
     on_ranks(
         3,

@@ -17,6 +17,7 @@
 #include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/permutations.hpp"
+#include "asterism/la/ordering/ordering.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
@@ -157,7 +158,7 @@ std::string Factors::describe() const {
   auto const& info = impl_->info;
   auto out = format("{}, {} supernode(s), {} entries", impl_->name(), info.supernodes, info.entries);
   if (info.matched) out += ", matched";
-  if (info.ordering != "natural") out += format(", {} order{}", info.ordering, info.ordering == "nd" ? " by METIS" : "");
+  if (info.ordering != "natural") out += format(", {} order{}", info.ordering, la::library_of_ordering(info.ordering));
   return out;
 }
 

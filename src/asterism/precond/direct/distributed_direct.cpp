@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/direct/distributed/distributed_factors.hpp"
+#include "asterism/la/ordering/ordering.hpp"
 
 namespace asterism::precond {
 namespace {
@@ -43,8 +44,8 @@ class DistributedDirect final : public Preconditioner {
     auto out = describe() + format("\n  layout: {}", factors_->layout());
     out += format("\n  fill: {} of the matrix; {} on this rank", double(i.entries) / std::max(1.0, double(matrix_entries_)),
                   megabytes(double(factors_->memory_bytes())));
-    out += format("\n  ordering: {}{}; {} supernodes, largest front of a subtree {}", i.ordering, i.matched ? ", rows matched" : "",
-                  i.supernodes, i.largest_front);
+    out += format("\n  ordering: {}{}{}; {} supernodes, largest front of a subtree {}", i.ordering, la::library_of_ordering(i.ordering),
+                  i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed in subtrees, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
     if (rule_.factors.kind != FactorKind::lu)
       out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,

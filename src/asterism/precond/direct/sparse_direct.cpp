@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
+#include "asterism/la/ordering/ordering.hpp"
 #include "asterism/precond/direct/gather.hpp"
 
 namespace asterism::precond {
@@ -68,8 +69,8 @@ class SparseDirect final : public Preconditioner {
       out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
       return out;
     }
-    out += format("\n  ordering: {}{}; {} supernodes, largest front {}", i.ordering, i.matched ? ", rows matched" : "", i.supernodes,
-                  i.largest_front);
+    out += format("\n  ordering: {}{}{}; {} supernodes, largest front {}", i.ordering, la::library_of_ordering(i.ordering),
+                  i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
     if (rule_.factors.kind != FactorKind::lu)
       out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
