@@ -18,6 +18,7 @@
 #include "asterism/direct/distributed/block_column.kernels.hpp"
 #include "asterism/direct/distributed/block_cyclic_factors.hpp"
 #include "asterism/direct/distributed/dealt_entries.hpp"
+#include "asterism/direct/distributed/gathered_triangles.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/distributed/top_assembly.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
@@ -313,6 +314,7 @@ struct DistributedFactors::Impl {
     each(false);
     to.reduce(w.data(), y, comm::ReduceOp::replace, k);
   }
+  SharedFactors shared() const { return {analysis, parts, numeric, top}; }
   /// Number of B of a column of the top that this rank solves.
   std::int32_t top_here(std::int64_t p) const { return parts.top_columns[at(solver->owned_rows()[at(p)])]; }
 
@@ -455,27 +457,11 @@ double DistributedFactors::condition_beyond(double limit) const {
 Determinant DistributedFactors::determinant() const {
   auto const& m = *impl_;
   if (m.info.replaced > 0) return {0, 0, -std::numeric_limits<double>::infinity()};
-  // the pivots in B's order: which row and column of A each has
-  std::vector<std::int64_t> rows(at(m.analysis.n), 0), columns(rows);
-  for (std::size_t p = 0; p < m.parts.own.size(); ++p) {
-    auto const place = at(m.parts.own[p]);
-    rows[place] = m.analysis.rows[at(m.parts.own[at(m.numeric.row_order[p])])];
-    columns[place] = m.analysis.columns[at(m.parts.own[at(m.numeric.column_order[p])])];
+  std::complex<double> phase = 1;
+  if (!m.hermitian()) {  // else columns go as rows do
+    auto const order = pivot_order(m.comm, m.shared());
+    if (is_odd(in_order(m.analysis.rows, order.rows)) != is_odd(in_order(m.analysis.columns, order.columns))) phase = -1;
   }
-  auto const& top = m.parts.top->nodes();
-  for (std::int32_t k = 0; k < top.count(); ++k)
-    if (m.top.lower->owns_diagonal(k))
-      for (std::int32_t i = 0; i < top.width(k); ++i) {
-        auto const* const order = m.top.lower->order(k);
-        auto const first = top.starts[at(k)];
-        auto const place = at(m.parts.top_columns[at(first + i)]);
-        rows[place] = m.analysis.rows[at(m.parts.top_columns[at(first + (order ? order[i] : i))])];
-        columns[place] = m.analysis.columns[place];
-      }
-  m.comm.sum(std::span<std::int64_t>(rows));
-  m.comm.sum(std::span<std::int64_t>(columns));
-  // of Hermitian kinds columns go as rows do
-  std::complex<double> phase = !m.hermitian() && is_odd(rows) != is_odd(columns) ? -1 : 1;
   std::complex<double> const mine = m.local_determinant.phase;
   for (auto const& v : comm::items_of<std::complex<double>>(m.comm.all_gather_bytes(std::as_bytes(std::span(&mine, 1))))) phase *= v;
   double log = m.local_determinant.log;
@@ -483,6 +469,10 @@ Determinant DistributedFactors::determinant() const {
   for (std::size_t i = 0; i < m.analysis.row_scale.size(); ++i)
     log -= std::log(m.analysis.row_scale[i]) + std::log(m.analysis.column_scale[i]);
   return {phase.real(), phase.imag(), log};
+}
+
+std::shared_ptr<ExplicitFactors> DistributedFactors::explicit_factors() const {
+  return gathered_triangles(impl_->comm, impl_->shared(), impl_->info.entries);
 }
 
 }  // namespace asterism::direct

@@ -40,6 +40,8 @@ class DistributedFactors {
   double condition() const;
   double condition_beyond(double limit) const;
   Determinant determinant() const;
+  /// The whole of L and U on every rank, which needs memory for that. Collective.
+  std::shared_ptr<ExplicitFactors> explicit_factors() const;
 
  private:
   struct Impl;

@@ -67,6 +67,9 @@ class DistributedDirect final : public Preconditioner {
     f.determinant = {d.re, d.im, d.log};
     return f;
   }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
+    return on_first_ ? on_first_->explicit_factors() : factors_->explicit_factors();
+  }
   std::vector<std::string> notes() const override {
     std::vector<std::string> out;
     if (!why_.empty()) out.push_back(why_);
