@@ -148,7 +148,7 @@ assert "libcolamd2" in text and all(t == text for t in comm.allgather(text)), te
 def test_triangles_are_gathered(on_ranks, n):
     on_ranks(
         n,
-        f"""
+        """
 import zlib
 from test_factorized import check_product
 N = 150
@@ -165,9 +165,9 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
                     ("cholesky", H + sp.diags_array(abs(d) + 4)), ("ldl", H + sp.diags_array(d))):
         S = sp.csr_array(S).astype(dtype)
         A = am.Matrix.from_scipy(S, comm=comm, distribute=True)
-        for more in ({{"pc_factor_layout": "gathered"}}, {{"pc_factor_layout": "square", "pc_factor_block_size": 7}},
-                     {{"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20}},
-                     {{"pc_factor_layout": "1xP"}}):
+        for more in ({"pc_factor_layout": "gathered"}, {"pc_factor_layout": "square", "pc_factor_block_size": 7},
+                     {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20},
+                     {"pc_factor_layout": "1xP"}):
             F = am.factorized(A, "lu" if kind == "lu" else "cholesky", **more)
             assert F.kind == kind and F.L.shape == F.U.shape == (N, N) and F.L.dtype == F.U.dtype == dtype
             check_product(F, S)
