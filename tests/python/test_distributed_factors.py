@@ -150,25 +150,19 @@ def test_triangles_are_gathered(on_ranks, n):
         n,
         """
 import zlib
-from test_factorized import check_product
+from test_factorized import check_product, matrix
 N = 150
 for dtype in ("float32", "float64", "complex64", "complex128"):
     rng = np.random.default_rng(3)
-    G = sp.random_array((N, N), density=0.015, rng=rng).astype(dtype)
-    G.data *= 0.6 + 0.8j if dtype.startswith("complex") else 1
-    near = sp.diags_array([np.full(N - 1, 0.3)], offsets=[1])
-    d = np.where(np.arange(N) % 3, 5.0, -6.0)
-    turn = np.arange(N).reshape(-1, 2)[:, ::-1].ravel()
-    H = G + G.conj().T + near + near.T
-    H[np.arange(2, 40), np.arange(2, 40)] = 0
-    for kind, S in (("lu", (G + near + sp.diags_array(d)).tocsr()[turn]), ("lu", G + near + sp.diags_array(d)),
-                    ("cholesky", H + sp.diags_array(abs(d) + 4)), ("ldl", H + sp.diags_array(d))):
-        S = sp.csr_array(S).astype(dtype)
+    H = matrix(rng, dtype, N, hermitian=True)  # whose rows are exchanged
+    definite = sp.csr_array(H + sp.diags_array(1 + abs(H).sum(axis=1))).astype(dtype)
+    for kind, S in (("lu", matrix(rng, dtype, N)), ("cholesky", definite), ("ldl", H)):
         A = am.Matrix.from_scipy(S, comm=comm, distribute=True)
         for more in ({"pc_factor_layout": "gathered"}, {"pc_factor_layout": "square", "pc_factor_block_size": 7},
                      {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20},
                      {"pc_factor_layout": "1xP"}):
             F = am.factorized(A, "lu" if kind == "lu" else "cholesky", **more)
+            assert ("on rank 0" if "gathered" in more.values() else f"on {size} ranks)") in F.solver.view(), (kind, dtype, more)
             assert F.kind == kind and F.L.shape == F.U.shape == (N, N) and F.L.dtype == F.U.dtype == dtype
             check_product(F, S)
             assert F.L.nnz + (F.U.nnz - N if kind == "lu" else 0) <= F.nnz + N
