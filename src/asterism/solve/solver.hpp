@@ -93,7 +93,8 @@ class Solver {
   std::string const& method_name() const { return method_name_; }
   /// Of a direct preconditioner for A as it was given, the same on all ranks; nothing of others. Collective.
   std::optional<precond::FactorFacts> factor_facts() const;
-  /// L and U of a sparse direct method on one rank: of A as it was given, with its scale in row_scale. An error of others.
+  /// L and U of a sparse direct method: of A as it was given, with its scale in row_scale. Whole on every rank. An error of other methods.
+  /// Collective.
   direct::ExplicitFactors explicit_factors() const;
   std::string preconditioner_name() const { return preconditioner()->describe(); }
   double setup_seconds() const { return setup_seconds_; }
