@@ -7,6 +7,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
+#include "asterism/direct/pairs.hpp"
 #include "asterism/direct/permutations.hpp"
 #include "asterism/direct/preparation.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
@@ -52,9 +53,11 @@ void Analysis::match(la::Csr const& a) {
   equilibrate(a);
   auto const diagonal = la::look_at_diagonal(scaled(a));
   matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
-  if (diagonal.zeros > 0 || matched) {
+  bool const paired = hermitian() && options.pairs && diagonal.weak > 0;
+  if (diagonal.zeros > 0 || matched || paired) {
     auto const found = la::maximum_product_matching(a);
     require_structural_rank(found, n, name());
+    if (paired) partner = partners(scaled(a), found);
     if (matched) {
       for (std::int32_t i = 0; i < n; ++i) rows[std::size_t(found.column_of_row[std::size_t(i)])] = i;
       for (std::size_t i = 0; i < std::size_t(n); ++i)
@@ -74,18 +77,17 @@ la::Csr Analysis::scaled(la::Csr const& a) const {
   return la::permuted(a, as_they_are, as_they_are, row_scale, column_scale);
 }
 
-void Analysis::analyse(la::Csr const& a) {
-  auto const pattern = matched ? la::permuted(a, rows, columns) : a;
-  la::Graph const graph(pattern);
-  Ints order(static_cast<std::size_t>(n));
+Ints Analysis::order_of(la::Csr const& pattern) {
+  Ints order(std::size_t(pattern.rows));
   std::iota(order.begin(), order.end(), 0);
   ordering = options.ordering;
   if (options.ordering == "auto") {
+    la::Graph const graph(pattern);
     ordering = "amd";
     order = la::approximate_minimum_degree(pattern);
     // nested dissection takes about a microsecond for each edge
     double const seconds = 1.5e-6 * double(graph.neighbours.size());
-    double const flops = n >= 5000 ? flops_of_order(graph, order) : 0;
+    double const flops = pattern.rows >= 5000 ? flops_of_order(graph, order) : 0;
     if (flops > 1e10 * seconds && !la::metis_library().empty()) {
       auto other = la::nested_dissection(pattern);
       if (flops_of_order(graph, other) < flops) order = std::move(other), ordering = "nd";
@@ -93,7 +95,20 @@ void Analysis::analyse(la::Csr const& a) {
   } else if (options.ordering != "natural") {
     order = la::ordering_by_name(options.ordering, pattern);
   }
-  symbolic = direct::analyse(graph, order);
+  return order;
+}
+
+void Analysis::analyse(la::Csr const& a) {
+  if (partner.empty()) {
+    auto const pattern = matched ? la::permuted(a, rows, columns) : a;
+    symbolic = direct::analyse(la::Graph(pattern), order_of(pattern));
+  } else {
+    PairedPattern const pattern(a, partner);
+    symbolic = direct::analyse(la::Graph(pattern.alike), pattern.expanded(order_of(pattern.compressed)));
+    symbolic.joined.assign(std::size_t(n), false);
+    for (std::size_t k = 1; k < symbolic.order.size(); ++k)
+      symbolic.joined[k] = partner[std::size_t(symbolic.order[k])] == symbolic.order[k - 1];
+  }
   rows = in_order(rows, symbolic.order);
   columns = in_order(columns, symbolic.order);
 }

@@ -22,7 +22,8 @@ struct Analysis {
   Symbolic symbolic;
   FactorPrediction predicted;
   bool matched = false;
-  std::string ordering;  ///< natural, rcm, amd or nd
+  std::vector<std::int32_t> partner;  ///< of each row of A, with options.pairs; empty: all are alone
+  std::string ordering;               ///< natural, rcm, amd or nd
 
   Analysis() = default;
   /// Errors of kind value: entries that are not finite, structurally singular; of kind shape: not square.
@@ -39,6 +40,7 @@ struct Analysis {
   void match(la::Csr const& a);
   void equilibrate(la::Csr const& a);
   la::Csr scaled(la::Csr const& a) const;
+  std::vector<std::int32_t> order_of(la::Csr const& pattern);
   void analyse(la::Csr const& a);
   void predict(std::int64_t nnz);
 };

@@ -4,7 +4,7 @@
 
 namespace asterism::direct {
 
-Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest) {
+Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest, std::span<char const> joined) {
   ASTERISM_REQUIRE(widest >= 1, option, "supernodes of at most {} columns: at least 1 is needed.", widest);
   Supernodes out;
   out.starts = {0};
@@ -15,13 +15,15 @@ Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest) {
     auto const begin = nodes.starts[std::size_t(s)], end = nodes.starts[std::size_t(s) + 1];
     auto const parts = std::int32_t((std::int64_t(end - begin) + widest - 1) / widest);
     for (std::int32_t p = 1; p <= parts; ++p) {
-      auto const last = begin + std::int32_t(std::int64_t(end - begin) * p / parts);
+      auto last = begin + std::int32_t(std::int64_t(end - begin) * p / parts);
+      if (last < end && !joined.empty() && joined[std::size_t(last)]) ++last;
+      if (last == out.starts.back()) continue;
       out.starts.push_back(last);
       for (auto i = last; i < end; ++i) out.row_indices.push_back(i);
       auto const below = nodes.rows(s);
       out.row_indices.insert(out.row_indices.end(), below.begin(), below.end());
       out.row_offsets.push_back(std::int64_t(out.row_indices.size()));
-      out.parent.push_back(p < parts ? out.count() + 1 : -1);
+      out.parent.push_back(last < end ? out.count() + 1 : -1);
     }
   }
   for (std::int32_t s = 0; s < nodes.count(); ++s) {

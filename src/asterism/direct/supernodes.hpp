@@ -21,7 +21,8 @@ struct Supernodes {
   }
 };
 
-/// Supernodes wider than that become several, of nearly equal width.
-Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest);
+/// Supernodes wider than that become several, of nearly equal width. joined: of each column, whether it stays with the column before; then
+/// one column more is in a part. Empty: none does.
+Supernodes cut_supernodes(Supernodes const& nodes, std::int32_t widest, std::span<char const> joined = {});
 
 }  // namespace asterism::direct

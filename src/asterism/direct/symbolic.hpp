@@ -18,6 +18,7 @@ struct Symbolic {
   double flops = 0;          ///< of a factorisation of a symmetric matrix; one that is not takes twice as many
   std::int64_t peak = 0;     ///< numbers of one triangle's fronts and updates that are there at a time, at most
   std::vector<double> work;  ///< flops of each supernode
+  std::vector<char> joined;  ///< of each column: it stays in one block with the column before; empty: none does
 };
 
 /// Of the pattern of A + A^T with a fill-reducing order. Elimination tree (Liu 1990), column counts (Gilbert, Ng and Peyton 1994),

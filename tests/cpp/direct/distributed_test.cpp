@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <set>
 
 #include "asterism/base/error.hpp"
 #include "asterism/direct/distributed/distributed_factors.hpp"
 #include "asterism/direct/distributed/tree_mapping.hpp"
+#include "asterism/direct/pairs.hpp"
+#include "asterism/la/ordering/matching.hpp"
 #include "direct/grids.hpp"
 #include "harness/world.hpp"
 
@@ -174,7 +177,7 @@ TYPED_TEST(DistributedOf, BlocksOfTwoArePivotsInSubtreesAndInBlocks) {
       auto const b = right_hand_side<T>(problem.n, 3);
       for (auto const& grid : grids_of(comm.size()))
         for (bool const subtrees : {true, false})
-          for (std::int32_t const width : {4, 7, 128}) {
+          for (std::int32_t const width : {1, 4, 7, 128}) {
             DistributedFactors const f(A, options, {grid, subtrees, width});
             auto const name = format("{} x {} on {}, {}, {}, {}", nx, ny, grid.describe(), weak, subtrees, width);
             EXPECT_EQ(f.info().replaced, 0) << name;
@@ -285,6 +288,95 @@ TEST(Distributed, ASingularMatrixHasReplacedPivots) {
       EXPECT_EQ(f.info().replaced, 1) << int(form);
       EXPECT_TRUE(std::isinf(f.condition()));
       EXPECT_EQ(f.determinant().re, 0);
+    }
+  }
+}
+
+TYPED_TEST(DistributedOf, SaddlePointsNeedNoPivotFromOutsideOfABlock) {
+  using T = TypeParam;
+  auto const& comm = world();
+  double const eps = epsilon_of(dtype_v<T>);
+  Problem<T> problem(3, 12, 11, Form::definite);
+  std::mt19937 random(8);
+  for (std::int64_t i = 0; i < problem.n; i += 3) {  // no entries among every third row; each has a large one elsewhere
+    for (std::int64_t j = 0; j < problem.n; j += 3) problem.dense[std::size_t(i * problem.n + j)] = 0;
+    auto const other = i + 1 + std::int64_t(random() % 2);
+    problem.dense[std::size_t(i * problem.n + other)] = problem.dense[std::size_t(other * problem.n + i)] = 2;
+  }
+  auto const A = problem.matrix(comm);
+  auto const options = options_for(Form::indefinite);
+  Factors const alone(problem.matrix({}).diagonal_block(), options);
+  auto const b = right_hand_side<T>(problem.n, 2);
+  for (auto const& grid : grids_of(comm.size()))
+    for (bool const subtrees : {true, false})
+      for (std::int32_t const width : {1, 6, 128}) {
+        DistributedFactors const f(A, options, {grid, subtrees, width});
+        auto const x = solved<T>(f, A.range(), 'N', 2, b);
+        auto const name = format("{}, {}, {}", grid.describe(), subtrees, width);
+        EXPECT_EQ(f.info().replaced, 0) << name;
+        EXPECT_EQ(f.info().negative, alone.info().negative) << name;
+        EXPECT_LE(problem.error('N', 2, x, b), 1e5 * eps) << name;
+      }
+}
+
+TEST(Pairs, FollowAMatchingWhereTheDiagonalIsSmall) {
+  std::mt19937 random(4);
+  for (std::int64_t const n : {0, 1, 2, 3, 9, 64}) {
+    Problem<double> problem(unsigned(n), n, 1, Form::definite);
+    for (std::int64_t e = 0; e < 2 * n; ++e) {
+      auto const i = std::int64_t(random()) % n, j = std::int64_t(random()) % n;
+      problem.dense[std::size_t(i * n + j)] = problem.dense[std::size_t(j * n + i)] = i == j ? 0.0 : 1.0;
+    }
+    auto const a = problem.matrix({}).diagonal_block();
+    auto const found = la::maximum_product_matching(a);
+    if (found.structural_rank < n) continue;
+    auto const partner = partners(a, found);
+    auto const entry = [&](std::int64_t i, std::int64_t j) { return std::abs(problem.dense[std::size_t(i * n + j)]); };
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto const j = std::int64_t(partner[std::size_t(i)]);
+      EXPECT_EQ(partner[std::size_t(j)], i);
+      bool const matched = found.column_of_row[std::size_t(i)] == j || found.column_of_row[std::size_t(j)] == i;
+      if (j != i) EXPECT_TRUE(matched && entry(i, j) > 0 && std::min(entry(i, i), entry(j, j)) < entry(i, j));
+    }
+    PairedPattern const pattern(a, partner);
+    std::vector<std::int32_t> order(std::size_t(pattern.compressed.rows));
+    std::iota(order.rbegin(), order.rend(), 0);
+    auto const all = pattern.expanded(order);
+    ASSERT_EQ(std::set<std::int32_t>(all.begin(), all.end()).size(), std::size_t(n));
+    for (std::size_t k = 0; k < all.size(); ++k) {  // partners are neighbours
+      auto const j = partner[std::size_t(all[k])];
+      if (j != all[k]) EXPECT_TRUE((k > 0 && all[k - 1] == j) || (k + 1 < all.size() && all[k + 1] == j));
+    }
+    std::set<std::pair<std::int64_t, std::int64_t>> places;
+    for (std::int32_t i = 0; i < n; ++i)
+      for (auto p = pattern.alike.row_offsets()[std::size_t(i)]; p < pattern.alike.row_offsets()[std::size_t(i) + 1]; ++p)
+        places.insert({i, pattern.alike.column_indices()[std::size_t(p)]});
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        if (entry(i, j) > 0) EXPECT_TRUE(places.contains({i, j}));
+        EXPECT_EQ(places.contains({i, j}), places.contains({partner[std::size_t(i)], j}));
+      }
+  }
+}
+
+TEST(Pairs, AreNotCut) {
+  Supernodes nodes;
+  nodes.starts = {0, 1, 10, 12};
+  nodes.parent = {1, 2, -1};
+  nodes.row_offsets = {0, 11, 13, 13};
+  nodes.row_indices = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 10, 11};
+  std::vector<char> joined(12, 0);
+  for (auto const c : {2, 4, 8, 11}) joined[std::size_t(c)] = 1;
+  for (std::int32_t width = 1; width <= 12; ++width) {
+    auto const cut = cut_supernodes(nodes, width, joined);
+    EXPECT_EQ(cut.starts.back(), 12);
+    for (std::int32_t s = 0; s < cut.count(); ++s) {
+      EXPECT_GE(cut.width(s), 1);
+      EXPECT_LE(cut.width(s), width + 1);
+      EXPECT_FALSE(joined[std::size_t(cut.starts[std::size_t(s)])]) << width;
+      EXPECT_EQ(cut.parent[std::size_t(s)], s + 1 < cut.count() ? s + 1 : -1);
+      std::int32_t const below = cut.starts[std::size_t(s)] == 0 ? 11 : 12 - cut.starts[std::size_t(s) + 1];
+      EXPECT_EQ(cut.below(s), below) << width;
     }
   }
 }

@@ -61,7 +61,9 @@ struct DistributedFactors::Impl {
       profile::Scope const scope(symbolic_event);
       auto const whole = la::gathered(A);
       comm::agree(comm, [&] {
-        if (comm.rank() == 0) analysis = Analysis(whole, options);
+        auto with = options;
+        with.pairs = true;
+        if (comm.rank() == 0) analysis = Analysis(whole, with);
       });
       share(comm, analysis);
     }

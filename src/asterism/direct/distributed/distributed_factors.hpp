@@ -13,8 +13,9 @@ namespace asterism::direct {
 
 /// L U, L L^H or L D L^H. Each rank has whole subtrees of the elimination tree, and factors them by the multifrontal method (factors.hpp).
 /// What is above them is in blocks that are dealt cyclically to a grid of ranks; there pivots come from within the diagonal blocks, and
-/// those at rounding level are replaced (static pivoting, Li and Demmel 2003): solutions are to be refined. Solves are driven by messages
-/// (Ding et al. 2021). The bits do not depend on when messages come.
+/// those at rounding level are replaced (static pivoting, Li and Demmel 2003): solutions are to be refined. For L D L^H rows that need
+/// each other for a pivot of two stay together (pairs.hpp). Solves are driven by messages (Ding et al. 2021). The bits do not depend on
+/// when messages come.
 ///
 /// The matrix is gathered on the first rank for scalings, matching, order and symbolic phase: that one needs the memory of all entries
 /// for a while. Each rank keeps the rows of all supernodes.

@@ -30,7 +30,10 @@ void divide_top(Symbolic const& symbolic, std::vector<int> const& ranks, std::in
     for (auto const r : all.rows(s)) nodes.row_indices.push_back(d.number[std::size_t(r)]);
     nodes.row_offsets.push_back(std::int64_t(nodes.row_indices.size()));
   });
-  d.top = std::make_shared<BlockPattern const>(std::make_shared<Supernodes const>(cut_supernodes(nodes, width)));
+  std::vector<char> joined;
+  for (auto const j : d.top_columns)
+    if (!symbolic.joined.empty()) joined.push_back(symbolic.joined[std::size_t(j)]);
+  d.top = std::make_shared<BlockPattern const>(std::make_shared<Supernodes const>(cut_supernodes(nodes, width, joined)));
   for (std::int32_t k = 0; k < d.top->count(); ++k) d.node_of.insert(d.node_of.end(), std::size_t(d.top->nodes().width(k)), k);
 }
 

@@ -33,6 +33,7 @@ inline void share(comm::Communicator const& comm, Analysis& a) {
     share(comm, *v);
   share(comm, a.symbolic.nodes.row_offsets);
   share(comm, a.symbolic.work);
+  share(comm, a.symbolic.joined);
   share_scales(comm, a);
   share_value(comm, a.n);
   share_value(comm, a.dtype);
