@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from . import _core, galerkin
 from .comm.agree import agreed
 from .comm.communicator import as_communicator, one_call, reported
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
@@ -202,6 +202,8 @@ class _Made:
         self.cells = centring != "nodes"
         self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
         self.compiled = True
+        self.is_product = False  # of Galerkin
+        self.ends: list[list[float]] | None = None  # as _ends finds them
 
     def coarser(self, shape: tuple[int, ...], brick: tuple[int, ...]) -> _Made:
         """Return the same for the grid of half as many points."""
@@ -261,6 +263,8 @@ def _form(how: _Made, name: str) -> Any:
     one for the others. Collective.
     """
     f = how.stencil.facts
+    if name == "transposed":
+        return how.kernel(how.stencil.transpose(how.of), {f.outputs[0]: _X, how.of: _Y})
     at = indices(f.dimensions)
     taken = [*f.grids, *(n for n, _ in f.constants)]
     b, w = (Grid(_unused(n, taken), f.dimensions) for n in ("b", "w"))
@@ -301,7 +305,10 @@ def _diagonal(how: _Made, A: Any, domain: Any) -> None:
         handle.apply(nothing, out)
         return out
 
-    main, sums = values(centre), values(total)
+    _tell_diagonal(how, A, domain, values(centre), values(total))
+
+
+def _tell_diagonal(how: _Made, A: Any, domain: Any, main: NDArray[Any], sums: NDArray[Any]) -> None:
     inside = main != 0
     points = aligned(main.shape, how.dtype)
     low, high = domain.owned(how.comm.rank)
@@ -312,11 +319,15 @@ def _diagonal(how: _Made, A: Any, domain: Any) -> None:
     A.set_diagonal(np.where(points == 0, 1, main).astype(how.dtype), bound if np.isfinite(bound) else None)
 
 
-def _zero_ends(how: _Made, A: Any, domain: Any) -> list[list[bool]]:
-    """Return at which ends of the axes the values of cells are zero at the border: there constants are far from solutions. Collective."""
-    d, out = len(how.shape), [[False] * 2 for _ in range(3)]
-    if not how.cells:
-        return out
+def _ends(how: _Made, A: Any, domain: Any) -> list[list[float]]:
+    """Return how far behind the ends of the axes values are zero, in spacings; 0 where they go on as they are. Collective.
+
+    There a product with ones is not small: constants are far from solutions.
+    """
+    d = len(how.shape)
+    usual = 0.5 if how.cells else 1.0
+    out = [[usual] * 2 for _ in range(3)]
+    small = 0.05 if how.cells else 1e-3
     ones, product, main = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(3))
     low, high = (b[3 - d :] for b in domain.owned(how.comm.rank))
     mine = [b - a for a, b in zip(low, high, strict=True)]
@@ -328,18 +339,24 @@ def _zero_ends(how: _Made, A: Any, domain: Any) -> list[list[bool]]:
     for axis in range(d):
         for side in range(2):
             at_end = share.size > 0 and (low[axis] == 0 if side == 0 else high[axis] == how.shape[axis])
-            least = float(np.min(np.take(share, -side, axis))) if at_end else np.inf
-            out[3 - d + axis][side] = not how.periodic[axis] and 0.05 < -float(how.comm.max(-least)) < np.inf
+            least = -float(how.comm.max(-float(np.min(np.take(share, -side, axis))) if at_end else -np.inf))
+            zero = not how.periodic[axis] and small < least < np.inf
+            out[3 - d + axis][side] = usual if zero else 0.0
     return out
+
+
+def _constant_terms(how: _Made) -> dict[tuple[int, ...], float] | None:
+    """Return the coefficients, if they are constant."""
+    terms = coefficients_of(how.stencil.statements, how.of)
+    if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
+        return None
+    return {o: constant_value(c, how.constants, how.dtype) for o, c in terms.items()}
 
 
 def _is_symmetric(how: _Made) -> bool:
     """Tell whether the stencil has constant coefficients, the same at opposite offsets."""
-    terms = coefficients_of(how.stencil.statements, how.of)
-    if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
-        return False
-    numbers = {o: constant_value(c, how.constants, how.dtype) for o, c in terms.items()}
-    return all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
+    numbers = _constant_terms(how)
+    return numbers is not None and all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
 
 
 def _axes(how: _Made, box: Sequence[tuple[int, int]]) -> list[NDArray[np.float64]]:
@@ -402,28 +419,40 @@ def operator(
     return _made(how, domain)
 
 
-def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> tuple[StencilOperator, Any, Any] | None:
-    """Return the stencil discretised again with twice the spacing, and the transfers. Collective.
+def _coarse(how: _Made, A: Any, domain: Any, by: str, rows_per_rank: int) -> tuple[StencilOperator, Any, Any] | None:
+    """Return the operator of half as many points along each axis, and the transfers. Collective.
 
-    None: there is no such grid.
+    by: "again", "galerkin", or "either". None: there is no such grid.
     """
+    if how.ends is None:
+        how.ends = _ends(how, A, domain)
+    if by == "galerkin" or how.is_product:
+        return _product_level(how, A, domain, rows_per_rank)
+    found = _discretised_again(how, domain, how.ends, by == "again", rows_per_rank)
+    return found if found or by == "again" else _product_level(how, A, domain, rows_per_rank)
+
+
+def _discretised_again(
+    how: _Made, domain: Any, ends: list[list[float]], must: bool, rows_per_rank: int
+) -> tuple[StencilOperator, Any, Any] | None:
+    """Return the stencil with twice the spacing. None: it does not know its spacing, unless it must, or there is no such grid."""
     d = len(how.shape)
-    coarse = _core.BrickTransfer.coarsened(domain, how.centring, [max(r) for r in how.stencil.facts.reach])
+    if not how.spacing and not must:
+        return None
+    reaches = [max(r) for r in how.stencil.facts.reach]
+    coarse = _core.BrickTransfer.coarsened(domain, how.centring, False, reaches, rows_per_rank)
     if coarse is None:
         return None
     if not how.spacing:
         raise InputError(
-            "multigrid discretises the stencil again with twice the spacing, and none of its constants is known to be the spacing. "
-            "Write the stencil with a constant 'h', or name it with spacing= of am.stencil.operator."
+            "-pc_gmg_galerkin none discretises the stencil again with twice the spacing, and none of its constants is known to be the "
+            "spacing. Write the stencil with a constant 'h', name it with spacing= of am.stencil.operator, or leave the option out."
         )
     next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
     P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     R = _core.BrickRestriction(P)
-    mean = (
-        R
-        if not any(map(any, ends))
-        else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, [[False] * 2] * 3))
-    )
+    usual = _core.BrickTransfer.usual_ends(how.centring)
+    mean = R if ends == usual else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, usual))
 
     def averaged(fine: NDArray[Any]) -> NDArray[Any]:
         out = aligned((int(coarse.layout.local_size),), how.dtype)
@@ -437,12 +466,97 @@ def _coarse(how: _Made, domain: Any, ends: list[list[bool]]) -> tuple[StencilOpe
     return _made(next_one, coarse), P, R
 
 
+def _product_level(how: _Made, A: Any, domain: Any, rows_per_rank: int) -> tuple[StencilOperator, Any, Any] | None:
+    """Return Galerkin's product with linear interpolation as a stencil, on half as many points, rounded down."""
+    d = len(how.shape)
+    ends, linear = how.ends, "cells" if how.cells else "nodes"
+    assert ends is not None
+    uneven = [n % 2 == (1 if p or how.cells else 0) for n, p in zip(how.shape, how.periodic, strict=True)]
+    reaches = [
+        galerkin.reach(max(r), linear, u and p)
+        for r, u, p in zip(how.stencil.facts.reach, uneven, how.periodic, strict=True)
+    ]
+    coarse = _core.BrickTransfer.coarsened(domain, how.centring, True, reaches, rows_per_rank)
+    if coarse is None:
+        return None
+    P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
+    linear_P = P if how.centring == linear else _core.BrickTransfer(domain, coarse, linear, how.dtype, ends)
+    linear_R = _core.BrickRestriction(linear_P)
+    R = linear_R if P is linear_P else _core.BrickRestriction(P)
+    shape, brick = tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :])
+    numbers = _constant_terms(how)
+    plain = [
+        not u and (p or (not how.cells and e == [1.0, 1.0]))
+        for u, p, e in zip(uneven, how.periodic, ends[3 - d :], strict=True)
+    ]
+    if numbers is not None and all(plain):
+        found: dict[tuple[int, ...], Any] = dict(galerkin.constants(numbers, linear))
+    else:
+        found = _product_coefficients(how, A, domain, coarse, reaches, (linear_P, linear_R))
+    next_one = copy.copy(how)
+    next_one.is_product, next_one.shape, next_one.brick, next_one.of = True, shape, brick, "u"
+    next_one.spacing, next_one.functions, next_one.arrays = (), {}, []
+    next_one.constants, next_one.coefficients = {}, []
+    next_one.ends = _core.BrickTransfer.coarse_ends(domain, linear, ends)
+    varies = numbers is None or not all(plain)
+    next_one.stencil = galerkin.stencil_of(list(found), varies)
+    if varies:
+        next_one.coefficients, next_one.arrays = [f"c{n}" for n in range(len(found))], list(found.values())
+    else:
+        next_one.constants = {f"c{n}": v for n, v in enumerate(found.values())}
+    return _made(next_one, coarse), P, R
+
+
+def _product_coefficients(
+    how: _Made, A: Any, domain: Any, coarse: Any, reaches: list[int], transfers: tuple[Any, Any]
+) -> dict[tuple[int, ...], NDArray[Any]]:
+    """Return the coefficients of R A P in bricks, those that are zero everywhere left out. Collective."""
+    d = len(how.shape)
+    P, R = transfers
+    fine, product = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(2))
+    entries, result = (aligned((int(coarse.layout.local_size),), how.dtype) for _ in range(2))
+    low, high = (b[3 - d :] for b in coarse.owned(how.comm.rank))
+    box = list(zip(low, high, strict=True))
+
+    def apply(x: NDArray[Any]) -> NDArray[Any]:
+        coarse.to_bricks(x, entries)
+        P.apply(entries, fine)
+        A.apply(fine, product)
+        R.apply(product, result)
+        y = np.empty(x.shape, how.dtype)
+        coarse.from_bricks(result, y)
+        return y
+
+    found = galerkin.coefficients(coarse.shape[3 - d :], how.periodic, reaches, box, how.dtype, apply)
+    sizes = {o: float(how.comm.max(float(np.abs(c).max(initial=0)))) for o, c in found.items()}
+    least = 8 * float(np.finfo(how.dtype).eps) * max(sizes.values())
+    out = {}
+    for o, c in sorted(found.items()):
+        if sizes[o] > least or not any(o):
+            out[o] = aligned(entries.shape, how.dtype)
+            coarse.to_bricks(c, out[o])
+    return out
+
+
+def _diagonal_of_product(how: _Made, A: Any, domain: Any) -> None:
+    """Tell the core the diagonal of a stencil whose coefficients are grids, and Gershgorin's bound."""
+    main, sums = np.zeros((2, int(domain.layout.local_size)))
+    for o, c in zip(how.stencil.offsets(how.of), how.arrays, strict=True):
+        sums += np.abs(c)
+        if not any(o):
+            main += c
+    _tell_diagonal(how, A, domain, main, sums)
+
+
 def _made(how: _Made, domain: Any) -> StencilOperator:
     out = how.stencil.facts.outputs[0]
     product = how.kernel(how.stencil, {how.of: _X, out: _Y})
     points, brick = (" x ".join(map(str, n)) for n in (how.shape, how.brick))
     text = f"stencil of {len(how.stencil.offsets(how.of))} points on {points} points in bricks of {brick}, {how.dtype}"
+    if how.is_product:
+        text += ", by Galerkin's product"
     handle = _core.StencilOperator(domain, how.dtype, product, how.arrays, text)
+    transposes = False
     if _is_symmetric(how):
         handle.add("transposed", product)
     else:
@@ -451,17 +565,22 @@ def _made(how: _Made, domain: Any) -> StencilOperator:
         if fits and not any(
             p and n < m for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)
         ):
-            handle.add("transposed", how.kernel(transpose, {out: _X, how.of: _Y}))
-    _diagonal(how, handle, domain)
+            transposes = how.is_product  # then few ask for it
+            if not transposes:
+                handle.add("transposed", _form(how, "transposed"))
+    if how.is_product and how.arrays:
+        _diagonal_of_product(how, handle, domain)
+    else:
+        _diagonal(how, handle, domain)
     others = [o for o in how.stencil.offsets(how.of) if any(o)]
     if all(sum(map(abs, o)) % 2 for o in others):
         handle.set_colouring(True)  # red and black
     elif all(max(map(abs, o)) == 1 for o in others):
         handle.set_colouring(False)
-    handle.set_maker(lambda form: _form(how, form), [max(r) for r in how.stencil.facts.reach])
+    handle.set_maker(lambda form: _form(how, form), [max(r) for r in how.stencil.facts.reach], transposes)
 
-    def coarse() -> Any:
-        found = _coarse(how, domain, _zero_ends(how, handle, domain))
+    def coarse(by: str, rows_per_rank: int) -> Any:
+        found = _coarse(how, handle, domain, by, rows_per_rank)
         return found and (found[0]._h, *found[1:])
 
     handle.set_coarse(coarse)

@@ -38,7 +38,7 @@ Triple point(i64 number, Triple const& n) { return {number / (n[1] * n[2]), numb
 
 /// What fine point i of an axis is made of, by the hat functions around the coarse points; those beyond an end are the last one or its
 /// negative.
-double weight(i64 fine, i64 coarse, i64 n, i64 m, bool periodic, Centring centring, std::array<bool, 2> const& odd) {
+double weight(i64 fine, i64 coarse, i64 n, i64 m, bool periodic, Centring centring, std::array<double, 2> const& ends) {
   if (centring == Centring::blocks) return fine / 2 == coarse ? 1 : 0;
   double const half = centring == Centring::cells ? 0.5 : 0;
   double const at = double(fine) + half;
@@ -46,12 +46,12 @@ double weight(i64 fine, i64 coarse, i64 n, i64 m, bool periodic, Centring centri
   auto const hat = [&](double p) { return std::max(0.0, 1 - std::abs(at - p) / 2); };
   double sum = hat(place(coarse));
   if (periodic) return sum + hat(place(coarse) - double(n)) + hat(place(coarse) + double(n));
-  if (centring == Centring::cells && coarse == 0) sum += (odd[0] ? -1 : 1) * hat(place(-1));
-  if (centring == Centring::cells && coarse == m - 1) sum += (odd[1] ? -1 : 1) * hat(place(m));
+  if (centring == Centring::cells && coarse == 0) sum += (ends[0] > 0 ? -1 : 1) * hat(place(-1));
+  if (centring == Centring::cells && coarse == m - 1) sum += (ends[1] > 0 ? -1 : 1) * hat(place(m));
   return sum;
 }
 
-Dense by_definition(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Ends const& odd) {
+Dense by_definition(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Ends const& ends) {
   auto const rows = numbers(fine), cols = numbers(coarse);
   Dense p(i64(rows.size()), i64(cols.size()));
   for (std::size_t r = 0; r < rows.size(); ++r)
@@ -60,7 +60,7 @@ Dense by_definition(BrickDomain const& fine, BrickDomain const& coarse, Centring
       auto const to = point(rows[r], fine.shape()), from = point(cols[c], coarse.shape());
       double product = 1;
       for (auto d = std::size_t(3 - fine.dimensions()); d < 3; ++d)
-        product *= weight(to[d], from[d], fine.shape()[d], coarse.shape()[d], fine.periodic()[d], centring, odd[d]);
+        product *= weight(to[d], from[d], fine.shape()[d], coarse.shape()[d], fine.periodic()[d], centring, ends[d]);
       p(i64(r), i64(c)) = product;
     }
   return p;
@@ -71,20 +71,21 @@ struct Case {
   std::vector<int> brick;
   std::vector<bool> periodic;
   Centring centring;
-  Ends odd = {};
+  std::optional<Ends> ends = {};
+  Ends where() const { return ends.value_or(usual_ends(centring)); }
 };
 std::vector<Case> const cases = {
     {{15}, {4}, {false}, Centring::nodes},
     {{16}, {4}, {true}, Centring::nodes},
-    {{12}, {3}, {false}, Centring::cells, {{{}, {}, {true, false}}}},
+    {{12}, {3}, {false}, Centring::cells, {{{{}, {}, {0.5, 0}}}}},
     {{2}, {2}, {true}, Centring::cells},
     {{7, 9}, {2, 4}, {false, false}, Centring::nodes},
     {{8, 11}, {2, 3}, {true, false}, Centring::nodes},
-    {{6, 8}, {4, 2}, {false, true}, Centring::cells, {{{}, {false, true}, {}}}},
+    {{6, 8}, {4, 2}, {false, true}, Centring::cells, {{{{}, {0, 0.5}, {}}}}},
     {{5, 7, 9}, {2, 3, 4}, {false, false, false}, Centring::nodes},
     {{4, 8, 5}, {2, 4, 4}, {true, true, false}, Centring::nodes},
     {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::blocks},
-    {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::cells, {{{}, {true, true}, {true, false}}}},
+    {{4, 6, 10}, {2, 2, 4}, {true, false, false}, Centring::cells, {{{{}, {0.5, 0.5}, {0.5, 0}}}}},
 };
 
 Vector in(la::Space const& space, Dense const& values, Dtype dtype, device::Queue const& queue) {
@@ -108,13 +109,13 @@ TEST(BrickTransfer, IsThatOfHatFunctions) {
     BrickDomain const fine(world(), c.shape, c.brick, c.periodic);
     auto const coarse = BrickTransfer::coarsened(fine, c.centring);
     ASSERT_TRUE(coarse);
-    auto const p = by_definition(fine, *coarse, c.centring, c.odd);
+    auto const p = by_definition(fine, *coarse, c.centring, c.where());
     double share = 1;
     for (int d = 0; d < fine.dimensions(); ++d) share /= 2;
     for (auto const dtype : {Dtype::float64, Dtype::float32})
       for (i64 const k : {1, 3})
         for (auto const& queue : {device::Queue::host(), device::Queue::thread(), device::Queue::shuffle(5)}) {
-          auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.odd);
+          auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.where());
           auto const x = without_padding(random(p.cols(), k, false, 1), numbers(*coarse)),
                      b = without_padding(random(p.rows(), k, false, 2), numbers(fine));
           auto const xc = in(coarse->space(), x, dtype, queue);
@@ -148,7 +149,7 @@ TEST(BrickTransfer, ByCubicsReproducesThem) {
   std::vector<Case> const all = {
       {{15}, {4}, {false}, Centring::nodes},
       {{5}, {2}, {false}, Centring::nodes},
-      {{12}, {3}, {false}, Centring::cells, {{{}, {}, {true, false}}}},
+      {{12}, {3}, {false}, Centring::cells, {{{{}, {}, {0.5, 0}}}}},
       {{7, 9}, {2, 4}, {false, false}, Centring::nodes},
       {{8, 16}, {4, 2}, {false, false}, Centring::cells},
       {{64, 11}, {2, 3}, {true, false}, Centring::nodes},
@@ -160,7 +161,7 @@ TEST(BrickTransfer, ByCubicsReproducesThem) {
       BrickDomain const fine(world(), c.shape, c.brick, c.periodic);
       auto const coarse = BrickTransfer::coarsened(fine, c.centring);
       ASSERT_TRUE(coarse);
-      auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.odd)->by_cubics();
+      auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.where())->by_cubics();
       auto const values = [&](BrickDomain const& domain) {
         auto const where = numbers(domain);
         Dense out(i64(where.size()), 1);
@@ -190,7 +191,7 @@ TEST(BrickTransfer, ByCubicsReproducesThem) {
 TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {
   auto const coarse = [](std::vector<i64> const& shape, std::vector<int> const& brick, std::vector<bool> const& periodic, Centring centring,
                          std::vector<int> const& least = {}) {
-    return BrickTransfer::coarsened(BrickDomain(world(), shape, brick, periodic), centring, least);
+    return BrickTransfer::coarsened(BrickDomain(world(), shape, brick, periodic), centring, {false, least, 0});
   };
   EXPECT_EQ(coarse({31, 32}, {8, 8}, {false, true}, Centring::nodes)->shape(), (Triple{1, 15, 16}));
   EXPECT_EQ(coarse({30, 32}, {8, 8}, {false, true}, Centring::cells)->shape(), (Triple{1, 15, 16}));
@@ -205,7 +206,7 @@ TEST(BrickTransfer, OfADomainThatHasCoarsePoints) {
 TEST(BrickTransfer, NamesVectorsThatDoNotFit) {
   BrickDomain const fine(world(), {15}, {4}, {false});
   auto const coarse = BrickTransfer::coarsened(fine, Centring::nodes);
-  BrickTransfer const P(fine, *coarse, Centring::nodes, Dtype::float64);
+  BrickTransfer const P(fine, *coarse, Centring::nodes, Dtype::float64, usual_ends(Centring::nodes));
   Vector x(coarse->space(), Dtype::float64), y(fine.space(), Dtype::float64, 2);
   EXPECT_NE(error_of([&] { P.apply(x, y); }).find("vectors of 2 and 1 columns"), std::string::npos);
   EXPECT_NE(error_of([&] { P.apply(y, x); }).find("interpolation"), std::string::npos);
