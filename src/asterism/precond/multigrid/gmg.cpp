@@ -33,7 +33,7 @@ OptionTable const& table() {
         choice_option("pc_gmg_galerkin", "auto", {"auto", "both", "none"},
                       "coarse operators by Galerkin's product R A P (both), or discretised again with twice the spacing (none); auto: again "
                       "where the operator knows how, else the product"),
-        integer_option("pc_gmg_coarse_rows_per_rank", 200, "a coarse level with fewer points per rank is given to fewer ranks; 0: none is", 0,
+        integer_option("pc_gmg_coarse_rows_per_rank", 1000, "a coarse level with fewer points per rank is given to fewer ranks; 0: none is", 0,
                        1000000000),
         integer_option("pc_gmg_steps_at_once", 8,
                        "most steps of jacobi or color_sor, the residual included, in one pass over memory and for one exchange", 1, 100),
