@@ -58,7 +58,8 @@ def check_product(L, rows_per_rank=0, comm=None, tolerance=1e-12):
     how, handle, domain = L._how, L._h, L._domain
     out = []
     while found := bricks._coarse(how, handle, domain, "galerkin", rows_per_rank):
-        coarse, P, R = found
+        coarse, P, R, paired = found
+        assert paired
         d, rng = len(coarse.grid_shape), np.random.default_rng(3)
         size = coarse.local_grid_shape
         whole = rng.standard_normal(coarse.grid_shape)

@@ -33,6 +33,7 @@ struct CoarseRule {
   };
   By by = By::either;
   std::int64_t rows_per_rank = 0;  ///< with fewer, on average, it is given to fewer ranks; 0: it is not
+  bool paired = true;              ///< R must be a multiple of P^H
 };
 
 /// Maps vectors of domain() to vectors of range(). All but apply() is optional. What can be made from the rest has a default here; the
@@ -66,9 +67,10 @@ class Operator {
   /// An error where it can be made, but not by that rule. Collective.
   struct Coarse {
     std::shared_ptr<Operator const> A;     ///< on the coarse space
-    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction, a multiple of P^H
+    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction
     /// Makes an interpolation of higher order, for full multigrid; empty: none is known. Collective.
     std::function<std::shared_ptr<Operator const>()> higher = {};
+    bool paired = true;  ///< R is a multiple of P^H
   };
   virtual std::optional<Coarse> coarse(CoarseRule const&) const { return std::nullopt; }
   /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.

@@ -288,6 +288,11 @@ std::shared_ptr<BrickTransfer const> BrickTransfer::by_cubics() const {
   return std::make_shared<BrickTransfer const>(s_->fine, s_->coarse, centring_, dtype_, ends_, true);
 }
 
+void BrickRestriction::apply_transpose(Vector const& x, Vector& y, bool) const {
+  of_->apply(x, y);
+  scale(of_->share(), y);
+}
+
 std::string BrickTransfer::describe() const {
   auto const n = s_->coarse.shape(), m = s_->fine.shape();
   return format("{}interpolation from {} x {} x {} to {} x {} x {} points in bricks", cubic_ ? "cubic " : "", n[0], n[1], n[2], m[0], m[1],

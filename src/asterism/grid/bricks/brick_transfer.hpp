@@ -53,6 +53,8 @@ class BrickTransfer final : public la::Operator {
   void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override { restrict_to(x, y, 1); }
   /// y = P^T x / 2^d
   void restrict_to(la::Vector const& x, la::Vector& y) const { restrict_to(x, y, s_->share); }
+  /// 1 / 2^d
+  double share() const { return s_->share; }
   std::string describe() const override;
   /// The same by cubics. Collective.
   std::shared_ptr<BrickTransfer const> by_cubics() const;
@@ -81,6 +83,7 @@ class BrickRestriction final : public la::Operator {
   la::Space const& domain() const override { return of_->range(); }
   Dtype dtype() const override { return of_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override { of_->restrict_to(x, y); }
+  void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override;
   std::string describe() const override { return "full weighting, the reverse of " + of_->describe(); }
 
  private:

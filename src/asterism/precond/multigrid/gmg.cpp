@@ -146,7 +146,7 @@ class GeometricMultigrid final : public Preconditioner {
       auto const points = points_of(now->range());
       points_.push_back(points);
       bool const small = points <= options.coarse_size, most = std::int64_t(points_.size()) == options.max_levels;
-      auto next = small || most ? std::nullopt : now->coarse(options.rule);
+      auto next = small || most ? std::nullopt : now->coarse({options.rule.by, options.rule.rows_per_rank, nest.symmetric});
       bool const stuck = !next && !small && !most;
       if (stuck && levels.empty()) refuse(*now);
       if (!next && points > most_factored && options.coarse == CoarseType::direct) refuse(*now, points);
@@ -161,7 +161,7 @@ class GeometricMultigrid final : public Preconditioner {
       }
       now = nullptr;
       if (next) {
-        level.P = next->P, level.R = next->R, now = next->A;
+        level.P = next->P, level.R = next->R, level.paired = next->paired, now = next->A;
         if (options.cycle == CycleType::full && next->higher) level.first = next->higher();
       }
       levels.push_back(std::move(level));
@@ -235,8 +235,8 @@ class GeometricMultigrid final : public Preconditioner {
   static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
     fail(ErrorKind::option,
-         "gmg: {} knows no coarser operator. A stencil of am.stencil.operator does, and a Grid.star_operator, with {}. Use -pc_type "
-         "chebyshev, or amg for a matrix.",
+         "gmg: {} knows no coarser operator. A stencil of am.stencil.operator does; a Grid.star_operator, or any with -pc_gmg_galerkin "
+         "none, with {}. Use -pc_type chebyshev, or amg for a matrix.",
          A.describe(), shapes);
   }
   [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
