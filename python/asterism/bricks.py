@@ -441,7 +441,8 @@ def _discretised_again(
     """Return the stencil with twice the spacing. None: it does not know its spacing, unless it must, or there is no such grid.
 
     Of cells the reverse of linear interpolation takes cos^3 of a wave as P does, cos^6 together: then the stencil with twice the spacing is
-    too stiff by far. The mean of the fine cells takes cos, so that cells converge as nodes do, with cos^4 together.
+    too stiff by far. The mean of the fine cells takes cos, so that cells converge as nodes do, with cos^4 together. Not in one dimension,
+    where a sweep by colours leaves residuals at every second cell, of which a mean is at the wrong place.
     """
     d = len(how.shape)
     if not how.spacing and not must:
@@ -470,7 +471,7 @@ def _discretised_again(
         averaged(fine) if n not in how.functions else _coefficient(n, how.functions[n], next_one, coarse)
         for n, fine in zip(how.coefficients, how.arrays, strict=True)
     ]
-    if how.centring == "cells" and not paired:
+    if how.centring == "cells" and d > 1 and not paired:
         means = _core.BrickTransfer(domain, coarse, "blocks", how.dtype, ends)
         return _made(next_one, coarse), P, _core.BrickRestriction(means), False
     return _made(next_one, coarse), P, R, True
