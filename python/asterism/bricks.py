@@ -460,7 +460,11 @@ def _discretised_again(
     P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     R = _core.BrickRestriction(P)
     usual = _core.BrickTransfer.usual_ends(how.centring)
-    mean = R if ends == usual else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, usual))
+    mean = (
+        R
+        if ends == usual
+        else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, usual))
+    )
 
     def averaged(fine: NDArray[Any]) -> NDArray[Any]:
         out = aligned((int(coarse.layout.local_size),), how.dtype)

@@ -111,7 +111,8 @@ def coefficients(
         x[np.ix_(*(a.of[low:high] == c for a, c, (low, high) in zip(axes, colours, box, strict=True)))] = 1
         y = apply(x)
         rows = [
-            {o: a.rows(low, high, o, c) for o in a.offsets} for a, c, (low, high) in zip(axes, colours, box, strict=True)
+            {o: a.rows(low, high, o, c) for o in a.offsets}
+            for a, c, (low, high) in zip(axes, colours, box, strict=True)
         ]
         for offsets, coefficient in out.items():
             at = np.ix_(*(r[o] for r, o in zip(rows, offsets, strict=True)))

@@ -28,9 +28,11 @@ StencilKernel kernel_of(KernelRow const& row) {
 }
 
 char const* name_of_form(StencilForm form) {
-  return form == StencilForm::residual ? "residual"
+  return form == StencilForm::residual     ? "residual"
          : form == StencilForm::transposed ? "transposed"
-         : form == StencilForm::smooth ? "smooth" : form == StencilForm::step ? "step" : "start";
+         : form == StencilForm::smooth     ? "smooth"
+         : form == StencilForm::step       ? "step"
+                                           : "start";
 }
 
 StencilForm form_of(std::string const& name) {
@@ -99,9 +101,8 @@ void bind_bricks(nb::module_& m) {
                     nb::gil_scoped_release const gil;
                     return grid::BrickTransfer::coarsened(fine, centring_of(centring), {any_size, least, points_per_rank});
                   })
-      .def_static("coarse_ends", [](BrickDomain const& fine, std::string const& centring, grid::Ends const& ends) {
-        return grid::BrickTransfer::coarse_ends(fine, centring_of(centring), ends);
-      })
+      .def_static("coarse_ends", [](BrickDomain const& fine, std::string const& centring,
+                                    grid::Ends const& ends) { return grid::BrickTransfer::coarse_ends(fine, centring_of(centring), ends); })
       .def_static("usual_ends", [](std::string const& centring) { return grid::usual_ends(centring_of(centring)); });
   nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
   nb::class_<la::StepSequence>(m, "StepSequence")
@@ -155,7 +156,8 @@ void bind_bricks(nb::module_& m) {
            [](StencilOperator& A, nb::object const& make) {
              A.set_coarse([held = keep(make)](la::CoarseRule const& rule) -> std::optional<la::Operator::Coarse> {
                nb::gil_scoped_acquire const gil;
-               nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_rule(rule.by), rule.rows_per_rank, rule.paired);
+               nb::object const made =
+                   nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_rule(rule.by), rule.rows_per_rank, rule.paired);
                if (made.is_none()) return std::nullopt;
                using Operator = std::shared_ptr<la::Operator>;
                auto const [coarse, P, R, paired] = nb::cast<std::tuple<Operator, Operator, Operator, bool>>(made);

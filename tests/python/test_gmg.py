@@ -323,7 +323,9 @@ def test_grids_that_cannot_be_made_coarser():
         am.Solver(st.operator(poisson(2), (50, 50), h=0.1), "-pc_type gmg -pc_gmg_galerkin none", ksp="cg")
     with pytest.raises(am.OptionError, match="amg for a matrix"):
         am.Solver(am.gallery.poisson((50, 50)), "-pc_type gmg", ksp="cg")
-    view = am.Solver(st.operator(poisson(2), (121, 121), h=0.1), "-pc_type gmg -pc_gmg_galerkin none", ksp="cg").view()  # 121, 60
+    view = am.Solver(
+        st.operator(poisson(2), (121, 121), h=0.1), "-pc_type gmg -pc_gmg_galerkin none", ksp="cg"
+    ).view()  # 121, 60
     assert "60 x 60" in view and "lu (sparse" in view and "no coarser grid fits" in view
     halved = am.Solver(st.operator(poisson(2), (48, 48), True, h=0.1), "-pc_type gmg -pc_gmg_coarse_size 40", ksp="cg")
     assert "6 x 6 points in bricks of 2 x 2" in halved.view()

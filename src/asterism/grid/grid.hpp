@@ -23,8 +23,8 @@ struct Placement {
 class Grid {
  public:
   /// shape: points in each direction. periodic: for each direction. ranks: into how many boxes each direction is cut, or empty:
-  /// chosen so that the fewest points are exchanged. most_ranks: with points. Collective; bad input is an error on all ranks. Memory: O(neighbours).
-  /// Time too, and O(ranks) if the boxes are to be chosen.
+  /// chosen so that the fewest points are exchanged. most_ranks: with points. Collective; bad input is an error on all ranks. Memory:
+  /// O(neighbours). Time too, and O(ranks) if the boxes are to be chosen.
   Grid(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::int64_t width, Stencil stencil,
        std::vector<bool> const& periodic, std::vector<int> const& ranks, comm::TransportChoice transport = comm::default_transport(),
        Placement placement = {}, std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max());

@@ -126,20 +126,16 @@ int Partition::box_at(std::size_t d, i64 i) const {
   return int(part * p_[d] / used_[d]);
 }
 
-comm::Layout Partition::layout(comm::Communicator const& comm) const {
-  return comm::Layout::from_rule(comm, first_of_rank, numbers());
-}
+comm::Layout Partition::layout(comm::Communicator const& comm) const { return comm::Layout::from_rule(comm, first_of_rank, numbers()); }
 
-std::vector<i64> Partition::numbers() const {
-  return {n_[0], n_[1], n_[2], p_[0], p_[1], p_[2], used_[0], used_[1], used_[2]};
-}
+std::vector<i64> Partition::numbers() const { return {n_[0], n_[1], n_[2], p_[0], p_[1], p_[2], used_[0], used_[1], used_[2]}; }
 
 i64 Partition::number(Triple const& point) const {
   int const rank = rank_of({box_at(0, point[0]), box_at(1, point[1]), box_at(2, point[2])});
   auto const own = owned(rank);
   auto const size = own.sizes();
-  return first_of_rank(numbers(), rank, ranks()) +
-         ((point[0] - own.low[0]) * size[1] + point[1] - own.low[1]) * size[2] + point[2] - own.low[2];
+  return first_of_rank(numbers(), rank, ranks()) + ((point[0] - own.low[0]) * size[1] + point[1] - own.low[1]) * size[2] + point[2] -
+         own.low[2];
 }
 
 std::vector<Partition::Run> Partition::runs(int rank, std::size_t d) const {

@@ -27,9 +27,9 @@ class StepSequence {
 /// How a coarser operator is to be made.
 struct CoarseRule {
   enum class By : std::uint8_t {
-    either,        ///< discretised again where the operator knows how, else by the product
-    again,         ///< discretised again
-    galerkin,      ///< by Galerkin's product R A P
+    either,    ///< discretised again where the operator knows how, else by the product
+    again,     ///< discretised again
+    galerkin,  ///< by Galerkin's product R A P
   };
   By by = By::either;
   std::int64_t rows_per_rank = 0;  ///< with fewer, on average, it is given to fewer ranks; 0: it is not

@@ -187,8 +187,11 @@ TEST(BrickTransfer, ByCubicsReproducesThem) {
           auto const at = point(where[r], domain.shape());
           double product = 1;
           for (auto d = std::size_t(3 - domain.dimensions()); d < 3; ++d)
-            product *= cubics(!is_coarse ? double(at[d]) : 2 * double(at[d]) + (!nodes ? 0.5 : domain.periodic()[d] ? 0 : 1), fine.shape()[d],
-                              domain.periodic()[d], c.centring, d);
+            product *= cubics(!is_coarse ? double(at[d])
+                                         : 2 * double(at[d]) + (!nodes                 ? 0.5
+                                                                : domain.periodic()[d] ? 0
+                                                                                       : 1),
+                              fine.shape()[d], domain.periodic()[d], c.centring, d);
           out(i64(r), 0) = product;
         }
         return out;

@@ -159,7 +159,8 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
   }
   auto const& used = fine.partition().used();
   auto const most = how.points_per_rank > 0 ? points / how.points_per_rank : std::numeric_limits<i64>::max();
-  return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport(), std::min(most, i64(used[0]) * used[1] * used[2]));
+  return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport(),
+                     std::min(most, i64(used[0]) * used[1] * used[2]));
 }
 
 Ends BrickTransfer::coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends) {

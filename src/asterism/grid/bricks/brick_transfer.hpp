@@ -25,9 +25,9 @@ Ends usual_ends(Centring centring);
 
 /// Which coarser domains will do.
 struct Coarsening {
-  bool any_size = false;            ///< the last point of an axis may be over, so that its border is nearer to the last coarse point or further
-  std::vector<int> least = {};      ///< points of bricks along the axes
-  std::int64_t points_per_rank = 0; ///< with fewer, on average, it is given to fewer ranks
+  bool any_size = false;        ///< the last point of an axis may be over, so that its border is nearer to the last coarse point or further
+  std::vector<int> least = {};  ///< points of bricks along the axes
+  std::int64_t points_per_rank = 0;  ///< with fewer, on average, it is given to fewer ranks
 };
 
 /// Multilinear interpolation y = P x from coarse points. Its transpose, over 2^d, is the restriction: full weighting, whose weights have
@@ -35,8 +35,8 @@ struct Coarsening {
 class BrickTransfer final : public la::Operator {
  public:
   /// The domain of the coarse points, cut into as many boxes. Where those of a periodic direction are no multiple of the brick, it is
-  /// halved, or of any size. Nothing where a direction is not of 2 m + 1 nodes, or 2 m if it is periodic, or of 2 m cells, unless any number
-  /// above one will do; and where no brick is large enough. Collective.
+  /// halved, or of any size. Nothing where a direction is not of 2 m + 1 nodes, or 2 m if it is periodic, or of 2 m cells, unless any
+  /// number above one will do; and where no brick is large enough. Collective.
   static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how = {});
   /// Where values are zero behind the ends of the coarse points, if it is there behind the fine ones; in coarse spacings.
   static Ends coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends);

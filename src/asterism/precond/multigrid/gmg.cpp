@@ -30,11 +30,12 @@ OptionTable const& table() {
         integer_option("pc_gmg_coarse_size", 600, "a level with at most this many points is the last one, and solved directly", 1, 20000),
         choice_option("pc_gmg_coarse_type", "direct", {"direct", "smoother", "ksp"},
                       "on the last level: factors, its smoother alone, or a solver with options of the prefix mg_coarse_"),
-        choice_option("pc_gmg_galerkin", "auto", {"auto", "both", "none"},
-                      "coarse operators by Galerkin's product R A P (both), or discretised again with twice the spacing (none); auto: again "
-                      "where the operator knows how, else the product"),
-        integer_option("pc_gmg_coarse_rows_per_rank", 1000, "a coarse level with fewer points per rank is given to fewer ranks; 0: none is", 0,
-                       1000000000),
+        choice_option(
+            "pc_gmg_galerkin", "auto", {"auto", "both", "none"},
+            "coarse operators by Galerkin's product R A P (both), or discretised again with twice the spacing (none); auto: again "
+            "where the operator knows how, else the product"),
+        integer_option("pc_gmg_coarse_rows_per_rank", 1000, "a coarse level with fewer points per rank is given to fewer ranks; 0: none is",
+                       0, 1000000000),
         integer_option("pc_gmg_steps_at_once", 8,
                        "most steps of jacobi or color_sor, the residual included, in one pass over memory and for one exchange", 1, 100),
         real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
