@@ -57,7 +57,7 @@ def check_product(L, rows_per_rank=0, comm=None, tolerance=1e-12):
     """Check R A P, and its transpose, on a random vector, level by level. Return the levels' operators."""
     how, handle, domain = L._how, L._h, L._domain
     out = []
-    while found := bricks._coarse(how, handle, domain, "galerkin", rows_per_rank):
+    while found := bricks.coarse_level(bricks.make, how, handle, domain, "galerkin", rows_per_rank):
         coarse, P, R, paired = found
         assert paired
         d, rng = len(coarse.grid_shape), np.random.default_rng(3)
@@ -182,7 +182,7 @@ def test_nodes_whose_values_go_on_beyond_the_ends():
     s = st.assign(out(i, j), 4 * u(i, j) - left - right - u(i, j - 1) - u(i, j + 1))
     for n in (63, 64):
         L = st.operator(s, (n, n))
-        assert bricks._ends(L._how, L._h, L._domain)[1:] == [[0, 0], [1, 1]]
+        assert bricks.ends_of(L._how, L._h, L._domain)[1:] == [[0, 0], [1, 1]]
         assert factor(L, "-mg_levels_ksp_max_it 2")[0] < 0.08
         assert factor(L, ksp="cg")[0] < 0.08
 

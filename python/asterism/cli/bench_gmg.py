@@ -219,7 +219,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     """Return times of the operations of the finest level, and the share of the least time: each vector once at the speed of STREAM triads
     of the same run.
     """
-    transfers = bricks._coarse(L._how, L._h, L._domain, "again", 0)
+    transfers = bricks.coarse_level(bricks.make, L._how, L._h, L._domain, "again", 0)
     b, x, y, r = (bricks.aligned((int(L._h.rows.local_size),), L.dtype) for _ in range(4))
     for v in (b, x, y, r):
         v[...] = 1
@@ -281,7 +281,7 @@ def _levels(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
             rows.append(
                 {"case": name, "level": level, unit: int(size), "seconds": _of_one_call(call, args.repeats, comm)}
             )
-        coarse = bricks._coarse(A._how, A._h, A._domain, "again", 0)
+        coarse = bricks.coarse_level(bricks.make, A._how, A._h, A._domain, "again", 0)
         if coarse is None:
             break
         A = coarse[0]
