@@ -88,7 +88,7 @@ def _discretised_again(
     next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
     P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
     R = _core.BrickRestriction(P)
-    usual = _core.BrickTransfer.usualends_of(how.centring)
+    usual = _core.BrickTransfer.usual_ends(how.centring)
     mean = (
         R
         if ends == usual
