@@ -28,7 +28,11 @@ StencilKernel kernel_of(KernelRow const& row) {
 }
 
 char const* name_of_form(StencilForm form) {
-  return form == StencilForm::residual ? "residual" : form == StencilForm::smooth ? "smooth" : form == StencilForm::step ? "step" : "start";
+  return form == StencilForm::residual     ? "residual"
+         : form == StencilForm::transposed ? "transposed"
+         : form == StencilForm::smooth     ? "smooth"
+         : form == StencilForm::step       ? "step"
+                                           : "start";
 }
 
 StencilForm form_of(std::string const& name) {
@@ -42,6 +46,10 @@ StencilForm form_of(std::string const& name) {
 
 grid::Centring centring_of(std::string const& name) {
   return name == "nodes" ? grid::Centring::nodes : name == "cells" ? grid::Centring::cells : grid::Centring::blocks;
+}
+
+char const* name_of_rule(la::CoarseRule::By by) {
+  return by == la::CoarseRule::By::again ? "again" : by == la::CoarseRule::By::galerkin ? "galerkin" : "either";
 }
 
 /// The items of both arrays, from points to bricks or back; sizes are checked.
@@ -83,14 +91,19 @@ void bind_bricks(nb::module_& m) {
   nb::class_<grid::BrickTransfer, la::Operator>(m, "BrickTransfer")
       .def("__init__",
            [](grid::BrickTransfer* self, BrickDomain const& fine, BrickDomain const& coarse, std::string const& centring,
-              std::string const& dtype, grid::Ends const& odd) {
+              std::string const& dtype, grid::Ends const& ends) {
              nb::gil_scoped_release const gil;
-             new (self) grid::BrickTransfer(fine, coarse, centring_of(centring), dtype_from_name(dtype), odd);
+             new (self) grid::BrickTransfer(fine, coarse, centring_of(centring), dtype_from_name(dtype), ends);
            })
-      .def_static("coarsened", [](BrickDomain const& fine, std::string const& centring, std::vector<int> const& least) {
-        nb::gil_scoped_release const gil;
-        return grid::BrickTransfer::coarsened(fine, centring_of(centring), least);
-      });
+      .def_static("coarsened",
+                  [](BrickDomain const& fine, std::string const& centring, bool any_size, std::vector<int> const& least,
+                     std::int64_t points_per_rank) {
+                    nb::gil_scoped_release const gil;
+                    return grid::BrickTransfer::coarsened(fine, centring_of(centring), {any_size, least, points_per_rank});
+                  })
+      .def_static("coarse_ends", [](BrickDomain const& fine, std::string const& centring,
+                                    grid::Ends const& ends) { return grid::BrickTransfer::coarse_ends(fine, centring_of(centring), ends); })
+      .def_static("usual_ends", [](std::string const& centring) { return grid::usual_ends(centring_of(centring)); });
   nb::class_<grid::BrickRestriction, la::Operator>(m, "BrickRestriction").def(nb::init<std::shared_ptr<grid::BrickTransfer const>>());
   nb::class_<la::StepSequence>(m, "StepSequence")
       .def(
@@ -141,23 +154,24 @@ void bind_bricks(nb::module_& m) {
            })
       .def("set_coarse",
            [](StencilOperator& A, nb::object const& make) {
-             A.set_coarse([held = keep(make)]() -> std::optional<la::Operator::Coarse> {
+             A.set_coarse([held = keep(make)](la::CoarseRule const& rule) -> std::optional<la::Operator::Coarse> {
                nb::gil_scoped_acquire const gil;
-               nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))();
+               nb::object const made =
+                   nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_rule(rule.by), rule.rows_per_rank, rule.paired);
                if (made.is_none()) return std::nullopt;
                using Operator = std::shared_ptr<la::Operator>;
-               auto const [coarse, P, R] = nb::cast<std::tuple<Operator, Operator, Operator>>(made);
-               return la::Operator::Coarse{coarse, P, R};
+               auto const [coarse, P, R, paired] = nb::cast<std::tuple<Operator, Operator, Operator, bool>>(made);
+               return la::Operator::Coarse{coarse, P, R, {}, paired};
              });
            })
       .def("set_maker",
-           [](StencilOperator& A, nb::object const& make, std::vector<int> const& reach) {
+           [](StencilOperator& A, nb::object const& make, std::vector<int> const& reach, bool transposes) {
              A.set_maker(
                  [held = keep(make)](StencilForm form) {
                    nb::gil_scoped_acquire const gil;
                    return kernel_of(nb::cast<KernelRow>(nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_form(form))));
                  },
-                 reach);
+                 reach, transposes);
            })
       .def_prop_ro("bound", &StencilOperator::eigenvalue_bound)
       .def("diagonal",

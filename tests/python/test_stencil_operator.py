@@ -8,9 +8,9 @@ import pytest
 from stencil_cases import Linear
 
 import asterism as am
-from asterism import bricks
 from asterism import stencil as st
 from asterism.base.aligned import aligned
+from asterism.bricks import stencil_operator
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,8 +90,8 @@ def test_the_random_stencils_find_a_planted_fault(monkeypatch):
     )
     rng = np.random.default_rng(3)
     x, c = rng.standard_normal(case.shape), rng.standard_normal(case.shape)
-    made = bricks._coefficient
-    monkeypatch.setattr(bricks, "_coefficient", lambda n, v, how, domain: -made(n, v, how, domain))
+    made = stencil_operator.coefficient
+    monkeypatch.setattr(stencil_operator, "coefficient", lambda n, v, how, domain: -made(n, v, how, domain))
     L = st.operator(case.stencil, case.shape, case.periodic, brick=case.brick, c=c, **case.constants(case.stencil))
     want = case.stencil.interpret(case.periodic, u=x, c=c, **case.constants(case.stencil))["o"]
     assert np.abs(L @ x - want).max() > 1e-3

@@ -132,7 +132,7 @@ def _operator(args: argparse.Namespace, comm: Any) -> Any:
 def _options(args: argparse.Namespace) -> str:
     before, after = args.smooth
     words = [
-        "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1",
+        "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1 -pc_gmg_galerkin none",
         f"-pc_gmg_max_levels {args.levels + 1}",
         f"-mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}",
         f"-pc_gmg_steps_at_once {args.ghost}",
@@ -220,7 +220,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     """Return times of the operations of the finest level, and the share of the least time: each vector once at the speed of STREAM triads
     of the same run.
     """
-    transfers = bricks._coarse(L._how, L._domain, [[False] * 2] * 3)
+    transfers = bricks.coarse_level(bricks.make, L._how, L._h, L._domain, "again", 0)
     b, x, y, r = (aligned((int(L._h.rows.local_size),), L.dtype) for _ in range(4))
     for v in (b, x, y, r):
         v[...] = 1
@@ -237,7 +237,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
         name = f"{args.ghost} smooths at once"
         calls.append((name, 24 * args.ghost * points, lambda: several.run(L._h, b, x, y, False, None)))
     if transfers is not None:
-        coarse, P, R = transfers
+        coarse, P, R, _ = transfers
         c = aligned((int(coarse._h.rows.local_size),), L.dtype)
         c[...] = 1
         calls.append(("restriction", 72 * points // 8, lambda: R.apply(x, c)))
@@ -282,7 +282,7 @@ def _levels(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
             rows.append(
                 {"case": name, "level": level, unit: int(size), "seconds": _of_one_call(call, args.repeats, comm)}
             )
-        coarse = bricks._coarse(A._how, A._domain, [[False] * 2] * 3)
+        coarse = bricks.coarse_level(bricks.make, A._how, A._h, A._domain, "again", 0)
         if coarse is None:
             break
         A = coarse[0]

@@ -87,11 +87,12 @@ def operator(
         By default the widest that this CPU has.
     points : {"nodes", "cells"}
         Where the points lie: point i of n at ``(i + 1) / (n + 1)`` of the unit box, or at ``i / n`` along a periodic axis; of cells at
-        ``(i + 0.5) / n``. Multigrid (``pc="gmg"``) needs 2 m + 1 nodes along an axis, or 2 m along a periodic one, or 2 m cells.
+        ``(i + 0.5) / n``. Multigrid (``pc="gmg"``) interpolates accordingly.
     interpolation : {"linear", "constant"}
         From coarse grids of multigrid. Constant is for cells: it is cheaper, and needs several smoothing steps.
     spacing : str or sequence of str, optional
-        The constants that are the spacing, which multigrid doubles from level to level: by default "h", if there is one.
+        The constants that are the spacing, which multigrid doubles from level to level: by default "h", if there is one. Without, or with
+        another number of points than 2 m + 1 nodes, 2 m along a periodic axis or 2 m cells, it makes Galerkin's product.
     **given
         The constants, and the other grids that the stencil reads: arrays of my points or of the whole grid, or functions of the
         coordinates in the unit box. Multigrid evaluates functions again on coarser grids, and averages arrays.

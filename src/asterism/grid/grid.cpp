@@ -28,7 +28,7 @@ la::Vector coordinates_of(comm::Layout const& layout, Box const& own, Placement 
 }  // namespace
 
 Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 width, Stencil stencil, std::vector<bool> const& periodic,
-           std::vector<int> const& ranks, comm::TransportChoice transport, Placement placement)
+           std::vector<int> const& ranks, comm::TransportChoice transport, Placement placement, i64 most_ranks)
     : comm_(comm), dimensions_(int(shape.size())), placement_(std::move(placement)) {
   comm::agree(comm, [&] {
     ASTERISM_REQUIRE(!shape.empty() && shape.size() <= 3, shape, "a grid has 1, 2 or 3 dimensions, not {}.", shape.size());
@@ -73,7 +73,7 @@ Grid::Grid(comm::Communicator const& comm, std::vector<i64> const& shape, i64 wi
   ASTERISM_REQUIRE(comm.same_on_all_ranks(i64(signature >> 1)), value,
                    "the ranks describe different grids; here {} x {} x {} points, ghost points {} deep.", n[0], n[1], n[2], width);
   if (ranks.empty()) p = Partition::choose_boxes(n, dimensions_, around, comm.size());
-  partition_ = Partition(n, p, around, width, stencil);
+  partition_ = Partition(n, p, around, width, stencil).on_fewer(most_ranks);
 
   int const me = comm.rank();
   i64 const own = owned().points(), local = ghosted().points();

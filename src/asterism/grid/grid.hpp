@@ -6,6 +6,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "asterism/grid/partition.hpp"
@@ -22,11 +23,11 @@ struct Placement {
 class Grid {
  public:
   /// shape: points in each direction. periodic: for each direction. ranks: into how many boxes each direction is cut, or empty:
-  /// chosen so that the fewest points are exchanged. Collective; bad input is an error on all ranks. Memory: O(neighbours).
-  /// Time too, and O(ranks) if the boxes are to be chosen.
+  /// chosen so that the fewest points are exchanged. most_ranks: with points. Collective; bad input is an error on all ranks. Memory:
+  /// O(neighbours). Time too, and O(ranks) if the boxes are to be chosen.
   Grid(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::int64_t width, Stencil stencil,
        std::vector<bool> const& periodic, std::vector<int> const& ranks, comm::TransportChoice transport = comm::default_transport(),
-       Placement placement = {});
+       Placement placement = {}, std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max());
 
   int dimensions() const { return dimensions_; }
   Partition const& partition() const { return partition_; }

@@ -1,6 +1,7 @@
 #include "asterism/grid/interpolation.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -48,7 +49,7 @@ kernel::Refinement refinement(Grid const& fine, Box const& around) {
 
 }  // namespace
 
-std::optional<Grid> Interpolation::coarsened(Grid const& fine) {
+std::optional<Grid> Interpolation::coarsened(Grid const& fine, i64 points_per_rank) {
   auto const first = std::size_t(3 - fine.dimensions());
   std::vector<i64> shape;
   std::vector<bool> periodic;
@@ -71,7 +72,12 @@ std::optional<Grid> Interpolation::coarsened(Grid const& fine) {
     boxes.push_back(fine.ranks()[d]);
   }
   if (!smaller) return std::nullopt;
-  return Grid(fine.layout().comm(), shape, fine.width(), fine.stencil(), periodic, boxes, fine.ghosts().transport(), placement);
+  i64 points = 1;
+  for (auto const n : shape) points *= n;
+  auto const& used = fine.partition().used();
+  i64 const most = points_per_rank > 0 ? points / points_per_rank : std::numeric_limits<i64>::max();
+  return Grid(fine.layout().comm(), shape, fine.width(), fine.stencil(), periodic, boxes, fine.ghosts().transport(), placement,
+              std::min(most, i64(used[0]) * used[1] * used[2]));
 }
 
 Interpolation::Interpolation(Grid const& fine, Grid const& coarse, Dtype dtype)

@@ -15,7 +15,8 @@ namespace asterism::grid {
 class Interpolation final : public la::Operator {
  public:
   /// The grid of the coarse points, cut into as many boxes; nothing where a direction has no coarse points of that kind. Collective.
-  static std::optional<Grid> coarsened(Grid const& fine);
+  /// points_per_rank: with fewer, on average, it is given to fewer ranks; 0: it is not.
+  static std::optional<Grid> coarsened(Grid const& fine, std::int64_t points_per_rank = 0);
   /// coarse: as coarsened() makes it. Collective.
   Interpolation(Grid const& fine, Grid const& coarse, Dtype dtype);
   la::Space const& range() const override { return fine_.space(); }

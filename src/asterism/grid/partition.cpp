@@ -12,17 +12,21 @@ using EdgeSets = comm::StarForest::EdgeSets;
 
 i64 modulo(i64 a, i64 n) { return (a % n + n) % n; }
 
-/// Where box c of p begins among n points: the first n % p have one more.
-i64 begin_of_box(i64 n, i64 p, i64 c) { return n / p * c + std::min<i64>(c, n % p); }
+/// Where box c of p begins among n points that `used` of them have: part j of these is that of box j p / used. The first n % used parts
+/// have one more.
+i64 begin_of_box(i64 n, i64 p, i64 used, i64 c) {
+  i64 const part = (c * used + p - 1) / p;
+  return n / used * part + std::min<i64>(part, n % used);
+}
 
-/// numbers: the shape and the boxes.
+/// numbers: the shape, the boxes, and how many are used.
 i64 first_of_rank(std::vector<i64> const& numbers, i64 rank, i64 ranks) {
-  auto const *n = numbers.data(), *p = n + 3;
+  auto const *n = numbers.data(), *p = n + 3, *u = n + 6;
   if (rank == ranks) return n[0] * n[1] * n[2];
   i64 const a = rank / (p[1] * p[2]), b = rank / p[2] % p[1], c = rank % p[2];
-  i64 const x = begin_of_box(n[0], p[0], a), dx = begin_of_box(n[0], p[0], a + 1) - x;
-  i64 const y = begin_of_box(n[1], p[1], b), dy = begin_of_box(n[1], p[1], b + 1) - y;
-  return x * n[1] * n[2] + dx * (y * n[2] + dy * begin_of_box(n[2], p[2], c));
+  i64 const x = begin_of_box(n[0], p[0], u[0], a), dx = begin_of_box(n[0], p[0], u[0], a + 1) - x;
+  i64 const y = begin_of_box(n[1], p[1], u[1], b), dy = begin_of_box(n[1], p[1], u[1], b + 1) - y;
+  return x * n[1] * n[2] + dx * (y * n[2] + dy * begin_of_box(n[2], p[2], u[2], c));
 }
 
 /// A part of a box as positions of an array.
@@ -76,7 +80,19 @@ std::array<int, 3> Partition::choose_boxes(Triple const& n, int dimensions, std:
 }
 
 std::array<i64, 2> Partition::cut(std::size_t d, int box) const {
-  return {begin_of_box(n_[d], p_[d], box), begin_of_box(n_[d], p_[d], box + 1)};
+  return {begin_of_box(n_[d], p_[d], used_[d], box), begin_of_box(n_[d], p_[d], used_[d], box + 1)};
+}
+
+Partition Partition::on_fewer(i64 ranks) const {
+  auto out = *this;
+  auto const has_points = [&](std::size_t d) { return std::min<i64>(out.used_[d], n_[d]); };
+  while (has_points(0) * has_points(1) * has_points(2) > std::max<i64>(1, ranks)) {
+    std::size_t most = 0;
+    for (std::size_t d = 1; d < 3; ++d)
+      if (has_points(d) > has_points(most)) most = d;
+    out.used_[most] = int(has_points(most)) - 1;
+  }
+  return out;
 }
 
 std::array<i64, 2> Partition::cut_with_ghosts(std::size_t d, int box) const {
@@ -105,20 +121,21 @@ Box Partition::owned(int rank) const { return box(rank, &Partition::cut); }
 Box Partition::ghosted(int rank) const { return box(rank, &Partition::cut_with_ghosts); }
 
 int Partition::box_at(std::size_t d, i64 i) const {
-  i64 const q = n_[d] / p_[d], extra = n_[d] % p_[d];  // the first `extra` boxes have q + 1 points
-  return int(i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q);
+  i64 const q = n_[d] / used_[d], extra = n_[d] % used_[d];  // the first `extra` parts have q + 1 points
+  i64 const part = i < extra * (q + 1) ? i / (q + 1) : extra + (i - extra * (q + 1)) / q;
+  return int(part * p_[d] / used_[d]);
 }
 
-comm::Layout Partition::layout(comm::Communicator const& comm) const {
-  return comm::Layout::from_rule(comm, first_of_rank, {n_[0], n_[1], n_[2], p_[0], p_[1], p_[2]});
-}
+comm::Layout Partition::layout(comm::Communicator const& comm) const { return comm::Layout::from_rule(comm, first_of_rank, numbers()); }
+
+std::vector<i64> Partition::numbers() const { return {n_[0], n_[1], n_[2], p_[0], p_[1], p_[2], used_[0], used_[1], used_[2]}; }
 
 i64 Partition::number(Triple const& point) const {
   int const rank = rank_of({box_at(0, point[0]), box_at(1, point[1]), box_at(2, point[2])});
   auto const own = owned(rank);
   auto const size = own.sizes();
-  return first_of_rank({n_[0], n_[1], n_[2], p_[0], p_[1], p_[2]}, rank, ranks()) +
-         ((point[0] - own.low[0]) * size[1] + point[1] - own.low[1]) * size[2] + point[2] - own.low[2];
+  return first_of_rank(numbers(), rank, ranks()) + ((point[0] - own.low[0]) * size[1] + point[1] - own.low[1]) * size[2] + point[2] -
+         own.low[2];
 }
 
 std::vector<Partition::Run> Partition::runs(int rank, std::size_t d) const {

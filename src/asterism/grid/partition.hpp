@@ -32,12 +32,16 @@ class Partition {
   Partition() = default;
   /// shape: points in each direction, all at least 1. boxes: into how many each direction is cut; the last varies fastest with the rank.
   Partition(Triple const& shape, std::array<int, 3> const& boxes, std::array<bool, 3> const& periodic, std::int64_t width, Stencil stencil)
-      : n_(shape), p_(boxes), periodic_(periodic), width_(width), stencil_(stencil) {}
+      : n_(shape), p_(boxes), used_(boxes), periodic_(periodic), width_(width), stencil_(stencil) {}
   /// The boxes through which the fewest points are exchanged, directions before the last `dimensions` uncut. Time: O(ranks), a few times.
   static std::array<int, 3> choose_boxes(Triple const& shape, int dimensions, std::array<bool, 3> const& periodic, int ranks);
+  /// The same points in at most that many boxes of equal size: the directions cut most are cut less, and the other boxes are empty.
+  Partition on_fewer(std::int64_t ranks) const;
 
   Triple const& shape() const { return n_; }
   std::array<int, 3> const& boxes() const { return p_; }
+  /// Of these, how many have points, if there are enough: all but in on_fewer().
+  std::array<int, 3> const& used() const { return used_; }
   std::array<bool, 3> const& periodic() const { return periodic_; }
   std::int64_t width() const { return width_; }
   Stencil stencil() const { return stencil_; }
@@ -106,8 +110,9 @@ class Partition {
   std::vector<Run> runs(int rank, std::size_t d) const;
   /// Of points [first, last), cut at the border of [low, high) too.
   std::vector<Run> runs(std::size_t d, std::array<std::int64_t, 2> of, std::array<std::int64_t, 2> own) const;
+  std::vector<std::int64_t> numbers() const;
   Triple n_{1, 1, 1};
-  std::array<int, 3> p_{1, 1, 1};
+  std::array<int, 3> p_{1, 1, 1}, used_{1, 1, 1};
   std::array<bool, 3> periodic_{};
   std::int64_t width_ = 1;
   Stencil stencil_ = Stencil::star;

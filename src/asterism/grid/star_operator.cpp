@@ -123,8 +123,11 @@ std::optional<double> StarOperator::eigenvalue_bound() const {
 }
 
 /// Galerkin's product is near to it: of a second difference 2^d / 4 in d directions, of a mass 2^d.
-std::optional<la::Operator::Coarse> StarOperator::coarse() const {
-  auto const grid = Interpolation::coarsened(grid_);
+std::optional<la::Operator::Coarse> StarOperator::coarse(la::CoarseRule const& rule) const {
+  ASTERISM_REQUIRE_ALIKE(rule.by != la::CoarseRule::By::galerkin, unsupported,
+                         "{} is discretised again on coarser grids; a stencil of am.stencil.operator knows Galerkin's product.",
+                         describe());
+  auto const grid = Interpolation::coarsened(grid_, rule.rows_per_rank);
   if (!grid) return std::nullopt;
   auto const mass = centre_ + 2 * (sides_[0] + sides_[1] + sides_[2]);
   double points = 1;  // fine ones for a coarse one

@@ -1,5 +1,6 @@
 // What methods see of a matrix, a preconditioner, a solver or a user's function.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +22,18 @@ class StepSequence {
   /// there is an r. of_b: what is kept of b for further calls with it; empty at first.
   virtual void run(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const = 0;
   virtual std::string describe() const = 0;
+};
+
+/// How a coarser operator is to be made.
+struct CoarseRule {
+  enum class By : std::uint8_t {
+    either,    ///< discretised again where the operator knows how, else by the product
+    again,     ///< discretised again
+    galerkin,  ///< by Galerkin's product R A P
+  };
+  By by = By::either;
+  std::int64_t rows_per_rank = 0;  ///< with fewer, on average, it is given to fewer ranks; 0: it is not
+  bool paired = true;              ///< R must be a multiple of P^H
 };
 
 /// Maps vectors of domain() to vectors of range(). All but apply() is optional. What can be made from the rest has a default here; the
@@ -51,14 +64,15 @@ class Operator {
   /// y = A x; returns (x^H y, x^H x). Those who can do it in one pass override it.
   virtual std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const;
   /// A smaller operator for what varies slowly, and the way to it and back, if the operator knows one: a level of geometric multigrid.
-  /// Collective.
+  /// An error where it can be made, but not by that rule. Collective.
   struct Coarse {
     std::shared_ptr<Operator const> A;     ///< on the coarse space
-    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction, a multiple of P^H
+    std::shared_ptr<Operator const> P, R;  ///< prolongation from there; restriction
     /// Makes an interpolation of higher order, for full multigrid; empty: none is known. Collective.
     std::function<std::shared_ptr<Operator const>()> higher = {};
+    bool paired = true;  ///< R is a multiple of P^H
   };
-  virtual std::optional<Coarse> coarse() const { return std::nullopt; }
+  virtual std::optional<Coarse> coarse(CoarseRule const&) const { return std::nullopt; }
   /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.
   virtual std::vector<Vector> colours() const { return {}; }
   /// The same in another dtype, if the operator knows it. Collective.

@@ -34,8 +34,8 @@ class ScaledOperator final : public Operator {
     auto other = inner_->converted_to(dtype);
     return other ? std::make_shared<ScaledOperator>(std::move(other), by_) : nullptr;
   }
-  std::optional<Coarse> coarse() const override {
-    auto next = inner_->coarse();
+  std::optional<Coarse> coarse(la::CoarseRule const& rule) const override {
+    auto next = inner_->coarse(rule);
     if (next) next->A = std::make_shared<ScaledOperator>(next->A, by_);
     return next;
   }

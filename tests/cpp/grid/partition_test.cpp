@@ -78,8 +78,13 @@ TEST(Partition, EdgesFillEachGhostPointOnce) {
     std::array<bool, 3> periodic{};
     for (auto d = std::size_t(3 - dimensions); d < 3; ++d) n[d] = 1 + i64(random() % 9), periodic[d] = random() % 2;
     auto const boxes = Partition::choose_boxes(n, dimensions, periodic, ranks);
-    Partition const p(n, boxes, periodic, i64(random() % 4), random() % 2 ? Stencil::box : Stencil::star);
+    Partition const all_ranks(n, boxes, periodic, i64(random() % 4), random() % 2 ? Stencil::box : Stencil::star);
+    i64 const few = random() % 2 ? ranks : 1 + i64(random() % std::uint32_t(ranks));
+    auto const p = all_ranks.on_fewer(few);
     ASSERT_EQ(p.ranks(), ranks);
+    i64 with_points = 0;
+    for (int r = 0; r < ranks; ++r) with_points += p.owned(r).points() > 0 ? 1 : 0;
+    ASSERT_LE(with_points, few);
     i64 first = 0;
     for (int r = 0; r < ranks; ++r) {
       auto const own = p.owned(r), around = p.ghosted(r);

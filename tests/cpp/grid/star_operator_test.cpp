@@ -169,7 +169,7 @@ TEST(StarOperator, WhatIsCoarseIsNearGalerkinsProduct) {
     std::shared_ptr<la::Operator const> A =
         std::make_shared<StarOperator const>(g, 2.0 * double(shape.size()) + 0.1, std::array<double, 3>{-1, -1, -1}, Dtype::float64);
     for (int level = 0; level < 2; ++level) {
-      auto const coarse = A->coarse();
+      auto const coarse = A->coarse({});
       if (!coarse) break;
       Vector x(coarse->A->domain(), Dtype::float64), px(A->domain(), Dtype::float64), apx = px.like(), rapx = x.like(), ax = x.like();
       fill(x, 1.0);
@@ -272,7 +272,7 @@ namespace {
 class TwoLevels final : public precond::Preconditioner {
  public:
   explicit TwoLevels(precond::OperatorPtr const& A) : Preconditioner(*A) {
-    auto const coarse = A->coarse().value();
+    auto const coarse = A->coarse({}).value();
     precond::ChebyshevPolynomial p;
     p.weights = A->diagonal();
     precond::invert_entries(p.weights, "chebyshev");

@@ -75,7 +75,7 @@ std::vector<Dense> chebyshev_steps(Dense const& d, double lo, double hi, int deg
 Dense cycle_of(OperatorPtr const& A, Book const& book, int dimensions, int levels, char type) {
   auto const a = columns_of(*A);
   if (levels == 1) return inverse(a);
-  auto const next = A->coarse().value();
+  auto const next = A->coarse({}).value();
   if (type == 'm') {  // full multigrid: a V cycle from the interpolated solution of the next level
     auto const start = columns_of(*next.P) * cycle_of(next.A, book, dimensions, levels - 1, 'm') * columns_of(*next.R);
     return start + cycle_of(A, book, dimensions, levels, 'v') * (Dense::identity(a.rows()) - a * start);

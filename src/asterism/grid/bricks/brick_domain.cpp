@@ -26,8 +26,8 @@ void each_in(Box const& b, F const& f) {
       for (auto k = b.low[2]; k < b.high[2]; ++k) f(Triple{i, j, k});
 }
 
-std::array<bool, 3> cut(Partition const& p) {
-  auto const boxes = p.boxes();
+std::array<bool, 3> cut_of(Partition const& p) {
+  auto const& boxes = p.used();
   return {boxes[0] > 1, boxes[1] > 1, boxes[2] > 1};
 }
 
@@ -40,7 +40,8 @@ std::string text(std::vector<i64> const& v) {
 }  // namespace
 
 BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const& shape, std::vector<int> const& brick,
-                         std::vector<bool> const& periodic, std::vector<int> const& boxes, comm::TransportChoice transport) {
+                         std::vector<bool> const& periodic, std::vector<int> const& boxes, comm::TransportChoice transport,
+                         i64 most_ranks) {
   auto s = std::make_shared<State>();
   auto const d = shape.size();
   Triple counts{1, 1, 1};
@@ -82,11 +83,11 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
     s->extent.push_back(int(shape[a]));
   }
   if (boxes.empty()) p = Partition::choose_boxes(counts, int(d), around_ends, comm.size());
-  s->partition = Partition(counts, p, around_ends, 1, Stencil::box);
+  s->partition = Partition(counts, p, around_ends, 1, Stencil::box).on_fewer(most_ranks);
   s->transport = transport;
   auto const own = s->partition.owned(comm.rank());
   auto const n = own.sizes();
-  s->order = BrickOrder(n, cut(s->partition));
+  s->order = BrickOrder(n, cut_of(s->partition));
   i64 const points = s->brick[0] * s->brick[1] * s->brick[2], bricks = s->order.bricks();
   comm::agree(comm, [&] {
     ASTERISM_REQUIRE(bricks <= std::numeric_limits<int>::max() / 4, shape, "{} bricks on a rank; at most {}. Take larger ones.", bricks,
@@ -102,7 +103,7 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   }
   // the lists of kernels
   int const all = d == 3 ? 27 : d == 2 ? 9 : 3;
-  auto const is_cut = cut(s->partition);
+  auto const is_cut = cut_of(s->partition);
   for (std::size_t a = 0; a < 3; ++a) s->known.low[a] = is_cut[a] ? -1 : 0, s->known.high[a] = n[a] + (is_cut[a] ? 1 : 0);
   if (bricks == 0) s->known = {};
   s->neighbours.resize(std::size_t(bricks + s->ghosts) * std::size_t(all));
@@ -148,7 +149,7 @@ std::vector<comm::StarForest::EdgeSets> BrickDomain::find_ghosts(State& s, std::
   auto const& p = s.partition;
   auto const n = p.owned(me).sizes();
   i64 const points = s.brick[0] * s.brick[1] * s.brick[2];
-  auto const is_cut = cut(p);
+  auto const is_cut = cut_of(p);
   ids.assign(s.order.bricks() == 0 ? 0 : std::size_t((n[0] + 2) * (n[1] + 2) * (n[2] + 2)), -1);
   if (ids.empty()) return {};
   i64 next = s.order.bricks();

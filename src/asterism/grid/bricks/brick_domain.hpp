@@ -1,6 +1,7 @@
 // A structured grid in bricks, dealt to the ranks: small boxes of points that stand in memory one after the other, without ghost points.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -16,16 +17,23 @@ class BrickDomain {
  public:
   BrickDomain() = default;
   /// shape, brick: points in each direction. A periodic direction is a multiple of the brick. boxes: into how many each direction is cut,
-  /// or empty: chosen. Collective; bad input is an error on all ranks. Memory: that of 3^d + 1 numbers for each brick.
+  /// or empty: chosen. most_ranks: with bricks. Collective; bad input is an error on all ranks. Memory: that of 3^d + 1 numbers for each
+  /// brick.
   BrickDomain(comm::Communicator const& comm, std::vector<std::int64_t> const& shape, std::vector<int> const& brick,
               std::vector<bool> const& periodic, std::vector<int> const& boxes = {},
-              comm::TransportChoice transport = comm::default_transport());
+              comm::TransportChoice transport = comm::default_transport(),
+              std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max());
 
   int dimensions() const { return s_->dimensions; }
   /// Of the grid and of a brick; leading directions that are not there have one point.
   Triple const& shape() const { return s_->shape; }
   Triple const& brick() const { return s_->brick; }
   std::array<bool, 3> const& periodic() const { return s_->partition.periodic(); }
+  /// Which directions more than one rank has bricks along.
+  std::array<bool, 3> cut() const {
+    auto const& n = s_->partition.used();
+    return {n[0] > 1, n[1] > 1, n[2] > 1};
+  }
   /// Of bricks, not of points.
   Partition const& partition() const { return s_->partition; }
   BrickOrder const& order() const { return s_->order; }

@@ -38,10 +38,10 @@ std::vector<std::vector<Rows>> leaning(Direction const& d, i64 width, int stages
 
 BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_brick) {
   auto const& known = domain.known();
-  auto const boxes = domain.partition().boxes();
+  auto const is_cut = domain.cut();
   std::array<Direction, 3> d;
   for (std::size_t a = 0; a < 3; ++a) {
-    bool const cut = boxes[a] > 1;
+    bool const cut = is_cut[a];
     d[a] = {known.low[a], known.high[a], known.low[a] + (cut ? 1 : 0), known.high[a] - (cut ? 1 : 0), domain.periodic()[a] && !cut};
   }
   // along the first direction that there is

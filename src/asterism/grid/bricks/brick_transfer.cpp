@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "asterism/base/profile.hpp"
@@ -47,30 +48,48 @@ std::array<double, 4> cubic_at(double t) {
 
 /// Of the own fine points of an axis; places of coarse points are numbers along it.
 struct OneAxis {
-  i64 m;        ///< coarse points
+  i64 n, m;     ///< fine and coarse points
   bool around;  ///< periodic
   Centring centring;
-  std::array<bool, 2> odd;
+  std::array<double, 2> ends;
   bool there(i64 c) const { return around || (c >= 0 && c < m); }
+  /// Where points are, in fine spacings.
+  double place(i64 fine) const { return centring == Centring::nodes ? double(fine) : double(fine) + 0.5; }
+  double coarse_place(i64 c) const { return centring != Centring::nodes ? 2 * double(c) + 1 : around ? 2 * double(c) : 2 * double(c) + 1; }
+  double border(bool upper) const { return upper ? place(n - 1) + ends[1] : place(0) - ends[0]; }
+  /// Behind the last coarse point c: on the line from there to the border.
+  Axis::Few outside(i64 i, i64 c) const {
+    bool const upper = c > 0 || place(i) > coarse_place(0);
+    double const t = std::abs(border(upper) - place(i)), all = std::abs(border(upper) - coarse_place(c));
+    return {{c, c}, {ends[upper ? 1 : 0] > 0 ? t / all : 1, 0}};
+  }
 
   Axis::Few linear(i64 i) const {
-    if (centring == Centring::blocks) return {{i >> 1, i >> 1}, {1, 0}};
+    if (centring == Centring::blocks) {
+      i64 const c = std::min(i >> 1, m - 1);
+      return {{c, c}, {1, 0}};
+    }
     if (centring == Centring::cells) {
       i64 const c = i >> 1, other = i % 2 == 0 ? c - 1 : c + 1;
-      return there(other) ? Axis::Few{{c, other}, {0.75, 0.25}} : Axis::Few{{c, c}, {odd[i % 2 == 0 ? 0 : 1] ? 0.5 : 1, 0}};
+      if (!there(c)) return outside(i, m - 1);
+      return there(other) ? Axis::Few{{c, other}, {0.75, 0.25}} : outside(i, c);
     }
     i64 const g = around ? i : i - 1, down = g >> 1;  // rounded down, below 0 too
     if (g % 2 == 0) return {{down, down}, {1, 0}};
-    return {{down, down + 1}, {there(down) ? 0.5 : 0, there(down + 1) ? 0.5 : 0}};
+    return there(down) && there(down + 1) ? Axis::Few{{down, down + 1}, {0.5, 0.5}} : outside(i, there(down) ? down : down + 1);
   }
-  /// Of nodes the borders are points too, with zeros; of cells the points are inside, for any condition at the borders.
-  bool has_cubics() const { return m >= (centring == Centring::nodes && !around ? 2 : 4); }
+  /// Of nodes the borders are points too, with zeros, where they are as far as usual; of others the points are inside, for any condition at
+  /// the borders. No cubics where an axis is closed by points that are nearer than others.
+  bool has_cubics() const { return around ? n % 2 == 0 && m >= 4 : m >= 4 - (border_is_point(0) ? 1 : 0) - (border_is_point(1) ? 1 : 0); }
+  bool border_is_point(std::size_t side) const {
+    return centring == Centring::nodes && !around && ends[side] == 1 && (side == 0 || n % 2 == 1);
+  }
   Axis::Few cubic(i64 i) const {
     bool const nodes = centring == Centring::nodes;
     double const at = nodes ? 0.5 * double(around ? i : i - 1) : 0.5 * double(i) - 0.25;  // in coarse points
     if (nodes && at == std::floor(at)) return {{i64(at), i64(at), i64(at), i64(at)}, {1, 0, 0, 0}};
     i64 first = i64(std::floor(at)) - 1;
-    if (!around) first = std::clamp<i64>(first, nodes ? -1 : 0, nodes ? m - 3 : m - 4);
+    if (!around) first = std::clamp<i64>(first, border_is_point(0) ? -1 : 0, border_is_point(1) ? m - 3 : m - 4);
     auto const w = cubic_at(at - double(first));
     Axis::Few out{};
     for (int e = 0; e < 4; ++e) out.at[e] = first + e, out.weight[e] = there(first + e) ? w[std::size_t(e)] : 0;
@@ -78,11 +97,11 @@ struct OneAxis {
   }
 };
 
-Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring, std::array<bool, 2> const& odd,
+Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, Centring centring, std::array<double, 2> const& ends,
              bool cubic) {
   Axis out;
   auto const own = fine.owned();
-  OneAxis const one{coarse.shape()[d], fine.periodic()[d], centring, odd};
+  OneAxis const one{fine.shape()[d], coarse.shape()[d], fine.periodic()[d], centring, ends};
   bool const missing = d < std::size_t(3 - fine.dimensions());
   out.most = cubic && !missing && one.has_cubics() ? 4 : 2;
   i64 low = 0, high = 0;
@@ -113,7 +132,14 @@ Axis axis_of(BrickDomain const& fine, BrickDomain const& coarse, std::size_t d, 
 
 }  // namespace
 
-std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least) {
+Ends usual_ends(Centring centring) {
+  double const end = centring == Centring::nodes ? 1 : 0;
+  return {{{end, end}, {end, end}, {end, end}}};
+}
+
+std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how) {
+  auto const& least = how.least;
+  i64 points = 1;
   std::vector<i64> shape;
   std::vector<int> brick, boxes;
   std::vector<bool> periodic;
@@ -121,26 +147,41 @@ std::optional<BrickDomain> BrickTransfer::coarsened(BrickDomain const& fine, Cen
     auto const n = fine.shape()[d];
     auto b = fine.brick()[d];
     bool const around = fine.periodic()[d], halves = centring != Centring::nodes || around;
-    while (around && n / 2 % b != 0 && b % 2 == 0) b /= 2;
-    bool const wide = least.empty() || b >= least[shape.size()];
-    if (n < 2 || (halves ? n % 2 != 0 : n % 2 == 0) || (around && n / 2 % b != 0) || !wide) return std::nullopt;
-    shape.push_back(n / 2);
+    i64 const m = around ? (n + 1) / 2 : n / 2;
+    while (around && m % b != 0 && (how.any_size || b % 2 == 0)) b = how.any_size ? b - 1 : b / 2;
+    bool const wide = least.empty() || b >= least[shape.size()], fits = how.any_size || (halves ? n % 2 == 0 : n % 2 != 0);
+    if (n < 2 || !fits || (around && m % b != 0) || !wide) return std::nullopt;
+    points *= m;
+    shape.push_back(m);
     brick.push_back(int(b));
     periodic.push_back(around);
     boxes.push_back(fine.partition().boxes()[d]);
   }
-  return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport());
+  auto const& used = fine.partition().used();
+  auto const most = how.points_per_rank > 0 ? points / how.points_per_rank : std::numeric_limits<i64>::max();
+  return BrickDomain(fine.space().comm(), shape, brick, periodic, boxes, fine.transport(),
+                     std::min(most, i64(used[0]) * used[1] * used[2]));
 }
 
-BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd,
+Ends BrickTransfer::coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends) {
+  auto out = ends;
+  for (std::size_t d = 0; d < 3; ++d) {
+    OneAxis const one{fine.shape()[d], fine.shape()[d] / 2, false, centring, ends[d]};
+    for (bool const upper : {false, true})
+      if (auto& end = out[d][upper ? 1 : 0]; end > 0) end = std::abs(one.border(upper) - one.coarse_place(upper ? one.m - 1 : 0)) / 2;
+  }
+  return out;
+}
+
+BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& ends,
                              bool cubic)
-    : dtype_(dtype), centring_(centring), odd_(odd), cubic_(cubic) {
+    : dtype_(dtype), centring_(centring), ends_(ends), cubic_(cubic) {
   auto s = std::make_shared<State>();
   s->fine = fine, s->coarse = coarse;
   auto const own = fine.owned();
   auto const size = own.sizes();
   for (std::size_t d = 0; d < 3; ++d) {
-    s->points.axes[d] = axis_of(fine, coarse, d, centring, odd[d], cubic);
+    s->points.axes[d] = axis_of(fine, coarse, d, centring, ends[d], cubic);
     s->points.bricks[d] = (size[d] + fine.brick()[d] - 1) / fine.brick()[d];
     if (d >= std::size_t(3 - fine.dimensions())) s->share /= 2;
   }
@@ -151,7 +192,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
   // the owner of each coarse point around, and its place there
   auto const& p = coarse.partition();
   auto const boxes = p.boxes();
-  std::array<bool, 3> const cut{boxes[0] > 1, boxes[1] > 1, boxes[2] > 1};
+  auto const cut = coarse.cut();
   struct Owner {
     int box = 0;
     i64 brick = 0, within = 0;  // counted from its first brick
@@ -245,7 +286,12 @@ void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const
 }
 
 std::shared_ptr<BrickTransfer const> BrickTransfer::by_cubics() const {
-  return std::make_shared<BrickTransfer const>(s_->fine, s_->coarse, centring_, dtype_, odd_, true);
+  return std::make_shared<BrickTransfer const>(s_->fine, s_->coarse, centring_, dtype_, ends_, true);
+}
+
+void BrickRestriction::apply_transpose(Vector const& x, Vector& y, bool) const {
+  of_->apply(x, y);
+  scale(of_->share(), y);
 }
 
 std::string BrickTransfer::describe() const {

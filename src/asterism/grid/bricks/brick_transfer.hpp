@@ -13,26 +13,38 @@ namespace asterism::grid {
 
 /// Where the points lie.
 enum class Centring : std::uint8_t {
-  nodes,   ///< coarse point c is fine point 2 c + 1, of 2 m + 1; along a periodic axis 2 c, of 2 m. Zero beyond the ends
-  cells,   ///< coarse cell c is made of the fine ones 2 c and 2 c + 1; beyond the ends as at the last cell, or its negative
+  nodes,   ///< coarse point c is fine point 2 c + 1; along a periodic axis 2 c
+  cells,   ///< coarse cell c is made of the fine ones 2 c and 2 c + 1
   blocks,  ///< the same cells, but constant interpolation: averages back
 };
-/// Of cells: at which ends of the axes values change their sign, those with a border where they are zero.
-using Ends = std::array<std::array<bool, 2>, 3>;
+/// How far behind the last points of the axes values are zero, in spacings of the fine points: 1 of nodes, 1/2 of cells; 0 where they go on
+/// as they are. Of periodic axes it does not matter.
+using Ends = std::array<std::array<double, 2>, 3>;
+/// Zero behind nodes, and flat behind cells.
+Ends usual_ends(Centring centring);
+
+/// Which coarser domains will do.
+struct Coarsening {
+  bool any_size = false;        ///< the last point of an axis may be over, so that its border is nearer to the last coarse point or further
+  std::vector<int> least = {};  ///< points of bricks along the axes
+  std::int64_t points_per_rank = 0;  ///< with fewer, on average, it is given to fewer ranks
+};
 
 /// Multilinear interpolation y = P x from coarse points. Its transpose, over 2^d, is the restriction: full weighting, whose weights have
-/// the sum 1 where nothing changes its sign.
+/// the sum 1 in the interior.
 class BrickTransfer final : public la::Operator {
  public:
   /// The domain of the coarse points, cut into as many boxes. Where those of a periodic direction are no multiple of the brick, it is
-  /// halved. Nothing where a direction has no coarse points of that kind, or no brick of at least so many points fits. Collective.
-  static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, std::vector<int> const& least = {});
+  /// halved, or of any size. Nothing where a direction is not of 2 m + 1 nodes, or 2 m if it is periodic, or of 2 m cells, unless any
+  /// number above one will do; and where no brick is large enough. Collective.
+  static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how = {});
+  /// Where values are zero behind the ends of the coarse points, if it is there behind the fine ones; in coarse spacings.
+  static Ends coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends);
   /// coarse: as coarsened() makes it. Collective. Memory: 16 bytes for each coarse point.
   /// cubic: interpolation by cubics instead, at borders through points inside (of nodes the border itself too); linear along axes of
   /// fewer coarse points than that takes. It has no transpose. For the solution of a coarse grid, whose error is of higher order then than
   /// that of the discretisation.
-  BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& odd = {},
-                bool cubic = false);
+  BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse, Centring centring, Dtype dtype, Ends const& ends, bool cubic = false);
   la::Space const& range() const override { return s_->fine.space(); }
   la::Space const& domain() const override { return s_->coarse.space(); }
   Dtype dtype() const override { return dtype_; }
@@ -41,6 +53,8 @@ class BrickTransfer final : public la::Operator {
   void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override { restrict_to(x, y, 1); }
   /// y = P^T x / 2^d
   void restrict_to(la::Vector const& x, la::Vector& y) const { restrict_to(x, y, s_->share); }
+  /// 1 / 2^d
+  double share() const { return s_->share; }
   std::string describe() const override;
   /// The same by cubics. Collective.
   std::shared_ptr<BrickTransfer const> by_cubics() const;
@@ -57,7 +71,7 @@ class BrickTransfer final : public la::Operator {
   std::shared_ptr<State const> s_;  // queued work holds it
   Dtype dtype_;
   Centring centring_;
-  Ends odd_;
+  Ends ends_;
   bool cubic_;
 };
 
@@ -69,6 +83,7 @@ class BrickRestriction final : public la::Operator {
   la::Space const& domain() const override { return of_->range(); }
   Dtype dtype() const override { return of_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override { of_->restrict_to(x, y); }
+  void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override;
   std::string describe() const override { return "full weighting, the reverse of " + of_->describe(); }
 
  private:

@@ -57,10 +57,11 @@ void StencilOperator::add(StencilForm form, StencilKernel kernel) {
   s_->kernels[form] = std::move(kernel);
 }
 
-void StencilOperator::set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach) {
+void StencilOperator::set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach, bool transposes) {
   ASTERISM_REQUIRE(reach.size() == std::size_t(s_->domain.dimensions()), internal, "a stencil reads along {} axes, not {}.",
                    s_->domain.dimensions(), reach.size());
   make_kernel_ = std::move(make);
+  makes_transpose_ = transposes;
   for (std::size_t d = 0; d < reach.size(); ++d) s_->reach[3 - reach.size() + d] = reach[d];
 }
 
@@ -71,8 +72,8 @@ void StencilOperator::need(StencilForm form) const {
   s_->kernels[form] = std::move(kernel);
 }
 
-std::optional<la::Operator::Coarse> StencilOperator::coarse() const {
-  auto made = make_coarse_ ? make_coarse_() : std::nullopt;
+std::optional<la::Operator::Coarse> StencilOperator::coarse(la::CoarseRule const& rule) const {
+  auto made = make_coarse_ ? make_coarse_(rule) : std::nullopt;
   if (made && make_kernel_) need(StencilForm::residual);
   if (made)
     if (auto const transfer = std::dynamic_pointer_cast<BrickTransfer const>(made->P))
@@ -174,6 +175,7 @@ void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, V
 void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm::product, x, y, nullptr, nullptr); }
 
 void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
+  if (makes_transpose_) need(StencilForm::transposed);
   if (!has(StencilForm::transposed)) return Operator::apply_transpose(x, y, conjugate);
   run(StencilForm::transposed, x, y, nullptr, nullptr);
 }

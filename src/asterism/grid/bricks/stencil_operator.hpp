@@ -34,7 +34,7 @@ class StencilOperator final : public la::Operator {
   la::Vector diagonal() const override;
   std::optional<double> eigenvalue_bound() const override { return bound_; }
   /// By the function that was given. From then on residuals have a kernel of their own, if it can be made.
-  std::optional<Coarse> coarse() const override;
+  std::optional<Coarse> coarse(la::CoarseRule const& rule) const override;
   std::vector<la::Vector> colours() const override;
   /// By the function that was given.
   std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override { return convert_ ? convert_(dtype) : nullptr; }
@@ -46,10 +46,11 @@ class StencilOperator final : public la::Operator {
   void add(StencilForm form, StencilKernel kernel);
   bool has(StencilForm form) const { return s_->kernels.contains(form); }
   /// What makes the coarser operator. It is collective.
-  void set_coarse(std::function<std::optional<Coarse>()> make) { make_coarse_ = std::move(make); }
+  void set_coarse(std::function<std::optional<Coarse>(la::CoarseRule const&)> make) { make_coarse_ = std::move(make); }
   void set_converted(std::function<std::shared_ptr<la::Operator const>(Dtype)> make) { convert_ = std::move(make); }
-  /// What makes kernels of forms that multigrid asks for, and how far the stencil reads along its axes. make is collective.
-  void set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach);
+  /// What makes kernels of forms that multigrid asks for, and how far the stencil reads along its axes; transposes: of the transpose too.
+  /// make is collective.
+  void set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach, bool transposes = false);
   void set_colouring(Colouring kind) { colouring_ = kind; }
   /// The padding of d is one.
   void set_diagonal(la::Vector d, std::optional<double> eigenvalue_bound);
@@ -63,8 +64,9 @@ class StencilOperator final : public la::Operator {
   std::shared_ptr<StencilState> s_;  // queued work holds it
   la::Vector diagonal_;
   std::optional<double> bound_;
+  bool makes_transpose_ = false;
   Colouring colouring_ = Colouring::none;
-  std::function<std::optional<Coarse>()> make_coarse_;
+  std::function<std::optional<Coarse>(la::CoarseRule const&)> make_coarse_;
   std::function<StencilKernel(StencilForm)> make_kernel_;
   std::function<std::shared_ptr<la::Operator const>(Dtype)> convert_;
 };

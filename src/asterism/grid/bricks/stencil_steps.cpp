@@ -202,7 +202,7 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<Vecto
   auto const& domain = s_->domain;
   // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them
   for (std::size_t d = 0; d < 3; ++d)
-    if (domain.partition().boxes()[d] > 1 && s_->reach[d] > 0) at_once = std::min<i64>(at_once, domain.brick()[d] / s_->reach[d]);
+    if (domain.cut()[d] && s_->reach[d] > 0) at_once = std::min<i64>(at_once, domain.brick()[d] / s_->reach[d]);
   std::vector<Stage> stages;
   bool vectors = false;
   for (auto const& w : weights) {

@@ -23,6 +23,11 @@ Cycle Cycle::adjoint() const {
   out.v_before_f_ = !v_before_f_;
   for (auto& l : out.levels_) {
     if (!hermitian_) l.A = std::make_shared<la::Adjoint>(l.A);
+    if (!l.paired) {
+      auto const P = l.P;
+      l.P = std::make_shared<la::Adjoint>(l.R);
+      l.R = std::make_shared<la::Adjoint>(P);
+    }
     if (l.solver) l.solver = std::make_shared<la::Adjoint>(l.solver);
     else l.smoother = l.smoother->adjoint();
   }
@@ -33,7 +38,7 @@ bool Cycle::symmetric() const {
   // with one level between there is nothing that an F cycle visits twice
   bool const alike = type_ == CycleType::v || type_ == CycleType::w || (type_ == CycleType::full ? levels_.size() : levels_between()) <= 1;
   return alike && !varies() &&
-         std::all_of(levels_.begin(), levels_.end(), [](auto const& l) { return l.solver || l.smoother->symmetric(); });
+         std::all_of(levels_.begin(), levels_.end(), [](auto const& l) { return l.solver || (l.paired && l.smoother->symmetric()); });
 }
 
 std::vector<Cycle::Work> Cycle::new_work(Vector const& like) const {

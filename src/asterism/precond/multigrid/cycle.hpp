@@ -13,10 +13,11 @@ namespace asterism::precond {
 /// A level with its way to the next coarser one; the last has a solver instead, or its smoother alone.
 struct GridLevel {
   OperatorPtr A;
-  OperatorPtr P, R;  ///< prolongation from, restriction to the next level; R = P^H
+  OperatorPtr P, R;  ///< prolongation from, restriction to the next level
   SmootherPtr smoother;
   OperatorPtr solver;      ///< on the last level
   OperatorPtr first = {};  ///< prolongation of the next level's solution in full multigrid; nullptr: P
+  bool paired = true;      ///< R is a multiple of P^H
 };
 
 /// How often, and how, the next level is visited.

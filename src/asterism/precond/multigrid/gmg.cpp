@@ -12,6 +12,7 @@
 #include "asterism/precond/amg/smoother_choice.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
+#include "asterism/precond/multigrid/fewer_ranks.hpp"
 
 namespace asterism::precond {
 namespace {
@@ -29,6 +30,12 @@ OptionTable const& table() {
         integer_option("pc_gmg_coarse_size", 600, "a level with at most this many points is the last one, and solved directly", 1, 20000),
         choice_option("pc_gmg_coarse_type", "direct", {"direct", "smoother", "ksp"},
                       "on the last level: factors, its smoother alone, or a solver with options of the prefix mg_coarse_"),
+        choice_option(
+            "pc_gmg_galerkin", "auto", {"auto", "both", "none"},
+            "coarse operators by Galerkin's product R A P (both), or discretised again with twice the spacing (none); auto: again "
+            "where the operator knows how, else the product"),
+        integer_option("pc_gmg_coarse_rows_per_rank", 1000, "a coarse level with fewer points per rank is given to fewer ranks; 0: none is",
+                       0, 1000000000),
         integer_option("pc_gmg_steps_at_once", 8,
                        "most steps of jacobi or color_sor, the residual included, in one pass over memory and for one exchange", 1, 100),
         real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
@@ -92,6 +99,7 @@ enum class CoarseType : std::uint8_t { direct, smoother, ksp };
 struct Choices {
   CycleType cycle;
   CoarseType coarse;
+  la::CoarseRule rule;
   std::int64_t max_levels, coarse_size, at_once;
   double omega;
   bool log, measure, open;  ///< open: the smoother is chosen
@@ -139,7 +147,7 @@ class GeometricMultigrid final : public Preconditioner {
       auto const points = points_of(now->range());
       points_.push_back(points);
       bool const small = points <= options.coarse_size, most = std::int64_t(points_.size()) == options.max_levels;
-      auto next = small || most ? std::nullopt : now->coarse();
+      auto next = small || most ? std::nullopt : now->coarse({options.rule.by, options.rule.rows_per_rank, nest.symmetric});
       bool const stuck = !next && !small && !most;
       if (stuck && levels.empty()) refuse(*now);
       if (!next && points > most_factored && options.coarse == CoarseType::direct) refuse(*now, points);
@@ -154,7 +162,7 @@ class GeometricMultigrid final : public Preconditioner {
       }
       now = nullptr;
       if (next) {
-        level.P = next->P, level.R = next->R, now = next->A;
+        level.P = next->P, level.R = next->R, level.paired = next->paired, now = next->A;
         if (options.cycle == CycleType::full && next->higher) level.first = next->higher();
       }
       levels.push_back(std::move(level));
@@ -181,12 +189,15 @@ class GeometricMultigrid final : public Preconditioner {
   std::string report() const override {
     auto const right = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };
     auto const factor = [](double f) { return f > 0 ? format("{}", std::round(f * 1000) / 1000) : std::string("-"); };
+    bool const several = space_.comm().size() > 1;
     std::string out = format("{}, {} cycle, {}\n  level      points", describe(), name_, name_of(dtype_));
+    if (several) out += "  ranks";
     if (!factors_.empty()) out += "  smoothing  cycle";
     out += "  operator, smoother\n";
     for (std::size_t l = 0; l < points_.size(); ++l) {
       auto const& level = cycle_.levels()[l];
       out += right(std::to_string(l), 7) + right(std::to_string(points_[l]), 12);
+      if (several) out += right(std::to_string(ranks_with_rows(level.A->range())), 7);
       if (!factors_.empty()) out += right(factor(factors_[l].first), 11) + right(factor(factors_[l].second), 7);
       out += "  " + level.A->describe() + ", " + (level.solver ? last_ : level.smoother->describe()) + "\n";
     }
@@ -225,8 +236,8 @@ class GeometricMultigrid final : public Preconditioner {
   static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
     fail(ErrorKind::option,
-         "gmg: {} knows no coarser operator. A stencil of am.stencil.operator does, and a Grid.star_operator, with {}. Use -pc_type "
-         "chebyshev, or amg for a matrix.",
+         "gmg: {} knows no coarser operator. A stencil of am.stencil.operator does; a Grid.star_operator, or any with -pc_gmg_galerkin "
+         "none, with {}. Use -pc_type chebyshev, or amg for a matrix.",
          A.describe(), shapes);
   }
   [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
@@ -251,6 +262,10 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             coarse == "ksp"        ? CoarseType::ksp
             : coarse == "smoother" ? CoarseType::smoother
                                    : CoarseType::direct,
+            {r.text("pc_gmg_galerkin") == "both"   ? la::CoarseRule::By::galerkin
+             : r.text("pc_gmg_galerkin") == "none" ? la::CoarseRule::By::again
+                                                   : la::CoarseRule::By::either,
+             r.integer("pc_gmg_coarse_rows_per_rank")},
             r.integer("pc_gmg_max_levels"),
             r.integer("pc_gmg_coarse_size"),
             r.integer("pc_gmg_steps_at_once"),

@@ -1,0 +1,183 @@
+"""Coarser operators of a stencil for geometric multigrid: discretised again, or Galerkin's product.
+
+Input: how an operator was made, and the function that makes one. Output: the coarser operator, and the transfers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..base.aligned import aligned
+from ..errors import InputError
+from . import galerkin
+from .making import Made, coefficient, constant_terms
+
+__all__ = ["coarse_level", "ends_of"]
+
+_Make = Callable[[Made, Any], Any]
+_Level = tuple[Any, Any, Any, bool]  # the operator, P, R, and whether R is a multiple of P^T
+
+
+def ends_of(how: Made, A: Any, domain: Any) -> list[list[float]]:
+    """Return how far behind the ends of the axes values are zero, in spacings; 0 where they go on as they are. Collective.
+
+    There a product with ones is not small: constants are far from solutions.
+    """
+    d = len(how.shape)
+    usual = 0.5 if how.cells else 1.0
+    out = [[usual] * 2 for _ in range(3)]
+    small = 0.05 if how.cells else 1e-3
+    ones, product, main = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(3))
+    low, high = (b[3 - d :] for b in domain.owned(how.comm.rank))
+    mine = [b - a for a, b in zip(low, high, strict=True)]
+    domain.to_bricks(np.ones(mine, how.dtype), ones)
+    A.apply(ones, product)
+    A.diagonal(main)
+    share = np.empty(mine, how.dtype)
+    domain.from_bricks(np.abs(product) / np.abs(main), share)
+    for axis in range(d):
+        for side in range(2):
+            at_end = share.size > 0 and (low[axis] == 0 if side == 0 else high[axis] == how.shape[axis])
+            least = -float(how.comm.max(-float(np.min(np.take(share, -side, axis))) if at_end else -np.inf))
+            zero = not how.periodic[axis] and small < least < np.inf
+            out[3 - d + axis][side] = usual if zero else 0.0
+    return out
+
+
+def coarse_level(
+    make: _Make, how: Made, A: Any, domain: Any, by: str, rows_per_rank: int, paired: bool = True
+) -> _Level | None:
+    """Return the operator of half as many points along each axis, and the transfers. Collective.
+
+    by: "again", "galerkin", or "either". paired: R must be a multiple of P^T. None: there is no such grid.
+    """
+    if how.ends is None:
+        how.ends = ends_of(how, A, domain)
+    if by == "galerkin" or how.is_product:
+        return _product_level(make, how, A, domain, rows_per_rank)
+    found = _discretised_again(make, how, domain, how.ends, by == "again", rows_per_rank, paired)
+    return found if found or by == "again" else _product_level(make, how, A, domain, rows_per_rank)
+
+
+def _discretised_again(
+    make: _Make, how: Made, domain: Any, ends: list[list[float]], must: bool, rows_per_rank: int, paired: bool
+) -> _Level | None:
+    """Return the stencil with twice the spacing. None: it does not know its spacing, unless it must, or there is no such grid.
+
+    Of cells the reverse of linear interpolation takes cos^3 of a wave as P does, cos^6 together: then the stencil with twice the spacing is
+    too stiff by far. The mean of the fine cells takes cos, so that cells converge as nodes do, with cos^4 together. Not in one dimension,
+    where a sweep by colours leaves residuals at every second cell, of which a mean is at the wrong place.
+    """
+    d = len(how.shape)
+    if not how.spacing and not must:
+        return None
+    reaches = [max(r) for r in how.stencil.facts.reach]
+    coarse = _core.BrickTransfer.coarsened(domain, how.centring, False, reaches, rows_per_rank)
+    if coarse is None:
+        return None
+    if not how.spacing:
+        raise InputError(
+            "-pc_gmg_galerkin none discretises the stencil again with twice the spacing, and none of its constants is known to be the "
+            "spacing. Write the stencil with a constant 'h', name it with spacing= of am.stencil.operator, or leave the option out."
+        )
+    next_one = how.coarser(tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :]))
+    P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
+    R = _core.BrickRestriction(P)
+    usual = _core.BrickTransfer.usual_ends(how.centring)
+    mean = (
+        R
+        if ends == usual
+        else _core.BrickRestriction(_core.BrickTransfer(domain, coarse, how.centring, how.dtype, usual))
+    )
+
+    def averaged(fine: NDArray[Any]) -> NDArray[Any]:
+        out = aligned((int(coarse.layout.local_size),), how.dtype)
+        mean.apply(fine, out)
+        return out
+
+    next_one.arrays = [
+        averaged(fine) if n not in how.functions else coefficient(n, how.functions[n], next_one, coarse)
+        for n, fine in zip(how.coefficients, how.arrays, strict=True)
+    ]
+    if how.centring == "cells" and d > 1 and not paired:
+        means = _core.BrickTransfer(domain, coarse, "blocks", how.dtype, ends)
+        return make(next_one, coarse), P, _core.BrickRestriction(means), False
+    return make(next_one, coarse), P, R, True
+
+
+def _product_level(make: _Make, how: Made, A: Any, domain: Any, rows_per_rank: int) -> _Level | None:
+    """Return Galerkin's product with linear interpolation as a stencil, on half as many points, rounded down."""
+    d = len(how.shape)
+    ends, linear = how.ends, "cells" if how.cells else "nodes"
+    assert ends is not None
+    uneven = [n % 2 == (1 if p or how.cells else 0) for n, p in zip(how.shape, how.periodic, strict=True)]
+    reaches = [
+        galerkin.reach(max(r), linear, u and p)
+        for r, u, p in zip(how.stencil.facts.reach, uneven, how.periodic, strict=True)
+    ]
+    coarse = _core.BrickTransfer.coarsened(domain, how.centring, True, reaches, rows_per_rank)
+    if coarse is None:
+        return None
+    P = _core.BrickTransfer(domain, coarse, how.centring, how.dtype, ends)
+    linear_P = P if how.centring == linear else _core.BrickTransfer(domain, coarse, linear, how.dtype, ends)
+    linear_R = _core.BrickRestriction(linear_P)
+    R = linear_R if P is linear_P else _core.BrickRestriction(P)
+    shape, brick = tuple(coarse.shape[3 - d :]), tuple(coarse.brick[3 - d :])
+    numbers = constant_terms(how)
+    plain = [
+        not u and (p or (not how.cells and e == [1.0, 1.0]))
+        for u, p, e in zip(uneven, how.periodic, ends[3 - d :], strict=True)
+    ]
+    if numbers is not None and all(plain):
+        found: dict[tuple[int, ...], Any] = dict(galerkin.constants(numbers, linear))
+    else:
+        found = _product_coefficients(how, A, domain, coarse, reaches, (linear_P, linear_R))
+    next_one = copy.copy(how)
+    next_one.is_product, next_one.shape, next_one.brick, next_one.of = True, shape, brick, "u"
+    next_one.spacing, next_one.functions, next_one.arrays = (), {}, []
+    next_one.constants, next_one.coefficients = {}, []
+    next_one.ends = _core.BrickTransfer.coarse_ends(domain, linear, ends)
+    varies = numbers is None or not all(plain)
+    next_one.stencil = galerkin.stencil_of(list(found), varies)
+    if varies:
+        next_one.coefficients, next_one.arrays = [f"c{n}" for n in range(len(found))], list(found.values())
+    else:
+        next_one.constants = {f"c{n}": v for n, v in enumerate(found.values())}
+    return make(next_one, coarse), P, R, True
+
+
+def _product_coefficients(
+    how: Made, A: Any, domain: Any, coarse: Any, reaches: list[int], transfers: tuple[Any, Any]
+) -> dict[tuple[int, ...], NDArray[Any]]:
+    """Return the coefficients of R A P in bricks, those that are zero everywhere left out. Collective."""
+    d = len(how.shape)
+    P, R = transfers
+    fine, product = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(2))
+    entries, result = (aligned((int(coarse.layout.local_size),), how.dtype) for _ in range(2))
+    low, high = (b[3 - d :] for b in coarse.owned(how.comm.rank))
+    box = list(zip(low, high, strict=True))
+
+    def apply(x: NDArray[Any]) -> NDArray[Any]:
+        coarse.to_bricks(x, entries)
+        P.apply(entries, fine)
+        A.apply(fine, product)
+        R.apply(product, result)
+        y = np.empty(x.shape, how.dtype)
+        coarse.from_bricks(result, y)
+        return y
+
+    found = galerkin.coefficients(coarse.shape[3 - d :], how.periodic, reaches, box, how.dtype, apply)
+    sizes = {o: float(how.comm.max(float(np.abs(c).max(initial=0)))) for o, c in found.items()}
+    least = 8 * float(np.finfo(how.dtype).eps) * max(sizes.values())
+    out = {}
+    for o, c in sorted(found.items()):
+        if sizes[o] > least or not any(o):
+            out[o] = aligned(entries.shape, how.dtype)
+            coarse.to_bricks(c, out[o])
+    return out

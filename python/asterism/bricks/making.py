@@ -1,0 +1,181 @@
+"""How an operator on bricks is made: its stencil, constants and coefficients, and the kernels that are compiled from them.
+
+Input: what `am.stencil.operator` was given, checked. Output: kernels and arrays as the core takes them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.aligned import aligned
+from ..comm.agree import agreed
+from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
+from ..stencil.compiler import Library
+from ..stencil.interpreter import constant_value
+from ..stencil.kernel import callable_of
+from ..stencil.language import Constant, Grid, Operation, Value, indices, walk
+from ..stencil.sources import Source, generate
+from ..stencil.stencil import Stencil, assign
+from ..stencil.table import build_table
+from ..stencil.transpose import coefficients_of
+
+__all__ = ["X", "Y", "Made", "axes_of", "coefficient", "constant_terms", "form", "is_symmetric"]
+
+X, Y, _B, _W = -1, -2, -3, -4  # StencilKernel of the core
+
+
+class Made:
+    """How an operator was made: what all its kernels have in common."""
+
+    def __init__(
+        self,
+        comm: Any,
+        stencil: Stencil,
+        name: str,
+        shape: tuple[int, ...],
+        periodic: tuple[bool, ...],
+        brick: tuple[int, ...],
+        dtype: str,
+        target: str | None,
+        constants: dict[str, float],
+        coefficients: dict[str, Any],
+        centring: str,
+        spacing: tuple[str, ...],
+    ) -> None:
+        self.comm, self.stencil, self.of = comm, stencil, name
+        self.shape, self.periodic, self.brick, self.dtype, self.target = shape, periodic, brick, dtype, target
+        self.constants, self.coefficients = constants, list(coefficients)
+        self.functions = {n: f for n, f in coefficients.items() if callable(f)}  # of the coordinates
+        self.centring, self.spacing = centring, spacing
+        self.cells = centring != "nodes"
+        self.arrays: list[NDArray[Any]] = []  # of the coefficients, in bricks
+        self.compiled = True
+        self.is_product = False  # of Galerkin
+        self.ends: list[list[float]] | None = None  # as _ends finds them
+
+    def coarser(self, shape: tuple[int, ...], brick: tuple[int, ...]) -> Made:
+        """Return the same for the grid of half as many points."""
+        out = copy.copy(self)
+        out.shape, out.brick = shape, brick
+        out.constants = {n: 2 * v if n in self.spacing else v for n, v in self.constants.items()}
+        return out
+
+    def converted(self, dtype: str) -> Made:
+        """Return the same in another dtype."""
+        out = copy.copy(self)
+        out.dtype = dtype
+        out.arrays = [aligned(a.shape, dtype) for a in self.arrays]
+        for to, values in zip(out.arrays, self.arrays, strict=True):
+            to[...] = values
+        return out
+
+    def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False, weights: Sequence[str] = ()) -> Any:
+        """Return a kernel as the core takes it; the other grids are coefficients. Collective.
+
+        quick: a table, for what is used once. weights: constants that the core gives.
+        """
+        stencil.check_periodic(self.shape, self.periodic)
+        source = generate(stencil, self.target, self.brick, self.dtype)
+        found = build_table(stencil, source) if quick else _compiled(self.comm, stencil, source)
+        if not quick:
+            self.compiled = self.compiled and isinstance(found, Library)
+        grids = [roles[g] if g in roles else self.coefficients.index(g) for g in source.grids]
+        names = [n for n, _ in source.constants]
+        values = [self.constants.get(n, 0.0) for n in names]
+        program = 0 if isinstance(found, Library) else found.program
+        places = [names.index(n) for n in weights]
+        return found.address, program, found.handle, grids, values, float(stencil.cost(self.dtype).flops), places
+
+
+def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:
+    """Compile on one rank, and find it in the cache on the others; an error of one is an error of all. Collective."""
+
+    def build() -> Any:
+        found = callable_of(stencil, source, warn=comm.rank == 0)
+        if found is None:
+            raise UnsupportedError("the stencil can neither be compiled nor be made a table.")
+        return found
+
+    first = agreed(comm, lambda: build() if comm.rank == 0 else None)
+    return agreed(comm, lambda: build() if first is None else first)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "1"
+    return name
+
+
+def form(how: Made, name: str) -> Any:
+    """Return the kernel of a fused stencil: the residual, a weighted step, or steps with one weight for points with an even sum of indices and
+    one for the others. Collective.
+    """
+    f = how.stencil.facts
+    if name == "transposed":
+        return how.kernel(how.stencil.transpose(how.of), {f.outputs[0]: X, how.of: Y})
+    at = indices(f.dimensions)
+    taken = [*f.grids, *(n for n, _ in f.constants)]
+    b, w = (Grid(_unused(n, taken), f.dimensions) for n in ("b", "w"))
+    even, more = (Constant(_unused(n, taken), None) for n in ("even", "more"))
+    y, x = Grid(f.outputs[0], f.dimensions), Grid(how.of, f.dimensions)
+    residual = b(*at) - how.stencil.statements[0].value
+    weight = even + more * (sum(at[1:], at[0]) % 2)
+    value = {
+        "residual": residual,
+        "smooth": x(*at) + w(*at) * residual,
+        "step": x(*at) + weight * residual,
+        "start": weight * b(*at),
+    }[name]
+    roles = {how.of: X, y.name: Y, b.name: _B, w.name: _W}
+    return how.kernel(assign(y(*at), value), roles, weights=(even.name, more.name) if name in ("step", "start") else ())
+
+
+def constant_terms(how: Made) -> dict[tuple[int, ...], float] | None:
+    """Return the coefficients, if they are constant."""
+    terms = coefficients_of(how.stencil.statements, how.of)
+    if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
+        return None
+    return {o: constant_value(c, how.constants, how.dtype) for o, c in terms.items()}
+
+
+def is_symmetric(how: Made) -> bool:
+    """Tell whether the stencil has constant coefficients, the same at opposite offsets."""
+    numbers = constant_terms(how)
+    return numbers is not None and all(numbers.get(tuple(-x for x in o)) == c for o, c in numbers.items())
+
+
+def axes_of(how: Made, box: Sequence[tuple[int, int]]) -> list[NDArray[np.float64]]:
+    """Return the coordinates of a box of points along each axis."""
+    return [
+        (np.arange(a, b) + (0.5 if how.cells else 0 if p else 1)) / (n if p or how.cells else n + 1)
+        for (a, b), n, p in zip(box, how.shape, how.periodic, strict=True)
+    ]
+
+
+def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
+    """Return a coefficient grid in bricks, from an array of my points or of all, or from a function of the coordinates."""
+    low, high = (b[3 - len(how.shape) :] for b in domain.owned(how.comm.rank))
+    mine = tuple(b - a for a, b in zip(low, high, strict=True))
+    if callable(value):
+        at = axes_of(how, list(zip(low, high, strict=True)))
+        array = np.broadcast_to(np.asarray(value(*np.meshgrid(*at, indexing="ij", sparse=True))), mine)
+    else:
+        array = np.asarray(value)
+        if array.shape != mine and array.shape == how.shape:
+            array = array[tuple(slice(a, b) for a, b in zip(low, high, strict=True))]
+    if array.shape != mine:
+        raise ShapeError(
+            f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}."
+        )
+    if array.dtype.kind not in "buif":
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    if not np.isfinite(array).all():
+        raise InputError(f"the array '{name}' has entries that are not finite.")
+    out = aligned((int(domain.layout.local_size),), how.dtype)
+    domain.to_bricks(np.ascontiguousarray(array, dtype=how.dtype), out)
+    return out
