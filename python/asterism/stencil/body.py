@@ -83,6 +83,7 @@ class Body(ABC):
 
     number, real, condition = "V", "V", "I"  # types of vectors
     complex_number, complex_real = "C", "V"
+    both, either = " & ", " | "  # of conditions
 
     def __init__(
         self, facts: Facts, shape: Shape, plan: Plan, builder: Builder, names: Names, program: Program, masked: bool
@@ -214,7 +215,7 @@ class Body(ABC):
             return f"{self.absolute if n.op == 'abs' else self.root}({args[0]})"
         if n.op in ("==", "!=") and self.shape.complex:
             parts = (f"({part}({args[0]}) {n.op} {part}({args[1]}))" for part in ("re", "im"))
-            return (" & " if n.op == "==" else " | ").join(parts)
+            return (self.both if n.op == "==" else self.either).join(parts)
         return f" {n.op} ".join(args)
 
     def index_terms(self, data: tuple[object, ...], inner: tuple[str, str, str]) -> list[str]:

@@ -53,6 +53,7 @@ class LaneBody(Body):
 
     number, real, condition = "T", "T", "bool"
     complex_number, complex_real = "T", "R"
+    both, either = " && ", " || "
     absolute, root = "fabs", "sqrt"
 
     def whole(self, lane: int) -> bool:
