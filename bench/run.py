@@ -49,6 +49,7 @@ from random_solves import random_solves  # noqa: E402
 from robustness import robustness  # noqa: E402
 from stencils import kernels as stencils  # noqa: E402
 from tables import show  # noqa: E402
+from triangular import sptrsv  # noqa: E402
 from waits import waits  # noqa: E402
 
 import asterism as am  # noqa: E402
@@ -364,6 +365,7 @@ def main() -> int:
             "waits",
             "stencils",
             "direct",
+            "sptrsv",
         ],
     )
     args = p.parse_args()
@@ -403,6 +405,7 @@ def main() -> int:
         ("waits", lambda: waits(args.rounds)),
         ("stencils", stencils),
         ("direct", lambda: direct(args.rounds)),
+        ("sptrsv", lambda: sptrsv(args.rounds)),
     ):
         if args.only and args.only != name:
             continue

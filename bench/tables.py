@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 from direct import table as direct
+from triangular import table as sptrsv
 
 from asterism.cli.bench_queues import print_async, print_launch
 from asterism.cli.bench_weak import print_weak
@@ -346,6 +347,7 @@ SHOW = {
     "precisions": precisions,
     "stencils": stencils,
     "direct": direct,
+    "sptrsv": sptrsv,
     "multigrid": multigrid,
     "busy": busy,
     "waits": waits,

@@ -46,7 +46,8 @@ def test_a_chain_by_hand(dtype):
     machine = models.TriangularMachine("mine", float(number), 0.5, link)
     alone = pattern.predict(1, "1x1", machine)
     assert alone.forward.levels == 1 and alone.forward.nodes == 3 and alone.forward.messages == 0
-    assert alone.modelled == alone.simulated == 2 * 6 * 1.5
+    # six entries in five tasks: both blocks of the first column are one run
+    assert alone.modelled == alone.simulated == 2 * (6 + 5 * 0.5)
     # rank 0: x0 (1.5), sent (1), block 2, 0 (1.5); rank 1: x0 comes at 12.5; block 1, 0 (1.5), x1 (1.5), sent (1), at rank 0 at 26.5,
     # block 2, 1 (1.5), x2 (1.5)
     forward = pattern.predict(2, "Px1", machine).forward

@@ -91,7 +91,7 @@ def print_channels(r: dict[str, Any]) -> None:
     m = r["machine"]
     print(
         f"a rank in a triangular solve, all at once: {m['bandwidth'] / 1e9:.1f} GB/s, "
-        f"{1e9 * m['task_seconds']:.0f} ns for a block"
+        f"{1e9 * m['task_seconds']:.0f} ns for a run of blocks"
     )
     _print_waited(r["waited"])
 
@@ -160,6 +160,7 @@ def sptrsv_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
         "entries": pattern.entries,
         "levels": pattern.levels,
         "cores": _core.allowed_cores(),
+        "threads": _core.team_size(),
         "waited": _waited(waits, comm),
         "machine": dataclasses.asdict(machine),
         "cases": cases,
@@ -262,6 +263,8 @@ def print_sptrsv(r: dict[str, Any]) -> None:
         + ["messages predicted", "sent", "MB", "error"],
         rows,
     )
+    if r["threads"] > 1:
+        print(f"{r['threads']} threads a rank; the model and the simulation have one")
     if any(c["ranks"] > r["cores"] for c in r["cases"]):
         print(f"*: more ranks than the {r['cores']} core(s) here. They take turns.")
     else:

@@ -83,7 +83,7 @@ class TriangularMachine:
     bandwidth : float
         Of a rank's memory.
     task_seconds : float
-        What a rank needs for a block without numbers.
+        What a rank needs for a supernode, or a run of blocks, without numbers.
     near : Link
         Within a node.
     far : Link, optional

@@ -9,8 +9,7 @@
 namespace asterism::direct::kernel {
 namespace {
 
-constexpr std::int32_t rows_at_once = 256;  // of a list, in a buffer on the stack
-constexpr int columns_at_once = 4;          // of a panel: what they are multiplied with is read once for all of them
+constexpr int columns_at_once = 4;  // of a panel: what they are multiplied with is read once for all of them
 
 /// f<q>() for q below W, one after the other. Not a loop: g++ before 12.3 makes vector loads of loops over columns that read beyond
 /// the last one (its bug 107451), which is outside of the matrix.
@@ -188,39 +187,33 @@ void solve_with(FrontPanel<T> const& f, bool of_u, bool transposed, bool unit, s
   if (spreads) add_at<K>(below, f.list, k, rest, x);
 }
 
-}  // namespace
-
-template <class T>
-void multiply(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows, T const* x,
-              T* y) {
-  std::vector<T> own(std::size_t(w) * std::size_t(std::min<std::int64_t>(k, most_columns)));
+/// f<K>(x, y) for all columns; of rows of K numbers, copied where they are longer. y is 0 before.
+template <class T, class F>
+void each_packed(std::int64_t k, std::int32_t inner, std::int32_t outer, T const* x, T* y, F const& f) {
+  std::vector<T> packed;
   each_columns(k, [&]<int K>(std::int64_t c) {
-    for (std::int32_t j = 0; j < w; ++j) std::copy_n(x + j * k + c, K, own.data() + std::int64_t(j) * K);
-    T some[rows_at_once * K];
-    for (std::int32_t first = 0; first < m; first += rows_at_once) {
-      auto const count = std::min(rows_at_once, m - first);
-      std::fill_n(some, count * K, T(0));
-      add_columns<K>(count, w, leading, b + first, own.data(), some);
-      add_at<K>(count, rows + first, k, some, y + c);
+    if (k == K) {
+      std::fill_n(y, outer * k, T(0));
+      return f.template operator()<K>(x, y);
     }
+    packed.assign(std::size_t(inner + outer) * K, T(0));
+    T *const from = packed.data(), *const to = from + std::int64_t(inner) * K;
+    for (std::int32_t i = 0; i < inner; ++i) std::copy_n(x + i * k + c, K, from + std::int64_t(i) * K);
+    f.template operator()<K>(from, to);
+    for (std::int32_t i = 0; i < outer; ++i) std::copy_n(to + std::int64_t(i) * K, K, y + i * k + c);
   });
 }
 
+}  // namespace
+
 template <class T>
-void multiply_transposed(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows,
-                         T const* x, T* y) {
-  std::vector<T> sums;
-  each_columns(k, [&]<int K>(std::int64_t c) {
-    sums.assign(std::size_t(w) * K, T(0));
-    T some[rows_at_once * K];
-    for (std::int32_t first = 0; first < m; first += rows_at_once) {
-      auto const count = std::min(rows_at_once, m - first);
-      gather<K>(count, rows + first, k, x + c, some);
-      add_dots<K>(count, w, leading, b + first, some, sums.data());
-    }
-    for (std::int32_t j = 0; j < w; ++j)
-      for (int l = 0; l < K; ++l) y[j * k + c + l] += sums[std::size_t(j) * K + std::size_t(l)];
-  });
+void multiply(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, T const* x, T* y) {
+  each_packed(k, w, m, x, y, [&]<int K>(T const* from, T* to) { add_columns<K>(m, w, leading, b, from, to); });
+}
+
+template <class T>
+void multiply_transposed(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, T const* x, T* y) {
+  each_packed(k, m, w, x, y, [&]<int K>(T const* from, T* to) { add_dots<K>(m, w, leading, b, from, to); });
 }
 
 template <class T>
@@ -228,9 +221,9 @@ void solve_front(FrontPanel<T> const& f, bool of_u, bool transposed, bool unit, 
   each_columns(k, [&]<int K>(std::int64_t c) { solve_with<K>(f, of_u, transposed, unit, k, x + c, work); });
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                                                                           \
-  template void multiply(std::int32_t, std::int32_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, T const*, T*);            \
-  template void multiply_transposed(std::int32_t, std::int32_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, T const*, T*); \
+#define ASTERISM_INSTANTIATE(T)                                                                                      \
+  template void multiply(std::int32_t, std::int32_t, std::int64_t, T const*, std::int64_t, T const*, T*);            \
+  template void multiply_transposed(std::int32_t, std::int32_t, std::int64_t, T const*, std::int64_t, T const*, T*); \
   template void solve_front(FrontPanel<T> const&, bool, bool, bool, std::int64_t, T*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

@@ -5,14 +5,13 @@
 
 namespace asterism::direct::kernel {
 
-/// y[rows[r]] += sum_j B[r, j] x[j]; B is m x w.
+/// y = B x; B is m x w.
 template <class T>
-void multiply(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows, T const* x, T* y);
+void multiply(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, T const* x, T* y);
 
-/// y[j] += sum_r B[r, j] x[rows[r]].
+/// y = B^T x.
 template <class T>
-void multiply_transposed(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, std::int32_t const* rows,
-                         T const* x, T* y);
+void multiply_transposed(std::int32_t m, std::int32_t w, std::int64_t k, T const* b, std::int64_t leading, T const* x, T* y);
 
 /// The columns of L, or the rows of U, of some pivots: a triangle, and what is below or right of it.
 template <class T>

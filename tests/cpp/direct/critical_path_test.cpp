@@ -256,7 +256,7 @@ TEST(Simulation, HasTheDependencesOfTheSolve) {
           triangle->take(k, std::vector<double>(rows * std::size_t(pattern->nodes().width(k))).data(), std::int64_t(rows), true);
         }
         ranks.push_back(std::make_unique<MessageDrivenSweep>(
-            triangle, std::make_shared<SweepPlan const>(plan_sweep(*pattern, grid, r, sweep)), false,
+            triangle, std::make_shared<SweepPlan const>(plan_sweep(*pattern, grid, r, sweep)),
             [&next, r](Envelope const& to, std::span<std::byte const> data) {
               next.push_back({to.rank, {to.kind, to.node, r}, std::vector<std::byte>(data.begin(), data.end())});
             }));

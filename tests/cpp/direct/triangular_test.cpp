@@ -4,11 +4,14 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <deque>
+#include <map>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "asterism/base/error.hpp"
+#include "asterism/device/host/team.hpp"
+#include "asterism/direct/triangular/block_runs.hpp"
 #include "asterism/direct/triangular/message_driven_sweep.hpp"
 #include "asterism/direct/triangular/process_grid.hpp"
 #include "asterism/direct/triangular/seal.hpp"
@@ -27,12 +30,11 @@ namespace {
 template <class T>
 class Simulation {
  public:
-  Simulation(RandomTriangle const& problem, ProcessGrid const& grid, Sweep sweep, bool deterministic, unsigned seed)
-      : problem_(problem), random_(seed) {
+  Simulation(RandomTriangle const& problem, ProcessGrid const& grid, Sweep sweep, unsigned seed) : problem_(problem), random_(seed) {
     for (int r = 0; r < grid.size(); ++r) {
       plans.push_back(std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, r, sweep)));
       sweeps_.push_back(std::make_unique<MessageDrivenSweep>(
-          problem.triangle<T>(grid, r), plans.back(), deterministic, [this, r](Envelope const& to, std::span<std::byte const> data) {
+          problem.triangle<T>(grid, r), plans.back(), [this, r](Envelope const& to, std::span<std::byte const> data) {
             log.push_back({to.kind, to.node, r, to.rank});
             flying_.push_back({to.rank, {to.kind, to.node, r}, std::vector<std::byte>(data.begin(), data.end())});
           }));
@@ -121,7 +123,7 @@ TYPED_TEST(TriangularOf, MessagesThatComeInAnyOrderGiveTheSolution) {
           ++seed;
           RandomTriangle const problem(seed, supernodes, 1 + int(seed % 6), seed % 4 ? 0.3 : 0.02);
           auto const b = right_hand_side<T>(problem.n, columns);
-          Simulation<T> run(problem, grid, sweep, false, seed);
+          Simulation<T> run(problem, grid, sweep, seed);
           auto const x = run.solve(b, columns);
           EXPECT_LE(problem.error(sweep, columns, x, b), tolerance) << grid.describe() << " " << supernodes;
           auto predicted = predicted_messages(*problem.pattern, grid, sweep);
@@ -130,7 +132,7 @@ TYPED_TEST(TriangularOf, MessagesThatComeInAnyOrderGiveTheSolution) {
         }
 }
 
-TYPED_TEST(TriangularOf, InDeterministicModeTheOrderOfMessagesDoesNotChangeABit) {
+TYPED_TEST(TriangularOf, TheOrderOfMessagesDoesNotChangeABit) {
   using T = TypeParam;
   for (unsigned seed = 1; seed < 40; ++seed) {
     RandomTriangle const problem(seed, 17, 5, 0.4);
@@ -138,11 +140,84 @@ TYPED_TEST(TriangularOf, InDeterministicModeTheOrderOfMessagesDoesNotChangeABit)
     auto const& grid = grids[seed % grids.size()];
     auto const sweep = sweeps[seed % 2];
     auto const b = right_hand_side<T>(problem.n, 2);
-    auto const x = Simulation<T>(problem, grid, sweep, true, seed).solve(b, 2);
+    auto const x = Simulation<T>(problem, grid, sweep, seed).solve(b, 2);
     EXPECT_LE(problem.error(sweep, 2, x, b), 50 * epsilon_of(dtype_v<T>));
     for (unsigned again = 1; again < 5; ++again) {
-      auto const y = Simulation<T>(problem, grid, sweep, true, seed + 1000 * again).solve(b, 2);
+      auto const y = Simulation<T>(problem, grid, sweep, seed + 1000 * again).solve(b, 2);
       EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(T)), 0);
+    }
+  }
+}
+
+/// A sweep on one rank with so many threads.
+template <class T>
+std::vector<T> solve_with_threads(RandomTriangle const& problem, Sweep sweep, std::vector<T> x, std::int64_t columns, int threads) {
+  auto const plan = std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, {}, 0, sweep));
+  MessageDrivenSweep run(problem.triangle<T>({}, 0), plan, [](auto const&, auto) {});
+  for (int again = 0; again < 3; ++again) {  // what one solve leaves must not matter to the next
+    auto const b = x;
+    run.begin(columns, std::as_writable_bytes(std::span(x)), {}, threads > 1);
+    std::vector<std::jthread> others;
+    for (int t = 1; t < threads; ++t) others.emplace_back([&run] { run.assist(); });
+    while (!run.done())
+      if (!run.work()) run.wait_for_others();
+    run.stop();
+    others.clear();
+    if (again < 2) x = b;
+  }
+  return x;
+}
+
+TYPED_TEST(TriangularOf, ThreadsThatAssistDoNotChangeABit) {
+  using T = TypeParam;
+  for (unsigned seed = 1; seed < 25; ++seed) {
+    // narrow supernodes and wide ones, whose panels have several runs
+    RandomTriangle const problem(seed, seed % 2 ? 150 : 25, seed % 2 ? 4 : 60, 0.1);
+    auto const sweep = sweeps[seed % 4 / 2];
+    std::int64_t const columns = seed % 3 ? 1 : 8;
+    auto const b = right_hand_side<T>(problem.n, columns);
+    auto const x = solve_with_threads<T>(problem, sweep, b, columns, 1);
+    EXPECT_LE(problem.error(sweep, columns, x, b), 50 * epsilon_of(dtype_v<T>));
+    for (int const threads : {2, 5}) {
+      auto const y = solve_with_threads<T>(problem, sweep, b, columns, threads);
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(T)), 0) << seed << " with " << threads << " threads";
+    }
+  }
+}
+
+TEST(Threads, LeaveAtAStopThatComesBeforeTheEnd) {
+  RandomTriangle const problem(5, 60, 3, 0.8);
+  ProcessGrid const grid{2, 1};
+  auto const plan = std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, 1, Sweep::forward));
+  MessageDrivenSweep sweep(problem.triangle<double>(grid, 1), plan, [](auto const&, auto) {});
+  std::vector<double> x(std::size_t(sweep.owned()));
+  sweep.begin(1, std::as_writable_bytes(std::span(x)), {}, true);
+  std::jthread const other([&sweep] { sweep.assist(); });
+  while (!sweep.needs_message()) sweep.work();  // those of rank 0 never come
+  EXPECT_FALSE(sweep.done());
+  sweep.stop();
+}
+
+TEST(Runs, OfBlocksAreThoseOfOneRankInAColumnAndShort) {
+  for (unsigned seed = 1; seed < 10; ++seed) {
+    RandomTriangle const problem(seed, 40, seed % 2 ? 200 : 5, 0.3);
+    auto const& pattern = *problem.pattern;
+    for (auto const& grid : grids_up_to(6)) {
+      auto const run_of = block_runs(pattern, grid);
+      std::map<std::int32_t, std::pair<std::int64_t, int>> size;  // entries and blocks
+      std::map<std::int32_t, std::set<std::pair<std::int32_t, int>>> where;
+      for (std::int32_t i = 0; i < pattern.blocks(); ++i) {
+        auto const& b = pattern.block(i);
+        auto const entries = std::int64_t(b.count) * pattern.nodes().width(b.column);
+        auto const r = run_of[std::size_t(i)];
+        size[r].first += entries;
+        ++size[r].second;
+        where[r].insert({b.column, grid.owner(b.row, b.column)});
+      }
+      for (auto const& [r, s] : size) {
+        EXPECT_TRUE(s.first <= 8192 || s.second == 1) << s.first;
+        EXPECT_EQ(where[r].size(), 1u);
+      }
     }
   }
 }
@@ -207,7 +282,7 @@ TEST(Messages, ThatNobodyAwaitsAreErrorsThatNameThem) {
   RandomTriangle const problem(5, 6, 3, 0.8);
   ProcessGrid const grid{2, 1};
   auto const plan = std::make_shared<SweepPlan const>(plan_sweep(*problem.pattern, grid, 1, Sweep::forward));
-  MessageDrivenSweep sweep(problem.triangle<double>(grid, 1), plan, false, [](auto const&, auto) {});
+  MessageDrivenSweep sweep(problem.triangle<double>(grid, 1), plan, [](auto const&, auto) {});
   std::vector<double> x(std::size_t(sweep.owned()));
   sweep.begin(1, std::as_writable_bytes(std::span(x)));
   std::vector<double> const data(std::size_t(problem.pattern->nodes().width(0)));
@@ -275,7 +350,7 @@ TYPED_TEST(TriangularOf, RanksSolveWithLAndItsTranspose) {
         for (int const supernodes : {0, 1, 30}) {
           RandomTriangle const problem(unsigned(11 + supernodes), supernodes, 6, 0.2);
           auto const triangle = problem.triangle<T>(grid, comm.rank());
-          TriangularSolver solver(comm, {triangle, triangle}, {.deterministic = false, .checksums = checksums, .transport = transport});
+          TriangularSolver solver(comm, {triangle, triangle}, {.checksums = checksums, .transport = transport});
           solver.log_messages(true);
           for (std::int64_t const columns : {1, 8, 19}) {
             // no barrier between these: a rank may be in the next one
@@ -304,11 +379,33 @@ TYPED_TEST(TriangularOf, RanksSolveWithLAndItsTranspose) {
   }
 }
 
+TEST(Ranks, WithThreadsHaveTheBitsOfOneThread) {
+  auto const& comm = world();
+  RandomTriangle const problem(4, 60, 20, 0.3);  // large enough for threads
+  auto const grid = process_grid("square", comm.size());
+  TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())});
+  auto const b = right_hand_side<double>(problem.n, 8);
+  auto const before = device::host::team_size();
+  std::vector<double> first;
+  for (int const threads : {1, 2, 3}) {
+    device::host::set_team_size(threads);
+    for (int i = 0; i < 5; ++i) {
+      std::vector<double> own;
+      for (auto const row : solver.owned_rows()) own.insert(own.end(), b.begin() + row * 8, b.begin() + (row + 1) * 8);
+      solver.solve(0, Sweep::forward, 8, std::as_writable_bytes(std::span(own)));
+      solver.solve(0, Sweep::backward, 8, std::as_writable_bytes(std::span(own)));
+      if (first.empty()) first = own;
+      EXPECT_EQ(own, first) << threads;
+    }
+  }
+  device::host::set_team_size(before);
+}
+
 TEST(Ranks, AHundredSolvesWithOneSetOfTreesGiveTheSameBits) {
   auto const& comm = world();
   RandomTriangle const problem(21, 60, 5, 0.15);
   auto const grid = process_grid("square", comm.size());
-  TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())}, {.deterministic = true, .checksums = true});
+  TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())}, {.checksums = true});
   auto const b = right_hand_side<double>(problem.n, 1);
   std::vector<double> first;
   for (int i = 0; i < 100; ++i) {

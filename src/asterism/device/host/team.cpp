@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/device/host/futex.hpp"
-#include "asterism/device/host/patience.hpp"
+#include "asterism/device/host/signal.hpp"
 
 namespace asterism::device::host {
 namespace {
@@ -29,38 +28,6 @@ int from_environment() {
     if (auto const* v = std::getenv(name); v && std::atoi(v) > 0) return std::atoi(v);
   return 0;
 }
-
-/// A word that threads wait for to change: a waker that finds nobody asleep makes no call of the system.
-class Signal {
- public:
-  std::uint32_t value() const { return word_.load(std::memory_order_acquire); }
-  void set(std::uint32_t value) {
-    word_.store(value, std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(word_);
-  }
-  void add(std::uint32_t by) {
-    word_.fetch_add(by, std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(word_);
-  }
-  /// Until reached(value()).
-  template <class F>
-  void wait(F const& reached) {
-    Patience patience;
-    while (!reached(value()))
-      if (patience.over()) return sleep(reached);
-  }
-
- private:
-  template <class F>
-  void sleep(F const& reached) {
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    for (auto v = word_.load(std::memory_order_seq_cst); !reached(v); v = word_.load(std::memory_order_seq_cst))
-      futex_wait(word_, v, 60'000'000'000);
-    sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  std::atomic<std::uint32_t> word_{0};
-  std::atomic<int> sleepers_{0};
-};
 
 class Team {
  public:

@@ -211,7 +211,7 @@ struct DistributedFactors::Impl {
     info.growth = cholesky() || largest_entry == 0 ? 1 : largest / largest_entry;
     std::vector<std::shared_ptr<LocalTriangle const>> triangles{lower};
     if (upper) triangles.push_back(upper);
-    solver.emplace(comm, std::move(triangles), TriangularOptions{.deterministic = true}, parts.outside);
+    solver.emplace(comm, std::move(triangles), TriangularOptions{}, parts.outside);
     condition.reset();
   }
 

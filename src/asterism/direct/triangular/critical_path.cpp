@@ -5,13 +5,16 @@
 #include <tuple>
 #include <vector>
 
+#include "asterism/direct/triangular/block_runs.hpp"
+
 namespace asterism::direct {
 namespace {
 
 /// What a rank does with x of one supernode, as Ding et al. (2021) part the work.
 struct ModelNode {
   int rank = 0;
-  std::int32_t level = 0, tasks = 0;
+  std::int32_t level = 0;
+  double tasks = 0;  ///< a run of blocks is one, each of its blocks an equal part of it
   std::int64_t entries = 0;
 };
 
@@ -22,6 +25,9 @@ std::pair<std::vector<ModelNode>, std::int32_t> nodes_by_rank(BlockPattern const
   std::vector<ModelNode> nodes;
   std::vector<std::int32_t> level(std::size_t(n), 0), slot(std::size_t(grid.size()), -1);
   std::int32_t levels = 0;
+  auto const run_of = block_runs(pattern, grid);
+  std::vector<double> blocks_of(run_of.empty() ? 0 : std::size_t(run_of.back()) + 1, 0);
+  for (auto const r : run_of) ++blocks_of[std::size_t(r)];
   for (std::int32_t step = 0; step < n; ++step) {
     auto const s = forward ? step : n - 1 - step;
     auto const w = std::int64_t(pattern.nodes().width(s));
@@ -39,7 +45,7 @@ std::pair<std::vector<ModelNode>, std::int32_t> nodes_by_rank(BlockPattern const
         nodes.push_back({rank, own + 1, 0, 0});
       }
       auto& node = nodes[std::size_t(at)];
-      ++node.tasks;
+      node.tasks += 1 / blocks_of[std::size_t(run_of[std::size_t(index)])];
       node.entries += std::int64_t(b.count) * pattern.nodes().width(b.column);
       auto const target = forward ? b.row : b.column;
       auto& next = level[std::size_t(target)];
@@ -79,7 +85,8 @@ CriticalPath modelled(BlockPattern const& pattern, ProcessGrid const& grid, Swee
   for (std::size_t i = 0; i < nodes.size();) {
     auto const begin = i;
     auto const& head = nodes[begin];
-    std::int64_t entries = 0, tasks = 0;
+    std::int64_t entries = 0;
+    double tasks = 0;
     for (; i < nodes.size() && std::int64_t(i - begin) < machine.workers; ++i) {
       if (std::tie(nodes[i].rank, nodes[i].level) != std::tie(head.rank, head.level)) break;
       entries += nodes[i].entries;
@@ -89,7 +96,7 @@ CriticalPath modelled(BlockPattern const& pattern, ProcessGrid const& grid, Swee
     auto const rate =
         i - begin == std::size_t(machine.workers) ? machine.bandwidth : count * (tuned ? bandwidth_of_block(machine, count) : usual);
     auto& path = of[std::size_t(head.rank)];
-    path.compute += double(entries * number) / rate + machine.task_seconds * double(tasks) / count;
+    path.compute += double(entries * number) / rate + machine.task_seconds * tasks / count;
     path.nodes += std::int64_t(i - begin);
   }
   each_tree(pattern, grid, sweep, [&](MessageKind, std::int32_t s, std::vector<int> const& members) {

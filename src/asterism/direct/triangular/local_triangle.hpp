@@ -50,6 +50,9 @@ class LocalTriangle {
     auto const& b = pattern_->block(index);
     return std::span(rows_).subspan(std::size_t(row_at_[std::size_t(index)]), std::size_t(b.count));
   }
+  /// Of rows() in the rows of all its blocks: one panel after the other, in a panel as they are there.
+  std::int64_t first_row(std::int32_t index) const { return row_at_[std::size_t(index)]; }
+  std::int64_t all_rows() const { return std::int64_t(rows_.size()); }
   std::span<std::byte const> values() const { return values_; }  ///< of all its blocks, diagonal() and block() are in them
   std::size_t bytes() const { return values_.size() + rows_.size() * sizeof(std::int32_t); }
 

@@ -32,9 +32,26 @@ void add(std::int64_t n, T const* a, T* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += a[i];
 }
 
+template <class T>
+void add_rows(std::int32_t count, std::int32_t const* rows, std::int64_t k, T const* a, T* y) {
+  if (k == 1) {
+    for (std::int32_t r = 0; r < count; ++r) y[rows[r]] += a[r];
+    return;
+  }
+  for (std::int32_t r = 0; r < count; ++r)
+    for (std::int64_t c = 0; c < k; ++c) y[rows[r] * k + c] += a[r * k + c];
+}
+
+template <class T>
+void gather_rows(std::int32_t count, std::int32_t const* rows, std::int64_t k, T const* x, T* y) {
+  for (std::int32_t r = 0; r < count; ++r) std::copy_n(x + rows[r] * k, k, y + r * k);
+}
+
 #define ASTERISM_INSTANTIATE(T)                                                                                \
   template void solve_diagonal(std::int32_t, std::int32_t, T const*, std::int32_t const*, T const*, T*, bool); \
-  template void add(std::int64_t, T const*, T*);
+  template void add(std::int64_t, T const*, T*);                                                               \
+  template void add_rows(std::int32_t, std::int32_t const*, std::int64_t, T const*, T*);                       \
+  template void gather_rows(std::int32_t, std::int32_t const*, std::int64_t, T const*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE
 

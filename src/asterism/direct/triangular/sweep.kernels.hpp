@@ -13,4 +13,12 @@ void solve_diagonal(std::int32_t w, std::int32_t k, T const* d, std::int32_t con
 template <class T>
 void add(std::int64_t n, T const* a, T* y);
 
+/// y[rows[r], :] += a[r, :].
+template <class T>
+void add_rows(std::int32_t count, std::int32_t const* rows, std::int64_t k, T const* a, T* y);
+
+/// y[r, :] = x[rows[r], :].
+template <class T>
+void gather_rows(std::int32_t count, std::int32_t const* rows, std::int64_t k, T const* x, T* y);
+
 }  // namespace asterism::direct::kernel

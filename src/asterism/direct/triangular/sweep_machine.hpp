@@ -23,7 +23,7 @@ struct Link {
 
 struct SweepMachine {
   double bandwidth = 1;     ///< of a rank's memory, in bytes per second
-  double task_seconds = 0;  ///< of a block without numbers
+  double task_seconds = 0;  ///< of a supernode or a run of blocks (block_runs.hpp), without numbers
   Link near, far;           ///< within a node and between nodes
   int ranks_per_node = std::numeric_limits<int>::max();
   /// Blocks of threads that reach the bandwidth together, MAX_TB of Ding et al. (2021), and the least and most bandwidth of one of them.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "asterism/direct/triangular/block_runs.hpp"
+
 namespace asterism::direct {
 namespace {
 
@@ -61,6 +63,7 @@ SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int r
   plan.sweep = sweep;
   auto const n = pattern.count();
   plan.place.assign(std::size_t(n), -1);
+  auto const run_of = block_runs(pattern, grid);
   std::vector<int> members;
   auto const my_row = rank / grid.columns, my_column = rank % grid.columns;
   auto const place_among = [&](TreePlace& place) {
@@ -106,11 +109,20 @@ SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int r
       std::reverse(plan.using_x.begin() + node.first_using, plan.using_x.end());
       std::reverse(plan.adding.begin() + node.first_adding, plan.adding.end());
     }
+    node.first_run = std::int32_t(plan.runs.size());
+    auto const at = std::int32_t(plan.nodes.size());
+    for (auto i = forward ? node.first_using : node.first_adding; i < (forward ? node.last_using : node.last_adding); ++i) {
+      bool const goes_on = std::int32_t(plan.runs.size()) > node.first_run &&
+                           run_of[std::size_t(of_column[std::size_t(i)])] == run_of[std::size_t(of_column[std::size_t(i) - 1])];
+      if (!goes_on) plan.runs.push_back({at, i, i});
+      plan.runs.back().last = i + 1;
+    }
+    node.last_run = std::int32_t(plan.runs.size());
     node.blocks = node.last_adding - node.first_adding;
     plan.arriving += int(node.source && node.broadcast.parent >= 0) + (node.target ? node.reduction.child_count() : 0);
     plan.leaving += int(node.target && node.reduction.parent >= 0) + (node.source ? node.broadcast.child_count() : 0);
     plan.diagonals += node.diagonal;
-    plan.place[std::size_t(k)] = std::int32_t(plan.nodes.size());
+    plan.place[std::size_t(k)] = at;
     plan.nodes.push_back(node);
   }
   return plan;

@@ -33,6 +33,13 @@ struct PlannedNode {
   std::int32_t blocks = 0;                         ///< this rank's that add to its sum
   std::int32_t first_using = 0, last_using = 0;    ///< in SweepPlan::using_x: blocks that need its x
   std::int32_t first_adding = 0, last_adding = 0;  ///< in SweepPlan::adding: blocks that add to its sum
+  std::int32_t first_run = 0, last_run = 0;        ///< in SweepPlan::runs: of this rank's blocks in its column
+};
+
+/// See block_runs(). Forward it needs x of its column, backward x of its blocks' rows.
+struct PlannedRun {
+  std::int32_t column = 0;           ///< where, in SweepPlan::nodes
+  std::int32_t first = 0, last = 0;  ///< in SweepPlan::using_x forward, in SweepPlan::adding backward
 };
 
 /// Of each supernode, ranks that add to its sum forward and need its x backward for work of their own, beside blocks of the triangle:
@@ -47,9 +54,12 @@ struct SweepPlan {
   std::vector<std::int32_t> place;    ///< of each supernode in `nodes`; -1: no part in it
   std::vector<std::int32_t> using_x;  ///< indices of this rank's blocks by source, targets in the order in which they are solved
   std::vector<std::int32_t> adding;   ///< by target, sources in the order in which they are solved
+  std::vector<PlannedRun> runs;       ///< by column
   std::int64_t arriving = 0;          ///< messages that this rank waits for
   std::int64_t leaving = 0;           ///< messages that it sends
   std::int32_t diagonals = 0;         ///< supernodes that it solves
+  /// The list that runs are in.
+  std::vector<std::int32_t> const& by_column() const { return sweep == Sweep::forward ? using_x : adding; }
   PlannedNode const& node(std::int32_t id) const { return nodes[std::size_t(place[std::size_t(id)])]; }
 };
 

@@ -1,7 +1,6 @@
 #include "asterism/direct/triangular/sweep_simulation.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "asterism/base/error.hpp"
+#include "asterism/direct/triangular/block_runs.hpp"
 
 namespace asterism::direct {
 namespace {
@@ -53,9 +53,8 @@ struct Event {
 struct SimulatedRank {
   double clock = 0, compute = 0, sending = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> inbox;
-  std::vector<std::int32_t> solvable;
-  std::deque<std::int64_t> multipliable;  // places in the trees of broadcasts
-  bool works() const { return !solvable.empty() || !multipliable.empty(); }
+  std::vector<std::int32_t> complete, runs, first;  // sums that are, runs of blocks whose x is there, sums without contributions
+  bool works() const { return !complete.empty() || !runs.empty() || !first.empty(); }
   double next() const {
     if (works()) return clock;
     return inbox.empty() ? std::numeric_limits<double>::infinity() : std::max(clock, inbox.top().time);
@@ -74,19 +73,30 @@ class Simulation {
         ranks_(std::size_t(grid.size())),
         user_(std::size_t(pattern.blocks())),
         target_(std::size_t(pattern.blocks())),
-        left_(std::size_t(reductions_.size()), 0) {
+        left_(std::size_t(reductions_.size()), 0),
+        run_of_(block_runs(pattern, grid)),
+        runs_(run_of_.empty() ? 0 : std::size_t(run_of_.back()) + 1) {
     find_places(grid, broadcasts_, user_, true);
     find_places(grid, reductions_, target_, false);
     for (std::int32_t s = 0; s < pattern.count(); ++s)
       for (auto at = reductions_.first(s); at < reductions_.end(s); ++at)
         for (int c = 0; c < 2; ++c) left_[std::size_t(at)] += reductions_.child(s, at, c) >= 0;
-    for (auto const at : target_) ++left_[std::size_t(at)];
+    for (std::int32_t b = 0; b < pattern.blocks(); ++b) {
+      auto& run = runs_[std::size_t(run_of_[std::size_t(b)])];
+      run.blocks.push_back(b);
+      run.entries += std::int64_t(pattern.block(b).count) * pattern.nodes().width(pattern.block(b).column);
+      if (forward_ || run.blocks.size() == 1) ++left_[std::size_t(target_[std::size_t(b)])];
+    }
     list_blocks();
   }
 
   SimulatedSweep run() {
-    for (std::int32_t s = 0; s < pattern_.count(); ++s)
-      if (auto const at = reductions_.first(s); left_[std::size_t(at)] == 0) complete(s, at);
+    for (auto& run : runs_) run.missing = std::int32_t(run.blocks.size());
+    auto const n = pattern_.count();
+    for (std::int32_t step = 0; step < n; ++step) {
+      auto const s = forward_ ? n - 1 - step : step;
+      if (auto const at = reductions_.first(s); left_[std::size_t(at)] == 0) ranks_[std::size_t(reductions_.rank(at))].first.push_back(s);
+    }
     for (int r = 0; r < int(ranks_.size()); ++r) plan(r);
     while (!turns_.empty()) {
       auto const [time, r] = turns_.top();
@@ -160,36 +170,44 @@ class Simulation {
       rank.inbox.pop();
       if (m.kind == MessageKind::broadcast) have_x(rank, m.node, m.at);
       else contribute(m.node, m.at);
-    } else if (!rank.solvable.empty()) {
-      auto const s = rank.solvable.back();
-      rank.solvable.pop_back();
-      auto const w = std::int64_t(pattern_.nodes().width(s));
-      compute(rank, w * (w + 1) / 2);
-      have_x(rank, s, broadcasts_.first(s));
-    } else {
-      auto const at = rank.multipliable.front();
-      rank.multipliable.pop_front();
-      for (auto i = first_block_[std::size_t(at)]; i < first_block_[std::size_t(at) + 1]; ++i) {
-        auto const& b = pattern_.block(blocks_[std::size_t(i)]);
-        compute(rank, std::int64_t(b.count) * pattern_.nodes().width(b.column));
-        contribute(forward_ ? b.row : b.column, target_[std::size_t(blocks_[std::size_t(i)])]);
+    } else if (!rank.complete.empty()) {
+      solve(rank, rank.complete);
+    } else if (!rank.runs.empty()) {
+      auto const& run = runs_[std::size_t(rank.runs.back())];
+      rank.runs.pop_back();
+      compute(rank, run.entries);
+      for (auto const b : run.blocks) {
+        contribute(forward_ ? pattern_.block(b).row : pattern_.block(b).column, target_[std::size_t(b)]);
+        if (!forward_) break;  // all to one sum
       }
+    } else {
+      solve(rank, rank.first);
     }
   }
 
+  void solve(SimulatedRank& rank, std::vector<std::int32_t>& from) {
+    auto const s = from.back();
+    from.pop_back();
+    auto const w = std::int64_t(pattern_.nodes().width(s));
+    compute(rank, w * (w + 1) / 2);
+    have_x(rank, s, broadcasts_.first(s));
+  }
   void have_x(SimulatedRank& rank, std::int32_t s, std::int64_t at) {
     for (int c = 0; c < 2; ++c)
       if (auto const to = broadcasts_.child(s, at, c); to >= 0)
         send(MessageKind::broadcast, s, broadcasts_.rank(at), broadcasts_.rank(to), to);
-    rank.multipliable.push_back(at);
+    for (auto i = first_block_[std::size_t(at) + 1]; i-- > first_block_[std::size_t(at)];) {
+      auto const b = blocks_[std::size_t(i)];
+      auto const r = run_of_[std::size_t(b)];
+      auto& run = runs_[std::size_t(r)];
+      if (forward_ ? b == run.blocks.front() : --run.missing == 0) rank.runs.push_back(r);
+    }
   }
   void contribute(std::int32_t s, std::int64_t at) {
-    if (--left_[std::size_t(at)] == 0) complete(s, at);
-  }
-  void complete(std::int32_t s, std::int64_t at) {
+    if (--left_[std::size_t(at)] > 0) return;
     auto const r = reductions_.rank(at);
     if (at == reductions_.first(s)) {
-      ranks_[std::size_t(r)].solvable.push_back(s);
+      ranks_[std::size_t(r)].complete.push_back(s);
     } else {
       auto const to = reductions_.parent(s, at);
       send(MessageKind::reduction, s, r, reductions_.rank(to), to);
@@ -205,6 +223,13 @@ class Simulation {
   std::vector<std::int64_t> user_, target_;  // of each block: its owner's place among those that get x, and among those that add
   std::vector<std::int64_t> first_block_;
   std::vector<std::int32_t> blocks_, left_;
+  struct Run {
+    std::vector<std::int32_t> blocks;
+    std::int32_t missing = 0;  // supernodes whose x did not come
+    std::int64_t entries = 0;
+  };
+  std::vector<std::int32_t> run_of_;
+  std::vector<Run> runs_;
   using Turn = std::pair<double, int>;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
   std::int64_t sent_ = 0;

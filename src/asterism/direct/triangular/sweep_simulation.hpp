@@ -16,9 +16,8 @@ struct SimulatedSweep {
 };
 
 /// Each rank does one task at a time, as MessageDrivenSweep does: messages that have arrived first, then a supernode that can be solved,
-/// then products with x that has come first. A message keeps its sender busy for Link::sending, and arrives a latency later. An error of
-/// kind internal for machine.workers above 1.
-/// Cost: time of the order of blocks and messages times the logarithm of the ranks.
+/// then a run of blocks with x that has come last. A message keeps its sender busy for Link::sending, and arrives a latency later. An error
+/// of kind internal for machine.workers above 1. Cost: time of the order of blocks and messages times the logarithm of the ranks.
 SimulatedSweep simulate_sweep(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, std::int64_t number,
                               SweepMachine const& machine);
 

@@ -8,13 +8,15 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/communicator/failures.hpp"
+#include "asterism/device/host/team.hpp"
 #include "asterism/direct/triangular/message_driven_sweep.hpp"
 #include "asterism/direct/triangular/seal.hpp"
 
 namespace asterism::direct {
 namespace {
 
-constexpr std::int64_t most_columns = 8;  // that one pass over the triangle serves
+constexpr std::int64_t most_columns = 8;         // that one pass over the triangle serves
+constexpr std::int64_t worth_threads = 1 << 18;  // bytes of the triangle, times columns: some 20 us of one thread
 
 int label_of(Sweep sweep, MessageKind kind, std::int32_t node) { return (node * 2 + int(sweep)) * 2 + int(kind); }
 Sweep sweep_of(int label) { return Sweep(label / 2 % 2); }
@@ -34,7 +36,7 @@ class TriangularSolver::Impl {
     channels_.set_name("triangular solve");
     for (std::size_t t = 0; t < triangles_.size(); ++t)
       for (auto const s : {Sweep::forward, Sweep::backward})
-        sweeps_.emplace_back(triangles_[t], plans_[std::size_t(s)], options_.deterministic,
+        sweeps_.emplace_back(triangles_[t], plans_[std::size_t(s)],
                              [this](Envelope const& to, std::span<std::byte const> data) { send(to, data); });
     auto const& nodes = triangles_[0]->pattern().nodes();
     for (auto const& node : plans_[0]->nodes)
@@ -106,9 +108,27 @@ class TriangularSolver::Impl {
     ++solve_;
     sweep_ = sweep;
     auto& s = sweeps_[2 * t + std::size_t(sweep)];
-    s.begin(columns, x, sweep == Sweep::forward ? std::span<std::byte const>(beside) : std::span<std::byte const>());
+    bool const assisted = device::host::team_size() > 1 && std::int64_t(triangles_[t]->values().size()) * columns >= worth_threads;
+    s.begin(columns, x, sweep == Sweep::forward ? std::span<std::byte const>(beside) : std::span<std::byte const>(), assisted);
+    if (!assisted) lead(s);
+    else
+      device::host::run_pieces(
+          device::host::team_size(), 1,
+          [](void const* context, std::int64_t first, std::int64_t) {  // this thread takes the first piece
+            auto& [self, led] = *static_cast<std::pair<Impl*, MessageDrivenSweep*> const*>(context);
+            first == 0 ? self->lead(*led) : led->assist();
+          },
+          std::array{std::pair<Impl*, MessageDrivenSweep*>(this, &s)}.data());
+    if (sweep == Sweep::backward && !beside.empty()) s.end(beside);
+  }
+
+  void lead(MessageDrivenSweep& s) {
+    struct Stop {
+      MessageDrivenSweep& sweep;
+      ~Stop() { sweep.stop(); }
+    } const stop{s};
     for (auto a = held_.begin(); a != held_.end();)
-      if (sweep_of(a->label) == sweep && s.awaits(envelope_of(*a))) {
+      if (sweep_of(a->label) == sweep_ && s.awaits(envelope_of(*a))) {
         take(s, *a);
         a = held_.erase(a);
       } else {
@@ -117,9 +137,9 @@ class TriangularSolver::Impl {
     while (!s.done()) {
       while (auto const a = channels_.poll()) arrived(s, *a);
       if (s.work() || s.done()) continue;
-      arrived(s, channels_.wait());
+      if (s.needs_message()) arrived(s, channels_.wait());
+      else s.wait_for_others();
     }
-    if (sweep == Sweep::backward && !beside.empty()) s.end(beside);
   }
 
   void arrived(MessageDrivenSweep& s, comm::Channels::Arrival const& a) {

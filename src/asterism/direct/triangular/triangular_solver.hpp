@@ -15,14 +15,14 @@
 namespace asterism::direct {
 
 struct TriangularOptions {
-  bool deterministic = false;  ///< the same bits every time, however messages are late
-  bool checksums = false;      ///< a lost or corrupted message is an error that names it; costs 16 bytes a message
+  bool checksums = false;  ///< a lost or corrupted message is an error that names it; costs 16 bytes a message
   comm::TransportChoice transport = comm::default_transport();
 };
 
 /// Triangles of one pattern, such as L and U^T, with the trees and channels of both sweeps, made once. A solve is collective and begins
-/// without a barrier: a rank may be in the next one while another is in this one. Cost of a solve: each number of the triangle is read
-/// once for up to 8 columns; messages as predicted_messages() lists them.
+/// without a barrier: a rank may be in the next one while another is in this one. The bits of the solution are the same every time,
+/// however late messages are. Threads of the team take part where the triangle is large. Cost of a solve: each number of the triangle is
+/// read once for up to 8 columns; messages as predicted_messages() lists them.
 class TriangularSolver {
  public:
   /// Collective. The triangles have the rank and as many ranks as comm.
