@@ -57,9 +57,12 @@ class EmulatedKernel(Kernel):
             b[:-1] = np.nan  # what a kernel does not write is found
             if n in arrays:
                 held[n].pack(arrays[n], b)
-        number = ctypes.c_double if dtype == np.float64 else ctypes.c_float
+        of_complex = dtype.kind == "c"
+        scalars = np.array([*(constants[n] for n, _ in f.constants), *[0] * (not f.constants)], dtype)
+        scalars = scalars.view(scalars.real.dtype)  # both parts of each
+        number = np.ctypeslib.as_ctypes_type(scalars.dtype)
         many = self.blocks * self.warps
-        parts = np.full((max(1, len(f.reductions)), many), np.nan)
+        parts = np.full((max(1, len(f.reductions) * (1 + of_complex)), many), np.nan)
         pointers = [bricks[n].ctypes.data for n in f.grids]
         null = ctypes.c_void_p
         fields = [
@@ -67,7 +70,7 @@ class EmulatedKernel(Kernel):
             ("neighbours", null, points.neighbours.ctypes.data), ("origin", null, points.origin.ctypes.data),
             ("extent", ctypes.c_int * d, points.shape), ("grids", null * g, pointers), ("ghosts", null * g, [None] * g),
             ("owned", ctypes.c_long, points.bricks + 1),
-            ("constants", number * max(1, len(f.constants)), [constants[n] for n, _ in f.constants]),
+            ("constants", number * scalars.size, scalars.tolist()),
         ]  # fmt: skip
         if f.reductions:
             fields.append(("reductions", null, parts.ctypes.data))
@@ -85,5 +88,6 @@ class EmulatedKernel(Kernel):
             held[n].pack(held[n].unpack(bricks[n]), padded := held[n].empty(dtype))
             assert np.array_equal(padded, bricks[n], equal_nan=True), f"the padding of {n} is not zero"
         out = {n: held[n].unpack(bricks[n]) for n in f.outputs}
-        out.update({n: float(REDUCED[op](parts[m])) for m, (n, op) in enumerate(f.reductions)})
+        ops = [op for _, op in f.reductions for _ in range(1 + of_complex)]
+        out.update(self._reduced([REDUCED[op](part) for op, part in zip(ops, parts, strict=False)]))
         return out

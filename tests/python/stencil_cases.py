@@ -14,9 +14,10 @@ TARGETS = [t for t in ("generic", "avx2", "avx512") if t in ("generic", native_t
 
 
 class Case:
-    """A random stencil with arrays, constants, and everything that a kernel is made for."""
+    """A random stencil with arrays, constants, and everything that a kernel is made for; of complex numbers too."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, of_complex=False):
+        self.of_complex = of_complex
         self.rng = rng = np.random.default_rng(seed)
         self.d = d = int(rng.integers(1, 4))
         self.radius = int(rng.integers(0, 5))
@@ -24,6 +25,8 @@ class Case:
         self.brick = BRICKS[d][rng.integers(len(BRICKS[d]))]
         self.target = TARGETS[rng.integers(len(TARGETS))]
         self.dtype = np.float64 if rng.random() < 0.7 else np.float32
+        if of_complex:
+            self.dtype = np.complex128 if self.dtype == np.float64 else np.complex64
         self.periodic = tuple(bool(p) for p in rng.random(d) < 0.4)
         self.space = str(rng.choice(["one", "one", "one", "coarse", "fine"]))
         if self.space != "one":
@@ -44,6 +47,16 @@ class Case:
             n: rng.standard_normal(s).astype(self.dtype) for n, s in self.grids.items() if n in self.stencil.facts.grids
         }
         self.constants = {n: float(rng.uniform(0.5, 2)) for n, _ in self.stencil.facts.constants}
+        if of_complex:
+            self.arrays = {
+                n: a + self.dtype(1j) * rng.standard_normal(a.shape).astype(a.real.dtype)
+                for n, a in self.arrays.items()
+            }
+            self.constants = {n: v + 1j * float(rng.uniform(-1, 1)) for n, v in self.constants.items()}
+
+    def ordered(self, value):
+        """What can be compared."""
+        return abs(value) if self.of_complex else value
 
     def ref(self, name):
         o = self.rng.integers(-self.radius, self.radius + 1, self.d)
@@ -62,6 +75,8 @@ class Case:
         rng, names = self.rng, [n for n in self.grids if n != "x"]
         name = str(rng.choice(names))
         weights = [*rng.uniform(-1, 1, 2), st.constant("alpha"), st.constant("beta") / 3.0 + 1.0, 1.0, -1.0]
+        if self.of_complex:
+            weights[0] = weights[0] + 0.5j
         if rng.random() < 0.5 and name != "z":  # a whole box or star: planes and columns with the same weights
             r, total = min(self.radius, 1 if self.d == 3 else 2), 0.0
             for o in np.ndindex((2 * r + 1,) * self.d):
@@ -81,8 +96,11 @@ class Case:
         kinds = [
             i == c, i < c, i >= c, c != i, i == i.extent - 1 - c, i > i.extent - c, i.extent - 1 - c <= i,
             sum(self.at[1:], self.at[0]) % 2 == 0, (2 * i - 5) % 3 == 1, i + self.at[-1] <= 7,
-            self.ref("u") > 0.1, self.ref("c") <= self.ref("u"), st.constant("alpha") > st.constant("beta"),
+            self.ordered(self.ref("u")) > 0.1, self.ordered(self.ref("c")) <= self.ordered(self.ref("u")),
+            self.ordered(st.constant("alpha")) > self.ordered(st.constant("beta")),
         ]  # fmt: skip
+        if self.of_complex:
+            kinds[0] = self.ref("c") == st.constant("alpha")
         first = kinds[rng.integers(len(kinds))]
         second = kinds[rng.integers(len(kinds))]
         return [first, first & second, first | ~second, ~first][rng.integers(4)]
@@ -96,14 +114,17 @@ class Case:
         if kind == 4:
             return st.where(self.condition(), self.value(depth + 1), self.value(depth + 1))
         if kind == 5:
-            return st.minimum(self.value(depth + 1), abs(self.linear()))
+            return st.minimum(self.ordered(self.value(depth + 1)), abs(self.linear()))
         if kind == 6:
-            return self.value(depth + 1) / (2.0 + abs(self.ref("c"))) + st.sqrt(abs(self.ref("u")))
+            above, below = self.value(depth + 1), 2.0 + abs(self.ref("c"))
+            if self.of_complex:
+                below = below + self.ref("c") * 0.5j + st.sqrt(self.ref("c"))
+            return above / below + st.sqrt(abs(self.ref("u")))
         if kind == 7:
             return self.linear() + 0.1 * self.at[self.rng.integers(self.d)] + 0.5 * ((self.at[0] + 1) % 4)
         if kind == 8:
             shared = self.linear()
-            return shared * st.constant("alpha") + st.maximum(shared, 0.25) - shared
+            return shared * st.constant("alpha") + st.maximum(self.ordered(shared), 0.25) - shared
         return self.value(depth + 1) + self.linear() * self.linear() if depth < 2 else self.linear() ** 2
 
     def statements(self):
@@ -117,7 +138,11 @@ class Case:
             parts.append(st.assign(x, x + 0.5 * self.linear() * st.grid(outputs[0], self.d)(*self.at)))
         if rng.random() < 0.4:
             parts.append(st.reduce("sum", "total", self.value(2)))
-            parts.append(st.reduce(str(rng.choice(["max", "min"])), "extreme", st.grid(outputs[0], self.d)(*self.at)))
+            parts.append(
+                st.reduce(
+                    str(rng.choice(["max", "min"])), "extreme", self.ordered(st.grid(outputs[0], self.d)(*self.at))
+                )
+            )
         return st.fuse(*parts)
 
     def compare(self, kernel=None):
@@ -127,7 +152,8 @@ class Case:
             self.stencil, self.points, self.periodic, target=self.target, brick=self.brick, dtype=self.dtype
         )
         got = kernel(**given)
-        wide = self.stencil.interpret(self.periodic, np.float64, **given)
+        wide_dtype = np.complex128 if self.of_complex else np.float64
+        wide = self.stencil.interpret(self.periodic, wide_dtype, **given)
         want = self.stencil.interpret(self.periodic, self.dtype, **given)
         got = got if isinstance(got, dict) else {self.stencil.facts.outputs[0]: got}
         assert got.keys() == want.keys() == wide.keys()
@@ -136,7 +162,7 @@ class Case:
             assert np.isfinite(got[name]).all() and np.isfinite(right).all(), name
             scale = max(1.0, float(np.abs(right).max())) * (np.prod(self.points) if name == "total" else 1)
             # where a comparison hangs on rounding, two right answers differ: then the interpreter's own precisions do so too
-            error = np.minimum(np.abs(got[name] - right), np.abs(np.asarray(got[name], float) - want[name]))
+            error = np.minimum(np.abs(got[name] - right), np.abs(np.asarray(got[name], wide_dtype) - want[name]))
             worst = max(worst, float(np.max(error)) / (eps * scale))
         return worst
 

@@ -27,8 +27,8 @@ def seven_points():
     return st.assign(out(i, j, k), (around - 6 * u(i, j, k)) / (st.constant("h") * st.constant("h")))
 
 
-def compared(seed, target, folder):
-    case = Case(seed)
+def compared(seed, target, folder, of_complex=False):
+    case = Case(seed, of_complex)
     kernel = EmulatedKernel(
         case.stencil, case.points, case.periodic, target, case.brick, case.dtype, folder, 1 + seed % 3, 1 + seed % 2
     )
@@ -40,6 +40,11 @@ def compared(seed, target, folder):
 )
 def test_random_stencils_equal_the_interpreter(seed, target, tmp_path):
     assert compared(seed, target, tmp_path) < ROUNDING
+
+
+@pytest.mark.parametrize(("seed", "target"), [*((s, "cuda") for s in range(COUNT // 2)), (3, "hip"), (9, "hip")])
+def test_random_stencils_of_complex_numbers_equal_the_interpreter(seed, target, tmp_path):
+    assert compared(seed, target, tmp_path, True) < ROUNDING
 
 
 def planted_lane(self, by, left, right, right_one=emit_gpu.LaneBody.shifted):
@@ -131,7 +136,7 @@ def test_what_is_refused(tmp_path):
         (lambda: s.source("metal"), am.OptionError, "'metal' is not one of generic, avx2, avx512, cuda, hip"),
         (lambda: st.compile(s, (8, 8, 8), target="cuda"), am.OptionError, "target='cuda': kernels for GPUs are texts"),
         (lambda: am.stencil.operator(s, (8, 8, 8), h=1.0, target="hip"), am.OptionError, "target='hip': kernels"),
-        (lambda: s.source("cuda", dtype=complex), am.DtypeError, "float32 or float64, not complex128"),
+        (lambda: s.source("cuda", dtype=int), am.DtypeError, "complex64 or complex128, not int64"),
         (lambda: s.source("cuda", brick=(8, 512, 512)), am.InputError, "too long to compile"),
     ):
         with pytest.raises(error, match=text):
@@ -139,11 +144,11 @@ def test_what_is_refused(tmp_path):
 
 
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not here")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 @pytest.mark.parametrize("target", ["cuda", "hip"])
 @pytest.mark.parametrize("seed", [3, 18])
 def test_nvcc_compiles_the_text(seed, target, dtype, tmp_path):
-    case = Case(seed)
+    case = Case(seed, np.dtype(dtype).kind == "c")
     path = tmp_path / "kernel.cu"
     path.write_text(st.generate(case.stencil, target, case.brick, dtype).text)
     machines = [f"-gencode=arch=compute_{sm},code=sm_{sm}" for sm in (80, 90)]

@@ -11,7 +11,7 @@ from stencil_cases import TARGETS, Case
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import compiler, passes
+from asterism.stencil import compiler, passes, prelude
 
 #: Random stencils; each is compiled, the largest for 20 seconds.
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "24"))
@@ -34,6 +34,65 @@ def five_points():
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_stencils_equal_the_interpreter(seed):
     assert Case(seed).compare() < ROUNDING
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 8, 10, 11, 12, 14, 16])
+def test_random_stencils_of_complex_numbers_equal_the_interpreter(seed):
+    assert Case(seed, of_complex=True).compare() < ROUNDING
+
+
+def test_the_random_stencils_find_a_fault_in_complex_products(monkeypatch):
+    right = prelude.complex_numbers
+    monkeypatch.setattr(prelude, "complex_numbers", lambda *a: right(*a).replace("- a.im * b.im", "+ a.im * b.im"))
+    assert any(Case(seed, of_complex=True).compare() > 1000 * ROUNDING for seed in (11, 14))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("brick", [(2, 8), (2, 5), (3, 1)])
+def test_each_operation_on_complex_numbers(brick, target, dtype):
+    i, j = st.indices(2)
+    u, v, *outs = (st.grid(n, 2) for n in ("u", "v", "a", "b", "c", "d", "e", "f"))
+    k, z, w = st.constant("k"), u(i, j + 1), v(i - 1, j - 1)
+    values = [z / w + (2 - 1j) / w, st.sqrt(z) - k * st.sqrt(k), abs(z) * i + abs(k), st.where(abs(z) < abs(w), z, 0.5)]
+    values += [st.where((u(i, j) == 0) | (v(i, j) != k), 1j * z, w), (0.25 - z) / k + st.where(j == 1, abs(w), 2.0)]
+    parts = [st.assign(out(i, j), value) for out, value in zip(outs, values, strict=True)]
+    parts += [st.reduce("sum", "total", z * w), st.reduce("min", "least", abs(z)), st.reduce("sum", "many", abs(w))]
+    s, rng = st.fuse(*parts), np.random.default_rng(7)
+    shape = tuple(2 * n for n in brick)
+    given = {n: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype) for n in "uv"}
+    given["u"][0, 0], given["k"] = 0, -0.3 + 2j
+    got = st.compile(s, shape, periodic=True, target=target, brick=brick, dtype=dtype)(**given)
+    want = s.interpret(periodic=True, dtype=dtype, **given)
+    assert isinstance(got["total"], complex) and isinstance(got["least"], float) and isinstance(got["many"], float)
+    for name, value in want.items():
+        error = np.abs(got[name] - value).max()
+        assert error < 100 * np.finfo(dtype).eps * max(1.0, np.abs(value).max()), name
+
+
+def test_what_has_no_meaning_for_complex_numbers(monkeypatch):
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    x = np.ones((8, 8)) + 1j
+    least, low = st.assign(out(i, j), st.minimum(u(i, j), 1.0)), st.assign(out(i, j), st.where(u(i, j) < 1, 1.0, 2.0))
+    for stencil, dtype, given, kind, text in (
+        (least, complex, {"u": x}, am.InputError, r"no order \(min\)"),
+        (low, complex, {"u": x}, am.InputError, r"no order \(<\).*\n.*test_stencil_kernels.py:"),
+        (st.reduce("max", "top", u(i, j)), complex, {"u": x}, am.InputError, "no order .reduction max."),
+        (st.assign(out(i, j), 1j * u(i, j)), float, {"u": x.real}, am.InputError, r"1j\) is not real|1j is not real"),
+        (st.assign(out(i, j), st.constant("k") * u(i, j)), float, {"u": x.real, "k": 1j}, am.DtypeError, "'k' is 1j"),
+    ):
+        with pytest.raises(kind, match=text):
+            stencil.interpret(dtype=dtype, **given)
+        with pytest.raises(kind, match=text):
+            st.compile(stencil, (8, 8), dtype=dtype)(**given)
+    with pytest.raises(am.DtypeError, match="operators of stencils are in float32 or float64, not complex128"):
+        am.stencil.operator(five_points(), (8, 8), dtype=complex)
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    monkeypatch.setattr("asterism.stencil.kernel._said", set())
+    with pytest.warns(RuntimeWarning, match="NumPy interprets the stencil.*tables are of real numbers"):
+        kernel = st.compile(five_points(), (8, 8), dtype=complex)
+    assert np.array_equal(kernel(u=x), five_points().interpret(dtype=complex, u=x)["out"])
 
 
 def planted_margins(test, right=passes._far_from_ends):
@@ -86,7 +145,7 @@ def test_arguments_and_results_of_a_kernel():
         with pytest.raises(am.AsterismError, match=text):
             call()
     with pytest.raises(am.DtypeError):
-        st.compile(s, (8, 8), dtype=complex)
+        st.compile(s, (8, 8), dtype=int)
 
 
 def test_the_text_is_readable_and_needs_no_headers():

@@ -14,7 +14,7 @@ from .nodes import Builder, Node, Program, Store
 from .passes import Margins, Plan, place
 from .prelude import Shape
 
-__all__ = ["Body", "Names", "brick_inside", "step"]
+__all__ = ["Body", "Names", "brick_inside", "step", "totals"]
 
 
 def tag(number: int) -> str:
@@ -31,8 +31,11 @@ class Names:
 
     absolute, root, arguments = "__builtin_fabs", "__builtin_sqrt", "a->"
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, shape: Shape) -> None:
         self.constants = [name for name, _ in facts.constants]
+        self.real = "T"
+        if shape.complex:
+            self.absolute, self.root, self.real = "absolute", "root", "R"
         self.weights: dict[Node, str] = {}
         self.lines: list[str] = []
 
@@ -45,7 +48,7 @@ class Names:
                 text = self._text(n)  # whose arguments take names first
                 name = f"w{sum(w[0] == 'w' and w[1:].isdigit() for w in self.weights.values())}"
             self.weights[n] = name
-            self.lines.append(f"T const {name} = {text};")
+            self.lines.append(f"{self.real if n.real else 'T'} const {name} = {text};")
         return self.weights[n]
 
     def _text(self, n: Node) -> str:
@@ -63,17 +66,24 @@ class Names:
         return f"{self.absolute if n.op == 'abs' else self.root}({args[0]})"
 
 
-def literal(value: float) -> str:
+def literal(value: complex) -> str:
     """Return a number as C++ reads it exactly."""
+    if isinstance(value, complex):
+        return f"T({literal(value.real)}, {literal(value.imag)})"
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": '__builtin_nan("")', "inf": "__builtin_inf()", "-inf": "-__builtin_inf()"}[repr(value)]
     return repr(value)
 
 
+_CONDITIONS = ("test", "true", "false", "&", "|", "~", "<", "<=", ">", ">=", "==", "!=")
+
+
 class Body(ABC):
     """The rows of one plane of a brick, as vectors. How a text spells what is done with vectors, its own class tells."""
 
-    number, condition = "V", "I"  # types of vectors
+    number, real, condition = "V", "V", "I"  # types of vectors
+    complex_number, complex_real = "C", "V"
+    both, either = " & ", " | "  # of conditions
 
     def __init__(
         self, facts: Facts, shape: Shape, plan: Plan, builder: Builder, names: Names, program: Program, masked: bool
@@ -85,6 +95,13 @@ class Body(ABC):
         self.block: list[str] = []
         self.known: dict[tuple[object, ...], str] = {}
         self.count = 0
+        if shape.complex:
+            self.number, self.real = self.complex_number, self.complex_real
+            self.absolute, self.root = "absolute", "root"
+
+    def kind(self, n: Node) -> str:
+        """Return the type of a value at many points."""
+        return self.condition if n.op in _CONDITIONS else self.real if n.real else self.number
 
     # -- where values are
 
@@ -117,11 +134,11 @@ class Body(ABC):
         self.block.append(f"{self.number} const {name} = {text};")
         self.known[key] = name
 
-    def fresh(self, key: tuple[object, ...], text: str, kind: str = "") -> str:
+    def fresh(self, key: tuple[object, ...], text: str, kind: str) -> str:
         """Add a vector without a name of its own."""
         name = f"v{self.count}"
         self.count += 1
-        self.block.append(f"{kind or self.number} const {name} = {text};")
+        self.block.append(f"{kind} const {name} = {text};")
         self.known[key] = name
         return name
 
@@ -131,7 +148,7 @@ class Body(ABC):
         """Return the name of a value at a row, for the lanes from `lane` on."""
         V = self.plan.vector
         if n.uniform:
-            return self.spread(self.names.scalar(n))
+            return self.spread(self.names.scalar(n), n.real)
         if n.op == "at":
             return self.vector(n.args[0], row + n.data[0], lane + n.data[1])
         if n.op == "read":
@@ -142,7 +159,7 @@ class Body(ABC):
             if key not in self.known:
                 at_row, first = (2 * row + r if self.shape.missing < 2 else 0), 2 * lane + k
                 pair = [self.load(grid, 2, p, at_row, m) for m in (first, first + V)]
-                self.fresh(key, f"even({', '.join(pair)})")
+                self.fresh(key, f"even({', '.join(pair)})", self.number)
             return self.known[key]
         at = (n, row, lane)
         if at in self.known:
@@ -150,13 +167,10 @@ class Body(ABC):
         if lane % V:
             low = lane // V * V
             pair = [self.vector(n, row, m) for m in (low, low + V)]
-            return self.fresh(at, self.shifted(lane - low, *pair))
+            return self.fresh(at, self.shifted(lane - low, *pair), self.kind(n))
         if n.op == "sum":
-            return self.fresh(at, self.gathered(n, row, lane))
-        kind = (
-            self.condition if n.op in ("test", "true", "false", "&", "|", "~", "<", "<=", ">", ">=", "==", "!=") else ""
-        )
-        return self.fresh(at, self.operation(n, row, lane), kind)
+            return self.fresh(at, self.gathered(n, row, lane), self.kind(n))
+        return self.fresh(at, self.operation(n, row, lane), self.kind(n))
 
     def gathered(self, n: Node, row: int, lane: int) -> str:
         """Return the text of a sum."""
@@ -189,6 +203,8 @@ class Body(ABC):
             return self.converted(whole)
         args = [self.vector(c, row, lane) for c in n.args]
         if n.op == "where":
+            if self.shape.complex and not n.real:
+                return f"choose({', '.join(args)})"
             return f"{args[0]} ? {args[1]} : {args[2]}"
         if n.op == "~":
             return self.negated(args[0])
@@ -197,6 +213,9 @@ class Body(ABC):
             return f"({first}) ? {args[0]} : {args[1]}"
         if n.op in ("abs", "sqrt"):
             return f"{self.absolute if n.op == 'abs' else self.root}({args[0]})"
+        if n.op in ("==", "!=") and self.shape.complex:
+            parts = (f"({part}({args[0]}) {n.op} {part}({args[1]}))" for part in ("re", "im"))
+            return (self.both if n.op == "==" else self.either).join(parts)
         return f" {n.op} ".join(args)
 
     def index_terms(self, data: tuple[object, ...], inner: tuple[str, str, str]) -> list[str]:
@@ -250,7 +269,7 @@ class Body(ABC):
                     if at not in begun:
                         begun[at] = f"s{self.count}"
                         self.count += 1
-                        self.block.append(f"{self.number} {begun[at]} = {self.plus('', c, vector)};")
+                        self.block.append(f"{self.kind(n)} {begun[at]} = {self.plus('', c, vector)};")
                     else:
                         self.block.append(self.plus(begun[at] + " = " + begun[at], c, vector) + ";")
             for (row, lane), name in begun.items():
@@ -338,7 +357,7 @@ class Body(ABC):
         """Return the vector that begins so many lanes into the first of two."""
 
     @abstractmethod
-    def spread(self, scalar: str) -> str:
+    def spread(self, scalar: str, real: bool) -> str:
         """Return a vector of one number."""
 
     @abstractmethod
@@ -363,6 +382,16 @@ def step(table: str, near: str, start: str, by: Sequence[int], d: int) -> str:
         text = f"{near}[{number}]" if near and text == start else f"{table}[{3**d}L * {text} + {number}]"
         by = [o - s for o, s in zip(by, by_one, strict=True)]
     return text
+
+
+def totals(facts: Facts, shape: Shape) -> list[tuple[str, int, str]]:
+    """Return the variables of the reductions, their places and operations. Of complex kernels each has two places, for both parts."""
+    out: list[tuple[str, int, str]] = []
+    for m, (_, op) in enumerate(facts.reductions):
+        out.append((f"total{m}", 2 * m if shape.complex else m, op))
+        if shape.complex and op == "sum":
+            out.append((f"total{m}_im", 2 * m + 1, op))
+    return out
 
 
 def brick_inside(shape: Shape, stride: int, margins: Margins) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ from .language import (
     Constant,
     Expr,
     Integer,
+    Operation,
     Quotient,
     Reduction,
     Ref,
@@ -24,7 +25,7 @@ from .language import (
 )
 from .language import Where as WhereNode
 
-__all__ = ["Facts", "check"]
+__all__ = ["Facts", "are_real", "check", "check_dtype"]
 
 Statement = Assignment | Reduction
 
@@ -42,7 +43,7 @@ class Facts:
     outputs: tuple[str, ...]
     grids: tuple[str, ...]
     inputs: tuple[str, ...]
-    constants: tuple[tuple[str, float | None], ...]
+    constants: tuple[tuple[str, float | complex | None], ...]
     reductions: tuple[tuple[str, str], ...]
     space: str
     elsewhere: frozenset[str]
@@ -173,7 +174,47 @@ def red_black(s: Statement) -> bool:
     return all(sum(n.offsets) % 2 == 1 or not any(n.offsets) for n in mine)
 
 
-def _constants(statements: Sequence[Statement], grids: dict[str, None]) -> tuple[tuple[str, float | None], ...]:
+def are_real(root: Expr) -> dict[int, bool]:
+    """Tell of each node of an expression, by its id, whether its value is real where grids and constants are complex."""
+    real: dict[int, bool] = {}
+    for n in walk(root):
+        below = [real[id(c)] for c in n.children()]
+        if isinstance(n, Value):
+            real[id(n)] = not isinstance(n.value, complex)
+        elif isinstance(n, (Constant, Ref)):
+            real[id(n)] = False
+        elif isinstance(n, WhereNode):
+            real[id(n)] = all(below[1:])
+        else:
+            real[id(n)] = not isinstance(n, Operation) or n.op == "abs" or all(below)
+    return real
+
+
+def check_dtype(statements: Sequence[Statement], dtype: str) -> None:
+    """Refuse what has no meaning in a dtype: complex numbers in a real one, an order of complex ones."""
+    for s in statements:
+        if not dtype.startswith("complex"):
+            for n in walk(s.value):
+                if isinstance(n, Value) and isinstance(n.value, complex):
+                    fail(
+                        n.line,
+                        f"{n.value} is not real, and the stencil is computed in {dtype}. Give dtype= complex64 or complex128.",
+                    )
+            continue
+        real = are_real(s.value)
+        for n in walk(s.value):
+            ordered = (
+                n.op if isinstance(n, (Condition, Operation)) and n.op in ("<", "<=", ">", ">=", "min", "max") else ""
+            )
+            if ordered and not all(real[id(c)] for c in n.children()):
+                fail(n.line, f"complex numbers have no order ({ordered}). Take abs() of them, or a real dtype.")
+        if isinstance(s, Reduction) and s.op != "sum" and not real[id(s.value)]:
+            fail(s.line, f"complex numbers have no order (reduction {s.op}). Take abs() of them, or a real dtype.")
+
+
+def _constants(
+    statements: Sequence[Statement], grids: dict[str, None]
+) -> tuple[tuple[str, float | complex | None], ...]:
     found: dict[str, Constant] = {}
     nodes: list[Expr] = [n for s in statements for n in walk(s.value)]
     for n in nodes:

@@ -13,7 +13,7 @@ from .language import Assignment, Constant, Expr, Integer, Operation, Ref, Remai
 
 __all__ = ["Cost", "cost"]
 
-Coefficient = tuple[float, tuple[str, ...]]
+Coefficient = tuple[complex, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _flops(value: Expr) -> int:
 def key_of(n: Expr, children: tuple[int, ...] = ()) -> tuple[object, ...]:
     """Return what is equal for nodes of equal meaning, if their children are."""
     if isinstance(n, Value):
-        return ("value", float(n.value))
+        return ("value", n.value)
     if isinstance(n, Constant):
         return ("constant", n.name)
     if isinstance(n, Ref):
@@ -123,7 +123,7 @@ _Part = tuple[Coefficient | None, dict[tuple[object, ...], Coefficient]] | None
 
 def _combine(n: Expr, parts: list[_Part]) -> _Part:
     if isinstance(n, Value):
-        return (float(n.value), ()), {}
+        return (n.value, ()), {}
     if isinstance(n, Constant):
         return (1.0, (n.name,)), {}
     if isinstance(n, Ref):

@@ -6,7 +6,7 @@ brick.
 
 from __future__ import annotations
 
-from .body import Body, Names, brick_inside, step
+from .body import Body, Names, brick_inside, step, totals
 from .checks import Facts
 from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
@@ -31,9 +31,11 @@ class VectorBody(Body):
         """Shuffle two registers."""
         return f"shift{by}({left}, {right})"
 
-    def spread(self, scalar: str) -> str:
+    def spread(self, scalar: str, real: bool) -> str:
         """Subtract zeros, which keeps -0."""
-        return f"({scalar} - zero)"
+        if real or not self.shape.complex:
+            return f"({scalar} - zero)"
+        return f"C({scalar}.re - zero, {scalar}.im - zero)"
 
     def converted(self, whole: str) -> str:
         """Convert each lane."""
@@ -70,6 +72,13 @@ class VectorBody(Body):
     def reduce(self, s: Store, value: str, row: int, lane: int) -> None:
         """Take a vector into a reduction; at the ends of the domain only its points within."""
         op, total = self.facts.reductions[s.slot][1], f"total{s.slot}"
+        if op == "sum" and self.shape.complex:
+            self.take(s, op, f"{total}_im", f"im({value})", row, lane)
+            value = f"re({value})"
+        self.take(s, op, total, value, row, lane)
+
+    def take(self, s: Store, op: str, total: str, value: str, row: int, lane: int) -> None:
+        """Take real numbers into a total."""
         value = f"__builtin_convertvector({value}, W)"
         if self.masked:
             whole = tuple(
@@ -113,7 +122,7 @@ class VectorBody(Body):
             number, plane = self.facts.grids.index(grid), " + i * " + str(points) if brick[0] > 1 else ""
             at = step("a->neighbours", "", "next", ahead[self.shape.missing :], self.shape.dimensions)
             tables.append(f"T const* const {grid}__next = brick_of(a, {number}, a->owned, {at});")
-            line = 64 // (8 if self.shape.dtype == "float64" else 4)
+            line = 64 // (self.shape.real_size * (2 if self.shape.complex else 1))
             planes.append(f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next{plane} + l);")
         loop = f"for (int i = 0; i < {brick[0]}; ++i) {{" if brick[0] > 1 else "{"
         start = [] if brick[0] > 1 or not any("(o0 + i)" in line for line in self.lines) else ["  int const i = 0;"]
@@ -144,7 +153,7 @@ def emit_cpp(
     title: str,
 ) -> tuple[str, str]:
     """Return the text up to the function's name, and the rest. ``edge`` is the program for bricks at the ends, if it differs."""
-    names = Names(facts)
+    names = Names(facts, shape)
     bodies = [VectorBody(facts, shape, plan, builder, names, p, m) for p, m in ((whole, False), (edge, True)) if p]
     texts = [body.text() for body in bodies]
     d, missing, stride = shape.dimensions, shape.missing, 2 if facts.space == "fine" else 1
@@ -171,12 +180,11 @@ def emit_cpp(
     lines = [f"long const n{axis} = {f'a->{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
     lines += ["V const zero = {};", "(void)zero;", *names.lines]
     neutral = {"sum": "0.0", "max": "-__builtin_inf()", "min": "__builtin_inf()"}
-    lines += [f"W total{m} = {neutral[op]} - W{{}};" for m, (_, op) in enumerate(facts.reductions)]
+    lines += [f"W {total} = {neutral[op]} - W{{}};" for total, _, op in totals(facts, shape)]
     lines += ["for (long b = 0; b < a->bricks; ++b) {", *(f"  {t}" for t in loop), "}"]
-    for m, (_, op) in enumerate(facts.reductions):
-        take = {"sum": "a->reductions[{m}] += total{m}[l]", "max": "take_max(a->reductions + {m}, total{m}[l])"}
-        take["min"] = "take_min(a->reductions + {m}, total{m}[l])"
-        lines.append(f"for (int l = 0; l < {plan.vector}; ++l) {take[op].format(m=m)};")
+    for total, m, op in totals(facts, shape):
+        take = f"a->reductions[{m}] += {total}[l]" if op == "sum" else f"take_{op}(a->reductions + {m}, {total}[l])"
+        lines.append(f"for (int l = 0; l < {plan.vector}; ++l) {take};")
     form = "scatter" if plan.scatter else "gather"
     head = f"// {title}\n// Bricks of {' x '.join(map(str, shape.brick[missing:]))} points, vectors of {plan.vector}, {form} form.\n"
     head += "// u__p_r3_k0 is a vector of the grid u: plane i + p (m1: -1), row 3 and lanes from 0 of the brick; rm1, km8: of a neighbour.\n"

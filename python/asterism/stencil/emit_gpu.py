@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .body import Body, Names, brick_inside
+from .body import Body, Names, brick_inside, totals
 from .checks import Facts
+from .complex_numbers import complex_numbers
 from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
 from .prelude import Shape
@@ -50,7 +51,9 @@ class LaneNames(Names):
 class LaneBody(Body):
     """One plane of a brick; a vector is what the lanes of a group have."""
 
-    number, condition = "T", "bool"
+    number, real, condition = "T", "T", "bool"
+    complex_number, complex_real = "T", "R"
+    both, either = " && ", " || "
     absolute, root = "fabs", "sqrt"
 
     def whole(self, lane: int) -> bool:
@@ -65,13 +68,13 @@ class LaneBody(Body):
         """From lanes to the right: one shuffle."""
         return f"shift({left}, {right}, {by})"
 
-    def spread(self, scalar: str) -> str:
+    def spread(self, scalar: str, real: bool) -> str:
         """All lanes have it."""
         return scalar
 
     def converted(self, whole: str) -> str:
         """As a number."""
-        return f"T({whole})"
+        return f"{self.real}({whole})"
 
     def truth(self, value: bool) -> str:
         """As a word."""
@@ -96,7 +99,8 @@ class LaneBody(Body):
 
     def put(self, at: str, value: str, inside: str) -> None:
         """Write the lane's point; zeros into the padding."""
-        self.block.append(f"if (mine) {at} = {f'{inside} ? {value} : T(0)' if inside else value};")
+        chosen = f"T({value})" if self.shape.complex else value
+        self.block.append(f"if (mine) {at} = {f'{inside} ? {chosen} : T(0)' if inside else value};")
 
     def store(self, s: Store, value: str, row: int, lane: int) -> None:
         """Write a vector."""
@@ -112,7 +116,7 @@ class LaneBody(Body):
             inside = (
                 self.inside(2, s.parity[0], _plus("2 * o1", at_row), _plus("2 * o2 + k", start)) if self.masked else ""
             )
-            value = self.fresh((half, *pair), f"{half}({', '.join(pair)})")
+            value = self.fresh((half, *pair), f"{half}({', '.join(pair)})", "T")
             self.put(f"((T*){target})[{at_row % rows * lanes + start % lanes}]", value, inside)
 
     def reduce(self, s: Store, value: str, row: int, lane: int) -> None:
@@ -126,7 +130,11 @@ class LaneBody(Body):
                 inside = self.inside(2, p0, _plus("2 * o1", 2 * row + p1), _plus("2 * (o2 + k)", 2 * lane + p2))
             counts = f"mine && {inside}"
         op = self.facts.reductions[s.slot][1]
-        self.block.append(f"if ({counts}) total{s.slot} = take_{op}(total{s.slot}, {value});")
+        parts = {f"total{s.slot}": value}
+        if op == "sum" and self.shape.complex:
+            parts = {f"total{s.slot}": f"re({value})", f"total{s.slot}_im": f"im({value})"}
+        for total, part in parts.items():
+            self.block.append(f"if ({counts}) {total} = take_{op}({total}, {part});")
 
     # -- pointers
 
@@ -166,7 +174,7 @@ def emit_gpu(
     title: str,
 ) -> tuple[str, str]:
     """Return the text up to the function's name, and the rest. ``edge`` is the program for bricks at the ends, if it differs."""
-    names = LaneNames(facts)
+    names = LaneNames(facts, shape)
     first, second = (
         LaneBody(facts, shape, plan, builder, names, p, m) if p else None for p, m in ((whole, not edge), (edge, True))
     )
@@ -205,18 +213,17 @@ def emit_gpu(
         f"int const lane = threadIdx.x % {lanes}, k = lane % {V};",
         *_used(start, loop),
         *names.lines,
-        *(f"double total{m} = {neutral[op]};" for m, (_, op) in enumerate(facts.reductions)),
+        *(f"double {total} = {neutral[op]};" for total, _, op in totals(facts, shape)),
         f"long const planes = a.bricks{f' * {planes}' if planes > 1 else ''}, warps = gridDim.x * long(blockDim.x / {lanes});",
         f"long const warp = blockIdx.x * long(blockDim.x / {lanes}) + threadIdx.x / {lanes};",
         f"for (long first = warp * {groups}; first < planes; first += warps * {groups}) {{",
         *_in(loop),
         "}",
     ]
-    for m, (_, op) in enumerate(facts.reductions):
-        lines.append(
-            f"for (int s = {lanes // 2}; s; s /= 2) total{m} = take_{op}(total{m}, from_lane(total{m}, (lane + s) % {lanes}));"
-        )
-        lines.append(f"if (lane == 0) a.reductions[{m} * warps + warp] = total{m};")
+    for total, m, op in totals(facts, shape):
+        other = f"from_lane({total}, (lane + s) % {lanes})"
+        lines.append(f"for (int s = {lanes // 2}; s; s /= 2) {total} = take_{op}({total}, {other});")
+        lines.append(f"if (lane == 0) a.reductions[{m} * warps + warp] = {total};")
     rest = "(Arguments const a) {\n" + "".join(f"  {t}\n" for t in lines) + "}\n"
     head = _head(dialect, facts, shape, plan, title) + _functions(dialect, shape, V, rest)
     return head + '\nextern "C" __global__ void ', rest
@@ -253,14 +260,21 @@ def _head(dialect: Dialect, facts: Facts, shape: Shape, plan: Plan, title: str) 
   int fine_extent[{d}];
   long fine_owned;
 """
-    reductions = (
-        f"  double* reductions;  // [{len(facts.reductions)}][warps]: of each warp, which the caller takes together\n"
-    )
+    reductions = f"  double* reductions;  // [{len(facts.reductions) * (2 if shape.complex else 1)}][warps]: of each warp, which the caller takes together\n"
+    number = "double" if shape.real_size == 8 else "float"
+    numbers = f"typedef {number} T;"
+    if shape.complex:
+        inline = "__device__ __forceinline__"
+        numbers = f"""typedef {number} R;
+{inline} R absolute(R x) {{ return fabs(x); }}
+{inline} R root(R x) {{ return sqrt(x); }}
+{inline} bool negative(R x) {{ return x < 0 || 1 / x < 0; }}
+{complex_numbers(inline, inline)}typedef Complex<R> T;"""
     return f"""// {title}
 // Bricks of {" x ".join(map(str, shape.brick[shape.missing :]))} points, {"scatter" if plan.scatter else "gather"} form. A warp of {lanes} lanes computes {what}{lanes_of}.
 // u__p_r3_k0 is the lane's point of the grid u: plane i + p (m1: -1), row 3, place k + 0; rm1, km8: of a neighbour.
 // Launch any number of blocks of a multiple of {lanes} threads. All pointers are to the device's memory, except for null.
-{dialect.header}typedef {"double" if shape.dtype == "float64" else "float"} T;
+{dialect.header}{numbers}
 struct Arguments {{
   long bricks;            // how many to visit
   int const* visit;       // their ids; null: 0 to bricks - 1
@@ -313,5 +327,9 @@ def _functions(dialect: Dialect, shape: Shape, V: int, rest: str) -> str:
     for name, text in reversed(known.items()):
         if re.search(rf"\b{name}\(", out + rest):
             kind = "template <class X>\n" if name == "from_lane" else ""
+            if kind and shape.complex:
+                text += """template <class X>
+__device__ __forceinline__ Complex<X> from_lane(Complex<X> x, int lane) { return {from_lane(x.re, lane), from_lane(x.im, lane)}; }
+"""
             out = f"{kind}__device__ __forceinline__ {text}{out}"
     return out

@@ -65,13 +65,13 @@ def points_of(facts: Facts, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int,
     return shape
 
 
-def taken(facts: Facts, given: Mapping[str, Any], dtype: Any) -> tuple[dict[str, Array], dict[str, float]]:
+def taken(facts: Facts, given: Mapping[str, Any], dtype: Any) -> tuple[dict[str, Array], dict[str, complex]]:
     """Return arrays and constants by name: all that the stencil needs, and nothing that it does not know."""
     arrays: dict[str, Array] = {}
     scalars = dict(facts.constants)
     for name, value in given.items():
         if name in facts.grids:
-            arrays[name] = _real(name, value, dtype)
+            arrays[name] = _array(name, value, np.dtype(dtype))
         elif name not in scalars:
             known = ", ".join([*facts.grids, *scalars])
             raise InputError(f"the stencil has no grid and no constant '{name}'; it has {known}.")
@@ -83,13 +83,18 @@ def taken(facts: Facts, given: Mapping[str, Any], dtype: Any) -> tuple[dict[str,
     for name, number in scalars.items():
         if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
+        if isinstance(number, complex) and np.dtype(dtype).kind != "c":
+            raise DtypeError(
+                f"the constant '{name}' is {number}; in {np.dtype(dtype)} it must be real. Give a complex dtype."
+            )
     return arrays, {n: v for n, v in scalars.items() if v is not None}
 
 
-def _real(name: str, value: Any, dtype: Any) -> Array:
+def _array(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
     array = np.asarray(value)
-    if array.dtype.kind not in "buif":
-        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    if array.dtype.kind not in ("buifc" if dtype.kind == "c" else "buif"):
+        what = "numbers are needed" if dtype.kind == "c" else "real numbers are needed, or a complex dtype"
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; {what}.")
     return array.astype(dtype, copy=False)
 
 
@@ -97,22 +102,23 @@ def interpret(
     statements: Sequence[Statement],
     facts: Facts,
     arrays: Mapping[str, Array],
-    constants: Mapping[str, float],
+    constants: Mapping[str, complex],
     periodic: Sequence[bool],
     dtype: Any,
-) -> tuple[dict[str, Array], dict[str, float]]:
+) -> tuple[dict[str, Array], dict[str, complex]]:
     """Return the outputs by name, and the reductions. Points beyond an end that is not periodic are zero."""
     shape = points_of(facts, {n: a.shape for n, a in arrays.items()})
     known = dict(arrays)
     scalars = {n: np.dtype(dtype).type(v) for n, v in constants.items()}
     out: dict[str, Array] = {}
-    reduced: dict[str, float] = {}
+    reduced: dict[str, complex] = {}
     for s in statements:
         value = np.broadcast_to(_evaluate(s.value, known, scalars, shape, periodic, dtype), shape)
         if isinstance(s, Assignment):
             known[s.target.grid.name] = out[s.target.grid.name] = np.array(value, dtype)
         else:
-            reduced[s.name] = float(_REDUCTIONS[s.op](value.astype(np.float64)))
+            wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+            reduced[s.name] = _REDUCTIONS[s.op](wide).item()
     return out, reduced
 
 
@@ -125,6 +131,7 @@ def _evaluate(
     dtype: Any,
 ) -> Any:
     number = np.dtype(dtype).type
+    real = number(0).real.dtype.type
     index = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij", sparse=True)
     found: dict[int, Any] = {}
 
@@ -144,13 +151,13 @@ def _evaluate(
     with np.errstate(all="ignore"):
         for n in walk(root):
             if isinstance(n, Value):
-                found[id(n)] = number(n.value)
+                found[id(n)] = (number if isinstance(n.value, complex) else real)(n.value)
             elif isinstance(n, Constant):
                 found[id(n)] = scalars[n.name]
             elif isinstance(n, Integer):
-                found[id(n)] = np.asarray(integer(n)).astype(dtype)
+                found[id(n)] = np.asarray(integer(n)).astype(real)
             elif isinstance(n, Remainder):
-                found[id(n)] = np.asarray(integer(n.of) % n.by).astype(dtype)
+                found[id(n)] = np.asarray(integer(n.of) % n.by).astype(real)
             elif isinstance(n, Ref):
                 found[id(n)] = read(n)
             elif isinstance(n, Where):

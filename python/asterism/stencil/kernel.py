@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from ..base.indices import as_shape
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
+from .checks import are_real
 from .compiler import Library, build
 from .interpreter import interpret, points_of, taken
+from .language import Reduction
 from .sources import Source, generate
-from .stencil import Stencil, as_flags, real_dtype
+from .stencil import Stencil, as_dtype, as_flags
 from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]
@@ -148,7 +150,7 @@ class Kernel:
         ----------
         out : ndarray, optional
             For the result, if the stencil has one output and no reduction. The grid ``out`` where the stencil reads one.
-        **given : array_like or float
+        **given : array_like or number
             The grids that are read, and the constants, by name.
 
         Returns
@@ -185,7 +187,7 @@ class Kernel:
         self,
         library: Library | Table,
         arrays: dict[str, NDArray[Any]],
-        constants: dict[str, float],
+        constants: dict[str, complex],
         dtype: np.dtype[Any],
     ) -> dict[str, Any]:
         f = self.stencil.facts
@@ -194,7 +196,8 @@ class Kernel:
         bricks = {n: held[n].empty(dtype) for n in f.grids}
         for n, a in arrays.items():
             held[n].pack(a, bricks[n])
-        reductions = np.array([{"sum": 0.0, "max": -np.inf, "min": np.inf}[op] for _, op in f.reductions] or [0.0])
+        start = {"sum": 0.0, "max": -np.inf, "min": np.inf}
+        reductions = np.array([start[op] for _, op in f.reductions for _ in range(1 + (dtype.kind == "c"))] or [0.0])
         scalars = np.array([*constants.values(), 0.0], dtype)
         pointers = (ctypes.c_void_p * len(f.grids))(*(bricks[n].ctypes.data for n in f.grids))
         extent = np.array(points.shape, np.int32)
@@ -213,8 +216,20 @@ class Kernel:
             argument.fine_extent, argument.fine_owned = fine_extent.ctypes.data, fine.bricks + 1
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address)(ctypes.addressof(argument))
         result: dict[str, Any] = {n: held[n].unpack(bricks[n]) for n in f.outputs}
-        result.update({n: float(reductions[m]) for m, (n, _) in enumerate(f.reductions)})
+        result.update(self._reduced(reductions))
         return result
+
+    def _reduced(self, found: NDArray[np.float64]) -> dict[str, complex]:
+        """Return the reductions by name, from what a kernel left."""
+        f = self.stencil.facts
+        if not self.source.dtype.startswith("complex"):
+            return {n: float(found[m]) for m, (n, _) in enumerate(f.reductions)}
+        values = {s.name: s.value for s in self.stencil.statements if isinstance(s, Reduction)}
+        real = {n: are_real(v)[id(v)] for n, v in values.items()}
+        return {
+            n: float(found[2 * m]) if real[n] else complex(found[2 * m], found[2 * m + 1])
+            for m, (n, _) in enumerate(f.reductions)
+        }
 
     def _fine_bricks(self, arrays: dict[str, NDArray[Any]]) -> Bricks | None:
         space = self.stencil.facts.space
@@ -262,7 +277,7 @@ def compile(
         By default the widest that this CPU has.
     brick : sequence of int, optional
         8 points along each axis by default.
-    dtype : {float64, float32}
+    dtype : {float64, float32, complex128, complex64}
 
     Notes
     -----
@@ -285,4 +300,4 @@ def compile(
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
     flags = as_flags(periodic, f.dimensions)
     stencil.check_periodic(sizes, flags)
-    return Kernel(stencil, sizes, flags, generate(stencil, target, brick, real_dtype(dtype)))
+    return Kernel(stencil, sizes, flags, generate(stencil, target, brick, as_dtype(dtype)))

@@ -17,7 +17,7 @@ __all__ = ["Assignment", "Expr", "Grid", "Index", "Reduction", "constant", "grid
 __all__ += ["sqrt", "where"]
 
 Line = tuple[str, int]
-Number = int | float
+Number = int | float | complex
 
 
 def _line() -> Line:
@@ -34,12 +34,17 @@ def fail(line: Line, problem: str) -> NoReturn:
     raise InputError(f"{problem}\n  {line[0]}:{line[1]}" + (f": {text}" if text else ""))
 
 
-def as_number(value: object, what: str) -> float:
-    """Return a float; raises an `InputError` for anything but a real number."""
+def simplest(value: complex) -> float | complex:
+    """Return a complex number that is real as a float."""
+    return value.real if value.imag == 0 else value
+
+
+def as_number(value: object, what: str) -> float | complex:
+    """Return a float, or a complex number that is not real; raises an `InputError` for anything else."""
     if isinstance(value, str):
         raise InputError(f"{what} is {value!r}; a number is needed.")
     try:
-        return float(value)  # type: ignore[arg-type]
+        return simplest(complex(value))  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise InputError(f"{what} is a {type(value).__name__}; a number is needed.") from None
 
@@ -143,7 +148,7 @@ class Constant(Expr):
 
     __slots__ = ("default", "name")
 
-    def __init__(self, name: str, default: float | None) -> None:
+    def __init__(self, name: str, default: float | complex | None) -> None:
         super().__init__()
         self.name, self.default = name, default
 
@@ -388,7 +393,7 @@ def _expr(value: object) -> Expr:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         try:
-            value = float(value)  # type: ignore[arg-type]  # of NumPy
+            value = simplest(complex("" if isinstance(value, str) else value))  # type: ignore[call-overload]  # of NumPy
         except (TypeError, ValueError):
             name = type(value).__name__
             hint = " Call it with indices." if isinstance(value, Grid) else ""
@@ -422,7 +427,7 @@ def grid(name: str, dimensions: int) -> Grid:
     return Grid(name, dimensions)
 
 
-def constant(name: str, default: float | None = None) -> Expr:
+def constant(name: str, default: float | complex | None = None) -> Expr:
     """Return a number that is given when the kernel runs. Kernels need no new compilation for another value."""
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
         fail(_line(), f"a constant's name must be an identifier without _ at its ends, not {name!r}.")

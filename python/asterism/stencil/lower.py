@@ -135,7 +135,7 @@ def _difference(left: Integer | Value, right: Integer | Value) -> Integer | None
     sides = []
     for side in (left, right):
         if isinstance(side, Value):
-            if float(side.value) != int(side.value):
+            if isinstance(side.value, complex) or float(side.value) != int(side.value):
                 return None
             side = Integer((), int(side.value))
         sides.append(side)

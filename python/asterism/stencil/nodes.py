@@ -5,6 +5,7 @@ A node is a value at every point of a brick. All grids have three axes here; mis
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Node:
     args: tuple[Node, ...]
     data: tuple[Any, ...]
     uniform: bool
+    real: bool  # also where grids and constants are complex
 
     @property
     def terms(self) -> list[tuple[Node, Node]]:
@@ -77,6 +79,14 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 _CONDITIONS = frozenset([*_COMPARE, "&", "|", "~"])
 
 
+def _is_real(op: str, args: tuple[Node, ...], data: tuple[Any, ...]) -> bool:
+    if op == "number":
+        return not isinstance(data[0], complex)
+    if op in ("constant", "read"):
+        return False
+    return op == "abs" or op in _CONDITIONS or all(a.real for a in args[op == "where" :])
+
+
 class Builder:
     """Makes nodes: equal ones once, constants folded."""
 
@@ -91,12 +101,14 @@ class Builder:
         if key not in self._known:
             uniform = op in ("number", "constant") or (bool(args) and all(a.uniform for a in args))
             uniform = uniform and op not in _CONDITIONS  # which are vectors in every kernel
-            self._known[key] = Node(op, args, data, uniform)
+            self._known[key] = Node(op, args, data, uniform, _is_real(op, args, data))
         return self._known[key]
 
-    def number(self, value: float) -> Node:
-        """Return a number."""
-        return self.node("number", data=(float(value),))
+    def number(self, value: complex) -> Node:
+        """Return a number: a float if it is real."""
+        return self.node(
+            "number", data=(value if isinstance(value, complex) and value.imag != 0 else float(value.real),)
+        )
 
     def truth(self, value: bool) -> Node:
         """Return a condition that always or never holds."""
@@ -145,7 +157,7 @@ class Builder:
             return self.multiply(inverse, a)
         return self.node("/", a, b)
 
-    def _scalar(self, op: str, a: Node, b: Node, f: Callable[[float, float], float], neutral: float) -> Node:
+    def _scalar(self, op: str, a: Node, b: Node, f: Callable[[Any, Any], complex], neutral: float) -> Node:
         if a.op == "number" and b.op == "number":
             return self.number(f(a.data[0], b.data[0]))
         if self.number(neutral) in (a, b):
@@ -156,10 +168,12 @@ class Builder:
         """Return abs, sqrt, min or max."""
         if all(a.op == "number" for a in args):
             values = [a.data[0] for a in args]
+            if op == "abs":
+                return self.number(math.hypot(values[0].real, values[0].imag))
             if op != "sqrt":
-                return self.number(abs(values[0]) if op == "abs" else min(values) if op == "min" else max(values))
-            if values[0] >= 0:
-                return self.number(math.sqrt(values[0]))
+                return self.number(min(values) if op == "min" else max(values))
+            if isinstance(values[0], complex) or values[0] >= 0:
+                return self.number(cmath.sqrt(values[0]))
         return self.node(op, *args)
 
     def integer(

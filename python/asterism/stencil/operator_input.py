@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.indices import as_shape
-from ..errors import InputError, OptionError, ShapeError
+from ..errors import DtypeError, InputError, OptionError, ShapeError
+from .checks import check_dtype
 from .language import as_number
 from .stencil import Stencil, as_flags, real_dtype
 from .transpose import coefficients_of
@@ -59,6 +60,8 @@ def checked(
     for name, number in scalars.items():
         if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
+        if isinstance(number, complex):
+            raise DtypeError(f"the constant '{name}' is {number}; operators of stencils are real.")
     left = [g for g in f.inputs if g not in coefficients]
     if of is None and len(left) != 1:
         raise InputError(
@@ -84,4 +87,5 @@ def checked(
     for n in names:
         if n not in scalars:
             raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
+    check_dtype(stencil.statements, real_dtype(dtype))
     return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, centring, names

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .complex_numbers import complex_numbers
 from .passes import Plan
 
 __all__ = ["Shape", "prelude"]
@@ -40,6 +41,16 @@ class Shape:
     dtype: str
 
     @property
+    def complex(self) -> bool:
+        """Whether grids and constants are."""
+        return self.dtype.startswith("complex")
+
+    @property
+    def real_size(self) -> int:
+        """Bytes of a real number."""
+        return 8 if self.dtype in ("float64", "complex128") else 4
+
+    @property
     def points(self) -> int:
         """Of a brick."""
         return self.brick[0] * self.brick[1] * self.brick[2]
@@ -52,7 +63,8 @@ class Shape:
 
 def prelude(shape: Shape, plan: Plan) -> str:
     """Return the text before the function."""
-    T, size, integer = ("double", 8, "long") if shape.dtype == "float64" else ("float", 4, "int")
+    size = shape.real_size
+    R, integer = ("double", "long") if size == 8 else ("float", "int")
     V, (b0, b1, b2) = plan.vector, shape.brick
     order = ", ".join
     shifts = "".join(
@@ -63,29 +75,40 @@ def prelude(shape: Shape, plan: Plan) -> str:
     even = order(str(2 * m) for m in range(V))
     if V == 1:
         low, high = "0", "1"
-    return f"""typedef {T} T;
-typedef {integer} E;
-typedef T V __attribute__((vector_size({V * size}), may_alias));
-typedef T U __attribute__((vector_size({V * size}), may_alias, aligned({size})));
-typedef E I __attribute__((vector_size({V * size})));
-typedef double W __attribute__((vector_size({V * 8})));
-typedef long L __attribute__((vector_size({V * 8})));
-{ARGUMENTS}
-static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
-  return id < owned ? a->grids[grid] + id * {shape.points} : a->ghosts[grid] + (id - owned) * {shape.points};
-}}
-static inline V load(T const* p) {{ return *(V const*)p; }}
-static inline V loadu(T const* p) {{ return *(U const*)p; }}
-static inline void store(T* p, V x) {{ *(V*)p = x; }}
-{shifts}static inline V even(V x, V y) {{ return __builtin_shufflevector(x, y, {even}); }}
+    shuffled = f"""{shifts}static inline V even(V x, V y) {{ return __builtin_shufflevector(x, y, {even}); }}
 static inline V low(V x, V y) {{ return __builtin_shufflevector(x, y, {low}); }}
 static inline V high(V x, V y) {{ return __builtin_shufflevector(x, y, {high}); }}
 static inline V absolute(V x) {{ return x < 0 ? -x : x + 0; }}
 static inline V root(V x) {{
-  for (int l = 0; l < {V}; ++l) x[l] = {"__builtin_sqrt" if T == "double" else "__builtin_sqrtf"}(x[l]);
+  for (int l = 0; l < {V}; ++l) x[l] = {"__builtin_sqrt" if R == "double" else "__builtin_sqrtf"}(x[l]);
   return x;
 }}
-static inline void take_max(double* p, double x) {{ *p = x > *p || x != x ? x : *p; }}
+"""
+    name = "R" if shape.complex else "T"
+    alias = f"typedef {name} A __attribute__((vector_size({V * size}), may_alias));\n" if shape.complex else ""
+    types = f"""typedef {R} {name};
+typedef {integer} E;
+typedef {name} V __attribute__((vector_size({V * size}){"" if shape.complex else ", may_alias"}));
+{alias}typedef {name} U __attribute__((vector_size({V * size}), may_alias, aligned({size})));
+typedef E I __attribute__((vector_size({V * size})));
+typedef double W __attribute__((vector_size({V * 8})));
+typedef long L __attribute__((vector_size({V * 8})));
+"""
+    if shape.complex:
+        odd = order(str(2 * m + 1) for m in range(V))
+        numbers = _complex(V, shuffled, odd)
+        shuffled = ""
+    else:
+        numbers = ""
+        shuffled = f"""static inline V load(T const* p) {{ return *(V const*)p; }}
+static inline V loadu(T const* p) {{ return *(U const*)p; }}
+static inline void store(T* p, V x) {{ *(V*)p = x; }}
+{shuffled}"""
+    return f"""{types}{numbers}{ARGUMENTS}
+static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
+  return id < owned ? a->grids[grid] + id * {shape.points} : a->ghosts[grid] + (id - owned) * {shape.points};
+}}
+{shuffled}static inline void take_max(double* p, double x) {{ *p = x > *p || x != x ? x : *p; }}
 static inline void take_min(double* p, double x) {{ *p = x < *p || x != x ? x : *p; }}
 static I const lane = {{{order(str(m) for m in range(V))}}};
 
@@ -94,7 +117,35 @@ static void clear(T* p, long n0, long n1, long n2) {{
   for (long i = 0; i < {b0}; ++i)
     for (long j = 0; j < {b1}; ++j)
       for (long k = 0; k < {b2}; ++k)
-        if (i >= n0 || j >= n1 || k >= n2) p[(i * {b1} + j) * {b2} + k] = 0;
+        if (i >= n0 || j >= n1 || k >= n2) p[(i * {b1} + j) * {b2} + k] = {"T(0)" if shape.complex else 0};
 }}
 
+"""
+
+
+def _complex(V: int, real: str, odd: str) -> str:
+    """Return complex numbers and vectors; in memory the parts of a number are side by side."""
+    both = "".join(
+        f"static inline C {name}(C x, C y) {{ return {{{name}(x.re, y.re), {name}(x.im, y.im)}}; }}\n"
+        for name in (*(f"shift{s}" for s in range(1, V)), "even", "low", "high")
+    )
+    loads = "".join(
+        f"""static inline C load{u}(T const* p) {{
+  V const x = *({kind} const*)p, y = *({kind} const*)((R const*)p + {V});
+  return {{even(x, y), odd(x, y)}};
+}}
+"""
+        for u, kind in (("", "A"), ("u", "U"))
+    )
+    return f"""{real}static inline V odd(V x, V y) {{ return __builtin_shufflevector(x, y, {odd}); }}
+static inline I negative(V x) {{ return (I)x < 0; }}
+static inline R absolute(R x) {{ return __builtin_fabs(x); }}
+static inline R root(R x) {{ return __builtin_sqrt(x); }}
+static inline bool negative(R x) {{ return __builtin_signbit(x); }}
+{complex_numbers("static inline", "__attribute__((noinline)) static")}typedef Complex<R> T;
+typedef Complex<V> C;
+{both}{loads}static inline void store(T* p, C x) {{
+  *(A*)p = low(x.re, x.im);
+  *(A*)((R*)p + {V}) = high(x.re, x.im);
+}}
 """

@@ -15,13 +15,14 @@ import numpy as np
 from ..base.cpu import cpu_flags
 from ..base.indices import as_shape
 from ..errors import InputError, OptionError
+from .checks import check_dtype
 from .emit import emit_cpp
 from .emit_gpu import GPU_TARGETS, emit_gpu
 from .lower import lower
 from .nodes import Builder
 from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
 from .prelude import Shape
-from .stencil import Stencil, real_dtype
+from .stencil import Stencil, as_dtype
 
 __all__ = ["TARGETS", "Source", "generate", "native_target"]
 
@@ -49,7 +50,7 @@ class Source:
         In the order of the arrays; outputs first.
     fine : frozenset of str
         Those in the finer index space.
-    constants : tuple of (str, float or None)
+    constants : tuple of (str, number or None)
     reductions : tuple of (str, str)
     radius : tuple of (int, int)
         For each axis, how far reads go below and above, in points of the grid that is read.
@@ -63,15 +64,16 @@ class Source:
     brick: tuple[int, ...]
     grids: tuple[str, ...]
     fine: frozenset[str]
-    constants: tuple[tuple[str, float | None], ...]
+    constants: tuple[tuple[str, complex | None], ...]
     reductions: tuple[tuple[str, str], ...]
     radius: tuple[tuple[int, int], ...]
     plan: Plan
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What the C++ compiler is given for the target."""
-        return TARGETS[self.target][2]
+        """What the C++ compiler is given for the target. g++ -O2 takes minutes for long kernels of complex numbers, -O1 seconds."""
+        flags = TARGETS[self.target][2]
+        return (*flags, "-O1") if self.dtype.startswith("complex") else flags
 
 
 def native_target() -> str:
@@ -92,7 +94,7 @@ def generate(
         By default the widest that this CPU has. Text for GPUs is for reading, or for a compiler of your own.
     brick : sequence of int, optional
         Points of a brick; 8 along each axis by default.
-    dtype : {float64, float32}
+    dtype : {float64, float32, complex128, complex64}
     """
     f = stencil.facts
     target = native_target() if target is None else target
@@ -103,7 +105,8 @@ def generate(
         raise InputError(f"brick={sizes}: {f.dimensions} positive sizes are needed.")
     if f.space != "one" and any(n % 2 for n in sizes):
         raise InputError(f"brick={sizes}: stencils on a fine and a coarse grid need even sizes.")
-    name = real_dtype(dtype)
+    name = as_dtype(dtype)
+    check_dtype(stencil.statements, name)
     key = (target, sizes, name)
     if key not in stencil._sources:
         stencil._sources[key] = _generate(stencil, target, sizes, name)
@@ -121,7 +124,9 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str) 
         vector, registers = group(gpu.lanes, sizes[-1]), _LANE_REGISTERS
     else:
         width, registers, _, _ = TARGETS[target]
-        vector = fold(width, np.dtype(name).itemsize, sizes[-1])
+        vector = fold(width, shape.real_size, sizes[-1])
+    if shape.complex:
+        registers //= 2
     b = Builder()
     program = lower(stencil.statements, f, b)
     inner, margins = interior(program, b)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DtypeError, InputError, ShapeError
-from .checks import Facts, Statement, check
+from .checks import Facts, Statement, check, check_dtype
 from .cost import Cost, cost
 from .interpreter import interpret, points_of, taken
 from .language import Assignment, Expr, Number, Reduction, Ref, _expr, _line, fail, walk
@@ -17,12 +17,20 @@ from .transpose import transposed
 __all__ = ["Stencil", "assign", "fuse", "reduce"]
 
 
+def as_dtype(dtype: Any) -> str:
+    """Return float32, float64, complex64 or complex128."""
+    name = np.dtype(dtype).name
+    if name not in ("float32", "float64", "complex64", "complex128"):
+        raise DtypeError(f"stencils are computed in float32, float64, complex64 or complex128, not {name}.")
+    return str(name)
+
+
 def real_dtype(dtype: Any) -> str:
     """Return float32 or float64."""
     name = np.dtype(dtype).name
     if name not in ("float32", "float64"):
         raise DtypeError(
-            f"stencils are computed in float32 or float64, not {name}. Real coefficients act on both parts of complex numbers."
+            f"operators of stencils are in float32 or float64, not {name}. Real coefficients act on both parts of complex numbers."
         )
     return str(name)
 
@@ -81,7 +89,7 @@ class Stencil:
         >>> print(am.stencil.assign(out(i, j), u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1) - 4 * u(i, j)).cost())
         5 loads, 1 stores, 5 flops, 16 bytes a point: 0.312 flops a byte
         """
-        return cost(self.statements, self.facts, np.dtype(real_dtype(dtype)).itemsize)
+        return cost(self.statements, self.facts, np.dtype(as_dtype(dtype)).itemsize)
 
     def source(self, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64) -> str:
         """Return the text of the kernel, as `generate` does: C++ for "generic", "avx2" or "avx512", or for "cuda" or "hip".
@@ -108,17 +116,18 @@ class Stencil:
         ----------
         periodic : bool or sequence of bool
             For each axis. Points beyond other ends are zero.
-        dtype : {float64, float32}
-        **given : array_like or float
+        dtype : {float64, float32, complex128, complex64}
+        **given : array_like or number
             The grids that are read, and the constants, by name.
 
         Returns
         -------
         dict
-            Of the outputs (arrays) and the reductions (float), by name.
+            Of the outputs (arrays) and the reductions (float, or complex), by name.
         """
         f = self.facts
-        kind = real_dtype(dtype)
+        kind = as_dtype(dtype)
+        check_dtype(self.statements, kind)
         arrays, constants = taken(f, given, kind)
         flags = as_flags(periodic, f.dimensions)
         self.check_periodic(points_of(f, {n: a.shape for n, a in arrays.items()}), flags)

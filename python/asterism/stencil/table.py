@@ -42,8 +42,10 @@ def build_table(stencil: Stencil, source: Source) -> Table:
     Raises
     ------
     UnsupportedError
-        Without the compiled library.
+        Without the compiled library, and for complex numbers.
     """
+    if source.dtype.startswith("complex"):
+        raise UnsupportedError(f"tables are of real numbers, not of {source.dtype}.")
     try:
         from .. import _core
     except ImportError as error:

@@ -138,8 +138,8 @@ def _guards(n: Where, offsets: set[Offsets], name: str) -> bool:
     return zero and isinstance(left, Ref) and left.grid.name == name and offsets == {left.offsets}
 
 
-def _number(e: Expr) -> float | None:
-    return float(e.value) if isinstance(e, Value) else None
+def _number(e: Expr) -> complex | None:
+    return e.value if isinstance(e, Value) else None
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
