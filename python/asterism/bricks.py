@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .base.aligned import aligned
 from .comm.agree import agreed
 from .comm.communicator import as_communicator, one_call, reported
 from .errors import DtypeError, InputError, ShapeError, UnsupportedError
@@ -35,15 +36,6 @@ _X, _Y, _B, _W = -1, -2, -3, -4  # StencilKernel of the core
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return an array whose memory begins at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, np.uint8)
-    first = -raw.ctypes.data % 64
-    out: NDArray[Any] = raw[first : first + size].view(dtype).reshape(shape)
-    return out
 
 
 class StencilOperator(Operator):
