@@ -359,6 +359,13 @@ TEST(Pairs, FollowAMatchingWhereTheDiagonalIsSmall) {
   }
 }
 
+TEST(Pairs, OfAnOddCycleTheLargestDiagonalIsAlone) {
+  Problem<double> problem(1, 3, 1, Form::definite);
+  problem.dense = {0, 1, 1, 1, 0, 1, 1, 1, 0.5};
+  auto const a = problem.matrix({}).diagonal_block();
+  EXPECT_EQ(partners(a, la::maximum_product_matching(a)), (std::vector<std::int32_t>{1, 0, 2}));
+}
+
 TEST(Pairs, AreNotCut) {
   Supernodes nodes;
   nodes.starts = {0, 1, 10, 12};
