@@ -1,7 +1,11 @@
 """Sparse factors that all ranks share, through the solver."""
 
+import os
+from pathlib import Path
+
 import pytest
 
+DATA = Path(os.environ.get("ASTERISM_DATA", "/nowhere"))
 RANKS = [2, 3, 4]
 
 
@@ -57,6 +61,123 @@ assert cg.info.iterations <= 2
     )
 
 
+@pytest.mark.parametrize("n", RANKS)
+def test_indefinite_matrices_in_every_layout_and_dtype(on_ranks, n):
+    on_ranks(
+        n,
+        f"""
+N = 300
+for dtype in ("float32", "float64", "complex64", "complex128"):
+    level = 1e-6 if dtype in ("float32", "complex64") else 1e-15
+    rng = np.random.default_rng(7)
+    K = sp.random_array((N, N), density=0.008, rng=rng).astype(dtype)
+    K.data *= 0.6 + 0.8j if dtype.startswith("complex") else 1
+    near = sp.diags_array([np.full(N - 1, 0.3)], offsets=[1])
+    d = np.where(np.arange(N) % 3, 3.0, -4.0)
+    H = sp.csr_array(K + K.conj().T + near + near.T + sp.diags_array(d)).astype(dtype)
+    negative = int((np.linalg.eigvalsh(H.toarray().astype(np.complex128)) < 0).sum())
+    sign, log = np.linalg.slogdet(H.toarray().astype(np.complex128))
+    A = am.Matrix.from_scipy(H, comm=comm, distribute=True)
+    lo, hi = A.row_range
+    X = rng.standard_normal((N, 10)).astype(dtype)
+    for layout in ("square", "Px1", "1xP"):
+        for more in ({{}}, {{"pc_factor_subtrees": False}}, {{"pc_factor_block_size": 3}}):
+            for kind in ("auto", "indefinite"):
+                s = am.Solver(A, ksp="preonly", pc="cholesky", pc_cholesky_type=kind, pc_factor_layout=layout, **more)
+                assert "on {n} ranks)" in s.view() and "ldl (sparse" in s.view(), s.view()
+                x = s.solve((H @ X)[lo:hi])
+                assert s.info.converged and s.info.backward_error.max() <= level, (layout, more, s.info)
+                assert np.abs(x - X[lo:hi]).max() <= 1e4 * level
+                s.solve_transpose((H.T @ X)[lo:hi, 0].copy())
+                assert s.info.converged
+                f = s.factors
+                assert f["kind"] == "ldl" and f["negative"] == negative and not f["replaced"], f
+                assert abs(f["sign"] - sign) < 1e-3 and abs(f["logabsdet"] - log) < 1e-4 * abs(log), (f, sign, log)
+                assert f"{{N - negative}} positive, {{negative}} negative" in s.view()
+    s.update(A.with_values(A.to_scipy().data * -2))
+    assert s.reused and s.factors["negative"] == N - negative
+""",
+    )
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the test matrices")
+@pytest.mark.parametrize("name, negative", [("c-41", 4320), ("ACTIVSg200_kkt", 1876)])
+def test_saddle_points_stay_on_all_ranks(on_ranks, name, negative):
+    on_ranks(
+        2,
+        f"""
+import scipy.io
+A = am.Matrix.from_scipy(sp.csr_array(scipy.io.mmread({str(DATA / f"{name}.mtx.gz")!r})), comm=comm, distribute=True)
+s = am.Solver(A, ksp="preonly", pc="cholesky", pc_cholesky_type="indefinite", pc_factor_layout="square")
+s.solve(A.make_vector(fill=1.0))
+f = s.factors
+assert "on 2 ranks)" in s.view() and s.info.backward_error <= 1e-15, s.info
+assert f["negative"] == {negative} and f["two_by_two"] > 0 and not f["replaced"], f
+""",
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_colamd_on_several_ranks(on_ranks, n):
+    on_ranks(
+        n,
+        f"""
+from test_ordering import why_no_colamd
+if not why_no_colamd():
+    A = am.gallery.convection_diffusion((20, 21), (30.0, -4.0), comm=comm)
+    s = am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_mat_ordering_type="colamd")
+    s.solve(A.make_vector(fill=1.0))
+    assert s.info.backward_error <= 1e-15 and "on {n} ranks)" in s.view() and "colamd by SuiteSparse" in s.view(), s.view()
+""",
+    )
+
+
+def test_without_colamd_all_ranks_say_so(on_ranks):
+    on_ranks(
+        2,
+        """
+A = am.gallery.poisson((9, 9), comm)
+text = message(lambda: am.Solver(A, pc="lu", pc_factor_layout="square", pc_factor_mat_ordering_type="colamd"))
+assert "libcolamd2" in text and all(t == text for t in comm.allgather(text)), text
+""",
+        ASTERISM_COLAMD="none",
+    )
+
+
+@pytest.mark.parametrize("n", RANKS)
+def test_triangles_are_gathered(on_ranks, n):
+    on_ranks(
+        n,
+        """
+import zlib
+from test_factorized import check_product, matrix
+N = 150
+for dtype in ("float32", "float64", "complex64", "complex128"):
+    rng = np.random.default_rng(3)
+    H = matrix(rng, dtype, N, hermitian=True)  # whose rows are exchanged
+    definite = sp.csr_array(H + sp.diags_array(1 + abs(H).sum(axis=1))).astype(dtype)
+    for kind, S in (("lu", matrix(rng, dtype, N)), ("cholesky", definite), ("ldl", H)):
+        A = am.Matrix.from_scipy(S, comm=comm, distribute=True)
+        for more in ({"pc_factor_layout": "gathered"}, {"pc_factor_layout": "square", "pc_factor_block_size": 7},
+                     {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20},
+                     {"pc_factor_layout": "1xP"}):
+            F = am.factorized(A, "lu" if kind == "lu" else "cholesky", **more)
+            assert ("on rank 0" if "gathered" in more.values() else f"on {size} ranks)") in F.solver.view(), (kind, dtype, more)
+            assert F.kind == kind and F.L.shape == F.U.shape == (N, N) and F.L.dtype == F.U.dtype == dtype
+            check_product(F, S)
+            assert F.L.nnz + (F.U.nnz - N if kind == "lu" else 0) <= F.nnz + N
+            parts = [getattr(F.L, a) for a in ("data", "indices", "indptr")] + [F.U.data, F.U.indices, F.perm_r, F.perm_c, F.R, F.C]
+            mark = zlib.crc32(b"".join(np.ascontiguousarray(p).tobytes() for p in parts))
+            assert all(m == mark for m in comm.allgather(mark))
+            F.update(A.with_values(A.to_scipy().data * 2))
+            check_product(F, sp.csr_array(S * np.dtype(dtype).type(2)))
+A = am.gallery.poisson((5, 5), comm)
+text = message(lambda: am.factorized(A, pc_lu_type="dense").L)
+assert "has no sparse factors" in text and all(t == text for t in comm.allgather(text)), text
+""",
+    )
+
+
 def test_the_same_bits_again(on_ranks):
     on_ranks(
         3,
@@ -83,15 +204,14 @@ s = am.Solver(A, pc="cholesky", **shared)
 b = np.cos(np.arange(81.0)); b -= b.mean()
 x = s.solve(b[slice(*A.row_range)])
 assert "on rank 0" in s.view() and s.info.converged
-# indefinite
+# blocks of two whose rows are in different blocks of the top
 n = 200
-K = sp.random_array((n, n), density=0.03, rng=np.random.default_rng(1))
-K = sp.csr_array(K + K.T + sp.diags_array(np.where(np.arange(n) % 3, 4.0, -4.0)))
+K = sp.csr_array((np.where(np.arange(n) < 100, 3.0, 2.0), (np.arange(n), np.arange(n) ^ 1)))
 A = am.Matrix.from_scipy(K, comm=comm, distribute=True)
-s = am.Solver(A, pc="cholesky", **shared)
+s = am.Solver(A, pc="cholesky", pc_factor_subtrees=False, pc_factor_block_size=1, **shared)
 s.solve(A.make_vector(fill=1.0))
-assert any("L D L^H is made on rank 0" in note for note in s.info.notes), s.info.notes
-assert s.info.converged
+assert any("ldl: 100 pivots within blocks" in note for note in s.info.notes), s.info.notes
+assert s.info.converged and s.factors["kind"] == "ldl" and s.factors["negative"] == 100
 # pivots that no row of the block can give
 K = sp.random_array((n, n), density=0.05, rng=np.random.default_rng(1)) + sp.diags_array(np.full(n, 1e-13))
 K = K + 8 * sp.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)))

@@ -9,6 +9,7 @@ from test_gmg import factor, made, poisson
 import asterism as am
 from asterism import bricks
 from asterism import stencil as st
+from asterism.base.aligned import aligned
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,8 +65,8 @@ def check_product(L, rows_per_rank=0, comm=None, tolerance=1e-12):
         size = coarse.local_grid_shape
         whole = rng.standard_normal(coarse.grid_shape)
         x = whole[coarse.owned]
-        fine, product = (bricks.aligned((int(domain.layout.local_size),), L.dtype) for _ in range(2))
-        y = bricks.aligned(coarse.to_bricks(x).shape, L.dtype)
+        fine, product = (aligned((int(domain.layout.local_size),), L.dtype) for _ in range(2))
+        y = aligned(coarse.to_bricks(x).shape, L.dtype)
         P.apply(coarse.to_bricks(x.astype(L.dtype)), fine)
         handle.apply(fine, product)
         R.apply(product, y)

@@ -8,6 +8,7 @@ import pytest
 import asterism as am
 from asterism import bricks
 from asterism import stencil as st
+from asterism.base.aligned import aligned
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -269,7 +270,7 @@ def test_the_coarser_operator_is_the_stencil_discretised_again():
     np.testing.assert_allclose(coarse @ x, C @ x, rtol=1e-13, atol=1e-11)
     # full weighting
     fine = np.random.default_rng(4).standard_normal((15, 31))
-    product = bricks.aligned(C.to_bricks(x).shape, np.float64)
+    product = aligned(C.to_bricks(x).shape, np.float64)
     R.apply(L.to_bricks(fine), product)
     w = np.array([0.25, 0.5, 0.25])
     want = sum(w[i] * w[j] * fine[i : i + 13 : 2, j : j + 29 : 2] for i in range(3) for j in range(3))

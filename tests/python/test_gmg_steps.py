@@ -7,7 +7,7 @@ import pytest
 from test_gmg import cache, factor, made  # noqa: F401
 
 import asterism as am
-from asterism import bricks
+from asterism.base.aligned import aligned
 
 CASES = [
     (1, "nodes", 50, 4),
@@ -39,9 +39,9 @@ def steps_agree(L, kind, steps, at_once, fresh):
     rng = np.random.default_rng(1)
     b, x = (rng.standard_normal(L.grid_shape)[L.owned].astype(L.dtype) for _ in range(2))
     each = [w[L.owned].astype(L.dtype) for w in weights(L, kind, steps)]
-    got = bricks.aligned((L._h.rows.local_size,), L.dtype)
+    got = aligned((L._h.rows.local_size,), L.dtype)
     got[...] = L.to_bricks(np.full_like(x, np.nan) if fresh else x)
-    rest, other = (bricks.aligned(got.shape, L.dtype) for _ in range(2))
+    rest, other = (aligned(got.shape, L.dtype) for _ in range(2))
     prepared = L._h.steps([L.to_bricks(w) for w in each], at_once)
     if prepared.run(L._h, L.to_bricks(b), got, other, fresh, rest):
         got = other

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import scipy.sparse.linalg
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
 import asterism as am
@@ -126,7 +127,18 @@ def ordering(S, kind):
     return np.array(_core.ordering(am.Matrix.from_scipy(sp.csr_array(S))._h, kind), int)
 
 
-@pytest.mark.parametrize("kind", ["rcm", "amd", "nd"])
+def why_no_colamd():
+    try:
+        ordering(sp.eye_array(3), "colamd")
+    except am.UnsupportedError as error:
+        return str(error)
+    return ""
+
+
+needs_colamd = pytest.mark.skipif(bool(why_no_colamd()), reason=why_no_colamd())
+
+
+@pytest.mark.parametrize("kind", ["rcm", "amd", "nd", pytest.param("colamd", marks=needs_colamd)])
 def test_orderings_are_permutations(kind):
     rng = np.random.default_rng(2)
     for n in (0, 1, 2, 3, 10, 50, 200):
@@ -190,6 +202,64 @@ def test_nested_dissection_is_that_of_metis():
 def test_nested_dissection_has_less_fill_in_three_dimensions():
     S = am.gallery.poisson((24, 24, 24)).to_scipy()
     assert 0 < fill(S, ordering(S, "nd")) < 0.9 * fill(S, ordering(S, "amd"))
+
+
+@needs_colamd
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_colamd_has_the_fill_of_superlus(dtype):
+    rng = np.random.default_rng(11)
+    for n, density in ((60, 0.06), (300, 0.012), (700, 0.005)):
+        S = sp.random_array((n, n), density=density, rng=rng) + sp.diags_array(np.full(n, 3.0))
+        S = sp.csc_array(S[rng.permutation(n)]).astype(dtype)
+        product = sp.csr_array(abs(S)).T @ abs(S)
+        theirs = np.argsort(scipy.sparse.linalg.splu(S, permc_spec="COLAMD").perm_c)
+        ours = ordering(S, "colamd")
+        assert fill(product, ours) <= 1.02 * fill(product, theirs)
+        # that order bounds the factors whatever rows are exchanged
+        A = am.Matrix.from_scipy(sp.csr_array(S))
+        F = am.factorized(A, pc_factor_mat_ordering_type="colamd")
+        assert F.L.nnz + F.U.nnz - n <= 2 * (fill(product, ours) + n)
+        F.solve(np.ones(n, dtype))
+        assert F.info.backward_error <= (1e-15 if np.dtype(dtype).itemsize >= 8 and dtype != "complex64" else 1e-6)
+        assert "colamd by SuiteSparse" in F.solver.view() and F.solver.factors["ordering"] == "colamd"
+
+
+@needs_colamd
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the test matrices")
+@pytest.mark.parametrize(
+    "name", ["1138_bus", "bayer10", "west0479", "orsirr_1", "sherman5", "cavity14", "young1c", "qc324"]
+)
+def test_lu_in_the_order_of_colamd_has_the_entries_of_superlus(name):
+    S = sp.csc_array(scipy.io.mmread(DATA / f"{name}.mtx.gz"))
+    theirs = scipy.sparse.linalg.splu(S, permc_spec="COLAMD")
+    F = am.factorized(sp.csr_array(S), pc_factor_mat_ordering_type="colamd")
+    F.solve(np.ones(S.shape[0], S.dtype))
+    assert F.info.backward_error <= 1e-15
+    assert F.L.nnz + F.U.nnz <= 1.1 * ((theirs.L != 0).nnz + (theirs.U != 0).nnz)  # without zeros in dense blocks
+
+
+def test_colamd_is_of_lu():
+    A = am.gallery.poisson((5, 5))
+    with pytest.raises(am.OptionError, match="offered for -pc_type lu"):
+        am.Solver(A, pc="cholesky", pc_factor_mat_ordering_type="colamd")
+    with pytest.raises(am.OptionError, match="auto, natural, rcm, amd, nd"):
+        am.Solver(A, pc="ilu", pc_factor_mat_ordering_type="colamd")
+
+
+@pytest.mark.parametrize("file, reason", [("none", "ASTERISM_COLAMD is none"), ("/no/such.so", "cannot open")])
+def test_without_colamd(file, reason):
+    script = """
+import asterism as am
+try:
+    am.factorized(am.gallery.poisson((5, 5)), pc_factor_mat_ordering_type="colamd")
+except am.UnsupportedError as e:
+    assert "REASON" in str(e) and "libcolamd2" in str(e) and "ASTERISM_COLAMD" in str(e) and "amd" in str(e), e
+else:
+    raise SystemExit("no error")
+""".replace("REASON", reason)
+    env = {**os.environ, "ASTERISM_COLAMD": file}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 ABSENT = """

@@ -8,8 +8,8 @@ import pytest
 from stencil_cases import Linear
 
 import asterism as am
-from asterism import bricks
 from asterism import stencil as st
+from asterism.base.aligned import aligned
 from asterism.bricks import stencil_operator
 
 
@@ -140,7 +140,7 @@ def test_diagonal_and_bound_come_from_the_stencil():
     L = st.operator(s, (9, 7), a=lambda x, y: 1 + x + 0 * y)
     x = np.arange(1, 10)[:, None] / 10.0
     want = np.where(np.arange(9)[:, None] == 0, 5.0, 3 * (1 + x)) * np.ones((9, 7))
-    d = bricks.aligned((L._h.rows.local_size,), np.float64)
+    d = aligned((L._h.rows.local_size,), np.float64)
     L._h.diagonal(d)
     np.testing.assert_allclose(L.from_bricks(d), want, rtol=1e-14)
     assert (d > 0).all(), "also in the padding"

@@ -5,10 +5,9 @@ coarser operators of multigrid.
 """
 
 from .coarse import coarse_level, ends_of
-from .making import aligned
 from .stencil_operator import StencilOperator, make, operator
 
-__all__ = ["StencilOperator", "aligned", "coarse_level", "ends_of", "make", "operator"]
+__all__ = ["StencilOperator", "coarse_level", "ends_of", "make", "operator"]
 
 
 def __dir__() -> list[str]:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.aligned import aligned
 from ..errors import InputError
 from . import galerkin
-from .making import Made, aligned, coefficient, constant_terms
+from .making import Made, coefficient, constant_terms
 
 __all__ = ["coarse_level", "ends_of"]
 

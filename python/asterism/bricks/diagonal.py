@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.aligned import aligned
 from ..stencil.language import Expr, Grid, indices
 from ..stencil.stencil import assign
 from ..stencil.transpose import coefficients_of
-from .making import Made, Y, aligned
+from .making import Made, Y
 
 __all__ = ["tell_diagonal", "tell_diagonal_of_product"]
 

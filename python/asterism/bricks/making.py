@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.aligned import aligned
 from ..comm.agree import agreed
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from ..stencil.compiler import Library
@@ -23,18 +24,9 @@ from ..stencil.stencil import Stencil, assign
 from ..stencil.table import build_table
 from ..stencil.transpose import coefficients_of
 
-__all__ = ["X", "Y", "Made", "aligned", "axes_of", "coefficient", "constant_terms", "form", "is_symmetric"]
+__all__ = ["X", "Y", "Made", "axes_of", "coefficient", "constant_terms", "form", "is_symmetric"]
 
 X, Y, _B, _W = -1, -2, -3, -4  # StencilKernel of the core
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return an array whose memory begins at a multiple of 64 bytes."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, np.uint8)
-    first = -raw.ctypes.data % 64
-    out: NDArray[Any] = raw[first : first + size].view(dtype).reshape(shape)
-    return out
 
 
 class Made:

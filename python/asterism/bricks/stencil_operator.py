@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.aligned import aligned
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import ShapeError, UnsupportedError
@@ -21,7 +22,7 @@ from ..stencil.operator_input import checked
 from ..stencil.stencil import Stencil
 from .coarse import coarse_level
 from .diagonal import tell_diagonal, tell_diagonal_of_product
-from .making import Made, X, Y, aligned, axes_of, coefficient, form, is_symmetric
+from .making import Made, X, Y, axes_of, coefficient, form, is_symmetric
 
 __all__ = ["StencilOperator", "make", "operator"]
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core, bricks, stencil
+from ..base.aligned import aligned
 from ..base.indices import near_cube
 from ..comm.forest import StarForest
 from ..errors import OptionError
@@ -220,7 +221,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     of the same run.
     """
     transfers = bricks.coarse_level(bricks.make, L._how, L._h, L._domain, "again", 0)
-    b, x, y, r = (bricks.aligned((int(L._h.rows.local_size),), L.dtype) for _ in range(4))
+    b, x, y, r = (aligned((int(L._h.rows.local_size),), L.dtype) for _ in range(4))
     for v in (b, x, y, r):
         v[...] = 1
     weight = np.full(b.shape, args.omega * L._how.constants["h"] ** 2 / 6, L.dtype)
@@ -237,7 +238,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
         calls.append((name, 24 * args.ghost * points, lambda: several.run(L._h, b, x, y, False, None)))
     if transfers is not None:
         coarse, P, R, _ = transfers
-        c = bricks.aligned((int(coarse._h.rows.local_size),), L.dtype)
+        c = aligned((int(coarse._h.rows.local_size),), L.dtype)
         c[...] = 1
         calls.append(("restriction", 72 * points // 8, lambda: R.apply(x, c)))
         calls.append(("interpolation + increment", 136 * points // 8, lambda: P.apply_add(c, y)))
@@ -263,7 +264,7 @@ def _levels(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     """Return the time of one call on each level, by the points of a rank, and that of an exchange by its bytes. All ranks take part in all."""
     rows, A = [], L
     for level in range(args.levels + 1):
-        b, x, y, r = (bricks.aligned((int(A._h.rows.local_size),), A.dtype) for _ in range(4))
+        b, x, y, r = (aligned((int(A._h.rows.local_size),), A.dtype) for _ in range(4))
         for v in (b, x, y, r):
             v[...] = 1
         steps = A._h.steps([np.full(b.shape, args.omega * A._how.constants["h"] ** 2 / 6, A.dtype)], 2)

@@ -62,7 +62,9 @@ class Factors:
         Entries of the factors (zeros within dense blocks counted, as SuperLU does) and their memory.
     L, U : csc_array
         ``Pr @ diag(R) @ A @ diag(C) @ Pc = L @ U`` up to rounding. L is lower triangular; of lu and ldl its diagonal is 1. U is upper
-        triangular. Of cholesky it is L^H. Of ldl it is D L^H, with one entry below the diagonal for each block of two in D. On one process.
+        triangular. Of cholesky it is L^H. Of ldl it is D L^H, with one entry below the diagonal for each block of two in D. On several ranks
+        they are gathered the first time that one of L, U, perm_r, perm_c, R and C is asked for, by all ranks together. Each rank then has
+        them whole, which needs some 50 bytes for each of nnz entries (float64) for a while, and half of that afterwards.
     perm_r, perm_c : array of n integers
         As SciPy's splu: row i of A is row ``perm_r[i]`` of L U, column j is column ``perm_c[j]``. So ``Pr[perm_r, arange(n)] = 1`` and
         ``Pc[arange(n), perm_c] = 1``.
@@ -419,7 +421,8 @@ def factorized(A: Any, kind: str = "lu", **more: Any) -> Factors:
 
     Notes
     -----
-    Collective. On several ranks the first one has the factors. Then L, U, the permutations and scales are not given.
+    Collective. On several ranks all share the factors of large matrices, and the first one has those of small ones (``pc_factor_layout``).
+    L, U, the permutations and the scales are gathered on every rank when they are asked for.
 
     Examples
     --------

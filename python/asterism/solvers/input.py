@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.aligned import aligned
 from ..base.files import check_target
 from ..base.indices import as_count
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
@@ -42,7 +43,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
     if not parts:
         rhs = rhs.astype(A.dtype, copy=False)
     if x0 is None:
-        return rhs, np.zeros(rhs.shape, dtype=rhs.dtype)
+        return rhs, aligned(rhs.shape, rhs.dtype, zero=True)
     guess = as_values(A._entries(x0, "x0"), "x0")
     if guess.shape != rhs.shape:
         raise ShapeError(f"x0 has shape {guess.shape}, b {rhs.shape}; they must be the same.")

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from ..base.cpu import cpu_name
-from ..errors import InternalError, UnsupportedError
+from ..errors import InternalError, OptionError, UnsupportedError
 from .cache import cached
-from .sources import Source
+from .sources import TARGETS, Source
 
 __all__ = ["Library", "build", "compiler"]
 
@@ -72,7 +72,14 @@ def build(source: Source) -> Library:
         Without a compiler.
     FileError
         If the folder of the cache, or the file, is not the user's own.
+    OptionError
+        For text for a GPU.
     """
+    if source.target not in TARGETS:
+        raise OptionError(
+            f"target='{source.target}': kernels for GPUs are texts, which this library does not run. Stencil.source returns them; to run a "
+            f"stencil here take one of {', '.join(TARGETS)}."
+        )
     start = time.perf_counter()
     program = compiler()
     if program is None:

@@ -160,6 +160,11 @@ def fold(width: int, itemsize: int, last: int) -> int:
     return max(1, math.gcd(width // itemsize, last))
 
 
+def group(lanes: int, last: int) -> int:
+    """Return how many lanes of a warp compute a row, or an equal part of it: as many as divide the brick's last axis."""
+    return max(n for n in range(1, min(lanes, last) + 1) if last % n == 0)
+
+
 def plan(program: Program, brick: tuple[int, int, int], vector: int, registers: int) -> Plan:
     """Choose blocks of rows, and gather or scatter form, by the vectors that must be read again.
 

@@ -16,9 +16,10 @@ from ..base.cpu import cpu_flags
 from ..base.indices import as_shape
 from ..errors import InputError, OptionError
 from .emit import emit_cpp
+from .emit_gpu import GPU_TARGETS, emit_gpu
 from .lower import lower
 from .nodes import Builder
-from .passes import Plan, depends_on_place, fold, interior, plan, reuse
+from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
 from .prelude import Shape
 from .stencil import Stencil, real_dtype
 
@@ -30,6 +31,7 @@ TARGETS: dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]] = {
     "avx2": (32, 16, ("-march=x86-64-v3",), ("avx2", "fma")),
     "avx512": (64, 32, ("-march=x86-64-v4",), ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
 }
+_LANE_REGISTERS = 64  # numbers that a lane of a GPU keeps at once
 _MOST_VECTORS = 40_000  # of a kernel; more take minutes to compile
 
 
@@ -40,7 +42,7 @@ class Source:
     Attributes
     ----------
     text, name : str
-        C++, and the name of its function.
+        C++, CUDA or HIP, and the name of its function.
     target, dtype : str
     brick : tuple of int
     grids : tuple of str
@@ -68,7 +70,7 @@ class Source:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What the compiler is given for the target."""
+        """What the C++ compiler is given for the target."""
         return TARGETS[self.target][2]
 
 
@@ -86,16 +88,16 @@ def generate(
     Parameters
     ----------
     stencil : Stencil
-    target : {"generic", "avx2", "avx512"}, optional
-        By default the widest that this CPU has.
+    target : {"generic", "avx2", "avx512", "cuda", "hip"}, optional
+        By default the widest that this CPU has. Text for GPUs is for reading, or for a compiler of your own.
     brick : sequence of int, optional
         Points of a brick; 8 along each axis by default.
     dtype : {float64, float32}
     """
     f = stencil.facts
     target = native_target() if target is None else target
-    if target not in TARGETS:
-        raise OptionError(f"target '{target}' is not one of {', '.join(TARGETS)}.")
+    if target not in TARGETS and target not in GPU_TARGETS:
+        raise OptionError(f"target '{target}' is not one of {', '.join([*TARGETS, *GPU_TARGETS])}.")
     sizes = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "brick"))
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise InputError(f"brick={sizes}: {f.dimensions} positive sizes are needed.")
@@ -114,8 +116,12 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str) 
     missing = 3 - f.dimensions
     three = (1,) * missing + sizes
     shape = Shape((three[0], three[1], three[2]), missing, name)
-    width, registers, _, _ = TARGETS[target]
-    vector = fold(width, np.dtype(name).itemsize, sizes[-1])
+    gpu = GPU_TARGETS.get(target)
+    if gpu:
+        vector, registers = group(gpu.lanes, sizes[-1]), _LANE_REGISTERS
+    else:
+        width, registers, _, _ = TARGETS[target]
+        vector = fold(width, np.dtype(name).itemsize, sizes[-1])
     b = Builder()
     program = lower(stencil.statements, f, b)
     inner, margins = interior(program, b)
@@ -126,7 +132,8 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str) 
         raise InputError(f"brick={sizes}: the kernel would be too long to compile. Take smaller bricks.")
     edge = reuse(program, b) if depends_on_place(program) or f.reductions else None
     title = f"{', '.join([*f.outputs, *(n for n, _ in f.reductions)])} for {target}, {name}"
-    head, rest = emit_cpp(f, shape, chosen, b, whole, edge, margins, title)
+    parts = (f, shape, chosen, b, whole, edge, margins, title)
+    head, rest = emit_gpu(gpu, *parts) if gpu else emit_cpp(*parts)
     digest = hashlib.sha256((head + rest).encode()).hexdigest()[:12]
     function = f"stencil_{digest}"
     fine = (

@@ -84,7 +84,17 @@ class Stencil:
         return cost(self.statements, self.facts, np.dtype(real_dtype(dtype)).itemsize)
 
     def source(self, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64) -> str:
-        """Return the C++ text of the kernel, for "generic", "avx2" or "avx512"; arguments as for `compile`."""
+        """Return the text of the kernel, as `generate` does: C++ for "generic", "avx2" or "avx512", or for "cuda" or "hip".
+
+        Examples
+        --------
+        >>> import asterism as am
+        >>> i, j = am.stencil.indices(2)
+        >>> u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+        >>> text = am.stencil.assign(out(i, j), u(i, j + 1) - u(i, j)).source("cuda")
+        >>> [line.strip() for line in text.splitlines() if "shift(u__0_r0" in line]
+        ['T const u__0_r0_k1 = shift(u__0_r0_k0, u__0_r0_k8, 1);']
+        """
         from .sources import generate
 
         return generate(self, target, brick, dtype).text

@@ -13,8 +13,8 @@ enum class Matching : std::uint8_t { automatic, yes, no };
 struct FactorOptions {
   FactorKind kind = FactorKind::lu;
   Matching matching = Matching::automatic;  ///< automatic: if the diagonal has zeros or weak entries. Of lu alone
-  std::string ordering = "auto";            ///< auto, natural, rcm, amd, nd; auto: nd of large matrices where METIS is found, else amd
-  bool equilibrate = true;                  ///< rows and columns are scaled by powers of two
+  std::string ordering = "auto";  ///< auto, natural, rcm, amd, nd, colamd; auto: nd of large matrices where METIS is found, else amd
+  bool equilibrate = true;        ///< rows and columns are scaled by powers of two
   /// A pivot is at least this times the largest entry of its column. Smaller: less fill; larger: less growth. Not of cholesky.
   double pivot_threshold = 0.1;
   /// Most bytes of factors and work space; 0: what the machine has. More is an error of kind memory, before it is taken.

@@ -12,10 +12,12 @@
 #include "asterism/base/progress.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/analysis.hpp"
+#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/permutations.hpp"
+#include "asterism/la/ordering/ordering.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
@@ -61,12 +63,9 @@ struct Factors::Impl : Analysis {
     pivoting.replacement = largest > 0 ? largest : 1;
     Progress progress(format("{}: factors of {} rows, {}", name(), n, megabytes(double(info.predicted.bytes))), 1);
     std::function<void(double)> const told = [&](double done) { progress.at(done); };
-    auto const kind = options.kind == FactorKind::lu         ? Elimination::lu
-                      : options.kind == FactorKind::cholesky ? Elimination::cholesky
-                                                             : Elimination::hermitian;
     numeric = {};  // its memory is used again
-    numeric =
-        with_dtype(dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(kind, symbolic, b, bt, pivoting, told); });
+    numeric = with_dtype(
+        dtype, [&](auto tag) { return kernel::factor<typename decltype(tag)::type>(options.kind, symbolic, b, bt, pivoting, told); });
     if (numeric.not_positive >= 0)
       fail(ErrorKind::breakdown, "cholesky: the matrix is not positive definite: the pivot of row {} is not positive.",
            rows[std::size_t(numeric.not_positive)]);
@@ -159,7 +158,7 @@ std::string Factors::describe() const {
   auto const& info = impl_->info;
   auto out = format("{}, {} supernode(s), {} entries", impl_->name(), info.supernodes, info.entries);
   if (info.matched) out += ", matched";
-  if (info.ordering != "natural") out += format(", {} order{}", info.ordering, info.ordering == "nd" ? " by METIS" : "");
+  if (info.ordering != "natural") out += format(", {} order{}", info.ordering, la::library_of_ordering(info.ordering));
   return out;
 }
 
@@ -198,18 +197,9 @@ Determinant Factors::determinant() const {
   with_dtype(m.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (m.options.kind == FactorKind::hermitian) {
-      auto const* const d = m.numeric.diagonal.as<T>();
-      auto const* const lower = m.numeric.lower.as<T>();
-      for (std::int32_t i = 0; i < m.n; ++i) {
-        if (lower[i] == T(0)) {
-          times(to_complex(d[i]));
-          continue;
-        }
-        double const b = std::abs(to_complex(lower[i]));
-        log += 2 * std::log(b);
-        times(double(real(d[i])) / b * (double(real(d[i + 1])) / b) - 1);
-        ++i;
-      }
+      auto const d = kernel::determinant_of(kernel::BlockDiagonal<T>{m.n, m.numeric.diagonal.as<T>(), m.numeric.lower.as<T>()});
+      phase *= d.re;
+      log += d.log;
       return;
     }
     for (auto const& f : m.numeric.fronts)

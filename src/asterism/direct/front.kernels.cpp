@@ -8,6 +8,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/lapack.hpp"
 
 namespace asterism::direct::kernel {
@@ -226,6 +227,7 @@ class HermitianFront {
       : f_(f),
         m_(f.size),
         nf_(f.summed),
+        last_(f.size == f.summed),
         threshold_(R(std::min(p.threshold, 0.5))),
         tiny_(R(p.tiny)),
         replacement_(R(p.replacement)),
@@ -239,7 +241,11 @@ class HermitianFront {
     int k = 0, candidates = nf_, begun = 0;
     for (;;) {
       if (k == candidates) {
-        if (candidates == nf_ || k == begun) break;
+        if (candidates == nf_) break;
+        if (k == begun) {
+          if (!f_.complete) break;
+          last_ = true;
+        }
         candidates = nf_;
         begun = k;
         continue;
@@ -315,13 +321,13 @@ class HermitianFront {
   bool take(int& k, int candidates) {
     auto& c = first_;
     load(k, k, c);
-    bool const last = m_ == nf_;
     R const own = magnitude(c[std::size_t(k)]);
     auto const of_all = largest(c, k, m_, k, k);
     if (own > tiny_ && own >= threshold_ * of_all.size) return take_one(k, c);
     auto const summed = largest(c, k, nf_, k, k);
     if (summed.row < 0 || !(std::max(own, summed.size) > tiny_)) {
-      if (!last) return false;
+      if (!last_) return false;
+      if (own > tiny_) return take_one(k, c);
       c[std::size_t(k)] = T(replacement_);
       ++out_.replaced;
       return take_one(k, c);
@@ -343,11 +349,12 @@ class HermitianFront {
     // of the block scaled by its largest entry, so that nothing overflows
     R const det = std::abs((ckk / size) * drr - size);
     bool const good = det > tiny_ && other * rest_c / size + rest_d <= det / threshold_ && rest_c + own * rest_d / size <= det / threshold_;
-    if (!good && !last) return false;
-    if (!good) {  // Bunch and Kaufman (1977): one of the three always is
+    if (!good && !last_) return false;
+    if (!good) {  // Bunch and Kaufman (1977), of the summed rows: one of the three always is
       constexpr R alpha = R(0.6403882032022076);
-      if (own * of_r.size >= alpha * of_all.size * of_all.size) return take_one(k, c);
-      if (other >= alpha * of_r.size) return take_other();
+      R const summed_of_r = largest(d, k, nf_, r, r).size;
+      if (own * summed_of_r >= alpha * summed.size * summed.size) return take_one(k, c);
+      if (other >= alpha * summed_of_r) return take_other();
     }
     if (r != k + 1) {
       exchange(k + 1, r, k);
@@ -407,26 +414,13 @@ class HermitianFront {
     int const below = m_ - nf_;
     if (below == 0 || pivots == 0) return;
     std::vector<T> scaled(std::size_t(below) * std::size_t(pivots));
-    auto const column = [&](int j) { return scaled.data() + std::size_t(j) * std::size_t(below); };
-    for (int j = 0; j < pivots;) {
-      bool const two = lower_[j] != T(0);
-      for (int i = 0; i < below; ++i) {
-        T const x = *at(nf_ + i, j);
-        if (!two) {
-          column(j)[i] = x * d_[j];
-          continue;
-        }
-        T const y = *at(nf_ + i, j + 1);
-        column(j)[i] = x * d_[j] + y * lower_[j];
-        column(j + 1)[i] = x * conj(lower_[j]) + y * d_[j + 1];
-      }
-      j += two ? 2 : 1;
-    }
+    multiply_columns(BlockDiagonal<T>{pivots, d_, lower_}, below, at(nf_, 0), m_, scaled.data(), below);
     subtract_lower(below, pivots, scaled.data(), below, at(nf_, 0), m_, f_.update, below);
   }
 
   Front<T> const& f_;
   int m_, nf_, from_ = 0;
+  bool last_;  // pivots need not suit rows that are not summed, if there are any
   R threshold_, tiny_, replacement_;
   T *d_, *lower_;
   Eliminated out_;

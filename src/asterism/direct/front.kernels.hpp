@@ -13,12 +13,13 @@ struct Front {
   T* right = nullptr;                                ///< (size - summed) x summed, of LU: what is right of the summed block, transposed
   T* update = nullptr;                               ///< (size - summed) x (size - summed)
   std::int32_t *rows = nullptr, *columns = nullptr;  ///< numbers of the first `summed`, exchanged with them; of Hermitian kinds alike
-  bool complete = false;                             ///< of LU: all summed columns are eliminated here, by pivots among the summed rows
+  bool complete = false;                             ///< not of Cholesky: all summed columns are eliminated, by pivots among the summed
+                                                     ///< rows, however large what is below them is
 };
 
 struct Pivoting {
   double threshold = 0.1;  ///< a pivot is at least so large beside what is in its column
-  double tiny = 0;         ///< in a front without other rows, a pivot of at most this is replaced
+  double tiny = 0;         ///< in a front that is complete or has no other rows, a pivot of at most this is replaced
   double replacement = 1;
 };
 
@@ -41,7 +42,8 @@ template <class T>
 Eliminated factor_cholesky(Front<T> const& front);
 
 /// P A P^T = L D L^H, D with blocks of one and two (Bunch and Kaufman 1977; thresholds of Duff and Reid 1983). L is unit lower triangular;
-/// D's diagonal goes to diagonal[k], the entry below it to lower[k], 0 where k does not begin a block of two.
+/// D's diagonal goes to diagonal[k], the entry below it to lower[k], 0 where k does not begin a block of two. A front that is complete
+/// takes pivots that are large enough beside all rows first.
 template <class T>
 Eliminated factor_hermitian(Front<T> const& front, Pivoting const& pivoting, T* diagonal, T* lower);
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
+#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/panel.kernels.hpp"
 #include "asterism/direct/subtrees.hpp"
@@ -61,32 +62,6 @@ class Sweeps {
       };
     });
   }
-  /// By the blocks of D.
-  void divide() {
-    auto const* const d = f_.diagonal.as<T>();
-    auto const* const lower = f_.lower.as<T>();
-    auto const n = std::int64_t(f_.row_order.size());
-    for (std::int64_t i = 0; i < n;) {
-      T* const x = x_ + i * k_;
-      if (lower[i] == T(0)) {
-        for (std::int64_t c = 0; c < k_; ++c) x[c] = x[c] / d[i];
-        ++i;
-        continue;
-      }
-      // [a conj(b); b e], scaled by |b|
-      real_t<T> const size = magnitude(lower[i]);
-      T const b = lower[i] / T(size), a = d[i] / T(size), e = d[i + 1] / T(size);
-      T const below = b, above = conj(b);
-      T const det = a * e - T(1);
-      T* const y = x + k_;
-      for (std::int64_t c = 0; c < k_; ++c) {
-        T const u = x[c] / T(size), v = y[c] / T(size);
-        x[c] = (e * u - above * v) / det;
-        y[c] = (a * v - below * u) / det;
-      }
-      i += 2;
-    }
-  }
 
  private:
   void one(FactoredFront const& f, bool of_u, bool transposed, bool unit, T* x, T* work) const {
@@ -108,7 +83,7 @@ void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
   if (k == 0 || f.row_order.empty()) return;
   Sweeps<T> sweeps(f, k, x);
   auto const n = std::int64_t(f.row_order.size()) * k;
-  if (f.kind == Elimination::lu) {
+  if (f.kind == FactorKind::lu) {
     if (!transposed) {
       sweeps.down(false, true);
       sweeps.up(true, false);
@@ -120,9 +95,9 @@ void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
   }
   // B^T = conj(B), and L^-H y = conj(L^-T conj(y))
   if (transposed) conjugate(n, x);
-  bool const unit = f.kind == Elimination::hermitian;
+  bool const unit = f.kind == FactorKind::hermitian;
   sweeps.down(false, unit);
-  if (unit) sweeps.divide();
+  if (unit) solve_pivots<T>(f, k, x);
   conjugate(n, x);
   sweeps.up(false, unit);
   if (!transposed) conjugate(n, x);
@@ -130,16 +105,22 @@ void solve(NumericFactors const& f, bool transposed, std::int64_t k, T* x) {
 
 template <class T>
 void solve_down(NumericFactors const& f, bool of_u, std::int64_t k, T* x) {
-  Sweeps<T>(f, k, x).down(of_u, f.kind == Elimination::lu && !of_u);
+  Sweeps<T>(f, k, x).down(of_u, f.kind != FactorKind::cholesky && !of_u);
+}
+template <class T>
+void solve_pivots(NumericFactors const& f, std::int64_t k, T* x) {
+  if (f.kind == FactorKind::hermitian)
+    divide_rows(BlockDiagonal<T>{std::int64_t(f.row_order.size()), f.diagonal.as<T>(), f.lower.as<T>()}, k, x);
 }
 template <class T>
 void solve_up(NumericFactors const& f, bool of_u, std::int64_t k, T* x) {
-  Sweeps<T>(f, k, x).up(of_u, f.kind == Elimination::lu && !of_u);
+  Sweeps<T>(f, k, x).up(of_u, f.kind != FactorKind::cholesky && !of_u);
 }
 
 #define ASTERISM_INSTANTIATE(T)                                               \
   template void solve<T>(NumericFactors const&, bool, std::int64_t, T*);      \
   template void solve_down<T>(NumericFactors const&, bool, std::int64_t, T*); \
+  template void solve_pivots<T>(NumericFactors const&, std::int64_t, T*);     \
   template void solve_up<T>(NumericFactors const&, bool, std::int64_t, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

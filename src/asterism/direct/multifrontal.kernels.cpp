@@ -36,7 +36,7 @@ struct Update {
 template <class T>
 class Multifrontal {
  public:
-  Multifrontal(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
+  Multifrontal(FactorKind kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
                std::function<void(double)> const& told)
       : kind_(kind),
         nodes_(symbolic.nodes),
@@ -56,7 +56,7 @@ class Multifrontal {
       all_work_ += symbolic.work[at(s)] + 1;
       if (auto const p = nodes_.parent[at(s)]; p >= 0) children_[at(p)].push_back(s);
     }
-    if (kind == Elimination::hermitian) d_.resize(at(nodes_.count()));
+    if (kind == FactorKind::hermitian) d_.resize(at(nodes_.count()));
     // the factors of fronts that delay no pivot are in one array: a solve streams it, and large pages hold it
     std::size_t bytes = 0;
     for (std::int32_t s = 0; s < nodes_.count(); ++s) {
@@ -90,7 +90,7 @@ class Multifrontal {
   }
 
  private:
-  bool hermitian() const { return kind_ != Elimination::lu; }
+  bool hermitian() const { return kind_ != FactorKind::lu; }
 
   void one(std::int32_t s, std::vector<std::int32_t>& place) {
     if (not_positive_ >= 0) return;
@@ -129,9 +129,9 @@ class Multifrontal {
       updates_[at(child)] = {};
     }
     auto& result = results_[at(s)];
-    if (kind_ == Elimination::lu) {
+    if (kind_ == FactorKind::lu) {
       result = factor_lu(f, pivoting_);
-    } else if (kind_ == Elimination::cholesky) {
+    } else if (kind_ == FactorKind::cholesky) {
       result = factor_cholesky(f);
       if (result.not_positive >= 0) {
         std::int32_t none = -1;
@@ -263,7 +263,7 @@ class Multifrontal {
     auto const eliminated = nodes_.starts.back();
     for (auto i = eliminated; i < n; ++i) row[at(i)] = column[at(i)] = i;
     out_.row_order.reserve(at(eliminated));
-    if (kind_ == Elimination::hermitian) {
+    if (kind_ == FactorKind::hermitian) {
       out_.diagonal = device::Array(at(n) * sizeof(T));
       out_.lower = device::Array(at(n) * sizeof(T));
     }
@@ -274,7 +274,7 @@ class Multifrontal {
       for (std::int32_t k = 0; k < front.pivots; ++k) {
         auto const i = ids.rows[at(k)], j = hermitian() ? i : ids.columns[at(k)];
         row[at(i)] = column[at(j)] = front.first + k;
-        if (kind_ == Elimination::hermitian) {
+        if (kind_ == FactorKind::hermitian) {
           auto const& d = d_[at(s)];
           out_.diagonal.as<T>()[front.first + k] = d[at(k)];
           out_.lower.as<T>()[front.first + k] = d[ids.rows.size() + at(k)];
@@ -318,7 +318,7 @@ class Multifrontal {
     out_.rest = std::move(plan.rest);
   }
 
-  Elimination kind_;
+  FactorKind kind_;
   Supernodes const& nodes_;
   Symbolic const& symbolic_;
   la::Csr const &b_, &bt_;
@@ -343,13 +343,13 @@ class Multifrontal {
 }  // namespace
 
 template <class T>
-NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
+NumericFactors factor(FactorKind kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
                       std::function<void(double)> const& told) {
   return Multifrontal<T>(kind, symbolic, b, bt, pivoting, told).run();
 }
 
-#define ASTERISM_INSTANTIATE(T)                                                                                    \
-  template NumericFactors factor<T>(Elimination, Symbolic const&, la::Csr const&, la::Csr const&, Pivoting const&, \
+#define ASTERISM_INSTANTIATE(T)                                                                                   \
+  template NumericFactors factor<T>(FactorKind, Symbolic const&, la::Csr const&, la::Csr const&, Pivoting const&, \
                                     std::function<void(double)> const&);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

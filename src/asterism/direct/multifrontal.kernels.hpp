@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "asterism/device/array.hpp"
+#include "asterism/direct/factor_options.hpp"
 #include "asterism/direct/front.kernels.hpp"
 #include "asterism/direct/symbolic.hpp"
 
 namespace asterism::direct {
-
-enum class Elimination : std::uint8_t { lu, cholesky, hermitian };
 
 /// The factors that one front leaves. Pivots are numbered in the order in which they are eliminated.
 struct FactoredFront {
@@ -31,7 +30,7 @@ struct RootUpdate {
 };
 
 struct NumericFactors {
-  Elimination kind = Elimination::lu;
+  FactorKind kind = FactorKind::lu;
   std::int32_t size = 0;                              ///< of B: pivots first, then what is not eliminated
   std::vector<FactoredFront> fronts;                  ///< children before their parents
   std::vector<std::int32_t> row_order, column_order;  ///< of each pivot: its row and column of B
@@ -50,19 +49,22 @@ namespace kernel {
 
 /// Of B in the order of the supernodes. Hermitian kinds read its upper triangle only. bt: its transpose, of LU. told: now and then, from
 /// the calling thread, with the share of the work that is done; it may throw. B may have rows and columns beyond the supernodes': they are
-/// not eliminated, and entries between them are not read. Roots that have some below pivot among their own rows alone (not of L D L^H).
+/// not eliminated, and entries between them are not read. Roots that have some below pivot among their own rows alone.
 template <class T>
-NumericFactors factor(Elimination kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
+NumericFactors factor(FactorKind kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
                       std::function<void(double)> const& told);
 
 /// x, in the order of the pivots, row-major with k numbers a row, becomes the solution of B x = b, or of B^T x = b.
 template <class T>
 void solve(NumericFactors const& factors, bool transposed, std::int64_t k, T* x);
 
-/// The two halves of that, of LU and Cholesky. x has a row for each row of B. Down: x = L^-1 x, or U^-T x if of_u; numbers beyond the
+/// The parts of that. x has a row for each row of B. Down: x = L^-1 x, or U^-T x if of_u; numbers beyond the
 /// pivots get what is subtracted from them. Up: x = U^-1 x if of_u, or L^-T x; numbers beyond the pivots are known.
 template <class T>
 void solve_down(NumericFactors const& factors, bool of_u, std::int64_t k, T* x);
+/// Between them, of L D L^H: x = D^-1 x, numbers of pivots alone.
+template <class T>
+void solve_pivots(NumericFactors const& factors, std::int64_t k, T* x);
 template <class T>
 void solve_up(NumericFactors const& factors, bool of_u, std::int64_t k, T* x);
 

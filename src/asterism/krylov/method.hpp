@@ -34,6 +34,8 @@ class Method {
   virtual bool flexible() const { return linear(); }
   /// x is that of the iterate whenever the monitor is asked.
   virtual bool keeps_iterate() const { return true; }
+  /// The last norm that the monitor is given is that of b - A x, computed from x.
+  virtual bool ends_with_true_residual() const { return false; }
   /// For n unknowns.
   virtual Stagnation stagnation(std::int64_t n) const {
     // in exact arithmetic cg and its kin take n steps, and their residual may stand high for as long

@@ -79,7 +79,7 @@ Monitor::~Monitor() {
 }
 
 void Monitor::initial_residual(la::Operator const& A, Vector const& b, Vector const& x, Vector& r) const {
-  if (judgement_.zero_guess && !resumed_) copy(b, r);
+  if (from_zero()) copy(b, r);
   else A.residual(b, x, r);
 }
 
@@ -294,6 +294,17 @@ void Monitor::set_reasons() {
 
 bool Monitor::done() const {
   return std::none_of(reasons_.begin(), reasons_.end(), [](Reason r) { return r == Reason::iterating; });
+}
+
+bool Monitor::all_iterate() const {
+  return !asynchronous() && std::all_of(reasons_.begin(), reasons_.end(), [](Reason r) { return r == Reason::iterating; });
+}
+
+std::vector<double> Monitor::last_norms() const {
+  if (asynchronous() || history_.empty()) return {};
+  auto out = history_.back();
+  for (std::size_t j = 0; j < out.size(); ++j) out[j] /= targets_[j].unit;
+  return out;
 }
 
 Reason Monitor::reason() const {

@@ -80,6 +80,10 @@ class Monitor {
 
   // for methods
 
+  /// x is known to be zero where the method starts.
+  bool from_zero() const { return judgement_.zero_guess && !resumed_; }
+  /// The host knows that all columns still iterate.
+  bool all_iterate() const;
   /// r = b - A x, where a method starts: b itself if x is known to be zero.
   void initial_residual(la::Operator const& A, Vector const& b, Vector const& x, Vector& r) const;
   /// With the residual norm(s) of iterate `it` (0 is the initial guess): is there anything left to do, as far as the host knows?
@@ -108,6 +112,8 @@ class Monitor {
   std::string const& why() const { return why_; }
   std::int64_t iterations() const { return iterations_; }
   std::vector<std::vector<double>> const& history() const { return history_; }
+  /// What stop() was given last; none where the host does not look each time.
+  std::vector<double> last_norms() const;
   std::vector<Target> const& targets() const { return targets_; }
   StopRule const& rule() const { return rule_; }
   std::int64_t columns() const { return std::int64_t(targets_.size()); }

@@ -38,7 +38,7 @@ class Preconditioner : public Operator {
   virtual bool direct() const { return false; }
   /// Of a direct method: complete on rank 0. Collective.
   virtual std::optional<FactorFacts> factor_facts() const { return std::nullopt; }
-  /// Of a sparse direct method: L, U and how the matrix was permuted and scaled; nothing of others, and where the factors are not.
+  /// Of a sparse direct method: L, U and how the matrix was permuted and scaled, whole on every rank; nothing of others. Collective.
   virtual std::shared_ptr<direct::ExplicitFactors> explicit_factors() const { return nullptr; }
   /// Of a direct method whose pivots are chosen among few rows: makes factors with better ones of the same matrix. False if there are none.
   /// Collective.

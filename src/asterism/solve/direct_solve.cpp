@@ -106,8 +106,6 @@ std::optional<precond::FactorFacts> Solver::factor_facts() const {
 }
 
 direct::ExplicitFactors Solver::explicit_factors() const {
-  auto const& comm = given_A_->range().comm();
-  ASTERISM_REQUIRE_ALIKE(comm.size() == 1, unsupported, "L and U are given on one rank, and these factors are for {} ranks.", comm.size());
   auto const found = preconditioner()->explicit_factors();
   ASTERISM_REQUIRE_ALIKE(found != nullptr, unsupported,
                          "{} has no sparse factors. Use -pc_type lu -pc_lu_type sparse, or -pc_type cholesky.", preconditioner_name());

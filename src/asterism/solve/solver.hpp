@@ -7,6 +7,7 @@
 
 #include "asterism/base/options.hpp"
 #include "asterism/device/host/in_use.hpp"
+#include "asterism/device/host/memory.hpp"
 #include "asterism/direct/factors.hpp"
 #include "asterism/krylov/method.hpp"
 #include "asterism/precond/preconditioner.hpp"
@@ -92,7 +93,8 @@ class Solver {
   std::string const& method_name() const { return method_name_; }
   /// Of a direct preconditioner for A as it was given, the same on all ranks; nothing of others. Collective.
   std::optional<precond::FactorFacts> factor_facts() const;
-  /// L and U of a sparse direct method on one rank: of A as it was given, with its scale in row_scale. An error of others.
+  /// L and U of a sparse direct method: of A as it was given, with its scale in row_scale. Whole on every rank. An error of other methods.
+  /// Collective.
   direct::ExplicitFactors explicit_factors() const;
   std::string preconditioner_name() const { return preconditioner()->describe(); }
   double setup_seconds() const { return setup_seconds_; }
@@ -195,6 +197,7 @@ class Solver {
   std::int64_t check_every_ = 0;  // 0: not asynchronous
   bool graphs_ = true;
   std::shared_ptr<device::host::InUse> in_use_ = std::make_shared<device::host::InUse>();
+  device::host::FreedBlocks work_memory_;  ///< of the last solve, for the next one
   double setup_seconds_ = 0;
   bool reused_ = false;
 };

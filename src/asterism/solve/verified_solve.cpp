@@ -45,6 +45,7 @@ std::vector<double> column_norms(Vector const& v) {
 SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate) {
   return comm::collective(given_A_->range().comm(), "Solver.solve", [&] {
     auto const turn = take_turn("solve");
+    device::host::KeepFreed const work_vectors(work_memory_);
     return solve_in_turn(b, x, {watcher, needs_iterate});
   });
 }
@@ -54,6 +55,7 @@ SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, k
     comm::Fact const facts[] = {{"conjugate", conjugated ? "true" : "false"}};
     comm::require_same(given_A_->range().comm(), "Solver.solve_transpose", facts);
     auto const turn = take_turn("solve_transpose");
+    device::host::KeepFreed const work_vectors(work_memory_);
     Watch const watch{watcher, needs_iterate, true};
     if (conjugated || !is_complex(A_->dtype())) return solve_in_turn(b, x, watch);
     ASTERISM_REQUIRE(!needs_iterate, unsupported, "solve_transpose: iterates of A^T x = b are not shown; those of A^H x = b are.");
@@ -219,8 +221,9 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   // a matrix that is taken for Hermitian is so to rounding beside its largest entry, which may be far from that of a row
   bool const may_differ = watch.adjoint && !adjoint && A_->matrix() && !A_->matrix()->half();
   auto const checked = may_differ ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : system;
-  auto residual = b.like();
+  Vector residual;
   auto const true_norms = [&] {
+    if (!residual) residual = b.like();
     checked->residual(b, x, residual);
     auto norms = column_norms(residual);
     if (auto const messenger = comm::sent_by(x.queue(), b.comm())) messenger->check();
@@ -234,7 +237,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
     conclude_directly(monitor, norms, info);
   } else do {
       method_->solve(A, M, b, x, monitor);
-      norms = true_norms();
+      norms = method_->ends_with_true_residual() && checked == system ? monitor.last_norms() : std::vector<double>{};
+      if (norms.empty()) norms = true_norms();
       if (monitor.restore_best(norms)) norms = true_norms();
     } while (!ended(monitor, norms, x, before, info));
 

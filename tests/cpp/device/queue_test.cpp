@@ -357,6 +357,33 @@ TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small.raw()) % 64, 0u);
 }
 
+TEST(Memory, OfASolveComesBackInTheNextOne) {
+  std::size_t const large = std::size_t(40) << 20;
+  host::FreedBlocks kept;
+  void* first = nullptr;
+  {
+    host::KeepFreed const solve(kept);
+    Array const a(large);
+    first = a.raw();
+    a.as<char>()[large - 1] = 1;
+  }
+  Array const between(large);  // of somebody else
+  EXPECT_NE(between.raw(), first);
+  {
+    host::KeepFreed const solve(kept);
+    Array const a(large);
+    EXPECT_EQ(a.raw(), first);
+  }
+  {
+    host::KeepFreed const solve(kept);
+    {
+      host::KeepFreed const set_up;
+    }  // what it leaves is not kept for solves
+    Array const a(large);
+    a.as<char>()[large - 1] = 1;
+  }
+}
+
 TEST(Scalar, ConditionsEndInAnyOrderAndAreOfOneColumn) {
   for (auto const& queue : {Queue::thread(), Queue::strict(), Queue::shuffle(7)}) {
     Array a(8), flags(2 * sizeof(Scalar::Value));

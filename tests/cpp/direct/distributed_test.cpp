@@ -19,7 +19,17 @@ namespace {
 
 using Value = std::complex<double>;
 
-enum class Form { general, zero_diagonal, definite };
+enum class Form { general, zero_diagonal, definite, indefinite, pairs };
+
+/// The last three are Hermitian. pairs: full blocks on the diagonal, which are coupled to the last one alone; the diagonal is zero, and
+/// rows 2 i and 2 i + 1 have a large entry in common.
+bool is_hermitian(Form form) { return form >= Form::definite; }
+
+FactorOptions options_for(Form form) {
+  FactorOptions out;
+  out.kind = !is_hermitian(form) ? FactorKind::lu : form == Form::definite ? FactorKind::cholesky : FactorKind::hermitian;
+  return out;
+}
 
 /// The same on all ranks: a grid's neighbours, in general with some one-sided entries, and long ones. Values that the dtype holds.
 template <class T>
@@ -34,7 +44,7 @@ struct Problem {
     auto const at = [&](std::int64_t i, std::int64_t j) -> Value& { return dense[std::size_t(i * n + j)]; };
     auto const couple = [&](std::int64_t i, std::int64_t j) {
       if (i == j) return;
-      if (form == Form::definite) {
+      if (is_hermitian(form)) {
         at(i, j) = value();
         at(j, i) = std::conj(at(i, j));
         return;
@@ -42,17 +52,23 @@ struct Problem {
       if (random() % 5) at(i, j) = value();
       if (random() % 5) at(j, i) = value();
     };
-    for (std::int64_t x = 0; x < nx; ++x)
+    for (std::int64_t i = 0; form == Form::pairs && i < n; ++i)
+      for (std::int64_t j = 0; j < i; ++j)
+        if (i / ny == j / ny || i / ny == nx - 1) couple(i, j);
+    for (std::int64_t x = 0; x < nx && form != Form::pairs; ++x)
       for (std::int64_t y = 0; y < ny; ++y) {
         if (x + 1 < nx) couple(x * ny + y, (x + 1) * ny + y);
         if (y + 1 < ny) couple(x * ny + y, x * ny + y + 1);
       }
-    for (std::int64_t e = 0; e < n / 20; ++e) couple(std::int64_t(random()) % n, std::int64_t(random()) % n);
+    for (std::int64_t e = 0; e < n / 20 && form != Form::pairs; ++e) couple(std::int64_t(random()) % n, std::int64_t(random()) % n);
     for (std::int64_t i = 0; i < n; ++i) {
       double sum = 1;
       for (std::int64_t j = 0; j < n; ++j) sum += std::abs(at(i, j));
       // the large entries of a matrix with zeros on its diagonal are beside it
-      at(i, form == Form::zero_diagonal ? (i ^ 1) < n ? i ^ 1 : i : i) = to_complex(from_complex<T>(Value(sum)));
+      bool const beside = form == Form::zero_diagonal || form == Form::pairs;
+      if (form == Form::indefinite && random() % 3 == 0) sum = -sum;
+      if (form == Form::pairs) sum = double(4 + i / 2 % 3);
+      at(i, beside && (i ^ 1) < n ? i ^ 1 : i) = to_complex(from_complex<T>(Value(sum)));
     }
   }
 
@@ -120,12 +136,11 @@ TYPED_TEST(DistributedOf, FactorsSolveWithAndWithoutSubtreesOnEveryGrid) {
   auto const& comm = world();
   double const tolerance = 2e3 * epsilon_of(dtype_v<T>);
   unsigned seed = 0;
-  for (auto const form : {Form::general, Form::zero_diagonal, Form::definite})
+  for (auto const form : {Form::general, Form::zero_diagonal, Form::definite, Form::indefinite})
     for (auto const& [nx, ny] : {std::pair{0, 0}, {1, 1}, {1, 3}, {7, 6}, {12, 13}}) {
       Problem<T> const problem(++seed, nx, ny, form);
       auto const A = problem.matrix(comm);
-      FactorOptions options;
-      options.kind = form == Form::definite ? FactorKind::cholesky : FactorKind::lu;
+      auto const options = options_for(form);
       std::int64_t const k = 1 + seed % 11;
       auto const b = right_hand_side<T>(problem.n, k);
       for (auto const& grid : grids_of(comm.size()))
@@ -142,13 +157,46 @@ TYPED_TEST(DistributedOf, FactorsSolveWithAndWithoutSubtreesOnEveryGrid) {
     }
 }
 
+TYPED_TEST(DistributedOf, BlocksOfTwoArePivotsInSubtreesAndInBlocks) {
+  using T = TypeParam;
+  auto const& comm = world();
+  double const eps = epsilon_of(dtype_v<T>);
+  for (auto const& [nx, ny] : {std::pair{1, 2}, {2, 6}, {9, 8}})
+    for (bool const weak : {false, true}) {
+      Problem<T> problem(31, nx, ny, Form::pairs);
+      auto const above = std::int64_t(nx - 1) * ny;
+      for (std::int64_t i = 0; weak && i < above; ++i)  // no pivot is large enough beside the last block's rows, to which none can go
+        for (std::int64_t j = 0; j < above; ++j) problem.dense[std::size_t(i * problem.n + j)] /= 64;
+      auto const A = problem.matrix(comm);
+      auto options = options_for(Form::pairs);
+      options.equilibrate = false;
+      Factors const alone(problem.matrix({}).diagonal_block(), options);
+      auto const b = right_hand_side<T>(problem.n, 3);
+      for (auto const& grid : grids_of(comm.size()))
+        for (bool const subtrees : {true, false})
+          for (std::int32_t const width : {4, 7, 128}) {
+            DistributedFactors const f(A, options, {grid, subtrees, width});
+            auto const name = format("{} x {} on {}, {}, {}, {}", nx, ny, grid.describe(), weak, subtrees, width);
+            EXPECT_EQ(f.info().replaced, 0) << name;
+            EXPECT_EQ(f.info().negative, alone.info().negative) << name;
+            EXPECT_GT(f.info().two_by_two, 0) << name;
+            auto const d = f.determinant(), one = alone.determinant();
+            EXPECT_EQ(d.re, one.re) << name;
+            EXPECT_NEAR(d.log, one.log, 1e4 * eps * std::max(1.0, std::abs(one.log))) << name;
+            for (char const trans : {'N', 'T', 'C'}) {
+              auto const x = solved<T>(f, A.range(), trans, 3, b);
+              EXPECT_LE(problem.error(trans, 3, x, b), 1e5 * eps) << name << ", " << trans;  // without refinement
+            }
+          }
+    }
+}
+
 TYPED_TEST(DistributedOf, FactorsAgreeWithThoseOfOneRank) {
   using T = TypeParam;
   auto const& comm = world();
-  for (auto const form : {Form::general, Form::zero_diagonal, Form::definite}) {
+  for (auto const form : {Form::general, Form::zero_diagonal, Form::definite, Form::indefinite}) {
     Problem<T> const problem(77, 9, 10, form);
-    FactorOptions options;
-    options.kind = form == Form::definite ? FactorKind::cholesky : FactorKind::lu;
+    auto const options = options_for(form);
     Factors const alone(problem.matrix({}).diagonal_block(), options);
     DistributedFactors const f(problem.matrix(comm), options, {process_grid("square", comm.size()), true, 4});
     auto const a = alone.determinant(), d = f.determinant();
@@ -158,6 +206,12 @@ TYPED_TEST(DistributedOf, FactorsAgreeWithThoseOfOneRank) {
     EXPECT_NEAR(a.log, d.log, near * std::max(1.0, std::abs(a.log)));
     EXPECT_NEAR(f.condition() / alone.condition(), 1, 0.5);
     EXPECT_EQ(f.condition_beyond(1e300), 0);
+    EXPECT_EQ(f.info().negative, alone.info().negative);
+    if (form == Form::indefinite) {
+      EXPECT_GT(f.info().negative, 0);
+      EXPECT_LE(f.info().growth, 2 * alone.info().growth);
+      EXPECT_GE(f.info().growth, alone.info().growth / 2);
+    }
     if (form != Form::zero_diagonal) {  // pivots may be delayed there
       EXPECT_EQ(f.info().entries, alone.info().entries);
     }
@@ -167,18 +221,22 @@ TYPED_TEST(DistributedOf, FactorsAgreeWithThoseOfOneRank) {
 TYPED_TEST(DistributedOf, FactorsTakeNewValuesAndKeepTheirBits) {
   using T = TypeParam;
   auto const& comm = world();
-  Problem<T> const problem(5, 8, 9, Form::general);
-  auto const A = problem.matrix(comm);
-  DistributedFactors f(A, {}, {process_grid("square", comm.size()), true, 4});
-  auto const b = right_hand_side<T>(problem.n, 2);
-  auto const x = solved<T>(f, A.range(), 'N', 2, b);
-  ASSERT_TRUE(f.update(problem.matrix(comm, 3.0)));
-  auto const y = solved<T>(f, A.range(), 'N', 2, b);
-  EXPECT_LE(problem.error('N', 2, y, b, 3.0), 2e3 * epsilon_of(dtype_v<T>));
-  for (int again = 0; again < 3; ++again) {
-    ASSERT_TRUE(f.update(A));
-    auto const z = solved<T>(f, A.range(), 'N', 2, b);
-    EXPECT_EQ(std::memcmp(x.data(), z.data(), x.size() * sizeof(T)), 0);
+  for (auto const form : {Form::general, Form::indefinite}) {
+    Problem<T> const problem(5, 8, 9, form);
+    auto const A = problem.matrix(comm);
+    DistributedFactors f(A, options_for(form), {process_grid("square", comm.size()), true, 4});
+    auto const b = right_hand_side<T>(problem.n, 2);
+    auto const x = solved<T>(f, A.range(), 'N', 2, b);
+    auto const negative = f.info().negative;
+    ASSERT_TRUE(f.update(problem.matrix(comm, -3.0)));
+    if (is_hermitian(form)) EXPECT_EQ(f.info().negative, problem.n - negative);
+    auto const y = solved<T>(f, A.range(), 'N', 2, b);
+    EXPECT_LE(problem.error('N', 2, y, b, -3.0), 2e3 * epsilon_of(dtype_v<T>));
+    for (int again = 0; again < 3; ++again) {
+      ASSERT_TRUE(f.update(A));
+      auto const z = solved<T>(f, A.range(), 'N', 2, b);
+      EXPECT_EQ(std::memcmp(x.data(), z.data(), x.size() * sizeof(T)), 0);
+    }
   }
 }
 
@@ -208,19 +266,26 @@ TEST(Distributed, ErrorsComeOnAllRanks) {
   for (std::int64_t j = 0; j < problem.n; ++j) empty.dense[std::size_t(7 * problem.n + j)] = 0;
   EXPECT_NE(says(empty, options, true).find("its structural rank is 35 of 36"), std::string::npos);
   options.kind = FactorKind::hermitian;
-  EXPECT_NE(says(problem, options, true).find("on one rank only"), std::string::npos);
+  EXPECT_EQ(says(negative, options, true), "");
+  auto one_sided = problem;
+  one_sided.dense[1] += 0.5;
+  EXPECT_NE(says(one_sided, options, true).find("not Hermitian"), std::string::npos);
 }
 
 TEST(Distributed, ASingularMatrixHasReplacedPivots) {
   auto const& comm = world();
-  Problem<double> problem(5, 6, 6, Form::general);
-  for (std::int64_t j = 0; j < problem.n; ++j)
-    problem.dense[std::size_t(7 * problem.n + j)] = problem.dense[std::size_t(8 * problem.n + j)];
-  for (bool const subtrees : {true, false}) {
-    DistributedFactors const f(problem.matrix(comm), {}, {process_grid("square", comm.size()), subtrees, 3});
-    EXPECT_EQ(f.info().replaced, 1);
-    EXPECT_TRUE(std::isinf(f.condition()));
-    EXPECT_EQ(f.determinant().re, 0);
+  for (auto const form : {Form::general, Form::indefinite}) {
+    Problem<double> problem(5, 6, 6, form);
+    auto const at = [&](std::int64_t i, std::int64_t j) -> Value& { return problem.dense[std::size_t(i * problem.n + j)]; };
+    for (std::int64_t j = 0; j < problem.n; ++j) at(7, j) = at(8, j);
+    if (is_hermitian(form))
+      for (std::int64_t j = 0; j < problem.n; ++j) at(j, 7) = at(j, 8);
+    for (bool const subtrees : {true, false}) {
+      DistributedFactors const f(problem.matrix(comm), options_for(form), {process_grid("square", comm.size()), subtrees, 3});
+      EXPECT_EQ(f.info().replaced, 1) << int(form);
+      EXPECT_TRUE(std::isinf(f.condition()));
+      EXPECT_EQ(f.determinant().re, 0);
+    }
   }
 }
 

@@ -28,7 +28,7 @@ constexpr std::size_t small_after_slow = std::size_t(256) << 20;
 
 struct Kept {
   std::mutex mutex;
-  int scopes = 0;
+  int scopes = 0, set_ups = 0;
   std::multimap<std::size_t, void*> blocks;  // by capacity
 };
 Kept& kept() {
@@ -149,7 +149,7 @@ Block allocate(std::size_t bytes) {
       return b;
     }
     give_back(k);
-    in_set_up = k.scopes > 0;
+    in_set_up = k.set_ups > 0;
   }
   void* const data = std::aligned_alloc(align, capacity);
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
@@ -192,15 +192,38 @@ void release(Block block) noexcept {
   std::free(block.data);
 }
 
-KeepFreed::KeepFreed() {
-  std::lock_guard const lock(kept().mutex);
-  ++kept().scopes;
+FreedBlocks::~FreedBlocks() {
+  for (auto const& [capacity, data] : blocks_) std::free(data);
+}
+
+KeepFreed::KeepFreed(FreedBlocks* again) : again_(again) {
+  auto& k = kept();
+  std::lock_guard const lock(k.mutex);
+  ++k.scopes;
+  if (!again_) {
+    ++k.set_ups;
+    return;
+  }
+  k.blocks.insert(again_->blocks_.begin(), again_->blocks_.end());
+  again_->blocks_.clear();
 }
 
 KeepFreed::~KeepFreed() {
   auto& k = kept();
   std::lock_guard const lock(k.mutex);
-  if (--k.scopes == 0) give_back(k);
+  --k.scopes;
+  if (!again_) --k.set_ups;
+  if (!again_) {
+    if (k.set_ups == 0) give_back(k);
+    return;
+  }
+  if (k.scopes > 0) return;
+  try {
+    again_->blocks_.assign(k.blocks.begin(), k.blocks.end());
+    k.blocks.clear();
+  } catch (...) {  // no memory for the list
+    give_back(k);
+  }
 }
 
 }  // namespace asterism::device::host

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <utility>
+#include <vector>
 
 namespace asterism::device::host {
 
@@ -37,16 +39,35 @@ struct Block {
 Block allocate(std::size_t bytes);
 void release(Block block) noexcept;
 
+/// Blocks that were freed, for who will need the like again.
+class FreedBlocks {
+ public:
+  FreedBlocks() = default;
+  ~FreedBlocks();
+  FreedBlocks(FreedBlocks const&) = delete;
+  FreedBlocks& operator=(FreedBlocks const&) = delete;
+
+ private:
+  friend class KeepFreed;
+  std::vector<std::pair<std::size_t, void*>> blocks_;  // capacities
+};
+
 /// While one of these lives, freed large blocks are kept for the next arrays that fit, and go back to the
 /// system with the last of them. A set-up allocates and frees many arrays, and fresh pages are cleared by
 /// the system at a few GB/s: a fifth of multigrid's set-up was that. What is kept hardly adds to the
 /// peak: an allocation that finds no fitting block first gives all of them back.
 class KeepFreed {
  public:
-  KeepFreed();
+  KeepFreed() : KeepFreed(nullptr) {}
+  /// Blocks come from `again` and go there in the end: a solve needs the work vectors of the one before.
+  explicit KeepFreed(FreedBlocks& again) : KeepFreed(&again) {}
   ~KeepFreed();
   KeepFreed(KeepFreed const&) = delete;
   KeepFreed& operator=(KeepFreed const&) = delete;
+
+ private:
+  explicit KeepFreed(FreedBlocks* again);
+  FreedBlocks* again_;
 };
 
 }  // namespace asterism::device::host

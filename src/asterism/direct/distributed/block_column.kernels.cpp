@@ -6,6 +6,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/lapack.hpp"
 
 namespace asterism::direct::kernel {
@@ -35,26 +36,41 @@ bool is_run(std::int32_t const* at, std::int64_t n) {
 }  // namespace
 
 template <class T>
-Eliminated factor_diagonal(bool cholesky, std::int32_t w, T* d, std::int32_t* order, Pivoting const& pivoting) {
-  std::iota(order, order + w, 0);
-  std::vector<std::int32_t> columns(order, order + w);
-  Front<T> const front{w, w, d, d, d, order, columns.data(), true};
-  return cholesky ? factor_cholesky(front) : factor_lu(front, pivoting);
+Eliminated factor_diagonal(FactorKind kind, FactoredBlock<T> const& block, Pivoting const& pivoting) {
+  auto const w = block.width;
+  std::iota(block.order, block.order + w, 0);
+  std::vector<std::int32_t> columns(block.order, block.order + w);
+  Front<T> const front{w, w, block.values, block.values, block.values, block.order, columns.data(), true};
+  switch (kind) {
+    case FactorKind::cholesky: return factor_cholesky(front);
+    case FactorKind::hermitian: return factor_hermitian(front, pivoting, block.pivots, block.pivots + w);
+    default: return factor_lu(front, pivoting);
+  }
 }
 
 template <class T>
-double solve_panel(bool cholesky, std::int64_t m, std::int32_t w, T const* d, std::int32_t const* order, T* lower, T* upper) {
+double solve_panel(FactorKind kind, std::int64_t m, FactoredBlock<T const, std::int32_t const> const& block, T* lower, T* upper) {
   if (m == 0) return 0;
+  auto const w = block.width;
+  auto const* const d = block.values;
   auto const flops = double(m) * w * w;
+  auto const ld = int(m);
   each_slice(m, flops, [&](std::int64_t first, std::int64_t count) {
-    if (cholesky) return lapack::trsm('R', 'L', 'C', 'N', int(count), w, d, w, lower + first, int(m));
-    lapack::trsm('R', 'U', 'N', 'N', int(count), w, d, w, lower + first, int(m));
+    int const n = int(count);
+    if (kind == FactorKind::cholesky) return lapack::trsm('R', 'L', 'C', 'N', n, w, d, w, lower + first, ld);
+    T* const exchanged_part = (kind == FactorKind::lu ? upper : lower) + first;
     std::vector<T> exchanged(std::size_t(count) * std::size_t(w));
-    for (std::int32_t j = 0; j < w; ++j) std::copy_n(upper + order[j] * m + first, count, exchanged.data() + j * count);
-    lapack::trsm('R', 'L', 'T', 'U', int(count), w, d, w, exchanged.data(), int(count));
-    for (std::int32_t j = 0; j < w; ++j) std::copy_n(exchanged.data() + j * count, count, upper + j * m + first);
+    for (std::int32_t j = 0; j < w; ++j) std::copy_n(exchanged_part + block.order[j] * m, count, exchanged.data() + j * count);
+    if (kind == FactorKind::lu) {
+      lapack::trsm('R', 'U', 'N', 'N', n, w, d, w, lower + first, ld);
+      lapack::trsm('R', 'L', 'T', 'U', n, w, d, w, exchanged.data(), n);
+    } else {
+      lapack::trsm('R', 'L', 'C', 'U', n, w, d, w, exchanged.data(), n);
+      divide_columns(BlockDiagonal<T>{w, block.pivots, block.pivots + w}, count, exchanged.data(), count);
+    }
+    for (std::int32_t j = 0; j < w; ++j) std::copy_n(exchanged.data() + j * count, count, exchanged_part + j * m);
   });
-  if (cholesky) return 0;
+  if (kind != FactorKind::lu) return 0;
   real_t<T> largest = 0;
   for (std::int64_t i = 0; i < m * w; ++i) largest = std::max(largest, magnitude(upper[i]));
   return double(largest);
@@ -95,8 +111,8 @@ void transpose_upper(std::int32_t w, T const* packed, T* to) {
 }
 
 #define ASTERISM_INSTANTIATE(T)                                                                                                            \
-  template Eliminated factor_diagonal(bool, std::int32_t, T*, std::int32_t*, Pivoting const&);                                             \
-  template double solve_panel(bool, std::int64_t, std::int32_t, T const*, std::int32_t const*, T*, T*);                                    \
+  template Eliminated factor_diagonal(FactorKind, FactoredBlock<T> const&, Pivoting const&);                                               \
+  template double solve_panel(FactorKind, std::int64_t, FactoredBlock<T const, std::int32_t const> const&, T*, T*);                        \
   template void subtract_at(Product<T> const&);                                                                                            \
   template void add_block(std::int64_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, std::int32_t const*, T*, std::int64_t); \
   template void transpose_upper(std::int32_t, T const*, T*);

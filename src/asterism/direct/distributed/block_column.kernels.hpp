@@ -3,19 +3,29 @@
 #pragma once
 #include <cstdint>
 
+#include "asterism/direct/factor_options.hpp"
 #include "asterism/direct/front.kernels.hpp"
 
 namespace asterism::direct::kernel {
 
-/// P D = L U of a w x w block (LU), L unit; or D = L L^H in the lower triangle. order[i]: the row that comes to place i. Pivots of LU that
+/// The factors of a diagonal block. order[i]: the row that comes to place i.
+template <class T, class Order = std::int32_t>
+struct FactoredBlock {
+  std::int32_t width;
+  T* values;     ///< width x width: L and U of LU, L of the others in its lower triangle
+  Order* order;  ///< of Cholesky as it was
+  T* pivots;     ///< of L D L^H: the diagonal of D, and what is below it; 2 width numbers
+};
+
+/// Of the block B in block.values P B = L U, B = L L^H, or P B P^T = L D L^H; L is unit but of Cholesky. Pivots of LU and of L D L^H that
 /// are at most pivoting.tiny are replaced.
 template <class T>
-Eliminated factor_diagonal(bool cholesky, std::int32_t w, T* d, std::int32_t* order, Pivoting const& pivoting);
+Eliminated factor_diagonal(FactorKind kind, FactoredBlock<T> const& block, Pivoting const& pivoting);
 
-/// lower (m x w) becomes lower U^-1, and upper becomes upper P^T L^-T; of Cholesky lower becomes lower L^-H. Returns the largest entry of
-/// upper.
+/// lower (m x w) becomes lower U^-1, and upper becomes upper P^T L^-T; of Cholesky lower becomes lower L^-H, of L D L^H lower P^T L^-H
+/// D^-1. Returns the largest entry of upper.
 template <class T>
-double solve_panel(bool cholesky, std::int64_t m, std::int32_t w, T const* d, std::int32_t const* order, T* lower, T* upper);
+double solve_panel(FactorKind kind, std::int64_t m, FactoredBlock<T const, std::int32_t const> const& block, T* lower, T* upper);
 
 /// C[rows[i], columns[j]] -= sum_p A[i, p] B[j, p], with B conjugated if asked; C has `ldc` numbers from one column to the next.
 template <class T>

@@ -8,7 +8,9 @@
 
 #include "asterism/comm/channels/channels.hpp"
 #include "asterism/comm/communicator/failures.hpp"
+#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
+#include "asterism/direct/distributed/parcels.hpp"
 #include "asterism/direct/lapack.hpp"
 
 namespace asterism::direct {
@@ -48,7 +50,7 @@ Ints blocks_from(Needs const& needs, ProcessGrid const& grid, int owner) {
 template <class T>
 class BlockCyclic {
  public:
-  BlockCyclic(comm::Communicator const& comm, BlockCyclicMatrix const& matrix, kernel::Pivoting const& pivoting,
+  BlockCyclic(comm::Communicator const& comm, BlockCyclicMatrix& matrix, kernel::Pivoting const& pivoting,
               std::function<void(double)> const& told)
       : comm_(comm),
         matrix_(matrix),
@@ -62,6 +64,7 @@ class BlockCyclic {
         place_(pattern_.nodes().starts.empty() ? 0 : std::size_t(pattern_.nodes().starts.back())),
         channels_(comm, plan()) {
     channels_.set_name("factorisation");
+    if (matrix.kind == FactorKind::hermitian) matrix.pivots = device::Array(std::size_t(pivots_) * sizeof(T));
   }
 
   BlockCyclicResult run() {
@@ -90,7 +93,7 @@ class BlockCyclic {
     std::vector<std::int64_t> at;                // first row in the operands, by supernode of left, then of right
     std::int32_t missing = 0;                    // parts that did not come yet
     std::int32_t uses = 0;                       // columns that it still updates
-    std::vector<T> left[2], right[2];            // of L, and of U's transposed
+    std::vector<T> left[2], right[2];            // of L, and of U's transposed; of L D L^H the right is L D
     Ints waiting;                                // columns whose next source it is
   };
   struct Column {
@@ -99,7 +102,8 @@ class BlockCyclic {
     Ints sources;                          // that update it here
     std::vector<int> others;               // ranks that need the diagonal block's factors of this one
     std::size_t next = 0;
-    std::vector<T> factors;  // of the diagonal block, where another rank has it
+    std::int64_t pivots = 0;  // where they are, of L D L^H
+    std::vector<T> factors;   // of the diagonal block, where another rank has it, and its pivots
     Ints order;
     bool mine() const { return diagonal || panel; }
   };
@@ -107,7 +111,10 @@ class BlockCyclic {
   Column& column(std::int32_t j) { return columns_[std::size_t(j)]; }
   Source& source(std::int32_t k) { return sources_[std::size_t(k)]; }
   std::int32_t width(std::int32_t k) const { return pattern_.nodes().width(k); }
-  int parts() const { return matrix_.cholesky ? 1 : 2; }
+  int parts() const { return matrix_.kind == FactorKind::lu ? 2 : 1; }
+  /// Numbers of the pivots of column k.
+  std::int64_t pivots_of(std::int32_t k) const { return matrix_.kind == FactorKind::hermitian ? 2 * std::int64_t(width(k)) : 0; }
+  T* pivots(std::int32_t k) { return pivots_of(k) > 0 ? matrix_.pivots.as<T>() + column(k).pivots : nullptr; }
   LocalTriangle& triangle(int part) const { return part == 0 ? *matrix_.lower : *matrix_.upper; }
   T* diagonal(std::int32_t k) const { return reinterpret_cast<T*>(matrix_.lower->diagonal(k)); }
   T* panel(int part, std::int32_t k) const { return reinterpret_cast<T*>(triangle(part).panel(k)); }
@@ -130,13 +137,15 @@ class BlockCyclic {
       auto& c = column(k);
       c.diagonal = matrix_.lower->owns_diagonal(k);
       c.panel = matrix_.lower->panel_rows(k) > 0;
+      c.pivots = pivots_;
+      if (c.diagonal) pivots_ += pivots_of(k);
       columns_left_ += c.mine();
       tasks_ += c.mine();
       if (c.diagonal)
         for (int r = 0; r < grid_.rows; ++r) {
           auto const other = r * grid_.columns + k % grid_.columns;
           if (other == rank_ || std::none_of(under.begin(), under.end(), [&](std::int32_t i) { return i % grid_.rows == r; })) continue;
-          out.push_back({other, w * w * size + w * 4, 2 * k});
+          out.push_back({other, (w * w + pivots_of(k)) * size + w * 4, 2 * k});
           c.others.push_back(other);
         }
       if (c.panel)
@@ -144,7 +153,7 @@ class BlockCyclic {
           if (other == rank_) continue;
           std::int64_t rows = 0;
           for (auto const i : blocks_from(needs_of(under, grid_, other), grid_, rank_)) rows += rows_of(i, k);
-          if (rows > 0) out.push_back({other, rows * w * size * parts(), 2 * k + 1});
+          if (rows > 0) out.push_back({other, (rows * w * parts() + pivots_of(k)) * size, 2 * k + 1});
         }
       auto& s = source(k);
       s.needs = needs_of(under, grid_, rank_);
@@ -194,19 +203,19 @@ class BlockCyclic {
     auto& c = column(k);
     auto const w = width(k);
     c.order.resize(std::size_t(w));
-    auto const made = kernel::factor_diagonal(matrix_.cholesky, w, diagonal(k), c.order.data(), pivoting_);
-    result_.replaced += made.replaced;
+    auto const made = kernel::factor_diagonal(matrix_.kind, kernel::FactoredBlock<T>{w, diagonal(k), c.order.data(), pivots(k)}, pivoting_);
+    result_.replaced += made.replaced, result_.two_by_two += made.two_by_two, result_.negative += made.negative;
     result_.largest = std::max(result_.largest, made.largest);
     if (made.not_positive >= 0) {  // others wait: go on with something, and tell it at the end
       if (result_.not_positive < 0) result_.not_positive = pattern_.nodes().starts[std::size_t(k)] + made.not_positive;
       for (std::int64_t i = 0; i < w; ++i)
         for (std::int64_t j = 0; j < w; ++j) diagonal(k)[j * w + i] = T(i == j ? 1 : 0);
     }
-    if (!matrix_.cholesky) matrix_.lower->exchange_rows(k, c.order);
-    auto const numbers = std::as_bytes(std::span<T const>(diagonal(k), std::size_t(w) * std::size_t(w)));
-    auto const order = std::as_bytes(std::span<std::int32_t const>(c.order));
-    message_.assign(numbers.begin(), numbers.end());
-    message_.insert(message_.end(), order.begin(), order.end());
+    if (matrix_.kind != FactorKind::cholesky) matrix_.lower->exchange_rows(k, c.order);
+    message_.clear();
+    comm::append<T>(message_, {diagonal(k), std::size_t(w) * std::size_t(w)});
+    comm::append<T>(message_, {pivots(k), std::size_t(pivots_of(k))});
+    comm::append<std::int32_t>(message_, c.order);
     for (int const other : c.others) channels_.put(other, message_, 2 * k);
   }
 
@@ -215,22 +224,23 @@ class BlockCyclic {
     auto const w = width(k);
     auto const m = matrix_.lower->panel_rows(k);
     T const* const d = c.diagonal ? diagonal(k) : c.factors.data();
-    auto const largest =
-        kernel::solve_panel(matrix_.cholesky, m, w, d, c.order.data(), panel(0, k), matrix_.cholesky ? nullptr : panel(1, k));
+    T const* const by = c.diagonal ? pivots(k) : d + std::int64_t(w) * w;
+    auto const largest = kernel::solve_panel(matrix_.kind, m, kernel::FactoredBlock<T const, std::int32_t const>{w, d, c.order.data(), by},
+                                             panel(0, k), parts() == 1 ? nullptr : panel(1, k));
     result_.largest = std::max(result_.largest, largest);
     auto const under = below(k);
     for (int other = 0; other < comm_.size(); ++other) {
       auto const blocks = blocks_from(needs_of(under, grid_, other), grid_, rank_);
       if (blocks.empty()) continue;
       if (other == rank_) {
-        take(k, blocks, [&](int part, std::size_t n) {
+        take(k, blocks, by, [&](int part, std::size_t n) {
           return std::pair<T const*, std::int64_t>(panel(part, k) + matrix_.lower->row_in_panel(pattern_.find(blocks[n], k)), m);
         });
         continue;
       }
       std::int64_t rows = 0;
       for (auto const i : blocks) rows += rows_of(i, k);
-      message_.resize(std::size_t(rows * w * parts()) * sizeof(T));
+      message_.resize(std::size_t(rows * w * parts() + pivots_of(k)) * sizeof(T));
       auto* to = reinterpret_cast<T*>(message_.data());
       for (int part = 0; part < parts(); ++part)
         for (std::int32_t q = 0; q < w; ++q)
@@ -240,6 +250,7 @@ class BlockCyclic {
                         std::size_t(count) * sizeof(T));
             to += count;
           }
+      if (pivots_of(k) > 0) std::memcpy(static_cast<void*>(to), by, std::size_t(pivots_of(k)) * sizeof(T));
       channels_.put(other, message_, 2 * k + 1);
     }
   }
@@ -249,10 +260,11 @@ class BlockCyclic {
     auto const w = std::size_t(width(k));
     if (a.label % 2 == 0) {
       auto& c = column(k);
-      c.factors.resize(w * w);
+      c.factors.resize(w * w + std::size_t(pivots_of(k)));
       c.order.resize(w);
-      std::memcpy(static_cast<void*>(c.factors.data()), a.data.data(), w * w * sizeof(T));
-      std::memcpy(c.order.data(), a.data.data() + w * w * sizeof(T), w * 4);
+      auto const* from = a.data.data();
+      read(from, c.factors.data(), c.factors.size());
+      read(from, c.order.data(), c.order.size());
       c.known = true;
       channels_.release(a);
       if (c.next == c.sources.size()) ready_.push(k);
@@ -263,14 +275,15 @@ class BlockCyclic {
     std::vector<std::int64_t> first;
     for (auto const i : blocks) first.push_back(rows), rows += rows_of(i, k);
     auto const* const from = reinterpret_cast<T const*>(a.data.data());
-    take(k, blocks,
+    take(k, blocks, from + parts() * rows * std::int64_t(w),
          [&](int part, std::size_t n) { return std::pair<T const*, std::int64_t>(from + part * rows * std::int64_t(w) + first[n], rows); });
     channels_.release(a);
   }
 
-  /// Blocks of a panel come to the operands. where(part, n): the first row of the n-th, and numbers from one column to the next.
+  /// Blocks of a panel come to the operands. where(part, n): the first row of the n-th, and numbers from one column to the next. by: the
+  /// column's pivots, of L D L^H.
   template <class F>
-  void take(std::int32_t k, Ints const& blocks, F const& where) {
+  void take(std::int32_t k, Ints const& blocks, T const* by, F const& where) {
     auto& s = source(k);
     auto const w = width(k);
     for (int part = 0; part < parts(); ++part) {
@@ -291,6 +304,9 @@ class BlockCyclic {
       }
     }
     if (--s.missing > 0) return;
+    if (pivots_of(k) > 0)
+      kernel::multiply_columns(kernel::BlockDiagonal<T>{w, by, by + w}, s.rows_right, s.right[0].data(), s.rows_right, s.right[0].data(),
+                               s.rows_right);
     for (auto const j : s.waiting) ready_.push(j);
     s.waiting = {};
   }
@@ -311,8 +327,8 @@ class BlockCyclic {
     auto const product = [&](int part, std::int64_t row, Ints const& rows, T* C, std::int64_t ldc) {
       int const other = parts() - 1 - part;
       kernel::subtract_at(kernel::Product<T>{std::int64_t(rows.size()), n, w, s.left[part].data() + row, s.rows_left,
-                                             s.right[matrix_.cholesky ? 0 : other].data() + right_row, s.rows_right, matrix_.cholesky,
-                                             rows.data(), columns.data(), C, ldc});
+                                             s.right[other].data() + right_row, s.rows_right, parts() == 1, rows.data(), columns.data(), C,
+                                             ldc});
     };
     if (left_at < needs.left.size() && needs.left[left_at] == j) {
       product(0, s.at[left_at], columns, diagonal(j), width(j));
@@ -334,7 +350,7 @@ class BlockCyclic {
   }
 
   comm::Communicator comm_;
-  BlockCyclicMatrix const& matrix_;
+  BlockCyclicMatrix& matrix_;
   BlockPattern const& pattern_;
   ProcessGrid grid_;
   int rank_;
@@ -344,7 +360,7 @@ class BlockCyclic {
   std::vector<Column> columns_;
   Ints place_;  // in the panel of column placed_, of rows of the whole matrix
   std::int32_t placed_ = -1;
-  std::int64_t columns_left_ = 0, tasks_ = 0;
+  std::int64_t columns_left_ = 0, tasks_ = 0, pivots_ = 0;
   comm::Channels channels_;
   std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> ready_;
   std::vector<std::byte> message_;
@@ -353,7 +369,7 @@ class BlockCyclic {
 
 }  // namespace
 
-BlockCyclicResult factor(comm::Communicator const& comm, BlockCyclicMatrix const& matrix, kernel::Pivoting const& pivoting,
+BlockCyclicResult factor(comm::Communicator const& comm, BlockCyclicMatrix& matrix, kernel::Pivoting const& pivoting,
                          std::function<void(double)> const& told) {
   return comm::collective(comm, "a factorisation", [&] {
     lapack::Threads const one_each(1);

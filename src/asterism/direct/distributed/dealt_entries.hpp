@@ -21,7 +21,7 @@ struct DealtEntries {
   double largest = 0, norm = 0;       ///< the largest entry of B, and its 1-norm
 };
 
-/// Of Cholesky the upper triangle alone. Memory: a number for each column of A besides. Collective.
+/// Of Hermitian kinds the upper triangle alone. Memory: a number for each column of A besides. Collective.
 template <class T>
 DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numbers const& numbers, Distribution const& parts,
                              ProcessGrid const& grid);

@@ -13,10 +13,12 @@
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/analysis.hpp"
+#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
 #include "asterism/direct/distributed/block_cyclic_factors.hpp"
 #include "asterism/direct/distributed/dealt_entries.hpp"
+#include "asterism/direct/distributed/gathered_triangles.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/distributed/top_assembly.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
@@ -55,8 +57,6 @@ struct DistributedFactors::Impl {
   Impl(la::Matrix const& A, FactorOptions const& options, DistributionOptions const& given)
       : comm(A.comm()), space(A.range()), given_distribution(given) {
     static int const symbolic_event = profile::event("FactorSymbolic");
-    ASTERISM_REQUIRE_ALIKE(options.kind != FactorKind::hermitian, unsupported,
-                           "L D L^H is made on one rank only, and {} are to share the factors.", comm.size());
     {
       profile::Scope const scope(symbolic_event);
       auto const whole = la::gathered(A);
@@ -89,7 +89,8 @@ struct DistributedFactors::Impl {
     require_memory();
   }
 
-  bool cholesky() const { return analysis.options.kind == FactorKind::cholesky; }
+  bool hermitian() const { return analysis.hermitian(); }
+  FactorKind kind() const { return analysis.options.kind; }
 
   /// Numbers of this rank's factors, and of work space.
   void require_memory() const {
@@ -97,12 +98,12 @@ struct DistributedFactors::Impl {
     std::int64_t numbers = 0, work = 0;
     for (std::int32_t s = 0; s < nodes.count(); ++s) {
       auto const w = std::int64_t(nodes.width(s)), b = std::int64_t(nodes.below(s));
-      numbers += w * (w + b) + (cholesky() ? 0 : w * b);
+      numbers += w * (w + b) + (hermitian() ? 0 : w * b);
       work = std::max(work, 3 * b * b);
     }
     for (std::int32_t b = 0; b < parts.top->blocks(); ++b)
       if (auto const& block = parts.top->block(b); given_distribution.grid.owner(block.row, block.column) == comm.rank())
-        numbers += (cholesky() ? 1 : 2) * std::int64_t(block.count) * parts.top->nodes().width(block.column);
+        numbers += (hermitian() ? 1 : 2) * std::int64_t(block.count) * parts.top->nodes().width(block.column);
     auto const bytes = double(numbers + work) * double(size_of(analysis.dtype));
     auto const limit = analysis.options.memory_limit > 0 ? analysis.options.memory_limit : device::host::available_memory();
     comm::agree(comm, [&] {
@@ -125,19 +126,16 @@ struct DistributedFactors::Impl {
     auto const rank = comm.rank();
     auto const triangle = [&] { return std::make_shared<LocalTriangle>(parts.top, given_distribution.grid, rank, analysis.dtype); };
     solver.reset();
-    comm::agree(comm, [&] {
-      lower = triangle();
-      upper = cholesky() ? nullptr : triangle();
-    });
+    comm::agree(comm, [&] { top = {kind(), triangle(), hermitian() ? nullptr : triangle(), {}}; });
     static int const deal_event = profile::event("FactorDeal"), forest_event = profile::event("FactorSubtrees"),
                      update_event = profile::event("FactorUpdates"), top_event = profile::event("FactorTop");
-    TopAssembly top(comm, parts, {cholesky(), lower, upper});
+    TopAssembly assembly(comm, parts, top);
     la::Csr b;
     {
       profile::Scope const scope(deal_event);
       auto dealt = deal_entries<T>(A, analysis, numbers, parts, given_distribution.grid);
       largest_entry = dealt.largest, norm = dealt.norm;
-      for (auto const& e : dealt.top) top.add(e);
+      for (auto const& e : dealt.top) assembly.add(e);
       b = compressed<T>(parts.size, dealt.forest);
     }
     kernel::Pivoting pivoting;
@@ -148,23 +146,23 @@ struct DistributedFactors::Impl {
     Progress progress(format("{}: factors of {} rows on {} ranks", analysis.name(), analysis.n, comm.size()), 1);
     double const of_top = parts.top_work + parts.most_work > 0 ? parts.top_work / (parts.top_work + comm.size() * parts.most_work) : 0;
     comm::agree(comm, [&] {
-      profile::Scope const scope(forest_event, 0, parts.forest.flops * (cholesky() ? 1 : 2) * (is_complex_v<T> ? 4 : 1));
+      profile::Scope const scope(forest_event, 0, parts.forest.flops * (hermitian() ? 1 : 2) * (is_complex_v<T> ? 4 : 1));
       device::host::KeepFreed const keep_freed;
-      auto const bt = cholesky() ? la::Csr() : la::transpose(b);
+      auto const bt = hermitian() ? la::Csr() : la::transpose(b);
       std::function<void(double)> const told = [&](double done) { progress.at(done * (1 - of_top)); };
-      numeric = kernel::factor<T>(cholesky() ? Elimination::cholesky : Elimination::lu, parts.forest, b, bt, pivoting, told);
+      numeric = kernel::factor<T>(kind(), parts.forest, b, bt, pivoting, told);
     });
     b = {};
     require_positive(numeric.not_positive >= 0 ? parts.own[at(numeric.not_positive)] : -1);
     {
       profile::Scope const scope(update_event);
-      top.add_updates<T>(numeric);
+      assembly.add_updates<T>(numeric);
     }
     std::function<void(double)> const told = [&](double done) { progress.at(1 - of_top + done * of_top); };
     BlockCyclicResult found;
     {
-      profile::Scope const scope(top_event, 0, parts.top_work * (cholesky() ? 1 : 2) * (is_complex_v<T> ? 4 : 1) / comm.size());
-      found = factor(comm, {cholesky(), lower, upper}, pivoting, told);
+      profile::Scope const scope(top_event, 0, parts.top_work * (hermitian() ? 1 : 2) * (is_complex_v<T> ? 4 : 1) / comm.size());
+      found = factor(comm, top, pivoting, told);
     }
     require_positive(found.not_positive >= 0 ? parts.top_columns[at(found.not_positive)] : -1);
     finish<T>(found);
@@ -178,39 +176,64 @@ struct DistributedFactors::Impl {
                            analysis.rows[at(first == none ? 0 : first)]);
   }
 
+  /// f(k, D) for each diagonal block of the top that this rank has: its first number here, and its part of D. Of L D L^H.
+  template <class T, class F>
+  void each_top_pivots(F const& f) const {
+    std::int64_t first = 0;
+    for (std::int32_t k = 0; k < parts.top->count(); ++k) {
+      if (!top.lower->owns_diagonal(k)) continue;
+      auto const w = std::int64_t(parts.top->nodes().width(k));
+      T const* const d = top.pivots.as<T>() + 2 * first;
+      f(first, kernel::BlockDiagonal<T>{w, d, d + w});
+      first += w;
+    }
+  }
+
   /// The factors of the top take the form of solves; what all ranks know of the factors.
   template <class T>
   void finish(BlockCyclicResult const& found) {
-    std::int64_t sums[] = {numeric.entries, numeric.delayed, numeric.replaced + found.replaced};
+    std::int64_t sums[] = {numeric.entries, numeric.delayed, numeric.replaced + found.replaced, numeric.two_by_two + found.two_by_two,
+                           numeric.negative + found.negative};
+    bool const cholesky = kind() == FactorKind::cholesky, has_d = kind() == FactorKind::hermitian;
     local_determinant = {};
     auto const times = [&](std::complex<double> v) {
       double const size = std::abs(v);
       if (size > 0) local_determinant.phase *= v / size;
       local_determinant.log += std::log(size);
-      if (cholesky()) local_determinant.log += std::log(size);
+      if (cholesky) local_determinant.log += std::log(size);
     };
-    for (auto const& f : numeric.fronts)
-      for (std::int32_t p = 0; p < f.pivots; ++p) times(to_complex(f.panel.as<T>()[std::int64_t(p) * f.size + p]));
+    auto const times_all = [&](kernel::BlockDiagonal<T> const& d) {
+      auto const of = kernel::determinant_of(d);
+      local_determinant.phase *= of.re;
+      local_determinant.log += of.log;
+    };
+    if (has_d) {
+      times_all({std::int64_t(numeric.row_order.size()), numeric.diagonal.as<T>(), numeric.lower.as<T>()});
+      each_top_pivots<T>([&](std::int64_t, auto const& d) { times_all(d); });
+    } else {
+      for (auto const& f : numeric.fronts)
+        for (std::int32_t p = 0; p < f.pivots; ++p) times(to_complex(f.panel.as<T>()[std::int64_t(p) * f.size + p]));
+    }
     for (std::int32_t k = 0; k < parts.top->count(); ++k) {
       auto const w = std::int64_t(parts.top->nodes().width(k));
-      sums[0] += (cholesky() ? 1 : 2) * w * lower->panel_rows(k);
-      if (!lower->owns_diagonal(k)) continue;
-      sums[0] += cholesky() ? w * (w + 1) / 2 : w * w;
-      auto* const d = reinterpret_cast<T*>(lower->diagonal(k));
-      for (std::int64_t p = 0; p < w; ++p) times(to_complex(d[p * w + p]));
-      if (!cholesky()) {
-        kernel::transpose_upper(std::int32_t(w), d, reinterpret_cast<T*>(upper->diagonal(k)));
-        upper->finish_diagonal(k, false);
+      sums[0] += (hermitian() ? 1 : 2) * w * top.lower->panel_rows(k);
+      if (!top.lower->owns_diagonal(k)) continue;
+      sums[0] += hermitian() ? w * (w + 1) / 2 : w * w;
+      auto* const d = reinterpret_cast<T*>(top.lower->diagonal(k));
+      for (std::int64_t p = 0; p < w && !has_d; ++p) times(to_complex(d[p * w + p]));
+      if (!hermitian()) {
+        kernel::transpose_upper(std::int32_t(w), d, reinterpret_cast<T*>(top.upper->diagonal(k)));
+        top.upper->finish_diagonal(k, false);
       }
-      lower->finish_diagonal(k, !cholesky());
+      top.lower->finish_diagonal(k, !cholesky);
     }
     comm.sum(std::span<std::int64_t>(sums));
-    info.entries = sums[0], info.delayed = sums[1], info.replaced = sums[2];
+    info.entries = sums[0], info.delayed = sums[1], info.replaced = sums[2], info.two_by_two = sums[3], info.negative = sums[4];
     info.largest_front = std::int32_t(comm.max(std::int64_t(numeric.largest_front)));
     double const largest = comm.max(std::max(numeric.largest, found.largest));
-    info.growth = cholesky() || largest_entry == 0 ? 1 : largest / largest_entry;
-    std::vector<std::shared_ptr<LocalTriangle const>> triangles{lower};
-    if (upper) triangles.push_back(upper);
+    info.growth = cholesky || largest_entry == 0 ? 1 : largest / largest_entry;
+    std::vector<std::shared_ptr<LocalTriangle const>> triangles{top.lower};
+    if (top.upper) triangles.push_back(top.upper);
     solver.emplace(comm, std::move(triangles), TriangularOptions{}, parts.outside);
     condition.reset();
   }
@@ -221,32 +244,35 @@ struct DistributedFactors::Impl {
     auto const own = std::int64_t(parts.own.size()), beyond = std::int64_t(parts.size) - own;
     std::vector<T> x(at(parts.size) * at(k));
     T* const beside = x.data() + own * k;
-    std::span<T> const top(w + own * k, at((columns_here - own) * k));
+    std::span<T> const of_top(w + own * k, at((columns_here - own) * k));
     auto const& in = transposed ? numeric.column_order : numeric.row_order;
     auto const& out = transposed ? numeric.row_order : numeric.column_order;
     auto const conjugate_all = [&] {
       if constexpr (is_complex_v<T>) {
         for (auto& v : x) v = conj(v);
-        for (auto& v : top) v = conj(v);
+        for (auto& v : of_top) v = conj(v);
       }
     };
     for (std::int64_t p = 0; p < own; ++p) std::copy_n(w + in[at(p)] * k, k, x.data() + p * k);
-    if (cholesky() && transposed) conjugate_all();
-    bool const u_first = !cholesky() && transposed;
+    if (hermitian() && transposed) conjugate_all();
+    bool const u_first = !hermitian() && transposed;
     auto const bytes = [&](std::span<T> s) { return std::as_writable_bytes(s); };
     std::span<T> const besides(beside, at(beyond * k));
     kernel::solve_down<T>(numeric, u_first, k, x.data());
+    kernel::solve_pivots<T>(numeric, k, x.data());
     for (auto& v : besides) v = T(0) - v;  // sums are what is subtracted
     static int const top_event = profile::event("FactorSolveTop");
-    bool const u_last = !cholesky() && !transposed;
+    bool const u_last = !hermitian() && !transposed;
     {
       profile::Scope const scope(top_event);
-      solver->solve(u_first ? 1 : 0, Sweep::forward, k, bytes(top), bytes(besides));
-      if (cholesky()) conjugate_all();
-      solver->solve(u_last ? 1 : 0, Sweep::backward, k, bytes(top), bytes(besides));
+      solver->solve(u_first ? 1 : 0, Sweep::forward, k, bytes(of_top), bytes(besides));
+      if (kind() == FactorKind::hermitian)
+        each_top_pivots<T>([&](std::int64_t first, auto const& d) { kernel::divide_rows(d, k, of_top.data() + first * k); });
+      if (hermitian()) conjugate_all();
+      solver->solve(u_last ? 1 : 0, Sweep::backward, k, bytes(of_top), bytes(besides));
     }
     kernel::solve_up<T>(numeric, u_last, k, x.data());
-    if (cholesky() && !transposed) conjugate_all();
+    if (hermitian() && !transposed) conjugate_all();
     for (std::int64_t p = 0; p < own; ++p) std::copy_n(x.data() + p * k, k, w + out[at(p)] * k);
   }
 
@@ -288,6 +314,7 @@ struct DistributedFactors::Impl {
     each(false);
     to.reduce(w.data(), y, comm::ReduceOp::replace, k);
   }
+  SharedFactors shared() const { return {analysis, parts, numeric, top}; }
   /// Number of B of a column of the top that this rank solves.
   std::int32_t top_here(std::int64_t p) const { return parts.top_columns[at(solver->owned_rows()[at(p)])]; }
 
@@ -301,7 +328,7 @@ struct DistributedFactors::Impl {
   std::int64_t columns_here = 0;
   comm::StarForest row_forest, column_forest;  // to this rank's numbers
   double largest_entry = 0, norm = 0;          // of B
-  std::shared_ptr<LocalTriangle> lower, upper;
+  BlockCyclicMatrix top;
   NumericFactors numeric;
   std::optional<TriangularSolver> solver;
   std::optional<double> condition;
@@ -323,7 +350,7 @@ bool DistributedFactors::update(la::Matrix const& A) {
                          "{}: update with {} rows of {} instead of {} of {}.", m.analysis.name(), A.global_rows(), name_of(A.dtype()),
                          m.analysis.n, name_of(m.analysis.dtype));
   // whether a matrix is Hermitian is seen where it is whole
-  if (!m.cholesky() && scales_suit(A, m.analysis, m.numbers)) {
+  if (!m.hermitian() && scales_suit(A, m.analysis, m.numbers)) {
     m.compute(A);
     return true;
   }
@@ -355,7 +382,8 @@ FactorInfo const& DistributedFactors::info() const { return impl_->info; }
 
 std::size_t DistributedFactors::memory_bytes() const {
   auto const& m = *impl_;
-  std::size_t out = m.lower->bytes() + (m.upper ? m.upper->bytes() : 0);
+  std::size_t out = m.top.lower->bytes() + (m.top.upper ? m.top.upper->bytes() : 0) + m.top.pivots.bytes() + m.numeric.diagonal.bytes() +
+                    m.numeric.lower.bytes();
   for (auto const& f : m.numeric.fronts) out += f.panel.bytes() + f.right.bytes() + 4 * (f.rows.size() + f.columns.size());
   auto const& a = m.analysis;
   return out + 16 * (a.row_scale.size() + a.rows.size()) + 4 * a.symbolic.nodes.row_indices.size();
@@ -429,34 +457,22 @@ double DistributedFactors::condition_beyond(double limit) const {
 Determinant DistributedFactors::determinant() const {
   auto const& m = *impl_;
   if (m.info.replaced > 0) return {0, 0, -std::numeric_limits<double>::infinity()};
-  // the pivots in B's order: which row and column of A each has
-  std::vector<std::int64_t> rows(at(m.analysis.n), 0), columns(rows);
-  for (std::size_t p = 0; p < m.parts.own.size(); ++p) {
-    auto const place = at(m.parts.own[p]);
-    rows[place] = m.analysis.rows[at(m.parts.own[at(m.numeric.row_order[p])])];
-    columns[place] = m.analysis.columns[at(m.parts.own[at(m.numeric.column_order[p])])];
+  std::complex<double> phase = 1;
+  if (!m.hermitian()) {  // else columns go as rows do
+    auto const order = pivot_order(m.comm, m.shared());
+    if (is_odd(in_order(m.analysis.rows, order.rows)) != is_odd(in_order(m.analysis.columns, order.columns))) phase = -1;
   }
-  auto const& top = m.parts.top->nodes();
-  for (std::int32_t k = 0; k < top.count(); ++k)
-    if (m.lower->owns_diagonal(k))
-      for (std::int32_t i = 0; i < top.width(k); ++i) {
-        auto const* const order = m.lower->order(k);
-        auto const first = top.starts[at(k)];
-        auto const place = at(m.parts.top_columns[at(first + i)]);
-        rows[place] = m.analysis.rows[at(m.parts.top_columns[at(first + (order ? order[i] : i))])];
-        columns[place] = m.analysis.columns[place];
-      }
-  m.comm.sum(std::span<std::int64_t>(rows));
-  m.comm.sum(std::span<std::int64_t>(columns));
-  std::complex<double> phase = is_odd(rows) != is_odd(columns) ? -1 : 1;
   std::complex<double> const mine = m.local_determinant.phase;
   for (auto const& v : comm::items_of<std::complex<double>>(m.comm.all_gather_bytes(std::as_bytes(std::span(&mine, 1))))) phase *= v;
   double log = m.local_determinant.log;
   m.comm.sum(std::span<double>(&log, 1));
   for (std::size_t i = 0; i < m.analysis.row_scale.size(); ++i)
     log -= std::log(m.analysis.row_scale[i]) + std::log(m.analysis.column_scale[i]);
-  if (m.cholesky()) phase = 1;
   return {phase.real(), phase.imag(), log};
+}
+
+std::shared_ptr<ExplicitFactors> DistributedFactors::explicit_factors() const {
+  return gathered_triangles(impl_->comm, impl_->shared(), impl_->info.entries);
 }
 
 }  // namespace asterism::direct

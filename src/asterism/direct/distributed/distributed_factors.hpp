@@ -11,16 +11,16 @@
 
 namespace asterism::direct {
 
-/// L U or L L^H. Each rank has whole subtrees of the elimination tree, and factors them by the multifrontal method (factors.hpp). What is
-/// above them is in blocks that are dealt cyclically to a grid of ranks; there pivots come from within the diagonal blocks, and those at
-/// rounding level are replaced (static pivoting, Li and Demmel 2003): solutions are to be refined. Solves are driven by messages (Ding et
-/// al. 2021). The bits do not depend on when messages come.
+/// L U, L L^H or L D L^H. Each rank has whole subtrees of the elimination tree, and factors them by the multifrontal method (factors.hpp).
+/// What is above them is in blocks that are dealt cyclically to a grid of ranks; there pivots come from within the diagonal blocks, and
+/// those at rounding level are replaced (static pivoting, Li and Demmel 2003): solutions are to be refined. Solves are driven by messages
+/// (Ding et al. 2021). The bits do not depend on when messages come.
 ///
 /// The matrix is gathered on the first rank for scalings, matching, order and symbolic phase: that one needs the memory of all entries
 /// for a while. Each rank keeps the rows of all supernodes.
 class DistributedFactors {
  public:
-  /// Collective. Errors as of Factors, and of kind unsupported for L D L^H.
+  /// Collective. Errors as of Factors.
   DistributedFactors(la::Matrix const& A, FactorOptions const& options, DistributionOptions const& distribution);
   ~DistributedFactors();
 
@@ -40,6 +40,8 @@ class DistributedFactors {
   double condition() const;
   double condition_beyond(double limit) const;
   Determinant determinant() const;
+  /// The whole of L and U on every rank, which needs memory for that. Collective.
+  std::shared_ptr<ExplicitFactors> explicit_factors() const;
 
  private:
   struct Impl;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/direct/entry.hpp"
 
 namespace asterism::direct {
 
@@ -33,12 +34,5 @@ void read(std::byte const*& from, U* to, std::size_t count) {
   if (count > 0) std::memcpy(static_cast<void*>(to), from, count * sizeof(U));
   from += count * sizeof(U);
 }
-
-/// An entry B[row, column].
-template <class T>
-struct Entry {
-  std::int32_t row, column;
-  T value;
-};
 
 }  // namespace asterism::direct

@@ -1,10 +1,11 @@
-// An analysis that one rank has made, on all ranks.
+// What one rank has made, on all ranks: an analysis, or L and U.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/direct/analysis.hpp"
+#include "asterism/direct/serial_factors.hpp"
 
 namespace asterism::direct {
 
@@ -44,6 +45,22 @@ inline void share(comm::Communicator const& comm, Analysis& a) {
   share_value(comm, a.options.pivot_threshold);
   share_value(comm, a.options.memory_limit);
   a.ordering = comm.bcast(a.ordering, 0);
+}
+
+inline void share(comm::Communicator const& comm, la::Csr& a) {
+  share_value(comm, a.dtype);
+  std::int64_t sizes[] = {a.rows, a.cols, a.nnz()};
+  comm.bcast(sizes, sizeof sizes, 0);
+  comm::agree(comm, [&] {
+    if (comm.rank() != 0) a = la::Csr(a.dtype, std::int32_t(sizes[0]), std::int32_t(sizes[1]), sizes[2]);
+  });
+  for (auto const& part : {a.offsets, a.columns, a.values}) comm.bcast(part.raw(), std::int64_t(part.bytes()), 0);
+}
+
+inline void share(comm::Communicator const& comm, ExplicitFactors& f) {
+  share(comm, f.L), share(comm, f.U);
+  share(comm, f.rows), share(comm, f.columns);
+  share(comm, f.row_scale), share(comm, f.column_scale);
 }
 
 }  // namespace asterism::direct

@@ -42,7 +42,7 @@ void TopAssembly::add(Entry<T> const& e) {
     if (I == J) reinterpret_cast<T*>(to.diagonal(J))[q * parts_.top->nodes().width(J) + row - starts[at(I)]] += v;
     else reinterpret_cast<T*>(to.panel(J))[q * to.panel_rows(J) + row_in(I, J, row)] += v;
   };
-  if (top_.cholesky) return put(*top_.lower, e.column, e.row, conj(e.value));  // of the upper triangle
+  if (top_.kind != FactorKind::lu) return put(*top_.lower, e.column, e.row, conj(e.value));  // of the upper triangle
   if (i >= j) put(*top_.lower, e.row, e.column, e.value);
   else put(*top_.upper, e.column, e.row, e.value);
 }
@@ -84,7 +84,7 @@ void TopAssembly::add_updates(NumericFactors& factors) {
             continue;
           }
           add(top_.lower->panel(j), top_.lower->panel_rows(j));
-          if (top_.cholesky) continue;
+          if (top_.kind != FactorKind::lu) continue;
           auto* const panel = reinterpret_cast<T*>(top_.upper->panel(j));
           for (std::size_t p = 0; p < m; ++p)
             for (std::size_t q = 0; q < n; ++q)
@@ -97,7 +97,7 @@ void TopAssembly::add_updates(NumericFactors& factors) {
           T const* const column = square + std::int64_t(q) * b;
           values.insert(values.end(), column + segments[r], column + segments[r + 1]);
         }
-        if (!top_.cholesky && i > j)
+        if (top_.kind == FactorKind::lu && i > j)
           for (auto q = segments[c]; q < segments[c + 1]; ++q)
             for (auto p = segments[r]; p < segments[r + 1]; ++p) values.push_back(square[std::int64_t(p) * b + std::int64_t(q)]);
         out.put(to, head, 4);
@@ -129,7 +129,7 @@ void TopAssembly::add_updates(NumericFactors& factors) {
         continue;
       }
       add(top_.lower->panel(j), top_.lower->panel_rows(j));
-      if (!top_.cholesky) add(top_.upper->panel(j), top_.upper->panel_rows(j));
+      if (top_.kind == FactorKind::lu) add(top_.upper->panel(j), top_.upper->panel_rows(j));
     }
   }
 }

@@ -15,7 +15,7 @@ class TopAssembly {
   TopAssembly(comm::Communicator const& comm, Distribution const& parts, BlockCyclicMatrix top)
       : comm_(comm), parts_(parts), top_(std::move(top)) {}
 
-  /// Of numbers of the top; of Cholesky an entry of the upper triangle.
+  /// Of numbers of the top; of Hermitian kinds an entry of the upper triangle.
   template <class T>
   void add(Entry<T> const& e);
   /// The updates of this rank's subtrees go to the blocks that they belong to; their memory is freed. Sums are in the order of the ranks,

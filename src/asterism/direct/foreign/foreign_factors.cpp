@@ -118,7 +118,7 @@ class ForeignFactors final : public SerialFactors {
       order.resize(std::size_t(n_));
       std::iota(order.begin(), order.end(), 0);
     } else if (options_.ordering != "auto") {
-      order = la::ordering_by_name(options_.ordering, columns);
+      order = la::ordering_by_name(options_.ordering, la::transpose(columns));
     }
     require_memory(explained(columns, [&] { return peer_->analyse(columns, order); }));
   }

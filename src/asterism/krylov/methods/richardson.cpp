@@ -9,6 +9,18 @@ OptionTable const& richardson_table() {
   return t;
 }
 
+/// x += scale M r where columns still iterate. z: made where it is needed. fresh: x is 0.
+void step(Operator const& M, Vector const& r, Vector& x, Vector& z, Monitor const& monitor, double scale, bool fresh) {
+  if (fresh && monitor.all_iterate()) {
+    M.apply(r, x);
+    if (scale != 1) la::scale(scale, x);
+    return;
+  }
+  if (!z) z = x.like();
+  M.apply(r, z);
+  axpy(select(monitor.active(), scale, 0.0), z, x);
+}
+
 class Richardson final : public Method {
  public:
   explicit Richardson(double scale) : scale_(scale) {}
@@ -18,14 +30,20 @@ class Richardson final : public Method {
   bool asynchronous() const override { return true; }
   bool linear() const override { return true; }
 
-  // Per iteration: 1 A, 1 M, 1 message, and 6 n values moved.
+  bool ends_with_true_residual() const override { return true; }
+
+  // Per iteration: 1 A, 1 M, 1 message, and 6 n values moved; 3 n in the first one from a zero guess.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto r = b.like(), z = b.like();
-    monitor.initial_residual(A, b, x, r);
-    for (std::int64_t k = 0; !monitor.stop(k, norm(r)); ++k) {
-      M.apply(r, z);
-      axpy(select(monitor.active(), scale_, 0.0), z, x);
+    auto r = b.like();
+    Vector z;
+    bool fresh = monitor.from_zero();
+    if (!fresh) A.residual(b, x, r);
+    bool done = monitor.stop(0, norm(fresh ? b : r));
+    for (std::int64_t k = 1; !done; ++k) {
+      step(M, fresh ? b : r, x, z, monitor, scale_, fresh);
+      fresh = false;
       A.residual(b, x, r);
+      done = monitor.stop(k, norm(r));
     }
   }
 
@@ -39,13 +57,16 @@ class PreconditionerOnly final : public Method {
   bool blocks_columns() const override { return true; }
   bool linear() const override { return true; }
 
+  bool ends_with_true_residual() const override { return true; }
+
   // 1 M and, to report what was reached, 2 A (1 from a zero guess). One step; a resumed solve makes it iterative refinement.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
-    auto r = b.like(), z = b.like();
-    monitor.initial_residual(A, b, x, r);
-    if (monitor.stop(0, norm(r))) return;
-    M.apply(r, z);
-    axpy(select(monitor.active(), 1.0, 0.0), z, x);
+    auto r = b.like();
+    Vector z;
+    bool const fresh = monitor.from_zero();
+    if (!fresh) A.residual(b, x, r);
+    if (monitor.stop(0, norm(fresh ? b : r))) return;
+    step(M, fresh ? b : r, x, z, monitor, 1, fresh);
     A.residual(b, x, r);
     if (!monitor.stop(1, norm(r))) monitor.break_down(Reason::start_again, "");
   }

@@ -118,11 +118,4 @@ std::vector<std::int32_t> nested_dissection(Csr const& a) {
   return metis().wide ? dissect<std::int64_t>(g) : dissect<std::int32_t>(g);
 }
 
-std::vector<std::int32_t> ordering_by_name(std::string const& name, Csr const& a) {
-  if (name == "rcm") return reverse_cuthill_mckee(a);
-  if (name == "nd") return nested_dissection(a);
-  ASTERISM_REQUIRE(name == "amd", option, "no ordering is called '{}': rcm, amd, nd.", name);
-  return approximate_minimum_degree(a);
-}
-
 }  // namespace asterism::la

@@ -1,4 +1,4 @@
-// Symmetric permutations that make factors small or near the diagonal. They look at the pattern of A + A^T.
+// Permutations that make factors small or near the diagonal. They look at the pattern of A + A^T, but for that of columns.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,7 +27,15 @@ std::string metis_library();
 /// Where else to look. Before the first nested dissection; no effect after it.
 void set_metis(std::string path);
 
-/// rcm, amd or nd.
+/// Column approximate minimum degree (Davis, Gilbert, Larimore and Ng 2004): an order of columns for which A^T A has little fill, which
+/// bounds that of L U whatever rows are exchanged. By SuiteSparse, which is opened where it is
+/// found: libcolamd, or what the variable ASTERISM_COLAMD names ("none": nowhere). An error with a hint where there is none.
+std::vector<std::int32_t> column_minimum_degree(Csr const& a);
+
+/// rcm, amd, nd or colamd.
 std::vector<std::int32_t> ordering_by_name(std::string const& name, Csr const& a);
+
+/// " by METIS", and so on; empty: by this library.
+std::string library_of_ordering(std::string const& name);
 
 }  // namespace asterism::la

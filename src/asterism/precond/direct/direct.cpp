@@ -25,10 +25,14 @@ OptionSpec solver_option(std::vector<std::string> const& peers, std::map<std::st
 /// Of a matrix so full sparse factors have the zeros of dense ones, and lists of places besides.
 bool dense_is_faster(std::int64_t rows, std::int64_t entries) { return double(entries) >= 0.2 * double(rows) * double(rows); }
 
-std::vector<OptionSpec> shared_options() {
-  auto ordering = choice_option("pc_factor_mat_ordering_type", "auto", {"auto", "natural", "rcm", "amd", "nd"},
-                                "order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection by "
-                                "METIS (pip install pymetis); auto: nd of large matrices where METIS is found, else amd");
+std::vector<OptionSpec> shared_options(bool lu) {
+  std::vector<std::string> orderings{"auto", "natural", "rcm", "amd", "nd"};
+  if (lu) orderings.push_back("colamd");
+  auto ordering = choice_option("pc_factor_mat_ordering_type", "auto", orderings,
+                                format("order of the rows that are factored; rcm: a small profile, amd: little fill, nd: nested dissection "
+                                       "by METIS (pip install pymetis){}; auto: nd of large matrices where METIS is found, else amd",
+                                       lu ? ", colamd: little fill whatever rows are exchanged, by SuiteSparse (libcolamd2)" : ""));
+  if (!lu) ordering.elsewhere = {{"colamd", "It is offered for -pc_type lu; of a symmetric pattern amd has less fill."}};
   return {ordering,
           real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space on a rank; 0: what the machine has", 0),
           text_option("pc_factor_layout", "auto",
@@ -41,7 +45,7 @@ std::vector<OptionSpec> shared_options() {
 
 OptionTable const& lu_table() {
   static OptionTable const t = [] {
-    auto all = shared_options();
+    auto all = shared_options(true);
     all.push_back(solver_option({"umfpack", "superlu", "mumps"}, {{"cholmod", "CHOLMOD factors Hermitian matrices: -pc_type cholesky."}}));
     all.push_back(ArrangementRule::matching_option());
     all.push_back(choice_option("pc_lu_type", "auto", {"auto", "sparse", "dense"},
@@ -56,7 +60,7 @@ OptionTable const& lu_table() {
 
 OptionTable const& cholesky_table() {
   static OptionTable const t = [] {
-    auto all = shared_options();
+    auto all = shared_options(false);
     std::string const of_lu = "It is offered for -pc_type lu.";
     all.push_back(solver_option({"cholmod"}, {{"umfpack", of_lu}, {"superlu", of_lu}, {"mumps", of_lu}}));
     all.push_back(choice_option("pc_cholesky_type", "auto", {"auto", "positive_definite", "indefinite"},
@@ -106,7 +110,7 @@ PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule)
   direct::DistributionOptions distribution;
   bool const chosen = layout != "auto" && layout != "gathered";
   if (chosen) distribution.grid = direct::process_grid(layout, ranks);
-  if (ranks == 1 || layout == "gathered" || rule.factors.kind == direct::FactorKind::hermitian) return sparse_direct(A, rule);
+  if (ranks == 1 || layout == "gathered") return sparse_direct(A, rule);
   if (!chosen) {
     if (A.global_rows() < rows_to_share) return sparse_direct(A, rule);
     distribution.grid = direct::process_grid("square", ranks);

@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/direct/distributed/distributed_factors.hpp"
+#include "asterism/la/ordering/ordering.hpp"
 
 namespace asterism::precond {
 namespace {
@@ -34,7 +35,7 @@ class DistributedDirect final : public Preconditioner {
   bool direct() const override { return true; }
   std::string describe() const override {
     if (on_first_) return on_first_->describe();
-    return format("{} (sparse, {} rows, {} entries, on {} ranks)", rule_.name, space_.global_size(), factors_->info().entries,
+    return format("{} (sparse, {} rows, {} entries, on {} ranks)", kind(), space_.global_size(), factors_->info().entries,
                   space_.comm().size());
   }
   std::string report() const override {
@@ -43,9 +44,12 @@ class DistributedDirect final : public Preconditioner {
     auto out = describe() + format("\n  layout: {}", factors_->layout());
     out += format("\n  fill: {} of the matrix; {} on this rank", double(i.entries) / std::max(1.0, double(matrix_entries_)),
                   megabytes(double(factors_->memory_bytes())));
-    out += format("\n  ordering: {}{}; {} supernodes, largest front of a subtree {}", i.ordering, i.matched ? ", rows matched" : "",
-                  i.supernodes, i.largest_front);
+    out += format("\n  ordering: {}{}{}; {} supernodes, largest front of a subtree {}", i.ordering, la::library_of_ordering(i.ordering),
+                  i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed in subtrees, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
+    if (rule_.factors.kind != FactorKind::lu)
+      out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
+                    i.two_by_two);
     return out;
   }
   std::size_t memory_bytes() const override { return on_first_ ? on_first_->memory_bytes() : factors_->memory_bytes(); }
@@ -54,14 +58,17 @@ class DistributedDirect final : public Preconditioner {
     FactorFacts f;
     auto const& i = factors_->info();
     auto const d = factors_->determinant();
-    f.kind = rule_.name;
+    f.kind = kind();
     f.ordering = i.ordering, f.matched = i.matched;
     f.entries = i.entries;
     f.bytes = space_.comm().sum(std::int64_t(memory_bytes()));
-    f.delayed = i.delayed, f.replaced = i.replaced, f.growth = i.growth;
+    f.delayed = i.delayed, f.replaced = i.replaced, f.two_by_two = i.two_by_two, f.negative = i.negative, f.growth = i.growth;
     f.condition = factors_->condition();
     f.determinant = {d.re, d.im, d.log};
     return f;
+  }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
+    return on_first_ ? on_first_->explicit_factors() : factors_->explicit_factors();
   }
   std::vector<std::string> notes() const override {
     std::vector<std::string> out;
@@ -70,7 +77,7 @@ class DistributedDirect final : public Preconditioner {
       auto const theirs = on_first_->notes();
       out.insert(out.end(), theirs.begin(), theirs.end());
     } else if (condition_ > 0) {
-      out.push_back(nearly_singular(rule_.name, condition_));
+      out.push_back(nearly_singular(kind(), condition_));
     }
     return out;
   }
@@ -78,11 +85,13 @@ class DistributedDirect final : public Preconditioner {
     if (on_first_) return false;
     gather(A, format("{}: the pivots within blocks of distributed factors are too small here; the factors are made again on rank 0, with "
                      "pivots from whole columns",
-                     rule_.name));
+                     kind()));
     return true;
   }
 
  private:
+  std::string kind() const { return rule_.factors.kind == FactorKind::hermitian ? "ldl" : rule_.name; }
+
   void gather(Matrix const& A, std::string why) {
     A.comm().end_queued();
     factors_.reset();
@@ -104,13 +113,14 @@ class DistributedDirect final : public Preconditioner {
       if (!factors_) factors_ = std::make_shared<DistributedFactors>(A, rule_.factors, distribution_);
     } catch (Error const& e) {
       if (!(definite && rule_.may_be_indefinite && e.kind() == ErrorKind::breakdown)) throw;
-      gather(A, "cholesky: the matrix is indefinite: L D L^H is made on rank 0");
-      return true;
+      factors_ = nullptr;
+      rule_.factors.kind = FactorKind::hermitian;
+      factors_ = std::make_shared<DistributedFactors>(A, rule_.factors, distribution_);
     }
     if (factors_->info().replaced > 0 && !rule_.projects) {
       gather(A, format("{}: {} pivots within blocks of distributed factors are at rounding level; the factors are made again on rank 0, "
                        "with pivots from whole columns",
-                       rule_.name, factors_->info().replaced));
+                       kind(), factors_->info().replaced));
       return true;
     }
     double const limit = 0.1 / epsilon_of(dtype_);

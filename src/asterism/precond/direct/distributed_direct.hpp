@@ -4,7 +4,7 @@
 
 namespace asterism::precond {
 
-/// Sparse factors on all ranks; where they do not suit (singular matrices, L D L^H, answers that static pivoting leaves wrong) those of
+/// Sparse factors on all ranks; where they do not suit (singular matrices, answers that static pivoting leaves wrong) those of
 /// sparse_direct(). Collective.
 PreconditionerPtr distributed_direct(Matrix const& A, SparseRule const& rule, direct::DistributionOptions const& distribution);
 

@@ -6,7 +6,9 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
+#include "asterism/la/ordering/ordering.hpp"
 #include "asterism/precond/direct/gather.hpp"
 
 namespace asterism::precond {
@@ -68,8 +70,8 @@ class SparseDirect final : public Preconditioner {
       out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
       return out;
     }
-    out += format("\n  ordering: {}{}; {} supernodes, largest front {}", i.ordering, i.matched ? ", rows matched" : "", i.supernodes,
-                  i.largest_front);
+    out += format("\n  ordering: {}{}{}; {} supernodes, largest front {}", i.ordering, la::library_of_ordering(i.ordering),
+                  i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
     if (rule_.factors.kind != FactorKind::lu)
       out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
@@ -92,7 +94,17 @@ class SparseDirect final : public Preconditioner {
     f.determinant = {d.re, d.im, d.log};
     return f;
   }
-  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return factors_ ? factors_->explicit_factors() : nullptr; }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
+    auto const& comm = space_.comm();
+    std::shared_ptr<direct::ExplicitFactors> out;
+    comm::agree(comm, [&] {
+      if (factors_) out = factors_->explicit_factors();
+    });
+    if (comm.size() == 1 || comm.max(std::int64_t(out != nullptr)) == 0) return out;
+    if (!out) out = std::make_shared<direct::ExplicitFactors>();
+    direct::share(comm, *out);
+    return out;
+  }
   std::vector<std::string> notes() const override {
     if (condition_ == 0) return {};
     return {nearly_singular(kind(), condition_)};

@@ -33,7 +33,7 @@ std::string Arrangement::describe() const {
   if (matched && structural_rank < std::int32_t(rows.size()))
     out += format(", matched up to its structural rank {} of {}", structural_rank, rows.size());
   else if (matched) out += ", matched";
-  if (ordering != "natural") out += format(", {} order{}", ordering, ordering == "nd" ? " by METIS" : "");
+  if (ordering != "natural") out += format(", {} order{}", ordering, la::library_of_ordering(ordering));
   return out;
 }
 
