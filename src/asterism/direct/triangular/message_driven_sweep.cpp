@@ -170,7 +170,7 @@ class MessageDrivenSweep::Impl {
 
   bool needs_message() {
     Locked const lock(*this);
-    return is_idle() && is_missing();
+    return !failure_ && is_idle() && is_missing();  // work() tells of a failure
   }
 
   void wait_for_others() {
