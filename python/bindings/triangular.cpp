@@ -1,7 +1,7 @@
 #include "asterism/apps/sweep_timing.hpp"
-#include "asterism/direct/triangular/critical_path.hpp"
 #include "asterism/direct/triangular/factor_pattern.hpp"
-#include "asterism/direct/triangular/sweep_simulation.hpp"
+#include "asterism/direct/triangular/model/critical_path.hpp"
+#include "asterism/direct/triangular/model/sweep_simulation.hpp"
 #include "bindings.hpp"
 
 namespace asterism::python {
@@ -16,7 +16,7 @@ using LinkOf = std::pair<double, Rates>;
 
 Sweep sweep_of(bool backward) { return backward ? Sweep::backward : Sweep::forward; }
 
-/// Predicted and simulated; see direct/triangular/critical_path.hpp.
+/// Predicted and simulated; see direct/triangular/model/critical_path.hpp.
 nb::dict predicted(FactorPattern const& p, ProcessGrid const& grid, Sweep sweep, std::int64_t number, SweepMachine const& machine) {
   direct::CriticalPath path;
   direct::SweepTraffic traffic;

@@ -7,14 +7,17 @@ vectors are shared between rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .checks import Facts
 from .nodes import Builder, Node, Program, Store
 from .passes import Margins, Plan, place
 from .prelude import Shape
 
-__all__ = ["Body", "Names", "brick_inside", "step", "totals"]
+__all__ = ["NEUTRAL", "Body", "Names", "brick_inside", "step", "totals"]
+
+#: What reductions begin with.
+NEUTRAL = {"sum": "0.0", "max": "-__builtin_inf()", "min": "__builtin_inf()"}
 
 
 def tag(number: int) -> str:
@@ -111,6 +114,14 @@ class Body(ABC):
         if key not in self.planes:
             self.planes[key] = f"{grid}__{tag(offset)}" + (f"_{tag(c1)}_{tag(c2)}" if c1 or c2 else "")
         return self.planes[key]
+
+    def halves(self, s: Store, row: int, lane: int) -> Iterator[tuple[str, str, int, int, int]]:
+        """Yield where the two vectors of points of both parities go: low or high, the plane, the place in it, the row, the first lane."""
+        V, (_, rows, lanes) = self.plan.vector, self.shape.brick
+        at_row = 2 * row + s.parity[1] if self.shape.missing < 2 else 0
+        for half, start in (("low", 2 * lane), ("high", 2 * lane + V)):
+            target = self.plane(s.grid, 2, s.parity[0], at_row // rows, start // lanes)
+            yield half, target, at_row % rows * lanes + start % lanes, at_row, start
 
     def load(self, grid: str, stride: int, offset: int, row: int, lane: int) -> str:
         """Return the vector that begins at a row and lane of the plane at stride * i + offset."""

@@ -6,7 +6,7 @@ brick.
 
 from __future__ import annotations
 
-from .body import Body, Names, brick_inside, step, totals
+from .body import NEUTRAL, Body, Names, brick_inside, step, totals
 from .checks import Facts
 from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
@@ -62,11 +62,7 @@ class VectorBody(Body):
 
     def store_pair(self, s: Store, pair: list[str], row: int, lane: int) -> None:
         """Write points of both parities of the last axis."""
-        V, (_, rows, lanes) = self.plan.vector, self.shape.brick
-        at_row = 2 * row + s.parity[1] if self.shape.missing < 2 else 0
-        for half, start in (("low", 2 * lane), ("high", 2 * lane + V)):
-            target = self.plane(s.grid, 2, s.parity[0], at_row // rows, start // lanes)
-            place_in = at_row % rows * lanes + start % lanes
+        for half, target, place_in, _, _ in self.halves(s, row, lane):
             self.block.append(f"store((T*){target} + {place_in}, {half}({', '.join(pair)}));")
 
     def reduce(self, s: Store, value: str, row: int, lane: int) -> None:
@@ -86,8 +82,7 @@ class VectorBody(Body):
                 for axis in range(self.shape.missing, 3)
             )
             inside = " & ".join(f"({w} < 0)" for w in whole)
-            neutral = {"sum": "0.0", "max": "-__builtin_inf()", "min": "__builtin_inf()"}[op]
-            value = f"(__builtin_convertvector({inside}, L) ? {value} : {neutral} - W{{}})"
+            value = f"(__builtin_convertvector({inside}, L) ? {value} : {NEUTRAL[op]} - W{{}})"
         if op == "sum":
             self.block.append(f"{total} += {value};")
         else:
@@ -179,8 +174,7 @@ def emit_cpp(
     extent = "fine_extent" if facts.space == "fine" else "extent"
     lines = [f"long const n{axis} = {f'a->{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
     lines += ["V const zero = {};", "(void)zero;", *names.lines]
-    neutral = {"sum": "0.0", "max": "-__builtin_inf()", "min": "__builtin_inf()"}
-    lines += [f"W {total} = {neutral[op]} - W{{}};" for total, _, op in totals(facts, shape)]
+    lines += [f"W {total} = {NEUTRAL[op]} - W{{}};" for total, _, op in totals(facts, shape)]
     lines += ["for (long b = 0; b < a->bricks; ++b) {", *(f"  {t}" for t in loop), "}"]
     for total, m, op in totals(facts, shape):
         take = f"a->reductions[{m}] += {total}[l]" if op == "sum" else f"take_{op}(a->reductions + {m}, {total}[l])"

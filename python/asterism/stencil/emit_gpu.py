@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .body import Body, Names, brick_inside, totals
+from .body import NEUTRAL, Body, Names, brick_inside, totals
 from .checks import Facts
 from .complex_numbers import complex_numbers
 from .nodes import Builder, Program, Store
@@ -109,15 +109,12 @@ class LaneBody(Body):
 
     def store_pair(self, s: Store, pair: list[str], row: int, lane: int) -> None:
         """Write points of both parities of the last axis."""
-        V, (_, rows, lanes) = self.plan.vector, self.shape.brick
-        at_row = 2 * row + s.parity[1] if self.shape.missing < 2 else 0
-        for half, start in (("low", 2 * lane), ("high", 2 * lane + V)):
-            target = self.plane(s.grid, 2, s.parity[0], at_row // rows, start // lanes)
+        for half, target, place, at_row, start in self.halves(s, row, lane):
             inside = (
                 self.inside(2, s.parity[0], _plus("2 * o1", at_row), _plus("2 * o2 + k", start)) if self.masked else ""
             )
             value = self.fresh((half, *pair), f"{half}({', '.join(pair)})", "T")
-            self.put(f"((T*){target})[{at_row % rows * lanes + start % lanes}]", value, inside)
+            self.put(f"((T*){target})[{place}]", value, inside)
 
     def reduce(self, s: Store, value: str, row: int, lane: int) -> None:
         """Take a vector into a reduction; only points within the domain."""
@@ -207,13 +204,12 @@ def emit_gpu(
     extent = "fine_extent" if facts.space == "fine" else "extent"
     loop = [*_used(where, body), *body]
     start = [f"long const n{axis} = {f'a.{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
-    neutral = {"sum": "0.0", "max": "-__builtin_inf()", "min": "__builtin_inf()"}
     lines = [
         f"if (warpSize != {lanes} || blockDim.x % {lanes}) {dialect.trap};",
         f"int const lane = threadIdx.x % {lanes}, k = lane % {V};",
         *_used(start, loop),
         *names.lines,
-        *(f"double {total} = {neutral[op]};" for total, _, op in totals(facts, shape)),
+        *(f"double {total} = {NEUTRAL[op]};" for total, _, op in totals(facts, shape)),
         f"long const planes = a.bricks{f' * {planes}' if planes > 1 else ''}, warps = gridDim.x * long(blockDim.x / {lanes});",
         f"long const warp = blockIdx.x * long(blockDim.x / {lanes}) + threadIdx.x / {lanes};",
         f"for (long first = warp * {groups}; first < planes; first += warps * {groups}) {{",

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "asterism/comm/communicator/communicator.hpp"
-#include "asterism/direct/triangular/gpu_triangular_solver.hpp"
+#include "asterism/direct/triangular/gpu/gpu_triangular_solver.hpp"
 #include "asterism/direct/triangular/triangular_solver.hpp"
 
 namespace asterism::apps {

@@ -359,29 +359,35 @@ TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
 
 TEST(Memory, OfASolveComesBackInTheNextOne) {
   std::size_t const large = std::size_t(40) << 20;
-  host::FreedBlocks kept;
-  void* first = nullptr;
+  auto const before = host::memory_use().now;
   {
-    host::KeepFreed const solve(kept);
-    Array const a(large);
-    first = a.raw();
-    a.as<char>()[large - 1] = 1;
-  }
-  Array const between(large);  // of somebody else
-  EXPECT_NE(between.raw(), first);
-  {
-    host::KeepFreed const solve(kept);
-    Array const a(large);
-    EXPECT_EQ(a.raw(), first);
-  }
-  {
-    host::KeepFreed const solve(kept);
+    host::FreedBlocks kept;
+    void* first = nullptr;
     {
-      host::KeepFreed const set_up;
-    }  // what it leaves is not kept for solves
-    Array const a(large);
-    a.as<char>()[large - 1] = 1;
+      host::KeepFreed const solve(kept);
+      Array const a(large);
+      first = a.raw();
+      a.as<char>()[large - 1] = 1;
+    }
+    EXPECT_EQ(host::memory_use().now, before + large);  // what is kept is in use
+    Array const between(large);                         // of somebody else
+    EXPECT_NE(between.raw(), first);
+    {
+      host::KeepFreed const solve(kept);
+      EXPECT_EQ(host::memory_use().now, before + large);
+      Array const a(large);
+      EXPECT_EQ(a.raw(), first);
+    }
+    EXPECT_EQ(host::memory_use().now, before + 2 * large);
+    {
+      host::KeepFreed const solve(kept);
+      {
+        host::KeepFreed const set_up;
+      }  // what it leaves goes back to the system, and this with it
+    }
+    EXPECT_EQ(host::memory_use().now, before + large);
   }
+  EXPECT_EQ(host::memory_use().now, before);
 }
 
 TEST(Scalar, ConditionsEndInAnyOrderAndAreOfOneColumn) {

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "asterism/base/error.hpp"
-#include "asterism/direct/triangular/critical_path.hpp"
 #include "asterism/direct/triangular/factor_pattern.hpp"
 #include "asterism/direct/triangular/message_driven_sweep.hpp"
-#include "asterism/direct/triangular/sweep_simulation.hpp"
+#include "asterism/direct/triangular/model/critical_path.hpp"
+#include "asterism/direct/triangular/model/sweep_simulation.hpp"
 #include "direct/grids.hpp"
 
 using namespace asterism;

@@ -1,5 +1,5 @@
 // Triangular solves by the kernels SOLVE and WAIT, on the emulated device: with few and many blocks at once, on several ranks.
-#include "asterism/direct/triangular/gpu_triangular_solver.hpp"
+#include "asterism/direct/triangular/gpu/gpu_triangular_solver.hpp"
 
 #include <gtest/gtest.h>
 

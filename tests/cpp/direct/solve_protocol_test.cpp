@@ -1,6 +1,6 @@
 // Every interleaving of the kernels SOLVE and WAIT (solve_protocol.hpp) for three supernodes, on one to three GPUs with few resident
 // blocks.
-#include "asterism/direct/triangular/solve_protocol.hpp"
+#include "asterism/direct/triangular/gpu/solve_protocol.hpp"
 
 #include <gtest/gtest.h>
 

@@ -28,7 +28,7 @@ constexpr std::size_t small_after_slow = std::size_t(256) << 20;
 
 struct Kept {
   std::mutex mutex;
-  int scopes = 0, set_ups = 0;
+  int set_ups = 0, solves = 0;               // that are under way
   std::multimap<std::size_t, void*> blocks;  // by capacity
 };
 Kept& kept() {
@@ -181,7 +181,7 @@ void release(Block block) noexcept {
   if (block.capacity >= large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
-    if (k.scopes > 0) {
+    if (k.set_ups + k.solves > 0) {
       try {
         k.blocks.emplace(block.capacity, block.data);
         return;
@@ -193,37 +193,40 @@ void release(Block block) noexcept {
 }
 
 FreedBlocks::~FreedBlocks() {
-  for (auto const& [capacity, data] : blocks_) std::free(data);
+  for (auto const& [capacity, data] : blocks_) {
+    in_use -= capacity;
+    std::free(data);
+  }
 }
 
 KeepFreed::KeepFreed(FreedBlocks* again) : again_(again) {
   auto& k = kept();
   std::lock_guard const lock(k.mutex);
-  ++k.scopes;
-  if (!again_) {
-    ++k.set_ups;
-    return;
+  ++(again_ ? k.solves : k.set_ups);
+  if (!again_) return;
+  for (auto const& [capacity, data] : again_->blocks_) {
+    k.blocks.emplace(capacity, data);
+    in_use -= capacity;
   }
-  k.blocks.insert(again_->blocks_.begin(), again_->blocks_.end());
   again_->blocks_.clear();
 }
 
 KeepFreed::~KeepFreed() {
   auto& k = kept();
   std::lock_guard const lock(k.mutex);
-  --k.scopes;
-  if (!again_) --k.set_ups;
   if (!again_) {
-    if (k.set_ups == 0) give_back(k);
+    if (--k.set_ups == 0) give_back(k);
     return;
   }
-  if (k.scopes > 0) return;
+  if (--k.solves > 0 || k.set_ups > 0) return;  // the last one has them
   try {
     again_->blocks_.assign(k.blocks.begin(), k.blocks.end());
-    k.blocks.clear();
   } catch (...) {  // no memory for the list
     give_back(k);
+    return;
   }
+  for (auto const& [capacity, data] : k.blocks) in_use += capacity;
+  k.blocks.clear();
 }
 
 }  // namespace asterism::device::host

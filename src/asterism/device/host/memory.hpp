@@ -39,7 +39,7 @@ struct Block {
 Block allocate(std::size_t bytes);
 void release(Block block) noexcept;
 
-/// Blocks that were freed, for who will need the like again.
+/// Blocks that were freed, for who will need the like again. They count as in use, and go back to the system with this.
 class FreedBlocks {
  public:
   FreedBlocks() = default;

@@ -110,16 +110,23 @@ class TriangularSolver::Impl {
     auto& s = sweeps_[2 * t + std::size_t(sweep)];
     bool const assisted = device::host::team_size() > 1 && std::int64_t(triangles_[t]->values().size()) * columns >= worth_threads;
     s.begin(columns, x, sweep == Sweep::forward ? std::span<std::byte const>(beside) : std::span<std::byte const>(), assisted);
-    if (!assisted) lead(s);
-    else
-      device::host::run_pieces(
-          device::host::team_size(), 1,
-          [](void const* context, std::int64_t first, std::int64_t) {  // this thread takes the first piece
-            auto& [self, led] = *static_cast<std::pair<Impl*, MessageDrivenSweep*> const*>(context);
-            first == 0 ? self->lead(*led) : led->assist();
-          },
-          std::array{std::pair<Impl*, MessageDrivenSweep*>(this, &s)}.data());
+    if (assisted) lead_with_threads(s);
+    else lead(s);
     if (sweep == Sweep::backward && !beside.empty()) s.end(beside);
+  }
+
+  void lead_with_threads(MessageDrivenSweep& s) {
+    struct Context {
+      Impl& self;
+      MessageDrivenSweep& sweep;
+    } const context{*this, s};
+    device::host::run_pieces(
+        device::host::team_size(), 1,
+        [](void const* given, std::int64_t first, std::int64_t) {
+          auto const& c = *static_cast<Context const*>(given);
+          first == 0 ? c.self.lead(c.sweep) : c.sweep.assist();  // the first piece is this thread's
+        },
+        &context);
   }
 
   void lead(MessageDrivenSweep& s) {

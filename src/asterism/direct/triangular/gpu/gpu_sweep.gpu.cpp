@@ -4,8 +4,8 @@
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/gpu/lanes.hpp"
 #include "asterism/device/gpu/signal.hpp"
-#include "asterism/direct/triangular/gpu_sweep.kernels.hpp"
-#include "asterism/direct/triangular/solve_protocol.hpp"
+#include "asterism/direct/triangular/gpu/gpu_sweep.kernels.hpp"
+#include "asterism/direct/triangular/gpu/solve_protocol.hpp"
 
 namespace asterism::direct::kernel {
 namespace {

@@ -1,4 +1,4 @@
-#include "asterism/direct/triangular/critical_path.hpp"
+#include "asterism/direct/triangular/model/critical_path.hpp"
 
 #include <algorithm>
 #include <bit>

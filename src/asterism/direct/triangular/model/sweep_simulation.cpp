@@ -1,4 +1,4 @@
-#include "asterism/direct/triangular/sweep_simulation.hpp"
+#include "asterism/direct/triangular/model/sweep_simulation.hpp"
 
 #include <algorithm>
 #include <functional>

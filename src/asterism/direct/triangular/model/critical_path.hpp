@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "asterism/direct/triangular/block_pattern.hpp"
+#include "asterism/direct/triangular/model/sweep_machine.hpp"
 #include "asterism/direct/triangular/process_grid.hpp"
-#include "asterism/direct/triangular/sweep_machine.hpp"
 #include "asterism/direct/triangular/sweep_plan.hpp"
 
 namespace asterism::direct {

@@ -1,5 +1,5 @@
 // The kernels have a form for GPUs only (gpu_sweep.gpu.cpp), which is found by these names.
-#include "asterism/direct/triangular/gpu_sweep.kernels.hpp"
+#include "asterism/direct/triangular/gpu/gpu_sweep.kernels.hpp"
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"

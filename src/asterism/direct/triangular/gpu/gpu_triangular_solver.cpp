@@ -1,4 +1,4 @@
-#include "asterism/direct/triangular/gpu_triangular_solver.hpp"
+#include "asterism/direct/triangular/gpu/gpu_triangular_solver.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@
 #include "asterism/comm/node/node.hpp"
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
-#include "asterism/direct/triangular/gpu_sweep.kernels.hpp"
+#include "asterism/direct/triangular/gpu/gpu_sweep.kernels.hpp"
 
 namespace asterism::direct {
 namespace {
