@@ -118,7 +118,7 @@ assert all(t == text for t in comm.allgather(text)) and "and 1 kB are allowed" i
     )
 
 
-def test_auto_ends_with_sparse_factors_if_they_fit(rng):
+def test_auto_takes_sparse_factors_if_they_fit(rng):
     A = sparse(2500, rng, "float64")
     b = A @ np.ones(2500)
     weak = {"pc_ilut_drop": 0.9, "pc_ilut_fill": 1, "rtol": 1e-10}
@@ -127,11 +127,21 @@ def test_auto_ends_with_sparse_factors_if_they_fit(rng):
     assert info.backward_error <= 1e-15 and any(n.startswith("pc auto: lu (") for n in info.notes)
     s = am.Solver(A, pc_factor_memory_limit=1e4, **weak)
     s.solve(b, raise_on_failure=False)
-    told = [
-        n for n in s.info.notes if n.startswith("pc auto: jacobi by sums of rows (lu: the factors of 2500 rows need ")
-    ]
+    told = [n for n in s.info.notes if n.startswith("pc auto: ilut") and "(lu: the factors of 2500 rows need " in n]
     assert len(told) == 1 and "and 10 kB are allowed" in told[0], s.info.notes
     assert s.info.method == "gmres" and s.factors is None
+    assert any(n.startswith("pc auto: jacobi by sums of rows") for n in s.info.notes), s.info.notes
+
+
+@pytest.mark.parametrize("kind", ["lu", "cholesky", "dense"])
+def test_work_is_refused_before_it_begins(kind):
+    A = am.gallery.poisson((30, 30))
+    options = {"pc": "lu", "pc_lu_type": "dense"} if kind == "dense" else {"pc": kind}
+    for limit in (1, 1e3):
+        with pytest.raises(am.AsterismError, match=f"of 900 rows take .* floating-point operations.* and {limit:g} are"):
+            am.Solver(A, ksp="preonly", pc_factor_flop_limit=limit, **options)
+    s = am.Solver(A, ksp="preonly", pc_factor_flop_limit=1e9, **options)
+    assert np.allclose(A @ s.solve(np.ones(900)), 1)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])

@@ -269,6 +269,8 @@ A = am.gallery.poisson((9, 9), comm)
 for layout, part in (("2x2", "that is 4 ranks, and there are 3"), ("tall", "write rows x columns as in 2x3")):
     text = message(lambda: am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout=layout))
     assert all(t == text for t in comm.allgather(text)) and part in text, text
+text = message(lambda: am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_flop_limit=1000))
+assert all(t == text for t in comm.allgather(text)) and "operations" in text and "1000 are allowed" in text, text
 text = message(lambda: am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_memory_limit=1000))
 assert "need" in text and "are allowed" in text, text
 """,

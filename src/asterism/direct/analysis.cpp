@@ -34,6 +34,13 @@ Analysis::Analysis(la::Csr const& a, FactorOptions const& given) : options(given
   predict(a.nnz());
 }
 
+void Analysis::require_work() const {
+  ASTERISM_REQUIRE(options.flop_limit == 0 || predicted.flops <= options.flop_limit, value,
+                   "{}: the factors of {} rows take {} floating-point operations ({} entries, {} order), and {} are allowed. Use "
+                   "-pc_factor_mat_ordering_type nd (less fill), a larger -pc_factor_flop_limit, or an iterative method.",
+                   name(), n, predicted.flops, predicted.entries, ordering, options.flop_limit);
+}
+
 bool Analysis::rescale(la::Csr const& a) {
   ASTERISM_REQUIRE(a.rows == n && a.dtype == dtype, shape, "{}: update with {} rows of {} instead of {} of {}.", name(), a.rows,
                    asterism::name_of(a.dtype), n, asterism::name_of(dtype));

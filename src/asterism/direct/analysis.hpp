@@ -33,6 +33,8 @@ struct Analysis {
 
   bool hermitian() const { return options.kind != FactorKind::lu; }
   char const* name() const;
+  /// An error of kind value where more work is predicted than options.flop_limit.
+  void require_work() const;
   /// B.
   la::Csr arranged(la::Csr const& a) const;
 

@@ -22,6 +22,7 @@ struct FactorOptions {
   double pivot_threshold = 0.1;
   /// Most bytes of factors and work space; 0: what the machine has. More is an error of kind memory, before it is taken.
   std::size_t memory_limit = 0;
+  double flop_limit = 0;  ///< of the numeric phase; 0: any. More is an error of kind value, before it begins
 };
 
 /// What is known before numbers are computed.

@@ -96,6 +96,7 @@ Factors::Factors(la::Csr const& a, FactorOptions const& options) {
     profile::Scope const scope(symbolic_event);
     impl_ = std::make_unique<Impl>(a, options);
   }
+  impl_->require_work();
   impl_->require_memory();
   profile::Scope const scope(numeric_event, 0, impl_->predicted.flops);
   impl_->compute(a);

@@ -1,4 +1,4 @@
-// What auto takes for the preconditioner: a list of them, each stronger than the one before, until one works.
+// What auto takes for the preconditioner: a list of them, until one works.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -16,6 +16,9 @@ using precond::PreconditionerPtr;
 /// Factors of so few rows always fit, and where the matrix is nearly dense they are as good as incomplete ones.
 constexpr std::int64_t few_rows = 2000;
 
+/// Factors that cost more are left to incomplete ones: minutes of one core.
+constexpr double most_flops = 2e12;
+
 /// Fill is allowed until factors have so many entries (of 8 + 4 bytes).
 constexpr double most_entries = 5e7;
 
@@ -24,13 +27,19 @@ AutomaticAttempt ilut(Inspection const& found) {
   return {"ilut", {{"pc_factor_matching", "true"}, {"pc_ilut_drop", "1e-06"}, {"pc_ilut_fill", format("{}", fill)}}};
 }
 
+AutomaticAttempt factors(Inspection const& found, bool definite, bool limited) {
+  AutomaticAttempt out{found.hermitian ? "cholesky" : "lu", {}, limited ? most_flops : 0};
+  if (found.hermitian && !definite) out.options.emplace_back("pc_cholesky_type", "indefinite");
+  return out;
+}
+
 /// Whether it is of this preconditioner alone, so that another may do.
 bool lets_go_on(Error const& e) {
   return e.kind() == ErrorKind::value || e.kind() == ErrorKind::breakdown || e.kind() == ErrorKind::memory;
 }
 
 /// Iterations after which an attempt is given up, unless it is half way: of a small matrix factors soon cost less.
-std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 50, 50, 2000); }
+std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 200, 25, 2000); }
 
 /// From the first and the last norm: in how many more iterations all columns are there, if they go on at this rate.
 double left_to_do(std::vector<std::vector<double>> const& history, std::vector<double> const& now, std::vector<double> const& targets) {
@@ -57,8 +66,8 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   AutomaticChoice out{definite ? "cg" : "gmres", {}};
   if (definite) out.attempts.push_back({"amg", {}});
   else if (found.zero_diagonals == 0) out.attempts.push_back({"ilu", {}});
+  out.attempts.push_back(factors(found, definite, rows > few_rows));
   if (!nearly_dense) out.attempts.push_back(ilut(found));
-  out.attempts.push_back({"lu", {}});
   if (rows > few_rows) out.attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});  // where factors would not fit
   return out;
 }
@@ -76,8 +85,11 @@ bool Solver::seems_stable(precond::Preconditioner const& M) const {
 
 PreconditionerPtr Solver::make_attempt(Configuration const& config, AutomaticAttempt const& attempt) {
   auto options = options_;
-  for (auto const& [name, value] : attempt.options)
+  auto const set = [&](std::string const& name, std::string const& value) {
     if (!options.find(prefix_ + name)) options.set(prefix_ + name, value, OptionLayer::file, "auto");
+  };
+  for (auto const& [name, value] : attempt.options) set(name, value);
+  if (attempt.flop_limit > 0) set("pc_factor_flop_limit", format("{}", attempt.flop_limit));
   return make_preconditioner({&options, prefix_, config.record}, P_, attempt.type);
 }
 

@@ -53,7 +53,8 @@ Inspection inspect(Operator const& A);
 struct AutomaticAttempt {
   std::string type;
   std::vector<std::pair<std::string, std::string>> options;
-  std::string text() const;  ///< as a line of options
+  double flop_limit = 0;     ///< of a factorisation: with more it is not tried; 0: any
+  std::string text() const;  ///< as a line of options, without the limit
 };
 /// What -ksp_type auto and -pc_type auto take of a matrix, before anything is set up. Where a preconditioner cannot be set up, is unstable,
 /// or gets nowhere, the next one follows.

@@ -63,7 +63,9 @@ struct DistributedFactors::Impl {
       comm::agree(comm, [&] {
         auto with = options;
         with.pairs = true;
-        if (comm.rank() == 0) analysis = Analysis(whole, with);
+        if (comm.rank() != 0) return;
+        analysis = Analysis(whole, with);
+        analysis.require_work();
       });
       share(comm, analysis);
     }

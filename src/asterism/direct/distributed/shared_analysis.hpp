@@ -45,6 +45,7 @@ inline void share(comm::Communicator const& comm, Analysis& a) {
   share_value(comm, a.options.kind);
   share_value(comm, a.options.pivot_threshold);
   share_value(comm, a.options.memory_limit);
+  share_value(comm, a.options.flop_limit);
   a.ordering = comm.bcast(a.ordering, 0);
 }
 

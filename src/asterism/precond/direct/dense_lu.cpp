@@ -9,6 +9,7 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/device/host/memory.hpp"
 #include "asterism/direct/lapack.hpp"
 #include "asterism/precond/direct/dense_lu.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
@@ -18,7 +19,8 @@ namespace {
 
 class DenseLU final : public Preconditioner {
  public:
-  DenseLU(Matrix const& A, std::size_t memory_limit) : Preconditioner(A), memory_limit_(memory_limit), first_(A.range(), "dense solves") {
+  DenseLU(Matrix const& A, std::size_t memory_limit, double flop_limit)
+      : Preconditioner(A), memory_limit_(memory_limit), flop_limit_(flop_limit), first_(A.range(), "dense solves") {
     set_values(A);
   }
   bool update(Matrix const& A) override {
@@ -88,9 +90,15 @@ class DenseLU final : public Preconditioner {
     comm::agree(comm, [&] {
       if (!here) return;
       auto const bytes = std::size_t(checked_product(n, n, "dense matrix")) * sizeof(T);
-      ASTERISM_REQUIRE(memory_limit_ == 0 || bytes <= memory_limit_, memory,
-                       "lu: dense factors take {}, and -pc_factor_memory_limit is {}. -pc_lu_type sparse takes less of a sparse matrix.",
-                       megabytes(double(bytes)), megabytes(double(memory_limit_)));
+      auto const limit = memory_limit_ > 0 ? memory_limit_ : device::host::available_memory();
+      ASTERISM_REQUIRE(limit == 0 || bytes <= limit, memory,
+                       "lu: dense factors take {}, and {} are {}. -pc_lu_type sparse takes less of a sparse matrix.", megabytes(double(bytes)),
+                       megabytes(double(limit)), memory_limit_ > 0 ? "allowed" : "there");
+      double const flops = (is_complex_v<T> ? 4 : 1) * 2.0 / 3 * double(n) * double(n) * double(n);
+      ASTERISM_REQUIRE(flop_limit_ == 0 || flops <= flop_limit_, value,
+                       "lu: dense factors of {} rows take {} floating-point operations, and {} are allowed. Use a larger "
+                       "-pc_factor_flop_limit, or an iterative method.",
+                       n, flops, flop_limit_);
       factors_ = device::Array(bytes);
       pivots_ = device::Array(std::size_t(n) * sizeof(int));
       std::fill_n(factors_.as<T>(), n * n, T(0));
@@ -204,6 +212,7 @@ class DenseLU final : public Preconditioner {
   }
 
   std::size_t memory_limit_;
+  double flop_limit_;
   FirstRank first_;
   device::Array factors_;  // column-major, on rank 0
   device::Array pivots_;   // int
@@ -213,6 +222,8 @@ class DenseLU final : public Preconditioner {
 
 }  // namespace
 
-PreconditionerPtr dense_lu(Matrix const& A, std::size_t memory_limit) { return std::make_shared<DenseLU>(A, memory_limit); }
+PreconditionerPtr dense_lu(Matrix const& A, std::size_t memory_limit, double flop_limit) {
+  return std::make_shared<DenseLU>(A, memory_limit, flop_limit);
+}
 
 }  // namespace asterism::precond

@@ -35,6 +35,7 @@ std::vector<OptionSpec> shared_options(bool lu) {
   if (!lu) ordering.elsewhere = {{"colamd", "It is offered for -pc_type lu; of a symmetric pattern amd has less fill."}};
   return {ordering,
           real_option("pc_factor_memory_limit", 0, "most bytes of the factors and of work space on a rank; 0: what the machine has", 0),
+          real_option("pc_factor_flop_limit", 0, "most floating-point operations of the numeric phase; 0: any", 0),
           text_option("pc_factor_layout", "auto",
                       "ranks that have the factors. gathered: the first alone; RxC, Px1, 1xP or square: all, with what is above their "
                       "subtrees in blocks on a grid of R x C ranks; auto: square from 10000 rows on, else gathered"),
@@ -79,6 +80,7 @@ SparseRule shared_rule(OptionReader& r, Nest const& nest, std::string const& nam
   bool const peers_own = r.text("pc_factor_mat_solver_type") != ours && !r.given("pc_factor_pivot_threshold");
   if (!peers_own) rule.factors.pivot_threshold = r.real("pc_factor_pivot_threshold");
   rule.factors.memory_limit = std::size_t(r.real("pc_factor_memory_limit"));
+  rule.factors.flop_limit = r.real("pc_factor_flop_limit");
   rule.projects = nest.projects;
   return rule;
 }
@@ -127,10 +129,10 @@ PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
   ASTERISM_REQUIRE_ALIKE(by_ours || type != "dense", option, "option -pc_lu_type: {} has no dense factors. Use sparse.",
                          r.text("pc_factor_mat_solver_type"));
   if (type == "dense" || (type == "auto" && by_ours && dense_is_faster(A.global_rows(), A.nnz())))
-    return dense_lu(A, std::size_t(r.real("pc_factor_memory_limit")));
+    return dense_lu(A, std::size_t(r.real("pc_factor_memory_limit")), r.real("pc_factor_flop_limit"));
   auto rule = shared_rule(r, nest, "lu");
   rule.factors.kind = direct::FactorKind::lu;
-  if (auto made = made_by_another(r, A, rule, {"pc_factor_matching", "pc_factor_subtrees", "pc_factor_block_size"})) return made;
+  if (auto made = made_by_another(r, A, rule, {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size"})) return made;
   auto const matching = r.text("pc_factor_matching");
   rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
                           : matching == "true" ? direct::Matching::yes
@@ -149,7 +151,7 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
                            "option -pc_cholesky_type: {} has no L D L^H for indefinite matrices. Use "
                            "-pc_factor_mat_solver_type {}.",
                            r.text("pc_factor_mat_solver_type"), ours);
-  if (auto made = made_by_another(r, A, rule, {"pc_factor_pivot_threshold", "pc_factor_subtrees", "pc_factor_block_size"})) return made;
+  if (auto made = made_by_another(r, A, rule, {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size"})) return made;
   return made(r, A, rule);
 }
 
