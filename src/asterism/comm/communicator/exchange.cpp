@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -84,19 +85,18 @@ void on_node(Communicator const& comm, std::vector<Parcel> const& outgoing, std:
   NodeCollective call(comm);
   std::vector<Parcel const*> to(static_cast<std::size_t>(comm.size()), nullptr);
   for (auto const& p : outgoing) to[std::size_t(p.rank)] = &p;
-  std::vector<std::byte> flagged;  // a parcel may be empty
   for (int r = 0; r < comm.size(); ++r) {
     if (r == comm.rank()) continue;
-    flagged.assign(1, std::byte(to[std::size_t(r)] != nullptr));
-    if (auto const* const p = to[std::size_t(r)]) {
-      flagged.insert(flagged.end(), p->data.begin(), p->data.end());
-      profile::count_message(1, double(p->data.size()));
-    }
-    call.send(r, flagged);
+    auto const* const p = to[std::size_t(r)];
+    std::int64_t const is_there = p != nullptr;  // a parcel may be empty
+    if (p) profile::count_message(1, double(p->data.size()));
+    call.send(r, std::as_bytes(std::span(&is_there, 1)), p ? std::span<std::byte const>(p->data) : std::span<std::byte const>());
   }
   meanwhile();
   call.receive([&](int rank, std::span<std::byte const> data) {
-    if (data[0] != std::byte(0)) incoming.push_back({rank, {data.begin() + 1, data.end()}});
+    std::int64_t is_there = 0;
+    std::memcpy(&is_there, data.data(), sizeof is_there);
+    if (is_there) incoming.push_back({rank, {data.begin() + sizeof is_there, data.end()}});
   });
 }
 

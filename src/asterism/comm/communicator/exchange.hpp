@@ -37,9 +37,8 @@ std::vector<Parcel> exchange(Communicator const& comm, std::vector<Parcel> outgo
 /// Bytes of a span of trivially copyable items, appended.
 template <class T>
 void append(std::vector<std::byte>& out, std::span<T const> items) {
-  auto const at = out.size();
-  out.resize(at + items.size_bytes());
-  if (!items.empty()) std::memcpy(out.data() + at, items.data(), items.size_bytes());
+  auto const bytes = std::as_bytes(items);
+  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 template <class T>

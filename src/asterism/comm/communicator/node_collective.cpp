@@ -16,13 +16,14 @@ NodeCollective::NodeCollective(Communicator const& comm, int only) : comm_(comm)
     if (r != comm.rank() && (only < 0 || r == only)) expected_.push_back({r, node.from(node.index_of(r)).expect()});
 }
 
-void NodeCollective::send(int rank, std::span<std::byte const> data) {
+void NodeCollective::send(int rank, std::span<std::byte const> head, std::span<std::byte const> data) {
   auto& node = *comm_.node();
   auto& box = node.to(node.index_of(rank));
-  auto const bytes = std::int64_t(data.size());
+  auto const before = std::int64_t(head.size()), bytes = before + std::int64_t(data.size());
   auto const sent = box.reserve();
   auto* const room = box.room(sent, bytes);
-  box.write(room, data.data(), bytes);
+  box.write(room, head.data(), before);
+  box.write(room + before, data.data(), bytes - before);
   box.publish(sent, bytes);
 }
 
@@ -31,14 +32,18 @@ void NodeCollective::send_to_all(std::span<std::byte const> data) {
     if (r != comm_.rank()) send(r, data);
 }
 
-void NodeCollective::receive_one(Expected const& e) {
+std::span<std::byte const> NodeCollective::wait_for(Expected const& e) {
   auto& node = *comm_.node();
   auto& box = node.from(node.index_of(e.rank));
   Wait wait(comm_, Wait::For::memory);
   node::Message* m;
   while (!(m = box.find(e.number))) wait();
-  arrived_.assign(box.data(*m), box.data(*m) + m->bytes);
-  box.take(e.number);
+  return {box.data(*m), m->bytes};
+}
+
+void NodeCollective::take(Expected const& e) {
+  auto& node = *comm_.node();
+  node.from(node.index_of(e.rank)).take(e.number);
 }
 
 }  // namespace asterism::comm

@@ -16,14 +16,22 @@ class NodeCollective {
   /// Receives what all other ranks send in this call, or what the rank `only` sends.
   explicit NodeCollective(Communicator const& comm, int only = -1);
   /// Never waits. In the order of the ranks, to all others or from `only` to all others.
-  void send(int rank, std::span<std::byte const> data);
+  void send(int rank, std::span<std::byte const> data) { send(rank, {}, data); }
+  /// One behind the other.
+  void send(int rank, std::span<std::byte const> head, std::span<std::byte const> data);
   void send_to_all(std::span<std::byte const> data);
-  /// f(rank, bytes) for what each other rank sent, in their order. Waits.
+  /// f(rank, bytes) for what each other rank sent, in their order; aligned to 8, and there during the call only. Waits.
   template <class F>
   void receive(F const& f) {
     for (auto const& e : expected_) {
-      receive_one(e);
-      f(e.rank, std::span<std::byte const>(arrived_));
+      auto const data = wait_for(e);
+      try {
+        f(e.rank, data);
+      } catch (...) {
+        take(e);
+        throw;
+      }
+      take(e);
     }
   }
 
@@ -32,10 +40,10 @@ class NodeCollective {
     int rank;
     std::uint64_t number;
   };
-  void receive_one(Expected const& e);
+  std::span<std::byte const> wait_for(Expected const& e);
+  void take(Expected const& e);
   Communicator comm_;
   std::vector<Expected> expected_;
-  std::vector<std::byte> arrived_;
 };
 
 }  // namespace asterism::comm

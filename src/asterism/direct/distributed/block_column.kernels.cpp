@@ -105,6 +105,20 @@ void add_block(std::int64_t m, std::int64_t n, T const* from, std::int64_t from_
 }
 
 template <class T>
+void add_transposed_block(std::int64_t m, std::int64_t n, T const* from, std::int64_t from_next, std::int32_t const* rows,
+                          std::int32_t const* columns, T* to, std::int64_t to_next) {
+  constexpr std::int64_t tile = 16;
+  for (std::int64_t i0 = 0; i0 < m; i0 += tile) {
+    auto const i1 = std::min(m, i0 + tile);
+    for (std::int64_t j0 = 0; j0 < n; j0 += tile) {
+      auto const j1 = std::min(n, j0 + tile);
+      for (auto i = i0; i < i1; ++i)
+        for (auto j = j0; j < j1; ++j) to[columns[j] * to_next + rows[i]] += from[i * from_next + j];
+    }
+  }
+}
+
+template <class T>
 void transpose_upper(std::int32_t w, T const* packed, T* to) {
   for (std::int64_t j = 0; j < w; ++j)
     for (std::int64_t i = 0; i <= j; ++i) to[i * w + j] = packed[j * w + i];
@@ -115,6 +129,8 @@ void transpose_upper(std::int32_t w, T const* packed, T* to) {
   template double solve_panel(FactorKind, std::int64_t, FactoredBlock<T const, std::int32_t const> const&, T*, T*);                        \
   template void subtract_at(Product<T> const&);                                                                                            \
   template void add_block(std::int64_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, std::int32_t const*, T*, std::int64_t); \
+  template void add_transposed_block(std::int64_t, std::int64_t, T const*, std::int64_t, std::int32_t const*, std::int32_t const*, T*,     \
+                                     std::int64_t);                                                                                        \
   template void transpose_upper(std::int32_t, T const*, T*);
 ASTERISM_FOR_DTYPES(ASTERISM_INSTANTIATE)
 #undef ASTERISM_INSTANTIATE

@@ -48,6 +48,11 @@ template <class T>
 void add_block(std::int64_t m, std::int64_t n, T const* from, std::int64_t from_next, std::int32_t const* rows, std::int32_t const* columns,
                T* to, std::int64_t to_next);
 
+/// to[rows[i], columns[j]] += from[j, i].
+template <class T>
+void add_transposed_block(std::int64_t m, std::int64_t n, T const* from, std::int64_t from_next, std::int32_t const* rows,
+                          std::int32_t const* columns, T* to, std::int64_t to_next);
+
 /// The lower triangle becomes U's transposed of a packed L U.
 template <class T>
 void transpose_upper(std::int32_t w, T const* packed, T* to);

@@ -93,7 +93,7 @@ class BlockCyclic {
     std::vector<std::int64_t> at;                // first row in the operands, by supernode of left, then of right
     std::int32_t missing = 0;                    // parts that did not come yet
     std::int32_t uses = 0;                       // columns that it still updates
-    std::vector<T> left[2], right[2];            // of L, and of U's transposed; of L D L^H the right is L D
+    device::Array left[2], right[2];             // of L, and of U's transposed; of L D L^H the right is L D
     Ints waiting;                                // columns whose next source it is
   };
   struct Column {
@@ -287,26 +287,28 @@ class BlockCyclic {
     auto& s = source(k);
     auto const w = width(k);
     for (int part = 0; part < parts(); ++part) {
-      s.left[part].resize(std::size_t(s.rows_left) * std::size_t(w));
-      s.right[part].resize(std::size_t(s.rows_right) * std::size_t(w));
+      if (!s.left[part]) {
+        s.left[part] = device::Array(std::size_t(s.rows_left) * std::size_t(w) * sizeof(T));
+        s.right[part] = device::Array(std::size_t(s.rows_right) * std::size_t(w) * sizeof(T));
+      }
       for (std::size_t n = 0; n < blocks.size(); ++n) {
         auto const i = blocks[n];
         auto const count = std::size_t(rows_of(i, k)) * sizeof(T);
         auto const [from, next] = where(part, n);
-        auto const put = [&](Ints const& list, std::size_t shift, std::vector<T>& to, std::int64_t leading) {
+        auto const put = [&](Ints const& list, std::size_t shift, T* to, std::int64_t leading) {
           auto const found = std::lower_bound(list.begin(), list.end(), i);
           if (found == list.end() || *found != i) return;
           auto const at = s.at[shift + std::size_t(found - list.begin())];
-          for (std::int32_t q = 0; q < w; ++q) std::memcpy(static_cast<void*>(to.data() + q * leading + at), from + q * next, count);
+          for (std::int32_t q = 0; q < w; ++q) std::memcpy(static_cast<void*>(to + q * leading + at), from + q * next, count);
         };
-        put(s.needs.left, 0, s.left[part], s.rows_left);
-        put(s.needs.right, s.needs.left.size(), s.right[part], s.rows_right);
+        put(s.needs.left, 0, s.left[part].template as<T>(), s.rows_left);
+        put(s.needs.right, s.needs.left.size(), s.right[part].template as<T>(), s.rows_right);
       }
     }
     if (--s.missing > 0) return;
     if (pivots_of(k) > 0)
-      kernel::multiply_columns(kernel::BlockDiagonal<T>{w, by, by + w}, s.rows_right, s.right[0].data(), s.rows_right, s.right[0].data(),
-                               s.rows_right);
+      kernel::multiply_columns(kernel::BlockDiagonal<T>{w, by, by + w}, s.rows_right, s.right[0].template as<T>(), s.rows_right,
+                               s.right[0].template as<T>(), s.rows_right);
     for (auto const j : s.waiting) ready_.push(j);
     s.waiting = {};
   }
@@ -326,9 +328,9 @@ class BlockCyclic {
     auto const right_row = s.at[needs.left.size() + right_at];
     auto const product = [&](int part, std::int64_t row, Ints const& rows, T* C, std::int64_t ldc) {
       int const other = parts() - 1 - part;
-      kernel::subtract_at(kernel::Product<T>{std::int64_t(rows.size()), n, w, s.left[part].data() + row, s.rows_left,
-                                             s.right[other].data() + right_row, s.rows_right, parts() == 1, rows.data(), columns.data(), C,
-                                             ldc});
+      kernel::subtract_at(kernel::Product<T>{std::int64_t(rows.size()), n, w, s.left[part].template as<T>() + row, s.rows_left,
+                                             s.right[other].template as<T>() + right_row, s.rows_right, parts() == 1, rows.data(),
+                                             columns.data(), C, ldc});
     };
     if (left_at < needs.left.size() && needs.left[left_at] == j) {
       product(0, s.at[left_at], columns, diagonal(j), width(j));

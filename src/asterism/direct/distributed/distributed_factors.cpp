@@ -129,7 +129,10 @@ struct DistributedFactors::Impl {
   void compute_as(la::Matrix const& A) {
     auto const rank = comm.rank();
     auto const triangle = [&] { return std::make_shared<LocalTriangle>(parts.top, given_distribution.grid, rank, analysis.dtype); };
+    device::host::KeepFreed const keep_freed;
     solver.reset();
+    top = {};
+    numeric = {};
     comm::agree(comm, [&] { top = {kind(), triangle(), hermitian() ? nullptr : triangle(), {}}; });
     static int const deal_event = profile::event("FactorDeal"), forest_event = profile::event("FactorSubtrees"),
                      update_event = profile::event("FactorUpdates"), top_event = profile::event("FactorTop");
@@ -146,12 +149,10 @@ struct DistributedFactors::Impl {
     pivoting.threshold = analysis.options.pivot_threshold;
     pivoting.tiny = largest_entry * epsilon_of(analysis.dtype) * 0x1p-10;
     pivoting.replacement = largest_entry > 0 ? largest_entry : 1;
-    numeric = {};
     Progress progress(format("{}: factors of {} rows on {} ranks", analysis.name(), analysis.n, comm.size()), 1);
     double const of_top = parts.top_work + parts.most_work > 0 ? parts.top_work / (parts.top_work + comm.size() * parts.most_work) : 0;
     comm::agree(comm, [&] {
       profile::Scope const scope(forest_event, 0, parts.forest.flops * (hermitian() ? 1 : 2) * (is_complex_v<T> ? 4 : 1));
-      device::host::KeepFreed const keep_freed;
       auto const bt = hermitian() ? la::Csr() : la::transpose(b);
       std::function<void(double)> const told = [&](double done) { progress.at(done * (1 - of_top)); };
       numeric = kernel::factor<T>(kind(), parts.forest, b, bt, pivoting, told);

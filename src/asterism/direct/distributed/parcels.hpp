@@ -18,13 +18,17 @@ class Outgoing {
  public:
   template <class U>
   void put(int rank, U const* items, std::size_t count) {
-    auto const place = index_.try_emplace(rank, parcels_.size());
-    if (place.second) parcels_.push_back({rank, {}});
-    comm::append<U>(parcels_[place.first->second].data, std::span<U const>(items, count));
+    comm::append<U>(of(rank), std::span<U const>(items, count));
   }
+  void reserve(int rank, std::size_t bytes) { of(rank).reserve(bytes); }
   std::vector<comm::Parcel> take() { return std::move(parcels_); }
 
  private:
+  std::vector<std::byte>& of(int rank) {
+    auto const place = index_.try_emplace(rank, parcels_.size());
+    if (place.second) parcels_.push_back({rank, {}});
+    return parcels_[place.first->second].data;
+  }
   std::map<int, std::size_t> index_;
   std::vector<comm::Parcel> parcels_;
 };

@@ -12,6 +12,12 @@ using Ints = std::vector<std::int32_t>;
 
 std::size_t at(std::int64_t i) { return std::size_t(i); }
 
+/// Numbers before the values of a block that is sent: they begin at a multiple of 16 bytes.
+template <class Block>
+std::size_t header(Block const& block) {
+  return (4 + at(block.m) + at(block.n) + 3) / 4 * 4;
+}
+
 }  // namespace
 
 void TopAssembly::place(std::int32_t i, std::int32_t j, Ints& rows, Ints& columns) const {
@@ -48,63 +54,73 @@ void TopAssembly::add(Entry<T> const& e) {
 }
 
 template <class T>
+void TopAssembly::add_block(Block const& at, Ints rows, Ints columns, T const* lower, std::int64_t lower_next, T const* upper,
+                            std::int64_t upper_next) const {
+  auto const [i, j, m, n] = at;
+  place(i, j, rows, columns);
+  if (i == j) {
+    auto* const to = reinterpret_cast<T*>(top_.lower->diagonal(j));
+    return kernel::add_block(m, n, lower, lower_next, rows.data(), columns.data(), to, parts_.top->nodes().width(j));
+  }
+  kernel::add_block(m, n, lower, lower_next, rows.data(), columns.data(), reinterpret_cast<T*>(top_.lower->panel(j)),
+                    top_.lower->panel_rows(j));
+  if (top_.kind == FactorKind::lu)
+    kernel::add_transposed_block(m, n, upper, upper_next, rows.data(), columns.data(), reinterpret_cast<T*>(top_.upper->panel(j)),
+                                 top_.upper->panel_rows(j));
+}
+
+template <class T>
 void TopAssembly::add_updates(NumericFactors& factors) {
   auto const& starts = parts_.top->nodes().starts;
   Ints top_number;  // of this rank's numbers beyond its subtrees
   for (auto const k : parts_.touched)
     for (auto g = starts[at(k)]; g < starts[at(k) + 1]; ++g) top_number.push_back(g);
-  Outgoing out;
-  std::vector<T> values;
   auto const own = std::int32_t(parts_.own.size());
-  for (auto& u : factors.updates) {
-    auto const b = std::int64_t(u.rows.size());
-    T const* const square = u.square.as<T>();
+  // f(block, its owner, rows of the block, and columns; its first row in the update, and column)
+  auto const each_block = [&](RootUpdate const& u, auto const& f) {
     Ints rows;
     for (auto const r : u.rows) rows.push_back(top_number[at(r - own)]);
     std::vector<std::size_t> segments{0};
     for (std::size_t r = 1; r < rows.size(); ++r)
       if (parts_.node_of[at(rows[r])] != parts_.node_of[at(rows[r - 1])]) segments.push_back(r);
     segments.push_back(rows.size());
+    auto const part = [&](std::size_t s) { return std::span(rows).subspan(segments[s], segments[s + 1] - segments[s]); };
     for (std::size_t c = 0; c + 1 < segments.size(); ++c)
       for (std::size_t r = c; r + 1 < segments.size(); ++r) {
-        auto const i = parts_.node_of[at(rows[segments[r]])], j = parts_.node_of[at(rows[segments[c]])];
-        auto const m = segments[r + 1] - segments[r], n = segments[c + 1] - segments[c];
-        std::int32_t const head[] = {i, j, std::int32_t(m), std::int32_t(n)};
-        auto const to = top_.lower->grid().owner(i, j);
-        if (to == comm_.rank()) {
-          Ints mine(rows.begin() + segments[r], rows.begin() + segments[r + 1]),
-              columns(rows.begin() + segments[c], rows.begin() + segments[c + 1]);
-          place(i, j, mine, columns);
-          auto const add = [&](std::byte* target, std::int64_t leading) {
-            kernel::add_block(std::int64_t(m), std::int64_t(n), square + std::int64_t(segments[c]) * b + std::int64_t(segments[r]), b,
-                              mine.data(), columns.data(), reinterpret_cast<T*>(target), leading);
-          };
-          if (i == j) {
-            add(top_.lower->diagonal(j), parts_.top->nodes().width(j));
-            continue;
-          }
-          add(top_.lower->panel(j), top_.lower->panel_rows(j));
-          if (top_.kind != FactorKind::lu) continue;
-          auto* const panel = reinterpret_cast<T*>(top_.upper->panel(j));
-          for (std::size_t p = 0; p < m; ++p)
-            for (std::size_t q = 0; q < n; ++q)
-              panel[columns[q] * top_.upper->panel_rows(j) + mine[p]] +=
-                  square[std::int64_t(segments[r] + p) * b + std::int64_t(segments[c] + q)];
-          continue;
-        }
-        values.clear();
-        for (auto q = segments[c]; q < segments[c + 1]; ++q) {
-          T const* const column = square + std::int64_t(q) * b;
-          values.insert(values.end(), column + segments[r], column + segments[r + 1]);
-        }
-        if (top_.kind == FactorKind::lu && i > j)
-          for (auto q = segments[c]; q < segments[c + 1]; ++q)
-            for (auto p = segments[r]; p < segments[r + 1]; ++p) values.push_back(square[std::int64_t(p) * b + std::int64_t(q)]);
-        out.put(to, head, 4);
-        out.put(to, rows.data() + segments[r], m);
-        out.put(to, rows.data() + segments[c], n);
-        out.put(to, values.data(), values.size());
+        auto const of_rows = part(r), of_columns = part(c);
+        Block const block{parts_.node_of[at(of_rows[0])], parts_.node_of[at(of_columns[0])], std::int32_t(of_rows.size()),
+                          std::int32_t(of_columns.size())};
+        f(block, top_.lower->grid().owner(block.i, block.j), of_rows, of_columns, std::int64_t(segments[r]), std::int64_t(segments[c]));
       }
+  };
+  auto const parts = [&](Block const& block) { return top_.kind == FactorKind::lu && block.i > block.j ? 2 : 1; };
+  Outgoing out;
+  {
+    std::vector<std::size_t> bytes(at(comm_.size()), 0);
+    for (auto const& u : factors.updates)
+      each_block(u, [&](Block const& block, int to, auto...) {
+        bytes[at(to)] += header(block) * sizeof(std::int32_t) + std::size_t(block.m) * std::size_t(block.n) * sizeof(T) * at(parts(block));
+      });
+    for (int r = 0; r < comm_.size(); ++r)
+      if (r != comm_.rank() && bytes[at(r)] > 0) out.reserve(r, bytes[at(r)]);
+  }
+  Ints head;
+  for (auto& u : factors.updates) {
+    auto const b = std::int64_t(u.rows.size());
+    each_block(u, [&](Block const& block, int to, auto rows, auto columns, std::int64_t first_row, std::int64_t first_column) {
+      T const* const lower = u.square.as<T>() + first_column * b + first_row;
+      T const* const upper = u.square.as<T>() + first_row * b + first_column;
+      if (to == comm_.rank())
+        return add_block(block, Ints(rows.begin(), rows.end()), Ints(columns.begin(), columns.end()), lower, b, upper, b);
+      head.assign({block.i, block.j, block.m, block.n});
+      head.insert(head.end(), rows.begin(), rows.end());
+      head.insert(head.end(), columns.begin(), columns.end());
+      head.resize(header(block), 0);
+      out.put(to, head.data(), head.size());
+      for (std::int64_t q = 0; q < block.n; ++q) out.put(to, lower + q * b, std::size_t(block.m));
+      if (parts(block) == 1) return;
+      for (std::int64_t p = 0; p < block.m; ++p) out.put(to, upper + p * b, std::size_t(block.n));
+    });
     u = {};
   }
   factors.updates.clear();
@@ -112,24 +128,16 @@ void TopAssembly::add_updates(NumericFactors& factors) {
     auto const* from = parcel.data.data();
     auto const* const end = from + parcel.data.size();
     while (from < end) {
-      std::int32_t head[4];
-      read(from, head, 4);
-      auto const [i, j, m, n] = head;
-      Ints rows(at(m)), columns(at(n));
-      read(from, rows.data(), rows.size());
-      read(from, columns.data(), columns.size());
-      place(i, j, rows, columns);
-      auto const add = [&](std::byte* to, std::int64_t leading) {
-        values.resize(at(m) * at(n));
-        read(from, values.data(), values.size());
-        kernel::add_block(m, n, values.data(), m, rows.data(), columns.data(), reinterpret_cast<T*>(to), leading);
-      };
-      if (i == j) {
-        add(top_.lower->diagonal(j), parts_.top->nodes().width(j));
-        continue;
-      }
-      add(top_.lower->panel(j), top_.lower->panel_rows(j));
-      if (top_.kind == FactorKind::lu) add(top_.upper->panel(j), top_.upper->panel_rows(j));
+      std::int32_t found[4];
+      std::memcpy(found, from, sizeof found);
+      Block const block{found[0], found[1], found[2], found[3]};
+      auto const* const numbers = reinterpret_cast<std::int32_t const*>(from) + 4;
+      from += header(block) * sizeof(std::int32_t);
+      auto const size = std::int64_t(block.m) * block.n;
+      auto const* const values = reinterpret_cast<T const*>(from);
+      add_block(block, Ints(numbers, numbers + block.m), Ints(numbers + block.m, numbers + block.m + block.n), values, block.m,
+                values + size, block.n);
+      from += std::size_t(size * parts(block)) * sizeof(T);
     }
   }
 }

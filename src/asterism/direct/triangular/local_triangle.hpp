@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
+#include "asterism/device/array.hpp"
 #include "asterism/direct/triangular/block_pattern.hpp"
 #include "asterism/direct/triangular/process_grid.hpp"
 
@@ -17,6 +18,9 @@ namespace asterism::direct {
 class LocalTriangle {
  public:
   LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype);
+
+  LocalTriangle(LocalTriangle const&) = delete;
+  LocalTriangle& operator=(LocalTriangle const&) = delete;
 
   /// Copies what this rank owns of a panel: the triangle of column k and the rows below it, (width + below) x width, column-major with so
   /// many numbers from one column to the next. unit: the diagonal counts as 1. An error of kind breakdown where it is 0.
@@ -34,13 +38,13 @@ class LocalTriangle {
   /// Of this rank only.
   bool owns_diagonal(std::int32_t k) const { return diagonal_at_[std::size_t(k)] >= 0; }
   bool owns(std::int32_t index) const { return block_at_[std::size_t(index)] >= 0; }
-  std::byte* diagonal(std::int32_t k) { return values_.data() + diagonal_at_[std::size_t(k)]; }
-  std::byte const* diagonal(std::int32_t k) const { return values_.data() + diagonal_at_[std::size_t(k)]; }
+  std::byte* diagonal(std::int32_t k) { return values_.as<std::byte>() + diagonal_at_[std::size_t(k)]; }
+  std::byte const* diagonal(std::int32_t k) const { return bytes_of(diagonal_at_[std::size_t(k)]); }
   std::int32_t const* order(std::int32_t k) const { return order_.empty() ? nullptr : order_.data() + order_at_[std::size_t(k)]; }
-  std::byte* panel(std::int32_t k) { return values_.data() + panel_at_[std::size_t(k)]; }
-  std::byte const* panel(std::int32_t k) const { return values_.data() + panel_at_[std::size_t(k)]; }
+  std::byte* panel(std::int32_t k) { return values_.as<std::byte>() + panel_at_[std::size_t(k)]; }
+  std::byte const* panel(std::int32_t k) const { return bytes_of(panel_at_[std::size_t(k)]); }
   std::int64_t panel_rows(std::int32_t k) const { return panel_rows_[std::size_t(k)]; }
-  std::byte const* block(std::int32_t index) const { return values_.data() + block_at_[std::size_t(index)]; }
+  std::byte const* block(std::int32_t index) const { return bytes_of(block_at_[std::size_t(index)]); }
   /// In the panel, of its first row.
   std::int64_t row_in_panel(std::int32_t index) const {
     return (block_at_[std::size_t(index)] - panel_at_[std::size_t(pattern_->block(index).column)]) / std::int64_t(size_of(dtype_));
@@ -53,15 +57,18 @@ class LocalTriangle {
   /// Of rows() in the rows of all its blocks: one panel after the other, in a panel as they are there.
   std::int64_t first_row(std::int32_t index) const { return row_at_[std::size_t(index)]; }
   std::int64_t all_rows() const { return std::int64_t(rows_.size()); }
-  std::span<std::byte const> values() const { return values_; }  ///< of all its blocks, diagonal() and block() are in them
-  std::size_t bytes() const { return values_.size() + rows_.size() * sizeof(std::int32_t); }
+  std::span<std::byte const> values() const {
+    return {bytes_of(0), values_.bytes()};
+  }  ///< of all its blocks, diagonal() and block() are in them
+  std::size_t bytes() const { return values_.bytes() + rows_.size() * sizeof(std::int32_t); }
 
  private:
+  std::byte const* bytes_of(std::int64_t first) const { return values_.as<std::byte>() + first; }
   std::shared_ptr<BlockPattern const> pattern_;
   ProcessGrid grid_;
   int rank_;
   Dtype dtype_;
-  std::vector<std::byte> values_;
+  device::Array values_;
   std::vector<std::int32_t> rows_, order_, order_at_;
   std::vector<std::int64_t> diagonal_at_, block_at_, row_at_;  // -1: of another rank
   std::vector<std::int64_t> panel_at_, panel_rows_;
