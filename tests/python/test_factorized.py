@@ -245,3 +245,19 @@ def test_real_matrices(data):
             assert F.info.backward_error <= 1e-15, (path, trans, F.info)
         done += 1
     assert done > 15
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_triangles_that_do_not_fit_are_refused_on_all_ranks(on_ranks, n):
+    on_ranks(
+        n,
+        """
+A = am.gallery.poisson((30, 30), comm)
+F = am.factorized(A)
+am.configure(memory_cap=10**6)  # the factors are there; L and U would need more
+text = message(lambda: F.L)
+assert all(t == text for t in comm.allgather(text)) and "lu: L and U on a rank need" in text, text
+am.configure(memory_cap=0)
+assert F.L.shape == (900, 900)
+""",
+    )

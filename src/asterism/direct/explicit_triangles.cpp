@@ -4,6 +4,10 @@
 #include <numeric>
 #include <vector>
 
+#include "asterism/base/error.hpp"
+#include "asterism/base/progress.hpp"
+#include "asterism/device/host/memory.hpp"
+
 namespace asterism::direct {
 namespace {
 
@@ -51,6 +55,16 @@ la::Csr product_with_pivots(std::int32_t n, std::vector<Entry<T>> const& lower, 
 }
 
 }  // namespace
+
+void require_memory_for_triangles(std::string const& name, std::int64_t entries, Dtype dtype) {
+  auto const there = device::host::available_memory();
+  // all entries, as they come and in order; L and U, and one of them transposed
+  double const bytes = double(entries) * double(3 * (size_of(dtype) + 8));
+  ASTERISM_REQUIRE(there == 0 || bytes <= double(there), memory,
+                   "{}: L and U on a rank need {} for their {} entries, and {} are there. Solves need no L and U; a larger machine, fewer "
+                   "ranks on it, or float32 may have room.",
+                   name, megabytes(bytes), entries, megabytes(double(there)));
+}
 
 template <class T>
 void add_fronts(NumericFactors const& f, std::span<std::int32_t const> rows, std::span<std::int32_t const> columns,

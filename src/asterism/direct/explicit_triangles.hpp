@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct TriangleEntries {
 template <class T>
 void add_fronts(NumericFactors const& factors, std::span<std::int32_t const> rows, std::span<std::int32_t const> columns,
                 TriangleEntries<T>& to);
+
+/// An error of kind memory where L and U with so many entries do not fit into what the machine has.
+void require_memory_for_triangles(std::string const& name, std::int64_t entries, Dtype dtype);
 
 /// L and U from all entries, of L D L^H with D.
 template <class T>

@@ -172,7 +172,7 @@ std::size_t available_memory() {
   if ((std::ifstream("/sys/fs/cgroup/memory.max") >> limit) && (std::ifstream("/sys/fs/cgroup/memory.current") >> used))
     out = std::min(out, limit > used ? limit - used : 0);
   if (auto const use = memory_use(); use.cap > 0) out = std::min(out, use.cap > use.now ? use.cap - use.now : 0);
-  return out == std::numeric_limits<std::size_t>::max() ? 0 : out;
+  return out == std::numeric_limits<std::size_t>::max() ? 0 : std::max<std::size_t>(out, 1);
 }
 
 void release(Block block) noexcept {

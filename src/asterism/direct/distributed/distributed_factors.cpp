@@ -60,6 +60,7 @@ struct DistributedFactors::Impl {
     {
       profile::Scope const scope(symbolic_event);
       auto const whole = la::gathered(A);
+      gathered_bytes = A.nnz() * std::int64_t(size_of(A.dtype()) + 4) + 8 * (A.global_rows() + 1);
       comm::agree(comm, [&] {
         auto with = options;
         with.pairs = true;
@@ -330,7 +331,7 @@ struct DistributedFactors::Impl {
   Numbers numbers;
   Distribution parts;
   FactorInfo info;
-  std::int64_t columns_here = 0;
+  std::int64_t columns_here = 0, gathered_bytes = 0;
   comm::StarForest row_forest, column_forest;  // to this rank's numbers
   double largest_entry = 0, norm = 0;          // of B
   BlockCyclicMatrix top;
@@ -390,8 +391,15 @@ std::size_t DistributedFactors::memory_bytes() const {
   std::size_t out = m.top.lower->bytes() + (m.top.upper ? m.top.upper->bytes() : 0) + m.top.pivots.bytes() + m.numeric.diagonal.bytes() +
                     m.numeric.lower.bytes();
   for (auto const& f : m.numeric.fronts) out += f.panel.bytes() + f.right.bytes() + 4 * (f.rows.size() + f.columns.size());
-  auto const& a = m.analysis;
-  return out + 16 * (a.row_scale.size() + a.rows.size()) + 4 * a.symbolic.nodes.row_indices.size();
+  return out + symbolic_bytes().second;
+}
+
+std::pair<std::size_t, std::size_t> DistributedFactors::symbolic_bytes() const {
+  auto const& a = impl_->analysis;
+  auto const& nodes = a.symbolic.nodes;
+  auto const kept = 16 * a.row_scale.size() + 12 * a.rows.size() + 4 * (nodes.row_indices.size() + 2 * nodes.starts.size()) +
+                    8 * (nodes.row_offsets.size() + a.symbolic.work.size());
+  return {std::size_t(impl_->gathered_bytes), kept};
 }
 
 std::string DistributedFactors::layout() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "asterism/direct/distributed/distribution.hpp"
 #include "asterism/direct/factors.hpp"
@@ -37,6 +38,8 @@ class DistributedFactors {
   std::size_t memory_bytes() const;
   /// "2 x 1 ranks, 85 % of the work in subtrees".
   std::string layout() const;
+  /// Bytes that the first rank had for the whole matrix, and those that each rank keeps of the symbolic phase.
+  std::pair<std::size_t, std::size_t> symbolic_bytes() const;
   /// As of Factors. Collective.
   double condition() const;
   double condition_beyond(double limit) const;

@@ -3,10 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "asterism/base/error.hpp"
-#include "asterism/base/progress.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
-#include "asterism/device/host/memory.hpp"
 #include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/permutations.hpp"
 #include "asterism/la/ordering/permuted.hpp"
@@ -137,16 +134,7 @@ PivotOrder pivot_order(comm::Communicator const& comm, SharedFactors const& f) {
 
 std::shared_ptr<ExplicitFactors> gathered_triangles(comm::Communicator const& comm, SharedFactors const& f, std::int64_t entries) {
   auto const& a = f.analysis;
-  auto const there = device::host::available_memory();
-  // entries of all, as they come and in order; L and U, and one of them transposed
-  double const bytes = double(entries) * double(3 * (size_of(a.dtype) + 8));
-  comm::agree(comm, [&] {
-    ASTERISM_REQUIRE(
-        there == 0 || bytes <= double(there), memory,
-        "{}: L and U are gathered on every rank, which needs {} on each for their {} entries, and {} are there. Solves need no "
-        "L and U; a larger machine, fewer ranks on it, or float32 may have room.",
-        a.name(), megabytes(bytes), entries, megabytes(double(there)));
-  });
+  comm::agree(comm, [&] { require_memory_for_triangles(a.name(), entries, a.dtype); });
   auto const order = pivot_order(comm, f);
   auto [L, U] = with_dtype(a.dtype, [&](auto tag) { return gathered<typename decltype(tag)::type>(comm, f, order); });
   return std::make_shared<ExplicitFactors>(ExplicitFactors{std::move(L), std::move(U), in_order(a.rows, order.rows),

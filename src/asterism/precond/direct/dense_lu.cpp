@@ -92,8 +92,8 @@ class DenseLU final : public Preconditioner {
       auto const bytes = std::size_t(checked_product(n, n, "dense matrix")) * sizeof(T);
       auto const limit = memory_limit_ > 0 ? memory_limit_ : device::host::available_memory();
       ASTERISM_REQUIRE(limit == 0 || bytes <= limit, memory,
-                       "lu: dense factors take {}, and {} are {}. -pc_lu_type sparse takes less of a sparse matrix.", megabytes(double(bytes)),
-                       megabytes(double(limit)), memory_limit_ > 0 ? "allowed" : "there");
+                       "lu: dense factors take {}, and {} are {}. -pc_lu_type sparse takes less of a sparse matrix.",
+                       megabytes(double(bytes)), megabytes(double(limit)), memory_limit_ > 0 ? "allowed" : "there");
       double const flops = (is_complex_v<T> ? 4 : 1) * 2.0 / 3 * double(n) * double(n) * double(n);
       ASTERISM_REQUIRE(flop_limit_ == 0 || flops <= flop_limit_, value,
                        "lu: dense factors of {} rows take {} floating-point operations, and {} are allowed. Use a larger "

@@ -42,6 +42,9 @@ class DistributedDirect final : public Preconditioner {
     if (on_first_) return on_first_->report() + (why_.empty() ? "" : "\n  " + why_);
     auto const& i = factors_->info();
     auto out = describe() + format("\n  layout: {}", factors_->layout());
+    auto const [gathered, kept] = factors_->symbolic_bytes();
+    out += format("\n  symbolic phase: on rank 0, which had the whole matrix for it ({}); each rank keeps {} of it",
+                  megabytes(double(gathered)), megabytes(double(kept)));
     out += format("\n  fill: {} of the matrix; {} on this rank", double(i.entries) / std::max(1.0, double(matrix_entries_)),
                   megabytes(double(factors_->memory_bytes())));
     out += format("\n  ordering: {}{}{}; {} supernodes, largest front of a subtree {}", i.ordering, la::library_of_ordering(i.ordering),

@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
+#include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/precond/direct/gather.hpp"
@@ -98,6 +99,7 @@ class SparseDirect final : public Preconditioner {
     auto const& comm = space_.comm();
     std::shared_ptr<direct::ExplicitFactors> out;
     comm::agree(comm, [&] {
+      direct::require_memory_for_triangles(kind(), entries_, dtype_);
       if (factors_) out = factors_->explicit_factors();
     });
     if (comm.size() == 1 || comm.max(std::int64_t(out != nullptr)) == 0) return out;
