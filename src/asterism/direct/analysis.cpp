@@ -48,7 +48,9 @@ bool Analysis::rescale(la::Csr const& a) {
   if (hermitian()) require_hermitian(a, "cholesky");
   if (!matched) equilibrate(a);
   if (options.kind != FactorKind::lu || options.matching != Matching::automatic) return true;
-  return la::look_at_diagonal(matched ? arranged(a) : scaled(a)).weak == 0;
+  Ints column_of_row(matched ? std::size_t(n) : 0);
+  for (std::size_t k = 0; k < column_of_row.size(); ++k) column_of_row[std::size_t(rows[k])] = columns[k];
+  return la::look_at_diagonal(a, row_scale, column_scale, column_of_row).weak == 0;
 }
 
 la::Csr Analysis::arranged(la::Csr const& a) const { return la::permuted(a, rows, columns, row_scale, column_scale); }
@@ -58,7 +60,7 @@ void Analysis::match(la::Csr const& a) {
   std::iota(rows.begin(), rows.end(), 0);
   columns = rows;
   equilibrate(a);
-  auto const diagonal = la::look_at_diagonal(scaled(a));
+  auto const diagonal = la::look_at_diagonal(a, row_scale, column_scale);
   matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
   bool const paired = hermitian() && options.pairs && diagonal.weak > 0;
   if (diagonal.zeros > 0 || matched || paired) {
@@ -84,19 +86,18 @@ la::Csr Analysis::scaled(la::Csr const& a) const {
   return la::permuted(a, as_they_are, as_they_are, row_scale, column_scale);
 }
 
-Ints Analysis::order_of(la::Csr const& pattern) {
+Ints Analysis::order_of(la::Csr const& pattern, la::Graph const& graph) {
   Ints order(std::size_t(pattern.rows));
   std::iota(order.begin(), order.end(), 0);
   ordering = options.ordering;
   if (options.ordering == "auto") {
-    la::Graph const graph(pattern);
     ordering = "amd";
-    order = la::approximate_minimum_degree(pattern);
+    order = la::approximate_minimum_degree(graph);
     // nested dissection takes about a microsecond for each edge
     double const seconds = 1.5e-6 * double(graph.neighbours.size());
     double const flops = pattern.rows >= 5000 ? flops_of_order(graph, order) : 0;
     if (flops > 1e10 * seconds && !la::metis_library().empty()) {
-      auto other = la::nested_dissection(pattern);
+      auto other = la::nested_dissection(graph);
       if (flops_of_order(graph, other) < flops) order = std::move(other), ordering = "nd";
     }
   } else if (options.ordering != "natural") {
@@ -108,10 +109,12 @@ Ints Analysis::order_of(la::Csr const& pattern) {
 void Analysis::analyse(la::Csr const& a) {
   if (partner.empty()) {
     auto const pattern = matched ? la::permuted(a, rows, columns) : a;
-    symbolic = direct::analyse(la::Graph(pattern), order_of(pattern));
+    la::Graph const graph(pattern);
+    symbolic = direct::analyse(graph, order_of(pattern, graph));
   } else {
     PairedPattern const pattern(a, partner);
-    symbolic = direct::analyse(la::Graph(pattern.alike), pattern.expanded(order_of(pattern.compressed)));
+    auto const order = order_of(pattern.compressed, la::Graph(pattern.compressed));
+    symbolic = direct::analyse(la::Graph(pattern.alike), pattern.expanded(order));
     symbolic.joined.assign(std::size_t(n), false);
     for (std::size_t k = 1; k < symbolic.order.size(); ++k)
       symbolic.joined[k] = partner[std::size_t(symbolic.order[k])] == symbolic.order[k - 1];

@@ -42,7 +42,7 @@ struct Analysis {
   void match(la::Csr const& a);
   void equilibrate(la::Csr const& a);
   la::Csr scaled(la::Csr const& a) const;
-  std::vector<std::int32_t> order_of(la::Csr const& pattern);
+  std::vector<std::int32_t> order_of(la::Csr const& pattern, la::Graph const& graph);
   void analyse(la::Csr const& a);
   void predict(std::int64_t nnz);
 };

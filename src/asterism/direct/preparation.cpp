@@ -37,7 +37,12 @@ void require_hermitian_values(la::Csr const& a, std::string const& name) {
 
 }  // namespace
 
-double power_of_two(double v) { return v > 0 && std::isfinite(v) ? std::exp2(std::round(std::log2(v))) : 1; }
+double power_of_two(double v) {
+  if (!(v > 0 && std::isfinite(v))) return 1;
+  int exponent = 0;
+  double const mantissa = std::frexp(v, &exponent);  // from 0.5 to 1
+  return std::ldexp(1.0, mantissa < 0.7071067811865476 ? exponent - 1 : exponent);
+}
 
 void require_square_and_finite(la::Csr const& a, std::string const& name) {
   ASTERISM_REQUIRE(a.rows == a.cols, shape, "{}: the matrix is {} x {}; a square one is needed.", name, a.rows, a.cols);
@@ -65,16 +70,21 @@ void equilibrate_by_powers_of_two(la::Csr const& a, std::vector<double>& r, std:
   auto const n = std::size_t(a.rows);
   r.assign(n, 1.0);
   c.assign(n, 1.0);
-  std::vector<double> of_row(n), of_column(n);
+  std::vector<double> of_row(n), of_column(n), sizes;
+  sizes.reserve(std::size_t(a.nnz()));
+  each_size(a, [&](std::int32_t, std::int32_t, double size) { sizes.push_back(size); });
+  auto const ptr = a.row_offsets();
+  auto const col = a.column_indices();
   for (int step = 0; step < 12; ++step) {
     std::fill(of_row.begin(), of_row.end(), 0.0);
     std::fill(of_column.begin(), of_column.end(), 0.0);
-    each_size(a, [&](std::int32_t i, std::int32_t j, double size) {
-      auto &row = of_row[std::size_t(i)], &column = of_column[std::size_t(j)];
-      double const scaled = size * r[std::size_t(i)] * c[std::size_t(j)];
-      row = std::max(row, scaled);
-      column = std::max(column, scaled);
-    });
+    for (std::size_t i = 0; i < n; ++i)
+      for (auto p = std::size_t(ptr[i]); p < std::size_t(ptr[i + 1]); ++p) {
+        auto const j = std::size_t(col[p]);
+        double const scaled = sizes[p] * r[i] * c[j];
+        of_row[i] = std::max(of_row[i], scaled);
+        of_column[j] = std::max(of_column[j], scaled);
+      }
     bool changed = false;
     auto const scale = [&](double& by, double largest) {
       double const more = largest == 0 ? 1 : power_of_two(1 / std::sqrt(largest));

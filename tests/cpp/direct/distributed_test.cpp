@@ -232,7 +232,9 @@ TYPED_TEST(DistributedOf, FactorsTakeNewValuesAndKeepTheirBits) {
     auto const x = solved<T>(f, A.range(), 'N', 2, b);
     auto const negative = f.info().negative;
     ASSERT_TRUE(f.update(problem.matrix(comm, -3.0)));
-    if (is_hermitian(form)) EXPECT_EQ(f.info().negative, problem.n - negative);
+    if (is_hermitian(form)) {
+      EXPECT_EQ(f.info().negative, problem.n - negative);
+    }
     auto const y = solved<T>(f, A.range(), 'N', 2, b);
     EXPECT_LE(problem.error('N', 2, y, b, -3.0), 2e3 * epsilon_of(dtype_v<T>));
     for (int again = 0; again < 3; ++again) {
@@ -336,7 +338,9 @@ TEST(Pairs, FollowAMatchingWhereTheDiagonalIsSmall) {
       auto const j = std::int64_t(partner[std::size_t(i)]);
       EXPECT_EQ(partner[std::size_t(j)], i);
       bool const matched = found.column_of_row[std::size_t(i)] == j || found.column_of_row[std::size_t(j)] == i;
-      if (j != i) EXPECT_TRUE(matched && entry(i, j) > 0 && std::min(entry(i, i), entry(j, j)) < entry(i, j));
+      if (j != i) {
+        EXPECT_TRUE(matched && entry(i, j) > 0 && std::min(entry(i, i), entry(j, j)) < entry(i, j));
+      }
     }
     PairedPattern const pattern(a, partner);
     std::vector<std::int32_t> order(std::size_t(pattern.compressed.rows));
@@ -345,7 +349,9 @@ TEST(Pairs, FollowAMatchingWhereTheDiagonalIsSmall) {
     ASSERT_EQ(std::set<std::int32_t>(all.begin(), all.end()).size(), std::size_t(n));
     for (std::size_t k = 0; k < all.size(); ++k) {  // partners are neighbours
       auto const j = partner[std::size_t(all[k])];
-      if (j != all[k]) EXPECT_TRUE((k > 0 && all[k - 1] == j) || (k + 1 < all.size() && all[k + 1] == j));
+      if (j != all[k]) {
+        EXPECT_TRUE((k > 0 && all[k - 1] == j) || (k + 1 < all.size() && all[k + 1] == j));
+      }
     }
     std::set<std::pair<std::int64_t, std::int64_t>> places;
     for (std::int32_t i = 0; i < n; ++i)
@@ -353,7 +359,9 @@ TEST(Pairs, FollowAMatchingWhereTheDiagonalIsSmall) {
         places.insert({i, pattern.alike.column_indices()[std::size_t(p)]});
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        if (entry(i, j) > 0) EXPECT_TRUE(places.contains({i, j}));
+        if (entry(i, j) > 0) {
+          EXPECT_TRUE(places.contains({i, j}));
+        }
         EXPECT_EQ(places.contains({i, j}), places.contains({partner[std::size_t(i)], j}));
       }
   }
@@ -410,7 +418,9 @@ TEST(Mapping, GivesEachRankWholeSubtreesOfEqualWork) {
       auto const r = of[std::size_t(s)];
       if (r < 0) ++top;
       else ++load[std::size_t(r)];
-      if (auto const p = nodes.parent[std::size_t(s)]; p >= 0 && of[std::size_t(p)] >= 0) EXPECT_EQ(r, of[std::size_t(p)]);
+      if (auto const p = nodes.parent[std::size_t(s)]; p >= 0 && of[std::size_t(p)] >= 0) {
+        EXPECT_EQ(r, of[std::size_t(p)]);
+      }
     }
     auto const [least, most] = std::minmax_element(load.begin(), load.end());
     EXPECT_LE(*most, 1.35 * 255 / ranks) << ranks;

@@ -66,7 +66,7 @@ struct RandomTriangle {
     else return T(decltype(T().re)(v.real()), decltype(T().re)(v.imag()));
   }
   template <class T>
-  std::shared_ptr<LocalTriangle const> triangle(ProcessGrid const& grid, int rank) const {
+  std::shared_ptr<LocalTriangle> triangle(ProcessGrid const& grid, int rank) const {
     auto out = std::make_shared<LocalTriangle>(pattern, grid, rank, dtype_v<T>);
     for (std::int32_t k = 0; k < pattern->count(); ++k) {
       std::vector<T> panel;

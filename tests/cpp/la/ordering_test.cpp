@@ -5,7 +5,10 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <set>
 
+#include "asterism/la/ordering/diagonal.hpp"
+#include "asterism/la/ordering/graph.hpp"
 #include "asterism/la/ordering/matching.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/la/ordering/permuted.hpp"
@@ -123,11 +126,76 @@ TEST(Ordering, OrdersArePermutations) {
   for (int turn = 0; turn < 60; ++turn) {
     std::int32_t const n = turn * 3;
     auto const a = random_csr(random, Dtype::float32, n, n, n ? 0.5 * (turn % 9) / n : 0);
-    for (auto const& order : {la::reverse_cuthill_mckee(a), la::approximate_minimum_degree(a)}) {
+    for (auto const& order : {la::reverse_cuthill_mckee(la::Graph(a)), la::approximate_minimum_degree(la::Graph(a))}) {
       auto sorted = order;
       std::sort(sorted.begin(), sorted.end());
       ASSERT_EQ(sorted.size(), std::size_t(n));
       for (std::int32_t i = 0; i < n; ++i) EXPECT_EQ(sorted[std::size_t(i)], i);
     }
+  }
+}
+
+TEST(Ordering, GraphsHaveEachNeighbourOnce) {
+  std::mt19937 random(4);
+  for (int turn = 0; turn < 40; ++turn) {
+    std::int32_t const n = turn;
+    auto const a = random_csr(random, Dtype::float64, n, n, 0.2);
+    std::vector<std::set<std::int32_t>> expected(static_cast<std::size_t>(n));
+    for (std::int32_t i = 0; i < n; ++i) {
+      auto const row = a.column_indices().subspan(std::size_t(a.row_offsets()[std::size_t(i)]),
+                                                  std::size_t(a.row_offsets()[std::size_t(i) + 1] - a.row_offsets()[std::size_t(i)]));
+      std::shuffle(row.begin(), row.end(), random);
+      if (row.size() > 2) row[0] = row[1];  // a place may come twice
+      for (auto const j : row)
+        if (i != j) expected[std::size_t(i)].insert(j), expected[std::size_t(j)].insert(i);
+    }
+    la::Graph const g(a);
+    ASSERT_EQ(g.size(), n);
+    for (std::int32_t i = 0; i < n; ++i) {
+      auto const found = g.of(i);
+      auto const& all = expected[std::size_t(i)];
+      EXPECT_EQ(std::vector<std::int32_t>(found.begin(), found.end()), std::vector<std::int32_t>(all.begin(), all.end()));
+    }
+  }
+}
+
+/// A large one, where rows bid for columns before any search: the dual values prove that the matching is the best.
+TEST(Ordering, ScalesProveTheMatching) {
+  std::mt19937 random(5);
+  for (int turn = 0; turn < 6; ++turn) {
+    auto const a = random_csr(random, Dtype::float64, 400, 400, 0.01 * (turn + 1));
+    auto const m = la::maximum_product_matching(a);
+    for (std::size_t i = 0; i < 400; ++i)
+      for (auto p = a.row_offsets()[i]; p < a.row_offsets()[i + 1]; ++p) {
+        auto const j = a.column_indices()[std::size_t(p)];
+        double const scaled = m.row_scale[i] * std::abs(a.entries<double>()[std::size_t(p)]) * m.column_scale[std::size_t(j)];
+        if (m.structural_rank == 400) {
+          EXPECT_LE(scaled, 1 + 1e-9);
+        }
+        if (m.column_of_row[i] == j) {
+          EXPECT_NEAR(scaled, 1, 1e-9);
+        }
+      }
+  }
+}
+
+TEST(Ordering, ScaledDiagonalsAreThoseOfTheScaledMatrix) {
+  std::mt19937 random(6);
+  for (auto const dtype : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
+    auto const a = random_csr(random, dtype, 60, 60, 0.2);
+    std::vector<double> r(60), c(60);
+    for (auto& v : r) v = std::exp2(int(random() % 9) - 4);
+    for (auto& v : c) v = std::exp2(int(random() % 9) - 4);
+    std::vector<std::int32_t> rows(60), columns(60), column_of_row(60);
+    std::iota(rows.begin(), rows.end(), 0);
+    std::shuffle(rows.begin(), rows.end(), random);
+    columns = rows;
+    std::shuffle(columns.begin(), columns.end(), random);
+    for (std::size_t k = 0; k < 60; ++k) column_of_row[std::size_t(rows[k])] = columns[k];
+    auto const made = la::look_at_diagonal(la::permuted(a, rows, columns, r, c));
+    auto const seen = la::look_at_diagonal(a, r, c, column_of_row);
+    EXPECT_EQ(made.zeros, seen.zeros);
+    EXPECT_EQ(made.weak, seen.weak);
+    EXPECT_GT(seen.weak, seen.zeros);
   }
 }

@@ -1,6 +1,7 @@
 // How large the entries of the diagonal are beside the others.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "asterism/la/formats/csr.hpp"
 
@@ -13,6 +14,8 @@ inline constexpr double weak_diagonal = 1e-3;
 struct Diagonal {
   std::int64_t zeros = 0, weak = 0;
 };
-Diagonal look_at_diagonal(Csr const& a);
+/// Scales: of the rows and columns, or none. column_of_row: the entry of each row that stands for the diagonal's; none: the diagonal.
+Diagonal look_at_diagonal(Csr const& a, std::span<double const> row_scale = {}, std::span<double const> column_scale = {},
+                          std::span<std::int32_t const> column_of_row = {});
 
 }  // namespace asterism::la

@@ -70,7 +70,7 @@ class Search {
   explicit Search(Csr const& a)
       : ptr_(a.row_offsets()),
         col_(a.column_indices()),
-        val_(a.entries<T>()),
+        cost_(std::size_t(a.nnz())),
         rows_(std::size_t(a.rows)),
         columns_(std::size_t(a.cols)),
         log_largest_(rows_, -infinity),
@@ -78,11 +78,17 @@ class Search {
         v_(columns_, infinity) {
     m_.column_of_row.assign(rows_, -1);
     m_.row_of_column.assign(columns_, -1);
+    auto const val = a.entries<T>();
     for (std::size_t i = 0; i < rows_; ++i) {
       for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
-        double const size = log_of(p);
+        double const size = log_of(val[std::size_t(p)]);
         ASTERISM_REQUIRE(size < infinity, value, "matching: row {} has an entry that is NaN or infinite.", i);
         log_largest_[i] = std::max(log_largest_[i], size);
+        cost_[std::size_t(p)] = size;
+      }
+      for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
+        auto& cost = cost_[std::size_t(p)];
+        cost = cost == -infinity ? infinity : log_largest_[i] - cost;
       }
       if (log_largest_[i] == -infinity && m_.empty_row < 0) m_.empty_row = std::int32_t(i);
     }
@@ -90,6 +96,7 @@ class Search {
 
   Matching run() {
     start();
+    bid();
     Progress progress("matching of rows to columns", double(rows_));
     distance_.assign(columns_, infinity);
     came_from_.assign(columns_, -1);
@@ -106,15 +113,11 @@ class Search {
 
  private:
   /// NaN becomes infinite.
-  double log_of(std::int64_t p) const {
-    double const size = magnitude(in_double(val_[std::size_t(p)]));
+  static double log_of(T v) {
+    double const size = magnitude(in_double(v));
     return size == 0 ? -infinity : std::isfinite(size) ? std::log(size) : infinity;
   }
-  /// Infinite for a zero, also in a row of zeros.
-  double cost(std::size_t i, std::int64_t p) const {
-    double const size = log_of(p);
-    return size == -infinity ? infinity : log_largest_[i] - size;
-  }
+  double cost(std::int64_t p) const { return cost_[std::size_t(p)]; }
   void pair(std::int32_t i, std::int32_t j) { m_.column_of_row[std::size_t(i)] = j, m_.row_of_column[std::size_t(j)] = i; }
 
   /// A feasible dual, and pairs at no reduced cost: at once, or where a pair can move to another column at no cost.
@@ -122,7 +125,7 @@ class Search {
     for (std::size_t i = 0; i < rows_; ++i)
       for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
         auto& least = v_[std::size_t(col_[std::size_t(p)])];
-        least = std::min(least, cost(i, p));
+        least = std::min(least, cost(p));
       }
     for (std::size_t j = 0; j < columns_; ++j)
       if (v_[j] == infinity) {
@@ -131,7 +134,7 @@ class Search {
       }
     for (std::size_t i = 0; i < rows_; ++i) {
       double least = infinity;
-      for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) least = std::min(least, cost(i, p) - v_[std::size_t(col_[std::size_t(p)])]);
+      for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) least = std::min(least, cost(p) - v_[std::size_t(col_[std::size_t(p)])]);
       u_[i] = least == infinity ? 0 : least;
       std::int32_t found = -1;
       for (auto p = ptr_[i]; p < ptr_[i + 1] && found != std::int32_t(i); ++p)
@@ -152,14 +155,48 @@ class Search {
           }
       }
   }
-  double reduced(std::size_t i, std::int64_t p) const { return std::max(0.0, cost(i, p) - u_[i] - v_[std::size_t(col_[std::size_t(p)])]); }
+
+  /// Rows without a column take their cheapest one from whoever has it, and raise its price to that of their second: few rows are left to
+  /// search for (Jonker and Volgenant 1987, augmenting row reduction).
+  void bid() {
+    for (int pass = 0; pass < 2; ++pass) {
+      std::vector<std::int32_t> free;
+      for (std::size_t i = 0; i < rows_; ++i)
+        if (m_.column_of_row[i] < 0) free.push_back(std::int32_t(i));
+      auto left = 2 * std::int64_t(rows_);  // prices may rise by little
+      for (auto i : free)
+        for (; i >= 0 && left > 0; --left) i = bid_of(std::size_t(i));
+    }
+  }
+  /// The row that lost its column to row i, to bid at once; -1: none, or it waits.
+  std::int32_t bid_of(std::size_t i) {
+    double least = infinity, second = infinity;
+    std::int32_t best = -1, other = -1;
+    for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
+      auto const j = col_[std::size_t(p)];
+      double const d = cost(p) - v_[std::size_t(j)];
+      if (d < least) second = least, other = best, least = d, best = j;
+      else if (d < second) second = d, other = j;
+    }
+    if (best < 0 || second == infinity) return -1;
+    bool const dearer = least < second;
+    if (!dearer && m_.row_of_column[std::size_t(best)] >= 0) best = other;
+    u_[i] = second;
+    if (dearer) v_[std::size_t(best)] -= second - least;
+    auto const loser = m_.row_of_column[std::size_t(best)];
+    if (loser >= 0) m_.column_of_row[std::size_t(loser)] = -1;
+    pair(std::int32_t(i), best);
+    return dearer ? loser : -1;
+  }
+
+  double reduced(std::size_t i, std::int64_t p) const { return std::max(0.0, cost(p) - u_[i] - v_[std::size_t(col_[std::size_t(p)])]); }
   bool is_tight(std::size_t i, std::int64_t p) const { return reduced(i, p) == 0; }
 
   /// The cheapest way from row `first` to a column without a row, along which pairs change; none if there is no way at all.
   void augment(std::int32_t first, NearestFirst& open) {
     bool way = false;
     for (auto p = ptr_[std::size_t(first)]; p < ptr_[std::size_t(first) + 1] && !way; ++p)
-      way = cost(std::size_t(first), p) < infinity && !closed_[std::size_t(col_[std::size_t(p)])];
+      way = cost(p) < infinity && !closed_[std::size_t(col_[std::size_t(p)])];
     if (!way) return;
     double shortest = infinity;
     std::int32_t end = -1;
@@ -220,7 +257,7 @@ class Search {
 
   std::span<std::int64_t> ptr_;
   std::span<std::int32_t> col_;
-  std::span<T> val_;
+  std::vector<double> cost_;  // of each entry; infinite for a zero, also in a row of zeros
   std::size_t rows_, columns_;
   std::vector<double> log_largest_, u_, v_, distance_;
   std::vector<std::int32_t> came_from_, reached_, done_;

@@ -44,8 +44,8 @@ class DegreeLists {
 /// vertices, in the place of its neighbours: elimination never makes the two longer.
 class QuotientGraph {
  public:
-  explicit QuotientGraph(Csr const& a)
-      : g_(a),
+  explicit QuotientGraph(Graph const& g)
+      : g_(g),
         n_(std::size_t(g_.size())),
         elements_(n_, 0),
         length_(n_),
@@ -217,6 +217,6 @@ class QuotientGraph {
 
 }  // namespace
 
-std::vector<std::int32_t> approximate_minimum_degree(Csr const& a) { return QuotientGraph(a).order(); }
+std::vector<std::int32_t> approximate_minimum_degree(Graph const& g) { return QuotientGraph(g).order(); }
 
 }  // namespace asterism::la

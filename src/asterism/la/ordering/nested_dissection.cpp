@@ -104,12 +104,11 @@ void set_metis(std::string path) { given_path() = std::move(path); }
 
 std::string metis_library() { return metis().path; }
 
-std::vector<std::int32_t> nested_dissection(Csr const& a) {
+std::vector<std::int32_t> nested_dissection(Graph const& g) {
   ASTERISM_REQUIRE(!metis().path.empty(), unsupported,
                    "nested dissection needs METIS, which was not found: {}. `pip install pymetis` has it, or Debian's libmetis5, or "
                    "ASTERISM_METIS names its file. Without it amd is the order with little fill (-pc_factor_mat_ordering_type amd).",
                    metis().why_not);
-  Graph const g(a);
   if (g.neighbours.empty()) {  // which METIS does not take
     std::vector<std::int32_t> natural(std::size_t(g.size()));
     std::iota(natural.begin(), natural.end(), 0);

@@ -5,21 +5,22 @@
 #include <vector>
 
 #include "asterism/la/formats/csr.hpp"
+#include "asterism/la/ordering/graph.hpp"
 
 namespace asterism::la {
 
 /// order[k]: the row and column that become the k-th. Reverse Cuthill-McKee (Cuthill and McKee 1969; George and Liu 1981), each component
 /// from an end that George and Liu's search finds: a small profile. O(nnz log(entries of a row)). Looks for Ctrl-C.
-std::vector<std::int32_t> reverse_cuthill_mckee(Csr const& a);
+std::vector<std::int32_t> reverse_cuthill_mckee(Graph const& g);
 
 /// Approximate minimum degree (Amestoy, Davis and Duff 1996): little fill. A quotient graph in place, with elements absorbed, alike rows
 /// merged, and rows with more than 10 sqrt(n) entries last. Looks for Ctrl-C.
-std::vector<std::int32_t> approximate_minimum_degree(Csr const& a);
+std::vector<std::int32_t> approximate_minimum_degree(Graph const& g);
 
 /// Nested dissection (George 1973; Karypis and Kumar 1998): for a 7-point grid of 60^3 points 0.6 of amd's fill, and several times
 /// its time. By METIS, which is opened where it is found: what set_metis named, libmetis.so.5, or what the variable ASTERISM_METIS names
 /// ("none": nowhere). An error with a hint where there is none. METIS looks for no Ctrl-C; threads that call it take turns.
-std::vector<std::int32_t> nested_dissection(Csr const& a);
+std::vector<std::int32_t> nested_dissection(Graph const& g);
 
 /// The file of METIS; empty: none was found.
 std::string metis_library();

@@ -1,11 +1,8 @@
 #include "asterism/la/ordering/permuted.hpp"
 
-#include <algorithm>
-#include <utility>
+#include <numeric>
 
 namespace asterism::la {
-namespace {}  // namespace
-
 std::vector<std::int32_t> inverse_permutation(std::span<std::int32_t const> p) {
   std::vector<std::int32_t> out(p.size());
   for (std::size_t k = 0; k < p.size(); ++k) out[std::size_t(p[k])] = std::int32_t(k);
@@ -23,21 +20,37 @@ Csr permuted(Csr const& a, std::span<std::int32_t const> rows, std::span<std::in
   with_dtype(a.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const av = a.entries<T>(), ov = out.entries<T>();
-    std::vector<std::pair<std::int32_t, std::size_t>> order;  // new column, entry
-    std::size_t at = 0;
+    // by columns, which brings rows in order, and then by rows, which brings columns in order
+    std::vector<std::size_t> first(std::size_t(a.cols) + 1, 0);
+    for (auto const j : ac) ++first[std::size_t(place[std::size_t(j)]) + 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    struct Entry {
+      std::int32_t row;
+      std::size_t from;
+    };
+    std::vector<Entry> by_column(ac.size());
     op[0] = 0;
-    for (std::size_t k = 0; k < std::size_t(a.rows); ++k) {
-      auto const i = std::size_t(rows[k]);
-      order.clear();
-      for (auto p = std::size_t(ap[i]); p < std::size_t(ap[i + 1]); ++p) order.emplace_back(place[std::size_t(ac[p])], p);
-      std::sort(order.begin(), order.end());
-      for (auto const& [column, p] : order) {
-        oc[at] = column;
-        // in double: one factor may be beyond the range of T and the product within it
-        double const by = (row_scale.empty() ? 1 : row_scale[i]) * (column_scale.empty() ? 1 : column_scale[std::size_t(ac[p])]);
-        ov[at++] = row_scale.empty() && column_scale.empty() ? av[p] : scaled_by(av[p], by);
+    {
+      auto next = first;
+      for (std::size_t k = 0; k < std::size_t(a.rows); ++k) {
+        auto const i = std::size_t(rows[k]);
+        op[k + 1] = op[k] + ap[i + 1] - ap[i];
+        for (auto p = std::size_t(ap[i]); p < std::size_t(ap[i + 1]); ++p)
+          by_column[next[std::size_t(place[std::size_t(ac[p])])]++] = {std::int32_t(k), p};
       }
-      op[k + 1] = std::int64_t(at);
+    }
+    std::vector<std::int64_t> next(op.begin(), op.end() - 1);
+    bool const scales = !row_scale.empty() || !column_scale.empty();
+    for (std::size_t c = 0; c < std::size_t(a.cols); ++c) {
+      double const of_column = column_scale.empty() ? 1 : column_scale[std::size_t(columns[c])];
+      for (auto e = first[c]; e < first[c + 1]; ++e) {
+        auto const [k, p] = by_column[e];
+        auto const to = std::size_t(next[std::size_t(k)]++);
+        oc[to] = std::int32_t(c);
+        // in double: one factor may be beyond the range of T and the product within it
+        double const of_row = row_scale.empty() ? 1 : row_scale[std::size_t(rows[std::size_t(k)])];
+        ov[to] = scales ? scaled_by(av[p], of_row * of_column) : av[p];
+      }
     }
   });
   return out;

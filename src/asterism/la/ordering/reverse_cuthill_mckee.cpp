@@ -45,9 +45,8 @@ class Breadth {
 
 }  // namespace
 
-std::vector<std::int32_t> reverse_cuthill_mckee(Csr const& a) {
+std::vector<std::int32_t> reverse_cuthill_mckee(Graph const& g) {
   Progress progress("reverse Cuthill-McKee ordering", 0);  // nobody knows how often a component is searched
-  Graph const g(a);
   Breadth breadth(g, progress);
   std::vector<char> placed(std::size_t(g.size()), 0);
   std::vector<std::int32_t> order;
