@@ -14,7 +14,7 @@ using grid::StencilKernel;
 using grid::StencilOperator;
 
 /// Address, table, what keeps them, the grids, the constants, flops, the constants that are weights.
-using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<double>, double, std::vector<int>>;
+using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double, std::vector<int>>;
 
 StencilKernel kernel_of(KernelRow const& row) {
   auto const& [function, program, owner, grids, constants, flops, weights] = row;
@@ -179,13 +179,15 @@ void bind_bricks(nb::module_& m) {
              auto out = as_vector(A.range(), d, "diagonal of a stencil");
              copy(A.diagonal(), out);
            })
-      .def("apply_transpose",
-           [](StencilOperator const& A, ReadArray const& x, AnyArray const& y) {
-             auto const xv = as_vector(A.range(), x, "A.T @ x");
-             auto yv = as_vector(A.range(), y, "A.T @ x");
-             nb::gil_scoped_release const gil;
-             A.apply_transpose(xv, yv, false);
-           })
+      .def(
+          "apply_transpose",
+          [](StencilOperator const& A, ReadArray const& x, AnyArray const& y, bool conjugate) {
+            auto const xv = as_vector(A.range(), x, "A.T @ x");
+            auto yv = as_vector(A.range(), y, "A.T @ x");
+            nb::gil_scoped_release const gil;
+            A.apply_transpose(xv, yv, conjugate);
+          },
+          nb::arg("x"), nb::arg("y"), nb::arg("conjugate") = false)
       .def("steps", [](StencilOperator const& A, std::vector<ReadArray> const& weights, std::int64_t at_once) {
         std::vector<la::Vector> w;
         for (auto const& a : weights) w.push_back(as_vector(A.range(), a, "weights"));

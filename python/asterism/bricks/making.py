@@ -42,7 +42,7 @@ class Made:
         brick: tuple[int, ...],
         dtype: str,
         target: str | None,
-        constants: dict[str, float],
+        constants: dict[str, complex],
         coefficients: dict[str, Any],
         centring: str,
         spacing: tuple[str, ...],
@@ -135,7 +135,7 @@ def form(how: Made, name: str) -> Any:
     return how.kernel(assign(y(*at), value), roles, weights=(even.name, more.name) if name in ("step", "start") else ())
 
 
-def constant_terms(how: Made) -> dict[tuple[int, ...], float] | None:
+def constant_terms(how: Made) -> dict[tuple[int, ...], complex] | None:
     """Return the coefficients, if they are constant."""
     terms = coefficients_of(how.stencil.statements, how.of)
     if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
@@ -172,8 +172,10 @@ def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
         raise ShapeError(
             f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}."
         )
-    if array.dtype.kind not in "buif":
-        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    of_complex = how.dtype.startswith("complex")
+    if array.dtype.kind not in ("buifc" if of_complex else "buif"):
+        what = "numbers are needed" if of_complex else "real numbers are needed, or a complex dtype"
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; {what}.")
     if not np.isfinite(array).all():
         raise InputError(f"the array '{name}' has entries that are not finite.")
     out = aligned((int(domain.layout.local_size),), how.dtype)

@@ -151,10 +151,10 @@ class StencilOperator(Operator):
         apply(entries, y)
         return self._points(y, points.shape)
 
-    @one_call("L.T @ x")
-    def rmatvec(self, x: Any) -> NDArray[Any]:
-        """Return L^T x. Collective."""
-        return self._product(self._h.apply_transpose, x, "L.T @ x")
+    @one_call("L.H @ x")
+    def rmatvec(self, x: Any, conjugate: bool = True) -> NDArray[Any]:
+        """Return L^H x, or without conjugation L^T x. Collective."""
+        return self._product(lambda v, y: self._h.apply_transpose(v, y, conjugate), x, "L.H @ x" if conjugate else "L.T @ x")
 
 
 @one_call("stencil.operator")

@@ -1,6 +1,7 @@
 // What calls of a stencil's kernels have in common: what the kernels are given.
 #pragma once
 #include <array>
+#include <complex>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -34,10 +35,13 @@ struct StencilKernel {
   void const* program = nullptr;      ///< the table
   std::shared_ptr<void const> owner;  ///< of the code, or of the table
   std::vector<int> grids;
-  std::vector<double> constants;  ///< in the kernel's order
+  std::vector<std::complex<double>> constants;  ///< in the kernel's order
   double flops = 0;               ///< of a point
   std::vector<int> weights = {};  ///< step and start: the numbers of the constants that are the two weights
 };
+
+/// Of points whose indices have an even sum, and what those of the others are more.
+using TwoWeights = std::array<std::complex<double>, 2>;
 
 struct StencilState {
   BrickDomain domain;
@@ -56,7 +60,7 @@ class StencilCall {
  public:
   /// Of x, y, b and w in this order: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read.
   using Places = std::array<std::pair<std::byte*, std::byte*>, 4>;
-  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, std::array<double, 2> const& weights = {});
+  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, TwoWeights const& weights = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
   void operator()(int const* bricks, std::int64_t count) const {
@@ -68,8 +72,7 @@ class StencilCall {
  private:
   void (*function_)(stencil::Arguments const*);
   std::vector<void*> grids_, beyond_;
-  std::vector<double> constants_;
-  std::vector<float> narrow_;
+  std::vector<std::byte> constants_;  // in the dtype
   stencil::Arguments a_{};
 };
 

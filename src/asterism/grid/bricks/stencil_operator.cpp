@@ -27,8 +27,6 @@ StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, Stencil
   s_->zeros = Array(std::size_t(domain.points_of_brick()) * size_of(dtype));
   std::memset(s_->zeros.raw(), 0, s_->zeros.bytes());
   comm::agree(domain.space().comm(), [&] {
-    ASTERISM_REQUIRE(dtype == Dtype::float32 || dtype == Dtype::float64, dtype, "a stencil computes in float32 or float64, not in {}.",
-                     name_of(dtype));
     for (auto const& c : coefficients) la::require_layout(c, domain.space(), dtype, "coefficients of a stencil");
   });
   for (auto const& given : coefficients) {
@@ -177,7 +175,11 @@ void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm:
 void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   if (makes_transpose_) need(StencilForm::transposed);
   if (!has(StencilForm::transposed)) return Operator::apply_transpose(x, y, conjugate);
-  run(StencilForm::transposed, x, y, nullptr, nullptr);
+  if (!conjugate || !is_complex(dtype())) return run(StencilForm::transposed, x, y, nullptr, nullptr);
+  auto conjugated = x.like();
+  la::conjugate(x, conjugated);
+  run(StencilForm::transposed, conjugated, y, nullptr, nullptr);
+  la::conjugate(y, y);
 }
 
 void StencilOperator::residual(Vector const& b, Vector const& x, Vector& r) const {

@@ -15,7 +15,7 @@ namespace asterism::grid {
 
 /// Vectors are those of the domain's space; their padding is zero, and stays so. Bricks that need no copies of other ranks' are done while
 /// these travel, straight from x into the room for ghosts behind it. Vectors of several columns are done column by column, in copies; so
-/// are those whose memory is not aligned to 64 bytes.
+/// are those whose memory is not aligned to 64 bytes. Complex adjoints are transposes of conjugates: two passes over the vectors besides.
 class StencilOperator final : public la::Operator {
  public:
   /// coefficients: grids that do not change; their copies of other ranks' bricks are made here. Collective.

@@ -24,7 +24,7 @@ bool is_aligned_here(Vector const& v) { return reinterpret_cast<std::uintptr_t>(
 /// One step, or the residual.
 struct Stage {
   StencilForm form = StencilForm::residual;
-  std::array<double, 2> weights{};  // as two_weights() finds them
+  TwoWeights weights{};  // as two_weights() finds them
   Vector w;                         // of the form smooth, with its ghosts
 };
 
@@ -169,7 +169,7 @@ class StencilSteps final : public la::StepSequence {
 
 /// The weight for even sums of indices, and what the one for odd ones is more, if these are all that a vector has; the same on all ranks.
 template <class T>
-std::optional<std::array<double, 2>> two_weights(BrickDomain const& domain, Vector const& w) {
+std::optional<TwoWeights> two_weights(BrickDomain const& domain, Vector const& w) {
   auto const values = w.host<T>();
   auto const parity = [&] {
     auto numbers = colour_numbers(domain.owned(), Colouring::red_black);
@@ -179,20 +179,21 @@ std::optional<std::array<double, 2>> two_weights(BrickDomain const& domain, Vect
     return out;
   }();
   auto const& comm = domain.space().comm();
-  std::array<double, 2> most{-INFINITY, -INFINITY}, least{-INFINITY, -INFINITY};  // of the negative
+  std::array<double, 4> most, least;  // real and imaginary parts; least: of the negative
+  most.fill(-INFINITY), least.fill(-INFINITY);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (parity[i] == 0) continue;
-    auto const p = std::size_t(parity[i] - 1);
-    most[p] = std::max(most[p], double(values[i])), least[p] = std::max(least[p], -double(values[i]));
+    auto const p = 2 * std::size_t(parity[i] - 1);
+    double const parts[2] = {double(real(values[i])), double(imag(values[i]))};
+    for (std::size_t q = 0; q < 2; ++q) most[p + q] = std::max(most[p + q], parts[q]), least[p + q] = std::max(least[p + q], -parts[q]);
   }
-  std::array<double, 2> out{};
-  for (std::size_t p = 0; p < 2; ++p) {
+  std::array<double, 4> out{};
+  for (std::size_t p = 0; p < 4; ++p) {
     double const high = comm.max(most[p]), low = -comm.max(least[p]);
     if (high >= low && high != low) return std::nullopt;
     out[p] = high >= low ? high : 0;  // no such points
   }
-  out[1] -= out[0];
-  return out;
+  return TwoWeights{std::complex<double>(out[0], out[1]), std::complex<double>(out[2] - out[0], out[3] - out[1])};
 }
 
 }  // namespace
@@ -207,8 +208,8 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<Vecto
   bool vectors = false;
   for (auto const& w : weights) {
     la::require_layout(w, range(), dtype(), "weights of steps");
-    auto const found = dtype() == Dtype::float64 ? two_weights<double>(domain, w) : two_weights<float>(domain, w);
-    stages.push_back({StencilForm::step, found.value_or(std::array<double, 2>{}), {}});
+    auto const found = with_dtype(dtype(), [&](auto tag) { return two_weights<typename decltype(tag)::type>(domain, w); });
+    stages.push_back({StencilForm::step, found.value_or(TwoWeights{}), {}});
     vectors = vectors || !found;
   }
   if (vectors) {
