@@ -8,7 +8,7 @@ std::byte* before(void const* p, std::size_t back) { return reinterpret_cast<std
 
 }  // namespace
 
-StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, TwoWeights const& weights)
+StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales)
     : function_(k.function) {
   auto const& domain = s.domain;
   auto* const none = before(s.zeros.raw(), std::size_t(domain.ghost_bricks()) * std::size_t(domain.points_of_brick()) * size_of(s.dtype));
@@ -24,7 +24,7 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
     }
   }
   auto constants = k.constants;
-  for (std::size_t n = 0; n < k.weights.size(); ++n) constants[std::size_t(k.weights[n])] = weights[n];
+  for (std::size_t n = 0; n < k.scales.size(); ++n) constants[std::size_t(k.scales[n])] = scales[n];
   with_dtype(s.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     constants_.resize(constants.size() * sizeof(T));

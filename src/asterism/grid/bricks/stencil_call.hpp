@@ -22,9 +22,11 @@ enum class StencilForm : std::uint8_t {
   product,     ///< y = A x
   transposed,  ///< y = A^T x
   residual,    ///< y = b - A x
-  smooth,      ///< y = x + w .* (b - A x)
-  step,        ///< the same with one weight for points whose indices have an even sum, and one for the others
-  start,       ///< y = w b with these: the step from x = 0
+  smooth,      ///< y = x + scale w .* (b - A x)
+  step,        ///< the same with the inverse diagonal of A as w, which is found from the stencil: no vector is read
+  coloured,    ///< with one scale for points whose indices have an even sum, and one for the others
+  start,       ///< y = scale D^-1 b: the step from x = 0
+  coloured_start,
 };
 
 /// A function that the stencil compiler made, or the one that reads tables (stencil/table.hpp).
@@ -37,11 +39,11 @@ struct StencilKernel {
   std::vector<int> grids;
   std::vector<std::complex<double>> constants;  ///< in the kernel's order
   double flops = 0;               ///< of a point
-  std::vector<int> weights = {};  ///< step and start: the numbers of the constants that are the two weights
+  std::vector<int> scales = {};  ///< the numbers of the constants that are the form's scales
 };
 
-/// Of points whose indices have an even sum, and what those of the others are more.
-using TwoWeights = std::array<std::complex<double>, 2>;
+/// Of a form: of points whose indices have an even sum, or of all, and what that of the others is more.
+using Scales = std::array<std::complex<double>, 2>;
 
 struct StencilState {
   BrickDomain domain;
@@ -60,7 +62,7 @@ class StencilCall {
  public:
   /// Of x, y, b and w in this order: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read.
   using Places = std::array<std::pair<std::byte*, std::byte*>, 4>;
-  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, TwoWeights const& weights = {});
+  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
   void operator()(int const* bricks, std::int64_t count) const {

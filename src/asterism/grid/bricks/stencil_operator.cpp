@@ -154,7 +154,7 @@ void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, V
       auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
       StencilCall const call(
           *s, s->kernels.at(form),
-          {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}});
+          {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, {1.0});
       device::parallel_ranges(
           executor, count, [&](i64 begin, i64 end) { call(domain.all() + first + begin, end - begin); },
           std::max<i64>(1, serial_points / domain.points_of_brick()));
