@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -130,7 +129,10 @@ def cycles(comm: Any) -> dict[str, Any]:
     """A V cycle and full multigrid on cells, as HPGMG's, and the error of full multigrid beside that of the solution."""
     L = poisson(N, True, comm)
     at = (np.arange(N) + 0.5) / N
-    wave, second = np.sin(np.pi * at) * np.exp(at), np.exp(at) * ((np.pi**2 - 1) * np.sin(np.pi * at) - 2 * np.pi * np.cos(np.pi * at))
+    wave, second = (
+        np.sin(np.pi * at) * np.exp(at),
+        np.exp(at) * ((np.pi**2 - 1) * np.sin(np.pi * at) - 2 * np.pi * np.cos(np.pi * at)),
+    )
     mine = [[v[s] for s in L.owned] for v in (wave, second)]
     parts = [np.einsum("i,j,k->ijk", *(mine[int(a == axis)][a] for a in range(3))) for axis in range(3)]
     u, b = np.einsum("i,j,k->ijk", *mine[0]), sum(parts[1:], parts[0])
@@ -141,7 +143,12 @@ def cycles(comm: Any) -> dict[str, Any]:
 
     exact = error(am.Solver(L, "-pc_type gmg", ksp="cg", rtol=1e-9).solve(b))
     out = []
-    for name, options in (("V", CHEBYSHEV4), ("V", SMOOTHERS["default of a symmetric method"]), ("full", CHEBYSHEV4), ("full", "")):
+    for name, options in (
+        ("V", CHEBYSHEV4),
+        ("V", SMOOTHERS["default of a symmetric method"]),
+        ("full", CHEBYSHEV4),
+        ("full", ""),
+    ):
         kind = "-pc_gmg_cycle_type full" if name == "full" else ""
         s = am.Solver(L, f"-pc_type gmg {kind} {options}", ksp="richardson", maxiter=1)
         share = error(s.solve(b, raise_on_failure=False)) / exact
@@ -194,7 +201,12 @@ def hpgmg() -> dict[str, Any]:
             continue
         counts = [int(c) for c in re.findall(r"v-cycle=\s*(\d+)", done.stdout.split("Running")[1].split("Timing")[0])]
         kind = "full" if "f-cycle" in done.stdout else "V"
-        out[program.name] = {"cycle": kind, "points": float(finest[1]), "solve": float(finest[2]), "cycles": max(counts, default=1)}
+        out[program.name] = {
+            "cycle": kind,
+            "points": float(finest[1]),
+            "solve": float(finest[2]),
+            "cycles": max(counts, default=1),
+        }
     return out
 
 
@@ -224,12 +236,16 @@ def gmg() -> dict[str, Any]:
 def table(r: dict) -> None:
     """Print it in words."""
     for k in r["first_use"]:
-        print(f"gmg  a stencil of {k['points']:3d} points: first use {k['first_use_s']:.2f} s, from the cache {1e3 * k['again_s']:.1f} ms")
+        print(
+            f"gmg  a stencil of {k['points']:3d} points: first use {k['first_use_s']:.2f} s, from the cache {1e3 * k['again_s']:.1f} ms"
+        )
     for o in r["operations"]:
         on = f"{o['threads']} thread(s)"
         print(f"gmg  {r['n']}^3, {on}: triad {o['triad_bytes_per_s'] / 1e9:.1f} GB/s")
         for p in o["operations"]:
-            print(f"gmg  {on} {p['dtype']} {p['operation']:26s} {1e3 * p['seconds']:6.1f} ms, {p['of_triad']:.2f} of the triad")
+            print(
+                f"gmg  {on} {p['dtype']} {p['operation']:26s} {1e3 * p['seconds']:6.1f} ms, {p['of_triad']:.2f} of the triad"
+            )
         for p in o["steps"]:
             what = f"{p['steps']} steps{' from zero' if p['from_zero'] else ''}{' + residual' if p['residual'] else ''}"
             print(

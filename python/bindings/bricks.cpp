@@ -17,7 +17,8 @@ using grid::StencilKernel;
 using grid::StencilOperator;
 
 /// Address, table, what keeps them, the grids, the constants, flops, the constants that are scales.
-using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double, std::vector<int>>;
+using KernelRow =
+    std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double, std::vector<int>>;
 
 StencilKernel kernel_of(KernelRow const& row) {
   auto const& [function, program, owner, grids, constants, flops, scales] = row;

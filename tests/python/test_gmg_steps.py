@@ -50,7 +50,9 @@ def steps_agree(L, kind, steps, at_once, fresh):
     got[...] = L.to_bricks(np.full_like(x, np.nan) if fresh else x)
     rest, other = (aligned(got.shape, L.dtype) for _ in range(2))
     scales = [1.0, 0.75, 1.25]
-    prepared = L._h.steps([(L.to_bricks(w / L.dtype.type(scales[s % 3])), scales[s % 3]) for s, w in enumerate(each)], at_once)
+    prepared = L._h.steps(
+        [(L.to_bricks(w / L.dtype.type(scales[s % 3])), scales[s % 3]) for s, w in enumerate(each)], at_once
+    )
     if prepared.run(L._h, L.to_bricks(b), got, other, fresh, rest):
         got = other
     x = np.zeros_like(x) if fresh else x

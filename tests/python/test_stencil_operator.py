@@ -151,18 +151,19 @@ for shape, periodic, dtype in (((31, 23), False, "complex128"), ((15, 16, 15), (
     at = np.meshgrid(*[(np.arange(n) + (0 if p else 1)) / (n + (not p)) for n, p in zip(shape, np.broadcast_to(periodic, len(shape)))], indexing="ij")
     numbers = {n: v(*at) if callable(v) else v for n, v in given.items()}
     b = s.interpret(periodic, "complex128", u=want, **numbers)["out"].astype(dtype)
-    tol = 1e-10 if dtype == "complex128" else 1e-5
+    rtol, most = (1e-11, 1e-7) if dtype == "complex128" else (1e-5, 2e-2)
     for ksp, pc in (("gmres", "none"), ("gmres", "jacobi"), ("bicgstab", "jacobi"), ("gmres", "chebyshev"), ("bicg", "none"), ("gmres", "gmg")):
-        x, info = am.solve(L, b[L.owned], ksp=ksp, pc=pc, rtol=tol / 10, restart=300, maxiter=900)
-        assert x.dtype == dtype and np.abs(x - want[L.owned]).max(initial=0) < 1e3 * tol * np.abs(want).max(), (shape, ksp, pc)
+        more = {"restart": 300} if ksp == "gmres" else {}
+        x, info = am.solve(L, b[L.owned], ksp=ksp, pc=pc, rtol=rtol, maxiter=900, **more)
+        assert x.dtype == dtype and np.abs(x - want[L.owned]).max(initial=0) < most, (shape, ksp, pc)
         assert pc != "gmg" or info.iterations < 15, info.iterations
     adjoint = s.transpose(of="u").interpret(periodic, "complex128", out=want.conj(), **numbers)["u"].conj()
-    assert np.abs(L.rmatvec(want[L.owned]) - adjoint[L.owned]).max(initial=0) < tol * np.abs(adjoint).max()
-    solver = am.Solver(L, ksp="gmres", pc="none", rtol=tol / 10, restart=300)
+    assert np.abs(L.rmatvec(want[L.owned]) - adjoint[L.owned]).max(initial=0) < 10 * rtol * np.abs(adjoint).max()
+    solver = am.Solver(L, ksp="gmres", pc="none", rtol=rtol, restart=300)
     x = solver.solve_transpose(s.transpose(of="u").interpret(periodic, "complex128", out=want, **numbers)["u"].astype(dtype)[L.owned])
-    assert np.abs(x - want[L.owned]).max(initial=0) < 1e3 * tol * np.abs(want).max()
+    assert np.abs(x - want[L.owned]).max(initial=0) < most
     assert L.make_vector(want[L.owned]).numpy().dtype == dtype
-    assert "not real" in message(lambda: am.stencil.operator(s, shape, periodic, comm, **given))
+    assert "must be real" in message(lambda: am.stencil.operator(s, shape, periodic, comm, **given))
 print("done", flush=True)
 """
 

@@ -41,7 +41,9 @@ def test_random_stencils_of_complex_numbers_equal_the_interpreter(seed):
 
 def test_the_random_stencils_find_a_fault_in_complex_numbers(monkeypatch):
     right = table._Writer._add
-    monkeypatch.setattr(table._Writer, "_add", lambda *a, value=0.0, **n: right(*a, value=complex(value).conjugate(), **n))
+    monkeypatch.setattr(
+        table._Writer, "_add", lambda *a, value=0.0, **n: right(*a, value=complex(value).conjugate(), **n)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert any(Case(seed, of_complex=True).compare() > 1000 * ROUNDING for seed in range(20))

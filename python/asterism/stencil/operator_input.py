@@ -62,7 +62,9 @@ def checked(
         if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
         if isinstance(number, complex) and not kind.startswith("complex"):
-            raise DtypeError(f"the constant '{name}' is {number}; in {kind} it must be real. Give dtype= complex64 or complex128.")
+            raise DtypeError(
+                f"the constant '{name}' is {number}; in {kind} it must be real. Give dtype= complex64 or complex128."
+            )
     left = [g for g in f.inputs if g not in coefficients]
     if of is None and len(left) != 1:
         raise InputError(

@@ -69,7 +69,7 @@ struct Runner {
   Box near, far;     ///< of all grids that are read at a point, and of those of the finer space
   i64 pitch, width;  ///< registers: values between rows, and of a plane
   std::vector<T> scalars, registers, near_values, far_values;
-  std::vector<int> near_place, far_place;  ///< of each grid: which part of these, or -1
+  std::vector<int> near_place, far_place;                ///< of each grid: which part of these, or -1
   static constexpr int parts = is_complex_v<T> ? 2 : 1;  ///< of a reduction's result
   std::vector<double> totals;
   i64 extent[3], origin[3], id = 0;

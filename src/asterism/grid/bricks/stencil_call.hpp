@@ -38,8 +38,8 @@ struct StencilKernel {
   std::shared_ptr<void const> owner;  ///< of the code, or of the table
   std::vector<int> grids;
   std::vector<std::complex<double>> constants;  ///< in the kernel's order
-  double flops = 0;               ///< of a point
-  std::vector<int> scales = {};  ///< the numbers of the constants that are the form's scales
+  double flops = 0;                             ///< of a point
+  std::vector<int> scales = {};                 ///< the numbers of the constants that are the form's scales
 };
 
 /// Of a form: of points whose indices have an even sum, or of all, and what that of the others is more.

@@ -25,7 +25,7 @@ bool is_aligned_here(Vector const& v) { return reinterpret_cast<std::uintptr_t>(
 struct Stage {
   StencilForm form = StencilForm::residual;
   Scales scales{};
-  Vector w;                         // of the form smooth, with its ghosts
+  Vector w;  // of the form smooth, with its ghosts
 };
 
 StencilForm start_of(StencilForm step) { return step == StencilForm::coloured ? StencilForm::coloured_start : StencilForm::start; }
@@ -215,15 +215,21 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::S
     if (domain.cut()[d] && s_->reach[d] > 0) at_once = std::min<i64>(at_once, domain.brick()[d] / s_->reach[d]);
   std::vector<Stage> stages;
   bool vectors = !diagonal_, coloured = false;
-  auto const same = [&](std::size_t m, std::size_t n) { return steps[m].w.data().raw() == steps[n].w.data().raw(); };
+  // the first step with the same weights; where a rank has no points, all vectors look the same
+  std::vector<std::size_t> first;
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    std::size_t m = 0;
+    while (range().comm().min(std::int64_t(steps[m].w.data().raw() == steps[n].w.data().raw())) == 0) ++m;
+    first.push_back(m);
+  }
   for (std::size_t n = 0; n < steps.size(); ++n) {
     auto const& [w, scale] = steps[n];
     la::require_layout(w, range(), dtype(), "weights of steps");
     if (vectors) break;
     std::optional<Scales> found;
-    for (std::size_t m = 0; m < n && !found; ++m)
-      if (same(m, n)) found = Scales{stages[m].scales[0] / steps[m].scale, stages[m].scales[1] / steps[m].scale};
-    if (!found) {
+    if (auto const m = first[n]; m < n) {
+      found = Scales{stages[m].scales[0] / steps[m].scale, stages[m].scales[1] / steps[m].scale};
+    } else {
       auto relative = diagonal_.like();
       multiply(w, diagonal_, relative);
       found = with_dtype(dtype(), [&](auto tag) { return two_values<typename decltype(tag)::type>(domain, relative); });
@@ -237,9 +243,9 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::S
     stages.clear();
     for (std::size_t n = 0; n < steps.size(); ++n) {
       Vector own;
-      for (std::size_t m = 0; m < n; ++m)
-        if (same(m, n)) own = stages[m].w;
-      if (!own) {
+      if (first[n] < n) {
+        own = stages[first[n]].w;
+      } else {
         own = Vector(range(), dtype());
         copy(steps[n].w, own);
         if (own.has_ghosts()) {

@@ -106,9 +106,8 @@ std::vector<double> roots_of(ChebyshevPolynomial const& p) {
     for (auto& r : left) r *= p.hi;
   } else {
     for (std::int64_t k = 1; k <= p.degree; ++k)
-      left.push_back(p.kind == ChebyshevKind::first
-                         ? (p.hi + p.lo) / 2 + (p.hi - p.lo) / 2 * std::cos((2 * double(k) - 1) * pi / (2 * n))
-                         : p.hi / 2 * (1 - std::cos(2 * double(k) * pi / (2 * n + 1))));
+      left.push_back(p.kind == ChebyshevKind::first ? (p.hi + p.lo) / 2 + (p.hi - p.lo) / 2 * std::cos((2 * double(k) - 1) * pi / (2 * n))
+                                                    : p.hi / 2 * (1 - std::cos(2 * double(k) * pi / (2 * n + 1))));
   }
   std::vector<double> out;
   while (!left.empty()) {  // the one that is farthest from those before it, by the product of distances; first the largest
