@@ -31,6 +31,7 @@ N = 256
 SMOOTHERS = {
     "default": "",
     "default of a symmetric method": "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 2",
+    "degree 3": "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 3",
     "fourth kind": "-mg_levels_ksp_chebyshev_kind fourth -mg_levels_ksp_max_it 2",
     "optimal fourth kind": "-mg_levels_ksp_chebyshev_kind opt_fourth -mg_levels_ksp_max_it 2",
     "jacobi": "-mg_levels_pc_type jacobi -mg_levels_ksp_max_it 2",

@@ -22,6 +22,7 @@ struct Arguments {
   int const *children, *fine_neighbours, *fine_extent;
   long fine_owned;
   void const* program;  ///< the Table
+  int first, last;      ///< planes of each brick
 };
 
 enum class Op : std::uint8_t {

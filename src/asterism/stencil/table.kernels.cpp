@@ -326,7 +326,7 @@ struct Runner {
         if (int const p = near_place[std::size_t(grid)]; p >= 0) gather(near, grid, false, near_values.data() + p * near.points());
         if (int const p = far_place[std::size_t(grid)]; p >= 0) gather(far, grid, true, far_values.data() + p * far.points());
       }
-      for (int plane = 0; plane < t.brick[0]; ++plane) {
+      for (int plane = a.first; plane < a.last; ++plane) {
         for (auto const& i : t.code) execute(i, plane);
         for (auto const& s : t.stores) store(s, plane);
       }

@@ -37,6 +37,7 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
   a_.grids = grids_.data(), a_.ghosts = beyond_.data(), a_.owned = long(domain.bricks());
   a_.constants = constants_.data();
   a_.program = k.program;
+  a_.last = int(domain.brick()[0]);
 }
 
 }  // namespace asterism::grid

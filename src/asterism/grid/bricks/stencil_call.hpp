@@ -65,9 +65,11 @@ class StencilCall {
   StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
-  void operator()(int const* bricks, std::int64_t count) const {
+  void operator()(int const* bricks, std::int64_t count) const { (*this)(bricks, count, 0, a_.last); }
+  /// Planes of these bricks along the first direction alone.
+  void operator()(int const* bricks, std::int64_t count, int first, int last) const {
     auto mine = a_;
-    mine.bricks = long(count), mine.visit = bricks;
+    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last;
     function_(&mine);
   }
 

@@ -96,8 +96,11 @@ class StencilSteps final : public la::StepSequence {
     std::lock_guard const lock(s_->mutex);
     auto& found = s_->schedules[key];
     if (!found) {
-      i64 const bytes = s_->domain.points_of_brick() * i64(size_of(s_->dtype)) * vectors;
-      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes);
+      i64 const bytes = s_->domain.points_of_brick() * i64(size_of(s_->dtype));
+      // tables gather all that is around a brick in each call
+      bool const table = s_->kernels.at(StencilForm::residual).program != nullptr;
+      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes, vectors,
+                                                    table ? s_->domain.brick()[0] : s_->reach[0]);
     }
     return found;
   }
@@ -155,7 +158,7 @@ class StencilSteps final : public la::StepSequence {
             [&](i64 begin, i64 end) {
               for (auto part = begin; part < end; ++part)
                 for (auto const& batch : phase[std::size_t(part)])
-                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count);
+                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count, batch.first, batch.last);
             },
             serial);
     };
