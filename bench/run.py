@@ -2,10 +2,11 @@
 
     make bench                                # or: python bench/run.py [--n 128] [--rounds 3]
     AMGCL_ROOT=/path/to/amgcl make bench      # peers that are headers are found by a variable
+    HPGMG_ROOT=/path/to/programs make bench   # hpgmg*, built by you; HPGMG_MPIEXEC: the launcher of their MPI
     OLD_ASTERISM=/path/to/python make bench   # an interpreter with another build of asterism, for the waits
     OLD_SCIPY=/path/to/python make bench      # an interpreter with SciPy < 1.12, whose mmread is its own (later ones: fast_matrix_market)
 
-Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, PETSc
+Peers: SciPy and PyAMG where installed, AMGCL where AMGCL_ROOT names its headers, HPGMG-FV where HPGMG_ROOT names programs, PETSc
 and SuperLU_DIST where pkg-config finds them, CHOLMOD and UMFPACK where their headers are.
 """
 
@@ -32,6 +33,7 @@ import scipy.sparse.linalg as spla  # noqa: E402
 from assembly import assembly  # noqa: E402
 from by_default import by_default  # noqa: E402
 from direct import direct  # noqa: E402
+from gmg import gmg  # noqa: E402
 from multigrid import amg, multigrid, triad  # noqa: E402
 from precisions import precisions  # noqa: E402
 from products import products  # noqa: E402
@@ -366,6 +368,7 @@ def main() -> int:
             "stencils",
             "direct",
             "sptrsv",
+            "gmg",
         ],
     )
     args = p.parse_args()
@@ -406,6 +409,7 @@ def main() -> int:
         ("stencils", stencils),
         ("direct", lambda: direct(args.rounds)),
         ("sptrsv", lambda: sptrsv(args.rounds)),
+        ("gmg", gmg),
     ):
         if args.only and args.only != name:
             continue

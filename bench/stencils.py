@@ -101,6 +101,7 @@ def kernel_call(stencil, n, target):
     )
     argument.grids = argument.ghosts = ctypes.addressof(pointers)
     argument.owned = bricks.bricks + 1
+    argument.last = source.brick[0]
     f = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(built.address)
     kept = (arrays, pointers, extent, bricks, argument)
     return lambda: (f(ctypes.addressof(argument)), kept)[0]

@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 from direct import table as direct
+from gmg import table as gmg
 from triangular import table as sptrsv
 
 from asterism.cli.bench_queues import print_async, print_launch
@@ -347,6 +348,7 @@ SHOW = {
     "precisions": precisions,
     "stencils": stencils,
     "direct": direct,
+    "gmg": gmg,
     "sptrsv": sptrsv,
     "multigrid": multigrid,
     "busy": busy,

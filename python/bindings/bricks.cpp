@@ -1,6 +1,9 @@
 // Grids in bricks and stencils on them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
+#include <array>
+
 #include "asterism/grid/bricks/brick_transfer.hpp"
 #include "asterism/grid/bricks/stencil_operator.hpp"
 #include "bindings.hpp"
@@ -13,35 +16,29 @@ using grid::StencilForm;
 using grid::StencilKernel;
 using grid::StencilOperator;
 
-/// Address, table, what keeps them, the grids, the constants, flops, the constants that are weights.
-using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<double>, double, std::vector<int>>;
+/// Address, table, what keeps them, the grids, the constants, flops, the constants that are scales.
+using KernelRow =
+    std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double, std::vector<int>>;
 
 StencilKernel kernel_of(KernelRow const& row) {
-  auto const& [function, program, owner, grids, constants, flops, weights] = row;
+  auto const& [function, program, owner, grids, constants, flops, scales] = row;
   return {reinterpret_cast<void (*)(stencil::Arguments const*)>(function),
           reinterpret_cast<void const*>(program),
           keep(owner),
           grids,
           constants,
           flops,
-          weights};
+          scales};
 }
 
-char const* name_of_form(StencilForm form) {
-  return form == StencilForm::residual     ? "residual"
-         : form == StencilForm::transposed ? "transposed"
-         : form == StencilForm::smooth     ? "smooth"
-         : form == StencilForm::step       ? "step"
-                                           : "start";
-}
+constexpr std::array form_names{"product", "transposed", "residual", "smooth", "step", "coloured", "start", "coloured_start"};
+
+char const* name_of_form(StencilForm form) { return form_names[std::size_t(form)]; }
 
 StencilForm form_of(std::string const& name) {
-  return name == "transposed" ? StencilForm::transposed
-         : name == "residual" ? StencilForm::residual
-         : name == "smooth"   ? StencilForm::smooth
-         : name == "step"     ? StencilForm::step
-         : name == "start"    ? StencilForm::start
-                              : StencilForm::product;
+  auto const found = std::find(form_names.begin(), form_names.end(), name);
+  ASTERISM_REQUIRE(found != form_names.end(), internal, "a stencil has no form '{}'", name);
+  return StencilForm(found - form_names.begin());
 }
 
 grid::Centring centring_of(std::string const& name) {
@@ -179,18 +176,20 @@ void bind_bricks(nb::module_& m) {
              auto out = as_vector(A.range(), d, "diagonal of a stencil");
              copy(A.diagonal(), out);
            })
-      .def("apply_transpose",
-           [](StencilOperator const& A, ReadArray const& x, AnyArray const& y) {
-             auto const xv = as_vector(A.range(), x, "A.T @ x");
-             auto yv = as_vector(A.range(), y, "A.T @ x");
-             nb::gil_scoped_release const gil;
-             A.apply_transpose(xv, yv, false);
-           })
-      .def("steps", [](StencilOperator const& A, std::vector<ReadArray> const& weights, std::int64_t at_once) {
-        std::vector<la::Vector> w;
-        for (auto const& a : weights) w.push_back(as_vector(A.range(), a, "weights"));
+      .def(
+          "apply_transpose",
+          [](StencilOperator const& A, ReadArray const& x, AnyArray const& y, bool conjugate) {
+            auto const xv = as_vector(A.range(), x, "A.T @ x");
+            auto yv = as_vector(A.range(), y, "A.T @ x");
+            nb::gil_scoped_release const gil;
+            A.apply_transpose(xv, yv, conjugate);
+          },
+          nb::arg("x"), nb::arg("y"), nb::arg("conjugate") = false)
+      .def("steps", [](StencilOperator const& A, std::vector<std::pair<ReadArray, double>> const& weights, std::int64_t at_once) {
+        std::vector<la::Step> steps;
+        for (auto const& [w, scale] : weights) steps.push_back({as_vector(A.range(), w, "weights"), scale});
         nb::gil_scoped_release const gil;
-        return A.steps(w, at_once);
+        return A.steps(steps, at_once);
       });
 }
 

@@ -165,8 +165,8 @@ void bind_solve(nb::module_& m) {
           nb::arg("null_space").none() = nb::none())
       .def(
           "solve",
-          [](Solver& s, ReadArray const& b, AnyArray const& x, nb::object const& watcher, bool needs_iterate,
-             std::string const& transpose) {
+          [](Solver& s, ReadArray const& b, AnyArray const& x, nb::object const& watcher, bool needs_iterate, std::string const& transpose,
+             bool zero_guess) {
             auto const bv = as_vector(s.op().range(), b, "solve: b");
             auto xv = as_vector(s.op().range(), x, "solve: x");
             krylov::Watcher watch;
@@ -177,9 +177,10 @@ void bind_solve(nb::module_& m) {
               };
             nb::gil_scoped_release const gil;
             if (transpose != "N") return s.solve_transpose(bv, xv, transpose == "H", watch, needs_iterate);
-            return s.solve(bv, xv, watch, needs_iterate);
+            return s.solve(bv, xv, watch, needs_iterate, zero_guess);
           },
-          nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false, nb::arg("transpose") = "N")
+          nb::arg("b"), nb::arg("x"), nb::arg("watcher").none() = nb::none(), nb::arg("needs_iterate") = false, nb::arg("transpose") = "N",
+          nb::arg("zero_guess") = false)
       .def("update", &Solver::update, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("reused", &Solver::reused)
       .def("preconditioner_operator", [](Solver const& s) { return std::const_pointer_cast<la::Operator>(s.approximate_inverse()); })

@@ -5,7 +5,7 @@
 namespace asterism::python {
 
 using stencil::Table;
-using ScalarRow = std::tuple<std::string, int, int, int, double>;
+using ScalarRow = std::tuple<std::string, int, int, int, std::complex<double>>;
 using CodeRow = std::tuple<std::string, int, int, int, int, int, int, std::array<int, 3>>;
 using TermRow = std::tuple<int, int, int, std::array<int, 3>>;
 using WholeRow = std::tuple<std::int64_t, std::array<std::int64_t, 3>, std::array<std::int64_t, 3>>;

@@ -168,9 +168,10 @@ class Case:
 
 
 class Linear:
-    """A random stencil that is linear in u, with coefficients of every kind."""
+    """A random stencil that is linear in u, with coefficients of every kind; of complex numbers too."""
 
-    def __init__(self, seed, small=True):
+    def __init__(self, seed, small=True, of_complex=False):
+        self.of_complex = of_complex
         self.rng = rng = np.random.default_rng(seed)
         self.d = d = int(rng.integers(1, 4))
         self.at = st.indices(d)
@@ -191,7 +192,7 @@ class Linear:
         if not small:
             self.shape = tuple(int(b * rng.integers(1, 3)) for b in self.brick)
             self.periodic = tuple(p and b >= self.reach for p, b in zip(self.periodic, self.brick, strict=True))
-        self.given = {"k": float(rng.uniform(0, 1))}
+        self.given = {"k": float(rng.uniform(0, 1)) + (0.7j if of_complex else 0)}
 
     def place(self):
         return [
@@ -215,14 +216,14 @@ class Linear:
             lambda: 1.0 / (0.5 + abs(self.c(*self.place()))),
             lambda: st.sqrt(abs(self.c(*self.at))) - self.c(*self.place()),
             lambda: 0.1 * i + 0.2 * ((i + self.at[0]) % 3),
-            lambda: st.where(self.condition(), 0.5, self.c(*self.place())),
+            lambda: st.where(self.condition(), 0.5 + (0.5j if self.of_complex else 0), self.c(*self.place())),
         ][rng.integers(5)]()
 
     def condition(self):
         rng, i, j = self.rng, self.at[self.rng.integers(self.d)], self.at[-1]
         first = [
             i == int(rng.integers(0, 3)), i == i.extent - 1 - int(rng.integers(0, 3)), i + j <= 4, i - 1 < j.extent - j,
-            self.c(*self.place()) > 0, (i + 2 * j) % 3 == 1,
+            abs(self.c(*self.place())) > 0.7 if self.of_complex else self.c(*self.place()) > 0, (i + 2 * j) % 3 == 1,
         ][rng.integers(6)]  # fmt: skip
         return first if rng.random() < 0.7 else ~first
 

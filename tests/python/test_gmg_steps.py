@@ -20,29 +20,39 @@ CASES = [
     (3, "zero", 24, 8),
 ]
 #: With enough bricks for a pass in columns that lean, and the seam of periodic axes.
-LARGE = [(3, "periodic", 64, 4), (3, "nodes", 73, 8), (2, "periodic", 512, 8), (1, "periodic", 1 << 17, 8)]
+LARGE = [(3, "periodic", 64, 4), (3, "periodic", 64, 8), (3, "nodes", 73, 8), (2, "periodic", 512, 8), (1, "periodic", 1 << 17, 8)]
 
 
 def weights(L, kind, steps):
-    """Return the weights of each step on the whole grid: one number, one for each colour, or any."""
+    """Return the weights of each step at my points: one number, one for each colour, by the diagonal, or any."""
     w = 0.6 / (2 * len(L.grid_shape) / L._how.constants["h"] ** 2) * np.ones(L.grid_shape)
+    if kind == "diagonal":
+        d = aligned((L._h.rows.local_size,), L.dtype)
+        L._h.diagonal(d)
+        return [(0.5 + 0.1 * s) / L.from_bricks(d) for s in range(steps)]
     if kind == "colours":
         parity = np.indices(L.grid_shape).sum(0) % 2
-        return [w * ((parity + s) % 2) for s in range(steps)]
+        return [(w * ((parity + s) % 2))[L.owned] for s in range(steps)]
     if kind == "any":
         w = w * (1 + 0.3 * np.random.default_rng(5).random(L.grid_shape))
-    return [w] * steps
+    return [w[L.owned]] * steps
 
 
 def steps_agree(L, kind, steps, at_once, fresh):
     """Check steps and the residual after them against products, with no more than rounding between."""
     rng = np.random.default_rng(1)
     b, x = (rng.standard_normal(L.grid_shape)[L.owned].astype(L.dtype) for _ in range(2))
-    each = [w[L.owned].astype(L.dtype) for w in weights(L, kind, steps)]
+    if L.dtype.kind == "c":
+        b, x = b * L.dtype.type(0.6 + 0.8j), x * L.dtype.type(0.8 - 0.6j)
+    turn = L.dtype.type(1 + 0.1j) if L.dtype.kind == "c" else 1
+    each = [(turn * w).astype(L.dtype) for w in weights(L, kind, steps)]
     got = aligned((L._h.rows.local_size,), L.dtype)
     got[...] = L.to_bricks(np.full_like(x, np.nan) if fresh else x)
     rest, other = (aligned(got.shape, L.dtype) for _ in range(2))
-    prepared = L._h.steps([L.to_bricks(w) for w in each], at_once)
+    scales = [1.0, 0.75, 1.25]
+    prepared = L._h.steps(
+        [(L.to_bricks(w / L.dtype.type(scales[s % 3])), scales[s % 3]) for s, w in enumerate(each)], at_once
+    )
     if prepared.run(L._h, L.to_bricks(b), got, other, fresh, rest):
         got = other
     x = np.zeros_like(x) if fresh else x
@@ -57,12 +67,12 @@ def steps_agree(L, kind, steps, at_once, fresh):
     assert not np.any(got[L.to_bricks(np.ones_like(x)) == 0]), "the padding stays zero"
 
 
-def every_way(cases, comm=None, dtypes=("float64", "float32")):
+def every_way(cases, comm=None):
     """Run all kinds of weights, and numbers of steps that need one pass or several."""
     for d, kind, n, brick in cases:
-        for dtype in dtypes:
+        for dtype in ("float64", "float32", *(("complex128", "complex64") if (d, brick) in ((2, 4), (3, 8)) else ())):
             L = made(n, d, kind, comm, brick=(brick,) * d, dtype=dtype)
-            for how in ("one", "colours", "any"):
+            for how in ("one", "colours", "diagonal", "any"):
                 for steps, at_once, fresh in (
                     (0, 2, True), (0, 2, False), (1, 2, True), (2, 3, False), (3, 8, True), (5, 4, False), (4, 2, True)
                 ):  # fmt: skip
@@ -80,10 +90,20 @@ def test_steps_at_once_are_steps_one_after_the_other(case, threads):
         am._core.set_team_size(before)
 
 
-@pytest.mark.parametrize("smoother", ["jacobi", "color_sor"])
-def test_the_option_changes_what_is_done_at_once_alone(smoother):
-    L = made(32, 3, "nodes")
-    options = f"-mg_levels_pc_type {smoother} -mg_levels_ksp_max_it 2 -pc_gmg_steps_at_once "
+SMOOTHERS = {
+    "jacobi": "-mg_levels_pc_type jacobi -mg_levels_ksp_max_it 2",
+    "color_sor": "-mg_levels_pc_type color_sor -mg_levels_ksp_max_it 2",
+    "chebyshev": "-mg_levels_ksp_type chebyshev -mg_levels_ksp_max_it 4",
+    "fourth": "-mg_levels_ksp_chebyshev_kind fourth -mg_levels_ksp_max_it 3",
+    "opt_fourth": "-mg_levels_ksp_chebyshev_kind opt_fourth -mg_levels_ksp_max_it 2 -mg_levels_up_ksp_max_it 5",
+}
+
+
+@pytest.mark.parametrize("kind", ["nodes", "zero"])
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+def test_the_option_changes_what_is_done_at_once_alone(smoother, kind):
+    L = made(32, 3, kind)
+    options = f"{SMOOTHERS[smoother]} -pc_gmg_steps_at_once "
     norms = {}
     for at_once in (1, 2, 8):
         _, s = factor(L, options + str(at_once))

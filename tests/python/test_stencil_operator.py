@@ -35,16 +35,18 @@ from stencil_cases import Linear
 import warnings; warnings.simplefilter("ignore")
 worst, transposed = 0.0, 0
 for seed in range(SEEDS):
-    case = Linear(seed, small=False)
+    dtype = [np.float64, np.complex128, np.float32, np.complex64][seed % 4]
+    of_complex = np.dtype(dtype).kind == "c"
+    case = Linear(seed, small=False, of_complex=of_complex)
     shape = tuple(n if p else max(1, n - int(case.rng.integers(0, b))) for n, p, b in zip(case.shape, case.periodic, case.brick))
-    dtype = [np.float64, np.float32][seed % 3 == 2]
     if any(case.reach > b for b in case.brick): continue
     stencil, given = case.stencil, case.constants(case.stencil)
-    x, c = (case.rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    x, c = ((case.rng.standard_normal(shape) + 1j * of_complex * case.rng.standard_normal(shape)) for _ in range(2))
+    x, c = ((v if of_complex else v.real).astype(dtype) for v in (x, c))
     if "c" in stencil.facts.inputs: given["c"] = c
     L = am.stencil.operator(stencil, shape, case.periodic, comm, brick=case.brick, dtype=dtype, **given)
     assert L.compiled == COMPILED and np.prod(L.ranks) == size and L.shape == (x.size, x.size)
-    want = stencil.interpret(case.periodic, u=x, **given)["o"]
+    want = stencil.interpret(case.periodic, [np.float64, np.complex128][of_complex], u=x, **given)["o"]
     mine = x[L.owned]
     got = L @ mine
     assert got.dtype == dtype and got.shape == mine.shape
@@ -55,8 +57,13 @@ for seed in range(SEEDS):
         assert "no transposed product" in message(lambda: L.rmatvec(mine))
         continue
     transposed += 1
-    back = T.interpret(case.periodic, o=x, **{n: v for n, v in given.items() if n in T.facts.inputs or n in dict(T.facts.constants)})["u"]
-    worst = max(worst, np.abs(L.rmatvec(mine) - back[L.owned]).max(initial=0) / (np.finfo(dtype).eps * max(1.0, np.abs(back).max())))
+    known = {n: v for n, v in given.items() if n in T.facts.inputs or n in dict(T.facts.constants)}
+    for conjugate in (False, True):
+        to = x.conj() if conjugate else x
+        back = T.interpret(case.periodic, [np.float64, np.complex128][of_complex], o=to, **known)["u"]
+        back = back.conj() if conjugate else back
+        off = np.abs(L.rmatvec(mine, conjugate) - back[L.owned]).max(initial=0)
+        worst = max(worst, off / (np.finfo(dtype).eps * max(1.0, np.abs(back).max())))
     # flat, several columns, vectors
     assert (L @ mine.ravel() == got.ravel()).all()
     both = L @ np.stack([mine, 2 * mine], axis=-1)
@@ -133,6 +140,70 @@ def test_solvers_take_stencils(on_ranks, ranks):
     assert on_ranks(ranks, script).count("done") == ranks
 
 
+HELMHOLTZ = """
+sys.path.append(HERE)
+from test_stencil_operator import damped_waves
+for shape, periodic, dtype in (((31, 23), False, "complex128"), ((15, 16, 15), (False, True, False), "complex128"), ((5,), False, "complex64"), ((31, 31), False, "complex64")):
+    s, given = damped_waves(len(shape))
+    L = am.stencil.operator(s, shape, periodic, comm, dtype=dtype, **given)
+    rng = np.random.default_rng(7)
+    want = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    at = np.meshgrid(*[(np.arange(n) + (0 if p else 1)) / (n + (not p)) for n, p in zip(shape, np.broadcast_to(periodic, len(shape)))], indexing="ij")
+    numbers = {n: v(*at) if callable(v) else v for n, v in given.items()}
+    b = s.interpret(periodic, "complex128", u=want, **numbers)["out"].astype(dtype)
+    rtol, most = (1e-11, 1e-7) if dtype == "complex128" else (1e-5, 2e-2)
+    for ksp, pc in (("gmres", "none"), ("gmres", "jacobi"), ("bicgstab", "jacobi"), ("gmres", "chebyshev"), ("bicg", "none"), ("gmres", "gmg")):
+        more = {"restart": 300} if ksp == "gmres" else {}
+        x, info = am.solve(L, b[L.owned], ksp=ksp, pc=pc, rtol=rtol, maxiter=900, **more)
+        assert x.dtype == dtype and np.abs(x - want[L.owned]).max(initial=0) < most, (shape, ksp, pc)
+        assert pc != "gmg" or info.iterations < 15, info.iterations
+    adjoint = s.transpose(of="u").interpret(periodic, "complex128", out=want.conj(), **numbers)["u"].conj()
+    assert np.abs(L.rmatvec(want[L.owned]) - adjoint[L.owned]).max(initial=0) < 10 * rtol * np.abs(adjoint).max()
+    solver = am.Solver(L, ksp="gmres", pc="none", rtol=rtol, restart=300)
+    x = solver.solve_transpose(s.transpose(of="u").interpret(periodic, "complex128", out=want, **numbers)["u"].astype(dtype)[L.owned])
+    assert np.abs(x - want[L.owned]).max(initial=0) < most
+    assert L.make_vector(want[L.owned]).numpy().dtype == dtype
+    assert "must be real" in message(lambda: am.stencil.operator(s, shape, periodic, comm, **given))
+print("done", flush=True)
+"""
+
+
+def damped_waves(d):
+    """-div grad u - k^2 (1 + 0.5 i) c u, with c from 1 to 2: absorbing, and not symmetric with the flow along the first axis."""
+    at = st.indices(d)
+    u, c, out, h = st.grid("u", d), st.grid("c", d), st.grid("out", d), st.constant("h")
+    total = 2.0 * d * u(*at)
+    for axis in range(d):
+        for step in (-1, 1):
+            total = total - u(*(i + step * (a == axis) for a, i in enumerate(at)))
+    first = u(at[0] + 1, *at[1:]) - u(at[0] - 1, *at[1:])
+    value = total / (h * h) + 0.5j * first / h - st.constant("k2") * c(*at) * u(*at)
+    return st.assign(out(*at), value), {"h": 1 / 32, "k2": 9 * (1 + 0.5j), "c": lambda *x: 1 + x[0] + 0 * sum(x)}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_solvers_take_stencils_of_complex_numbers(on_ranks, ranks):
+    """On 4 ranks some have no points of the smallest grid."""
+    script = HELMHOLTZ.replace("HERE", repr(str(Path(__file__).parent)))
+    assert on_ranks(ranks, script).count("done") == ranks
+
+
+def test_a_complex_stencil_is_its_matrix():
+    """Diagonal, bound, transpose and adjoint."""
+    s, given = damped_waves(2)
+    given["c"] = np.ones((6, 7))
+    L = st.operator(s, (6, 7), dtype=complex, **given)
+    A = np.stack([(L @ e.reshape(6, 7)).ravel() for e in np.eye(42)], axis=1)
+    d = aligned((L._h.rows.local_size,), complex)
+    L._h.diagonal(d)
+    np.testing.assert_allclose(L.from_bricks(d).ravel(), A.diagonal(), rtol=1e-13)
+    assert L._h.bound >= np.abs(np.linalg.eigvals(A / A.diagonal()[:, None])).max()
+    np.testing.assert_allclose(L.rmatvec(np.ones((6, 7))).ravel(), A.conj().sum(0), rtol=1e-12)
+    np.testing.assert_allclose(L.rmatvec(np.ones((6, 7)), conjugate=False).ravel(), A.sum(0), rtol=1e-12)
+    with pytest.raises(am.DtypeError, match="real numbers are needed, or a complex dtype"):
+        st.operator(coefficient(), (8, 8), a=np.full((8, 8), 1j))
+
+
 def test_diagonal_and_bound_come_from_the_stencil():
     i, j = st.indices(2)
     u, a, out = (st.grid(n, 2) for n in ("u", "a", "out"))
@@ -160,7 +231,8 @@ def test_diagonal_and_bound_come_from_the_stencil():
         (am.InputError, "give all of these but", lambda s: st.operator(coefficient(), (8, 8))),
         (am.ShapeError, "my points have", lambda s: st.operator(coefficient(), (8, 8), a=np.ones((4, 4)))),
         (am.InputError, "not finite", lambda s: st.operator(coefficient(), (8, 8), a=np.full((8, 8), np.nan))),
-        (am.DtypeError, "float32 or float64", lambda s: st.operator(s, (8, 8), dtype=complex)),
+        (am.DtypeError, "'c' is 1j; in float64", lambda s: st.operator(constant(), (8, 8), c=1j)),
+        (am.DtypeError, "not float16", lambda s: st.operator(s, (8, 8), dtype=np.float16)),
         (am.ShapeError, "my points have", lambda s: st.operator(s, (8, 8)) @ np.ones((4, 4))),
     ],
 )

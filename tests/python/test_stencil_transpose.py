@@ -20,8 +20,9 @@ def assembled(stencil, shape, periodic, **given):
     """The matrix, column by column."""
     size, (out,) = int(np.prod(shape)), stencil.facts.outputs
     name = next(n for n in ("u", "o") if n != out)
+    dtype = np.result_type(float, *given.values())
     columns = [
-        stencil.interpret(periodic=periodic, **{name: e.reshape(shape)}, **given)[out].ravel() for e in np.eye(size)
+        stencil.interpret(periodic, dtype, **{name: e.reshape(shape)}, **given)[out].ravel() for e in np.eye(size)
     ]
     return np.array(columns).T
 
@@ -30,6 +31,8 @@ def difference(case):
     """Of the transposed matrix and the matrix of the transpose, relative to the largest entry."""
     T = case.stencil.transpose(of="u")
     given = {n: case.rng.standard_normal(case.shape) for n in case.stencil.facts.inputs if n == "c"}
+    if case.of_complex:
+        given = {n: a + 1j * case.rng.standard_normal(case.shape) for n, a in given.items()}
     A = assembled(case.stencil, case.shape, case.periodic, **given, **case.constants(case.stencil))
     B = assembled(
         T, case.shape, case.periodic, **{n: given[n] for n in T.facts.inputs if n == "c"}, **case.constants(T)
@@ -41,6 +44,11 @@ def difference(case):
 @pytest.mark.parametrize("seed", range(60))
 def test_the_transpose_is_that_of_the_assembled_operator(seed):
     assert difference(Linear(seed)) < 1e-13
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_transpose_of_complex_numbers_does_not_conjugate(seed):
+    assert difference(Linear(seed, of_complex=True)) < 1e-13
 
 
 @pytest.mark.parametrize("seed", range(20))

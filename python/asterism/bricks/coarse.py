@@ -39,8 +39,9 @@ def ends_of(how: Made, A: Any, domain: Any) -> list[list[float]]:
     domain.to_bricks(np.ones(mine, how.dtype), ones)
     A.apply(ones, product)
     A.diagonal(main)
-    share = np.empty(mine, how.dtype)
-    domain.from_bricks(np.abs(product) / np.abs(main), share)
+    shares = np.abs(product) / np.abs(main)
+    share = np.empty(mine, shares.dtype)
+    domain.from_bricks(shares, share)
     for axis in range(d):
         for side in range(2):
             at_end = share.size > 0 and (low[axis] == 0 if side == 0 else high[axis] == how.shape[axis])

@@ -43,7 +43,7 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
         handle.apply(nothing, out)
         return out
 
-    _tell(how, A, domain, values(centre), values(total))
+    _tell(how, A, domain, values(centre), values(total).real)
 
 
 def _tell(how: Made, A: Any, domain: Any, main: NDArray[Any], sums: NDArray[Any]) -> None:
@@ -59,7 +59,8 @@ def _tell(how: Made, A: Any, domain: Any, main: NDArray[Any], sums: NDArray[Any]
 
 def tell_diagonal_of_product(how: Made, A: Any, domain: Any) -> None:
     """Tell the core the diagonal of a stencil whose coefficients are grids, and Gershgorin's bound."""
-    main, sums = np.zeros((2, int(domain.layout.local_size)))
+    n = int(domain.layout.local_size)
+    main, sums = np.zeros(n, np.promote_types(how.dtype, np.float64)), np.zeros(n)
     for o, c in zip(how.stencil.offsets(how.of), how.arrays, strict=True):
         sums += np.abs(c)
         if not any(o):

@@ -5,7 +5,7 @@ Input: constant coefficients, or the product as a function of vectors. Output: t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -33,7 +33,7 @@ def reach(fine: int, centring: str, closed_unevenly: bool) -> int:
     return (fine + (2 if centring == "nodes" else 3) + closed_unevenly) // 2
 
 
-def constants(terms: dict[Offsets, float], centring: str) -> dict[Offsets, float]:
+def constants(terms: Mapping[Offsets, complex], centring: str) -> dict[Offsets, complex]:
     """Return the product of constant coefficients with R = P^T / 2^d, far from ends.
 
     It is right at the ends too, where values are zero behind 2 m + 1 nodes.
@@ -49,7 +49,7 @@ def constants(terms: dict[Offsets, float], centring: str) -> dict[Offsets, float
                     out[k] = out.get(k, 0.0) + a * b / 2
         return out
 
-    total: dict[Offsets, float] = {}
+    total: dict[Offsets, complex] = {}
     for offsets, value in terms.items():
         for parts in product(*(along(o).items() for o in offsets)):
             k = tuple(p[0] for p in parts)
@@ -57,7 +57,7 @@ def constants(terms: dict[Offsets, float], centring: str) -> dict[Offsets, float
     return _without_rounding(total)
 
 
-def _without_rounding(total: dict[Offsets, float]) -> dict[Offsets, float]:
+def _without_rounding(total: dict[Offsets, complex]) -> dict[Offsets, complex]:
     most = max(map(abs, total.values()))
     return {k: v for k, v in sorted(total.items()) if abs(v) > 1e-15 * most}
 

@@ -42,7 +42,7 @@ class Made:
         brick: tuple[int, ...],
         dtype: str,
         target: str | None,
-        constants: dict[str, float],
+        constants: dict[str, complex],
         coefficients: dict[str, Any],
         centring: str,
         spacing: tuple[str, ...],
@@ -74,10 +74,10 @@ class Made:
             to[...] = values
         return out
 
-    def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False, weights: Sequence[str] = ()) -> Any:
+    def kernel(self, stencil: Stencil, roles: dict[str, int], quick: bool = False, scales: Sequence[str] = ()) -> Any:
         """Return a kernel as the core takes it; the other grids are coefficients. Collective.
 
-        quick: a table, for what is used once. weights: constants that the core gives.
+        quick: a table, for what is used once. scales: constants that the core gives.
         """
         stencil.check_periodic(self.shape, self.periodic)
         source = generate(stencil, self.target, self.brick, self.dtype)
@@ -88,7 +88,7 @@ class Made:
         names = [n for n, _ in source.constants]
         values = [self.constants.get(n, 0.0) for n in names]
         program = 0 if isinstance(found, Library) else found.program
-        places = [names.index(n) for n in weights]
+        places = [names.index(n) for n in scales]
         return found.address, program, found.handle, grids, values, float(stencil.cost(self.dtype).flops), places
 
 
@@ -112,30 +112,29 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 
 
 def form(how: Made, name: str) -> Any:
-    """Return the kernel of a fused stencil: the residual, a weighted step, or steps with one weight for points with an even sum of indices and
-    one for the others. Collective.
-    """
+    """Return the kernel of a fused stencil, by the name of its form in the core (StencilForm). Collective."""
     f = how.stencil.facts
     if name == "transposed":
         return how.kernel(how.stencil.transpose(how.of), {f.outputs[0]: X, how.of: Y})
     at = indices(f.dimensions)
     taken = [*f.grids, *(n for n, _ in f.constants)]
     b, w = (Grid(_unused(n, taken), f.dimensions) for n in ("b", "w"))
-    even, more = (Constant(_unused(n, taken), None) for n in ("even", "more"))
+    scale, more = (Constant(_unused(n, taken), None) for n in ("scale", "more"))
     y, x = Grid(f.outputs[0], f.dimensions), Grid(how.of, f.dimensions)
     residual = b(*at) - how.stencil.statements[0].value
-    weight = even + more * (sum(at[1:], at[0]) % 2)
-    value = {
-        "residual": residual,
-        "smooth": x(*at) + w(*at) * residual,
-        "step": x(*at) + weight * residual,
-        "start": weight * b(*at),
-    }[name]
     roles = {how.of: X, y.name: Y, b.name: _B, w.name: _W}
-    return how.kernel(assign(y(*at), value), roles, weights=(even.name, more.name) if name in ("step", "start") else ())
+    if name == "residual":
+        return how.kernel(assign(y(*at), residual), roles)
+    if name == "smooth":
+        return how.kernel(assign(y(*at), x(*at) + scale * w(*at) * residual), roles, scales=(scale.name,))
+    of_colour = name.startswith("coloured")
+    weight = scale + more * (sum(at[1:], at[0]) % 2) if of_colour else scale
+    weight = weight / coefficients_of(how.stencil.statements, how.of)[(0,) * f.dimensions]
+    value = weight * b(*at) if name.endswith("start") else x(*at) + weight * residual
+    return how.kernel(assign(y(*at), value), roles, scales=(scale.name, more.name) if of_colour else (scale.name,))
 
 
-def constant_terms(how: Made) -> dict[tuple[int, ...], float] | None:
+def constant_terms(how: Made) -> dict[tuple[int, ...], complex] | None:
     """Return the coefficients, if they are constant."""
     terms = coefficients_of(how.stencil.statements, how.of)
     if any(not isinstance(n, (Value, Constant, Operation)) for c in terms.values() for n in walk(c)):
@@ -172,8 +171,10 @@ def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
         raise ShapeError(
             f"the array '{name}' has the shape {array.shape}; my points have {mine}, and the grid {how.shape}."
         )
-    if array.dtype.kind not in "buif":
-        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; real numbers are needed.")
+    of_complex = how.dtype.startswith("complex")
+    if array.dtype.kind not in ("buifc" if of_complex else "buif"):
+        what = "numbers are needed" if of_complex else "real numbers are needed, or a complex dtype"
+        raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; {what}.")
     if not np.isfinite(array).all():
         raise InputError(f"the array '{name}' has entries that are not finite.")
     out = aligned((int(domain.layout.local_size),), how.dtype)

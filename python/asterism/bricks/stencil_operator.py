@@ -102,6 +102,10 @@ class StencilOperator(Operator):
         )
 
     def _entries(self, x: Any, what: str) -> NDArray[Any]:
+        if isinstance(x, Vector):  # in the order of bricks as it is
+            if not x._h.layout.fits(self._h.rows):
+                raise ShapeError(f"{what}: {x!r} is no vector of {self!r}. L.make_vector makes one.")
+            return x.numpy()
         points = as_values(x, what)
         columns = self._columns(points.shape, what)
         out = aligned((int(self._h.rows.local_size), *columns), points.dtype)
@@ -151,10 +155,12 @@ class StencilOperator(Operator):
         apply(entries, y)
         return self._points(y, points.shape)
 
-    @one_call("L.T @ x")
-    def rmatvec(self, x: Any) -> NDArray[Any]:
-        """Return L^T x. Collective."""
-        return self._product(self._h.apply_transpose, x, "L.T @ x")
+    @one_call("L.H @ x")
+    def rmatvec(self, x: Any, conjugate: bool = True) -> NDArray[Any]:
+        """Return L^H x, or without conjugation L^T x. Collective."""
+        return self._product(
+            lambda v, y: self._h.apply_transpose(v, y, conjugate), x, "L.H @ x" if conjugate else "L.T @ x"
+        )
 
 
 @one_call("stencil.operator")

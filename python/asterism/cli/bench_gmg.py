@@ -225,8 +225,8 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     for v in (b, x, y, r):
         v[...] = 1
     weight = np.full(b.shape, args.omega * L._how.constants["h"] ** 2 / 6, L.dtype)
-    one, several = (L._h.steps([weight] * n, n) for n in (1, args.ghost))
-    fused = L._h.steps([weight], 2)
+    one, several = (L._h.steps([(weight, 1.0)] * n, n) for n in (1, args.ghost))
+    fused = L._h.steps([(weight, 1.0)], 2)
     points = int(np.prod(L.grid_shape))
     calls: list[tuple[str, int, Callable[[], Any]]] = [
         ("applyOp", 16 * points, lambda: L._h.apply(x, y)),
@@ -267,7 +267,7 @@ def _levels(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
         b, x, y, r = (aligned((int(A._h.rows.local_size),), A.dtype) for _ in range(4))
         for v in (b, x, y, r):
             v[...] = 1
-        steps = A._h.steps([np.full(b.shape, args.omega * A._how.constants["h"] ** 2 / 6, A.dtype)], 2)
+        steps = A._h.steps([(np.full(b.shape, args.omega * A._how.constants["h"] ** 2 / 6, A.dtype), 1.0)], 2)
         points = _largest(comm, np.array([A.local_shape[0]]))
         calls: list[tuple[str, str, float, Callable[[], Any]]] = [
             ("applyOp", "points", points, partial(A._h.apply, x, y)),

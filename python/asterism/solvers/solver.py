@@ -20,6 +20,7 @@ from ..comm.communicator import one_call
 from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator, as_values
+from ..la.vector import Vector
 from .info import SolveInfo
 from .input import check_checkpoint, columns_of, prepared
 
@@ -245,7 +246,7 @@ class Solver:
         Parameters
         ----------
         b : array, shape (n,) or (n, k)
-            My rows.
+            My rows. Of a `StencilOperator` also a `Vector`, in the order of bricks; then x is one too, and nothing is copied.
         x0 : array, optional
             Initial guess; zero by default. Not changed.
         monitor : callable(iteration, residual norm)
@@ -340,12 +341,18 @@ class Solver:
         rhs, x = prepared(A, b, x0, monitor, checkpoint)
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
+
+        def points(entries: NDArray[Any]) -> NDArray[Any]:
+            if isinstance(b, Vector) and type(A)._points is not Operator._points:
+                return Vector.wrap(A, entries)  # type: ignore[return-value]  # as b is
+            return A._points(entries, np.shape(b))
+
         try:
-            return A._points(
-                self._run(transpose, rhs, x, monitor, raise_on_failure, checkpoint, checkpoint_every), np.shape(b)
+            return points(
+                self._run(transpose, rhs, x, monitor, raise_on_failure, checkpoint, checkpoint_every, x0 is None)
             )
         except ConvergenceError as error:
-            error.x = A._points(error.x, np.shape(b))
+            error.x = points(error.x)
             raise
 
     def _run(
@@ -357,13 +364,14 @@ class Solver:
         raise_on_failure: bool | None,
         checkpoint: str | Path | None,
         checkpoint_every: int,
+        zero_guess: bool = False,
     ) -> NDArray[Any]:
-        """Solve with entries as the core orders them."""
+        """Solve with entries as the core orders them. zero_guess: x is zero."""
         A = self.A
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
             parts, guess = (np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x)))
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
-            xr = self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0)
+            xr = self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0, zero_guess)
             k = xr.shape[1] // 2
             joined = xr[:, :k] + 1j * xr[:, k:]
             out: NDArray[Any] = joined[:, 0] if rhs.ndim == 1 else joined
@@ -382,7 +390,7 @@ class Solver:
             for w in watchers:
                 w(it, norms[0] if single else norms)
 
-        r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None, transpose)
+        r = self._h.solve(rhs, x, watch if watchers else None, checkpoint is not None, transpose, zero_guess)
         norms = np.asarray(r.residual_norms, dtype=np.float64).reshape(len(r.residual_norms), -1)
         info = SolveInfo(
             r.converged,

@@ -78,7 +78,7 @@ def operator(
     comm : None or mpi4py.MPI.Comm
     brick : sequence of int, optional
         8 points along each axis by default. The stencil must not read further than one brick.
-    dtype : {float64, float32}
+    dtype : {float64, float32, complex128, complex64}
     of : str, optional
         The grid that it is applied to: by default the one that is not given.
     ranks : sequence of int, optional
@@ -105,8 +105,8 @@ def operator(
     Notes
     -----
     Collective. Rank 0 compiles, and the others find the kernel in the cache. The compiled library is needed. The diagonal and a bound
-    of the eigenvalues come from the stencil: the preconditioners jacobi, chebyshev and gmg work. Complex numbers are not offered. There
-    is a transposed product where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
+    of the eigenvalues come from the stencil: the preconditioners jacobi, chebyshev and gmg work. There is an adjoint product
+    (``L.rmatvec(x)``; with ``conjugate=False`` L^T x) where the transposed stencil (`Stencil.transpose`) reads no further than one brick.
 
     Examples
     --------

@@ -113,24 +113,41 @@ class VectorBody(Body):
         for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
             tables.append(f"T* const {grid}__b_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, id);")
             planes.append(f"T* const {grid}__out = {grid}__b_out" + (f" + i * {points};" if brick[0] > 1 else ";"))
-        for grid, ahead in self.ahead().items():
-            number, plane = self.facts.grids.index(grid), " + i * " + str(points) if brick[0] > 1 else ""
-            at = step("a->neighbours", "", "next", ahead[self.shape.missing :], self.shape.dimensions)
-            tables.append(f"T const* const {grid}__next = brick_of(a, {number}, a->owned, {at});")
-            line = 64 // (self.shape.real_size * (2 if self.shape.complex else 1))
-            planes.append(f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next{plane} + l);")
-        loop = f"for (int i = 0; i < {brick[0]}; ++i) {{" if brick[0] > 1 else "{"
+        line = 64 // (self.shape.real_size * (2 if self.shape.complex else 1))
+        for grid, offset in self.newest().items():
+            number = self.facts.grids.index(grid)
+            many = [(c, *self.beside(grid)) for c in self.span(1, offset)[0]]
+            ids = [step("a->neighbours", "", "next", c[self.shape.missing :], self.shape.dimensions) for c in many]
+            tables.append(
+                f"T const* const {grid}__next[] = {{{', '.join(f'brick_of(a, {number}, a->owned, {b})' for b in ids)}}};"
+            )
+            at = self.span(1, offset)[1]
+            place = f"[({at}) / {brick[0]}] + ({at}) % {brick[0]} * {points}" if brick[0] > 1 else "[0]"
+            planes.append(f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next{place} + l);")
+        for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
+            if brick[0] > 1:  # where all planes follow each other, the machine itself looks ahead
+                tables.append(
+                    f"T* const {grid}__next_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, next);"
+                )
+                ahead = f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next_out + i * {points} + l, 1);"
+                planes.append(f"if (a->last - a->first < {brick[0]}) {ahead}")
+        loop = "for (int i = a->first; i < a->last; ++i) {" if brick[0] > 1 else "{"
         start = [] if brick[0] > 1 or not any("(o0 + i)" in line for line in self.lines) else ["  int const i = 0;"]
         return [*tables, loop, *start, *(f"  {p}" for p in planes), *(f"  {line}" for line in self.lines), "}"]
 
-    def ahead(self) -> dict[str, tuple[int, int, int]]:
-        """Return for each grid the last brick that is read: in the order of the bricks it is the one that no brick before has read."""
-        out: dict[str, tuple[int, int, int]] = {}
-        for grid, stride, offset, c1, c2 in self.planes:
+    def newest(self) -> dict[str, int]:
+        """Return for each grid the last plane that is read, of which no brick before has read that of the next brick."""
+        out: dict[str, int] = {}
+        for grid, stride, offset, _, _ in self.planes:
             if stride == 1:
-                c0 = 0 if self.shape.missing else (self.shape.brick[0] - 1 + offset) // self.shape.brick[0]
-                out[grid] = max(out.get(grid, (0, 0, 0)), (c0, c1, c2))
+                out[grid] = max(out.get(grid, 0), offset)
         return out
+
+    def beside(self, grid: str) -> tuple[int, int]:
+        """Return which brick of a plane that is of: the brick itself, or without a first axis the last one that is read."""
+        if not self.shape.missing:
+            return 0, 0
+        return max((c1, c2) for g, stride, _, c1, c2 in self.planes if g == grid and stride == 1)
 
     def brick(self, grid: str, stride: int, c: tuple[int, int, int]) -> str:
         """Return the text of the pointer to the brick of a grid at a distance of `c` bricks."""

@@ -167,7 +167,8 @@ def _evaluate(
     return found[id(root)]
 
 
-def constant_value(e: Expr, constants: Mapping[str, float], dtype: Any) -> float:
-    """Return the value of an expression without grids and indices."""
+def constant_value(e: Expr, constants: Mapping[str, complex], dtype: Any) -> complex:
+    """Return the value of an expression without grids and indices: a float, if the dtype is real."""
     scalars = {n: np.dtype(dtype).type(v) for n, v in constants.items()}
-    return float(_evaluate(e, {}, scalars, (), (), dtype))
+    value = _evaluate(e, {}, scalars, (), (), dtype)
+    return complex(value) if np.dtype(dtype).kind == "c" else float(value)

@@ -34,7 +34,7 @@ class _Arguments(ctypes.Structure):
         ("bricks", _LONG), ("visit", _POINTER), ("neighbours", _POINTER), ("origin", _POINTER), ("extent", _POINTER),
         ("grids", _POINTER), ("ghosts", _POINTER), ("owned", _LONG), ("constants", _POINTER), ("reductions", _POINTER),
         ("children", _POINTER), ("fine_neighbours", _POINTER), ("fine_extent", _POINTER), ("fine_owned", _LONG),
-        ("program", _POINTER),
+        ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -206,6 +206,7 @@ class Kernel:
         )
         argument.grids = argument.ghosts = ctypes.addressof(pointers)
         argument.owned = points.bricks + 1
+        argument.last = points.brick[0] if f.dimensions == 3 else 1
         argument.constants, argument.reductions = scalars.ctypes.data, reductions.ctypes.data
         argument.program = library.program if isinstance(library, Table) else None
         kept: list[Any] = [extent]

@@ -11,7 +11,7 @@ from ..base.indices import as_shape
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
 from .language import as_number
-from .stencil import Stencil, as_flags, real_dtype
+from .stencil import Stencil, as_dtype, as_flags
 from .transpose import coefficients_of
 
 __all__ = ["checked"]
@@ -47,6 +47,7 @@ def checked(
             raise InputError(
                 f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
             )
+    kind = as_dtype(dtype)
     scalars = dict(f.constants)
     coefficients = {}
     for name, value in given.items():
@@ -60,8 +61,10 @@ def checked(
     for name, number in scalars.items():
         if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
-        if isinstance(number, complex):
-            raise DtypeError(f"the constant '{name}' is {number}; operators of stencils are real.")
+        if isinstance(number, complex) and not kind.startswith("complex"):
+            raise DtypeError(
+                f"the constant '{name}' is {number}; in {kind} it must be real. Give dtype= complex64 or complex128."
+            )
     left = [g for g in f.inputs if g not in coefficients]
     if of is None and len(left) != 1:
         raise InputError(
@@ -87,5 +90,5 @@ def checked(
     for n in names:
         if n not in scalars:
             raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
-    check_dtype(stencil.statements, real_dtype(dtype))
-    return sizes, flags, blocks, real_dtype(dtype), name, scalars, coefficients, centring, names
+    check_dtype(stencil.statements, kind)
+    return sizes, flags, blocks, kind, name, scalars, coefficients, centring, names

@@ -28,6 +28,7 @@ ARGUMENTS = """struct Arguments {
   int const* fine_extent;
   long fine_owned;
   void const* program;  // of kernels that read a table
+  int first, last;      // planes of each brick along the first axis: from first to before last
 };
 """
 

@@ -25,16 +25,6 @@ def as_dtype(dtype: Any) -> str:
     return str(name)
 
 
-def real_dtype(dtype: Any) -> str:
-    """Return float32 or float64."""
-    name = np.dtype(dtype).name
-    if name not in ("float32", "float64"):
-        raise DtypeError(
-            f"operators of stencils are in float32 or float64, not {name}. Real coefficients act on both parts of complex numbers."
-        )
-    return str(name)
-
-
 def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ...]:
     """Return one flag for each axis."""
     flags = (periodic,) * dimensions if isinstance(periodic, (bool, np.bool_)) else tuple(periodic)

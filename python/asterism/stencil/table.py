@@ -42,10 +42,8 @@ def build_table(stencil: Stencil, source: Source) -> Table:
     Raises
     ------
     UnsupportedError
-        Without the compiled library, and for complex numbers.
+        Without the compiled library.
     """
-    if source.dtype.startswith("complex"):
-        raise UnsupportedError(f"tables are of real numbers, not of {source.dtype}.")
     try:
         from .. import _core
     except ImportError as error:
@@ -76,7 +74,7 @@ class _Writer:
     def __init__(self, stencil: Stencil, op: Any) -> None:
         f = stencil.facts
         self.op, self.grids, self.constants = op, f.grids, [name for name, _ in f.constants]
-        self.scalars: list[tuple[str, int, int, int, float]] = []
+        self.scalars: list[tuple[str, int, int, int, complex]] = []
         self.code: list[tuple[str, int, int, int, int, int, int, tuple[int, ...]]] = []
         self.terms: list[tuple[int, int, int, tuple[int, ...]]] = []
         self.wholes: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
@@ -130,8 +128,8 @@ class _Writer:
                 self._scalar_of[n] = self._add(n.op, *(self._scalar(c) for c in n.args))
         return self._scalar_of[n]
 
-    def _add(self, op: str, a: int = 0, b: int = 0, c: int = 0, value: float = 0.0) -> int:
-        self.scalars.append((op, a, b, c, value))
+    def _add(self, op: str, a: int = 0, b: int = 0, c: int = 0, value: complex = 0.0) -> int:
+        self.scalars.append((op, a, b, c, complex(value)))
         return len(self.scalars) - 1
 
     def _write(self, n: Node) -> None:

@@ -14,7 +14,13 @@ namespace asterism::la {
 
 class Matrix;
 
-/// Weighted steps x + w .* (b - A x), one after the other, as an operator has prepared them.
+/// x + scale w .* (b - A x)
+struct Step {
+  Vector w;
+  double scale = 1;
+};
+
+/// Such steps, one after the other, as an operator has prepared them.
 class StepSequence {
  public:
   virtual ~StepSequence() = default;
@@ -54,9 +60,9 @@ class Operator {
   virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
   /// y = x + w .* (b - A x): one weighted step, out of place.
   virtual void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
-  /// Such steps with these weights, if the operator can prepare them: at most `at_once` of them, the residual included, in one pass over
-  /// memory and for one exchange of messages. Collective.
-  virtual std::shared_ptr<StepSequence const> steps(std::vector<Vector> const&, std::int64_t) const { return nullptr; }
+  /// Several steps, if the operator can prepare them: at most `at_once` of them, the residual included, in one pass over memory and for
+  /// one exchange of messages. Collective.
+  virtual std::shared_ptr<StepSequence const> steps(std::vector<Step> const&, std::int64_t) const { return nullptr; }
   /// Of a square operator.
   virtual Vector diagonal() const;
   /// A bound of the largest |eigenvalue| of D^-1 A, with D the diagonal, if one is known.

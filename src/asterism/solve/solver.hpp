@@ -77,7 +77,8 @@ class Solver {
   /// x holds the initial guess. The watcher is called with each norm that the host learns; if it `needs_iterate`, x holds the iterate
   /// then (not of gmres: that of the last restart; nor with ksp_asynchronous, which looks late). Collective. Does not throw for a solve
   /// that fails to converge. Several threads may call: one solves at a time.
-  SolveInfo solve(Vector const& b, Vector& x, krylov::Watcher const& watcher = {}, bool needs_iterate = false);
+  /// zero_guess: x is known to be zero here; if it is on all ranks, it is not read.
+  SolveInfo solve(Vector const& b, Vector& x, krylov::Watcher const& watcher = {}, bool needs_iterate = false, bool zero_guess = false);
   /// The same for A^T x = b, or A^H x = b if `conjugate`, from the same set-up: by the method with A^H and the adjoint of the
   /// preconditioner. An error if one of the two has no adjoint.
   SolveInfo solve_transpose(Vector const& b, Vector& x, bool conjugate, krylov::Watcher const& watcher = {}, bool needs_iterate = false);
@@ -143,6 +144,7 @@ class Solver {
     krylov::Watcher const& watcher;
     bool needs_iterate;
     bool adjoint = false;  ///< A^H x = b
+    bool zero_guess = false;
   };
   SolveInfo solve_in_turn(Vector const& b, Vector& x, Watch const& watch);
   SolveInfo solve_by_columns(Vector const& b, Vector& x, la::Entries const& of_b, la::Entries const& of_x, Watch const& watch);

@@ -42,11 +42,11 @@ std::vector<double> column_norms(Vector const& v) {
 
 }  // namespace
 
-SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate) {
+SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate, bool zero_guess) {
   return comm::collective(given_A_->range().comm(), "Solver.solve", [&] {
     auto const turn = take_turn("solve");
     device::host::KeepFreed const work_vectors(work_memory_);
-    return solve_in_turn(b, x, {watcher, needs_iterate});
+    return solve_in_turn(b, x, {watcher, needs_iterate, false, zero_guess});
   });
 }
 
@@ -76,7 +76,9 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   comm::Fact const columns[] = {{"the number of columns of b", std::to_string(b.columns())}};
   comm::require_same(b.comm(), "Solver.solve", columns);
   Vector const* const both[] = {&b, &x};
-  auto const entries = look_at_entries(both);
+  bool const zero = x.comm().min(std::int64_t(watch.zero_guess)) == 1;
+  auto entries = look_at_entries(std::span(both).first(zero ? 1 : 2));
+  if (zero) entries.emplace_back().largest.assign(std::size_t(x.columns()), 0);
   auto const &rhs = entries[0], &guess = entries[1];
   ASTERISM_REQUIRE_ALIKE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.",
                          rhs.not_finite, rhs.first_not_finite);

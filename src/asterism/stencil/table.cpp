@@ -41,7 +41,6 @@ Op op_from_name(std::string const& name) {
 }
 
 void Table::check() const {
-  ASTERISM_REQUIRE(dtype == Dtype::float32 || dtype == Dtype::float64, internal, "a stencil's table of dtype {}", name_of(dtype));
   within(missing, 3, "missing axes");
   for (int axis = 0; axis < 3; ++axis) {
     ASTERISM_REQUIRE(brick[std::size_t(axis)] > 0, internal, "a stencil's table has a brick without points");
@@ -84,7 +83,7 @@ void Table::check() const {
 
 void run_table(Arguments const* a) {
   auto const& table = *static_cast<Table const*>(a->program);
-  table.dtype == Dtype::float64 ? kernel::run_table<double>(table, *a) : kernel::run_table<float>(table, *a);
+  with_dtype(table.dtype, [&](auto tag) { kernel::run_table<typename decltype(tag)::type>(table, *a); });
 }
 
 }  // namespace asterism::stencil

@@ -1,6 +1,7 @@
 // Stencils as tables, for machines without a compiler: a kernel that reads what it does at each point.
 #pragma once
 #include <array>
+#include <complex>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct Arguments {
   int const *children, *fine_neighbours, *fine_extent;
   long fine_owned;
   void const* program;  ///< the Table
+  int first, last;      ///< planes of each brick
 };
 
 enum class Op : std::uint8_t {
@@ -57,7 +59,7 @@ Op op_from_name(std::string const& name);
 struct ScalarInstruction {
   Op op;
   int a, b, c;  ///< scalars before it; of a constant its number
-  double value;
+  std::complex<double> value;
 };
 
 /// add + the sum of f[axis] * (index along the axis) + n[axis] * (number of points)

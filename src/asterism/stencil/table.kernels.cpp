@@ -28,26 +28,37 @@ struct Box {
 
 inline int floor_div(int a, int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
+template <class R>
+R root(R x) {
+  return std::sqrt(x);
+}
+template <class R>
+Complex<R> root(Complex<R> z) {
+  auto const r = std::sqrt(std::complex<R>(z.re, z.im));
+  return {r.real(), r.imag()};
+}
+
+/// What has an order is real, also where T is complex.
 template <class T>
 T plain(Op op, T x, T y, T z) {
   switch (op) {
     case Op::add: return x + y;
     case Op::multiply: return x * y;
     case Op::divide: return x / y;
-    case Op::absolute: return std::abs(x);
-    case Op::root: return std::sqrt(x);
-    case Op::minimum: return x < y || x != x ? x : y;
-    case Op::maximum: return x > y || x != x ? x : y;
+    case Op::absolute: return T(magnitude(x));
+    case Op::root: return root(x);
+    case Op::minimum: return real(x) < real(y) || x != x ? x : y;
+    case Op::maximum: return real(x) > real(y) || x != x ? x : y;
     case Op::where: return x != T(0) ? y : z;
-    case Op::less: return x < y;
-    case Op::less_equal: return x <= y;
-    case Op::greater: return x > y;
-    case Op::greater_equal: return x >= y;
-    case Op::equal: return x == y;
-    case Op::not_equal: return x != y;
-    case Op::both: return x != T(0) && y != T(0);
-    case Op::either: return x != T(0) || y != T(0);
-    default: return x == T(0);
+    case Op::less: return T(real(x) < real(y));
+    case Op::less_equal: return T(real(x) <= real(y));
+    case Op::greater: return T(real(x) > real(y));
+    case Op::greater_equal: return T(real(x) >= real(y));
+    case Op::equal: return T(x == y);
+    case Op::not_equal: return T(x != y);
+    case Op::both: return T(x != T(0) && y != T(0));
+    case Op::either: return T(x != T(0) || y != T(0));
+    default: return T(x == T(0));
   }
 }
 
@@ -58,7 +69,8 @@ struct Runner {
   Box near, far;     ///< of all grids that are read at a point, and of those of the finer space
   i64 pitch, width;  ///< registers: values between rows, and of a plane
   std::vector<T> scalars, registers, near_values, far_values;
-  std::vector<int> near_place, far_place;  ///< of each grid: which part of these, or -1
+  std::vector<int> near_place, far_place;                ///< of each grid: which part of these, or -1
+  static constexpr int parts = is_complex_v<T> ? 2 : 1;  ///< of a reduction's result
   std::vector<double> totals;
   i64 extent[3], origin[3], id = 0;
 
@@ -89,12 +101,14 @@ struct Runner {
     for (int axis = 0; axis < 3; ++axis) extent[axis] = axis < t.missing ? 1 : (t.fine ? a.fine_extent : a.extent)[axis - t.missing];
     for (auto const& s : t.scalars) {
       auto const of = [&](int m) { return m >= 0 && std::size_t(m) < scalars.size() ? scalars[std::size_t(m)] : T(0); };
-      scalars.push_back(s.op == Op::number     ? T(s.value)
+      scalars.push_back(s.op == Op::number     ? from_complex<T>(s.value)
                         : s.op == Op::constant ? static_cast<T const*>(a.constants)[s.a]
                                                : plain(s.op, of(s.a), of(s.b), of(s.c)));
     }
-    for (auto r : t.reductions)
+    for (auto r : t.reductions) {
       totals.push_back(r == Reduction::sum ? 0.0 : (r == Reduction::maximum ? -1 : 1) * std::numeric_limits<double>::infinity());
+      if (is_complex_v<T>) totals.push_back(totals.back());
+    }
   }
 
   T* brick_of(int grid, long owned, long number) const {
@@ -196,7 +210,7 @@ struct Runner {
         T& out = reg(i.out)[r * pitch + k];
         out = i.op == Op::index       ? T(value)
               : i.op == Op::remainder ? T((value % i.b + i.b) % i.b)
-                                      : plain<double>(Op(i.b), double(value), 0, 0);
+                                      : T(plain<double>(Op(i.b), double(value), 0, 0));
       }
   }
 
@@ -235,16 +249,18 @@ struct Runner {
     auto const& b = t.brick;
     if (s.grid < 0) {
       auto const kind = t.reductions[std::size_t(s.slot)];
-      double total = totals[std::size_t(s.slot)];
+      double* const part = totals.data() + parts * s.slot;
+      double total = part[0];
       if (s.stride * (origin[0] + plane) + s.parity[0] >= extent[0]) return;
       for (int r = 0; r < b[1]; ++r)
         for (int k = 0; k < b[2]; ++k) {
           if (s.stride * (origin[1] + r) + s.parity[1] >= extent[1] || s.stride * (origin[2] + k) + s.parity[2] >= extent[2]) continue;
-          auto const x = double(from[r * pitch + k]);
+          auto const x = double(real(from[r * pitch + k]));
+          if (is_complex_v<T> && kind == Reduction::sum) part[1] += double(imag(from[r * pitch + k]));
           if (kind == Reduction::sum) total += x;
           else if (x != x || (kind == Reduction::maximum ? x > total : x < total)) total = x;
         }
-      totals[std::size_t(s.slot)] = total;
+      part[0] = total;
       return;
     }
     for (int r = 0; r < b[1]; ++r) {
@@ -310,7 +326,7 @@ struct Runner {
         if (int const p = near_place[std::size_t(grid)]; p >= 0) gather(near, grid, false, near_values.data() + p * near.points());
         if (int const p = far_place[std::size_t(grid)]; p >= 0) gather(far, grid, true, far_values.data() + p * far.points());
       }
-      for (int plane = 0; plane < t.brick[0]; ++plane) {
+      for (int plane = a.first; plane < a.last; ++plane) {
         for (auto const& i : t.code) execute(i, plane);
         for (auto const& s : t.stores) store(s, plane);
       }
@@ -318,8 +334,9 @@ struct Runner {
     }
     for (std::size_t r = 0; r < totals.size(); ++r) {
       double &out = a.reductions[r], x = totals[r];
-      if (t.reductions[r] == Reduction::sum) out += x;
-      else if (x != x || (t.reductions[r] == Reduction::maximum ? x > out : x < out)) out = x;
+      auto const kind = t.reductions[r / std::size_t(parts)];
+      if (kind == Reduction::sum) out += x;
+      else if (x != x || (kind == Reduction::maximum ? x > out : x < out)) out = x;
     }
   }
 };
@@ -329,7 +346,8 @@ void run_table(Table const& table, Arguments const& a) {
   Runner<T>(table, a).run();
 }
 
-template void run_table<float>(Table const&, Arguments const&);
-template void run_table<double>(Table const&, Arguments const&);
+#define INSTANTIATE(T) template void run_table<T>(Table const&, Arguments const&);
+ASTERISM_FOR_DTYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace asterism::stencil::kernel

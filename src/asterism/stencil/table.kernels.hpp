@@ -3,7 +3,7 @@
 
 namespace asterism::stencil::kernel {
 
-/// For bricks with the arrays, neighbours and order of generated kernels. T: float or double.
+/// For bricks with the arrays, neighbours and order of generated kernels.
 template <class T>
 void run_table(Table const& table, Arguments const& a);
 

@@ -126,12 +126,12 @@ TEST(BrickTransfer, IsThatOfHatFunctions) {
     auto const p = by_definition(fine, *coarse, c.centring, c.where());
     double share = 1;
     for (int d = 0; d < fine.dimensions(); ++d) share /= 2;
-    for (auto const dtype : {Dtype::float64, Dtype::float32})
+    for (auto const dtype : all_dtypes)
       for (i64 const k : {1, 3})
         for (auto const& queue : {device::Queue::host(), device::Queue::thread(), device::Queue::shuffle(5)}) {
           auto const P = std::make_shared<BrickTransfer>(fine, *coarse, c.centring, dtype, c.where());
-          auto const x = without_padding(random(p.cols(), k, false, 1), numbers(*coarse)),
-                     b = without_padding(random(p.rows(), k, false, 2), numbers(fine));
+          auto const x = without_padding(random(p.cols(), k, is_complex(dtype), 1), numbers(*coarse)),
+                     b = without_padding(random(p.rows(), k, is_complex(dtype), 2), numbers(fine));
           auto const xc = in(coarse->space(), x, dtype, queue);
           auto y = in(fine.space(), b, dtype, queue), r = xc.like();
           double const size = tolerance(dtype) * (norm(b) + norm(x));

@@ -465,6 +465,35 @@ TEST(Multigrid, OptimalCoefficientsLevelTheBoundOfACycle) {
   }
 }
 
+TEST(Multigrid, StepsByTheRootsOfAPolynomialAreItsRecurrence) {
+  constexpr int64_t n = 200;
+  auto const layout = la::Layout::even(comm::Communicator(), n);
+  la::Vector b(layout, Dtype::float64), w = b.like(), x = b.like(), r = b.like(), t = b.like(), d = b.like();
+  std::vector<int64_t> offsets(n + 1), diagonal(n);
+  std::vector<double> values(n);
+  for (int64_t i = 0; i < n; ++i) {
+    offsets[std::size_t(i) + 1] = i + 1, diagonal[std::size_t(i)] = i;
+    values[std::size_t(i)] = 3.0 * double(i + 1) / n;
+  }
+  auto const A = la::Matrix::from_rows<int64_t>(layout, layout, Dtype::float64, offsets, diagonal, values.data());
+  fill(w, 1.0);
+  fill(b, 1.0);
+  for (auto const kind : {ChebyshevKind::first, ChebyshevKind::fourth, ChebyshevKind::opt_fourth})
+    for (int64_t degree = 0; degree <= (kind == ChebyshevKind::opt_fourth ? precond::most_opt_fourth : 16); ++degree) {
+      precond::ChebyshevPolynomial const p{w, 0.5, 3, degree, kind};
+      auto const roots = precond::roots_of(p);
+      ASSERT_EQ(roots.size(), std::size_t(degree)) << precond::name_of(kind);
+      if (degree == 0) continue;
+      precond::chebyshev(A, p, b, x, r, t, d, true);
+      for (int64_t i = 0; i < n; ++i) {
+        double const v = values[std::size_t(i)], want = x.host<double>()[std::size_t(i)];
+        double got = 0;
+        for (double const root : roots) got += (1 - v * got) / root;
+        EXPECT_NEAR(got, want, 1e-12 / v) << precond::name_of(kind) << " " << degree << " " << v;
+      }
+    }
+}
+
 TEST(Multigrid, ColoursDoNotDependOnTheRanks) {
   for (bool const symmetric : {true, false}) {
     auto a = symmetric ? sparse_positive(61, false, 5) : sparse_general(61, false, 5);

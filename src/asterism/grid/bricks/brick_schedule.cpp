@@ -1,5 +1,7 @@
 #include "asterism/grid/bricks/brick_schedule.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace asterism::grid {
@@ -8,8 +10,25 @@ namespace {
 using i64 = std::int64_t;
 using Rows = std::vector<i64>;
 
-/// What a core's own cache holds.
-constexpr i64 cache_bytes = i64(1) << 20;
+/// What a core's own cache holds, less some for what is on its way.
+i64 cache_bytes() {
+  static i64 const bytes = [] {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    if (long const found = sysconf(_SC_LEVEL2_CACHE_SIZE); found > 0) return std::max<i64>(i64(found) / 4 * 3, i64(1) << 18);
+#endif
+    return i64(1) << 20;
+  }();
+  return bytes;
+}
+
+/// Planes of points that a stage does at a time: at least so many, of which a brick has a multiple, and so much of each vector that a call
+/// is worth it.
+i64 planes_at_once(i64 brick, i64 least, i64 bytes_of_plane) {
+  constexpr i64 least_bytes = 2048;
+  i64 p = std::max<i64>(1, least);
+  while (p < brick && (brick % p != 0 || bytes_of_plane * p < least_bytes)) ++p;
+  return std::min(p, brick);
+}
 
 /// Of one direction: places of the bricks that are there, and whether they go on around its end.
 struct Direction {
@@ -36,7 +55,8 @@ std::vector<std::vector<Rows>> leaning(Direction const& d, i64 width, int stages
 
 }  // namespace
 
-BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_brick) {
+BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_vector, int vectors, i64 least_planes) {
+  i64 const bytes_of_brick = bytes_of_vector * vectors;
   auto const& known = domain.known();
   auto const is_cut = domain.cut();
   std::array<Direction, 3> d;
@@ -47,8 +67,11 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   // along the first direction that there is
   std::size_t const along = d[0].size() > 1 ? 0 : d[1].size() > 1 ? 1 : 2, other[2] = {along == 0 ? 1u : 0u, along == 2 ? 1u : 2u};
   std::vector<std::vector<Batch>>* parts = nullptr;
-  auto const batch = [&](int stage, i64 i, Rows const& rows, Rows const& columns) {
-    i64 const begin = i64(numbers_.size());
+  i64 const all_planes = domain.brick()[0];
+  i64 slices = along == 0 ? all_planes / planes_at_once(all_planes, least_planes, bytes_of_vector / all_planes) : 1;  // of a brick
+  auto const batch = [&](int stage, i64 slice, Rows const& rows, Rows const& columns) {
+    i64 const begin = i64(numbers_.size()), i = slice >= 0 ? slice / slices : -((slices - 1 - slice) / slices);
+    int const planes = int(all_planes / slices), first = int(slice - i * slices) * planes;
     bool const own = stage == stages - 1;
     auto const left_out = [&](std::size_t a, i64 r) { return own && (r < d[a].own_low || r >= d[a].own_high); };
     Triple at;
@@ -60,17 +83,19 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
         at[other[0]] = r, at[other[1]] = c;
         if (int const number = domain.number(at); number >= 0) numbers_.push_back(number);
       }
-    if (i64 const count = i64(numbers_.size()) - begin; count > 0) parts->back().push_back({stage, begin, count});
+    if (i64 const count = i64(numbers_.size()) - begin; count > 0) parts->back().push_back({stage, begin, count, first, first + planes});
   };
   auto const begin_phase = [&] { parts = &phases_.emplace_back(); };
 
-  i64 const n = d[along].size(), rows = d[other[0]].size(), columns = d[other[1]].size(), least = std::max(1, 2 * (stages - 1));
+  i64 const rows = d[other[0]].size(), columns = d[other[1]].size(), least = std::max(1, 2 * (stages - 1));
+  i64 const n = d[along].size() * slices, bytes = n / slices * rows * columns * bytes_of_brick;
   i64 const shares = std::min<i64>(threads, n / least);
-  interleaved_ = stages > 1 && shares >= threads && n * rows * columns * bytes_of_brick > 2 * cache_bytes;
+  interleaved_ = stages > 1 && shares >= threads && bytes > 2 * cache_bytes();
   if (!interleaved_) {
+    slices = 1;
     // plane by plane, in equal pieces
     auto const all = leaning(d[other[0]], std::max<i64>(rows, 1), 1), across = leaning(d[other[1]], std::max<i64>(columns, 1), 1);
-    for (int s = 0; s < stages && n * rows * columns > 0; ++s) {
+    for (int s = 0; s < stages && bytes > 0; ++s) {
       begin_phase();
       parts->emplace_back();
       for (i64 i = d[along].low; i < d[along].high; ++i) batch(s, i, all[0][0], across[0][0]);
@@ -78,19 +103,19 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
       i64 first = parts->front().empty() ? 0 : parts->front().front().begin, end = i64(numbers_.size());
       for (int t = 0; t < threads; ++t) {
         i64 const b = first + (end - first) * t / threads, e = first + (end - first) * (t + 1) / threads;
-        if (e > b) pieces.push_back({{s, b, e - b}});
+        if (e > b) pieces.push_back({{s, b, e - b, 0, int(all_planes)}});
       }
       *parts = std::move(pieces);
     }
     return;
   }
   // so many bricks of a plane that those of the planes under way fit
-  i64 const across = std::max<i64>(1, cache_bytes / (bytes_of_brick * (stages + 2)));
+  i64 const across = std::max<i64>(1, cache_bytes() * slices / (bytes_of_brick * (stages + 2)));
   i64 width = std::min(columns, std::max<i64>(stages, 8));
   i64 const height = std::clamp<i64>(across / width, std::min<i64>(rows, stages), rows);
   width = std::clamp<i64>(across / height, width, columns);
   auto const tiles = leaning(d[other[0]], height, stages), strips = leaning(d[other[1]], width, stages);
-  i64 const low = d[along].low, high = d[along].high;
+  i64 const low = d[along].low * slices, high = d[along].high * slices;
   bool const around = d[along].around;
   auto const bound = [&](i64 t) { return low + n * t / shares; };
   auto const wrapped = [&](i64 i) { return i < low ? i + n : i >= high ? i - n : i; };

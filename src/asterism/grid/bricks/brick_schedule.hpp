@@ -9,17 +9,21 @@ namespace asterism::grid {
 
 /// Stage s of a brick follows stage s - 1 of all bricks around it, and nothing that stage s - 1 reads is gone before it has: stages may
 /// write what the stage before the last one has left, so that two vectors are enough. The bricks are cut into columns whose ends lean by a
-/// brick a stage (time skewing: Wonnacott 2000), short enough that what a stage leaves is in the cache when the next one comes. For several
-/// threads the first direction is cut into shares that shrink with each stage; the gaps between them are a second phase, as is the seam of
-/// a periodic direction. All stages but the last one are done on the copies of other ranks' bricks too.
+/// brick a stage (time skewing: Wonnacott 2000), along which stages follow each other by a few planes of points, or by a brick where the
+/// first direction is not there. The columns are so thin that what a stage leaves is in a core's own cache when the next one comes. For
+/// several threads the first direction is cut into shares that shrink with each stage; the gaps between them are a second phase, as is the
+/// seam of a periodic direction. All stages but the last one are done on the copies of other ranks' bricks too.
 class BrickSchedule {
  public:
   struct Batch {
     int stage;
     std::int64_t begin, count;  ///< in numbers()
+    int first, last;            ///< planes of points of each brick
   };
-  /// threads: that share the work. bytes_of_brick: of all vectors. Time and memory: 4 bytes for each stage of each brick.
-  BrickSchedule(BrickDomain const& domain, int stages, int threads, std::int64_t bytes_of_brick);
+  /// threads: that share the work. bytes_of_brick: of each of so many vectors. least_planes: that stages may follow each other by; what the
+  /// stencil reads along the first direction, or more. Time and memory: 4 bytes for each stage of each brick, times planes of a brick / 2
+  /// at most.
+  BrickSchedule(BrickDomain const& domain, int stages, int threads, std::int64_t bytes_of_brick, int vectors, std::int64_t least_planes);
   int const* numbers() const { return numbers_.data(); }
   /// Batches of a part are done in their order. Parts of a phase are independent, and all follow the phase before.
   std::vector<std::vector<std::vector<Batch>>> const& phases() const { return phases_; }

@@ -241,18 +241,14 @@ void BrickTransfer::interpolate(Vector const& x, Vector& y, bool adds) const {
     each_column(x, y, [&](Vector const& from, Vector& to) {
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (is_complex_v<T>) {
-          fail(ErrorKind::dtype, "interpolation on bricks: {} is not offered.", name_of(dtype_));
-        } else {
-          auto const& queue = to.queue();
-          auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
-          s_->forest.bcast_begin(queue, dtype_, 1, from.data(), values).end();
-          auto const run = [s = s_, adds](device::Executor& e, T const* around, T* fine) {
-            kernel::interpolate_bricks(e, s->points, adds, around, fine);
-          };
-          if (adds) device::submit_without_form(queue, run, device::read<T>(values), device::update<T>(to.data()));
-          else device::submit_without_form(queue, run, device::read<T>(values), device::write<T>(to.data()));
-        }
+        auto const& queue = to.queue();
+        auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
+        s_->forest.bcast_begin(queue, dtype_, 1, from.data(), values).end();
+        auto const run = [s = s_, adds](device::Executor& e, T const* around, T* fine) {
+          kernel::interpolate_bricks(e, s->points, adds, around, fine);
+        };
+        if (adds) device::submit_without_form(queue, run, device::read<T>(values), device::update<T>(to.data()));
+        else device::submit_without_form(queue, run, device::read<T>(values), device::write<T>(to.data()));
       });
     });
   });
@@ -268,18 +264,14 @@ void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const
     each_column(x, y, [&](Vector const& from, Vector& to) {
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (is_complex_v<T>) {
-          fail(ErrorKind::dtype, "restriction on bricks: {} is not offered.", name_of(dtype_));
-        } else {
-          auto const& queue = to.queue();
-          auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
-          auto const run = [s = s_, factor](device::Executor& e, T const* fine, T* around) {
-            kernel::restrict_bricks(e, s->points, T(factor), fine, around);
-          };
-          device::submit_without_form(queue, run, device::read<T>(from.data()), device::write<T>(values));
-          fill(to, 0.0);
-          s_->forest.reduce(queue, dtype_, 1, values, to.data());
-        }
+        auto const& queue = to.queue();
+        auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
+        auto const run = [s = s_, factor](device::Executor& e, T const* fine, T* around) {
+          kernel::restrict_bricks(e, s->points, T(factor), fine, around);
+        };
+        device::submit_without_form(queue, run, device::read<T>(from.data()), device::write<T>(values));
+        fill(to, 0.0);
+        s_->forest.reduce(queue, dtype_, 1, values, to.data());
       });
     });
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
 
 namespace asterism::grid::kernel {
@@ -260,8 +261,7 @@ void restrict_bricks(Executor& executor, BrickStencils const& s, T factor, T con
 #define INSTANTIATE(T)                                                                      \
   template void interpolate_bricks<T>(Executor&, BrickStencils const&, bool, T const*, T*); \
   template void restrict_bricks<T>(Executor&, BrickStencils const&, T, T const*, T*);
-INSTANTIATE(float)
-INSTANTIATE(double)
+ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace asterism::grid::kernel

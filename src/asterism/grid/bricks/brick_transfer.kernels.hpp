@@ -44,7 +44,7 @@ struct BrickStencils {
   }
 };
 
-/// fine = P around, or fine += P around; zeros in the padding. T: float or double.
+/// fine = P around, or fine += P around; zeros in the padding.
 template <class T>
 void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine);
 /// around = factor P^T fine

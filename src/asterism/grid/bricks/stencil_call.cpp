@@ -8,8 +8,8 @@ std::byte* before(void const* p, std::size_t back) { return reinterpret_cast<std
 
 }  // namespace
 
-StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, std::array<double, 2> const& weights)
-    : function_(k.function), constants_(k.constants) {
+StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales)
+    : function_(k.function) {
   auto const& domain = s.domain;
   auto* const none = before(s.zeros.raw(), std::size_t(domain.ghost_bricks()) * std::size_t(domain.points_of_brick()) * size_of(s.dtype));
   for (int const g : k.grids) {
@@ -23,12 +23,21 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
       beyond_.push_back(ghosts ? ghosts : none);
     }
   }
-  for (std::size_t n = 0; n < k.weights.size(); ++n) constants_[std::size_t(k.weights[n])] = weights[n];
-  narrow_.assign(constants_.begin(), constants_.end());
+  auto constants = k.constants;
+  for (std::size_t n = 0; n < k.scales.size(); ++n) constants[std::size_t(k.scales[n])] = scales[n];
+  with_dtype(s.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constants_.resize(constants.size() * sizeof(T));
+    for (std::size_t n = 0; n < constants.size(); ++n) {
+      auto const value = from_complex<T>(constants[n]);
+      std::memcpy(constants_.data() + n * sizeof(T), &value, sizeof(T));
+    }
+  });
   a_.neighbours = domain.neighbours(), a_.origin = domain.origins(), a_.extent = domain.extent();
   a_.grids = grids_.data(), a_.ghosts = beyond_.data(), a_.owned = long(domain.bricks());
-  a_.constants = s.dtype == Dtype::float64 ? static_cast<void const*>(constants_.data()) : narrow_.data();
+  a_.constants = constants_.data();
   a_.program = k.program;
+  a_.last = int(domain.brick()[0]);
 }
 
 }  // namespace asterism::grid

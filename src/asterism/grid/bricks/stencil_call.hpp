@@ -1,6 +1,7 @@
 // What calls of a stencil's kernels have in common: what the kernels are given.
 #pragma once
 #include <array>
+#include <complex>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -21,9 +22,11 @@ enum class StencilForm : std::uint8_t {
   product,     ///< y = A x
   transposed,  ///< y = A^T x
   residual,    ///< y = b - A x
-  smooth,      ///< y = x + w .* (b - A x)
-  step,        ///< the same with one weight for points whose indices have an even sum, and one for the others
-  start,       ///< y = w b with these: the step from x = 0
+  smooth,      ///< y = x + scale w .* (b - A x)
+  step,        ///< the same with the inverse diagonal of A as w, which is found from the stencil: no vector is read
+  coloured,    ///< with one scale for points whose indices have an even sum, and one for the others
+  start,       ///< y = scale D^-1 b: the step from x = 0
+  coloured_start,
 };
 
 /// A function that the stencil compiler made, or the one that reads tables (stencil/table.hpp).
@@ -34,10 +37,13 @@ struct StencilKernel {
   void const* program = nullptr;      ///< the table
   std::shared_ptr<void const> owner;  ///< of the code, or of the table
   std::vector<int> grids;
-  std::vector<double> constants;  ///< in the kernel's order
-  double flops = 0;               ///< of a point
-  std::vector<int> weights = {};  ///< step and start: the numbers of the constants that are the two weights
+  std::vector<std::complex<double>> constants;  ///< in the kernel's order
+  double flops = 0;                             ///< of a point
+  std::vector<int> scales = {};                 ///< the numbers of the constants that are the form's scales
 };
+
+/// Of a form: of points whose indices have an even sum, or of all, and what that of the others is more.
+using Scales = std::array<std::complex<double>, 2>;
 
 struct StencilState {
   BrickDomain domain;
@@ -56,20 +62,21 @@ class StencilCall {
  public:
   /// Of x, y, b and w in this order: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read.
   using Places = std::array<std::pair<std::byte*, std::byte*>, 4>;
-  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, std::array<double, 2> const& weights = {});
+  StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
-  void operator()(int const* bricks, std::int64_t count) const {
+  void operator()(int const* bricks, std::int64_t count) const { (*this)(bricks, count, 0, a_.last); }
+  /// Planes of these bricks along the first direction alone.
+  void operator()(int const* bricks, std::int64_t count, int first, int last) const {
     auto mine = a_;
-    mine.bricks = long(count), mine.visit = bricks;
+    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last;
     function_(&mine);
   }
 
  private:
   void (*function_)(stencil::Arguments const*);
   std::vector<void*> grids_, beyond_;
-  std::vector<double> constants_;
-  std::vector<float> narrow_;
+  std::vector<std::byte> constants_;  // in the dtype
   stencil::Arguments a_{};
 };
 

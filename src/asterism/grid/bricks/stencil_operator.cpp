@@ -27,8 +27,6 @@ StencilOperator::StencilOperator(BrickDomain const& domain, Dtype dtype, Stencil
   s_->zeros = Array(std::size_t(domain.points_of_brick()) * size_of(dtype));
   std::memset(s_->zeros.raw(), 0, s_->zeros.bytes());
   comm::agree(domain.space().comm(), [&] {
-    ASTERISM_REQUIRE(dtype == Dtype::float32 || dtype == Dtype::float64, dtype, "a stencil computes in float32 or float64, not in {}.",
-                     name_of(dtype));
     for (auto const& c : coefficients) la::require_layout(c, domain.space(), dtype, "coefficients of a stencil");
   });
   for (auto const& given : coefficients) {
@@ -156,7 +154,7 @@ void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, V
       auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
       StencilCall const call(
           *s, s->kernels.at(form),
-          {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}});
+          {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, {1.0});
       device::parallel_ranges(
           executor, count, [&](i64 begin, i64 end) { call(domain.all() + first + begin, end - begin); },
           std::max<i64>(1, serial_points / domain.points_of_brick()));
@@ -177,7 +175,11 @@ void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm:
 void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   if (makes_transpose_) need(StencilForm::transposed);
   if (!has(StencilForm::transposed)) return Operator::apply_transpose(x, y, conjugate);
-  run(StencilForm::transposed, x, y, nullptr, nullptr);
+  if (!conjugate || !is_complex(dtype())) return run(StencilForm::transposed, x, y, nullptr, nullptr);
+  auto conjugated = x.like();
+  la::conjugate(x, conjugated);
+  run(StencilForm::transposed, conjugated, y, nullptr, nullptr);
+  la::conjugate(y, y);
 }
 
 void StencilOperator::residual(Vector const& b, Vector const& x, Vector& r) const {

@@ -15,7 +15,7 @@ namespace asterism::grid {
 
 /// Vectors are those of the domain's space; their padding is zero, and stays so. Bricks that need no copies of other ranks' are done while
 /// these travel, straight from x into the room for ghosts behind it. Vectors of several columns are done column by column, in copies; so
-/// are those whose memory is not aligned to 64 bytes.
+/// are those whose memory is not aligned to 64 bytes. Complex adjoints are transposes of conjugates: two passes over the vectors besides.
 class StencilOperator final : public la::Operator {
  public:
   /// coefficients: grids that do not change; their copies of other ranks' bricks are made here. Collective.
@@ -29,8 +29,9 @@ class StencilOperator final : public la::Operator {
   void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override;
   void residual(la::Vector const& b, la::Vector const& x, la::Vector& r) const override;
   void smooth(la::Vector const& b, la::Vector const& x, la::Vector const& w, la::Vector& y) const override;
-  /// If the kernels can be made. Weights that are two numbers, for even and odd sums of indices, need no vector then.
-  std::shared_ptr<la::StepSequence const> steps(std::vector<la::Vector> const& weights, std::int64_t at_once) const override;
+  /// If the kernels can be made. Weights that are a number times the inverse diagonal, or two numbers for even and odd sums of indices,
+  /// need no vector then.
+  std::shared_ptr<la::StepSequence const> steps(std::vector<la::Step> const& steps, std::int64_t at_once) const override;
   la::Vector diagonal() const override;
   std::optional<double> eigenvalue_bound() const override { return bound_; }
   /// By the function that was given. From then on residuals have a kernel of their own, if it can be made.

@@ -24,9 +24,11 @@ bool is_aligned_here(Vector const& v) { return reinterpret_cast<std::uintptr_t>(
 /// One step, or the residual.
 struct Stage {
   StencilForm form = StencilForm::residual;
-  std::array<double, 2> weights{};  // as two_weights() finds them
-  Vector w;                         // of the form smooth, with its ghosts
+  Scales scales{};
+  Vector w;  // of the form smooth, with its ghosts
 };
+
+StencilForm start_of(StencilForm step) { return step == StencilForm::coloured ? StencilForm::coloured_start : StencilForm::start; }
 
 class StencilSteps final : public la::StepSequence {
  public:
@@ -74,7 +76,10 @@ class StencilSteps final : public la::StepSequence {
     auto const steps = i64(steps_.size());
     i64 at = 0;
     if (fresh && steps == 0) fill(*x, 0.0);
-    if (fresh && steps > 0 && vectors_) multiply(steps_[0].w, b, *x), at = 1;
+    if (fresh && steps > 0 && vectors_) {
+      multiply(steps_[0].w, b, *x), at = 1;
+      if (double const by = steps_[0].scales[0].real(); by != 1) scale(by, *x);
+    }
     bool const from_zero = fresh && !vectors_ && steps > 0;
     do {
       i64 const left = steps - at + (r ? 1 : 0), now = std::min<i64>(left, at_once_);
@@ -91,8 +96,11 @@ class StencilSteps final : public la::StepSequence {
     std::lock_guard const lock(s_->mutex);
     auto& found = s_->schedules[key];
     if (!found) {
-      i64 const bytes = s_->domain.points_of_brick() * i64(size_of(s_->dtype)) * vectors;
-      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes);
+      i64 const bytes = s_->domain.points_of_brick() * i64(size_of(s_->dtype));
+      // tables gather all that is around a brick in each call
+      bool const table = s_->kernels.at(StencilForm::residual).program != nullptr;
+      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes, vectors,
+                                                    table ? s_->domain.brick()[0] : s_->reach[0]);
     }
     return found;
   }
@@ -105,7 +113,7 @@ class StencilSteps final : public la::StepSequence {
     int const stages = int(count) + (r ? 1 : 0), vectors = 3 + (vectors_ ? 1 : 0) + (r ? 1 : 0);
     double flops = 0;
     for (i64 n = first; n < first + count; ++n)
-      flops += s_->kernels.at(from_zero && n == first ? StencilForm::start : steps_[std::size_t(n)].form).flops;
+      flops += s_->kernels.at(from_zero && n == first ? start_of(steps_[std::size_t(n)].form) : steps_[std::size_t(n)].form).flops;
     profile::Scope const scope(event, double(size_of(s_->dtype)) * double(b.local_size()) * vectors, flops * double(b.local_size()));
     bool const around = space.has_local_form();
     auto const exchange = [&](Vector const& v) {
@@ -123,7 +131,7 @@ class StencilSteps final : public la::StepSequence {
     auto const plan = schedule(stages, vectors);
     std::vector<Stage> stages_now;
     for (i64 n = first; n < first + count; ++n) stages_now.push_back(steps_[std::size_t(n)]);
-    if (from_zero) stages_now[0].form = StencilForm::start;
+    if (from_zero) stages_now[0].form = start_of(stages_now[0].form);
     if (r) stages_now.push_back({});
     auto const run = [s = s_, plan, stages_now, from_zero](device::Executor& executor, std::byte const* pb, std::byte* gb, std::byte* px,
                                                            std::byte* gx, std::byte* po, std::byte* go, std::byte* pr) {
@@ -140,7 +148,7 @@ class StencilSteps final : public la::StepSequence {
         bool const residual = stage.form == StencilForm::residual, in_place = from_zero && n == 0;
         auto const to = residual ? std::pair<std::byte*, std::byte*>{pr, nullptr} : in_place ? now : next;
         calls.push_back(
-            std::make_unique<StencilCall const>(*s, s->kernels.at(stage.form), StencilCall::Places{{now, to, b, w}}, stage.weights));
+            std::make_unique<StencilCall const>(*s, s->kernels.at(stage.form), StencilCall::Places{{now, to, b, w}}, stage.scales));
         if (!residual && !in_place) std::swap(now, next);
       }
       i64 const serial = s->domain.bricks() * s->domain.points_of_brick() < serial_points ? i64(1) << 40 : 1;
@@ -150,7 +158,7 @@ class StencilSteps final : public la::StepSequence {
             [&](i64 begin, i64 end) {
               for (auto part = begin; part < end; ++part)
                 for (auto const& batch : phase[std::size_t(part)])
-                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count);
+                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count, batch.first, batch.last);
             },
             serial);
     };
@@ -167,10 +175,11 @@ class StencilSteps final : public la::StepSequence {
   int at_once_;
 };
 
-/// The weight for even sums of indices, and what the one for odd ones is more, if these are all that a vector has; the same on all ranks.
+/// The value at even sums of indices, and what the one at odd ones is more, if these are all that a vector has up to rounding; the same on
+/// all ranks.
 template <class T>
-std::optional<std::array<double, 2>> two_weights(BrickDomain const& domain, Vector const& w) {
-  auto const values = w.host<T>();
+std::optional<Scales> two_values(BrickDomain const& domain, Vector const& v) {
+  auto const values = v.host<T>();
   auto const parity = [&] {
     auto numbers = colour_numbers(domain.owned(), Colouring::red_black);
     for (auto& n : numbers) ++n;  // padding becomes 0
@@ -179,46 +188,69 @@ std::optional<std::array<double, 2>> two_weights(BrickDomain const& domain, Vect
     return out;
   }();
   auto const& comm = domain.space().comm();
-  std::array<double, 2> most{-INFINITY, -INFINITY}, least{-INFINITY, -INFINITY};  // of the negative
+  std::array<double, 4> most, least;  // real and imaginary parts; least: of the negative
+  most.fill(-INFINITY), least.fill(-INFINITY);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (parity[i] == 0) continue;
-    auto const p = std::size_t(parity[i] - 1);
-    most[p] = std::max(most[p], double(values[i])), least[p] = std::max(least[p], -double(values[i]));
+    auto const p = 2 * std::size_t(parity[i] - 1);
+    double const parts[2] = {double(real(values[i])), double(imag(values[i]))};
+    for (std::size_t q = 0; q < 2; ++q) most[p + q] = std::max(most[p + q], parts[q]), least[p + q] = std::max(least[p + q], -parts[q]);
   }
-  std::array<double, 2> out{};
-  for (std::size_t p = 0; p < 2; ++p) {
-    double const high = comm.max(most[p]), low = -comm.max(least[p]);
-    if (high >= low && high != low) return std::nullopt;
-    out[p] = high >= low ? high : 0;  // no such points
+  double size = 0;
+  for (std::size_t p = 0; p < 4; ++p) {
+    most[p] = comm.max(most[p]), least[p] = -comm.max(least[p]);
+    if (most[p] < least[p]) most[p] = least[p] = most[p - 2 * (p / 2)];  // no such points
+    size = std::max({size, std::abs(most[p]), std::abs(least[p])});
   }
-  out[1] -= out[0];
-  return out;
+  for (std::size_t p = 0; p < 4; ++p)
+    if (!(most[p] - least[p] <= 4 * epsilon_of(v.dtype()) * size)) return std::nullopt;
+  Scales const out{std::complex<double>(most[0], most[1]), std::complex<double>(most[2] - most[0], most[3] - most[1])};
+  return std::abs(out[1]) <= 4 * epsilon_of(v.dtype()) * size ? Scales{out[0]} : out;
 }
 
 }  // namespace
 
-std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<Vector> const& weights, i64 at_once) const {
+std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::Step> const& steps, i64 at_once) const {
   if (!make_kernel_) return nullptr;
   auto const& domain = s_->domain;
   // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them
   for (std::size_t d = 0; d < 3; ++d)
     if (domain.cut()[d] && s_->reach[d] > 0) at_once = std::min<i64>(at_once, domain.brick()[d] / s_->reach[d]);
   std::vector<Stage> stages;
-  bool vectors = false;
-  for (auto const& w : weights) {
+  bool vectors = !diagonal_, coloured = false;
+  // the first step with the same weights; where a rank has no points, all vectors look the same
+  std::vector<std::size_t> first;
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    std::size_t m = 0;
+    while (range().comm().min(std::int64_t(steps[m].w.data().raw() == steps[n].w.data().raw())) == 0) ++m;
+    first.push_back(m);
+  }
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    auto const& [w, scale] = steps[n];
     la::require_layout(w, range(), dtype(), "weights of steps");
-    auto const found = dtype() == Dtype::float64 ? two_weights<double>(domain, w) : two_weights<float>(domain, w);
-    stages.push_back({StencilForm::step, found.value_or(std::array<double, 2>{}), {}});
-    vectors = vectors || !found;
+    if (vectors) break;
+    std::optional<Scales> found;
+    if (auto const m = first[n]; m < n) {
+      found = Scales{stages[m].scales[0] / steps[m].scale, stages[m].scales[1] / steps[m].scale};
+    } else {
+      auto relative = diagonal_.like();
+      multiply(w, diagonal_, relative);
+      found = with_dtype(dtype(), [&](auto tag) { return two_values<typename decltype(tag)::type>(domain, relative); });
+    }
+    vectors = !found;
+    if (!found) break;
+    stages.push_back({StencilForm::step, {(*found)[0] * scale, (*found)[1] * scale}, {}});
+    coloured = coloured || (*found)[1] != 0.0;
   }
   if (vectors) {
-    for (std::size_t n = 0; n < stages.size(); ++n) {
+    stages.clear();
+    for (std::size_t n = 0; n < steps.size(); ++n) {
       Vector own;
-      for (std::size_t m = 0; m < n; ++m)
-        if (weights[m].data().raw() == weights[n].data().raw()) own = stages[m].w;
-      if (!own) {
+      if (first[n] < n) {
+        own = stages[first[n]].w;
+      } else {
         own = Vector(range(), dtype());
-        copy(weights[n], own);
+        copy(steps[n].w, own);
         if (own.has_ghosts()) {
           auto const ghosts = own.ghosts();
           ghosts.settle(device::Access::write, "weights of steps");
@@ -227,15 +259,16 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<Vecto
           ghosts.settle(device::Access::read, "weights of steps");
         }
       }
-      stages[n] = {StencilForm::smooth, {}, own};
+      stages.push_back({StencilForm::smooth, {steps[n].scale}, own});
     }
   }
+  auto const form = coloured ? StencilForm::coloured : StencilForm::step;
   need(StencilForm::residual);
   if (vectors) {
     need(StencilForm::smooth);
   } else {
-    need(StencilForm::step);
-    need(StencilForm::start);
+    for (auto& stage : stages) stage.form = form;
+    need(form), need(start_of(form));
   }
   return std::make_shared<StencilSteps>(s_, std::move(stages), vectors, int(at_once));
 }

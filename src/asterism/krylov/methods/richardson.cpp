@@ -1,4 +1,6 @@
 // Richardson iteration x += M (b - A x), and `preonly`: the preconditioner once, as a direct solver is used.
+#include <algorithm>
+
 #include "asterism/krylov/method.hpp"
 
 namespace asterism::krylov {
@@ -21,6 +23,14 @@ void step(Operator const& M, Vector const& r, Vector& x, Vector& z, Monitor cons
   axpy(select(monitor.active(), scale, 0.0), z, x);
 }
 
+/// Of the residual where a method starts, which is b if x is zero: whose norm is known then, but where a solver is within another.
+Scalar first_norm(Vector const& r, Monitor const& monitor, bool fresh) {
+  std::vector<Scalar::Value> known;
+  for (auto const& t : monitor.targets()) known.push_back(t.norm_b);
+  bool const all = std::all_of(known.begin(), known.end(), [](auto const& v) { return v.real() > 0; });
+  return fresh && all ? Scalar(std::move(known)) : norm(r);
+}
+
 class Richardson final : public Method {
  public:
   explicit Richardson(double scale) : scale_(scale) {}
@@ -38,7 +48,7 @@ class Richardson final : public Method {
     Vector z;
     bool fresh = monitor.from_zero();
     if (!fresh) A.residual(b, x, r);
-    bool done = monitor.stop(0, norm(fresh ? b : r));
+    bool done = monitor.stop(0, first_norm(fresh ? b : r, monitor, fresh));
     for (std::int64_t k = 1; !done; ++k) {
       step(M, fresh ? b : r, x, z, monitor, scale_, fresh);
       fresh = false;
@@ -65,7 +75,7 @@ class PreconditionerOnly final : public Method {
     Vector z;
     bool const fresh = monitor.from_zero();
     if (!fresh) A.residual(b, x, r);
-    if (monitor.stop(0, norm(fresh ? b : r))) return;
+    if (monitor.stop(0, first_norm(fresh ? b : r, monitor, fresh))) return;
     step(M, fresh ? b : r, x, z, monitor, 1, fresh);
     A.residual(b, x, r);
     if (!monitor.stop(1, norm(r))) monitor.break_down(Reason::start_again, "");

@@ -1,5 +1,8 @@
 #include "asterism/precond/multigrid/chebyshev_polynomial.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace asterism::precond {
 namespace {
 
@@ -64,7 +67,61 @@ void optimal_fourth_kind(Operator const& A, ChebyshevPolynomial const& p, Vector
   }
 }
 
+/// What the optimal polynomial of the fourth kind leaves of an error at a share of hi.
+double left_by_optimal(std::int64_t degree, double at) {
+  double x = 0, y = 0, z = 0;  // for A = at and the solution 1
+  for (std::int64_t k = 0; k < degree; ++k) {
+    auto const i = double(k);
+    z = (k == 0 ? 0 : (2 * i - 1) / (2 * i + 3) * z) + (k == 0 ? 4.0 / 3 : (8 * i + 4) / (2 * i + 3)) * at * (1 - y);
+    y += z, x += optimal[degree - 1][k] * z;
+  }
+  return 1 - x;
+}
+
+/// One between any two points of a fine enough grid where the sign changes, by bisection.
+std::vector<double> roots_of_optimal(std::int64_t degree) {
+  constexpr int points = 1024;
+  std::vector<double> out;
+  for (int n = 0; n < points; ++n) {
+    double low = double(n) / points, high = double(n + 1) / points;
+    bool const positive = left_by_optimal(degree, low) > 0;
+    if (positive == (left_by_optimal(degree, high) > 0)) continue;
+    for (int halved = 0; halved < 60; ++halved) {
+      double const middle = (low + high) / 2;
+      ((left_by_optimal(degree, middle) > 0) == positive ? low : high) = middle;
+    }
+    out.push_back((low + high) / 2);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<double> roots_of(ChebyshevPolynomial const& p) {
+  double const pi = std::acos(-1.0);
+  auto const n = double(p.degree);
+  std::vector<double> left;
+  if (p.kind == ChebyshevKind::opt_fourth) {
+    left = roots_of_optimal(p.degree);
+    for (auto& r : left) r *= p.hi;
+  } else {
+    for (std::int64_t k = 1; k <= p.degree; ++k)
+      left.push_back(p.kind == ChebyshevKind::first ? (p.hi + p.lo) / 2 + (p.hi - p.lo) / 2 * std::cos((2 * double(k) - 1) * pi / (2 * n))
+                                                    : p.hi / 2 * (1 - std::cos(2 * double(k) * pi / (2 * n + 1))));
+  }
+  std::vector<double> out;
+  while (!left.empty()) {  // the one that is farthest from those before it, by the product of distances; first the largest
+    auto const distance = [&](double r) {
+      double log = out.empty() ? std::log(r) : 0;
+      for (double const before : out) log += std::log(std::abs(r - before));
+      return log;
+    };
+    auto const next = std::max_element(left.begin(), left.end(), [&](double a, double b) { return distance(a) < distance(b); });
+    out.push_back(*next);
+    left.erase(next);
+  }
+  return out;
+}
 
 char const* name_of(ChebyshevKind kind) {
   return kind == ChebyshevKind::first ? "first" : kind == ChebyshevKind::fourth ? "fourth" : "opt_fourth";

@@ -1,5 +1,7 @@
 // Chebyshev polynomials in D^-1 A: a preconditioner of their own, and smoothers of multigrid.
 #pragma once
+#include <vector>
+
 #include "asterism/la/operator.hpp"
 
 namespace asterism::precond {
@@ -22,6 +24,10 @@ struct ChebyshevPolynomial {
   /// Of the adjoint: W p(A W) = p(W A) W, so that the same steps with A^H and conj(W) make the adjoint of what these make.
   ChebyshevPolynomial adjoint() const;
 };
+
+/// The numbers at which the polynomial that errors are multiplied with is zero: steps x + w .* (b - A x) / root, one for each, make what
+/// chebyshev() makes, but for rounding. In Leja's order, which keeps what is between small.
+std::vector<double> roots_of(ChebyshevPolynomial const& p);
 
 /// `degree` steps on x for A x = b; from x = 0, whatever x holds, if `fresh`. r, d and, for opt_fourth, t are scratch. Costs a product with
 /// A a step (the first one is saved if fresh) and 6 n values moved besides (opt_fourth 8 n); no sums, so nothing travels but the ghosts.

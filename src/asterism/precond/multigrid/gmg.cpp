@@ -37,7 +37,7 @@ OptionTable const& table() {
         integer_option("pc_gmg_coarse_rows_per_rank", 1000, "a coarse level with fewer points per rank is given to fewer ranks; 0: none is",
                        0, 1000000000),
         integer_option("pc_gmg_steps_at_once", 8,
-                       "most steps of jacobi or color_sor, the residual included, in one pass over memory and for one exchange", 1, 100),
+                       "most steps of a smoother, the residual included, in one pass over memory and for one exchange", 1, 100),
         real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
         flag_option("pc_gmg_log", false, "events of their own for what is done on each level, in -log_view"),
         flag_option("pc_gmg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
@@ -130,7 +130,7 @@ SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double direction
     return coloured_steps(std::move(weights), s.steps, symmetric, omega == 1 ? "" : format(", omega {}", omega), {A, o.at_once});
   }
   double const reach = reach_of(A), least = reach / std::max(3.0, 2 * directions);
-  if (s.method == "chebyshev") return chebyshev_smoother({std::move(w), least, reach, 0, s.chebyshev}, s.steps, "jacobi");
+  if (s.method == "chebyshev") return chebyshev_smoother({std::move(w), least, reach, 0, s.chebyshev}, s.steps, "jacobi", {A, o.at_once});
   scale(o.omega > 0 ? o.omega : 2 / (reach + reach / (2 * directions)), w);
   return weighted_steps(std::move(w), s.steps, "jacobi", {A, o.at_once});
 }

@@ -8,10 +8,33 @@
 
 namespace asterism::precond {
 
+/// Steps of both sides, if the operator can prepare them.
+class PreparedSteps {
+ public:
+  /// Collective.
+  void prepare(AtOnce const& at_once, std::vector<la::Step> const& before, std::vector<la::Step> const& after) {
+    if (!at_once.A) return;
+    A_ = at_once.A;
+    before_ = A_->steps(before, at_once.most), after_ = A_->steps(after, at_once.most);
+  }
+  explicit operator bool() const { return before_ != nullptr; }
+  la::StepSequence const* of(Operator const& A, Side side) const {
+    return &A == A_.get() ? (side == Side::before ? before_ : after_).get() : nullptr;
+  }
+  std::string describe() const { return before_ ? before_->describe() : ""; }
+
+ private:
+  OperatorPtr A_;
+  std::shared_ptr<la::StepSequence const> before_, after_;
+};
+
+/// Whether so many steps swap an odd number of times: all but the first one from zero.
+inline bool odd_swaps(std::size_t before, std::size_t after) { return (before + after - (before > 0 ? 1 : 0)) % 2 == 1; }
+
 class StepSmoother : public Smoother {
  public:
   void run(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const final {
-    if (auto const* const prepared = of(A, side)) return prepared->run(b, x, other, fresh, nullptr, w.of_b);
+    if (auto const* const prepared = prepared_.of(A, side)) return prepared->run(b, x, other, fresh, nullptr, w.of_b);
     auto const& weights = weights_on(side);
     if (fresh && weights.empty()) fill(*x, 0.0);
     for (auto const* const step : weights) {
@@ -25,37 +48,28 @@ class StepSmoother : public Smoother {
     }
   }
   void run_and_residual(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const final {
-    if (auto const* const prepared = of(A, side)) return prepared->run(b, x, other, fresh, &w.r, w.of_b);
+    if (auto const* const prepared = prepared_.of(A, side)) return prepared->run(b, x, other, fresh, &w.r, w.of_b);
     Smoother::run_and_residual(A, b, x, other, w, side, fresh);
   }
-  bool gives_residual() const final { return before_ != nullptr; }
-  bool swaps() const final {
-    auto const before = weights_on(Side::before).size();
-    return (before + weights_on(Side::after).size() - (before > 0 ? 1 : 0)) % 2 == 1;
-  }
+  bool gives_residual() const final { return bool(prepared_); }
+  bool swaps() const final { return odd_swaps(weights_on(Side::before).size(), weights_on(Side::after).size()); }
 
  protected:
   /// Of each step.
   virtual std::vector<Vector const*> weights_on(Side side) const = 0;
   /// Collective.
   void prepare(AtOnce const& at_once) {
-    if (!at_once.A) return;
     auto const of = [&](Side side) {
-      std::vector<Vector> weights;
-      for (auto const* const w : weights_on(side)) weights.push_back(*w);
-      return at_once.A->steps(weights, at_once.most);
+      std::vector<la::Step> steps;
+      for (auto const* const w : weights_on(side)) steps.push_back({*w, 1});
+      return steps;
     };
-    A_ = at_once.A;
-    before_ = of(Side::before), after_ = of(Side::after);
+    prepared_.prepare(at_once, of(Side::before), of(Side::after));
   }
-  std::string about_steps() const { return before_ ? before_->describe() : ""; }
+  std::string about_steps() const { return prepared_.describe(); }
 
  private:
-  la::StepSequence const* of(Operator const& A, Side side) const {
-    return &A == A_.get() ? (side == Side::before ? before_ : after_).get() : nullptr;
-  }
-  OperatorPtr A_;
-  std::shared_ptr<la::StepSequence const> before_, after_;
+  PreparedSteps prepared_;
 };
 
 }  // namespace asterism::precond
