@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_cli import run
+from command_line import run
 
 import asterism as am
 from asterism import _core
