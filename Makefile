@@ -14,6 +14,8 @@ export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 # UCX for a twentieth of a second of every window
 export OMPI_MCA_btl ?= ^ofi
 export OMPI_MCA_osc ?= ^ucx
+# compiled once, not by each of the thousands of processes that tests start
+export PYTHONDONTWRITEBYTECODE :=
 export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
 
 # of pytest: one more than cores, as tests that start ranks or processes wait in part
@@ -33,11 +35,15 @@ $(STAMP): scripts/requirements.txt
 
 setup: $(STAMP)  ## the virtual environment with all tools
 
+ifdef ASTERISM_BUILT  # continuous integration: what the first step has built and installed
+build: $(STAMP)
+else
 build: $(STAMP)  ## compile and install into the environment
 	@ls -d $(VENV)/lib/*/site-packages/asterism-0*.dist-info > /dev/null 2>&1 && $(PIP) uninstall -y asterism || true  # its name before
 	@start=$$(date +%s); \
 	$(BIN)/python scripts/with_progress.py $(PIP:-q=-v) install --no-build-isolation --no-deps -e . -C build-dir=build/release && \
 	echo "built in $$(( $$(date +%s) - start )) s"
+endif
 
 demo: build  ## solve two problems, write a report with pictures
 	$(BIN)/python examples/demo.py

@@ -8,7 +8,7 @@ import sys
 from conftest import PATIENCE, run_session
 
 import asterism as am
-from asterism.base.options import use_file
+from asterism.base import options
 from asterism.cli.main import main
 
 
@@ -33,7 +33,7 @@ def said(*args, expect=0):
             code = error.code
         finally:  # a process would have ended
             logging.getLogger().removeHandler(handler)
+            options._file.clear()
             am.use_argv([])
-            use_file(None)
     assert code == expect, out.getvalue()
     return out.getvalue()

@@ -15,6 +15,10 @@ import pytest
 # a twentieth of a second of every window.
 os.environ.setdefault("OMPI_MCA_btl", "^ofi")
 os.environ.setdefault("OMPI_MCA_osc", "^ucx")
+# A stencil is compiled once for all tests of a session: the processes of pytest and the ranks that they start inherit this.
+if "ASTERISM_STENCIL_CACHE" not in os.environ:
+    _compiled = tempfile.TemporaryDirectory(prefix="asterism-stencils-")  # until this process ends
+    os.environ["ASTERISM_STENCIL_CACHE"] = str(Path(_compiled.name) / "stencils")
 # Seconds of one run. A run that hangs fails whatever its length, so there is room for a machine whose cores others use.
 PATIENCE = 240
 PRELUDE = """

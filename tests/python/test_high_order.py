@@ -9,13 +9,6 @@ from asterism import stencil as st
 WAVES = (5.0, 4.0, 3.0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
-        yield
-
-
 class Problem:
     """On the unit cube, with values given at the boundary; the solution is a product of sines."""
 
