@@ -65,7 +65,7 @@ $(VENV)/.test-tools: $(STAMP) scripts/requirements-tests.txt
 	@touch $@
 
 test-python: build $(VENV)/.test-tools  ## Python tests, on 1 to 4 ranks
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
 	scripts/test_kernels.sh
