@@ -11,9 +11,13 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_ALLOW_RUN_AS_ROOT := 1
 export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 # ranks of tests share a node: Open MPI looks for networks in vain otherwise, with libfabric for a second in every MPI_Init, and with
-# UCX for a twentieth of a second of every window
+# UCX for a fortieth, and for a twentieth of every window. They share cores with other tests too
 export OMPI_MCA_btl ?= ^ofi
 export OMPI_MCA_osc ?= ^ucx
+export OMPI_MCA_pml ?= ob1
+export OMPI_MCA_mpi_yield_when_idle ?= 1
+# compiled once, not by each of the thousands of processes that tests start
+export PYTHONDONTWRITEBYTECODE :=
 export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
 
 # of pytest: one more than cores, as tests that start ranks or processes wait in part
@@ -33,11 +37,15 @@ $(STAMP): scripts/requirements.txt
 
 setup: $(STAMP)  ## the virtual environment with all tools
 
+ifdef ASTERISM_BUILT  # continuous integration: what the first step has built and installed
+build: $(STAMP)
+else
 build: $(STAMP)  ## compile and install into the environment
 	@ls -d $(VENV)/lib/*/site-packages/asterism-0*.dist-info > /dev/null 2>&1 && $(PIP) uninstall -y asterism || true  # its name before
 	@start=$$(date +%s); \
 	$(BIN)/python scripts/with_progress.py $(PIP:-q=-v) install --no-build-isolation --no-deps -e . -C build-dir=build/release && \
 	echo "built in $$(( $$(date +%s) - start )) s"
+endif
 
 demo: build  ## solve two problems, write a report with pictures
 	$(BIN)/python examples/demo.py
@@ -57,7 +65,7 @@ $(VENV)/.test-tools: $(STAMP) scripts/requirements-tests.txt
 	@touch $@
 
 test-python: build $(VENV)/.test-tools  ## Python tests, on 1 to 4 ranks
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
 	scripts/test_kernels.sh

@@ -26,18 +26,21 @@ endfunction()
 
 asterism_objects(asterism_host ${host_sources})
 target_compile_definitions(asterism_host PRIVATE ASTERISM_VERSION="${PROJECT_VERSION}")
-# The same headers again and again are a good part of a cold build. ccache works better without this; the address sanitizer's
-# build does without, and so shows an include that is missing.
+# The same headers again and again are a good part of a cold build. ccache works better without this, and shows an include that
+# is missing.
 set(FEWER_HEADERS OFF)
-if(NOT CMAKE_CXX_COMPILER_LAUNCHER AND NOT ASTERISM_SANITIZE MATCHES "address")
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(FEWER_HEADERS ON)
   target_precompile_headers(asterism_host PRIVATE <algorithm> <cmath> <complex> <functional> <map> <memory> <mutex> <optional> <span>
     <sstream> <string> <unordered_map> <vector>)
-  # rooms of short files
   set_target_properties(asterism_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  foreach(room base device device/host krylov krylov/methods precond comm comm/communicator comm/forest comm/gpu comm/mpi comm/transport)
+  # files of a room together: their helpers in anonymous namespaces have names of their own
+  foreach(room apps base comm comm/communicator comm/forest comm/gpu comm/mpi comm/node comm/transport device device/host direct direct/foreign
+      direct/triangular grid grid/bricks krylov krylov/methods la la/formats la/ordering la/products precond precond/amg precond/direct
+      precond/incomplete precond/multigrid precond/multigrid/smoothers solve)
     file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)
-    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|mpi_plugin|mpi_plugin_baselines).cpp$")  # by themselves: long, or with types of their own in an Impl
+    list(FILTER room_sources EXCLUDE REGEX "kernels.cpp$")
+    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|product_plan|message_driven_sweep|mpi_plugin|mpi_plugin_baselines).cpp$")  # by themselves: long, or with types of their own in an Impl
     string(REPLACE "/" "_" group ${room})
     set_source_files_properties(${room_sources} PROPERTIES UNITY_GROUP ${group})
   endforeach()

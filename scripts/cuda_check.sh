@@ -39,14 +39,21 @@ if [ -z "$found" ]; then
 fi
 $configure >/dev/null
 $bin/python scripts/gpu_stencils.py $out/stencils
-for text in $out/stencils/*; do  # without hipcc nvcc takes the texts for HIP, whose names are mapped
-  case "$found $text" in
-    *hip*.hip) hipcc -c --offload-arch=gfx90a --cuda-device-only -O2 -Wall -Werror "$text" -o /dev/null ;;
-    *) nvcc -x cu -std=c++17 -fatbin -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 -Werror all-warnings \
-      -Itests/gpu_emulation/warp "$text" -o $out/stencil ;;
-  esac
-done
-echo "stencils: $(ls $out/stencils | wc -l) texts compile"
+# without hipcc nvcc takes texts for HIP, whose names are mapped; they differ from those for CUDA in names and lanes alone: two dtypes
+by_nvcc="$(ls $out/stencils/*.cu) $(ls $out/stencils/*_float64.hip $out/stencils/*_complex64.hip)"
+by_hipcc=""
+case "$found" in
+  hip) by_nvcc="" by_hipcc=$(ls $out/stencils/*.hip) ;;
+  *hip) by_nvcc=$(ls $out/stencils/*.cu) by_hipcc=$(ls $out/stencils/*.hip) ;;
+esac
+each() {  # a command for each of the texts, on all cores
+  texts=$1
+  shift
+  [ -z "$texts" ] || echo "$texts" | tr ' ' '\n' | xargs -P "$(nproc)" -I TEXT "$@" TEXT -o /dev/null
+}
+each "$by_hipcc" hipcc -c --offload-arch=gfx90a --cuda-device-only -O2 -Wall -Werror
+each "$by_nvcc" nvcc -x cu -std=c++17 -fatbin -arch=sm_90 -Werror all-warnings -Itests/gpu_emulation/warp
+echo "stencils: $(echo $by_nvcc $by_hipcc | wc -w) texts compile"
 for name in $found; do
   log=$out/$name.log
   if ! cmake --build $out --target asterism_$name >$log 2>&1; then

@@ -7,9 +7,9 @@ for folder in build/release/instruction_sets/*; do
   export OMP_NUM_THREADS=1 LD_LIBRARY_PATH="$PWD/$folder" ASTERISM_TEST_ARCH="$arch"
   if why=$(.venv/bin/python -c "from asterism import _core; _core.check_cpu()" 2>&1); then
     echo "kernels for $arch"
-    .venv/bin/python -m pytest -q -n auto --maxprocesses 8 tests/python/test_solve.py tests/python/test_preconditioners.py \
-      tests/python/test_rounding.py tests/python/test_scipy_dropin.py tests/python/test_recovery.py \
-      -k "recovery or (not ranks and not schwarz and not precond_inverse and not 3-D and not elasticity and not real_matrices)" ||
+    .venv/bin/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal tests/python/test_solve.py tests/python/test_preconditioners.py \
+      tests/python/test_rounding.py tests/python/test_recovery.py \
+      -k "recovery or (not ranks and not schwarz and not 3-D and not elasticity and not real_matrices)" ||
       failed="$failed $arch"
   else
     case "$why" in

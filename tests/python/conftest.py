@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 
 # Ranks here share a node: Open MPI looks for networks in vain otherwise, with libfabric for a second in every MPI_Init, and with UCX for
-# a twentieth of a second of every window.
-os.environ.setdefault("OMPI_MCA_btl", "^ofi")
-os.environ.setdefault("OMPI_MCA_osc", "^ucx")
+# a fortieth, and for a twentieth of every window. They share cores with other tests too.
+for _setting in ("btl ^ofi", "osc ^ucx", "pml ob1", "mpi_yield_when_idle 1"):
+    os.environ.setdefault("OMPI_MCA_" + _setting.split()[0], _setting.split()[1])
+# A stencil is compiled once for all tests of a session: the processes of pytest and the ranks that they start inherit this.
+if "ASTERISM_STENCIL_CACHE" not in os.environ:
+    _compiled = tempfile.TemporaryDirectory(prefix="asterism-stencils-")  # until this process ends
+    os.environ["ASTERISM_STENCIL_CACHE"] = str(Path(_compiled.name) / "stencils")
 # Seconds of one run. A run that hangs fails whatever its length, so there is room for a machine whose cores others use.
 PATIENCE = 240
 PRELUDE = """

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_cli import run
+from command_line import run, said
 
 import asterism as am
 from asterism import _core
@@ -194,7 +194,7 @@ def test_tuning_keeps_the_fastest_and_its_file_is_read(tmp_path):
     found.save(path)
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
     assert " ".join(lines) == found.options
-    out = run("solve", "poisson2d", "--n", 40, "--options-file", path, "-ksp_view")
+    out = said("solve", "poisson2d", "--n", 40, "--options-file", path, "-ksp_view")
     method = found.options.split()[1]
     assert f"method: {method}" in out and "CONVERGED_RTOL" in out
     script = "import asterism as am; s = am.Solver(am.gallery.poisson((40, 40))); print(s.explain())"
@@ -210,14 +210,14 @@ def test_options_of_a_file_give_way_to_the_command_line(tmp_path):
     path.write_text("-ksp_type cg  # a comment\n-pc_type jacobi\n-ksp_rtol 1e-9\n")
     out = run("solve", "poisson2d", "--n", 20, "--options-file", path, "-pc_type", "icc", "-ksp_view", "--ranks", 2)
     assert "method: cg" in out and "preconditioner: icc" in out
-    assert "cannot be read" in run("solve", "poisson2d", "--options-file", tmp_path / "none", expect=1)
-    assert "is a folder" in run("solve", "poisson2d", "--options-file", tmp_path, expect=1)
+    assert "cannot be read" in said("solve", "poisson2d", "--options-file", tmp_path / "none", expect=1)
+    assert "is a folder" in said("solve", "poisson2d", "--options-file", tmp_path, expect=1)
     (tmp_path / "wrong").write_text("-ksp_tipe cg\n")
-    assert "line 1). Did you mean -ksp_type?" in run(
+    assert "line 1). Did you mean -ksp_type?" in said(
         "solve", "poisson2d", "--options-file", tmp_path / "wrong", expect=1
     )
     (tmp_path / "r.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n")
-    assert "--options-file is not offered" in run("solve", tmp_path / "r.mtx", "--options-file", path, expect=1)
+    assert "--options-file is not offered" in said("solve", tmp_path / "r.mtx", "--options-file", path, expect=1)
 
 
 def test_bad_arguments():
@@ -272,11 +272,11 @@ print("alike")
 
 
 def test_the_command(tmp_path):
-    out = run("advise", "poisson2d", "--n", 30, "--budget", 20)
+    out = said("advise", "poisson2d", "--n", 30, "--budget", 20)
     assert "auto takes cg and amg" in out and "CONVERGED_RTOL" in out
     line = next(x for x in out.splitlines() if x.startswith("  asterism solve poisson2d --n 30 -ksp_type"))
-    assert "CONVERGED_RTOL" in run(*line.split()[1:])
-    found = json.loads(run("advise", "neumann2d", "--n", 20, "--budget", 20, "--json"))
+    assert "CONVERGED_RTOL" in said(*line.split()[1:])
+    found = json.loads(said("advise", "neumann2d", "--n", 20, "--budget", 20, "--json"))
     assert found["look"]["null_vectors"] == 1 and found["trials"][0]["converged"] and found["saved"] is None
     path = tmp_path / "best.options"
     out = run("advise", "elasticity3d", "--n", 4, "--budget", 20, "--tune", "--save", path, "--ranks", 2)
@@ -289,23 +289,23 @@ def test_what_it_prints_can_be_pasted_where_names_have_spaces(tmp_path):
     am.write_matrix(A, am.gallery.poisson((8, 8)))
     am.write_vector(rhs, np.ones(64))
     for more in ([], ["--save", path]):
-        out = run("advise", A, "--rhs", rhs, "--budget", 5, *more)
+        out = said("advise", A, "--rhs", rhs, "--budget", 5, *more)
         line = next(x for x in out.splitlines() if x.startswith("  asterism solve "))
         words = shlex.split(line)
         assert words[2:5] == [str(A), "--rhs", str(rhs)] and (not more or words[5:] == ["--options-file", str(path)])
-        assert "CONVERGED_RTOL" in run(*words[1:])
+        assert "CONVERGED_RTOL" in said(*words[1:])
 
 
 def test_the_command_fails_clearly(tmp_path):
-    out = run("advise", "poisson3d", "--n", 60, "--budget", "1e-6", expect=3)
+    out = said("advise", "poisson3d", "--n", 60, "--budget", "1e-6", expect=3)
     assert "asterism: not converged. none of 1 solver(s)" in out and "DIVERGED_TIME_LIMIT" in out
     out = run("advise", "poisson3d", "--n", 40, "--budget", "1e-6", "--ranks", 2, expect=3)
     assert out.count("asterism: not converged") == 1
-    assert "--budget 0" in run("advise", "poisson2d", "--budget", 0, expect=1)
-    assert "--rtol 7" in run("advise", "poisson2d", "--rtol", 7, expect=1)
-    assert "which problem?" in run("advise", expect=1)
-    assert "does not exist" in run("advise", "poisson2d", "--save", tmp_path / "no" / "o", expect=1)
-    assert "takes no options like -pc_type" in run("advise", "poisson2d", "-pc_type", "amg", expect=2)
+    assert "--budget 0" in said("advise", "poisson2d", "--budget", 0, expect=1)
+    assert "--rtol 7" in said("advise", "poisson2d", "--rtol", 7, expect=1)
+    assert "which problem?" in said("advise", expect=1)
+    assert "does not exist" in said("advise", "poisson2d", "--save", tmp_path / "no" / "o", expect=1)
+    assert "takes no options like -pc_type" in said("advise", "poisson2d", "-pc_type", "amg", expect=2)
     (tmp_path / "r.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n")
-    assert "not square" in run("advise", tmp_path / "r.mtx", expect=1)
-    assert "examples:" in run("advise", "--help")
+    assert "not square" in said("advise", tmp_path / "r.mtx", expect=1)
+    assert "examples:" in said("advise", "--help")

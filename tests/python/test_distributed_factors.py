@@ -22,8 +22,8 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
             (9, 8, 5), (30.0, -4.0, 1.0), comm=comm, dtype=dtype)
         lo, hi = A.row_range
         b = rng.standard_normal((360, 10)).astype(dtype)[lo:hi]
-        for layout in ("square", "Px1", "1xP"):
-            for more in ({{}}, {{"pc_factor_subtrees": False}}, {{"pc_factor_block_size": 3}}):
+        for turn, layout in enumerate(("square", "Px1", "1xP"), size):
+            for more in ({{}}, [{{"pc_factor_subtrees": False}}, {{"pc_factor_block_size": 3}}][turn % 2]):
                 s = am.Solver(A, ksp="preonly", pc=pc, pc_factor_layout=layout, **more)
                 assert "on {n} ranks)" in s.view(), s.view()
                 x = s.solve(b)
@@ -80,20 +80,20 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
     A = am.Matrix.from_scipy(H, comm=comm, distribute=True)
     lo, hi = A.row_range
     X = rng.standard_normal((N, 10)).astype(dtype)
-    for layout in ("square", "Px1", "1xP"):
+    for turn, layout in enumerate(("square", "Px1", "1xP"), size):
         for more in ({{}}, {{"pc_factor_subtrees": False}}, {{"pc_factor_block_size": 3}}):
-            for kind in ("auto", "indefinite"):
-                s = am.Solver(A, ksp="preonly", pc="cholesky", pc_cholesky_type=kind, pc_factor_layout=layout, **more)
-                assert "on {n} ranks)" in s.view() and "ldl (sparse" in s.view(), s.view()
-                x = s.solve((H @ X)[lo:hi])
-                assert s.info.converged and s.info.backward_error.max() <= level, (layout, more, s.info)
-                assert np.abs(x - X[lo:hi]).max() <= 1e4 * level
-                s.solve_transpose((H.T @ X)[lo:hi, 0].copy())
-                assert s.info.converged
-                f = s.factors
-                assert f["kind"] == "ldl" and f["negative"] == negative and not f["replaced"], f
-                assert abs(f["sign"] - sign) < 1e-3 and abs(f["logabsdet"] - log) < 1e-4 * abs(log), (f, sign, log)
-                assert f"{{N - negative}} positive, {{negative}} negative" in s.view()
+            kind = ("auto", "indefinite")[(turn + len(more)) % 2]
+            s = am.Solver(A, ksp="preonly", pc="cholesky", pc_cholesky_type=kind, pc_factor_layout=layout, **more)
+            assert "on {n} ranks)" in s.view() and "ldl (sparse" in s.view(), s.view()
+            x = s.solve((H @ X)[lo:hi])
+            assert s.info.converged and s.info.backward_error.max() <= level, (layout, more, s.info)
+            assert np.abs(x - X[lo:hi]).max() <= 1e4 * level
+            s.solve_transpose((H.T @ X)[lo:hi, 0].copy())
+            assert s.info.converged
+            f = s.factors
+            assert f["kind"] == "ldl" and f["negative"] == negative and not f["replaced"], f
+            assert abs(f["sign"] - sign) < 1e-3 and abs(f["logabsdet"] - log) < 1e-4 * abs(log), (f, sign, log)
+            assert f"{{N - negative}} positive, {{negative}} negative" in s.view()
     s.update(A.with_values(A.to_scipy().data * -2))
     assert s.reused and s.factors["negative"] == N - negative
 """,
@@ -180,11 +180,11 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
     rng = np.random.default_rng(3)
     H = matrix(rng, dtype, N, hermitian=True)  # whose rows are exchanged
     definite = sp.csr_array(H + sp.diags_array(1 + abs(H).sum(axis=1))).astype(dtype)
-    for kind, S in (("lu", matrix(rng, dtype, N)), ("cholesky", definite), ("ldl", H)):
+    for turn, (kind, S) in enumerate((("lu", matrix(rng, dtype, N)), ("cholesky", definite), ("ldl", H)), size):
         A = am.Matrix.from_scipy(S, comm=comm, distribute=True)
-        for more in ({"pc_factor_layout": "gathered"}, {"pc_factor_layout": "square", "pc_factor_block_size": 7},
-                     {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20},
-                     {"pc_factor_layout": "1xP"}):
+        ways = ({"pc_factor_layout": "gathered"}, {"pc_factor_layout": "square", "pc_factor_block_size": 7},
+                {"pc_factor_layout": "1xP"}, {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20})
+        for more in ways[turn % 2 :: 2]:
             F = am.factorized(A, "lu" if kind == "lu" else "cholesky", **more)
             assert ("on rank 0)" if "gathered" in more.values() else f"on {size} ranks)") in F.solver.view(), (kind, dtype, more)
             assert F.kind == kind and F.L.shape == F.U.shape == (N, N) and F.L.dtype == F.U.dtype == dtype

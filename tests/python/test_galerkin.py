@@ -12,13 +12,6 @@ from asterism import stencil as st
 from asterism.base.aligned import aligned
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
-        yield
-
-
 def wide(d, reach):
     """Return a stencil without symmetry and without a spacing, that reads so far along the first axis, with a coefficient."""
     at = st.indices(d)
@@ -87,26 +80,22 @@ def check_product(L, rows_per_rank=0, comm=None, tolerance=1e-12):
 
 
 @pytest.mark.parametrize(
-    ("shape", "periodic", "where", "reach"),
-    [(*s, reach) for s in SHAPES for reach in (1, 2) if reach == 1 or len(s[0]) < 3],
+    ("case", "reach"), [(n, r) for n, s in enumerate(SHAPES) for r in (1, 2) if r == 1 or len(s[0]) < 3]
 )
-def test_coarse_operators_are_the_product(shape, periodic, where, reach):
-    rng = np.random.default_rng(1)
-    blocks = brick(shape, periodic)
-    if min(blocks) < reach:
-        blocks = [max(b, reach) for b in blocks]
-    for dtype, tolerance in (("float64", 1e-13), ("float32", 1e-5)):
-        for a in (rng.random(shape), None):
-            stencil = wide(len(shape), reach)
-            if a is None:  # constant
-                at = st.indices(len(shape))
-                u, out = st.grid("u", len(shape)), st.grid("out", len(shape))
-                value = 3.5 * u(*at) - u(at[0] + reach, *at[1:]) - 0.5 * u(*at[:-1], at[-1] - reach)
-                stencil = st.assign(out(*at), value)
-            given = {} if a is None else {"a": a}
-            L = st.operator(stencil, shape, periodic, brick=blocks, dtype=dtype, points=where, **given)
-            levels = check_product(L, tolerance=tolerance)
-            assert levels or 2 * reach > min(shape) or any(periodic), (shape, reach)
+def test_coarse_operators_are_the_product(case, reach):
+    """With a coefficient in one precision and constants in the other: which is which changes from case to case."""
+    shape, periodic, where = SHAPES[case]
+    d = len(shape)
+    blocks = [max(b, reach) for b in brick(shape, periodic)]
+    at, u, out = st.indices(d), st.grid("u", d), st.grid("out", d)
+    value = 3.5 * u(*at) - u(at[0] + reach, *at[1:]) - 0.5 * u(*at[:-1], at[-1] - reach)
+    constant, given = st.assign(out(*at), value), {"a": np.random.default_rng(1).random(shape)}
+    dtypes = [("float64", 1e-13), ("float32", 1e-5)]
+    for of_a, (dtype, tolerance) in zip(((case + reach) % 2, (case + reach + 1) % 2), dtypes, strict=True):
+        stencil = wide(d, reach) if of_a else constant
+        L = st.operator(stencil, shape, periodic, brick=blocks, dtype=dtype, points=where, **(given if of_a else {}))
+        levels = check_product(L, tolerance=tolerance)
+        assert levels or 2 * reach > min(shape) or any(periodic), (shape, reach)
 
 
 CASES = [  # dimensions, kind, points along an axis: also more than the kind's 2^k
@@ -231,7 +220,7 @@ for shape, periodic, where in (
     a = np.random.default_rng(1).random(shape)
     args = dict(brick=brick(shape, periodic), points=where, a=a)
     one = check_product(st.operator(wide(len(shape), 1), shape, periodic, **args))
-    for rows in (0, 5, 30, 1000):
+    for rows in (0, 5, 1000) if size != 3 else (0, 30):
         levels = check_product(st.operator(wide(len(shape), 1), shape, periodic, comm, **args), rows)
         assert len(levels) == len(one) > 0
         for l, o in zip(levels, one):
@@ -239,20 +228,23 @@ for shape, periodic, where in (
             assert np.abs((o @ x)[l.owned] - l @ x[l.owned]).max(initial=0) < 1e-12
             with_points = sum(comm.allgather(l.local_shape[0] > 0))
             assert rows == 0 or with_points <= max(1, x.size // rows), (with_points, x.size, rows)
-for n, d, kind in ((61, 2, "nodes"), (128, 2, "zero"), (32, 3, "periodic"), (40, 3, "nodes")):
-    for how in ("auto", "both"):
-        for more in ("", "-mg_levels_ksp_type chebyshev"):
-            found = []
-            for rows in (0, 300, 10**6):
-                options = f"-pc_gmg_galerkin {how} -pc_gmg_coarse_size 100 -pc_gmg_coarse_rows_per_rank {rows} {more}"
-                found.append(factor(made(n, d, kind, comm), options)[1])
-            first = np.array(found[0].info.residual_norms)
-            for s in found[1:]:
-                norms = np.array(s.info.residual_norms)
-                assert norms.size == first.size and np.abs(norms / first - 1)[:-2].max() < 1e-6, "the same iterates"
-            if comm.size > 1:
-                ranks = [[int(l.split()[2]) for l in s.view().split("\\n") if l.strip()[:1].isdigit()] for s in found]
-                assert max(ranks[2][1:]) == 1 < ranks[0][1] and ranks[1][0] == ranks[0][0] == comm.size, ranks
+chebyshev = "-mg_levels_ksp_type chebyshev"
+for n, d, kind, ways in (  # each way on each kind of grid of some number of dimensions
+    (61, 2, "nodes", (("auto", ""), ("both", chebyshev))), (128, 2, "zero", (("auto", chebyshev), ("both", ""))),
+    (32, 3, "periodic", (("both", chebyshev),)), (40, 3, "nodes", (("auto", ""),)),
+):
+    if (size, d) == (8, 3): continue
+    for how, more in ways:
+        found = []
+        for rows in (0, 300, 10**6):
+            options = f"-pc_gmg_galerkin {how} -pc_gmg_coarse_size 100 -pc_gmg_coarse_rows_per_rank {rows} {more}"
+            found.append(factor(made(n, d, kind, comm), options)[1])
+        first = np.array(found[0].info.residual_norms)
+        for s in found[1:]:
+            norms = np.array(s.info.residual_norms)
+            assert norms.size == first.size and np.abs(norms / first - 1)[:-2].max() < 1e-6, "the same iterates"
+        ranks = [[int(l.split()[2]) for l in s.view().split("\\n") if l.strip()[:1].isdigit()] for s in found]
+        assert max(ranks[2][1:]) == 1 < ranks[0][1] and ranks[1][0] == ranks[0][0] == size, ranks
     alone, t = factor(made(n, d, kind), options)
     assert t.info.iterations == found[0].info.iterations
 A = am.grid.Grid((95, 63), comm=comm).star_operator(4.0, -1.0)
@@ -260,11 +252,11 @@ norms = [am.Solver(A, f"-pc_type gmg -pc_gmg_coarse_rows_per_rank {r}", ksp="cg"
 b = np.random.default_rng(comm.rank).standard_normal(A.local_shape[0])
 x, y = (s.solve(b) for s in norms)
 assert np.abs(x - y).max(initial=0) < 1e-6 * np.abs(x).max(initial=1)
-assert comm.size == 1 or norms[0].view() != norms[1].view()
+assert norms[0].view() != norms[1].view()
 print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
 def test_on_ranks_and_on_fewer(on_ranks, ranks):
     assert on_ranks(ranks, RANKS.replace("HERE", repr(str(Path(__file__).parent)))).count("done") == ranks

@@ -11,13 +11,6 @@ from asterism import stencil as st
 from asterism.base.aligned import aligned
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path_factory.mktemp("cache") / "stencils"))
-        yield
-
-
 def poisson(d, ends="nodes", sign=1.0, coefficient=None):
     """-div(a grad u). ends: of cells, "zero" or "flat" at the border; a is read at the points."""
     at = st.indices(d)
@@ -347,10 +340,11 @@ def test_a_negative_laplacian_and_a_grid_of_the_library():
 RANKS = """
 sys.path.append(HERE)
 from test_gmg import factor, made, poisson, st
-for n, d, kind in ((32, 3, "nodes"), (32, 3, "periodic"), (64, 2, "zero"), (64, 2, "flat"), (256, 1, "nodes")):
+for n, d, kind in ((24, 3, "nodes"), (16, 3, "periodic"), (64, 2, "zero"), (64, 2, "flat"), (256, 1, "nodes")):
+    L, alone = made(n, d, kind, comm), made(n, d, kind)
     for ksp in ("richardson", "cg"):
-        got, s = factor(made(n, d, kind, comm), ksp=ksp)
-        want, t = factor(made(n, d, kind), ksp=ksp)
+        got, s = factor(L, ksp=ksp)
+        want, t = factor(alone, ksp=ksp)
         assert s.info.iterations == t.info.iterations, (n, d, kind, ksp)
         assert abs(got - want) < 1e-6, "not even that differs"
 x = np.random.default_rng(1).standard_normal((63, 63))
@@ -368,7 +362,7 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
 def test_iterations_do_not_depend_on_the_ranks(on_ranks, ranks):
     """Coarse levels have fewer bricks than there are ranks, so that some have none."""
     assert on_ranks(ranks, RANKS.replace("HERE", repr(str(Path(__file__).parent)))).count("done") == ranks

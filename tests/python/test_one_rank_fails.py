@@ -2,8 +2,9 @@
 
 import pytest
 
+NODE, MPI, BOTH = {}, {"ASTERISM_RANKS_PER_NODE": "1"}, {"ASTERISM_RANKS_PER_NODE": "2"}
 PLACES = pytest.mark.parametrize(
-    "place", [{}, {"ASTERISM_RANKS_PER_NODE": "1"}, {"ASTERISM_RANKS_PER_NODE": "2"}], ids=["node", "mpi", "both"]
+    ("n", "place"), [(2, MPI), (3, NODE), (3, MPI), (3, BOTH)], ids=["2-mpi", "3-node", "3-mpi", "3-both"]
 )
 SET_UP = """
 import time
@@ -36,7 +37,6 @@ def goes_on(text="", at_once=True):
 
 
 @PLACES
-@pytest.mark.parametrize("n", [2, 3])
 def test_errors_of_one_rank_end_the_call_on_all(on_ranks, n, place):
     on_ranks(
         n,
@@ -69,7 +69,6 @@ print("done", flush=True)
 
 
 @PLACES
-@pytest.mark.parametrize("n", [2, 3])
 def test_operations_under_way_are_given_up(on_ranks, n, place):
     """The rank that fails has not begun, or has begun and not ended, what the others end; no message of it is taken for a later one."""
     on_ranks(
@@ -129,7 +128,7 @@ assert memory() - before < 40e6, memory() - before
     )
 
 
-@PLACES
+@pytest.mark.parametrize("place", [NODE, MPI], ids=["node", "mpi"])
 def test_a_rank_that_was_through_before_the_error_is_taken_along(on_ranks, place):
     """A sender may be several broadcasts ahead when a receiver fails; all ranks have failed and gone on after the same number of calls."""
     on_ranks(
@@ -236,7 +235,7 @@ assert info.converged
     )
 
 
-@pytest.mark.parametrize("place", [{}, {"ASTERISM_RANKS_PER_NODE": "1"}], ids=["node", "mpi"])
+@pytest.mark.parametrize("place", [NODE, MPI], ids=["node", "mpi"])
 def test_the_roll_call(on_ranks, place):
     out = on_ranks(
         2,

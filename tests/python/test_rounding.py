@@ -107,8 +107,7 @@ def test_rounding_of_b_does_not_decide(case, ksp, pc):
     # the residuals of squared methods may grow far
     solver = am.Solver(A, ksp=ksp, pc=pc, rtol=1e-8, maxiter=3000, **({"ksp_divtol": 1e12} if ksp != "preonly" else {}))
     seen = []
-    large = A.shape[0] > 20_000
-    for seed, size in enumerate([0.0, *([1e-15, 1e-14, 1e-13] * (1 if large else 2))]):
+    for seed, size in enumerate([0.0, 1e-15, 1e-14, 1e-13]):
         perturbed = b * (1 + size * np.random.default_rng(seed).uniform(-1, 1, b.size))
         x = solver.solve(perturbed)
         assert np.linalg.norm(perturbed - A @ x) <= 1.01e-8 * np.linalg.norm(perturbed), (seed, size)

@@ -1,23 +1,20 @@
-"""Text for GPUs: run on the CPU with lanes in lock-step random stencils equal the interpreter; nvcc takes it where it is found."""
+"""Text for GPUs: run on the CPU with lanes in lock-step random stencils equal the interpreter (make cuda-check compiles it by nvcc)."""
 
 import os
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from emulated_gpu import FOLDER, EmulatedKernel
+from emulated_gpu import EmulatedKernel
 from stencil_cases import Case
 
 import asterism as am
 from asterism import stencil as st
 from asterism.stencil import emit_gpu
 
-COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "24"))
+COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "15"))
 ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off by millions
-NVCC = shutil.which("nvcc")
 
 
 def seven_points():
@@ -141,29 +138,3 @@ def test_what_is_refused(tmp_path):
     ):
         with pytest.raises(error, match=text):
             call()
-
-
-@pytest.mark.skipif(NVCC is None, reason="nvcc is not here")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
-@pytest.mark.parametrize("target", ["cuda", "hip"])
-@pytest.mark.parametrize("seed", [3, 18])
-def test_nvcc_compiles_the_text(seed, target, dtype, tmp_path):
-    case = Case(seed, np.dtype(dtype).kind == "c")
-    path = tmp_path / "kernel.cu"
-    path.write_text(st.generate(case.stencil, target, case.brick, dtype).text)
-    machines = [f"-gencode=arch=compute_{sm},code=sm_{sm}" for sm in (80, 90)]
-    command = [
-        NVCC,
-        "-std=c++17",
-        "-fatbin",
-        *machines,
-        "-Werror",
-        "all-warnings",
-        f"-I{FOLDER}",
-        path,
-        "-o",
-        tmp_path / "out",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:3000]
-    assert (tmp_path / "out").stat().st_size > 1000

@@ -23,7 +23,9 @@ from .table import print_table
 __all__ = ["busy_cases", "print_busy"]
 
 _MOST = 4
-_SETTLE = 0.15  # seconds until the system has dealt the cores anew
+SETTLE = 0.15  # seconds until the system has dealt the cores anew
+LOOP = 0.5  # seconds of exchanges in each case
+POINTS = (600, 600)
 #: Busy processes, and whether they are bound to one core.
 _CASES = [(0, False), (1, False), (2, False), (4, False), (1, True), (2, True), (4, True)]
 
@@ -78,7 +80,7 @@ def busy_cases(comm: Any, repeats: int) -> dict[str, Any]:
     rank = 0 if comm is None else comm.Get_rank()
     mine = os.sched_getaffinity(0)
     cores = sorted(mine if comm is None else set().union(*comm.allgather(mine)))
-    A = gallery.poisson((600, 600), comm)
+    A = gallery.poisson(POINTS, comm)
     b = np.ones(A.local_shape[0])
     solvers = {
         "synchronous": Solver(A, ksp="cg", pc="amg", rtol=1e-8),
@@ -109,7 +111,7 @@ def busy_cases(comm: Any, repeats: int) -> dict[str, Any]:
         for at, (k, bound) in steps("busy", [case for _ in range(repeats) for case in enumerate(_CASES)], comm):
             if crowd:
                 crowd.run(k, bound)
-                time.sleep(_SETTLE)
+                time.sleep(SETTLE)
             for name, solver in solvers.items():
                 for _ in range(3):
                     _meet(comm)
@@ -134,10 +136,10 @@ def _slowest(comm: Any, seconds: float) -> float:
     return float(comm.allreduce(seconds, op=MPI.MAX))
 
 
-def _each(comm: Any, operation: Callable[[], object], most_seconds: float = 0.5) -> list[float]:
+def _each(comm: Any, operation: Callable[[], object]) -> list[float]:
     """Seconds of each of many in a row, as many on all ranks."""
     out: list[float] = []
-    end = time.perf_counter() + most_seconds
+    end = time.perf_counter() + LOOP
     while True:
         for _ in range(50):
             start = time.perf_counter()

@@ -29,6 +29,20 @@ __all__ = [
 ]
 
 
+#: Bytes of the messages of each benchmark; of sfsetup, leaves.
+SIZES = {
+    "pingpong": (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304),
+    "transports": (8, 512, 4096, 32768, 262144, 2097152),
+    "unpack": (4096, 65536, 1048576, 4194304),
+    "sfsetup": (1, 128, 16384, 131072),
+}
+LOOP = 2e-3  # seconds that one timing is to take
+
+
+def _repeats(seconds: float) -> int:
+    return max(3, int(LOOP / seconds))
+
+
 def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     """One-way seconds for messages of 8 B to 4 MiB: roots on rank 0, leaves on rank 1; MPI_Send/Recv interleaved.
 
@@ -39,7 +53,7 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
     out = []
-    for size in steps("pingpong", (8, 64, 512, 4096, 32768, 262144, 1048576, 4194304), comm):
+    for size in steps("pingpong", SIZES["pingpong"], comm):
         n = size // 8
         order = rng.permutation(n)
         here = comm.rank == 1
@@ -51,7 +65,7 @@ def pingpong_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
             mixed = StarForest(comm, roots, leaves, np.column_stack([0 * order, order]) if here else [], transport=t)
             cases |= {f"{t} contiguous": (plain, replace), f"{t} contiguous sum": (plain, total)}
             cases |= {f"{t} permuted": (mixed, replace), f"{t} permuted sum": (mixed, total)}
-        repeats = max(3, int(2e-3 / (2e-6 + size / 4e9)))
+        repeats = _repeats(2e-6 + size / 4e9)
         times: dict[str, list[float]] = {}
         for _ in range(rounds + 1):
             times.setdefault("raw_mpi", []).append(_core.time_raw_pingpong(core, size, repeats))
@@ -88,7 +102,7 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
         t for t in _core.transport_names() if t not in between_gpus and (t != "shm" or _core.node_shares_memory(core))
     ]
     out = []
-    for bytes_ in steps("transports", (8, 512, 4096, 32768, 262144, 2097152), comm):
+    for bytes_ in steps("transports", SIZES["transports"], comm):
         n = bytes_ // 8
         order = np.random.default_rng(0).permutation(n)
         block = np.arange(n)
@@ -101,7 +115,7 @@ def transport_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
         }
         for pattern, graph in graphs.items():
             forests = {t: StarForest(comm, *graph, transport=t) for t in names}
-            repeats = max(3, int(2e-3 / (2e-6 + bytes_ / 4e9)))
+            repeats = _repeats(2e-6 + bytes_ / 4e9)
             times: dict[str, list[float]] = {t: [] for t in names}
             for turn in range(rounds + 1):
                 # in another order each time, the same on all ranks: each leaves the caches to the next
@@ -139,7 +153,7 @@ def unpack_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     core = as_communicator(comm)
     transports = ("p2p", "shm") if _core.node_shares_memory(core) else ("p2p",)
     out = []
-    for bytes_ in steps("unpack", (4096, 65536, 1048576, 4194304), comm):
+    for bytes_ in steps("unpack", SIZES["unpack"], comm):
         n = bytes_ // 8
         here = comm.rank == 1
         places = {"block": np.arange(n), "strided": 2 * np.arange(n), "random": np.random.default_rng(0).permutation(n)}
@@ -147,7 +161,7 @@ def unpack_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
             for t in transports:
                 remote: Any = np.column_stack([0 * leaves, np.arange(n)]) if here else []
                 forest = StarForest(comm, n if comm.rank == 0 else 0, leaves if here else [], remote, transport=t)
-                repeats = max(3, int(2e-3 / (2e-6 + bytes_ / 4e9)))
+                repeats = _repeats(2e-6 + bytes_ / 4e9)
                 times: dict[str, list[float]] = {}
                 for _ in range(rounds + 1):
                     for op in ("replace", "sum", "max"):
@@ -171,7 +185,7 @@ def halo_cases(comm: Any, rounds: int, n: int) -> list[dict[str, Any]]:
         for cut in ((comm.size, 1, 1), (1, 1, comm.size)):
             grids = {t: Grid((n, n, n), comm, stencil, width=width, ranks=cut, transport=t) for t in transports}
             any_grid = next(iter(grids.values()))
-            repeats = max(3, int(2e-3 / (2e-6 + 8 * width * n * n / 2e9)))
+            repeats = _repeats(2e-6 + 8 * width * n * n / 2e9)
             times: dict[str, list[float]] = {}
             for _ in range(rounds + 1):
                 times.setdefault("raw subarray types", []).append(_core.time_raw_halo(any_grid._h, False, repeats))
@@ -210,7 +224,7 @@ def setup_cases(comm: Any, rounds: int) -> list[dict[str, Any]]:
     core = as_communicator(comm)
     rng = np.random.default_rng(0)
     out = []
-    for n in steps("sfsetup", (1, 128, 16384, 131072), comm):
+    for n in steps("sfsetup", SIZES["sfsetup"], comm):
         here = comm.rank == 1
         order = rng.permutation(n)
         times: dict[str, list[float]] = {}

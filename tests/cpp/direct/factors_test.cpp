@@ -17,6 +17,9 @@ using namespace asterism::direct;
 namespace {
 
 using Value = std::complex<double>;
+
+/// Of finite numbers: std::complex looks for infinities in each product, which takes most of the time.
+Value times(Value a, Value b) { return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()}; }
 struct Dense {
   std::int32_t n = 0;
   std::vector<Value> a;
@@ -120,7 +123,7 @@ double norm_error(Dense const& a, char trans, std::int64_t k, std::vector<T> con
     for (std::int32_t i = 0; i < a.n; ++i) {
       Value r = to_complex(b[std::size_t(i * k + c)]);
       for (std::int32_t j = 0; j < a.n; ++j)
-        r -= (trans == 'N' ? a.at(i, j) : trans == 'T' ? a.at(j, i) : std::conj(a.at(j, i))) * to_complex(x[std::size_t(j * k + c)]);
+        r -= times(trans == 'N' ? a.at(i, j) : trans == 'T' ? a.at(j, i) : std::conj(a.at(j, i)), to_complex(x[std::size_t(j * k + c)]));
       if (!(std::abs(r) <= 1e300)) return 1e300;
       largest = std::max(largest, std::abs(r));
       of_x = std::max(of_x, std::abs(to_complex(x[std::size_t(i * k + c)])));
@@ -131,10 +134,11 @@ double norm_error(Dense const& a, char trans, std::int64_t k, std::vector<T> con
 }
 
 template <class T>
-void check_solves(Factors const& f, Dense const& a, std::mt19937& random, std::string const& what) {
+void check_solves(Factors const& f, Dense const& a, std::mt19937& random, int sample, std::string const& what) {
   std::uniform_real_distribution<double> number(-1, 1);
   for (char const trans : {'N', 'T', 'C'})
     for (std::int64_t const k : {1, 2, 3, 7, 8, 13}) {
+      if ((sample + k + (trans == 'T')) % 2 != 0) continue;  // each form and number of columns in every second sample
       std::vector<T> b(std::size_t(a.n) * std::size_t(k));
       for (auto& v : b) v = from_complex<T>(Value(number(random), is_complex_v<T> ? number(random) : 0.0));
       auto x = b;
@@ -156,11 +160,14 @@ void check_product(Factors const& f, Dense const& a, std::string const& what) {
       auto const r = e.rows[std::size_t(i)], c = e.columns[std::size_t(j)];
       Value product = 0;
       double size = 0;
-      for (std::int32_t p = 0; p < a.n; ++p) product += L.at(i, p) * U.at(p, j), size += std::abs(L.at(i, p) * U.at(p, j));
+      for (std::int32_t p = 0; p <= i; ++p) {
+        auto const term = times(L.at(i, p), U.at(p, j));
+        product += term, size += std::abs(term.real()) + std::abs(term.imag());
+      }
       worst = std::max(worst, std::abs(product - e.row_scale[std::size_t(r)] * a.at(r, c) * e.column_scale[std::size_t(c)]));
       largest = std::max(largest, size);
     }
-  EXPECT_LE(worst, 50 * epsilon_of(dtype_v<T>) * largest) << what;
+  EXPECT_LE(worst, 35 * epsilon_of(dtype_v<T>) * largest) << what;
 }
 
 template <class T>
@@ -195,7 +202,7 @@ TYPED_TEST(FactorsOf, RandomMatricesOfAllForms) {
         if (f->info().replaced > 0 || f->condition() > 1e-2 / epsilon_of(dtype_v<T>)) continue;  // as good as singular
         delayed += f->info().delayed;
         two += f->info().two_by_two;
-        check_solves<T>(*f, a, random, what);
+        check_solves<T>(*f, a, random, sample, what);
         check_product<T>(*f, a, what);
       }
     }
@@ -407,7 +414,7 @@ TEST(Factors, NewValuesKeepTheSymbolicPhaseUntilTheMatchingDoesNotFit) {
   ASSERT_TRUE(f.info().matched);
   for (auto& v : a.a) v *= 1.5;
   EXPECT_TRUE(f.update(csr_of<double>(a)));
-  check_solves<double>(f, a, random, "update");
+  for (int const part : {0, 1}) check_solves<double>(f, a, random, part, "update");
   for (std::int32_t i = 0; i < 40; ++i)
     for (std::int32_t j = 0; j < 40; ++j)
       if (std::abs(a.at(i, j)) > 0.75) a.at(i, j) *= 1e-9;

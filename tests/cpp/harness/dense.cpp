@@ -9,6 +9,13 @@ namespace asterism::test {
 
 using std::int64_t;
 
+namespace {
+/// c + a b of finite numbers: std::complex looks for infinities in each product, which takes most of the time.
+inline Value fused(Value c, Value a, Value b) {
+  return {c.real() + (a.real() * b.real() - a.imag() * b.imag()), c.imag() + (a.real() * b.imag() + a.imag() * b.real())};
+}
+}  // namespace
+
 Dense Dense::identity(int64_t n) {
   Dense a(n, n);
   for (int64_t i = 0; i < n; ++i) a(i, i) = 1;
@@ -34,8 +41,11 @@ Dense operator-(Dense const& a, Dense const& b) { return a + Value(-1) * b; }
 Dense operator*(Dense const& a, Dense const& b) {
   Dense c(a.rows(), b.cols());
   for (int64_t i = 0; i < a.rows(); ++i)
-    for (int64_t k = 0; k < a.cols(); ++k)
-      for (int64_t j = 0; j < b.cols(); ++j) c(i, j) += a(i, k) * b(k, j);
+    for (int64_t k = 0; k < a.cols(); ++k) {
+      auto const f = a(i, k);
+      if (f == Value(0)) continue;
+      for (int64_t j = 0; j < b.cols(); ++j) c(i, j) = fused(c(i, j), f, b(k, j));
+    }
   return c;
 }
 
@@ -80,16 +90,17 @@ Dense solved(Dense a, Dense b) {
     swap_rows(a, k, pivot);
     swap_rows(b, k, pivot);
     for (auto i = k + 1; i < n; ++i) {
-      auto const f = a(i, k) / a(k, k);
-      for (auto j = k; j < n; ++j) a(i, j) -= f * a(k, j);
-      for (int64_t j = 0; j < b.cols(); ++j) b(i, j) -= f * b(k, j);
+      auto const f = -(a(i, k) / a(k, k));
+      if (f == Value(0)) continue;
+      for (auto j = k; j < n; ++j) a(i, j) = fused(a(i, j), f, a(k, j));
+      for (int64_t j = 0; j < b.cols(); ++j) b(i, j) = fused(b(i, j), f, b(k, j));
     }
   }
-  for (auto i = n; i-- > 0;)
-    for (int64_t j = 0; j < b.cols(); ++j) {
-      for (auto k = i + 1; k < n; ++k) b(i, j) -= a(i, k) * b(k, j);
-      b(i, j) /= a(i, i);
-    }
+  for (auto i = n; i-- > 0;) {
+    for (auto k = i + 1; k < n; ++k)
+      for (int64_t j = 0; j < b.cols(); ++j) b(i, j) = fused(b(i, j), -a(i, k), b(k, j));
+    for (int64_t j = 0; j < b.cols(); ++j) b(i, j) /= a(i, i);
+  }
   return b;
 }
 

@@ -138,9 +138,10 @@ std::vector<Book> const& books() {
 }  // namespace
 
 TEST(GeometricMultigrid, IsTheCycleOfTheBook) {
+  std::size_t cases = 0;
   for (auto const& book : books())
-    for (auto const dtype : all_dtypes)
-      for (std::string const type : {"v", "w", "f", "v2", "f2"}) {
+    for (std::string const type : {"v", "w", "f", "v2", "f2"})
+      for (auto const dtype : two_dtypes(cases++)) {
         bool const plane = type.size() == 2;  // three levels of two dimensions, where an F cycle visits nothing twice; else four of one
         auto const A = plane ? star({15, 7}, {false, false}, dtype) : star({63}, {false}, dtype);
         bool const symmetric = book.symmetric && type != "f";
@@ -159,9 +160,10 @@ TEST(GeometricMultigrid, IsTheCycleOfTheBook) {
 }
 
 TEST(GeometricMultigrid, IsFullMultigridOfTheBook) {
-  for (auto const& book : books())
-    for (auto const dtype : all_dtypes)
-      for (bool const plane : {false, true}) {
+  for (std::size_t i = 0; i < books().size(); ++i)
+    for (bool const plane : {false, true})
+      for (auto const dtype : two_dtypes(i + plane)) {
+        auto const& book = books()[i];
         auto const A = plane ? star({15, 7}, {false, false}, dtype) : star({63}, {false}, dtype);
         auto const method = book.options.find("ksp_type gmres") == std::string::npos ? "-ksp_type auto " : "";
         auto const N = made(A, method + book.options + " -pc_gmg_coarse_size 9 -pc_gmg_cycle_type full");

@@ -1,0 +1,240 @@
+// What tasks of queues work on: scalars that are pending, sums of teams of threads, memory that is kept and counted.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "asterism/base/error.hpp"
+#include "asterism/base/profile.hpp"
+#include "asterism/device/condition.hpp"
+#include "asterism/device/race_check.hpp"
+
+using namespace asterism::device;
+
+TEST(Scalar, ConditionsAndStoredValues) {
+  for (auto const& queue : {Queue::host(), Queue::shuffle(5), Queue::thread(), Queue::strict()}) {
+    Array r(2 * sizeof(Scalar::Value)), out(sizeof(double));
+    submit(queue, [](Executor&, Scalar::Value* v) { v[0] = 1, v[1] = 3; }, write<Scalar::Value>(r));
+    auto const x = Scalar::pending(queue, r, 0, 1), y = Scalar::pending(queue, r, 1, 1), both = Scalar::pending(queue, r, 0, 2);
+    auto carried = x;
+    for (int i = 0; i < 10'000; ++i) carried = (carried + y).stored(queue);  // an expression of this depth would end the stack
+    EXPECT_EQ(carried.real(), 30'001);
+    EXPECT_EQ(any(less(both, 2.0)).real(), 1);
+    EXPECT_EQ(any(less_equal(both, 0.5)).real(), 0);
+    EXPECT_EQ((min(x, y) + 10.0 * max(x, y)).real(), 31);
+    EXPECT_EQ(equal(x * 3.0, y).real(), 1);
+    for (bool const wanted : {true, false})
+      for (auto const& value : {less(x, y), less(y, x)}) {
+        submit(queue, [](Executor&, double* v) { *v = 0; }, write<double>(out));
+        if (Condition const c{queue, value, wanted}; c) submit(queue, [](Executor&, double* v) { *v = 1; }, write<double>(out));
+        submit(queue, [](Executor&, double* v) { *v += 4; }, update<double>(out));  // not under it
+        out.settle(Access::read, "test");
+        EXPECT_EQ(*out.as<double>(), 4 + double((value.real() != 0) == wanted));
+      }
+  }
+}
+
+TEST(Scalar, ExpressionsOnPendingResults) {
+  auto const queue = Queue::shuffle(3);
+  Array r(2 * sizeof(Scalar::Value));
+  submit(queue, [](Executor&, Scalar::Value* v) { v[0] = 6, v[1] = 2; }, write<Scalar::Value>(r));
+  auto const x = Scalar::pending(queue, r, 0, 1), y = Scalar::pending(queue, r, 1, 1);
+  auto const z = sqrt(x / y + 1.0);
+  EXPECT_FALSE(z.known());
+  Array out(sizeof(double));
+  submit(queue, [](Executor&, Numbers<double> a, double* o) { *o = a.here()[0]; }, value<double>(z, 1), write<double>(out));
+  queue.wait("test");
+  EXPECT_DOUBLE_EQ(*out.as<double>(), 2);
+  EXPECT_DOUBLE_EQ(z.real(), 2);
+}
+
+TEST(Scalar, WidthsAndSelect) {
+  Scalar const k(std::vector<Scalar::Value>{1.0, 0.0, 3.0});
+  auto const s = select(k, 1.0 / k, 0.0);
+  EXPECT_DOUBLE_EQ(s.real(0), 1);
+  EXPECT_DOUBLE_EQ(s.real(1), 0);  // 1/0 is not chosen
+  EXPECT_DOUBLE_EQ(s.real(2), 1.0 / 3);
+  EXPECT_THROW(k + Scalar(std::vector<Scalar::Value>{1.0, 2.0}), std::exception);
+}
+
+TEST(Parallel, SumsDoNotDependOnThreads) {
+  std::vector<double> x(100'003);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(double(i)) * 1e3;
+  double results[3];
+  for (int t = 1; t <= 3; ++t) {
+    host::set_team_size(t);
+    Executor executor;
+    parallel_sum_blocks(executor, std::int64_t(x.size()), 1, &results[t - 1],
+                        [&](std::int64_t b, std::int64_t e, std::int64_t, double* acc) {
+                          for (auto i = b; i < e; ++i) acc[0] += x[std::size_t(i)];
+                        });
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+  std::vector<int> hits(10'000, 0);
+  Executor executor;
+  parallel_for(executor, 10'000, [&](std::int64_t i) { ++hits[std::size_t(i)]; });
+  for (int const h : hits) ASSERT_EQ(h, 1);
+  EXPECT_THROW(parallel_ranges(executor, 10'000, [](std::int64_t, std::int64_t) { throw std::runtime_error("x"); }), std::runtime_error);
+}
+
+TEST(Scalar, ConditionsEndInAnyOrderAndAreOfOneColumn) {
+  for (auto const& queue : {Queue::thread(), Queue::strict(), Queue::shuffle(7)}) {
+    Array a(8), flags(2 * sizeof(Scalar::Value));
+    auto const set = [&](Array const& to, double v) {
+      submit(queue, [v](Executor&, Scalar::Value* f) { *f = v; }, write<Scalar::Value>(to));
+    };
+    auto const add = [&](double v) { submit(queue, [v](Executor&, double* x) { *x += v; }, update<double>(a)); };
+    submit(queue, [](Executor&, double* x) { *x = 0; }, write<double>(a));
+    auto const no = flags.view(0, sizeof(Scalar::Value)), yes = flags.view(sizeof(Scalar::Value), sizeof(Scalar::Value));
+    set(no, 0);
+    set(yes, 1);
+    auto outer = std::make_unique<Condition>(queue, Condition::Until{no});
+    auto inner = std::make_unique<Condition>(queue, Condition::Until{yes});
+    add(1);  // skipped by the inner one
+    outer.reset();
+    add(10);  // still
+    inner.reset();
+    add(100);
+    a.settle(Access::read, "test");
+    EXPECT_EQ(*a.as<double>(), 100) << queue.kind();
+  }
+  EXPECT_THROW(Condition(Queue::host(), Scalar(std::vector<Scalar::Value>{1.0, 0.0})), asterism::Error);
+}
+
+TEST(Team, AFewLargeSharesOfWorkAreRunByAsManyThreads) {
+  auto const before = host::team_size();
+  for (int const threads : {2, 3, 5}) {
+    host::set_team_size(threads);
+    for (std::int64_t const n :
+         {std::int64_t(threads), std::int64_t(threads) + 1, std::int64_t(40), std::int64_t(1000), std::int64_t(10007)}) {
+      std::mutex mutex;
+      std::map<std::int64_t, std::int64_t> pieces;
+      Executor executor;
+      parallel_ranges(
+          executor, n,
+          [&](std::int64_t b, std::int64_t e) {
+            std::lock_guard const lock(mutex);
+            pieces[b] = e;
+          },
+          1);
+      ASSERT_EQ(pieces.size(), std::size_t(threads)) << n;
+      std::int64_t at = 0;
+      for (auto const& [b, e] : pieces) {
+        ASSERT_EQ(b, at);
+        ASSERT_LE(e - b, n / threads + 16);
+        at = e;
+      }
+      ASSERT_EQ(at, n);
+    }
+  }
+  host::set_team_size(before);
+}
+
+TEST(Memory, FreedBlocksComeBackWithinTheScopeOnly) {
+  constexpr std::size_t large = std::size_t(64) << 20;
+  void* first = nullptr;
+  {
+    host::KeepFreed const keep;
+    {
+      Array const a(large);
+      first = a.raw();
+      a.as<char>()[large - 1] = 1;
+    }
+    {
+      Array const smaller(large / 2);  // the rest of the block is given back to the system, its addresses stay
+      EXPECT_EQ(smaller.raw(), first);
+      Array const another(large);
+      EXPECT_NE(another.raw(), first);
+    }
+    Array const again(large);
+    again.as<char>()[large - 1] = 2;
+    EXPECT_EQ(again.as<char>()[large - 1], 2);
+  }
+  Array const small(100);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(small.raw()) % 64, 0u);
+}
+
+TEST(Memory, OfASolveComesBackInTheNextOne) {
+  std::size_t const large = std::size_t(40) << 20;
+  auto const before = host::memory_use().now;
+  {
+    host::FreedBlocks kept;
+    void* first = nullptr;
+    {
+      host::KeepFreed const solve(kept);
+      Array const a(large);
+      first = a.raw();
+      a.as<char>()[large - 1] = 1;
+    }
+    EXPECT_EQ(host::memory_use().now, before + large);  // what is kept is in use
+    Array const between(large);                         // of somebody else
+    EXPECT_NE(between.raw(), first);
+    {
+      host::KeepFreed const solve(kept);
+      EXPECT_EQ(host::memory_use().now, before + large);
+      Array const a(large);
+      EXPECT_EQ(a.raw(), first);
+    }
+    EXPECT_EQ(host::memory_use().now, before + 2 * large);
+    {
+      host::KeepFreed const solve(kept);
+      {
+        host::KeepFreed const set_up;
+      }  // what it leaves goes back to the system, and this with it
+    }
+    EXPECT_EQ(host::memory_use().now, before + large);
+  }
+  EXPECT_EQ(host::memory_use().now, before);
+}
+
+TEST(Memory, UseIsCountedAndCapped) {
+  auto const before = host::memory_use();
+  {
+    Array const a(1000), b(std::size_t(20) << 20);
+    auto const now = host::memory_use();
+    EXPECT_GE(now.now, before.now + 1000 + (std::size_t(20) << 20));
+    EXPECT_GE(now.most, now.now);
+    host::set_memory_cap(now.now + 100'000);
+    Array const c(50'000);
+    try {
+      Array const d(60'000);
+      FAIL() << "above the cap";
+    } catch (asterism::Error const& e) {
+      EXPECT_EQ(e.kind(), asterism::ErrorKind::memory);
+      EXPECT_NE(std::string(e.what()).find("-memory_cap"), std::string::npos);
+    }
+    host::set_memory_cap(0);
+  }
+  EXPECT_EQ(host::memory_use().now, before.now);
+}
+
+TEST(Memory, ComesFromTheUsersAllocator) {
+  std::map<void*, std::size_t> given;
+  host::set_allocator({[&](std::size_t n, std::size_t alignment) {
+                         if (n > 1'000'000) return static_cast<void*>(nullptr);
+                         auto* const p = std::aligned_alloc(alignment, n);
+                         given[p] = n;
+                         return p;
+                       },
+                       [&](void* p, std::size_t) {
+                         given.erase(p);
+                         std::free(p);
+                       }});
+  {
+    Array const a(100), b(5000);
+    EXPECT_EQ(given.size(), 2u);
+    EXPECT_TRUE(given.contains(b.raw()));
+    EXPECT_THROW(Array(2'000'000), asterism::Error);
+    host::set_allocator({});
+    Array const c(100);  // the system's again; a and b go back to whom they came from
+    EXPECT_EQ(given.size(), 2u);
+  }
+  EXPECT_TRUE(given.empty());
+  EXPECT_THROW(host::set_allocator({[](std::size_t, std::size_t) { return static_cast<void*>(nullptr); }, {}}), asterism::Error);
+}
