@@ -187,7 +187,7 @@ def test_auto_goes_on_where_a_method_took_columns_together():
     rng = np.random.default_rng(0)
     b = rng.standard_normal((n, 3))
     x, info = am.solve(S, b, rtol=1e-6)
-    assert info.converged and "ilut" in info.preconditioner
+    assert info.converged and info.preconditioner.startswith("cholesky (sparse")
     assert len(info.residual_norms) == info.iterations + 1
     assert np.all(np.linalg.norm(S @ x - b, axis=0) <= 1.1e-6 * np.linalg.norm(b, axis=0))
     x, info = am.solve(S, b[:, 0] + 1j * b[:, 1], rtol=1e-6)  # two columns of a real matrix

@@ -159,7 +159,7 @@ TEST(Ordering, GraphsHaveEachNeighbourOnce) {
   }
 }
 
-/// A large one, where rows bid for columns before any search: the dual values prove that the matching is the best.
+/// The dual values prove that a large one is the best.
 TEST(Ordering, ScalesProveTheMatching) {
   std::mt19937 random(5);
   for (int turn = 0; turn < 6; ++turn) {

@@ -96,7 +96,6 @@ class Search {
 
   Matching run() {
     start();
-    bid();
     Progress progress("matching of rows to columns", double(rows_));
     distance_.assign(columns_, infinity);
     came_from_.assign(columns_, -1);
@@ -155,40 +154,6 @@ class Search {
           }
       }
   }
-
-  /// Rows without a column take their cheapest one from whoever has it, and raise its price to that of their second: few rows are left to
-  /// search for (Jonker and Volgenant 1987, augmenting row reduction).
-  void bid() {
-    for (int pass = 0; pass < 2; ++pass) {
-      std::vector<std::int32_t> free;
-      for (std::size_t i = 0; i < rows_; ++i)
-        if (m_.column_of_row[i] < 0) free.push_back(std::int32_t(i));
-      auto left = 2 * std::int64_t(rows_);  // prices may rise by little
-      for (auto i : free)
-        for (; i >= 0 && left > 0; --left) i = bid_of(std::size_t(i));
-    }
-  }
-  /// The row that lost its column to row i, to bid at once; -1: none, or it waits.
-  std::int32_t bid_of(std::size_t i) {
-    double least = infinity, second = infinity;
-    std::int32_t best = -1, other = -1;
-    for (auto p = ptr_[i]; p < ptr_[i + 1]; ++p) {
-      auto const j = col_[std::size_t(p)];
-      double const d = cost(p) - v_[std::size_t(j)];
-      if (d < least) second = least, other = best, least = d, best = j;
-      else if (d < second) second = d, other = j;
-    }
-    if (best < 0 || second == infinity) return -1;
-    bool const dearer = least < second;
-    if (!dearer && m_.row_of_column[std::size_t(best)] >= 0) best = other;
-    u_[i] = second;
-    if (dearer) v_[std::size_t(best)] -= second - least;
-    auto const loser = m_.row_of_column[std::size_t(best)];
-    if (loser >= 0) m_.column_of_row[std::size_t(loser)] = -1;
-    pair(std::int32_t(i), best);
-    return dearer ? loser : -1;
-  }
-
   double reduced(std::size_t i, std::int64_t p) const { return std::max(0.0, cost(p) - u_[i] - v_[std::size_t(col_[std::size_t(p)])]); }
   bool is_tight(std::size_t i, std::int64_t p) const { return reduced(i, p) == 0; }
 
