@@ -121,6 +121,13 @@ for shape, brick in (((40,), (8,)), ((23, 30), None), ((11, 9, 13), (4, 4, 4))):
     try: am.solve(L, b, ksp="cg", pc="none", maxiter=2)
     except am.ConvergenceError as e: assert e.x.shape == b.shape
     else: raise AssertionError("no error")
+    # a vector is in the order of bricks, and so is its solution
+    v = solver.solve(L.make_vector(b))
+    assert isinstance(v, am.Vector) and np.abs(L.from_bricks(v) - want[L.owned]).max(initial=0) < 1e-7
+    again = solver.solve(L.make_vector(b), x0=v)
+    assert solver.info.iterations == 0 and np.abs(L.from_bricks(again) - want[L.owned]).max(initial=0) < 1e-7
+    stranger = am.stencil.operator(laplacian(1), (9 * size,), False, comm, brick=(4,)).make_vector()
+    assert "L.make_vector makes one" in message(lambda: solver.solve(stranger))
     assert "UnsupportedError" in message(lambda: solver.solve(b, checkpoint="there.h5"))
     assert "ShapeError" in message(lambda: solver.solve(np.ones((3, 3, 3, 3, 3))))
 print("done", flush=True)
