@@ -7,6 +7,7 @@
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/reproducible_sum.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/la/matrix_data.hpp"
 
 namespace asterism::la {
@@ -82,11 +83,12 @@ Vector Matrix::diagonal() const {
     auto const col = block.column_indices();
     auto const val = block.template entries<T>();
     auto const out = v.host<T>();
-    for (std::int32_t r = 0; r < block.rows; ++r) {
+    device::Executor executor;
+    device::parallel_for(executor, block.rows, [=](std::int64_t r) {
       auto const b = col.begin() + ptr[std::size_t(r)], e = col.begin() + ptr[std::size_t(r) + 1];
-      auto const it = std::lower_bound(b, e, r);
+      auto const it = std::lower_bound(b, e, std::int32_t(r));
       out[std::size_t(r)] = it != e && *it == r ? val[std::size_t(it - col.begin())] : T(0);
-    }
+    });
   });
   return v;
 }

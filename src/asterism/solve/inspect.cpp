@@ -1,8 +1,10 @@
 // What can be seen of a matrix in one pass over its entries and three products.
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/solve/scaling.hpp"
 #include "asterism/solve/solver.hpp"
 
@@ -29,33 +31,49 @@ void look_at_entries(Matrix const& A, Inspection& found) {
       };
       auto const view_of = [](la::Csr const& a) { return View{a.row_offsets(), a.column_indices(), a.template entries<T>()}; };
       View const views[2] = {is_half ? View() : view_of(A.diagonal_block()), view_of(O)};
-      for (std::size_t r = 0; r < std::size_t(A.range().local_size()); ++r) {
-        bool any = is_half && sums[r] > 0;
-        real_t<T> not_finite = 0;  // 0 times NaN or infinity is NaN: no branch for each entry
-        T diagonal = known ? known[r] : T(0);
-        for (auto const& view : std::span(views).subspan(is_half ? 1 : 0)) {
-          bool const own = &view == &views[0];
-          auto const* const col = view.col.data();
-          auto const* const val = view.val.data();
-          for (auto p = view.ptr[r], end = view.ptr[r + 1]; p < end; ++p) {
-            T const v = val[p];
-            not_finite += real(v) * 0 + imag(v) * 0;
-            any = any | !(v == T(0));
-            diagonal = own & (std::size_t(col[p]) == r) ? v : diagonal;
+      auto first_not_finite = A.range().local_size(), first_empty = first_not_finite;
+      std::mutex mutex;
+      device::Executor executor;
+      device::parallel_ranges(executor, A.range().local_size(), [&](std::int64_t begin, std::int64_t end) {
+        std::int64_t zeros = 0, others[2] = {0, 0}, bad[2] = {end, end};  // the first rows of either kind, from the last one on
+        for (auto i = end; i-- > begin;) {
+          auto const r = std::size_t(i);
+          bool any = is_half && sums[r] > 0;
+          real_t<T> not_finite = 0;  // 0 times NaN or infinity is NaN: no branch for each entry
+          T diagonal = known ? known[r] : T(0);
+          for (auto const& view : std::span(views).subspan(is_half ? 1 : 0)) {
+            bool const own = &view == &views[0];
+            auto const* const col = view.col.data();
+            auto const* const val = view.val.data();
+            for (auto p = view.ptr[r], last = view.ptr[r + 1]; p < last; ++p) {
+              T const v = val[p];
+              not_finite += real(v) * 0 + imag(v) * 0;
+              any = any | !(v == T(0));
+              diagonal = own & (std::size_t(col[p]) == r) ? v : diagonal;
+            }
           }
+          if (not_finite != 0 || not_finite != not_finite) bad[0] = i;
+          if (!any) bad[1] = i;
+          zeros += diagonal == T(0);
+          others[0] += !(double(real(diagonal)) > 0);
+          others[1] += !(double(real(diagonal)) < 0);
         }
-        ASTERISM_REQUIRE(not_finite == 0, value,
-                         "the matrix has an entry that is NaN or infinite in row {}. Look for a division by zero or an overflow where "
-                         "it is assembled.",
-                         first_row + std::int64_t(r));
-        ASTERISM_REQUIRE(any, value,
-                         "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put "
-                         "1 on its diagonal.",
-                         first_row + std::int64_t(r));
-        zero_diagonal += diagonal == T(0);
-        not_positive += !(double(real(diagonal)) > 0);
-        not_negative += !(double(real(diagonal)) < 0);
-      }
+        std::lock_guard const lock(mutex);
+        zero_diagonal += zeros;
+        not_positive += others[0];
+        not_negative += others[1];
+        if (bad[0] < end) first_not_finite = std::min(first_not_finite, bad[0]);
+        if (bad[1] < end) first_empty = std::min(first_empty, bad[1]);
+      });
+      auto const rows = A.range().local_size();
+      ASTERISM_REQUIRE(first_not_finite == rows || first_empty < first_not_finite, value,
+                       "the matrix has an entry that is NaN or infinite in row {}. Look for a division by zero or an overflow where "
+                       "it is assembled.",
+                       first_row + first_not_finite);
+      ASTERISM_REQUIRE(first_empty == rows, value,
+                       "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put "
+                       "1 on its diagonal.",
+                       first_row + first_empty);
     });
   });
   std::int64_t counts[3] = {zero_diagonal, not_positive, not_negative};

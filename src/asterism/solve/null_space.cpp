@@ -3,6 +3,7 @@
 #include "asterism/la/near_null_space.hpp"
 
 #include <cmath>
+#include <optional>
 
 namespace asterism::solve {
 namespace {
@@ -48,10 +49,14 @@ std::vector<la::Scalar> NullSpace::remove_from(Vector& y) const {
 
 NullSpace detected_null_space(la::Matrix const& A) {
   if (A.global_rows() < 2) return {};
-  double const tiny = 100 * epsilon_of(A.dtype()) * A.scaled_row_sum_norm();
+  double const rounding = 100 * epsilon_of(A.dtype()), most = 2 * A.largest_entry() * double(A.global_cols());
+  std::optional<double> norm_A;
   std::vector<Vector> found;
   auto const try_one = [&](Vector const& z) {
-    if (size_of_product(A, z) <= tiny) found.push_back(z);
+    double const size = size_of_product(A, z);
+    if (size > rounding * most) return;  // nor is the norm beyond that: it takes longer
+    if (!norm_A) norm_A = A.scaled_row_sum_norm();
+    if (size <= rounding * *norm_A) found.push_back(z);
   };
   Vector ones(A.range(), A.dtype());
   fill(ones, 1.0);

@@ -132,3 +132,26 @@ TEST(Strength, FollowsAnisotropy) {
       for (int64_t j = 0; j < 81; ++j) EXPECT_EQ(g(i, j), Value(std::abs(double(i - j)) == 9 ? 1 : 0)) << i << " " << j;
   }
 }
+
+TEST(Aggregates, AreTheSameWhereNeighboursAreKnownToBeEachOthers) {
+  // the shorter way to independent sets, against the one for any graph; nodes with and without neighbours
+  comm::Communicator const alone;
+  Progress progress("aggregates", 1);
+  comm::Cancellation cancel(alone, progress);
+  for (int64_t const n : {1, 2, 30, 200, 700})
+    for (unsigned const seed : {1u, 2u, 3u})
+      for (bool const pattern : {true, false}) {
+        auto a = sparse_positive(n, false, seed);
+        for (int64_t i = 0; i < n; i += 7)  // some stand alone
+          for (int64_t j = 0; j < n && !pattern; ++j)
+            if (i != j) a(i, j) = a(j, i) = 0;
+        auto const layout = la::Layout::even(alone, n);
+        auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
+        auto graph = pattern ? pattern_graph(rows, layout) : strong_couplings(rows, layout, 1, 0.05, cancel);
+        auto const any = aggregate(graph, cancel);
+        graph.symmetric = true;
+        auto const known = aggregate(graph, cancel);
+        ASSERT_EQ(any.coarse.global_size(), known.coarse.global_size()) << n << " " << seed << " " << pattern;
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(any.of_node[i], known.of_node[i]) << n << " " << seed << " node " << i;
+      }
+}

@@ -27,6 +27,13 @@ Array length_runs(std::int64_t const* offsets, std::int32_t rows) {
   return Array::of(std::span<LengthRun const>(runs));
 }
 
+bool any_row_is_empty(Csr const& a) {
+  auto const* const ptr = a.offsets.as<std::int64_t>();
+  for (std::int32_t i = 0; i < a.rows; ++i)
+    if (ptr[i + 1] == ptr[i]) return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::int32_t> rows_with_entries(Csr const& a) {
@@ -42,10 +49,11 @@ CsrArrays::CsrArrays(Csr const& a, Writes writes) : offsets_(a.offsets), columns
     values_ = Array(std::size_t(a.nnz()) * sizeof(Bfloat16));
     std::ranges::transform(a.entries<float>(), values_.as<Bfloat16>(), [](float v) { return Bfloat16(v); });
   }
-  if (writes == Writes::rows_with_entries) {
+  if (writes == Writes::rows_with_entries && any_row_is_empty(a)) {
     auto const ptr = a.row_offsets();
     auto const ids = la::rows_with_entries(a);
     std::vector<std::int64_t> offsets{0};
+    offsets.reserve(ids.size() + 1);
     for (auto const i : ids) offsets.push_back(ptr[std::size_t(i) + 1]);
     row_ids_ = Array::of(std::span<std::int32_t const>(ids));
     offsets_ = Array::of(std::span<std::int64_t const>(offsets));

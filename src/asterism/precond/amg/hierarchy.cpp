@@ -20,9 +20,12 @@ constexpr std::int64_t rows_to_factor = 2000;  // from so many on sparse factors
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
 template <class T>
 void decouple_empty_rows(Rows<T>& A) {
-  for (std::int32_t i = 0; i < A.count; ++i)
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
-      if (A.col[p] == i + A.map.below && A.val[p] == T(0)) A.val[p] = T(1);
+  for (std::int32_t i = 0; i < A.count; ++i) {
+    auto const *const first = A.col.data() + A.ptr[i], *const last = A.col.data() + A.ptr[i + 1];
+    auto const* const at = std::lower_bound(first, last, i + A.map.below);
+    if (at != last && *at == i + A.map.below)
+      if (auto& v = A.val[at - A.col.data()]; v == T(0)) v = T(1);
+  }
 }
 
 /// Sparse factors on the first rank, of vectors of that dtype; in the matrix's own if they are to be as wide as needed and it is. Nothing
@@ -175,10 +178,13 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
 template <class T>
 NodeGraph HierarchySetUp<T>::strong_graph(RowFacts<T> const& facts, Strength strength, double threshold) const {
   auto const& layout = A_.range();
-  // none is weak, by more than rounding
-  if (strength == Strength::symmetric && block_size_ == 1 && facts.least_coupling > 1.001 * threshold * threshold * facts.largest_diagonal)
-    return pattern_graph(rows_, layout);
-  if (strength == Strength::symmetric) return strong_couplings(rows_, layout, block_size_, threshold, cancel_);
+  if (strength == Strength::symmetric) {
+    // none is weak, by more than rounding
+    bool const all = block_size_ == 1 && facts.least_coupling > 1.001 * threshold * threshold * facts.largest_diagonal;
+    auto graph = all ? pattern_graph(rows_, layout) : strong_couplings(rows_, layout, block_size_, threshold, cancel_);
+    graph.symmetric = options_.hermitian;
+    return graph;
+  }
   auto const strong = strength == Strength::classical ? classical_couplings(rows_, block_size_, threshold, cancel_)
                                                       : evolution_couplings(rows_, layout, block_size_, threshold,
                                                                             spectral_radius(rows_, layout, facts, cancel_), cancel_);
