@@ -228,7 +228,13 @@ def test_levels_have_events_of_their_own():
     }
     am.solve(L, np.ones((63, 63)), options="-pc_gmg_log", ksp="cg", pc="gmg")
     after = calls()
-    for event in ("MGSmooth Level 0", "MGSmoothResid Level 1", "MGRestrict Level 0", "MGInterp Level 1", "MGSolve Level 2"):
+    for event in (
+        "MGSmooth Level 0",
+        "MGSmoothResid Level 1",
+        "MGRestrict Level 0",
+        "MGInterp Level 1",
+        "MGSolve Level 2",
+    ):
         assert after[event] > before.get(event, 0), event
 
 

@@ -20,7 +20,13 @@ CASES = [
     (3, "zero", 24, 8),
 ]
 #: With enough bricks for a pass in columns that lean, and the seam of periodic axes.
-LARGE = [(3, "periodic", 64, 4), (3, "periodic", 64, 8), (3, "nodes", 73, 8), (2, "periodic", 512, 8), (1, "periodic", 1 << 17, 8)]
+LARGE = [
+    (3, "periodic", 64, 4),
+    (3, "periodic", 64, 8),
+    (3, "nodes", 73, 8),
+    (2, "periodic", 512, 8),
+    (1, "periodic", 1 << 17, 8),
+]
 
 
 def weights(L, kind, steps):

@@ -43,7 +43,7 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
         handle.apply(nothing, out)
         return out
 
-    _tell(how, A, domain, values(centre), values(total).real)
+    _tell(how, A, domain, values(centre), np.real(values(total)))
 
 
 def _tell(how: Made, A: Any, domain: Any, main: NDArray[Any], sums: NDArray[Any]) -> None:
