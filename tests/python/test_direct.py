@@ -138,7 +138,9 @@ def test_work_is_refused_before_it_begins(kind):
     A = am.gallery.poisson((30, 30))
     options = {"pc": "lu", "pc_lu_type": "dense"} if kind == "dense" else {"pc": kind}
     for limit in (1, 1e3):
-        with pytest.raises(am.AsterismError, match=f"of 900 rows take .* floating-point operations.* and {limit:g} are"):
+        with pytest.raises(
+            am.AsterismError, match=f"of 900 rows take .* floating-point operations.* and {limit:g} are"
+        ):
             am.Solver(A, ksp="preonly", pc_factor_flop_limit=limit, **options)
     s = am.Solver(A, ksp="preonly", pc_factor_flop_limit=1e9, **options)
     assert np.allclose(A @ s.solve(np.ones(900)), 1)
