@@ -11,11 +11,9 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_ALLOW_RUN_AS_ROOT := 1
 export PRTE_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 # ranks of tests share a node: Open MPI looks for networks in vain otherwise, with libfabric for a second in every MPI_Init, and with
-# UCX for a fortieth, and for a twentieth of every window. They share cores with other tests too
+# UCX for a twentieth of a second of every window
 export OMPI_MCA_btl ?= ^ofi
 export OMPI_MCA_osc ?= ^ucx
-export OMPI_MCA_pml ?= ob1
-export OMPI_MCA_mpi_yield_when_idle ?= 1
 # compiled once, not by each of the thousands of processes that tests start
 export PYTHONDONTWRITEBYTECODE :=
 export ASTERISM_DATA ?= $(if $(wildcard ../shared/data/MANIFEST.csv),$(abspath ../shared/data),)
