@@ -73,10 +73,11 @@ def steps_agree(L, kind, steps, at_once, fresh):
     assert not np.any(got[L.to_bricks(np.ones_like(x)) == 0]), "the padding stays zero"
 
 
-def every_way(cases, comm=None):
+def every_way(cases, comm=None, dtypes=None):
     """Run all kinds of weights, and numbers of steps that need one pass or several."""
     for d, kind, n, brick in cases:
-        for dtype in ("float64", "float32", *(("complex128", "complex64") if (d, brick) in ((2, 4), (3, 8)) else ())):
+        both = ("complex128", "complex64") if (d, brick) in ((2, 4), (3, 8)) else ()
+        for dtype in dtypes or ("float64", "float32", *both):
             L = made(n, d, kind, comm, brick=(brick,) * d, dtype=dtype)
             for how in ("one", "colours", "diagonal", "any"):
                 for steps, at_once, fresh in (
@@ -136,7 +137,7 @@ sys.path.append(HERE)
 from test_gmg import factor, made
 from test_gmg_steps import CASES, every_way
 for n, case in enumerate(CASES + [(3, "periodic", 20, 4), (3, "zero", 16, 8), (1, "periodic", 24, 8)]):  # also fewer bricks than ranks
-    every_way([case], comm, [("float64", "float32")[(n + size) % 2]])
+    every_way([case], comm, [("float64", "float32", "complex128", "complex64")[(n + size) % 4]])
 counts = {}
 for at_once in (1, 2, 4):
     L = made(64, 2, "periodic", comm)

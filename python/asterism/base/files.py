@@ -44,4 +44,6 @@ def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
     except FileError:
         raise
     except OSError as error:
-        raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error
+        said = FileError(f"'{path}' cannot be written: {error.strerror or error}.")
+        said.shared = getattr(error, "shared", False)
+        raise said from error

@@ -91,7 +91,7 @@ class MessageDrivenSweep::Impl {
     over_ = leader_waits_ = false;
     shared_ = assisted;
     failure_ = nullptr;
-    patience_ = {};
+    patience_ = device::host::Patience();
     complete_.clear();
     ready_.clear();
     first_.clear();
@@ -156,7 +156,7 @@ class MessageDrivenSweep::Impl {
     });
     send_what_is_ready();  // x goes on to others before it is used here
     if (!got) return false;
-    patience_ = {};
+    patience_ = device::host::Patience();
     run(task_);
     change([&] { finish(task_); });
     send_what_is_ready();
