@@ -104,6 +104,26 @@ Dense solved(Dense a, Dense b) {
   return b;
 }
 
+Dense chebyshev(Dense const& a, Dense const& d, double hi, int degree, double ratio) {
+  double const lo = hi / ratio, theta = (hi + lo) / 2, delta = (hi - lo) / 2, sigma = theta / delta;
+  auto const one = Dense::identity(a.rows());
+  auto step = Value(1 / theta) * d, z = step;
+  double rho = 1 / sigma;
+  for (int k = 1; k < degree; ++k) {
+    double const next = 1 / (2 * sigma - rho);
+    step = Value(next * rho) * step + Value(2 * next / delta) * (d * (one - a * z));
+    z = z + step;
+    rho = next;
+  }
+  return z;
+}
+
+Dense richardson(Dense const& a, Dense const& m, int steps) {
+  Dense x(a.rows(), a.cols());
+  for (int k = 0; k < steps; ++k) x = x + m * (Dense::identity(a.rows()) - a * x);
+  return x;
+}
+
 Dense orthonormal(Dense a) {
   for (int64_t j = 0; j < a.cols(); ++j) {
     for (int pass = 0; pass < 2; ++pass)

@@ -52,6 +52,10 @@ double norm(Dense const& a);
 /// a^-1 b: Gaussian elimination with the largest pivot of each column.
 Dense solved(Dense a, Dense b);
 inline Dense inverse(Dense const& a) { return solved(a, Dense::identity(a.rows())); }
+/// M of the polynomial of that degree in d a which is smallest on [hi / ratio, hi]: z = M b for d a z = d b.
+Dense chebyshev(Dense const& a, Dense const& d, double hi, int degree, double ratio);
+/// x after some steps of x += m (b - a x) from 0, for b = I.
+Dense richardson(Dense const& a, Dense const& m, int steps);
 /// Orthonormal columns of the span (modified Gram-Schmidt, twice).
 Dense orthonormal(Dense a);
 

@@ -17,21 +17,6 @@ using std::int64_t;
 
 namespace {
 
-/// The polynomial of that degree in D^-1 A which is smallest on [hi / ratio, hi], for D^-1 A z = D^-1 b.
-Dense chebyshev(Dense const& a, Dense const& d, double hi, int degree, double ratio) {
-  double const lo = hi / ratio, theta = (hi + lo) / 2, delta = (hi - lo) / 2, sigma = theta / delta;
-  auto const one = Dense::identity(a.rows());
-  auto step = Value(1 / theta) * d, z = step;
-  double rho = 1 / sigma;
-  for (int k = 1; k < degree; ++k) {
-    double const next = 1 / (2 * sigma - rho);
-    step = Value(next * rho) * step + Value(2 * next / delta) * (d * (one - a * z));
-    z = z + step;
-    rho = next;
-  }
-  return z;
-}
-
 /// W_k(1 - 2 x / hi) / (2 k + 1) = sin((2 k + 1) t / 2) / ((2 k + 1) sin(t / 2)) with cos t = 1 - 2 x / hi, of x = D^-1 A, by its
 /// recurrence W_k = 2 y W_(k - 1) - W_(k - 2); and z so that it is I - z A.
 Dense fourth_kind(Dense const& a, Dense const& d, double hi, int degree) {
@@ -46,15 +31,7 @@ Dense fourth_kind(Dense const& a, Dense const& d, double hi, int degree) {
   return (one - Value(1.0 / (2 * degree + 1)) * now) * inverse(a);
 }
 
-/// x after some steps of x += m (b - A x) from 0, for b = I.
-Dense richardson(Dense const& a, Dense const& m, int steps) {
-  Dense x(a.rows(), a.cols());
-  for (int k = 0; k < steps; ++k) x = x + m * (Dense::identity(a.rows()) - a * x);
-  return x;
-}
-
-/// The inverse of what of a is on the diagonal, times that of `diagonal`, or in rows after the columns (before: backward); sweeps of rows
-/// `before` says are in order.
+/// The inverse of a triangle of a: its entries (i, j) that `needs` names, and diagonal(i).
 Dense triangle_inverse(Dense const& a, std::function<bool(int64_t, int64_t)> const& needs, std::function<Value(int64_t)> const& diagonal) {
   Dense t(a.rows(), a.cols());
   for (int64_t i = 0; i < a.rows(); ++i)
@@ -111,6 +88,16 @@ std::vector<int64_t> all_colours(la::Matrix const& A, bool symmetric) {
   std::vector<int64_t> out;
   for (int64_t i = 0; i < d.rows(); ++i) out.push_back(int64_t(d(i, 0).real()));
   return out;
+}
+
+/// A step with that times the inverse diagonal on each side.
+std::function<SmootherPtr(la::Matrix const&)> damped(double omega) {
+  return [omega](la::Matrix const& A) {
+    auto w = A.diagonal();
+    precond::invert_entries(w, "test");
+    scale(omega, w);
+    return precond::weighted_steps(w, {1, 1}, "w");
+  };
 }
 
 /// The Galerkin hierarchy of a line, three levels, the last solved.
@@ -233,13 +220,7 @@ TEST(Multigrid, TheCycleIsThatOfTheBook) {
 TEST(Multigrid, VisitsOfTheCoarseLevels) {
   for (auto const dtype : all_dtypes) {
     auto const a = line(52, is_complex(dtype));
-    auto const weights = [&](la::Matrix const& A) {
-      auto w = A.diagonal();
-      precond::invert_entries(w, "test");
-      scale(0.7, w);
-      return precond::weighted_steps(w, {1, 1}, "w");
-    };
-    auto const levels = levels_of(a, dtype, weights);
+    auto const levels = levels_of(a, dtype, damped(0.7));
     auto const layout = uneven(world(), 52);
     auto const p = interpolation(52), ac = adjoint(p) * a * p, one = Dense::identity(52), half = Dense::identity(26);
     precond::Cycle const below({levels[1], levels[2]}, CycleType::v);
@@ -261,13 +242,7 @@ TEST(Multigrid, KCyclesTakeTwoStepsOfAKrylovMethod) {
   for (bool const hermitian : {false, true})
     for (auto const dtype : all_dtypes) {
       auto const a = line(52, is_complex(dtype), hermitian);
-      auto const weights = [&](la::Matrix const& A) {
-        auto w = A.diagonal();
-        precond::invert_entries(w, "test");
-        scale(0.6, w);
-        return precond::weighted_steps(w, {1, 1}, "w");
-      };
-      auto const levels = levels_of(a, dtype, weights);
+      auto const levels = levels_of(a, dtype, damped(0.6));
       auto const layout = uneven(world(), 52), half = la::Layout::even(world(), 26);
       precond::Cycle const cycle(levels, CycleType::k, hermitian);
       EXPECT_TRUE(cycle.varies() && !cycle.symmetric());

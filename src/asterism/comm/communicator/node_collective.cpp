@@ -32,7 +32,7 @@ void NodeCollective::send_to_all(std::span<std::byte const> data) {
     if (r != comm_.rank()) send(r, data);
 }
 
-std::span<std::byte const> NodeCollective::wait_for(Expected const& e) {
+std::span<std::byte const> NodeCollective::arrived(Expected const& e) {
   auto& node = *comm_.node();
   auto& box = node.from(node.index_of(e.rank));
   Wait wait(comm_, Wait::For::memory);

@@ -24,14 +24,13 @@ class NodeCollective {
   template <class F>
   void receive(F const& f) {
     for (auto const& e : expected_) {
-      auto const data = wait_for(e);
-      try {
-        f(e.rank, data);
-      } catch (...) {
-        take(e);
-        throw;
-      }
-      take(e);
+      auto const data = arrived(e);
+      struct Taken {
+        NodeCollective& call;
+        Expected const& message;
+        ~Taken() { call.take(message); }
+      } const taken{*this, e};
+      f(e.rank, data);
     }
   }
 
@@ -40,7 +39,7 @@ class NodeCollective {
     int rank;
     std::uint64_t number;
   };
-  std::span<std::byte const> wait_for(Expected const& e);
+  std::span<std::byte const> arrived(Expected const& e);
   void take(Expected const& e);
   Communicator comm_;
   std::vector<Expected> expected_;

@@ -13,10 +13,7 @@ using Ints = std::vector<std::int32_t>;
 std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Numbers before the values of a block that is sent: they begin at a multiple of 16 bytes.
-template <class Block>
-std::size_t header(Block const& block) {
-  return (4 + at(block.m) + at(block.n) + 3) / 4 * 4;
-}
+std::size_t header(std::int64_t rows, std::int64_t columns) { return at((4 + rows + columns + 3) / 4 * 4); }
 
 }  // namespace
 
@@ -54,9 +51,9 @@ void TopAssembly::add(Entry<T> const& e) {
 }
 
 template <class T>
-void TopAssembly::add_block(Block const& at, Ints rows, Ints columns, T const* lower, std::int64_t lower_next, T const* upper,
+void TopAssembly::add_block(Block const& block, Ints rows, Ints columns, T const* lower, std::int64_t lower_next, T const* upper,
                             std::int64_t upper_next) const {
-  auto const [i, j, m, n] = at;
+  auto const [i, j, m, n] = block;
   place(i, j, rows, columns);
   if (i == j) {
     auto* const to = reinterpret_cast<T*>(top_.lower->diagonal(j));
@@ -93,13 +90,15 @@ void TopAssembly::add_updates(NumericFactors& factors) {
         f(block, top_.lower->grid().owner(block.i, block.j), of_rows, of_columns, std::int64_t(segments[r]), std::int64_t(segments[c]));
       }
   };
-  auto const parts = [&](Block const& block) { return top_.kind == FactorKind::lu && block.i > block.j ? 2 : 1; };
+  auto const values_of = [&](Block const& block) {
+    return at(block.m) * at(block.n) * (top_.kind == FactorKind::lu && block.i > block.j ? 2 : 1);
+  };
   Outgoing out;
   {
     std::vector<std::size_t> bytes(at(comm_.size()), 0);
     for (auto const& u : factors.updates)
       each_block(u, [&](Block const& block, int to, auto...) {
-        bytes[at(to)] += header(block) * sizeof(std::int32_t) + std::size_t(block.m) * std::size_t(block.n) * sizeof(T) * at(parts(block));
+        bytes[at(to)] += header(block.m, block.n) * sizeof(std::int32_t) + values_of(block) * sizeof(T);
       });
     for (int r = 0; r < comm_.size(); ++r)
       if (r != comm_.rank() && bytes[at(r)] > 0) out.reserve(r, bytes[at(r)]);
@@ -115,10 +114,10 @@ void TopAssembly::add_updates(NumericFactors& factors) {
       head.assign({block.i, block.j, block.m, block.n});
       head.insert(head.end(), rows.begin(), rows.end());
       head.insert(head.end(), columns.begin(), columns.end());
-      head.resize(header(block), 0);
+      head.resize(header(block.m, block.n), 0);
       out.put(to, head.data(), head.size());
       for (std::int64_t q = 0; q < block.n; ++q) out.put(to, lower + q * b, std::size_t(block.m));
-      if (parts(block) == 1) return;
+      if (values_of(block) == at(block.m) * at(block.n)) return;
       for (std::int64_t p = 0; p < block.m; ++p) out.put(to, upper + p * b, std::size_t(block.n));
     });
     u = {};
@@ -132,12 +131,12 @@ void TopAssembly::add_updates(NumericFactors& factors) {
       std::memcpy(found, from, sizeof found);
       Block const block{found[0], found[1], found[2], found[3]};
       auto const* const numbers = reinterpret_cast<std::int32_t const*>(from) + 4;
-      from += header(block) * sizeof(std::int32_t);
+      from += header(block.m, block.n) * sizeof(std::int32_t);
       auto const size = std::int64_t(block.m) * block.n;
       auto const* const values = reinterpret_cast<T const*>(from);
       add_block(block, Ints(numbers, numbers + block.m), Ints(numbers + block.m, numbers + block.m + block.n), values, block.m,
                 values + size, block.n);
-      from += std::size_t(size * parts(block)) * sizeof(T);
+      from += values_of(block) * sizeof(T);
     }
   }
 }

@@ -31,7 +31,7 @@ class TopAssembly {
   /// To a block of this rank, by numbers of the top. lower, upper: m x n and, of LU below the diagonal, n x m, the part that it mirrors;
   /// column-major with so many numbers from one column to the next.
   template <class T>
-  void add_block(Block const& at, std::vector<std::int32_t> rows, std::vector<std::int32_t> columns, T const* lower,
+  void add_block(Block const& block, std::vector<std::int32_t> rows, std::vector<std::int32_t> columns, T const* lower,
                  std::int64_t lower_next, T const* upper, std::int64_t upper_next) const;
   /// Numbers of the top become places in a block.
   void place(std::int32_t i, std::int32_t j, std::vector<std::int32_t>& rows, std::vector<std::int32_t>& columns) const;

@@ -50,14 +50,14 @@ void LocalTriangle::take(std::int32_t k, void const* panel, std::int64_t leading
     for (std::int64_t j = 0; j < w; ++j) std::memcpy(to + j * next * size, from + (j * leading + first) * size, std::size_t(rows * size));
   };
   if (auto const at = diagonal_at_[std::size_t(k)]; at >= 0) {
-    copy(0, w, values_.as<std::byte>() + at, w);
+    copy(0, w, number_at(at), w);
     finish_diagonal(k, unit);
   }
   auto const [first, last] = pattern_->of_column(k);
   for (auto b = first; b < last; ++b)
     if (auto const at = block_at_[std::size_t(b)]; at >= 0) {
       auto const& block = pattern_->block(b);
-      copy(w + block.first - nodes.row_offsets[std::size_t(k)], block.count, values_.as<std::byte>() + at, panel_rows(k));
+      copy(w + block.first - nodes.row_offsets[std::size_t(k)], block.count, number_at(at), panel_rows(k));
     }
 }
 

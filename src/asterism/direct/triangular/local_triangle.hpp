@@ -38,13 +38,13 @@ class LocalTriangle {
   /// Of this rank only.
   bool owns_diagonal(std::int32_t k) const { return diagonal_at_[std::size_t(k)] >= 0; }
   bool owns(std::int32_t index) const { return block_at_[std::size_t(index)] >= 0; }
-  std::byte* diagonal(std::int32_t k) { return values_.as<std::byte>() + diagonal_at_[std::size_t(k)]; }
-  std::byte const* diagonal(std::int32_t k) const { return bytes_of(diagonal_at_[std::size_t(k)]); }
+  std::byte* diagonal(std::int32_t k) { return number_at(diagonal_at_[std::size_t(k)]); }
+  std::byte const* diagonal(std::int32_t k) const { return number_at(diagonal_at_[std::size_t(k)]); }
   std::int32_t const* order(std::int32_t k) const { return order_.empty() ? nullptr : order_.data() + order_at_[std::size_t(k)]; }
-  std::byte* panel(std::int32_t k) { return values_.as<std::byte>() + panel_at_[std::size_t(k)]; }
-  std::byte const* panel(std::int32_t k) const { return bytes_of(panel_at_[std::size_t(k)]); }
+  std::byte* panel(std::int32_t k) { return number_at(panel_at_[std::size_t(k)]); }
+  std::byte const* panel(std::int32_t k) const { return number_at(panel_at_[std::size_t(k)]); }
   std::int64_t panel_rows(std::int32_t k) const { return panel_rows_[std::size_t(k)]; }
-  std::byte const* block(std::int32_t index) const { return bytes_of(block_at_[std::size_t(index)]); }
+  std::byte const* block(std::int32_t index) const { return number_at(block_at_[std::size_t(index)]); }
   /// In the panel, of its first row.
   std::int64_t row_in_panel(std::int32_t index) const {
     return (block_at_[std::size_t(index)] - panel_at_[std::size_t(pattern_->block(index).column)]) / std::int64_t(size_of(dtype_));
@@ -57,13 +57,12 @@ class LocalTriangle {
   /// Of rows() in the rows of all its blocks: one panel after the other, in a panel as they are there.
   std::int64_t first_row(std::int32_t index) const { return row_at_[std::size_t(index)]; }
   std::int64_t all_rows() const { return std::int64_t(rows_.size()); }
-  std::span<std::byte const> values() const {
-    return {bytes_of(0), values_.bytes()};
-  }  ///< of all its blocks, diagonal() and block() are in them
+  /// Of all its blocks; diagonal() and block() are in them.
+  std::span<std::byte const> values() const { return {number_at(0), values_.bytes()}; }
   std::size_t bytes() const { return values_.bytes() + rows_.size() * sizeof(std::int32_t); }
 
  private:
-  std::byte const* bytes_of(std::int64_t first) const { return values_.as<std::byte>() + first; }
+  std::byte* number_at(std::int64_t first) const { return values_.as<std::byte>() + first; }
   std::shared_ptr<BlockPattern const> pattern_;
   ProcessGrid grid_;
   int rank_;

@@ -88,7 +88,7 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   auto const begin_phase = [&] { parts = &phases_.emplace_back(); };
 
   i64 const rows = d[other[0]].size(), columns = d[other[1]].size(), least = std::max(1, 2 * (stages - 1));
-  i64 const n = d[along].size() * slices, bytes = n / slices * rows * columns * bytes_of_brick;
+  i64 const n = d[along].size() * slices, bytes = d[along].size() * rows * columns * bytes_of_brick;
   i64 const shares = std::min<i64>(threads, n / least);
   interleaved_ = stages > 1 && shares >= threads && bytes > 2 * cache_bytes();
   if (!interleaved_) {

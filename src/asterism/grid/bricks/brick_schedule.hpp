@@ -20,10 +20,10 @@ class BrickSchedule {
     std::int64_t begin, count;  ///< in numbers()
     int first, last;            ///< planes of points of each brick
   };
-  /// threads: that share the work. bytes_of_brick: of each of so many vectors. least_planes: that stages may follow each other by; what the
-  /// stencil reads along the first direction, or more. Time and memory: 4 bytes for each stage of each brick, times planes of a brick / 2
-  /// at most.
-  BrickSchedule(BrickDomain const& domain, int stages, int threads, std::int64_t bytes_of_brick, int vectors, std::int64_t least_planes);
+  /// threads: that share the work. bytes_of_vector: of a brick, in each of so many vectors. least_planes: that stages may follow each other
+  /// by; what the stencil reads along the first direction, or more. Time and memory: 4 bytes for each stage of each brick, times planes of
+  /// a brick / 2 at most.
+  BrickSchedule(BrickDomain const& domain, int stages, int threads, std::int64_t bytes_of_vector, int vectors, std::int64_t least_planes);
   int const* numbers() const { return numbers_.data(); }
   /// Batches of a part are done in their order. Parts of a phase are independent, and all follow the phase before.
   std::vector<std::vector<std::vector<Batch>>> const& phases() const { return phases_; }
