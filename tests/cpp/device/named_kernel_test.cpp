@@ -9,6 +9,7 @@
 #include "../../gpu_emulation/cuda_runtime.h"
 #include "asterism/base/error.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "harness/gpu.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -141,11 +142,6 @@ std::int64_t run_without_form() {
   std::int64_t n = 0;
   for (auto const& w : gpu::without_form()) n += w.count;
   return n;
-}
-
-bool on_the_emulated_gpu() {
-  auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
-  return plugin && std::string(plugin).find("emulated") != std::string::npos;
 }
 
 KernelSignature scaling() { return {{{Access::update, Dtype::float64}}, 0, 1}; }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -22,6 +23,15 @@ enum class Planted {
   other_order,          // tickets are no order of the solve
   wait_needs_a_place,   // WAIT's threads begin when a block of SOLVE has ended
   counts_in_two_steps,  // counters are read and written, not taken off at once
+  helpers_first,        // those who take a share of products have tickets before who brings x
+};
+
+/// What a block takes: a supernode, or a share of the products with its x.
+struct Ticket {
+  std::size_t place;         // in the plan
+  std::int32_t first, last;  // its products, of those of that supernode
+  bool leads;                // solves or awaits x, and tells the helpers behind it
+  std::int32_t helpers;
 };
 
 /// One direction on all GPUs: where its words are.
@@ -32,7 +42,8 @@ struct Model {
   int resident;
   Planted planted;
   struct Gpu {
-    std::vector<std::size_t> order;                                             // places in the plan, by ticket
+    std::vector<Ticket> order;
+    std::vector<std::size_t> lead;                                              // of each place, the ticket
     std::size_t begun, next_source, ended, left, sum_there, x_there, messages;  // words
   };
   std::vector<Gpu> gpus;
@@ -40,7 +51,8 @@ struct Model {
   // of a message's flag: kind, supernode, sender and receiver
   std::map<std::tuple<int, std::int32_t, int, int>, std::size_t> flags;
 
-  Model(std::vector<std::vector<std::int32_t>> const& below, ProcessGrid g, Sweep sweep, int resident_blocks, Planted p)
+  /// most: products of a ticket.
+  Model(std::vector<std::vector<std::int32_t>> const& below, ProcessGrid g, Sweep sweep, int resident_blocks, std::int32_t most, Planted p)
       : grid(g), resident(resident_blocks), planted(p) {
     auto nodes = std::make_shared<Supernodes>();
     nodes->starts = {0};
@@ -57,13 +69,19 @@ struct Model {
       plans.push_back(plan_sweep(*pattern, grid, r, sweep));
       Gpu gpu;
       auto const n = plans.back().nodes.size();
+      gpu.lead.resize(n);
       for (std::size_t i = 0; i < n; ++i) {
         auto const at = (sweep == Sweep::backward) != (planted == Planted::other_order) ? n - 1 - i : i;
         auto const& node = plans.back().nodes[at];
-        if (node.diagonal || node.source) gpu.order.push_back(at);
+        if (!node.diagonal && !node.source) continue;
+        std::int32_t const uses = node.last_using - node.first_using, shares = std::max(1, (uses + most - 1) / most);
+        gpu.lead[at] = gpu.order.size();
+        for (std::int32_t share = 0; share < shares; ++share)
+          gpu.order.push_back({at, share * most, std::min(uses, (share + 1) * most), share == 0, shares - 1});
+        if (planted == Planted::helpers_first) std::swap(gpu.order[gpu.lead[at]], gpu.order.back());
       }
       gpu.begun = some(1), gpu.next_source = some(1), gpu.ended = some(1), gpu.left = some(n), gpu.sum_there = some(n),
-      gpu.x_there = some(n);
+      gpu.x_there = some(gpu.order.size());
       gpus.push_back(gpu);
     }
     for (auto const& m : predicted_messages(*pattern, grid, sweep)) flags.emplace(std::tuple(int(m.kind), m.node, m.from, m.to), some(1));
@@ -110,11 +128,12 @@ struct Part : View {
 struct SolveBlock : Part {
   using Part::Part;
   std::int32_t completed = -1;
-  std::int32_t take() { return std::int32_t(words().order[add_shared(words().next_source, 1)]); }
-  PlannedNode const& here(std::int32_t s) const { return node(std::size_t(s)); }
-  bool own(std::int32_t s) const { return here(s).diagonal; }
+  std::int32_t take() { return std::int32_t(add_shared(words().next_source, 1)); }
+  Ticket const& ticket(std::int32_t s) const { return words().order[std::size_t(s)]; }
+  PlannedNode const& here(std::int32_t s) const { return node(ticket(s).place); }
+  bool own(std::int32_t s) const { return ticket(s).leads && here(s).diagonal; }
   bool await_sum(std::int32_t s) {
-    if (model.contributions(gpu, std::size_t(s)) > 0) await(words().sum_there + std::size_t(s));
+    if (model.contributions(gpu, ticket(s).place) > 0) await(words().sum_there + ticket(s).place);
     return true;
   }
   bool await_x(std::int32_t s) {
@@ -123,14 +142,17 @@ struct SolveBlock : Part {
   }
   void solve(std::int32_t) {}
   void forward(std::int32_t s) {
+    if (!ticket(s).leads) return;
     for (int const child : here(s).broadcast.children)
       if (child >= 0) send(MessageKind::broadcast, here(s).id, child);
+    for (std::size_t other = 0; other < words().order.size(); ++other)
+      if (words().order[other].place == ticket(s).place && !words().order[other].leads) store_shared(words().x_there + other, 1);
   }
   void multiply(std::int32_t) {}
-  std::int32_t blocks(std::int32_t s) const { return here(s).last_using - here(s).first_using; }
+  std::int32_t blocks(std::int32_t s) const { return ticket(s).last - ticket(s).first; }
   std::int32_t at_once() const { return 1; }
   std::int32_t take_off(std::int32_t s, std::int32_t first) {
-    auto const& b = model.pattern->block(plan().using_x[std::size_t(here(s).first_using + first)]);
+    auto const& b = model.pattern->block(plan().using_x[std::size_t(here(s).first_using + ticket(s).first + first)]);
     completed = plan().place[std::size_t(plan().sweep == Sweep::backward ? b.column : b.row)];
     return Part::take_off(completed);
   }
@@ -156,7 +178,7 @@ struct WaitThread : Part {
   void arrived(std::int32_t i) {
     auto& m = messages[std::size_t(i)];
     m.taken = true;
-    if (m.kind == MessageKind::broadcast) store_shared(words().x_there + std::size_t(m.place), 1);
+    if (m.kind == MessageKind::broadcast) store_shared(words().x_there + words().lead[std::size_t(m.place)], 1);
     else contributed(*this, m.place);
     fresh = true;
   }
@@ -170,8 +192,8 @@ struct WaitThread : Part {
 
 /// On each GPU as many places for SOLVE's blocks as are resident, and a thread of WAIT for x and one for sums, where messages come.
 std::string wrong(std::vector<std::vector<std::int32_t>> const& below, ProcessGrid grid, Sweep sweep, int resident,
-                  Planted planted = Planted::nothing, std::size_t* states = nullptr) {
-  Model const model(below, grid, sweep, resident, planted);
+                  Planted planted = Planted::nothing, std::size_t* states = nullptr, std::int32_t most = 9) {
+  Model const model(below, grid, sweep, resident, most, planted);
   std::vector<Program> programs;
   for (int g = 0; g < grid.size(); ++g) {
     for (int place = 0; place < resident; ++place)
@@ -223,12 +245,24 @@ TEST(SolveProtocol, EveryInterleavingOfThreeGpus) {
   RecordProperty("states", int(states));
 }
 
+TEST(SolveProtocol, EveryInterleavingWithSharesOfProducts) {
+  std::size_t states = 0;
+  for (auto const sweep : {Sweep::forward, Sweep::backward}) {
+    for (int const resident : {1, 2}) EXPECT_EQ(wrong(dense, {1, 1}, sweep, resident, Planted::nothing, &states, 1), "");
+    EXPECT_EQ(wrong(dense, {1, 2}, sweep, 1, Planted::nothing, &states, 1), "");
+    EXPECT_EQ(wrong(dense, {2, 1}, sweep, 1, Planted::nothing, &states, 1), "");
+  }
+  RecordProperty("states", int(states));
+}
+
 TEST(SolveProtocol, TheModelFindsWhatIsPlanted) {
   auto const for_ever = "some ranks wait for ever";
   EXPECT_EQ(wrong(chain, {1, 1}, Sweep::forward, 1, Planted::other_order), for_ever);
   EXPECT_EQ(wrong(chain, {1, 1}, Sweep::forward, 3, Planted::other_order), "");  // all blocks are there
   EXPECT_EQ(wrong(chain, {2, 1}, Sweep::forward, 1, Planted::wait_needs_a_place), for_ever);
   EXPECT_EQ(wrong(fork, {1, 1}, Sweep::forward, 2, Planted::counts_in_two_steps), for_ever);
+  EXPECT_EQ(wrong(dense, {1, 1}, Sweep::forward, 1, Planted::helpers_first, nullptr, 1), for_ever);
+  EXPECT_EQ(wrong(dense, {1, 1}, Sweep::forward, 3, Planted::helpers_first, nullptr, 1), "");
 }
 
 /// Ding et al. (2021), Fig. 2: 17 columns, of which 10 wait for a message, and five threads.

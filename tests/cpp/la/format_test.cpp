@@ -13,6 +13,7 @@
 #include "asterism/la/formats/cusparse.hpp"
 #include "asterism/la/formats/sell_format.hpp"
 #include "asterism/la/vectors/vector.hpp"
+#include "harness/gpu.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
@@ -281,10 +282,9 @@ TEST(SparseFormat, Bfloat16EntriesAreComputedWithInFloat32) {
 }
 
 TEST(SparseFormat, AConditionHoldsForCusparseToo) {
-  auto const* const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
-  bool const emulated = plugin && std::string(plugin).find("emulated") != std::string::npos;
-  if (!emulated || world().size() > 1) GTEST_SKIP() << "on the emulated GPU alone";
-  setenv("ASTERISM_CUSPARSE", (std::string(plugin).substr(0, std::string(plugin).rfind('/')) + "/libasterism_fake_cusparse.so").c_str(), 1);
+  if (!on_the_emulated_gpu() || world().size() > 1) GTEST_SKIP() << "on the emulated GPU alone";
+  std::string const plugin = std::getenv("ASTERISM_GPU_PLUGIN");
+  setenv("ASTERISM_CUSPARSE", (plugin.substr(0, plugin.rfind('/')) + "/libasterism_fake_cusparse.so").c_str(), 1);
   auto const queue = Queue::gpu("cuda");
   auto const a = halves(3, 3, {0, 1, 2, 3}, {0, 1, 2});
   for (auto const choice : {GpuProduct::cusparse, GpuProduct::own}) {

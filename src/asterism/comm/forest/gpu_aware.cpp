@@ -1,5 +1,7 @@
 #include "asterism/comm/forest/gpu_aware.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <map>
 #include <optional>
@@ -41,6 +43,19 @@ class OnGpu {
   void* data_ = nullptr;
 };
 
+/// Whether this process may read the GPU's memory without the GPU, as on machines where both have one address space. The system is asked by
+/// writing from there into a pipe.
+bool host_reads_gpu_memory() {
+  device::gpu::OnDevice const here;
+  OnGpu const some(1);
+  some.set({1});
+  int ends[2];
+  if (::pipe(ends) != 0) return false;
+  bool const readable = ::write(ends[1], some.data(), sizeof(std::int64_t)) == ssize_t(sizeof(std::int64_t));
+  ::close(ends[0]), ::close(ends[1]);
+  return readable;
+}
+
 /// Each rank sends to the next: a short message and a long one, which MPI carries in other ways.
 bool messages_arrive(Communicator const& comm) {
   device::gpu::OnDevice const here;
@@ -77,11 +92,16 @@ GpuAwareness find_out(Communicator const& comm, GpuAware choice) {
   if (choice == GpuAware::no) return {false, "-use_gpu_aware_mpi 0"};
   if (call_checks()) return {false, "-sf_debug reads what is sent"};
   int says = -1;
+  mpi()->gpu_aware(std::string(device::gpu::name()).c_str(), &says);
+  auto const all = comm.min(std::int64_t(says));
   if (choice == GpuAware::automatic) {
-    mpi()->gpu_aware(std::string(device::gpu::name()).c_str(), &says);
-    auto const all = comm.min(std::int64_t(says));
     if (all < 0) return {false, "MPI does not say whether it takes GPU memory; -use_gpu_aware_mpi 1 if it does"};
     if (all == 0) return {false, "MPI says that it takes no GPU memory"};
+  } else if (all == 0) {  // a message would end the process
+    bool readable = false;
+    agree(comm, [&] { readable = host_reads_gpu_memory(); });
+    ASTERISM_REQUIRE(comm.min(std::int64_t(readable)) == 1, comm,
+                     "-use_gpu_aware_mpi 1: MPI says that it takes no GPU memory. Leave the option away; the host's memory is used then.");
   }
   bool const right = messages_arrive(comm);
   ASTERISM_REQUIRE(right || choice != GpuAware::yes, comm,

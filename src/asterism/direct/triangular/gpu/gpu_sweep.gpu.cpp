@@ -30,13 +30,29 @@ struct Machine {
     return reinterpret_cast<T const*>(plan.window + byte);
   }
 
+  /// A number of the sum by as many lanes as have work: their parts are added in one order.
   __device__ void add_up(i32 t) const {
     auto const& target = plan.targets[t];
-    i32 const k = n.columns;
-    for (i64 i = thread; i < i64(target.width) * k; i += threads) {
+    i32 const k = n.columns, lanes = target.lanes < device::gpu::lanes_of(threads) ? target.lanes : device::gpu::lanes_of(threads);
+    i32 const lane = thread % lanes, all = target.width * k;
+    for (i32 first = 0; first < all; first += threads / lanes) {  // all lanes go round equally often
+      i32 const i = first + thread / lanes;
       i64 const row = target.sum + i / k, c = i % k;
       T sum(0);
-      for (auto a = plan.addend_offsets[row]; a < plan.addend_offsets[row + 1]; ++a) sum += n.products[i64(plan.addends[a]) * k + c];
+      if (i < all) {
+        auto const end = plan.addend_offsets[row + 1];
+        auto a = plan.addend_offsets[row] + lane;
+        for (; a + 3 * lanes < end; a += 4 * lanes) {  // four loads under way
+          T some[4];
+#pragma unroll
+          for (i32 j = 0; j < 4; ++j) some[j] = n.products[i64(plan.addends[a + j * lanes]) * k + c];
+#pragma unroll
+          for (i32 j = 0; j < 4; ++j) sum += some[j];
+        }
+        for (; a < end; a += lanes) sum += n.products[i64(plan.addends[a]) * k + c];
+      }
+      for (i32 half = lanes / 2; half > 0; half /= 2) sum += from_lane(sum, half, lanes);
+      if (i >= all || lane != 0) continue;
       for (auto const child : target.children)
         if (child >= 0) sum += message(child)[i];
       n.sums[target.sum * k + i] = sum;
@@ -106,46 +122,55 @@ struct SolveBlock : Machine<T> {
 
   /// x of a source as it is read: rows of so many numbers.
   __device__ T const* x_of(GpuSource const& source, i64& leading) const {
-    leading = source.diagonal >= 0 ? n.leading_x : n.columns;
-    return source.diagonal >= 0 ? n.x + source.x * n.leading_x : this->message(source.x);
+    leading = source.comes ? n.columns : n.leading_x;
+    return source.comes ? this->message(source.x) : n.x + source.x * n.leading_x;
   }
 
   __device__ void solve(i32 s) const {
     auto const& source = plan.sources[s];
     i32 const w = source.width, k = n.columns;
-    T const* const d = n.values + source.diagonal;
     T* const x = n.x + source.x * n.leading_x;
+    T* const right = n.right + source.x * k;
     T const* const sum = source.target >= 0 ? n.sums + plan.targets[source.target].sum * k : nullptr;
     i32 const* const order = n.order ? n.order + source.x : nullptr;
-    if (sum)
-      for (i32 i = thread; i < w * k; i += threads) x[i / k * n.leading_x + i % k] -= sum[i];
-    meet();
-    if (order && !plan.backward) exchange(order, w, x, true);
-    for (i32 step = 0; step < w; ++step) {
-      i32 const j = plan.backward ? w - 1 - step : step;
-      for (i32 c = thread; c < k; c += threads) x[j * n.leading_x + c] = x[j * n.leading_x + c] / d[i64(j) * w + j];
-      meet();
-      i32 const first = plan.backward ? 0 : j + 1, rows = plan.backward ? j : w - 1 - j;
-      for (i32 e = thread; e < rows * k; e += threads) {
-        i32 const i = first + e / k, c = e % k;
-        x[i * n.leading_x + c] -= (plan.backward ? d[i64(i) * w + j] : d[i64(j) * w + i]) * x[j * n.leading_x + c];
-      }
-      meet();
+    for (i32 e = thread; e < w * k; e += threads) {
+      i32 const i = order && !plan.backward ? order[e / k] : e / k, c = e % k;
+      right[e] = x[i * n.leading_x + c] - (sum ? sum[i * k + c] : T(0));
     }
-    if (order && plan.backward) exchange(order, w, x, false);
+    meet();
+    if (plan.backward) solve_transposed(n.values + source.diagonal, w, right, x, order);
+    else solve_lower(n.values + source.diagonal, w, right, x);
+    meet();
   }
-  /// x[i] = x[order[i]], or x[order[i]] = x[i], a column of x by one thread: blocks that exchange rows are few.
-  __device__ void exchange(i32 const* order, i32 w, T* x, bool gather) const {
-    for (i32 c = thread; c < n.columns; c += threads) {
-      T* const column = x + c;
-      T* const other = n.exchanged + plan.sources[together->source].x * n.columns + c;
-      for (i32 i = 0; i < w; ++i) other[i64(i) * n.columns] = column[i * n.leading_x];
-      for (i32 i = 0; i < w; ++i) {
-        if (gather) column[i * n.leading_x] = other[i64(order[i]) * n.columns];
-        else column[order[i] * n.leading_x] = other[i64(i) * n.columns];
-      }
+  /// x = M right: a row by a thread, neighbours read neighbours' numbers of each column.
+  __device__ void solve_lower(T const* m, i32 w, T const* right, T* x) const {
+    i32 const k = n.columns;
+    for (i32 e = thread; e < w * k; e += threads) {
+      i32 const i = e / k, c = e % k;
+      T sum(0);
+#pragma unroll 4
+      for (i32 j = 0; j <= i; ++j) sum += m[i64(j) * w + i] * right[j * k + c];
+      x[i * n.leading_x + c] = sum;
     }
-    meet();
+  }
+  /// x = M^T right, a row by some lanes: they read a column of M together.
+  __device__ void solve_transposed(T const* m, i32 w, T const* right, T* x, i32 const* order) const {
+    i32 const k = n.columns, lanes = lanes_for(w), lane = thread % lanes;
+    for (i32 first = 0; first < w * k; first += threads / lanes) {
+      i32 const e = first + thread / lanes, i = e / k, c = e % k;
+      T sum(0);
+      if (e < w * k)
+        for (i32 j = i + lane; j < w; j += lanes) sum += m[i64(i) * w + j] * right[j * k + c];
+      for (i32 half = lanes / 2; half > 0; half /= 2) sum += from_lane(sum, half, lanes);
+      if (e < w * k && lane == 0) x[(order ? order[i] : i) * n.leading_x + c] = sum;
+    }
+  }
+  /// For so many numbers: at most a warp.
+  __device__ i32 lanes_for(i32 count) const {
+    i32 const most = device::gpu::lanes_of(threads);
+    i32 lanes = 1;
+    while (lanes < most && lanes < count) lanes *= 2;
+    return lanes;
   }
 
   __device__ void forward(i32 s) const {
@@ -154,6 +179,10 @@ struct SolveBlock : Machine<T> {
     T const* const x = x_of(source, leading);
     for (auto const& child : source.children)
       if (child.slot) this->put(child, x, source.width, leading);
+    if (source.helpers == 0) return;
+    __threadfence();
+    meet();
+    for (i32 i = thread; i < source.helpers; i += threads) raise(plan.x_there + s + 1 + i, n.number);
   }
 
   __device__ void multiply(i32 s) const {
@@ -180,9 +209,9 @@ struct SolveBlock : Machine<T> {
       for (i32 c = 0; c < k; ++c) n.products[q * k + c] = sums[c];
     }
   }
-  /// A column by the lanes of a warp.
+  /// A column by some lanes: it has no more numbers than the source has rows.
   __device__ void multiply_transposed(GpuSource const& source, T const* x, i64 leading) const {
-    i32 const k = n.columns, lanes = device::gpu::lanes_of(threads), lane = thread % lanes;
+    i32 const k = n.columns, lanes = lanes_for(source.width), lane = thread % lanes;
     // all lanes go round equally often: they exchange sums
     for (i64 first = 0; first < source.parts; first += threads / lanes) {
       i64 const q = source.part + first + thread / lanes;
@@ -263,6 +292,15 @@ __global__ void wait_blocks(GpuPlan plan, GpuNumbers<T> numbers) {
 }  // namespace
 
 template <class T>
+void load_sweeps(Executor&) {
+#if defined(__CUDACC__)
+  cudaFuncAttributes attributes;
+  // an error is found by the task that launches
+  if (cudaFuncGetAttributes(&attributes, wait_blocks<T>) == cudaSuccess) (void)cudaFuncGetAttributes(&attributes, solve_blocks<T>);
+#endif
+}
+
+template <class T>
 void wait_for_sweep(Executor& executor, GpuPlan const& plan, GpuNumbers<T> const& numbers) {
   device::gpu::launch_together(executor, wait_blocks<T>, 2, ASTERISM_GPU_BLOCK, plan, numbers);
 }
@@ -275,6 +313,7 @@ void solve_sweep(Executor& executor, GpuPlan const& plan, GpuNumbers<T> const& n
 }
 
 #define INSTANTIATE(T)                                                           \
+  template void load_sweeps<T>(Executor&);                                       \
   template void wait_for_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&); \
   template void solve_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&);
 ASTERISM_FOR_DTYPES(INSTANTIATE)

@@ -7,6 +7,10 @@
 namespace asterism::direct::kernel {
 
 template <class T>
+void load_sweeps(Executor&) {
+  fail(ErrorKind::internal, "the kernels of a triangular solve on GPUs have no form for the host.");
+}
+template <class T>
 void wait_for_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&) {
   fail(ErrorKind::internal, "the kernel WAIT of a triangular solve has no form for the host.");
 }
@@ -16,6 +20,7 @@ void solve_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&) {
 }
 
 #define INSTANTIATE(T)                                                           \
+  template void load_sweeps<T>(Executor&);                                       \
   template void wait_for_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&); \
   template void solve_sweep(Executor&, GpuPlan const&, GpuNumbers<T> const&);
 ASTERISM_FOR_DTYPES(INSTANTIATE)

@@ -14,11 +14,13 @@ struct GpuPut {
   std::uint64_t* flag;
 };
 
-/// A supernode whose x is solved or used here. Rows are those of a column of x.
+/// A supernode whose x is solved or used here, or a share of its products. Rows are those of a column of x.
 struct GpuSource {
   std::int32_t width;
   std::int32_t target;       ///< of the same supernode, if x is solved here and has a sum; -1: none
-  std::int64_t diagonal;     ///< its block's first number; -1: x comes by a message
+  std::int64_t diagonal;     ///< first number of the inverse of its block; -1: others bring x
+  bool comes;                ///< x comes by a message
+  std::int32_t helpers;      ///< that so many sources behind this one take a share of the products with x
   std::int64_t x;            ///< first row of this rank's x, or the message's first byte in the window
   std::int64_t part, parts;  ///< rows of products with x: the first one, how many
   std::int32_t block, blocks;
@@ -28,6 +30,7 @@ struct GpuSource {
 /// A supernode that this rank adds to.
 struct GpuTarget {
   std::int32_t width;
+  std::int32_t lanes;           ///< that add up a row: a power of two
   std::uint32_t contributions;  ///< of blocks, and of children
   std::int64_t sum;             ///< its first row
   std::int64_t children[2];     ///< bytes in the window; -1: none
@@ -77,13 +80,17 @@ struct GpuPlan {
 template <class T>
 struct GpuNumbers {
   T const* values;
-  std::int32_t const* order;           ///< rows that diagonal blocks exchange, by row of x; nullptr: none
-  T *x, *sums, *products, *exchanged;  ///< exchanged: rows as those of x
+  std::int32_t const* order;       ///< rows that diagonal blocks exchange, by row of x; nullptr: none
+  T *x, *sums, *products, *right;  ///< right: of diagonal blocks, rows as those of x
   std::int64_t leading_x;
   std::int32_t columns;
   std::uint64_t number;  ///< of the solve, from 1
 };
 constexpr std::int32_t most_gpu_columns = 8;
+
+/// Before the first solve: a kernel that CUDA loads while another one waits may wait for that one.
+template <class T>
+void load_sweeps(Executor& executor);
 
 /// Two blocks, which are there at the same time: one waits for x, one for sums. Launched only where messages come.
 template <class T>

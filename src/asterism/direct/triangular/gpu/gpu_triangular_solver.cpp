@@ -15,6 +15,7 @@
 #include "asterism/comm/node/node.hpp"
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "asterism/direct/lapack.hpp"
 #include "asterism/direct/triangular/gpu/gpu_sweep.kernels.hpp"
 
 namespace asterism::direct {
@@ -29,6 +30,10 @@ struct Place {
   std::int32_t label, node;  // label: direction and kind
   std::int64_t slot, flag;   // bytes from the window's start
 };
+// Products with one x are shared by several blocks of threads: a row by a thread, a column by several.
+constexpr std::int64_t most_rows_of_a_share = 512, most_columns_of_a_share = 64;
+constexpr std::int64_t few_addends = 8;  // that one lane adds up
+
 std::int32_t label_of(Sweep sweep, MessageKind kind) { return std::int32_t(sweep) * 2 + std::int32_t(kind); }
 
 /// Blocks of the device's memory that live as long as this does.
@@ -98,12 +103,13 @@ class GpuTriangularSolver::Impl {
     comm::agree(comm, [&] {
       gpu::OnDevice const here;
       for (auto const& t : triangles) {
-        values_.push_back(memory_.copy_of(t->values().data(), t->values().size()));
+        values_.push_back(copy_of(*t));
         orders_.push_back(order_of(*t));
       }
       given_up_ = memory_.zeros_of<std::uint32_t>(1);
-      exchanged_ = memory_.zeros(rows_.size() * kernel::most_gpu_columns * size_of(dtype_));
+      right_ = memory_.zeros(rows_.size() * kernel::most_gpu_columns * size_of(dtype_));
       for (auto const s : {Sweep::forward, Sweep::backward}) lay_out(first, s);
+      if (!alone()) load();
     });
   }
 
@@ -189,6 +195,35 @@ class GpuTriangularSolver::Impl {
       }
   }
 
+  /// All that a solve launches: what CUDA loads while WAIT runs could wait for it.
+  void load() {
+    device::Executor here;
+    here.gpu_stream = wait_stream_;
+    with_dtype(dtype_, [&](auto tag) { gpu::form_of (&kernel::load_sweeps<typename decltype(tag)::type>)(here); });
+    gpu::form_of (&comm::kernel::await_signal)(here, on_device_[0].plan.waiting, 0);  // it is there
+    gpu::check(gpu::api()->launch_error(), "loading the kernels of a triangular solve");
+    gpu::wait(wait_stream_);
+  }
+
+  /// The triangle's numbers, with the inverses of diagonal blocks in place of these: a product has no order in its rows.
+  std::byte const* copy_of(LocalTriangle const& t) {
+    std::vector<std::byte> numbers(t.values().begin(), t.values().end());
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> inverse;
+      for (auto const& node : plans_[0].nodes) {
+        if (!node.diagonal) continue;
+        auto const w = node.width;
+        inverse.assign(std::size_t(w) * std::size_t(w), T(0));
+        for (std::int32_t j = 0; j < w; ++j) inverse[std::size_t(j) * std::size_t(w + 1)] = T(1);
+        auto const* const lower = reinterpret_cast<T const*>(t.diagonal(node.id));
+        lapack::trsm('L', 'L', 'N', 'N', w, w, lower, w, inverse.data(), w);
+        std::memcpy(numbers.data() + (t.diagonal(node.id) - t.values().data()), inverse.data(), inverse.size() * sizeof(T));
+      }
+    });
+    return memory_.copy_of(numbers.data(), numbers.size());
+  }
+
   std::int32_t const* order_of(LocalTriangle const& t) {
     std::vector<std::int32_t> out;
     for (auto const& node : plans_[0].nodes)
@@ -234,7 +269,7 @@ class GpuTriangularSolver::Impl {
       auto const contributions = node.blocks + node.reduction.child_count();
       if (!node.target || contributions == 0) continue;
       target_at[p] = std::int32_t(targets.size());
-      GpuTarget t{node.width, std::uint32_t(contributions), sums, {-1, -1}, put(MessageKind::reduction, node.id, node.reduction.parent)};
+      GpuTarget t{node.width, 1, std::uint32_t(contributions), sums, {-1, -1}, put(MessageKind::reduction, node.id, node.reduction.parent)};
       for (std::size_t c = 0; c < 2; ++c)
         if (auto const child = node.reduction.children[c]; child >= 0)
           t.children[c] = await(MessageKind::reduction, node.id, child, targets.size());
@@ -249,27 +284,41 @@ class GpuTriangularSolver::Impl {
       s.width = node.width;
       s.target = node.diagonal ? target_at[p] : -1;
       s.diagonal = node.diagonal ? (triangle.diagonal(node.id) - base) / size : -1;
+      s.comes = !node.diagonal;
       s.x = node.diagonal ? own[p] : await(MessageKind::broadcast, node.id, node.broadcast.parent, sources.size());
       s.part = products;
       s.block = std::int32_t(blocks.size());
       for (std::size_t c = 0; c < 2; ++c) s.children[c] = put(MessageKind::broadcast, node.id, node.broadcast.children[c]);
+      auto const first = sources.size();
+      auto const end_share = [&] {
+        s.parts = products - s.part;
+        s.blocks = std::int32_t(blocks.size()) - s.block;
+        sources.push_back(s);
+      };
       for (auto u = node.first_using; u < node.last_using; ++u) {
         auto const index = plan.using_x[std::size_t(u)];
         auto const& b = pattern.block(index);
         auto const width = pattern.nodes().width(b.column);
+        auto const parts = backward ? width : b.count;
+        if (products > s.part && products - s.part + parts > (backward ? most_columns_of_a_share : most_rows_of_a_share)) {
+          end_share();
+          s.target = -1;
+          s.diagonal = -1;
+          s.part = products;
+          s.block = std::int32_t(blocks.size());
+          s.children[0] = s.children[1] = {};
+        }
         auto const list = triangle.rows(index);
         part_of[std::size_t(index)] = products;
         auto const target = target_at[std::size_t(plan.place[std::size_t(backward ? b.column : b.row)])];
         blocks.push_back({(triangle.block(index) - base) / size, triangle.panel_rows(b.column), products, std::int64_t(rows.size()),
                           b.count, width, target});
         rows.insert(rows.end(), list.begin(), list.end());
-        auto const parts = backward ? width : b.count;
         block_of.insert(block_of.end(), std::size_t(parts), std::int32_t(blocks.size()) - 1);
         products += parts;
       }
-      s.parts = products - s.part;
-      s.blocks = std::int32_t(blocks.size()) - s.block;
-      sources.push_back(s);
+      end_share();
+      sources[first].helpers = std::int32_t(sources.size() - first) - 1;
     }
     ASTERISM_REQUIRE(products <= std::numeric_limits<std::int32_t>::max(), unsupported,
                      "triangular solve on a GPU: {} rows of products on this rank; at most 2^31 are. Use more ranks.", products);
@@ -294,6 +343,11 @@ class GpuTriangularSolver::Impl {
     };
     each_addend([&](std::int64_t row, std::int64_t) { ++offsets[std::size_t(row) + 1]; });
     for (std::size_t i = 0; i < std::size_t(sums); ++i) offsets[i + 1] += offsets[i];
+    for (auto& t : targets) {
+      if (t.children[0] >= 0 || t.children[1] >= 0) continue;  // one thread of WAIT may add it up: the same order
+      auto const addends = (offsets[std::size_t(t.sum + t.width)] - offsets[std::size_t(t.sum)]) / t.width;
+      while (t.lanes < 32 && t.lanes * few_addends < addends) t.lanes *= 2;
+    }
     std::vector<std::int32_t> addends;
     addends.resize(std::size_t(products));
     auto next = offsets;
@@ -342,7 +396,7 @@ class GpuTriangularSolver::Impl {
         numbers.x = x.as<T>(device::Memory::gpu) + first;
         numbers.sums = static_cast<T*>(d.sums);
         numbers.products = static_cast<T*>(d.products);
-        numbers.exchanged = static_cast<T*>(exchanged_);
+        numbers.right = static_cast<T*>(right_);
         numbers.leading_x = columns;
         numbers.columns = std::int32_t(std::min<std::int64_t>(columns - first, kernel::most_gpu_columns));
         numbers.number = number;
@@ -394,7 +448,7 @@ class GpuTriangularSolver::Impl {
   std::vector<std::byte const*> values_;
   std::vector<std::int32_t const*> orders_;
   std::uint32_t* given_up_ = nullptr;
-  void* exchanged_ = nullptr;
+  void* right_ = nullptr;
   struct Direction {
     kernel::GpuPlan plan{};
     void *sums = nullptr, *products = nullptr;

@@ -1,8 +1,9 @@
 // What the two kernels of a triangular solve on a GPU do in which order, over an abstract machine: Ding et al. (2021), Algorithm 1.
 //
 // A GPU runs as many blocks of threads at once as fit, and a block keeps its place until it ends, also while it waits. SOLVE has a block
-// for each supernode whose x its GPU solves or uses. Blocks take supernodes by a ticket, in the order of the solve: so whatever a running
-// block waits for, of its own GPU, is with a block that runs or has ended. WAIT is there before SOLVE begins. It takes no ticket: its
+// for each supernode whose x its GPU solves or uses, and more where there are many products with x: these helpers wait for x and take a
+// share. Blocks take supernodes and shares by a ticket, in the order of the solve, helpers behind who brings x: so whatever a running block
+// waits for, of its own GPU, is with a block that runs or has ended. WAIT is there before SOLVE begins. It takes no ticket: its
 // threads look for messages, hand them to SOLVE, and send a sum on where a message was its last part. So one block of SOLVE at a time is
 // enough on each GPU: the first supernode in the order that is not done can go on. tests/cpp/direct/solve_protocol_test.cpp walks through
 // all orders.
@@ -24,8 +25,9 @@ ASTERISM_KERNEL void contributed(Party& party, std::int32_t target) {
   party.hand_on(target);
 }
 
-/// SOLVE, one block: the next supernode. Others get x before it is used here. take(): a supernode; own(s): whether x is solved here;
-/// await_sum(s), await_x(s): false if the solve was given up; multiply(s): all products with x; blocks(s), target(s, i): what they add to.
+/// SOLVE, one block: the next supernode, or a share of its products. Others get x before it is used here. take(): a supernode or share;
+/// own(s): whether x is solved here; await_sum(s), await_x(s): false if the solve was given up; forward(s): to other GPUs, and to helpers;
+/// multiply(s): its products with x; blocks(s), target(s, i): what they add to.
 template <class Block>
 ASTERISM_KERNEL void solve_next(Block& block) {
   auto const s = block.take();
