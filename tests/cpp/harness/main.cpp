@@ -15,6 +15,16 @@ asterism::comm::Communicator world_communicator;
 
 constexpr int skipped = 77;
 
+/// Of a rank whose results nobody prints.
+class OnlyFailures final : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(::testing::TestPartResult const& r) override {
+    if (!r.failed()) return;
+    auto const* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world_communicator.rank(), test ? test->name() : "",
+                 r.file_name() ? r.file_name() : "", r.line_number(), r.message());
+  }
+};
+
 /// 0 where the kernels are those that are to be tested, and can run here.
 int check_kernels(char const* wanted) {
   if (auto const loaded = asterism::build_info()["arch"]; loaded != wanted) {
@@ -55,7 +65,10 @@ int main(int argc, char** argv) {
     world_communicator = asterism::comm::Communicator::from_handle(reinterpret_cast<std::uint64_t>(dlsym(mpi, "ompi_mpi_comm_world")));
   }
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
-  if (world_communicator.rank() != 0) delete listeners.Release(listeners.default_result_printer());
+  if (world_communicator.rank() != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new OnlyFailures);
+  }
   int const result = RUN_ALL_TESTS();
   if (mpi) reinterpret_cast<int (*)()>(dlsym(mpi, "MPI_Finalize"))();
   return result;
