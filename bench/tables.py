@@ -15,6 +15,7 @@ from pathlib import Path
 
 from direct import table as direct
 from gmg import table as gmg
+from gpu_table import show as gpu
 from triangular import table as sptrsv
 
 from asterism.cli.bench_queues import print_async, print_launch
@@ -349,6 +350,7 @@ SHOW = {
     "stencils": stencils,
     "direct": direct,
     "gmg": gmg,
+    "gpu": gpu,
     "sptrsv": sptrsv,
     "multigrid": multigrid,
     "busy": busy,

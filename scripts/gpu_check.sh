@@ -73,5 +73,7 @@ if [ -z "$ranks" ]; then
 fi
 measure gpu_vectors vectors --device cuda --n "$entries" --repeats 9
 measure gpu_async async --device cuda --most "$most" --repeats 3
-measure gpu_sptrsv sptrsv poisson3d --n "${GPU_CHECK_SPTRSV:-60}" --device cuda --repeats 5
+for size in ${GPU_CHECK_SPTRSV:-40 60}; do
+  measure "gpu_sptrsv_$size" sptrsv poisson3d --n "$size" --device cuda --repeats 5
+done
 "$py" ../../bench/gpu_table.py "$out"
