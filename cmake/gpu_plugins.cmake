@@ -18,6 +18,7 @@ set(gpu_sources
   src/asterism/grid/interpolation.kernels.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/multigrid/smoothers/gauss_seidel.kernels.cpp
+  src/asterism/direct/triangular/gpu/gpu_factors.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)
 list(TRANSFORM gpu_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 file(GLOB_RECURSE gpu_forms CONFIGURE_DEPENDS src/asterism/*.gpu.cpp)  # kernels whose form for a GPU is a file of its own

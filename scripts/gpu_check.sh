@@ -41,7 +41,7 @@ END
 then
   cmake -S . -B build/gpu/tree -DASTERISM_TESTS=ON -DASTERISM_TEST_GPU=ON -DCMAKE_PREFIX_PATH="$PWD/.venv/deps/usr" >/dev/null
   cmake --build build/gpu/tree --target cpp_tests -j
-  ctest --test-dir build/gpu/tree -V -R '^(device|comm_queued_forest|la|grid|direct_gpu|krylov|precond|solve)_.*(test|ranks)$' --no-tests=error \
+  ctest --test-dir build/gpu/tree -V -R '^(device|comm_queued_forest|la|direct_gpu|grid|krylov|precond|solve)_.*(test|ranks)$' --no-tests=error \
     >"$out/ctest.log" || { cat "$out/ctest.log"; exit 1; }
   # GoogleTest gives the reason on the line behind; what needs the emulated GPU has run elsewhere
   if grep -A1 'Skipped$' "$out/ctest.log" | grep -vE 'Skipped$|^--$|on the emulated GPU alone'; then
@@ -56,7 +56,7 @@ export ASTERISM_TEST_GPU=1 ASTERISM_TEST_LARGE=1
 ranks=""
 command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport and not every_queue and not every_way"; echo "(no mpiexec: one process only)"; }
 "$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py \
-  test_queued_forest.py test_large.py -k "not inline $ranks"
+  test_queued_forest.py test_gpu_direct.py test_large.py -k "not inline $ranks"
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift

@@ -146,6 +146,9 @@ Dtype Factors::dtype() const { return impl_->dtype; }
 FactorOptions const& Factors::options() const { return impl_->options; }
 FactorInfo const& Factors::info() const { return impl_->info; }
 
+NumericFactors const& Factors::numeric() const { return impl_->numeric; }
+PivotPlaces Factors::places() const { return {impl_->pivot_rows(), impl_->pivot_columns(), impl_->row_scale, impl_->column_scale}; }
+
 std::size_t Factors::memory_bytes() const {
   auto const& m = *impl_;
   std::size_t out = 4 * (m.rows.size() + m.columns.size() + m.numeric.row_order.size() + m.numeric.column_order.size()) +

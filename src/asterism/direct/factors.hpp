@@ -4,10 +4,19 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "asterism/direct/serial_factors.hpp"
 
 namespace asterism::direct {
+
+struct NumericFactors;
+
+/// Of pivots in their order: where rows and columns of each are in the right-hand side and in the answer, and their scales by those places.
+struct PivotPlaces {
+  std::vector<std::int32_t> rows, columns;
+  std::vector<double> row_scale, column_scale;
+};
 
 /// Factors by the multifrontal method (Duff and Reid 1983), of A + A^T's pattern after rows were matched to columns (Duff and Koster 2001).
 /// Fronts pivot by a threshold among their own rows; pivots that are too small are delayed to the parent, so that the factors are as stable
@@ -39,6 +48,9 @@ class Factors final : public SerialFactors {
   double condition_beyond(double limit) const override;
   Determinant determinant() const override;
   std::shared_ptr<ExplicitFactors> explicit_factors() const override;
+  /// For solves elsewhere.
+  NumericFactors const& numeric() const;
+  PivotPlaces places() const;
 
  private:
   struct Impl;

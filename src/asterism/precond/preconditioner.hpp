@@ -43,6 +43,9 @@ class Preconditioner : public Operator {
   /// Of a direct method whose pivots are chosen among few rows: makes factors with better ones of the same matrix. False if there are none.
   /// Collective.
   virtual bool pivot_more(Matrix const&) { return false; }
+  /// That applications will come from that queue: what a GPU needs is made ahead, and notes() tell if it cannot be. After an update too.
+  /// Collective.
+  virtual void prepare(device::Queue const&) {}
   /// What a user should know of the set-up. The same on all ranks.
   virtual std::vector<std::string> notes() const { return {}; }
   /// Rows and entries of each level of a multigrid method.
@@ -113,6 +116,8 @@ class Cast final : public Preconditioner {
   std::optional<FactorFacts> factor_facts() const override { return inner_->factor_facts(); }
   std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return inner_->explicit_factors(); }
   void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
+  void prepare(device::Queue const& queue) override { inner_->prepare(queue); }
+  std::vector<std::string> notes() const override { return inner_->notes(); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
   bool pivot_more(Matrix const& A) override { return inner_->pivot_more(A.converted(made_from_)); }
 

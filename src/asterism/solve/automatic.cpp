@@ -122,6 +122,12 @@ void Solver::tell_attempt(AutomaticAttempt const& attempt) {
   notes_.push_back(format("pc auto: {} ({})", attempt.type == "jacobi" ? "jacobi by sums of rows" : attempt.text().substr(9), why));
 }
 
+/// For the queue of the iterations; with what is to be told of it.
+void Solver::prepare_preconditioner() {
+  preconditioner_->prepare(queue_);
+  for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
+}
+
 /// Whether there is one left, and the method works with whatever it is.
 bool Solver::has_stronger() const {
   bool const any_method = wanted_method_ == "auto" || !method_->needs_symmetric_matrix();
@@ -139,7 +145,7 @@ std::string Solver::take_stronger(std::string const& why) {
     Configuration const config{&options_, prefix_, &record_};
     preconditioner_ = automatic_preconditioner(config);
     preconditioner_type_ = attempts_[attempt_].type;
-    for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
+    prepare_preconditioner();
     fit_method(config);
     setup_seconds_ += profile::now() - start;
     return {};

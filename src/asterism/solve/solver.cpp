@@ -351,7 +351,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
       if (by_itself) type = attempts_[attempt_].type;
     }
     preconditioner_type_ = type;
-    for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
+    prepare_preconditioner();
   } else {
     preconditioner_ = make_matrix_free(config, A_, "none");
   }

@@ -134,6 +134,7 @@ class Solver {
   precond::PreconditionerPtr automatic_preconditioner(Configuration const& config);
   precond::PreconditionerPtr make_attempt(Configuration const& config, AutomaticAttempt const& attempt);
   void tell_attempt(AutomaticAttempt const& attempt);
+  void prepare_preconditioner();
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
   /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.

@@ -20,6 +20,7 @@
 #include "asterism/direct/distributed/dealt_entries.hpp"
 #include "asterism/direct/distributed/gathered_triangles.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
+#include "asterism/direct/distributed/shared_on_gpus.hpp"
 #include "asterism/direct/distributed/top_assembly.hpp"
 #include "asterism/direct/multifrontal.kernels.hpp"
 #include "asterism/direct/permutations.hpp"
@@ -382,6 +383,10 @@ void DistributedFactors::solve(char trans, std::int64_t k, void const* b, void* 
     m.solve<T>(trans, k, static_cast<T const*>(b), static_cast<T*>(y));
   });
 }
+
+std::shared_ptr<GpuFactors> DistributedFactors::on_gpus() const { return factors_on_gpus(impl_->comm, impl_->shared()); }
+comm::StarForest const& DistributedFactors::row_forest() const { return impl_->row_forest; }
+comm::StarForest const& DistributedFactors::column_forest() const { return impl_->column_forest; }
 
 Dtype DistributedFactors::dtype() const { return impl_->analysis.dtype; }
 FactorInfo const& DistributedFactors::info() const { return impl_->info; }

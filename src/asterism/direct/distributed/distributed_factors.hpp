@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/direct/distributed/distribution.hpp"
 #include "asterism/direct/factors.hpp"
+#include "asterism/direct/triangular/gpu/gpu_factors.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::direct {
@@ -46,6 +48,12 @@ class DistributedFactors {
   Determinant determinant() const;
   /// The whole of L and U on every rank, which needs memory for that. Collective.
   std::shared_ptr<ExplicitFactors> explicit_factors() const;
+
+  /// A copy on the GPUs, whose vectors are a rank's numbers: leaves of these forests, whose roots are the rows of the right-hand side and
+  /// those of the answer. Collective; errors as of GpuFactors.
+  std::shared_ptr<GpuFactors> on_gpus() const;
+  comm::StarForest const& row_forest() const;
+  comm::StarForest const& column_forest() const;
 
  private:
   struct Impl;

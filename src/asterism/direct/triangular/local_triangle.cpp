@@ -8,8 +8,9 @@
 
 namespace asterism::direct {
 
-LocalTriangle::LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype)
-    : pattern_(std::move(pattern)), grid_(grid), rank_(rank), dtype_(dtype) {
+LocalTriangle::LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype,
+                             std::int32_t alone)
+    : pattern_(std::move(pattern)), owners_{grid, rank, alone}, dtype_(dtype) {
   auto const n = pattern_->count();
   diagonal_at_.assign(std::size_t(n), -1);
   block_at_.assign(std::size_t(pattern_->blocks()), -1);
@@ -18,7 +19,7 @@ LocalTriangle::LocalTriangle(std::shared_ptr<BlockPattern const> pattern, Proces
   std::int64_t bytes = 0;
   for (std::int32_t k = 0; k < n; ++k) {
     auto const w = std::int64_t(pattern_->nodes().width(k));
-    if (grid.owner(k, k) == rank) {
+    if (owners_.owner(k, k) == rank) {
       diagonal_at_[std::size_t(k)] = bytes;
       bytes += w * w * size;
     }
@@ -27,7 +28,7 @@ LocalTriangle::LocalTriangle(std::shared_ptr<BlockPattern const> pattern, Proces
     auto const [first, last] = pattern_->of_column(k);
     for (auto b = first; b < last; ++b) {
       auto const& block = pattern_->block(b);
-      if (grid.owner(block.row, k) != rank) continue;
+      if (owners_.owner(block.row, k) != rank) continue;
       block_at_[std::size_t(b)] = bytes + rows * size;
       rows += block.count;
       row_at_[std::size_t(b)] = std::int64_t(rows_.size());

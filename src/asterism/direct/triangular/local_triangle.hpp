@@ -17,7 +17,8 @@ namespace asterism::direct {
 /// right-hand side may be exchanged within one.
 class LocalTriangle {
  public:
-  LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype);
+  /// alone: how many supernodes at the beginning are this rank's alone (BlockOwners).
+  LocalTriangle(std::shared_ptr<BlockPattern const> pattern, ProcessGrid const& grid, int rank, Dtype dtype, std::int32_t alone = 0);
 
   LocalTriangle(LocalTriangle const&) = delete;
   LocalTriangle& operator=(LocalTriangle const&) = delete;
@@ -32,8 +33,9 @@ class LocalTriangle {
 
   BlockPattern const& pattern() const { return *pattern_; }
   std::shared_ptr<BlockPattern const> const& shared_pattern() const { return pattern_; }
-  ProcessGrid const& grid() const { return grid_; }
-  int rank() const { return rank_; }
+  ProcessGrid const& grid() const { return owners_.grid; }
+  int rank() const { return owners_.rank; }
+  std::int32_t alone() const { return owners_.alone; }
   Dtype dtype() const { return dtype_; }
   /// Of this rank only.
   bool owns_diagonal(std::int32_t k) const { return diagonal_at_[std::size_t(k)] >= 0; }
@@ -64,8 +66,7 @@ class LocalTriangle {
  private:
   std::byte* number_at(std::int64_t first) const { return values_.as<std::byte>() + first; }
   std::shared_ptr<BlockPattern const> pattern_;
-  ProcessGrid grid_;
-  int rank_;
+  BlockOwners owners_;
   Dtype dtype_;
   device::Array values_;
   std::vector<std::int32_t> rows_, order_, order_at_;

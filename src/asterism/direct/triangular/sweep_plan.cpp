@@ -30,35 +30,41 @@ class Members {
   std::vector<char> marked_;
 };
 
-void of_blocks_in_column(BlockPattern const& pattern, ProcessGrid const& grid, std::int32_t k, std::vector<int>& out) {
-  Members members(grid, true);
+void of_blocks_in_column(BlockPattern const& pattern, BlockOwners const& owners, std::int32_t k, std::vector<int>& out) {
+  if (k < owners.alone) return out.assign(1, owners.rank);
+  Members members(owners.grid, true);
   auto const [first, last] = pattern.of_column(k);
-  for (auto b = first; b < last; ++b) members.mark(pattern.block(b).row);
-  members.end(k, out);
+  for (auto b = first; b < last; ++b) members.mark(pattern.block(b).row - owners.alone);
+  members.end(k - owners.alone, out);
 }
 
-void of_blocks_in_row(BlockPattern const& pattern, ProcessGrid const& grid, Outside const& outside, std::int32_t i, std::vector<int>& out) {
-  Members members(grid, false);
-  for (auto const b : pattern.of_row(i)) members.mark(pattern.block(b).column);
-  members.end(i, out);
+void of_blocks_in_row(BlockPattern const& pattern, BlockOwners const& owners, Outside const& outside, std::int32_t i,
+                      std::vector<int>& out) {
+  if (i < owners.alone) return out.assign(1, owners.rank);
+  Members members(owners.grid, false);
+  for (auto const b : pattern.of_row(i))
+    if (auto const column = pattern.block(b).column; column >= owners.alone) members.mark(column - owners.alone);
+  members.end(i - owners.alone, out);
   if (outside.empty()) return;
-  for (int const r : outside[std::size_t(i)])
+  for (int const r : outside[std::size_t(i - owners.alone)])
     if (std::find(out.begin(), out.end(), r) == out.end()) out.push_back(r);
 }
 
 }  // namespace
 
-void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+void broadcast_members(BlockPattern const& pattern, BlockOwners const& owners, Sweep sweep, Outside const& outside, std::int32_t node,
                        std::vector<int>& members) {
-  sweep == Sweep::forward ? of_blocks_in_column(pattern, grid, node, members) : of_blocks_in_row(pattern, grid, outside, node, members);
+  sweep == Sweep::forward ? of_blocks_in_column(pattern, owners, node, members) : of_blocks_in_row(pattern, owners, outside, node, members);
 }
 
-void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+void reduction_members(BlockPattern const& pattern, BlockOwners const& owners, Sweep sweep, Outside const& outside, std::int32_t node,
                        std::vector<int>& members) {
-  sweep == Sweep::forward ? of_blocks_in_row(pattern, grid, outside, node, members) : of_blocks_in_column(pattern, grid, node, members);
+  sweep == Sweep::forward ? of_blocks_in_row(pattern, owners, outside, node, members) : of_blocks_in_column(pattern, owners, node, members);
 }
 
-SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep, Outside const& outside) {
+SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep, Outside const& outside,
+                     std::int32_t alone) {
+  BlockOwners const owners{grid, rank, alone};
   SweepPlan plan;
   plan.sweep = sweep;
   auto const n = pattern.count();
@@ -74,26 +80,28 @@ SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int r
   };
   for (std::int32_t k = 0; k < n; ++k) {
     // others have no block in its row or column
-    bool const in_row = k % grid.rows == my_row, in_column = k % grid.columns == my_column;
-    bool const beside = !outside.empty() &&
-                        std::find(outside[std::size_t(k)].begin(), outside[std::size_t(k)].end(), rank) != outside[std::size_t(k)].end();
+    auto const at_grid = k - alone;
+    bool const own = at_grid < 0;
+    bool const in_row = own || at_grid % grid.rows == my_row, in_column = own || at_grid % grid.columns == my_column;
+    auto const named = [&](std::vector<int> const& ranks) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
+    bool const beside = !own && !outside.empty() && named(outside[std::size_t(at_grid)]);
     if (!in_row && !in_column && !beside) continue;
     PlannedNode node;
     node.id = k;
     node.width = pattern.nodes().width(k);
-    node.diagonal = grid.owner(k, k) == rank;
+    node.diagonal = owners.owner(k, k) == rank;
     node.outside = beside;
     bool const forward = sweep == Sweep::forward;
     if (forward ? in_column : in_row || beside) {
-      broadcast_members(pattern, grid, sweep, outside, k, members);
+      broadcast_members(pattern, owners, sweep, outside, k, members);
       node.source = place_among(node.broadcast);
     }
     if (forward ? in_row || beside : in_column) {
-      reduction_members(pattern, grid, sweep, outside, k, members);
+      reduction_members(pattern, owners, sweep, outside, k, members);
       node.target = place_among(node.reduction);
     }
     if (!node.source && !node.target) continue;
-    auto const ours = [&](std::int32_t b) { return grid.owner(pattern.block(b).row, pattern.block(b).column) == rank; };
+    auto const ours = [&](std::int32_t b) { return owners.owner(pattern.block(b).row, pattern.block(b).column) == rank; };
     node.first_using = std::int32_t(plan.using_x.size());
     node.first_adding = std::int32_t(plan.adding.size());
     auto const [first, last] = pattern.of_column(k);
@@ -132,9 +140,9 @@ std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid
   std::vector<Message> out;
   std::vector<int> members;
   for (std::int32_t k = 0; k < pattern.count(); ++k) {
-    broadcast_members(pattern, grid, sweep, outside, k, members);
+    broadcast_members(pattern, {grid}, sweep, outside, k, members);
     for (std::size_t i = 1; i < members.size(); ++i) out.push_back({MessageKind::broadcast, k, members[(i - 1) / 2], members[i]});
-    reduction_members(pattern, grid, sweep, outside, k, members);
+    reduction_members(pattern, {grid}, sweep, outside, k, members);
     for (std::size_t i = 1; i < members.size(); ++i) out.push_back({MessageKind::reduction, k, members[i], members[(i - 1) / 2]});
   }
   std::sort(out.begin(), out.end());

@@ -63,16 +63,18 @@ struct SweepPlan {
   PlannedNode const& node(std::int32_t id) const { return nodes[std::size_t(place[std::size_t(id)])]; }
 };
 
-/// Cost: time and memory of the order of all blocks.
-SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep, Outside const& outside = {});
+/// alone: how many supernodes at the beginning are this rank's alone (BlockOwners); `outside` is of those after them, and lists whose such
+/// supernodes have blocks there, this rank's too. Cost: time and memory of the order of all blocks.
+SweepPlan plan_sweep(BlockPattern const& pattern, ProcessGrid const& grid, int rank, Sweep sweep, Outside const& outside = {},
+                     std::int32_t alone = 0);
 
 /// All messages of all ranks, sorted.
 std::vector<Message> predicted_messages(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside = {});
 
 /// The ranks that need x of a supernode, or add to its sum: the owner of its diagonal block first, then onwards from there.
-void broadcast_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+void broadcast_members(BlockPattern const& pattern, BlockOwners const& owners, Sweep sweep, Outside const& outside, std::int32_t node,
                        std::vector<int>& members);
-void reduction_members(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, Outside const& outside, std::int32_t node,
+void reduction_members(BlockPattern const& pattern, BlockOwners const& owners, Sweep sweep, Outside const& outside, std::int32_t node,
                        std::vector<int>& members);
 
 }  // namespace asterism::direct

@@ -41,7 +41,10 @@ std::vector<OptionSpec> shared_options(bool lu) {
                       "subtrees in blocks on a grid of R x C ranks; auto: square from 10000 rows on, else gathered"),
           flag_option("pc_factor_subtrees", true,
                       "whole subtrees of the elimination tree are on one rank each; false: all supernodes are in blocks on the grid"),
-          integer_option("pc_factor_block_size", 128, "columns of a block on the grid at most", 1, 4096)};
+          integer_option("pc_factor_block_size", 128, "columns of a block on the grid at most", 1, 4096),
+          choice_option("pc_factor_gpu_solve", "auto", {"auto", "true", "false"},
+                        "with -device cuda or hip, solves with a copy of sparse factors on the GPU; true: also where ranks share one; "
+                        "false: on the host")};
 }
 
 OptionTable const& lu_table() {
@@ -82,6 +85,8 @@ SparseRule shared_rule(OptionReader& r, Nest const& nest, std::string const& nam
   rule.factors.memory_limit = std::size_t(r.real("pc_factor_memory_limit"));
   rule.factors.flop_limit = r.real("pc_factor_flop_limit");
   rule.projects = nest.projects;
+  auto const on_gpu = r.text("pc_factor_gpu_solve");
+  rule.gpu_solves = on_gpu == "auto" ? GpuSolves::automatic : on_gpu == "true" ? GpuSolves::always : GpuSolves::never;
   return rule;
 }
 
@@ -132,7 +137,8 @@ PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
     return dense_lu(A, std::size_t(r.real("pc_factor_memory_limit")), r.real("pc_factor_flop_limit"));
   auto rule = shared_rule(r, nest, "lu");
   rule.factors.kind = direct::FactorKind::lu;
-  if (auto made = made_by_another(r, A, rule, {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size"}))
+  if (auto made = made_by_another(
+          r, A, rule, {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_gpu_solve"}))
     return made;
   auto const matching = r.text("pc_factor_matching");
   rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
@@ -152,8 +158,9 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
                            "option -pc_cholesky_type: {} has no L D L^H for indefinite matrices. Use "
                            "-pc_factor_mat_solver_type {}.",
                            r.text("pc_factor_mat_solver_type"), ours);
-  if (auto made =
-          made_by_another(r, A, rule, {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size"}))
+  if (auto made = made_by_another(
+          r, A, rule,
+          {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_gpu_solve"}))
     return made;
   return made(r, A, rule);
 }

@@ -2,6 +2,7 @@
 #include "asterism/precond/direct/distributed_direct.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "asterism/base/profile.hpp"
@@ -18,7 +19,7 @@ using direct::FactorKind;
 class DistributedDirect final : public Preconditioner {
  public:
   DistributedDirect(Matrix const& A, SparseRule rule, direct::DistributionOptions const& distribution)
-      : Preconditioner(A), rule_(std::move(rule)), distribution_(distribution) {
+      : Preconditioner(A), rule_(std::move(rule)), distribution_(distribution), gpu_(rule_.gpu_solves) {
     set_values(A);
   }
 
@@ -53,6 +54,7 @@ class DistributedDirect final : public Preconditioner {
     if (rule_.factors.kind != FactorKind::lu)
       out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
                     i.two_by_two);
+    if (gpu_.solve()) out += format("\n  solves: on the GPUs, {} there", megabytes(double(gpu_.solve()->memory_bytes())));
     return out;
   }
   std::size_t memory_bytes() const override { return on_first_ ? on_first_->memory_bytes() : factors_->memory_bytes(); }
@@ -73,14 +75,22 @@ class DistributedDirect final : public Preconditioner {
   std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
     return on_first_ ? on_first_->explicit_factors() : factors_->explicit_factors();
   }
+  void prepare(device::Queue const& queue) override {
+    queue_ = queue;
+    if (on_first_) return on_first_->prepare(queue);
+    gpu_.prepare(space_.comm(), queue, true,
+                 [&] { return GpuSolve(factors_->on_gpus(), factors_->row_forest(), factors_->column_forest()); });
+  }
   std::vector<std::string> notes() const override {
     std::vector<std::string> out;
     if (!why_.empty()) out.push_back(why_);
     if (on_first_) {
       auto const theirs = on_first_->notes();
       out.insert(out.end(), theirs.begin(), theirs.end());
-    } else if (condition_ > 0) {
-      out.push_back(nearly_singular(kind(), condition_));
+    } else {
+      auto const of_gpu = gpu_.notes(kind());
+      out.insert(out.end(), of_gpu.begin(), of_gpu.end());
+      if (condition_ > 0) out.push_back(nearly_singular(kind(), condition_));
     }
     return out;
   }
@@ -97,14 +107,17 @@ class DistributedDirect final : public Preconditioner {
 
   void gather(Matrix const& A, std::string why) {
     A.comm().end_queued();
+    gpu_.forget();
     factors_.reset();
     why_ = std::move(why);
     on_first_ = sparse_direct(A, rule_);
+    if (queue_) on_first_->prepare(*queue_);
   }
 
   bool set_values(Matrix const& A) {
     static int const event = profile::event("PCSetUpDirect");
     profile::Scope const scope(event);
+    gpu_.forget();
     matrix_entries_ = A.nnz();
     if (auto const [rows, columns] = sums_vanish(A); rows || columns) {
       gather(A, "");
@@ -135,6 +148,7 @@ class DistributedDirect final : public Preconditioner {
   void solve(char trans, Vector const& x, Vector& y) const {
     static int const event = profile::event("PCApplyDirect");
     profile::Scope const scope(event);
+    if (gpu_.solve() && y.queue().memory() == device::Memory::gpu) return gpu_.solve()->submit(trans, x, y);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       device::submit_without_form(
@@ -149,6 +163,8 @@ class DistributedDirect final : public Preconditioner {
   std::shared_ptr<DistributedFactors> factors_;
   PreconditionerPtr on_first_;  // instead of these
   std::string why_;
+  std::optional<device::Queue> queue_;  // that applications come from
+  GpuSolveState gpu_;
   std::int64_t matrix_entries_ = 0;
   double condition_ = 0;  // if it is so large that x may have no correct digit, else 0
 };

@@ -21,6 +21,8 @@ class FirstRank {
     forest_.set_name(name);
   }
 
+  /// From the ranks' rows to all of them on rank 0; none on one rank.
+  comm::StarForest const& forest() const { return forest_; }
   /// y = f(x) as a task of y's queue: f(k, v) changes the n x k numbers v, row-major, on rank 0. What f needs travels with it. Collective.
   template <class T, class F>
   void submit(la::Vector const& x, la::Vector& y, F const& f) const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
@@ -45,7 +46,8 @@ void normalise(std::span<T> v) {
 
 class SparseDirect final : public Preconditioner {
  public:
-  SparseDirect(Matrix const& A, SparseRule rule) : Preconditioner(A), rule_(std::move(rule)), first_(A.range(), "sparse solves") {
+  SparseDirect(Matrix const& A, SparseRule rule)
+      : Preconditioner(A), rule_(std::move(rule)), first_(A.range(), "sparse solves"), gpu_(rule_.gpu_solves) {
     set_values(A);
   }
   /// The symbolic phase is kept, unless the matching does not suit these values.
@@ -71,6 +73,7 @@ class SparseDirect final : public Preconditioner {
       out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
       return out;
     }
+    if (gpu_.solve()) out += format("\n  solves: on the GPU, {} there", megabytes(double(gpu_.solve()->memory_bytes())));
     out += format("\n  ordering: {}{}{}; {} supernodes, largest front {}", i.ordering, la::library_of_ordering(i.ordering),
                   i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
@@ -108,8 +111,13 @@ class SparseDirect final : public Preconditioner {
     return out;
   }
   std::vector<std::string> notes() const override {
-    if (condition_ == 0) return {};
-    return {nearly_singular(kind(), condition_)};
+    auto out = gpu_.notes(kind());
+    if (condition_ != 0) out.push_back(nearly_singular(kind(), condition_));
+    return out;
+  }
+  void prepare(device::Queue const& queue) override {
+    std::lock_guard const lock(gpu_mutex_);
+    ask_for_gpu(queue);
   }
 
  private:
@@ -118,6 +126,7 @@ class SparseDirect final : public Preconditioner {
   bool set_values(Matrix const& A) {
     static int const event = profile::event("PCSetUpDirect");
     profile::Scope const scope(event);
+    gpu_.forget();
     auto const vanish = sums_vanish(A);
     if (rule_.foreign) require_regular(vanish);
     auto const a = la::gathered(A);
@@ -199,6 +208,7 @@ class SparseDirect final : public Preconditioner {
   void solve(char trans, Vector const& x, Vector& y) const {
     static int const event = profile::event("PCApplyDirect");
     profile::Scope const scope(event, double(entries_) * double(size_of(dtype_)), 2 * double(entries_) * double(x.columns()));
+    if (auto const there = gpu_solve(y.queue())) return there->submit(trans, x, y);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       first_.submit<T>(x, y, [factors = factors_, null = null_, n = space_.global_size(), trans](std::int64_t k, T* v) {
@@ -210,8 +220,33 @@ class SparseDirect final : public Preconditioner {
     });
   }
 
+  void ask_for_gpu(device::Queue const& queue) const {
+    auto const& comm = space_.comm();
+    gpu_.prepare(comm, queue, false, [&] {
+      if (rule_.foreign) throw Error(ErrorKind::unsupported, format("the factors are those of {}.", rule_.foreign->name), true);
+      if (left_out_) throw Error(ErrorKind::unsupported, "constants are left out of right-hand side and answer there.", true);
+      std::shared_ptr<direct::GpuFactors const> factors;
+      comm::agree(comm, [&] {
+        if (!factors_) return;
+        auto const& ours = dynamic_cast<Factors const&>(*factors_);
+        factors = std::make_shared<direct::GpuFactors>(comm::Communicator(), dtype_,
+                                                       direct::GpuFactorsSource{ours.numeric(), ours.places(), {}, {}, {}, {}, {}, {}});
+      });
+      return comm.size() == 1 ? GpuSolve(factors) : GpuSolve(factors, first_.forest(), first_.forest());
+    });
+  }
+  /// Of one rank alone when it is first asked for, as by a method that others nest this in.
+  std::shared_ptr<GpuSolve const> gpu_solve(device::Queue const& queue) const {
+    if (queue.memory() != device::Memory::gpu) return nullptr;
+    std::lock_guard const lock(gpu_mutex_);
+    if (!gpu_.asked() && space_.comm().size() == 1) ask_for_gpu(queue);
+    return gpu_.solve();
+  }
+
   SparseRule rule_;
   FirstRank first_;
+  mutable std::mutex gpu_mutex_;
+  mutable GpuSolveState gpu_;
   std::shared_ptr<SerialFactors> factors_;  // on rank 0
   std::shared_ptr<NullVectors const> null_;
   std::int64_t entries_ = 0, matrix_entries_ = 0;

@@ -5,6 +5,7 @@
 
 #include "asterism/direct/factors.hpp"
 #include "asterism/direct/foreign/peer.hpp"
+#include "asterism/precond/direct/gpu_solve.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -14,7 +15,8 @@ struct SparseRule {
   direct::FactorOptions factors;
   std::optional<direct::foreign::PeerOptions> foreign;  ///< another library makes the factors
   bool may_be_indefinite = false;                       ///< where Cholesky breaks down L D L^H follows
-  bool projects = false;                                ///< the solver projects a null space out: singular factors are good enough
+  GpuSolves gpu_solves = GpuSolves::automatic;
+  bool projects = false;  ///< the solver projects a null space out: singular factors are good enough
 };
 
 /// Whether the entries of all rows sum to zero up to rounding, and those of all columns. Memory: three numbers for each column. Collective.

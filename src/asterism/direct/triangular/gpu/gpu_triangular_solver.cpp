@@ -1,6 +1,7 @@
 #include "asterism/direct/triangular/gpu/gpu_triangular_solver.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -27,7 +28,7 @@ using kernel::GpuBlock, kernel::GpuMessage, kernel::GpuPut, kernel::GpuSource, k
 /// A message that a rank waits for, and where its place in that rank's window is.
 struct Place {
   int from;
-  std::int32_t label, node;  // label: direction and kind
+  std::int32_t label, node;  // label: direction and kind; node: after those that are a rank's alone
   std::int64_t slot, flag;   // bytes from the window's start
 };
 // Products with one x are shared by several blocks of threads: a row by a thread, a column by several.
@@ -80,9 +81,10 @@ class DeviceMemory {
 
 class GpuTriangularSolver::Impl {
  public:
-  Impl(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> const& triangles)
+  Impl(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> const& triangles, Outside const& outside)
       : Impl(comm, triangles.at(0)->dtype()) {  // from here on an error ends in ~Impl
     auto const& first = *triangles[0];
+    alone_ = first.alone();
     comm::agree(comm, [&] {
       ASTERISM_REQUIRE(first.grid().size() == comm.size() && first.rank() == comm.rank(), internal,
                        "a triangle of {} processes, rank {}, for rank {} of {}.", first.grid().describe(), first.rank(), comm.rank(),
@@ -94,7 +96,7 @@ class GpuTriangularSolver::Impl {
       queue_ = device::Queue::gpu();
     });
     for (auto const s : {Sweep::forward, Sweep::backward})
-      plans_[std::size_t(s)] = plan_sweep(first.pattern(), first.grid(), comm.rank(), s);
+      plans_[std::size_t(s)] = plan_sweep(first.pattern(), first.grid(), comm.rank(), s, outside, alone_);
     auto const& nodes = first.pattern().nodes();
     for (auto const& node : plans_[0].nodes)
       if (node.diagonal)
@@ -118,6 +120,7 @@ class GpuTriangularSolver::Impl {
     if (!wait_stream_) return;  // nor a window
     try {
       gpu::OnDevice const here;
+      if (end_) gpu::api()->event_free(end_);
       gpu::api()->stream_free(wait_stream_);
       for (auto* const m : mapped_)
         if (m) gpu::api()->unmap_window(m);
@@ -126,13 +129,22 @@ class GpuTriangularSolver::Impl {
     }
   }
 
-  void solve(std::size_t t, Sweep sweep, std::int64_t columns, device::Array const& x) {
-    comm::collective(comm_, "a triangular solve", [&] {
-      ASTERISM_REQUIRE(!broken_, value, "triangular solve on a GPU: an earlier solve was given up; make the solver again.");
-      auto const bytes = std::size_t(std::int64_t(rows_.size()) * columns) * size_of(dtype_);
-      ASTERISM_REQUIRE(x.bytes() == bytes, shape, "triangular solve: x has {} bytes for {} rows of {} numbers.", x.bytes(), rows_.size(),
-                       columns);
-      for (std::int64_t first = 0; first < columns; first += kernel::most_gpu_columns) pass(t, sweep, columns, first, x);
+  static void submit(std::shared_ptr<Impl> const& self, device::Queue const& queue, std::size_t t, Sweep sweep, std::int64_t columns,
+                     device::Array const& x) {
+    comm::collective(self->comm_, "a triangular solve", [&] {
+      ASTERISM_REQUIRE(!self->broken_, value, "triangular solve on a GPU: an earlier solve was given up; make the solver again.");
+      auto const bytes = std::size_t(std::int64_t(self->rows_.size()) * columns) * size_of(self->dtype_);
+      ASTERISM_REQUIRE(x.bytes() == bytes, shape, "triangular solve: x has {} bytes for {} rows of {} numbers.", x.bytes(),
+                       self->rows_.size(), columns);
+      auto const order_token = self->comm_.order_token();
+      std::vector<device::Intent> intents;
+      x.intend(device::Access::update, intents);
+      if (!self->one_rank()) intents.push_back({order_token.buffer().get(), device::Access::update, true, device::Memory::host});
+      queue.enqueue(std::move(intents), [self, order_token, t, sweep, columns, x](device::Executor& executor) {
+        for (std::int64_t first = 0; first < columns; first += kernel::most_gpu_columns)
+          self->pass(executor, t, sweep, columns, first, x.as<std::byte>(device::Memory::gpu));
+      });
+      if (queue == self->queue_ && !self->one_rank()) queue.wait("triangular solves on GPUs");
     });
   }
 
@@ -142,23 +154,23 @@ class GpuTriangularSolver::Impl {
 
  private:
   Impl(comm::Communicator const& comm, Dtype dtype) : comm_(comm), dtype_(dtype) {}
-  bool alone() const { return comm_.size() == 1; }
+  bool one_rank() const { return comm_.size() == 1; }
   std::int64_t slot_bytes(std::int32_t width) const {
     return (std::int64_t(size_of(dtype_)) * width * kernel::most_gpu_columns + 127) / 128 * 128;  // a line is no other slot's
   }
 
   /// The window for messages, and where those that this rank sends go.
   void connect() {
-    if (alone()) return;
+    if (one_rank()) return;
     std::vector<Place> awaited;
     std::int64_t flags = 0, bytes = 0;
     for (auto const s : {Sweep::forward, Sweep::backward})
       for (auto const& node : plans_[std::size_t(s)].nodes) {
         if (node.source && node.broadcast.parent >= 0)
-          awaited.push_back({node.broadcast.parent, label_of(s, MessageKind::broadcast), node.id, slot_bytes(node.width), 0});
+          awaited.push_back({node.broadcast.parent, label_of(s, MessageKind::broadcast), node.id - alone_, slot_bytes(node.width), 0});
         if (node.target)
           for (int const child : node.reduction.children)
-            if (child >= 0) awaited.push_back({child, label_of(s, MessageKind::reduction), node.id, slot_bytes(node.width), 0});
+            if (child >= 0) awaited.push_back({child, label_of(s, MessageKind::reduction), node.id - alone_, slot_bytes(node.width), 0});
       }
     bytes = (std::int64_t(awaited.size()) * 8 / 128 + 1) * 128;  // one line where nothing is awaited
     for (auto& p : awaited) {
@@ -169,6 +181,7 @@ class GpuTriangularSolver::Impl {
     comm::agree(comm_, [&] {
       gpu::OnDevice const here;
       gpu::check(gpu::api()->stream_new(&wait_stream_), "creating a stream");
+      gpu::check(gpu::api()->event_new(&end_), "creating an event");
       gpu::check(gpu::api()->new_window(&window_, std::size_t(bytes)), "allocating a window for other ranks");
       gpu::check(gpu::api()->name_window(window_, name.data()), "naming a window for other ranks");
     });
@@ -252,10 +265,10 @@ class GpuTriangularSolver::Impl {
     std::int64_t products = 0, sums = 0, x = 0;
 
     auto const put = [&](MessageKind kind, std::int32_t node, int rank) {
-      return rank >= 0 ? puts_.at({label_of(sweep, kind), node, rank}) : GpuPut{};
+      return rank >= 0 ? puts_.at({label_of(sweep, kind), node - alone_, rank}) : GpuPut{};
     };
     auto const await = [&](MessageKind kind, std::int32_t node, int rank, std::size_t place) {
-      auto const& p = mine_.at({label_of(sweep, kind), node, rank});
+      auto const& p = mine_.at({label_of(sweep, kind), node - alone_, rank});
       messages[std::size_t(kind)].push_back({p.flag / 8, std::int32_t(place)});
       return p.slot;
     };
@@ -381,19 +394,18 @@ class GpuTriangularSolver::Impl {
     d.products = m.zeros(std::size_t(products * kernel::most_gpu_columns * size));
   }
 
-  void pass(std::size_t t, Sweep sweep, std::int64_t columns, std::int64_t first, device::Array const& x) {
+  /// Columns [first, first + 8) or to the last. On several ranks until the end: then slots may be written again.
+  void pass(device::Executor& executor, std::size_t t, Sweep sweep, std::int64_t columns, std::int64_t first, std::byte* x) {
     auto& d = on_device_[std::size_t(sweep)];
     // all ranks come here: slots and flags of the solve before are not in use any more. Some may not know of a solve that failed on others
     auto const number = d.solves = std::uint64_t(comm_.max(std::int64_t(d.solves) + 1));
-    std::vector<device::Intent> intents;
-    x.intend(device::Access::update, intents);
-    queue_.enqueue(std::move(intents), [this, &d, t, columns, first, x, number](device::Executor& executor) {
+    try {
       with_dtype(dtype_, [&](auto tag) {
         using T = typename decltype(tag)::type;
         kernel::GpuNumbers<T> numbers{};
         numbers.values = reinterpret_cast<T const*>(values_[t]);
         numbers.order = orders_[t];
-        numbers.x = x.as<T>(device::Memory::gpu) + first;
+        numbers.x = reinterpret_cast<T*>(x) + first;
         numbers.sums = static_cast<T*>(d.sums);
         numbers.products = static_cast<T*>(d.products);
         numbers.right = static_cast<T*>(right_);
@@ -413,34 +425,37 @@ class GpuTriangularSolver::Impl {
         gpu::form_of (&kernel::solve_sweep<T>)(executor, d.plan, numbers);
         if (waits) gpu::follow(executor.stream(), wait_stream_);
       });
-    });
-    if (alone()) return;
-    try {
-      auto const end = queue_.record();
+      if (one_rank()) return;
+      gpu::check(gpu::api()->event_record(end_, executor.stream()), "recording an event");
       comm::Wait wait(comm_, comm::Wait::For::messages);
-      while (!end.done()) wait();
-      queue_.wait("triangular solves on GPUs");
+      for (int ended = 0;;) {
+        gpu::check(gpu::api()->event_done(end_, &ended), "asking for an event");
+        if (ended) break;
+        wait();
+      }
     } catch (...) {
-      give_up();
+      give_up(executor);
       throw;
     }
   }
 
   /// Whoever waits on the GPU ends: its memory goes with this object.
-  void give_up() noexcept {
+  void give_up(device::Executor const& executor) noexcept {
     broken_ = true;
     try {
       std::uint32_t const one = 1;
       gpu::copy_now(given_up_, &one, sizeof one);
+      gpu::wait(executor.stream());
+      if (wait_stream_) gpu::wait(wait_stream_);
     } catch (...) {  // then nothing runs there any more
     }
-    queue_.finish();
   }
 
   comm::Communicator comm_;
   Dtype dtype_;
   std::array<SweepPlan, 2> plans_;
-  void *wait_stream_ = nullptr, *window_ = nullptr;
+  std::int32_t alone_ = 0;  // supernodes
+  void *wait_stream_ = nullptr, *window_ = nullptr, *end_ = nullptr;
   std::vector<void*> mapped_;  // of the other ranks
   using Key = std::tuple<std::int32_t, std::int32_t, int>;
   std::map<Key, Place> mine_;  // by label, supernode and the other rank
@@ -455,17 +470,22 @@ class GpuTriangularSolver::Impl {
     std::uint64_t solves = 0;
   };
   std::array<Direction, 2> on_device_;
-  bool broken_ = false;
+  std::atomic<bool> broken_{false};
 };
 
-GpuTriangularSolver::GpuTriangularSolver(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles)
-    : impl_(std::make_unique<Impl>(comm, triangles)) {}
+GpuTriangularSolver::GpuTriangularSolver(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles,
+                                         Outside const& outside)
+    : impl_(std::make_shared<Impl>(comm, triangles, outside)) {}
 GpuTriangularSolver::~GpuTriangularSolver() = default;
 GpuTriangularSolver::GpuTriangularSolver(GpuTriangularSolver&&) noexcept = default;
 std::int64_t GpuTriangularSolver::owned() const { return std::int64_t(impl_->rows_.size()); }
 std::vector<std::int32_t> const& GpuTriangularSolver::owned_rows() const { return impl_->rows_; }
 void GpuTriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, device::Array const& x) {
-  impl_->solve(t, sweep, columns, x);
+  Impl::submit(impl_, impl_->queue_, t, sweep, columns, x);
+}
+void GpuTriangularSolver::submit(device::Queue const& queue, std::size_t t, Sweep sweep, std::int64_t columns,
+                                 device::Array const& x) const {
+  Impl::submit(impl_, queue, t, sweep, columns, x);
 }
 void GpuTriangularSolver::wait() const { impl_->queue_.wait("triangular solves on GPUs"); }
 std::size_t GpuTriangularSolver::memory_bytes() const { return impl_->memory_.bytes(); }

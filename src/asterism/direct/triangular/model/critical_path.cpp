@@ -70,9 +70,9 @@ template <class F>
 void each_tree(BlockPattern const& pattern, ProcessGrid const& grid, Sweep sweep, F const& f) {
   std::vector<int> members;
   for (std::int32_t s = 0; s < pattern.count(); ++s) {
-    broadcast_members(pattern, grid, sweep, {}, s, members);
+    broadcast_members(pattern, {grid}, sweep, {}, s, members);
     f(MessageKind::broadcast, s, members);
-    reduction_members(pattern, grid, sweep, {}, s, members);
+    reduction_members(pattern, {grid}, sweep, {}, s, members);
     f(MessageKind::reduction, s, members);
   }
 }
