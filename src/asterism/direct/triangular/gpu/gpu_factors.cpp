@@ -12,7 +12,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return std::size_t(i); }
 
-/// Columns of a supernode of fronts at most: one block of threads solves its diagonal block, column after column.
+/// Columns of a supernode of fronts at most: one block of threads multiplies by the inverse of its diagonal block.
 constexpr std::int32_t widest = 64;
 
 /// The fronts' supernodes, and those of the top after them.
