@@ -3,6 +3,7 @@
 option(ASTERISM_CUDA "Build the plug-in for CUDA (nvcc)" OFF)
 option(ASTERISM_HIP "Build the plug-in for HIP (hipcc)" OFF)
 set(ASTERISM_CUDA_ARCH "75;80;90;100" CACHE STRING "Compute capabilities: machine code for each, PTX for the last")
+set(ASTERISM_CUDA_FLAGS "" CACHE STRING "More options of nvcc")
 set(ASTERISM_HIP_ARCH "gfx90a" CACHE STRING "AMD architectures")
 
 # one list for nvcc, hipcc and the emulation in the tests
@@ -61,7 +62,7 @@ if(ASTERISM_CUDA)
   list(APPEND architectures "-gencode=arch=compute_${newest},code=compute_${newest}")
   # 20012: defaulted functions need no __host__ __device__; 177, 550: host-only helpers seen by the device pass
   asterism_gpu_plugin(cuda ${ASTERISM_NVCC} -x cu -std=c++20 -O3 --extended-lambda --threads 0 -Werror all-warnings
-    -diag-suppress 20012,177,550 -Xcompiler -fPIC ${architectures})
+    -diag-suppress 20012,177,550 -Xcompiler -fPIC ${architectures} ${ASTERISM_CUDA_FLAGS})
 endif()
 if(ASTERISM_HIP)
   find_program(ASTERISM_HIPCC hipcc REQUIRED)

@@ -111,7 +111,7 @@ class GpuTriangularSolver::Impl {
       given_up_ = memory_.zeros_of<std::uint32_t>(1);
       right_ = memory_.zeros(rows_.size() * kernel::most_gpu_columns * size_of(dtype_));
       for (auto const s : {Sweep::forward, Sweep::backward}) lay_out(first, s);
-      if (!alone()) load();
+      if (!one_rank()) load();
     });
   }
 
