@@ -139,6 +139,7 @@ class GpuTriangularSolver::Impl {
       auto const order_token = self->comm_.order_token();
       std::vector<device::Intent> intents;
       x.intend(device::Access::update, intents);
+      self->turn_.intend(device::Access::update, intents);
       if (!self->one_rank()) intents.push_back({order_token.buffer().get(), device::Access::update, true, device::Memory::host});
       queue.enqueue(std::move(intents), [self, order_token, t, sweep, columns, x](device::Executor& executor) {
         for (std::int64_t first = 0; first < columns; first += kernel::most_gpu_columns)
@@ -455,6 +456,7 @@ class GpuTriangularSolver::Impl {
   Dtype dtype_;
   std::array<SweepPlan, 2> plans_;
   std::int32_t alone_ = 0;  // supernodes
+  device::Array turn_ = device::Array(1);  // solves on several queues use the same memory for sums: one after the other
   void *wait_stream_ = nullptr, *window_ = nullptr, *end_ = nullptr;
   std::vector<void*> mapped_;  // of the other ranks
   using Key = std::tuple<std::int32_t, std::int32_t, int>;
