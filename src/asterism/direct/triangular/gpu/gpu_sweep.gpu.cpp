@@ -30,13 +30,30 @@ struct Machine {
     return reinterpret_cast<T const*>(plan.window + byte);
   }
 
+  /// A sum of n numbers f(i), of which each of so many lanes takes some. All lanes have it.
+  template <class F>
+  __device__ static T sum_by_lanes(i64 n, i32 lane, i32 lanes, F const& f) {
+    T sum(0);
+#pragma unroll 4
+    for (i64 i = lane; i < n; i += lanes) sum += f(i);
+    for (int half = lanes / 2; half > 0; half /= 2) sum += from_lane(sum, half, lanes);
+    return sum;
+  }
+
+  /// A number by a lane, or by several where it has many addends.
   __device__ void add_up(i32 t) const {
     auto const& target = plan.targets[t];
     i32 const k = n.columns;
-    for (i64 i = thread; i < i64(target.width) * k; i += threads) {
-      i64 const row = target.sum + i / k, c = i % k;
-      T sum(0);
-      for (auto a = plan.addend_offsets[row]; a < plan.addend_offsets[row + 1]; ++a) sum += n.products[i64(plan.addends[a]) * k + c];
+    i32 const lanes = target.contributions >= 32 ? device::gpu::lanes_of(threads) : 1, lane = thread % lanes;
+    i64 const count = i64(target.width) * k;
+    // all lanes go round equally often: they exchange sums
+    for (i64 first = 0; first < count; first += threads / lanes) {
+      i64 const i = first + thread / lanes;
+      bool const mine = i < count;
+      i64 const row = mine ? target.sum + i / k : 0, c = i % k;
+      i64 const begin = mine ? plan.addend_offsets[row] : 0, end = mine ? plan.addend_offsets[row + 1] : 0;
+      T sum = sum_by_lanes(end - begin, lane, lanes, [&](i64 a) { return n.products[i64(plan.addends[begin + a]) * k + c]; });
+      if (!mine || lane != 0) continue;
       for (auto const child : target.children)
         if (child >= 0) sum += message(child)[i];
       n.sums[target.sum * k + i] = sum;
@@ -102,50 +119,43 @@ struct SolveBlock : Machine<T> {
     return together->go_on;
   }
   __device__ bool await_sum(i32 s) const { return plan.sources[s].target < 0 || await(plan.sum_there + plan.sources[s].target); }
-  __device__ bool await_x(i32 s) const { return await(plan.x_there + s); }
+  __device__ bool await_x(i32 s) const { return await(plan.x_there + plan.sources[s].first); }
 
   /// x of a source as it is read: rows of so many numbers.
   __device__ T const* x_of(GpuSource const& source, i64& leading) const {
-    leading = source.diagonal >= 0 ? n.leading_x : n.columns;
-    return source.diagonal >= 0 ? n.x + source.x * n.leading_x : this->message(source.x);
+    leading = source.message ? n.columns : n.leading_x;
+    return source.message ? this->message(source.x) : n.x + source.x * n.leading_x;
   }
 
+  /// x = D^-1 (x - sum), or D^-T: a row by some lanes.
   __device__ void solve(i32 s) const {
     auto const& source = plan.sources[s];
     i32 const w = source.width, k = n.columns;
     T const* const d = n.values + source.diagonal;
     T* const x = n.x + source.x * n.leading_x;
+    T* const right = n.right + source.x * k;
     T const* const sum = source.target >= 0 ? n.sums + plan.targets[source.target].sum * k : nullptr;
     i32 const* const order = n.order ? n.order + source.x : nullptr;
-    if (sum)
-      for (i32 i = thread; i < w * k; i += threads) x[i / k * n.leading_x + i % k] -= sum[i];
-    meet();
-    if (order && !plan.backward) exchange(order, w, x, true);
-    for (i32 step = 0; step < w; ++step) {
-      i32 const j = plan.backward ? w - 1 - step : step;
-      for (i32 c = thread; c < k; c += threads) x[j * n.leading_x + c] = x[j * n.leading_x + c] / d[i64(j) * w + j];
-      meet();
-      i32 const first = plan.backward ? 0 : j + 1, rows = plan.backward ? j : w - 1 - j;
-      for (i32 e = thread; e < rows * k; e += threads) {
-        i32 const i = first + e / k, c = e % k;
-        x[i * n.leading_x + c] -= (plan.backward ? d[i64(i) * w + j] : d[i64(j) * w + i]) * x[j * n.leading_x + c];
-      }
-      meet();
-    }
-    if (order && plan.backward) exchange(order, w, x, false);
-  }
-  /// x[i] = x[order[i]], or x[order[i]] = x[i], a column of x by one thread: blocks that exchange rows are few.
-  __device__ void exchange(i32 const* order, i32 w, T* x, bool gather) const {
-    for (i32 c = thread; c < n.columns; c += threads) {
-      T* const column = x + c;
-      T* const other = n.exchanged + plan.sources[together->source].x * n.columns + c;
-      for (i32 i = 0; i < w; ++i) other[i64(i) * n.columns] = column[i * n.leading_x];
-      for (i32 i = 0; i < w; ++i) {
-        if (gather) column[i * n.leading_x] = other[i64(order[i]) * n.columns];
-        else column[order[i] * n.leading_x] = other[i64(i) * n.columns];
-      }
+    for (i32 e = thread; e < w * k; e += threads) {
+      i32 const i = order && !plan.backward ? order[e / k] : e / k, c = e % k;
+      T const v = x[i * n.leading_x + c];
+      right[e] = sum ? v - sum[i * k + c] : v;
     }
     meet();
+    i32 const all = device::gpu::lanes_of(threads), lanes = all < 8 ? all : 8, lane = thread % lanes;
+    for (i32 first = 0; first < w; first += threads / lanes) {
+      i32 const i = first + thread / lanes;
+      bool const mine = i < w;
+      i32 const begin = plan.backward && mine ? i : 0, count = !mine ? 0 : plan.backward ? w - i : i + 1;
+      T const* const row = d + i64(mine ? i : 0) * w + begin;
+      for (i32 c = 0; c < k; ++c) {
+        T const v = M::sum_by_lanes(count, lane, lanes, [&](i64 j) { return row[j] * right[(begin + j) * k + c]; });
+        if (mine && lane == 0) x[(order && plan.backward ? order[i] : i) * n.leading_x + c] = v;
+      }
+    }
+    if (source.awaited) __threadfence();
+    meet();
+    if (source.awaited && thread == 0) raise(plan.x_there + s, n.number);
   }
 
   __device__ void forward(i32 s) const {
@@ -161,21 +171,24 @@ struct SolveBlock : Machine<T> {
     i64 leading;
     T const* const x = x_of(source, leading);
     if (plan.backward) multiply_transposed(source, x, leading);
-    else multiply_rows(source, x, leading);
+    else if (n.columns == 1) multiply_rows<1>(source, x, leading);
+    else multiply_rows<most_gpu_columns>(source, x, leading);
   }
-  /// A row by a thread: neighbours read neighbours' numbers of each column.
+  /// A row by a thread: neighbours read neighbours' numbers of each column. K: at least the columns.
+  template <i32 K>
   __device__ void multiply_rows(GpuSource const& source, T const* x, i64 leading) const {
     i32 const k = n.columns;
     for (i64 q = source.part + thread; q < source.part + source.parts; q += threads) {
       auto const& b = plan.blocks[plan.block_of[q]];
       T const* const row = n.values + b.values + (q - b.part);
-      T sums[most_gpu_columns];
-      for (i32 c = 0; c < most_gpu_columns; ++c) sums[c] = T(0);
+      T sums[K];
+      for (i32 c = 0; c < K; ++c) sums[c] = T(0);
+#pragma unroll 8
       for (i32 j = 0; j < b.width; ++j) {
         T const v = row[j * b.leading];
 #pragma unroll
-        for (i32 c = 0; c < most_gpu_columns; ++c)
-          if (c < k) sums[c] += v * x[j * leading + c];
+        for (i32 c = 0; c < K; ++c)
+          if (K == 1 || c < k) sums[c] += v * x[j * leading + c];
       }
       for (i32 c = 0; c < k; ++c) n.products[q * k + c] = sums[c];
     }
@@ -191,10 +204,7 @@ struct SolveBlock : Machine<T> {
       T const* const column = n.values + b.values + (q - b.part) * b.leading;
       i32 const* const rows = plan.rows + b.rows;
       for (i32 c = 0; c < k; ++c) {
-        T sum(0);
-        if (mine)
-          for (i32 r = lane; r < b.count; r += lanes) sum += column[r] * x[rows[r] * leading + c];
-        for (int half = lanes / 2; half > 0; half /= 2) sum += from_lane(sum, half, lanes);
+        T const sum = M::sum_by_lanes(mine ? b.count : 0, lane, lanes, [&](i64 r) { return column[r] * x[rows[r] * leading + c]; });
         if (mine && lane == 0) n.products[q * k + c] = sum;
       }
     }

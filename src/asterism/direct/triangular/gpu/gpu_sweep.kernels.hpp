@@ -14,14 +14,18 @@ struct GpuPut {
   std::uint64_t* flag;
 };
 
-/// A supernode whose x is solved or used here. Rows are those of a column of x.
+/// A supernode whose x is solved or used here, or a part of its products: large ones are those of several blocks of threads. Rows are
+/// those of a column of x.
 struct GpuSource {
   std::int32_t width;
-  std::int32_t target;       ///< of the same supernode, if x is solved here and has a sum; -1: none
-  std::int64_t diagonal;     ///< its block's first number; -1: x comes by a message
-  std::int64_t x;            ///< first row of this rank's x, or the message's first byte in the window
-  std::int64_t part, parts;  ///< rows of products with x: the first one, how many
+  std::int32_t target;    ///< of the same supernode, if x is solved here and has a sum; -1: none
+  std::int64_t diagonal;  ///< its block's first number; -1: x is not solved by this one
+  bool message;           ///< x comes by one
+  bool awaited;           ///< other parts wait for x that is solved here
+  std::int64_t x;         ///< first row of this rank's x, or the message's first byte in the window
+  std::int32_t first;     ///< the supernode's first part
   std::int32_t block, blocks;
+  std::int64_t part, parts;  ///< rows of products with x: the first one, how many
   GpuPut children[2];
 };
 
@@ -76,9 +80,9 @@ struct GpuPlan {
 /// rows of `columns`.
 template <class T>
 struct GpuNumbers {
-  T const* values;
-  std::int32_t const* order;           ///< rows that diagonal blocks exchange, by row of x; nullptr: none
-  T *x, *sums, *products, *exchanged;  ///< exchanged: rows as those of x
+  T const* values;                 ///< diagonal blocks: the inverse in the lower triangle, and transposed in the upper one
+  std::int32_t const* order;       ///< rows that diagonal blocks exchange, by row of x; nullptr: none
+  T *x, *sums, *products, *right;  ///< right: what the diagonal blocks multiply, rows as those of x
   std::int64_t leading_x;
   std::int32_t columns;
   std::uint64_t number;  ///< of the solve, from 1

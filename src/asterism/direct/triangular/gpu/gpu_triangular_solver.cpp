@@ -16,6 +16,7 @@
 #include "asterism/comm/node/node.hpp"
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
+#include "asterism/direct/lapack.hpp"
 #include "asterism/direct/triangular/gpu/gpu_sweep.kernels.hpp"
 
 namespace asterism::direct {
@@ -30,6 +31,9 @@ struct Place {
   std::int32_t label, node;  // label: direction and kind; node: after those that are a rank's alone
   std::int64_t slot, flag;   // bytes from the window's start
 };
+/// Entries that a block of threads multiplies, about: so that large supernodes' products are those of several.
+constexpr std::int64_t most_entries = 16384;
+
 std::int32_t label_of(Sweep sweep, MessageKind kind) { return std::int32_t(sweep) * 2 + std::int32_t(kind); }
 
 /// Blocks of the device's memory that live as long as this does.
@@ -100,11 +104,11 @@ class GpuTriangularSolver::Impl {
     comm::agree(comm, [&] {
       gpu::OnDevice const here;
       for (auto const& t : triangles) {
-        values_.push_back(memory_.copy_of(t->values().data(), t->values().size()));
+        values_.push_back(inverted_copy(*t));
         orders_.push_back(order_of(*t));
       }
       given_up_ = memory_.zeros_of<std::uint32_t>(1);
-      exchanged_ = memory_.zeros(rows_.size() * kernel::most_gpu_columns * size_of(dtype_));
+      right_ = memory_.zeros(rows_.size() * kernel::most_gpu_columns * size_of(dtype_));
       for (auto const s : {Sweep::forward, Sweep::backward}) lay_out(first, s);
     });
   }
@@ -202,6 +206,43 @@ class GpuTriangularSolver::Impl {
       }
   }
 
+  /// On the device, with the inverse T of each diagonal block in the lower triangle and T^T in the upper one: solves are products.
+  std::byte const* inverted_copy(LocalTriangle const& t) {
+    constexpr std::size_t piece = std::size_t(32) << 20;
+    auto const all = t.values();
+    auto* const out = static_cast<std::byte*>(memory_.zeros(all.size()));
+    std::vector<std::byte> staged;
+    std::size_t done = 0;  // of all
+    auto const flush = [&] {
+      if (!staged.empty()) gpu::copy_now(out + done, staged.data(), staged.size());
+      done += staged.size();
+      staged.clear();
+    };
+    with_dtype(dtype_, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> unit;
+      for (std::int32_t k = 0; k < t.pattern().count(); ++k) {
+        auto const w = t.pattern().nodes().width(k);
+        auto const square = t.owns_diagonal(k) ? std::size_t(w) * std::size_t(w) : 0;
+        auto const* const first = t.panel(k) - square * sizeof(T);
+        auto const bytes = (square + std::size_t(w * t.panel_rows(k))) * sizeof(T);
+        if (staged.size() + bytes > piece) flush();
+        staged.insert(staged.end(), first, first + bytes);
+        if (square == 0) continue;
+        unit.assign(square, T(0));
+        for (std::int32_t i = 0; i < w; ++i) unit[std::size_t(i) * std::size_t(w + 1)] = T(1);
+        lapack::trsm('L', 'L', 'N', 'N', w, w, reinterpret_cast<T const*>(first), w, unit.data(), w);
+        for (std::int32_t j = 0; j < w; ++j)
+          for (std::int32_t i = j + 1; i < w; ++i)
+            unit[std::size_t(i) * std::size_t(w) + std::size_t(j)] = unit[std::size_t(j) * std::size_t(w) + std::size_t(i)];
+        std::memcpy(staged.data() + staged.size() - bytes, unit.data(), square * sizeof(T));
+      }
+    });
+    flush();
+    ASTERISM_ASSERT(done == all.size());
+    return out;
+  }
+
   std::int32_t const* order_of(LocalTriangle const& t) {
     std::vector<std::int32_t> out;
     for (auto const& node : plans_[0].nodes)
@@ -262,14 +303,30 @@ class GpuTriangularSolver::Impl {
       s.width = node.width;
       s.target = node.diagonal ? target_at[p] : -1;
       s.diagonal = node.diagonal ? (triangle.diagonal(node.id) - base) / size : -1;
+      s.message = !node.diagonal;
       s.x = node.diagonal ? own[p] : await(MessageKind::broadcast, node.id, node.broadcast.parent, sources.size());
+      s.first = std::int32_t(sources.size());
       s.part = products;
       s.block = std::int32_t(blocks.size());
       for (std::size_t c = 0; c < 2; ++c) s.children[c] = put(MessageKind::broadcast, node.id, node.broadcast.children[c]);
+      auto const end_part = [&] {
+        s.parts = products - s.part;
+        s.blocks = std::int32_t(blocks.size()) - s.block;
+        sources.push_back(s);
+      };
+      std::int64_t entries = 0;  // of this part
       for (auto u = node.first_using; u < node.last_using; ++u) {
         auto const index = plan.using_x[std::size_t(u)];
         auto const& b = pattern.block(index);
         auto const width = pattern.nodes().width(b.column);
+        if (entries > 0 && entries + std::int64_t(b.count) * width > most_entries) {
+          end_part();
+          sources[std::size_t(s.first)].awaited = node.diagonal;
+          s.target = -1, s.diagonal = -1, s.children[0] = s.children[1] = {};
+          s.part = products, s.block = std::int32_t(blocks.size());
+          entries = 0;
+        }
+        entries += std::int64_t(b.count) * width;
         auto const list = triangle.rows(index);
         part_of[std::size_t(index)] = products;
         auto const target = target_at[std::size_t(plan.place[std::size_t(backward ? b.column : b.row)])];
@@ -280,9 +337,7 @@ class GpuTriangularSolver::Impl {
         block_of.insert(block_of.end(), std::size_t(parts), std::int32_t(blocks.size()) - 1);
         products += parts;
       }
-      s.parts = products - s.part;
-      s.blocks = std::int32_t(blocks.size()) - s.block;
-      sources.push_back(s);
+      end_part();
     }
     ASTERISM_REQUIRE(products <= std::numeric_limits<std::int32_t>::max(), unsupported,
                      "triangular solve on a GPU: {} rows of products on this rank; at most 2^31 are. Use more ranks.", products);
@@ -354,7 +409,7 @@ class GpuTriangularSolver::Impl {
         numbers.x = reinterpret_cast<T*>(x) + first;
         numbers.sums = static_cast<T*>(d.sums);
         numbers.products = static_cast<T*>(d.products);
-        numbers.exchanged = static_cast<T*>(exchanged_);
+        numbers.right = static_cast<T*>(right_);
         numbers.leading_x = columns;
         numbers.columns = std::int32_t(std::min<std::int64_t>(columns - first, kernel::most_gpu_columns));
         numbers.number = number;
@@ -409,7 +464,7 @@ class GpuTriangularSolver::Impl {
   std::vector<std::byte const*> values_;
   std::vector<std::int32_t const*> orders_;
   std::uint32_t* given_up_ = nullptr;
-  void* exchanged_ = nullptr;
+  void* right_ = nullptr;
   struct Direction {
     kernel::GpuPlan plan{};
     void *sums = nullptr, *products = nullptr;
