@@ -59,7 +59,9 @@ def main():
                     if device == "cuda":
                         print(
                             "   ",
-                            "; ".join(t for t in info.notes if "steps" in t or "step(s)" in t or "solves on the host" in t),
+                            "; ".join(
+                                t for t in info.notes if "steps" in t or "step(s)" in t or "solves on the host" in t
+                            ),
                         )
 
 
