@@ -65,6 +65,25 @@ TYPED_TEST(GpuTriangle, SolvesAsTheDenseOneSays) {
     }
 }
 
+/// So many entries beside a supernode that several blocks of threads multiply them.
+TEST(GpuTriangles, DivideLargeSupernodes) {
+  auto const& comm = world();
+  device::gpu::open("auto");
+  RandomTriangle const problem(21, 160, 20, 1.0);
+  auto const b = right_hand_side<double>(problem.n, 2);
+  for (auto const& grid : grids_of(comm.size())) {
+    GpuTriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())});
+    for (auto const sweep : {Sweep::forward, Sweep::backward}) {
+      std::vector<double> own;
+      for (auto const row : solver.owned_rows()) own.insert(own.end(), b.begin() + row * 2, b.begin() + (row + 1) * 2);
+      auto const x = device::Array::of(std::span<double const>(own));
+      solver.solve(0, sweep, 2, x);
+      x.settle(device::Access::read, "test");
+      ASSERT_LE(problem.error(sweep, 2, whole(comm, solver.owned_rows(), problem.n, 2, x.as<double>()), b), 1e-13) << grid.describe();
+    }
+  }
+}
+
 /// L whose diagonal blocks exchange rows, and another triangle of the same pattern beside it: as the host solves them.
 TEST(GpuTriangles, ExchangeRowsAsOnTheHost) {
   auto const& comm = world();

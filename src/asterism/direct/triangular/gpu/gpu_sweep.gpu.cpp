@@ -190,21 +190,24 @@ struct SolveBlock : Machine<T> {
     i64 leading;
     T const* const x = x_of(source, leading);
     if (plan.backward) multiply_transposed(source, x, leading);
-    else multiply_rows(source, x, leading);
+    else if (n.columns == 1) multiply_rows<1>(source, x, leading);
+    else multiply_rows<most_gpu_columns>(source, x, leading);
   }
-  /// A row by a thread: neighbours read neighbours' numbers of each column.
+  /// A row by a thread: neighbours read neighbours' numbers of each column. K: at least the columns.
+  template <i32 K>
   __device__ void multiply_rows(GpuSource const& source, T const* x, i64 leading) const {
     i32 const k = n.columns;
     for (i64 q = source.part + thread; q < source.part + source.parts; q += threads) {
       auto const& b = plan.blocks[plan.block_of[q]];
       T const* const row = n.values + b.values + (q - b.part);
-      T sums[most_gpu_columns];
-      for (i32 c = 0; c < most_gpu_columns; ++c) sums[c] = T(0);
+      T sums[K];
+      for (i32 c = 0; c < K; ++c) sums[c] = T(0);
+#pragma unroll 8
       for (i32 j = 0; j < b.width; ++j) {
         T const v = row[j * b.leading];
 #pragma unroll
-        for (i32 c = 0; c < most_gpu_columns; ++c)
-          if (c < k) sums[c] += v * x[j * leading + c];
+        for (i32 c = 0; c < K; ++c)
+          if (K == 1 || c < k) sums[c] += v * x[j * leading + c];
       }
       for (i32 c = 0; c < k; ++c) n.products[q * k + c] = sums[c];
     }

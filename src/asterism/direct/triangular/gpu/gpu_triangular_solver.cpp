@@ -219,23 +219,37 @@ class GpuTriangularSolver::Impl {
     gpu::wait(wait_stream_);
   }
 
-  /// The triangle's numbers, with the inverses of diagonal blocks in place of these: a product has no order in its rows.
+  /// The triangle's numbers, with the inverses of diagonal blocks in place of these: a product has no order in its rows. A piece at a time.
   std::byte const* copy_of(LocalTriangle const& t) {
-    std::vector<std::byte> numbers(t.values().begin(), t.values().end());
+    constexpr std::size_t piece = std::size_t(32) << 20;
+    auto* const out = static_cast<std::byte*>(memory_.zeros(t.values().size()));
+    std::vector<std::byte> staged;
+    std::size_t done = 0;
+    auto const flush = [&] {
+      if (!staged.empty()) gpu::copy_now(out + done, staged.data(), staged.size());
+      done += staged.size();
+      staged.clear();
+    };
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
       std::vector<T> inverse;
-      for (auto const& node : plans_[0].nodes) {
-        if (!node.diagonal) continue;
-        auto const w = node.width;
-        inverse.assign(std::size_t(w) * std::size_t(w), T(0));
+      for (std::int32_t k = 0; k < t.pattern().count(); ++k) {
+        auto const w = t.pattern().nodes().width(k);
+        auto const square = t.owns_diagonal(k) ? std::size_t(w) * std::size_t(w) : 0;
+        auto const* const first = t.panel(k) - square * sizeof(T);
+        auto const bytes = (square + std::size_t(w * t.panel_rows(k))) * sizeof(T);
+        if (staged.size() + bytes > piece) flush();
+        staged.insert(staged.end(), first, first + bytes);
+        if (square == 0) continue;
+        inverse.assign(square, T(0));
         for (std::int32_t j = 0; j < w; ++j) inverse[std::size_t(j) * std::size_t(w + 1)] = T(1);
-        auto const* const lower = reinterpret_cast<T const*>(t.diagonal(node.id));
-        lapack::trsm('L', 'L', 'N', 'N', w, w, lower, w, inverse.data(), w);
-        std::memcpy(numbers.data() + (t.diagonal(node.id) - t.values().data()), inverse.data(), inverse.size() * sizeof(T));
+        lapack::trsm('L', 'L', 'N', 'N', w, w, reinterpret_cast<T const*>(first), w, inverse.data(), w);
+        std::memcpy(staged.data() + staged.size() - bytes, inverse.data(), square * sizeof(T));
       }
     });
-    return memory_.copy_of(numbers.data(), numbers.size());
+    flush();
+    ASTERISM_ASSERT(done == t.values().size());
+    return out;
   }
 
   std::int32_t const* order_of(LocalTriangle const& t) {
@@ -455,7 +469,7 @@ class GpuTriangularSolver::Impl {
   comm::Communicator comm_;
   Dtype dtype_;
   std::array<SweepPlan, 2> plans_;
-  std::int32_t alone_ = 0;  // supernodes
+  std::int32_t alone_ = 0;                 // supernodes
   device::Array turn_ = device::Array(1);  // solves on several queues use the same memory for sums: one after the other
   void *wait_stream_ = nullptr, *window_ = nullptr, *end_ = nullptr;
   std::vector<void*> mapped_;  // of the other ranks
