@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from asterism.cli import bench_assembly, bench_forest_gpu, bench_gpu, bench_queues
+from asterism.cli import bench_assembly, bench_forest_gpu, bench_gpu, bench_queues, bench_stencil
 
 
 def main(folder: Path) -> None:
@@ -15,6 +15,8 @@ def main(folder: Path) -> None:
         "gpu_pingpong": bench_forest_gpu.print_pingpong,
         "gpu_unpack": bench_forest_gpu.print_unpack,
         "gpu_vectors": bench_gpu.print_vectors,
+        "gpu_stencil_256": bench_stencil.print_stencil,
+        "gpu_stencil_512": bench_stencil.print_stencil,
         "gpu_async": bench_queues.print_async,
     }
     for name, show in printers.items():

@@ -16,6 +16,7 @@ set(gpu_sources
   src/asterism/la/vectors/vector.kernels.cpp
   src/asterism/la/assembly.kernels.cpp
   src/asterism/grid/interpolation.kernels.cpp
+  src/asterism/grid/bricks/point_transfer.kernels.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/multigrid/smoothers/gauss_seidel.kernels.cpp
   src/asterism/precond/direct/dense_product.kernels.cpp)

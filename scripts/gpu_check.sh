@@ -1,6 +1,7 @@
 #!/bin/sh
 # On a machine with CUDA: builds with the plug-in, tests and measures; no network is used. Results are JSON in build/gpu-check (or $OUT), to be
-# kept under bench/results. What the machine's Python lacks is taken from wheels in .whl (docs/howto/check-gpu-plugin.md says how they get there).
+# kept under bench/results. What the machine's Python lacks is taken from wheels in .whl (docs/howto/check-gpu-plugin.md says how they get
+# there). `scripts/gpu_check.sh stencils`: tests and measures stencils alone.
 set -e
 cd "$(dirname "$0")/.."
 py=${PYTHON:-python3}
@@ -27,7 +28,9 @@ PATH="$site/bin:$PATH"
 "$py" -m pip install -q --no-index --no-build-isolation --no-deps --no-cache-dir --upgrade --target "$site" . \
   -C build-dir=build/gpu/tree -C cmake.define.ASTERISM_CUDA=ON -C "cmake.define.ASTERISM_CUDA_ARCH=${arch:-90}"
 # the C++ tests on this GPU
-if "$py" - <<'END'
+if [ "$1" = stencils ]; then
+  echo "(stencils alone: no C++ tests)"
+elif "$py" - <<'END'
 import sys, pathlib
 sys.exit(not any((pathlib.Path(p) / "gtest/gtest.h").exists() for p in (".venv/deps/usr/include", "/usr/include", "/usr/local/include")))
 END
@@ -47,15 +50,25 @@ fi
 cd tests/python  # not beside the sources: the installed package is what is tested
 export ASTERISM_TEST_GPU=1 ASTERISM_TEST_LARGE=1
 ranks=""
+only=""
+[ "$1" != stencils ] || only="test_stencil_on_gpu.py"
 command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport and not every_queue and not every_way"; echo "(no mpiexec: one process only)"; }
-"$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py \
-  test_queued_forest.py test_large.py -k "not inline $ranks"
+"$py" -m pytest -q -p no:cacheprovider ${only:-test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py \
+  test_gpu_transport.py test_queued_forest.py test_large.py test_stencil_on_gpu.py} -k "not inline $ranks"
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift
   echo "-- bench $*"
   "$py" -m asterism.cli bench "$@" --json >"$file.part" && mv "$file.part" "$file"
 }
+stencil_n=${GPU_CHECK_STENCIL_N:-256,512}
+for m in $(echo "$stencil_n" | tr , ' '); do
+  measure "gpu_stencil_$m" stencil --device cuda --n "$m" --cycles --repeats 9
+done
+if [ -n "$only" ]; then
+  "$py" ../../bench/gpu_table.py "$out"
+  exit
+fi
 n=${GPU_CHECK_N:-256} entries=${GPU_CHECK_VECTORS:-464} most=${GPU_CHECK_MOST:-1e7}
 measure gpu_launch launch --device cuda --repeats 5
 measure gpu_spmv spmv --device cuda --n "$n" --repeats 9

@@ -131,8 +131,12 @@ def test_what_is_refused(tmp_path):
     s = seven_points()
     for call, error, text in (
         (lambda: s.source("metal"), am.OptionError, "'metal' is not one of generic, avx2, avx512, cuda, hip"),
-        (lambda: st.compile(s, (8, 8, 8), target="cuda"), am.OptionError, "target='cuda': kernels for GPUs are texts"),
-        (lambda: am.stencil.operator(s, (8, 8, 8), h=1.0, target="hip"), am.OptionError, "target='hip': kernels"),
+        (
+            lambda: st.compile(s, (8, 8, 8), target="cuda"),
+            am.OptionError,
+            "target='cuda' is for GPUs, where operators run",
+        ),
+        (lambda: am.stencil.operator(s, (8, 8, 8), h=1.0, target="hip"), am.OptionError, "target='hip' is for GPUs"),
         (lambda: s.source("cuda", dtype=int), am.DtypeError, "complex64 or complex128, not int64"),
         (lambda: s.source("cuda", brick=(8, 512, 512)), am.InputError, "too long to compile"),
     ):

@@ -7,6 +7,7 @@ as many planes as it has groups of lanes, so that a row of 8 points keeps no lan
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from .body import NEUTRAL, Body, Names, brick_inside, totals
@@ -16,7 +17,11 @@ from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
 from .prelude import Shape
 
-__all__ = ["GPU_TARGETS", "Dialect", "emit_gpu"]
+__all__ = ["GPU_TARGETS", "GUARDS", "Dialect", "emit_gpu"]
+
+GUARDS = 6  # Executor::most_guards of the core
+AHEAD = 96  # registers of 32 bits for what a lane loads before it is used
+_LOAD = re.compile(r"T const (\w+) = ((\w+)\[\d+\]);$")
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,41 @@ class LaneBody(Body):
     def index(self, data: tuple[object, ...], row: int, lane: int) -> str:
         """Return the lane's own."""
         return f"({' + '.join(self.index_terms(data, ('i', str(row), _plus('k', lane))))})"
+
+    def ordered(self, block: list[str]) -> list[str]:
+        """Loads go before what uses them, so that many are under way at once: a store is never passed by the compiler, which cannot know
+        that the grids are different.
+        """
+        read = {name for (grid, *_), name in self.planes.items() if grid not in self.facts.outputs}
+        needed = self.needed_lanes(block)
+        loads = [
+            f"T const {m[1]} = {lanes} ? {m[2]} : T(0);" if (lanes := needed.get(m[1])) else line
+            for line in block
+            if (m := _LOAD.match(line)) and m[3] in read
+        ]
+        most = AHEAD * 4 // self.shape.real_size // (2 if self.shape.complex else 1)
+        out, moved = loads[:most], most
+        for line in block:
+            if (m := _LOAD.match(line)) and m[3] in read:
+                out += loads[moved : moved + 1]
+                moved += 1
+            else:
+                out.append(line)
+        return out
+
+    def needed_lanes(self, block: list[str]) -> dict[str, str]:
+        """Return which lanes of rows are asked for, of those rows of which only some are: at the ends of neighbours."""
+        text = "\n".join(block)
+        uses = Counter(re.findall(r"\w+", text))
+        first: dict[str, list[int]] = {}
+        second: dict[str, list[int]] = {}
+        for left, right, by in re.findall(r"\bshift\((\w+), (\w+), (\d+)\)", text):
+            first.setdefault(left, []).append(int(by))
+            second.setdefault(right, []).append(int(by))
+        out = {}
+        for lines, lanes in ((first, lambda by: f"k >= {min(by)}"), (second, lambda by: f"k < {max(by)}")):
+            out.update({name: lanes(by) for name, by in lines.items() if uses[name] == 1 + len(by)})
+        return out
 
     # -- stores
 
@@ -206,6 +246,8 @@ def emit_gpu(
     start = [f"long const n{axis} = {f'a.{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
     lines = [
         f"if (warpSize != {lanes} || blockDim.x % {lanes}) {dialect.trap};",
+        "for (int g = 0; g < a.guard_count; ++g)",
+        "  if ((a.guards[g].number[0] != 0 || a.guards[g].number[1] != 0) != (a.guards[g].wanted != 0)) return;",
         f"int const lane = threadIdx.x % {lanes}, k = lane % {V};",
         *_used(start, loop),
         *names.lines,
@@ -271,6 +313,10 @@ def _head(dialect: Dialect, facts: Facts, shape: Shape, plan: Plan, title: str) 
 // u__p_r3_k0 is the lane's point of the grid u: plane i + p (m1: -1), row 3, place k + 0; rm1, km8: of a neighbour.
 // Launch any number of blocks of a multiple of {lanes} threads. All pointers are to the device's memory, except for null.
 {dialect.header}{numbers}
+struct Guard {{
+  double const* number;  // complex
+  long wanted;
+}};
 struct Arguments {{
   long bricks;            // how many to visit
   int const* visit;       // their ids; null: 0 to bricks - 1
@@ -281,7 +327,9 @@ struct Arguments {{
   T* ghosts[{len(facts.grids)}];
   long owned;
   T constants[{max(1, len(facts.constants))}];{constants}
-{reductions if facts.reductions else ""}{fine if facts.space != "one" else ""}}};
+{reductions if facts.reductions else ""}{fine if facts.space != "one" else ""}  Guard guards[{GUARDS}];  // nothing is done where a number is not zero and must be, or the other way round
+  int guard_count;
+}};
 
 """
 
