@@ -203,8 +203,8 @@ def test_a_planted_fault_is_found(rng, name, fault, monkeypatch):
     [
         "-ksp_type cg -pc_type gmg",
         "-ksp_type richardson -pc_type gmg -mg_levels_pc_type jacobi -pc_gmg_cycle_type w",
-        "-ksp_type cg -pc_type gmg -mg_levels_pc_type sor",
-        "-ksp_type cg -pc_type gmg -pc_gmg_cycle_type full",
+        "-ksp_type gmres -pc_type gmg -mg_levels_pc_type color_sor",
+        "-ksp_type gmres -pc_type gmg -pc_gmg_cycle_type full",
     ],
 )
 def test_multigrid_runs_there(rng, dtype, options):

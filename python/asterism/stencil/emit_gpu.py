@@ -123,9 +123,8 @@ class LaneBody(Body):
         for left, right, by in re.findall(r"\bshift\((\w+), (\w+), (\d+)\)", text):
             first.setdefault(left, []).append(int(by))
             second.setdefault(right, []).append(int(by))
-        out = {}
-        for lines, lanes in ((first, lambda by: f"k >= {min(by)}"), (second, lambda by: f"k < {max(by)}")):
-            out.update({name: lanes(by) for name, by in lines.items() if uses[name] == 1 + len(by)})
+        out = {name: f"k >= {min(by)}" for name, by in first.items() if uses[name] == 1 + len(by)}
+        out.update({name: f"k < {max(by)}" for name, by in second.items() if uses[name] == 1 + len(by)})
         return out
 
     # -- stores

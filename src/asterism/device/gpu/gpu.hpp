@@ -29,8 +29,8 @@ Api const* api();
 /// "cuda 0: NVIDIA H100 80GB HBM3, ..."; for logs.
 std::string describe();
 std::string_view name();
-int device();            ///< its number
-std::string identity();  ///< on its machine, whatever numbers processes have for it
+int device();                ///< its number
+std::string identity();      ///< on its machine, whatever numbers processes have for it
 std::string architecture();  ///< as compilers name it: "sm_90"
 /// While it lives, the chosen device is the calling thread's.
 class OnDevice {

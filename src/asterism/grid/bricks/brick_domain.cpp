@@ -107,7 +107,7 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   auto const is_cut = cut_of(s->partition);
   for (std::size_t a = 0; a < 3; ++a) s->known.low[a] = is_cut[a] ? -1 : 0, s->known.high[a] = n[a] + (is_cut[a] ? 1 : 0);
   if (bricks == 0) s->known = {};
-  std::vector<int> neighbours(std::size_t(bricks + s->ghosts) * std::size_t(all)), origins(std::size_t(bricks + s->ghosts) * d),
+  std::vector<int> neighbours(std::size_t(bricks + s->ghosts) * std::size_t(all)), origins(std::size_t(bricks + s -> ghosts) * d),
       numbers(static_cast<std::size_t>(bricks));
   std::iota(numbers.begin(), numbers.end(), 0);
   s->numbers.resize(std::size_t(s->known.points()));

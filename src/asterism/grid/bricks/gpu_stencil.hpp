@@ -21,9 +21,9 @@ using Scales = std::array<std::complex<double>, 2>;
 
 /// What the vendor's compiler has made.
 struct CompiledStencil {
-  std::string path;  ///< empty: there is none
-  std::string name;  ///< of the function; or why there is none
-  int threads = 0;   ///< of a block
+  std::string path;                  ///< empty: there is none
+  std::string name;                  ///< of the function; or why there is none
+  int threads = 0;                   ///< of a block
   std::int64_t planes_of_block = 0;  ///< planes of bricks that a block computes at once
 };
 

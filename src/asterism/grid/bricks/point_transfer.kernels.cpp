@@ -50,10 +50,10 @@ void restrict_points(Executor& executor, PointCounts n, T factor, Axis::Several 
   });
 }
 
-#define INSTANTIATE(T)                                                                                                                  \
-  template void interpolate_points(Executor&, PointCounts, bool, Axis::Few const*, Axis::Few const*, Axis::Few const*,                  \
-                                   std::int64_t const*, T const*, T*);                                                                  \
-  template void restrict_points(Executor&, PointCounts, T, Axis::Several const*, Axis::Several const*, Axis::Several const*,            \
+#define INSTANTIATE(T)                                                                                                       \
+  template void interpolate_points(Executor&, PointCounts, bool, Axis::Few const*, Axis::Few const*, Axis::Few const*,       \
+                                   std::int64_t const*, T const*, T*);                                                       \
+  template void restrict_points(Executor&, PointCounts, T, Axis::Several const*, Axis::Several const*, Axis::Several const*, \
                                 std::int64_t const*, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE

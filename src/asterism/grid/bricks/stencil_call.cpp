@@ -56,8 +56,9 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, Ve
   auto const& domain = s->domain;
   auto const& space = domain.space();
   auto const& kernel = s->kernels.at(form);
-  profile::Scope const scope(event, double(size_of(s->dtype)) * double(y.local_size()) * double(1 + (x != nullptr) + (b != nullptr) + (w != nullptr)),
-                             kernel.flops * double(y.local_size()));
+  profile::Scope const scope(
+      event, double(size_of(s->dtype)) * double(y.local_size()) * double(1 + (x != nullptr) + (b != nullptr) + (w != nullptr)),
+      kernel.flops * double(y.local_size()));
   bool const on_gpu = queue.memory() == device::Memory::gpu && kernel.gpu && kernel.gpu->is_ready();
   auto const data = [](Vector const* v) { return v ? v->data() : Array(); };
   auto const bricks = [&](i64 first, i64 count, Array const& ghosts_read, auto const& result) {

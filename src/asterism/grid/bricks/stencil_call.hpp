@@ -79,8 +79,8 @@ class StencilCall {
   stencil::Arguments a_{};
 };
 
-/// One form on all own bricks: y from x, whose copies of other ranks' bricks are brought, from b and w. x: null where the form does not read
-/// it. On the queue of y, on a GPU too if the kernel is there; else on the host, which is counted. Aligned on the host to 64 bytes.
+/// One form on all own bricks: y from x, whose copies of other ranks' bricks are brought, from b and w. x: null where the form does not
+/// read it. On the queue of y, on a GPU too if the kernel is there; else on the host, which is counted. Aligned on the host to 64 bytes.
 void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, la::Vector const* x, la::Vector& y, la::Vector const* b,
               la::Vector const* w, Scales const& scales);
 
