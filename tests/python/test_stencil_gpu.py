@@ -115,7 +115,7 @@ def test_the_texts_differ_in_lanes_and_in_names_of_the_vendors_alone():
     cuda, hip = (st.generate(s, target, brick) for target in ("cuda", "hip"))
     assert "#include" not in cuda.text and max(len(line) for line in cuda.text.splitlines()) < 200
     assert (
-        "T const h_ = a.constants[0];" in cuda.text and "u__0_r0_k1 = shift(u__0_r0_k0, u__0_r0_k16, 1);" in cuda.text
+        "T const h_ = a.constants[0];" in cuda.text and "u__0_r0_k1 = shift(u__0_r0_k0, u__0_r0_ends, 1);" in cuda.text
     )
     names = [(hip.name, cuda.name), ("for hip", "for cuda"), ("__shfl(x", "__shfl_sync(0xffffffffu, x")]
     names += [("__builtin_trap", "__trap"), ("#ifndef __HIPCC_RTC__\n#include <hip/hip_runtime.h>\n#endif\n", "")]

@@ -7,12 +7,12 @@ as many planes as it has groups of lanes, so that a row of 8 points keeps no lan
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 
 from .body import NEUTRAL, Body, Names, brick_inside, totals
 from .checks import Facts
 from .complex_numbers import complex_numbers
+from .gpu_loads import arranged
 from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
 from .prelude import Shape
@@ -21,7 +21,6 @@ __all__ = ["GPU_TARGETS", "GUARDS", "Dialect", "emit_gpu"]
 
 GUARDS = 6  # Executor::most_guards of the core
 AHEAD = 96  # registers of 32 bits for what a lane loads before it is used
-_LOAD = re.compile(r"T const (\w+) = ((\w+)\[\d+\]);$")
 
 
 @dataclass(frozen=True)
@@ -94,38 +93,12 @@ class LaneBody(Body):
         return f"({' + '.join(self.index_terms(data, ('i', str(row), _plus('k', lane))))})"
 
     def ordered(self, block: list[str]) -> list[str]:
-        """Loads go before what uses them, so that many are under way at once: a store is never passed by the compiler, which cannot know
-        that the grids are different.
-        """
+        """Loads go before what uses them, so that many are under way at once."""
         read = {name for (grid, *_), name in self.planes.items() if grid not in self.facts.outputs}
-        needed = self.needed_lanes(block)
-        loads = [
-            f"T const {m[1]} = {lanes} ? {m[2]} : T(0);" if (lanes := needed.get(m[1])) else line
-            for line in block
-            if (m := _LOAD.match(line)) and m[3] in read
-        ]
         most = AHEAD * 4 // self.shape.real_size // (2 if self.shape.complex else 1)
-        out, moved = loads[:most], most
-        for line in block:
-            if (m := _LOAD.match(line)) and m[3] in read:
-                out += loads[moved : moved + 1]
-                moved += 1
-            else:
-                out.append(line)
-        return out
-
-    def needed_lanes(self, block: list[str]) -> dict[str, str]:
-        """Return which lanes of rows are asked for, of those rows of which only some are: at the ends of neighbours."""
-        text = "\n".join(block)
-        uses = Counter(re.findall(r"\w+", text))
-        first: dict[str, list[int]] = {}
-        second: dict[str, list[int]] = {}
-        for left, right, by in re.findall(r"\bshift\((\w+), (\w+), (\d+)\)", text):
-            first.setdefault(left, []).append(int(by))
-            second.setdefault(right, []).append(int(by))
-        out = {name: f"k >= {min(by)}" for name, by in first.items() if uses[name] == 1 + len(by)}
-        out.update({name: f"k < {max(by)}" for name, by in second.items() if uses[name] == 1 + len(by)})
-        return out
+        lines, pointers = arranged(block, read, most, self.plan.vector)
+        self.pointers.update(pointers)
+        return lines
 
     # -- stores
 
@@ -176,6 +149,7 @@ class LaneBody(Body):
 
     def text(self) -> list[str]:
         """Return the lines for one plane of a brick."""
+        self.pointers: dict[str, str] = {}
         self.emit()
         planes, points = self.shape.brick[0], self.shape.brick[1] * self.shape.brick[2]
         out: list[str] = []
@@ -191,6 +165,7 @@ class LaneBody(Body):
         for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
             place = f" + i * {points}" if planes > 1 else ""
             out.append(f"T* const {grid}__out = brick_of(a, {self.facts.grids.index(grid)}, a.owned, id){place} + k;")
+        out += [f"T const* const {name} = {text};" for name, text in self.pointers.items()]
         return [*out, *self.lines]
 
 

@@ -101,7 +101,7 @@ void GpuStencil::submit(device::Queue const& queue, std::shared_ptr<StencilState
     auto const address = [](Array const& a) { return reinterpret_cast<std::uintptr_t>(a.raw(Memory::gpu)); };
     Bytes a;
     a.add(count);
-    a.add(address(d.all()) + std::size_t(first) * sizeof(int));
+    a.add(first == 0 ? 0 : address(d.all()) + std::size_t(first) * sizeof(int));
     a.add(address(d.neighbours()));
     a.add(address(d.origins()));
     for (int const n : d.extent()) a.add(n);
