@@ -9,7 +9,7 @@ from pathlib import Path
 
 from asterism import _core
 from asterism.base.cpu import cpu_name
-from asterism.cli import bench_assembly, bench_forest_gpu, bench_gpu, bench_queues, bench_triangular
+from asterism.cli import bench_assembly, bench_forest_gpu, bench_gpu, bench_queues, bench_stencil, bench_triangular
 
 PARTS = {
     "launch": bench_queues.print_launch,
@@ -19,6 +19,8 @@ PARTS = {
     "unpack": bench_forest_gpu.print_unpack,
     "vectors": bench_gpu.print_vectors,
     "async": bench_queues.print_async,
+    "stencil_256": bench_stencil.print_stencil,
+    "stencil_512": bench_stencil.print_stencil,
     "sptrsv_40": bench_triangular.print_sptrsv_on_device,
     "sptrsv_60": bench_triangular.print_sptrsv_on_device,
 }

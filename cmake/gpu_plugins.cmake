@@ -17,6 +17,7 @@ set(gpu_sources
   src/asterism/la/vectors/vector.kernels.cpp
   src/asterism/la/assembly.kernels.cpp
   src/asterism/grid/interpolation.kernels.cpp
+  src/asterism/grid/bricks/point_transfer.kernels.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/multigrid/smoothers/gauss_seidel.kernels.cpp
   src/asterism/direct/triangular/gpu/gpu_factors.kernels.cpp

@@ -18,7 +18,13 @@ CONTENTS = {
     "apps": "model problems, benchmark loops",
     "python": "typed layer, command line, reports",
 }
-COLUMN = {"krylov": 0.0, "precond": 1.0, "grid": 2.0, "stencil": 2.0, "direct": 3.0}  # all others stand in the middle of the first two
+COLUMN = {
+    "krylov": 0.0,
+    "precond": 1.0,
+    "grid": 2.0,
+    "stencil": 2.0,
+    "direct": 3.0,
+}  # all others stand in the middle of the first two
 WIDTH, HEIGHT, BESIDE, ABOVE, MARGIN = 320, 54, 36, 40, 12
 
 

@@ -56,7 +56,7 @@ export ASTERISM_TEST_GPU=1 ASTERISM_TEST_LARGE=1
 ranks=""
 command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport and not every_queue and not every_way"; echo "(no mpiexec: one process only)"; }
 "$py" -m pytest -q -p no:cacheprovider test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py test_gpu_transport.py \
-  test_queued_forest.py test_gpu_direct.py test_large.py -k "not inline $ranks"
+  test_queued_forest.py test_gpu_direct.py test_stencil_on_gpu.py test_large.py -k "not inline $ranks"
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift
@@ -73,6 +73,9 @@ if [ -z "$ranks" ]; then
 fi
 measure gpu_vectors vectors --device cuda --n "$entries" --repeats 9
 measure gpu_async async --device cuda --most "$most" --repeats 3
+for size in ${GPU_CHECK_STENCIL:-256 512}; do
+  measure "gpu_stencil_$size" stencil --device cuda --n "$size" --cycles --repeats 9
+done
 for size in ${GPU_CHECK_SPTRSV:-40 60}; do
   measure "gpu_sptrsv_$size" sptrsv poisson3d --n "$size" --device cuda --repeats 5
 done

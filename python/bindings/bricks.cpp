@@ -16,19 +16,29 @@ using grid::StencilForm;
 using grid::StencilKernel;
 using grid::StencilOperator;
 
-/// Address, table, what keeps them, the grids, the constants, flops, the constants that are scales.
-using KernelRow =
-    std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double, std::vector<int>>;
+/// Address, table, what keeps them, the grids, the constants, flops, the constants that are scales, and what compiles it for a GPU.
+using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double,
+                             std::vector<int>, nb::object>;
+
+std::shared_ptr<grid::GpuStencil> gpu_stencil_of(nb::object const& compile) {
+  return std::make_shared<grid::GpuStencil>([held = keep(compile)](std::string const& runtime, std::string const& architecture) {
+    nb::gil_scoped_acquire const gil;
+    nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(runtime, architecture);
+    auto const [path, name, threads, planes] = nb::cast<std::tuple<std::string, std::string, int, std::int64_t>>(made);
+    return grid::CompiledStencil{path, name, threads, planes};
+  });
+}
 
 StencilKernel kernel_of(KernelRow const& row) {
-  auto const& [function, program, owner, grids, constants, flops, scales] = row;
+  auto const& [function, program, owner, grids, constants, flops, scales, for_gpu] = row;
   return {reinterpret_cast<void (*)(stencil::Arguments const*)>(function),
           reinterpret_cast<void const*>(program),
           keep(owner),
           grids,
           constants,
           flops,
-          scales};
+          scales,
+          gpu_stencil_of(for_gpu)};
 }
 
 constexpr std::array form_names{"product", "transposed", "residual", "smooth", "step", "coloured", "start", "coloured_start"};

@@ -7,6 +7,7 @@
 #include "asterism/device/gpu/launch_batch.hpp"
 #include "asterism/device/gpu/vendor_library.hpp"
 #include "asterism/device/ledger.hpp"
+#include "asterism/grid/bricks/gpu_stencil.hpp"
 #include "asterism/la/formats/cusparse.hpp"
 #include "bindings.hpp"
 #include "queue_vector.hpp"
@@ -202,6 +203,10 @@ nb::dict gpu_state() {
     products.append(p);
   }
   out["products"] = products;
+  nb::dict of_stencils;
+  of_stencils["loaded"] = grid::gpu_stencils().loaded;
+  of_stencils["missing"] = grid::gpu_stencils().missing;
+  out["stencils"] = of_stencils;
   nb::dict without;
   for (auto const& w : device::gpu::without_form()) without[w.event.c_str()] = w.count;
   out["without_form"] = without;

@@ -5,6 +5,7 @@
 // kept by luck. Blocks have ASTERISM_EMULATED_BLOCK threads (1 if not set; a power of two), and ASTERISM_EMULATED_RESIDENT of them run at
 // the same time (1 if not set).
 #pragma once
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -278,6 +279,32 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) 
 
 inline cudaError_t cudaLaunchKernel(void const* kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared, cudaStream_t s) {
   emulated::of(s).add([=, call = emulated::bind(kernel, arguments)] { emulated::run_grid(grid.x, block.x, shared, call); });
+  return cudaSuccess;
+}
+
+// kernels of files: shared objects of tests/gpu_emulation/nvcc, whose function runs all lanes of all warps
+using cudaLibrary_t = void*;
+using cudaKernel_t = emulated::Kernel*;
+#define CUDART_VERSION 13000
+inline cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, char const* path, void*, void*, unsigned, void*, void*, unsigned) {
+  *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  return *library ? cudaSuccess : cudaErrorInvalidValue;
+}
+inline cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, char const* name) {
+  auto const run = reinterpret_cast<int (*)(void const*, int, int)>(dlsym(library, "emulated_launch"));
+  auto const* const bytes = static_cast<std::size_t const*>(dlsym(library, "emulated_bytes"));
+  if (!dlsym(library, name) || !run || !bytes) return cudaErrorInvalidValue;
+  *kernel = new emulated::Kernel{[run, bytes = *bytes](void** arguments) -> emulated::Call {
+    auto const* const argument = static_cast<unsigned char const*>(arguments[0]);
+    return [run, held = std::vector<unsigned char>(argument, argument + bytes)] {
+      if (threadIdx.x != 0 || blockIdx.x != 0) return;
+      static std::mutex one_at_a_time;  // lanes have one place to exchange what they have
+      std::lock_guard const lock(one_at_a_time);
+      if (run(held.data(), int(gridDim.x), int(blockDim.x)) == 0) return;
+      std::fprintf(stderr, "lanes of a warp were not in lock-step\n");
+      std::abort();
+    };
+  }};
   return cudaSuccess;
 }
 

@@ -50,6 +50,7 @@ def pytest_configure():
 EMULATED_GPU = Path(__file__).parents[2] / "build" / "release" / "tests" / "cpp" / "libasterism_emulated_gpu.so"
 if os.environ.get("ASTERISM_TEST_GPU") != "1" and EMULATED_GPU.exists():
     os.environ["ASTERISM_GPU_PLUGIN"] = str(EMULATED_GPU)
+    os.environ["NVCC"] = str(Path(__file__).parents[1] / "gpu_emulation" / "nvcc")
 FAKES = {
     f"ASTERISM_{name.upper()}": str(EMULATED_GPU.with_name(f"libasterism_fake_{name}.so"))
     for name in ("nccl", "nvshmem")

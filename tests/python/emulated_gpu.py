@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from asterism import stencil as st
-from asterism.stencil.emit_gpu import GPU_TARGETS
+from asterism.stencil.emit_gpu import GPU_TARGETS, GUARDS
 from asterism.stencil.kernel import Bricks, Kernel
 
 FOLDER = Path(__file__).parents[1] / "gpu_emulation" / "warp"
@@ -80,6 +80,7 @@ class EmulatedKernel(Kernel):
                 ("children", null, children.ctypes.data), ("fine_neighbours", null, fine.neighbours.ctypes.data),
                 ("fine_extent", ctypes.c_int * d, fine.shape), ("fine_owned", ctypes.c_long, fine.bricks + 1),
             ]  # fmt: skip
+        fields += [("guards", ctypes.c_long * (2 * GUARDS), [0] * (2 * GUARDS)), ("guard_count", ctypes.c_int, 0)]
         kind = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, t) for n, t, _ in fields]})
         a = kind(*(t(*v) if isinstance(v, (list, tuple)) else v for _, t, v in fields))
         threads = self.warps * GPU_TARGETS[self.source.target].lanes

@@ -18,6 +18,7 @@ BENCHMARKS = {  # a quick form of each, and what its table has
     "vectors": (["--n", 12], "update_and_norm2"),
     "assembly": (["--n", 6], "entries given"),
     "amg": (["--n", 12], "2 rank(s)"),
+    "stencil": (["--n", 12, "--points", "7", "--dtypes", "float32", "--cycles", "--brick", "4,4,4"], "a V cycle"),
     "launch": ([], "waited for"),
     "async": (["--most", "1e4"], "sync. / async."),
     "busy": ([], "of fair share"),

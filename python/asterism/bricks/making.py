@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from ..base.aligned import aligned
 from ..comm.agree import agreed
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
-from ..stencil.compiler import Library
+from ..stencil.compiler import Library, gpu_kernel
 from ..stencil.interpreter import constant_value
 from ..stencil.kernel import callable_of
 from ..stencil.language import Constant, Grid, Operation, Value, indices, walk
@@ -89,7 +90,17 @@ class Made:
         values = [self.constants.get(n, 0.0) for n in names]
         program = 0 if isinstance(found, Library) else found.program
         places = [names.index(n) for n in scales]
-        return found.address, program, found.handle, grids, values, float(stencil.cost(self.dtype).flops), places
+        on_gpu = partial(gpu_kernel, stencil, self.brick, self.dtype)
+        return (
+            found.address,
+            program,
+            found.handle,
+            grids,
+            values,
+            float(stencil.cost(self.dtype).flops),
+            places,
+            on_gpu,
+        )
 
 
 def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:

@@ -21,6 +21,7 @@ from . import (
     bench_gpu,
     bench_products,
     bench_queues,
+    bench_stencil,
     bench_triangular,
     bench_weak,
     launch,
@@ -96,6 +97,12 @@ BENCHMARKS = {
         ranks=(1, None),
         takes=("gmg",),
         rounds=10,
+    ),
+    "stencil": Benchmark(
+        "products of stencils on n^3 points in bricks, beside a copy",
+        lambda a, comm: bench_stencil.stencil_case(a),
+        bench_stencil.print_stencil,
+        takes=("n", "device", "stencil"),
     ),
     "launch": Benchmark(
         "what tasks of queues cost",
@@ -255,6 +262,8 @@ def add_arguments(sub: Any) -> None:
             )
         if "gmg" in b.takes:
             bench_gmg.add_gmg_arguments(q)
+        if "stencil" in b.takes:
+            bench_stencil.add_stencil_arguments(q)
         if "problem" in b.takes:
             bench_triangular.add_problem(q)
         if b.ranks[1] != 1:

@@ -442,7 +442,8 @@ def gpu_state() -> dict[str, Any]:
         to the device, their bytes, copies to the host, their bytes) since the start; ``graphs``: how many were ``made`` and
         ``replayed`` of the iterations of asynchronous solves, the ``kernels`` in those replayed, how many of these were
         ``changed`` (had other arguments than the time before), and the kernels that were launched ``alone``; ``products``: for which
-        csr blocks our kernel and cuSPARSE were measured, and which was ``taken`` (``-mat_gpu_product``).
+        csr blocks our kernel and cuSPARSE were measured, and which was ``taken`` (``-mat_gpu_product``); ``stencils``: how many of their
+        kernels were ``loaded``, and why the last that was not is ``missing`` (empty: all are there).
     """
     return dict(_core.gpu_state())
 

@@ -261,7 +261,7 @@ class Body(ABC):
                 for lane in range(0, lanes, V):
                     self.stores(row, lane)
             what = f"rows {block[0]} to {block[-1]}" if len(block) > 1 else f"row {block[0]}"
-            self.lines += [f"{{  // {what}", *(f"  {line}" for line in self.block), "}"]
+            self.lines += [f"{{  // {what}", *(f"  {line}" for line in self.ordered(self.block)), "}"]
 
     def scatter(self, block: range) -> None:
         """Compute all sums of a block by adding each vector into those that use it."""
@@ -352,6 +352,10 @@ class Body(ABC):
         )
 
     # -- the spelling
+
+    def ordered(self, block: list[str]) -> list[str]:
+        """Return the lines of some rows in the order in which they are written."""
+        return block
 
     absolute, root = "absolute", "root"
 

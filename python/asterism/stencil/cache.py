@@ -5,10 +5,12 @@ Input: a key and a function that writes the file. Output: the path of a file tha
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import FileError
@@ -53,17 +55,33 @@ def _trust(path: Path) -> None:
         )
 
 
-def cached(key: str, make: Callable[[Path], None]) -> tuple[Path, bool]:
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock that no other process of the machine has."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # who waits for it finds the file, and so does who comes later
+        os.close(handle)
+
+
+def cached(key: str, make: Callable[[Path], None], suffix: str = ".so", alone: bool = False) -> tuple[Path, bool]:
     """Return the file of that key, and whether it was made now.
 
     It is written beside its place and renamed, so that others see it whole or not at all; of two processes the last one wins, with the
-    same content.
+    same content. alone: the others wait for the first one, if the file system has locks.
     """
     where = folder()
-    target = where / f"{key}.so"
+    target = where / f"{key}{suffix}"
     if target.exists() or target.is_symlink():
         _trust(target)
         return target, False
+    if alone:
+        with _locked(where / f"{key}.lock"):
+            return cached(key, make, suffix)
     handle, part = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=where)
     os.close(handle)
     try:

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from ..base.cpu import cpu_name
-from ..errors import InternalError, OptionError, UnsupportedError
+from ..errors import InputError, InternalError, OptionError, UnsupportedError
 from .cache import cached
-from .sources import TARGETS, Source
+from .emit_gpu import GPU_TARGETS
+from .sources import TARGETS, Source, generate
+from .stencil import Stencil
 
-__all__ = ["Library", "build", "compiler"]
+__all__ = ["Library", "build", "compiler", "gpu_kernel"]
 
 _FLAGS = (
     "-O2",
@@ -34,7 +36,9 @@ _FLAGS = (
     "-Wno-psabi",
     "-ffp-contract=fast",
 )
+_GPU_FLAGS = ("-cubin", "-O3", "-std=c++17")
 _LIMIT = 300  # seconds of one compilation
+_THREADS = 128  # of a block on a GPU
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,32 @@ def compiler() -> str | None:
     return next((p for p in map(shutil.which, [given] if given else ["g++", "c++", "clang++"]) if p), None)
 
 
+def gpu_compiler() -> str | None:
+    """Return CUDA's compiler: ``NVCC`` if it is set, else nvcc; None if there is none."""
+    given, home = os.environ.get("NVCC"), os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    return next((p for p in map(shutil.which, [given] if given else ["nvcc", f"{home}/bin/nvcc"]) if p), None)
+
+
 @functools.cache
 def _version(path: str, _changed: float) -> str:
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
     return done.stdout
+
+
+def _run(text: str, name: str, command: list[str], path: Path, hint: str) -> None:
+    """Compile a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_text(text, encoding="utf-8")
+        command = [*command, str(file), "-o", str(path)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT)
+        except subprocess.TimeoutExpired as error:
+            raise UnsupportedError(f"the compiler took more than {_LIMIT} s: take smaller bricks.") from error
+        if done.returncode:
+            raise InternalError(
+                f"the compiler refused a kernel ({hint}): {' '.join(command)}\n{(done.stderr or done.stdout)[:2000]}"
+            )
 
 
 _loaded: dict[str, Library] = {}
@@ -77,8 +103,8 @@ def build(source: Source) -> Library:
     """
     if source.target not in TARGETS:
         raise OptionError(
-            f"target='{source.target}': kernels for GPUs are texts, which this library does not run. Stencil.source returns them; to run a "
-            f"stencil here take one of {', '.join(TARGETS)}."
+            f"target='{source.target}' is for GPUs, where operators run whose vectors lie there (-device cuda). On the host take one of "
+            f"{', '.join(TARGETS)}."
         )
     start = time.perf_counter()
     program = compiler()
@@ -91,21 +117,47 @@ def build(source: Source) -> Library:
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)
 
     def make(path: Path) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            text = Path(folder) / f"{source.name}.cpp"
-            text.write_text(source.text, encoding="utf-8")
-            command = [program, *_FLAGS, *source.flags, str(text), "-o", str(path)]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT)
-            except subprocess.TimeoutExpired as error:
-                raise UnsupportedError(f"the compiler took more than {_LIMIT} s: take smaller bricks.") from error
-            if done.returncode:
-                raise InternalError(
-                    f"the compiler refused a kernel (g++ 12 or clang 16 is needed, which CXX may name): {' '.join(command)}\n{done.stderr[:2000]}"
-                )
+        _run(
+            source.text,
+            f"{source.name}.cpp",
+            [program, *_FLAGS, *source.flags],
+            path,
+            "g++ 12 or clang 16 is needed, which CXX may name",
+        )
 
     path, made = cached(key, make)
     handle = ctypes.CDLL(str(path))
     address = ctypes.cast(handle[source.name], ctypes.c_void_p).value or 0
     library = _loaded[key] = Library(address, path, made, time.perf_counter() - start, handle)
     return library
+
+
+def gpu_kernel(
+    stencil: Stencil, brick: tuple[int, ...], dtype: str, runtime: str, architecture: str
+) -> tuple[str, str, int, int]:
+    """Compile a kernel for a GPU, or take it from the cache; one process of a machine compiles.
+
+    Returns
+    -------
+    tuple
+        The file, the name of the kernel, threads of a block, and how many planes of bricks a block computes at once. Without a compiler an
+        empty path, and the reason.
+    """
+    try:
+        if runtime != "cuda":
+            raise UnsupportedError(f"kernels of stencils are loaded on CUDA's devices, not yet on those of {runtime}.")
+        source = generate(stencil, runtime, brick, dtype)
+        program = gpu_compiler()
+        if program is None:
+            raise UnsupportedError("nvcc was not found: put CUDA's bin on PATH, or set CUDA_HOME or NVCC.")
+        command = [program, *_GPU_FLAGS, f"-arch={architecture}"]
+        version = _version(program, os.stat(program).st_mtime)
+        key = hashlib.sha256("\0".join([source.text, version, *command[1:]]).encode()).hexdigest()
+        hint = "NVCC may name another one"
+        path, _ = cached(
+            key, lambda to: _run(source.text, f"{source.name}.cu", command, to, hint), ".cubin", alone=True
+        )
+    except (UnsupportedError, InternalError, InputError) as error:
+        return "", str(error), 0, 0
+    lanes = GPU_TARGETS[runtime].lanes
+    return str(path), source.name, _THREADS, _THREADS // lanes * (lanes // source.plan.vector)

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from .body import NEUTRAL, Body, Names, brick_inside, totals
 from .checks import Facts
 from .complex_numbers import complex_numbers
+from .gpu_loads import arranged
 from .nodes import Builder, Program, Store
 from .passes import Margins, Plan
 from .prelude import Shape
 
-__all__ = ["GPU_TARGETS", "Dialect", "emit_gpu"]
+__all__ = ["GPU_TARGETS", "GUARDS", "Dialect", "emit_gpu"]
+
+GUARDS = 6  # Executor::most_guards of the core
+AHEAD = 96  # registers of 32 bits for what a lane loads before it is used
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,14 @@ class LaneBody(Body):
         """Return the lane's own."""
         return f"({' + '.join(self.index_terms(data, ('i', str(row), _plus('k', lane))))})"
 
+    def ordered(self, block: list[str]) -> list[str]:
+        """Loads go before what uses them, so that many are under way at once."""
+        read = {name for (grid, *_), name in self.planes.items() if grid not in self.facts.outputs}
+        most = AHEAD * 4 // self.shape.real_size // (2 if self.shape.complex else 1)
+        lines, pointers = arranged(block, read, most, self.plan.vector)
+        self.pointers.update(pointers)
+        return lines
+
     # -- stores
 
     def inside(self, stride: int, plane: int, row: str, column: str) -> str:
@@ -137,6 +149,7 @@ class LaneBody(Body):
 
     def text(self) -> list[str]:
         """Return the lines for one plane of a brick."""
+        self.pointers: dict[str, str] = {}
         self.emit()
         planes, points = self.shape.brick[0], self.shape.brick[1] * self.shape.brick[2]
         out: list[str] = []
@@ -152,6 +165,7 @@ class LaneBody(Body):
         for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
             place = f" + i * {points}" if planes > 1 else ""
             out.append(f"T* const {grid}__out = brick_of(a, {self.facts.grids.index(grid)}, a.owned, id){place} + k;")
+        out += [f"T const* const {name} = {text};" for name, text in self.pointers.items()]
         return [*out, *self.lines]
 
 
@@ -206,6 +220,8 @@ def emit_gpu(
     start = [f"long const n{axis} = {f'a.{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
     lines = [
         f"if (warpSize != {lanes} || blockDim.x % {lanes}) {dialect.trap};",
+        "for (int g = 0; g < a.guard_count; ++g)",
+        "  if ((a.guards[g].number[0] != 0 || a.guards[g].number[1] != 0) != (a.guards[g].wanted != 0)) return;",
         f"int const lane = threadIdx.x % {lanes}, k = lane % {V};",
         *_used(start, loop),
         *names.lines,
@@ -271,6 +287,10 @@ def _head(dialect: Dialect, facts: Facts, shape: Shape, plan: Plan, title: str) 
 // u__p_r3_k0 is the lane's point of the grid u: plane i + p (m1: -1), row 3, place k + 0; rm1, km8: of a neighbour.
 // Launch any number of blocks of a multiple of {lanes} threads. All pointers are to the device's memory, except for null.
 {dialect.header}{numbers}
+struct Guard {{
+  double const* number;  // complex
+  long wanted;
+}};
 struct Arguments {{
   long bricks;            // how many to visit
   int const* visit;       // their ids; null: 0 to bricks - 1
@@ -281,7 +301,9 @@ struct Arguments {{
   T* ghosts[{len(facts.grids)}];
   long owned;
   T constants[{max(1, len(facts.constants))}];{constants}
-{reductions if facts.reductions else ""}{fine if facts.space != "one" else ""}}};
+{reductions if facts.reductions else ""}{fine if facts.space != "one" else ""}  Guard guards[{GUARDS}];  // nothing is done where a number is not zero and must be, or the other way round
+  int guard_count;
+}};
 
 """
 

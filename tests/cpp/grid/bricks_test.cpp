@@ -111,18 +111,18 @@ TEST(BrickDomain, NeighboursAreThoseOfTheGrid) {
     }
     int const around = d == 3 ? 27 : d == 2 ? 9 : 3;
     for (i64 id = 0; id < domain.bricks(); ++id) {
-      EXPECT_EQ(domain.all()[id], id);
+      EXPECT_EQ(domain.all().as<int>()[id], id);
       Triple first{0, 0, 0};
-      for (std::size_t a = 0; a < d; ++a) first[3 - d + a] = domain.origins()[id * i64(d) + i64(a)];
+      for (std::size_t a = 0; a < d; ++a) first[3 - d + a] = domain.origins().as<int>()[id * i64(d) + i64(a)];
       bool only_own = true;
       for (int step = 0; step < around; ++step) {
         int const wide = d == 3 ? step : d == 2 ? step + 9 : step + 12;
         Triple const s{wide / 9 - 1, wide / 3 % 3 - 1, wide % 3 - 1};
-        auto const near = domain.neighbours()[id * around + step];
+        auto const near = domain.neighbours().as<int>()[id * around + step];
         ASSERT_LE(near, domain.bricks() + domain.ghost_bricks());
         only_own = only_own && (near < domain.bricks() || near == domain.bricks() + domain.ghost_bricks());
         if (near < domain.bricks()) {
-          EXPECT_EQ(domain.neighbours()[i64(near) * around + around - 1 - step], id) << "and back again";
+          EXPECT_EQ(domain.neighbours().as<int>()[i64(near) * around + around - 1 - step], id) << "and back again";
         }
         for (i64 p = 0; p < points; ++p) {
           Triple at{p / (b[1] * b[2]), p / b[2] % b[1], p % b[2]};

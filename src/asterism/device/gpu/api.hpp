@@ -10,7 +10,7 @@
 
 namespace asterism::device::gpu {
 
-inline constexpr int api_version = 6;
+inline constexpr int api_version = 7;
 
 inline constexpr std::size_t window_name_bytes = 64;
 
@@ -25,6 +25,8 @@ struct Api {
   int (*describe)(int device, char* text, int length);
   /// The same text for one device wherever on its machine that is asked.
   int (*identity)(int device, char* text, int length);
+  /// As compilers name it: "sm_90".
+  int (*architecture)(int device, char* text, int length);
   /// Of the calling thread.
   int (*current)(int* device);
   int (*use)(int device);
@@ -64,6 +66,8 @@ struct Api {
   int (*map_window)(void const* name, void** data);
   int (*unmap_window)(void* data);
 
+  /// A kernel of a file that a compiler made, for Launch::kernel; it stays until the process ends.
+  int (*load_kernel)(char const* path, char const* name, void const** kernel);
   int (*launch)(Launch const&, Stream);
   /// Kernels one after the other, to be launched together.
   using Graph = void*;

@@ -11,6 +11,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
+#include "asterism/device/executor.hpp"
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/host/team.hpp"
 
@@ -183,6 +184,30 @@ std::string identity() {
   char text[64] = "";
   check(api()->identity(device(), text, sizeof text), "asking for the device's place");
   return text;
+}
+
+std::string architecture() {
+  char text[256] = "";
+  check(api()->architecture(device(), text, sizeof text), "asking for the device's architecture");
+  return text;
+}
+
+void const* load_kernel(std::string const& path, std::string const& name) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<std::pair<std::string, std::string>, void const*>;
+  std::lock_guard const lock(mutex);
+  auto& kernel = (*all)[{path, name}];
+  if (!kernel) {
+    OnDevice const here;
+    check(api()->load_kernel(path.c_str(), name.c_str(), &kernel), "loading a kernel that was compiled");
+  }
+  return kernel;
+}
+
+void launch(Executor const& executor, void const* kernel, std::int64_t blocks, int threads, void* argument, std::size_t bytes) {
+  Launch const all{kernel, unsigned(blocks), unsigned(threads), 0, &argument, &bytes, 1};
+  if (executor.collector) executor.collector->add(*executor.collector, all);
+  else check(api()->launch(all, executor.gpu_stream), "launching a kernel");
 }
 
 void count_without_form() {

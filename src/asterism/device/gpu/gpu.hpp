@@ -1,12 +1,17 @@
 // The GPU of this process: found, chosen and loaded when first asked for.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace asterism::device::host {
 class TaskQueue;
+}
+
+namespace asterism::device {
+struct Executor;
 }
 
 namespace asterism::device::gpu {
@@ -24,8 +29,9 @@ Api const* api();
 /// "cuda 0: NVIDIA H100 80GB HBM3, ..."; for logs.
 std::string describe();
 std::string_view name();
-int device();            ///< its number
-std::string identity();  ///< on its machine, whatever numbers processes have for it
+int device();                ///< its number
+std::string identity();      ///< on its machine, whatever numbers processes have for it
+std::string architecture();  ///< as compilers name it: "sm_90"
 /// While it lives, the chosen device is the calling thread's.
 class OnDevice {
  public:
@@ -50,6 +56,11 @@ auto form_of(void (*kernel)(P...)) {
 }
 /// A form for a user's own kernel: a function with the same arguments that launches into Executor::stream.
 void set_form(void* kernel, void* form);
+
+/// A kernel of a file that the vendor's compiler made. It stays until the process ends: graphs may hold it.
+void const* load_kernel(std::string const& path, std::string const& name);
+/// Launches it with one argument, whose bytes are copied, or gives it to who collects launches.
+void launch(Executor const& executor, void const* kernel, std::int64_t blocks, int threads, void* argument, std::size_t bytes);
 
 /// Operations that were run on the host because they have no form for the GPU, by profiling event.
 struct WithoutForm {

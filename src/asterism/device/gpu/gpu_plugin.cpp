@@ -60,6 +60,20 @@ struct Graph {
   }
 };
 
+/// HIP launches such kernels by another function; CUDA has this one since 12.8.
+int load_kernel([[maybe_unused]] char const* path, [[maybe_unused]] char const* name, [[maybe_unused]] void const** kernel) {
+#if defined(CUDART_VERSION) && CUDART_VERSION >= 12080
+  cudaLibrary_t library = nullptr;
+  if (auto const e = cudaLibraryLoadFromFile(&library, path, nullptr, nullptr, 0, nullptr, nullptr, 0)) return int(e);
+  cudaKernel_t found = nullptr;
+  auto const e = cudaLibraryGetKernel(&found, library, name);
+  *kernel = reinterpret_cast<void const*>(found);
+  return int(e);
+#else
+  return int(ASTERISM_GPU(ErrorNotSupported));
+#endif
+}
+
 ASTERISM_GPU(KernelNodeParams) node_of(Launch const& l) {
   ASTERISM_GPU(KernelNodeParams) p{};
   p.func = const_cast<void*>(l.kernel);
@@ -102,6 +116,16 @@ Api const table = {
       return 0;
     },
     [](int device, char* text, int length) { return int(ASTERISM_GPU(DeviceGetPCIBusId)(text, length, device)); },
+    [](int device, char* text, int length) {
+      DeviceProperties p;
+      if (auto const e = ASTERISM_GPU(GetDeviceProperties)(&p, device)) return int(e);
+#if defined(__HIPCC__)
+      std::snprintf(text, std::size_t(length), "%s", p.gcnArchName);
+#else
+      std::snprintf(text, std::size_t(length), "sm_%d%d", p.major, p.minor);
+#endif
+      return 0;
+    },
     [](int* device) { return int(ASTERISM_GPU(GetDevice)(device)); },
     [](int device) { return int(ASTERISM_GPU(SetDevice)(device)); },
     [](std::size_t* free, std::size_t* total) { return int(ASTERISM_GPU(MemGetInfo)(free, total)); },
@@ -157,6 +181,7 @@ Api const table = {
       return int(ASTERISM_GPU(IpcOpenMemHandle)(data, handle, ASTERISM_GPU(IpcMemLazyEnablePeerAccess)));
     },
     [](void* data) { return int(ASTERISM_GPU(IpcCloseMemHandle)(data)); },
+    load_kernel,
     [](Launch const& l, Api::Stream s) {
       return int(ASTERISM_GPU(LaunchKernel)(l.kernel, dim3(l.blocks), dim3(l.threads), l.arguments, l.shared, as<Stream>(s)));
     },

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
@@ -106,11 +107,10 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   auto const is_cut = cut_of(s->partition);
   for (std::size_t a = 0; a < 3; ++a) s->known.low[a] = is_cut[a] ? -1 : 0, s->known.high[a] = n[a] + (is_cut[a] ? 1 : 0);
   if (bricks == 0) s->known = {};
-  s->neighbours.resize(std::size_t(bricks + s->ghosts) * std::size_t(all));
-  s->origins.resize(std::size_t(bricks + s->ghosts) * d);
+  std::vector<int> neighbours(std::size_t(bricks + s->ghosts) * std::size_t(all)), origins(std::size_t(bricks + s -> ghosts) * d),
+      numbers(static_cast<std::size_t>(bricks));
+  std::iota(numbers.begin(), numbers.end(), 0);
   s->numbers.resize(std::size_t(s->known.points()));
-  s->all.resize(std::size_t(bricks));
-  for (i64 b = 0; b < bricks; ++b) s->all[std::size_t(b)] = int(b);
   int const beyond = int(bricks + s->ghosts);
   std::size_t next = 0;
   each_in(s->known, [&](Triple const& at) {
@@ -118,7 +118,7 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
     s->numbers[next++] = found == beyond ? -1 : found;
     if (found == beyond) return;
     auto const id = std::size_t(found);
-    for (auto a = 3 - d; a < 3; ++a) s->origins[id * d + a + d - 3] = int((own.low[a] + at[a] + counts[a]) % counts[a] * s->brick[a]);
+    for (auto a = 3 - d; a < 3; ++a) origins[id * d + a + d - 3] = int((own.low[a] + at[a] + counts[a]) % counts[a] * s->brick[a]);
     std::size_t step = 0;
     i64 const reach[3] = {d == 3, d >= 2, 1};
     for (i64 i = -reach[0]; i <= reach[0]; ++i)
@@ -127,9 +127,11 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
           Triple const there{at[0] + i, at[1] + j, at[2] + k};
           bool within = true;
           for (std::size_t a = 0; a < 3; ++a) within = within && there[a] >= -1 && there[a] <= n[a];
-          s->neighbours[id * std::size_t(all) + step++] = within ? ids[around(n, there)] : beyond;
+          neighbours[id * std::size_t(all) + step++] = within ? ids[around(n, there)] : beyond;
         }
   });
+  s->neighbours = device::Array::of<int const>(neighbours), s->origins = device::Array::of<int const>(origins);
+  s->all = device::Array::of<int const>(numbers);
   auto const& space = s->space;
   s_ = s;
   std::vector<std::pair<i64, i64>> padding;

@@ -57,10 +57,10 @@ class BrickDomain {
   int number(Triple const& at) const;
 
   // as generated kernels take them (stencil/table.hpp); copies of other ranks' bricks have zeros around them where they know no other
-  int const* neighbours() const { return s_->neighbours.data(); }  ///< [brick, or copy][3^d]
-  int const* origins() const { return s_->origins.data(); }        ///< [brick, or copy][d]
-  int const* extent() const { return s_->extent.data(); }          ///< [d]
-  int const* all() const { return s_->all.data(); }                ///< 0, 1, 2, ...: numbers to visit
+  device::Array const& neighbours() const { return s_->neighbours; }  ///< int [brick, or copy][3^d]
+  device::Array const& origins() const { return s_->origins; }        ///< int [brick, or copy][d]
+  device::Array const& all() const { return s_->all; }                ///< int 0, 1, 2, ...: numbers to visit
+  std::vector<int> const& extent() const { return s_->extent; }       ///< [d]
 
   /// Items of `bytes` each: from the rank's points in lexicographic order to bricks, with zeros in the padding, and back.
   void to_bricks(void const* points, void* bricks, std::size_t bytes) const;
@@ -77,7 +77,8 @@ class BrickDomain {
     std::int64_t ghosts = 0;
     Box known;
     std::vector<int> numbers;  // of the bricks of that box
-    std::vector<int> neighbours, origins, extent, all;
+    std::vector<int> extent;
+    device::Array neighbours, origins, all;
   };
   std::vector<comm::StarForest::EdgeSets> find_ghosts(State& s, std::vector<int>& ids) const;
   /// f(first point in the box, first point in bricks, how many of the row are there) for each row of each brick.

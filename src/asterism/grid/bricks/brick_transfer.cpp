@@ -14,6 +14,8 @@ namespace {
 using i64 = std::int64_t;
 using device::Array;
 using kernel::Axis;
+using Few = Axis::Few;
+using Several = Axis::Several;
 using la::Vector;
 
 i64 modulo(i64 a, i64 n) { return (a % n + n) % n; }
@@ -232,6 +234,26 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
   s_ = std::move(s);
 }
 
+BrickTransfer::State::Lists const& BrickTransfer::State::on_device() {
+  std::call_once(listed, [&] {
+    for (std::size_t d = 0; d < 3; ++d) {
+      lists.fine[d] = Array::of(std::span<Few const>(points.axes[d].fine));
+      lists.coarse[d] = Array::of(std::span<Several const>(points.axes[d].coarse));
+    }
+    lists.places = Array::of(std::span<i64 const>(points.places));
+  });
+  return lists;
+}
+
+kernel::PointCounts BrickTransfer::State::counts() const {
+  kernel::PointCounts n{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    n.fine[d] = i64(points.axes[d].fine.size()), n.around[d] = i64(points.axes[d].coarse.size()), n.most[d] = points.axes[d].most;
+    n.bricks[d] = points.bricks[d], n.brick[d] = points.brick[d];
+  }
+  return n;
+}
+
 void BrickTransfer::interpolate(Vector const& x, Vector& y, bool adds) const {
   static int const event = profile::event("Interpolate");
   double const bytes = double(size_of(dtype_)) * double(x.columns());
@@ -244,11 +266,19 @@ void BrickTransfer::interpolate(Vector const& x, Vector& y, bool adds) const {
         auto const& queue = to.queue();
         auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
         s_->forest.bcast_begin(queue, dtype_, 1, from.data(), values).end();
+        if (queue.memory() == device::Memory::gpu) {
+          auto const& [fine, coarse, places] = s_->on_device();
+          auto const points = [&](auto const& result) {
+            device::submit(queue, kernel::interpolate_points<T>, s_->counts(), adds, device::read<Few>(fine[0]), device::read<Few>(fine[1]),
+                           device::read<Few>(fine[2]), device::read<i64>(places), device::read<T>(values), result);
+          };
+          return adds ? points(device::update<T>(to.data())) : points(device::write<T>(to.data()));
+        }
         auto const run = [s = s_, adds](device::Executor& e, T const* around, T* fine) {
           kernel::interpolate_bricks(e, s->points, adds, around, fine);
         };
-        if (adds) device::submit_without_form(queue, run, device::read<T>(values), device::update<T>(to.data()));
-        else device::submit_without_form(queue, run, device::read<T>(values), device::write<T>(to.data()));
+        if (adds) device::submit(queue, run, device::read<T>(values), device::update<T>(to.data()));
+        else device::submit(queue, run, device::read<T>(values), device::write<T>(to.data()));
       });
     });
   });
@@ -266,10 +296,17 @@ void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const
         using T = typename decltype(tag)::type;
         auto const& queue = to.queue();
         auto const values = Array::fresh(queue, std::size_t(s_->forest.forest().leaf_space()) * sizeof(T));
-        auto const run = [s = s_, factor](device::Executor& e, T const* fine, T* around) {
-          kernel::restrict_bricks(e, s->points, T(factor), fine, around);
-        };
-        device::submit_without_form(queue, run, device::read<T>(from.data()), device::write<T>(values));
+        if (queue.memory() == device::Memory::gpu) {
+          auto const& [of_fine, coarse, places] = s_->on_device();
+          device::submit(queue, kernel::restrict_points<T>, s_->counts(), T(real_t<T>(factor)), device::read<Several>(coarse[0]),
+                         device::read<Several>(coarse[1]), device::read<Several>(coarse[2]), device::read<i64>(places),
+                         device::read<T>(from.data()), device::write<T>(values));
+        } else {
+          auto const run = [s = s_, factor](device::Executor& e, T const* fine, T* around) {
+            kernel::restrict_bricks(e, s->points, T(factor), fine, around);
+          };
+          device::submit(queue, run, device::read<T>(from.data()), device::write<T>(values));
+        }
         fill(to, 0.0);
         s_->forest.reduce(queue, dtype_, 1, values, to.data());
       });

@@ -2,11 +2,13 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "asterism/grid/bricks/brick_domain.hpp"
 #include "asterism/grid/bricks/brick_transfer.kernels.hpp"
+#include "asterism/grid/bricks/point_transfer.kernels.hpp"
 #include "asterism/la/operator.hpp"
 
 namespace asterism::grid {
@@ -65,10 +67,18 @@ class BrickTransfer final : public la::Operator {
     kernel::BrickStencils points;
     comm::QueuedForest forest;  // coarse vectors to the points around the own fine ones, in lexicographic order
     double share = 1;
+    /// For point_transfer.kernels.hpp; made when a GPU first asks.
+    struct Lists {
+      device::Array fine[3], coarse[3], places;
+    };
+    std::once_flag listed;
+    Lists lists;
+    Lists const& on_device();
+    kernel::PointCounts counts() const;
   };
   void interpolate(la::Vector const& x, la::Vector& y, bool adds) const;
   void restrict_to(la::Vector const& x, la::Vector& y, double factor) const;
-  std::shared_ptr<State const> s_;  // queued work holds it
+  std::shared_ptr<State> s_;  // queued work holds it
   Dtype dtype_;
   Centring centring_;
   Ends ends_;

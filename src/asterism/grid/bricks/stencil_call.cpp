@@ -1,7 +1,16 @@
 #include "asterism/grid/bricks/stencil_call.hpp"
 
+#include <algorithm>
+
+#include "asterism/base/profile.hpp"
+#include "asterism/device/parallel.hpp"
+
 namespace asterism::grid {
 namespace {
+
+using i64 = std::int64_t;
+using device::Array;
+using la::Vector;
 
 /// Of what is `back` bytes behind an address.
 std::byte* before(void const* p, std::size_t back) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) - back); }
@@ -33,11 +42,51 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
       std::memcpy(constants_.data() + n * sizeof(T), &value, sizeof(T));
     }
   });
-  a_.neighbours = domain.neighbours(), a_.origin = domain.origins(), a_.extent = domain.extent();
+  a_.neighbours = domain.neighbours().as<int>(), a_.origin = domain.origins().as<int>(), a_.extent = domain.extent().data();
   a_.grids = grids_.data(), a_.ghosts = beyond_.data(), a_.owned = long(domain.bricks());
   a_.constants = constants_.data();
   a_.program = k.program;
   a_.last = int(domain.brick()[0]);
+}
+
+void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, Vector const* x, Vector& y, Vector const* b, Vector const* w,
+              Scales const& scales) {
+  static int const event = profile::event("StencilMult");
+  auto const& queue = y.queue();
+  auto const& domain = s->domain;
+  auto const& space = domain.space();
+  auto const& kernel = s->kernels.at(form);
+  profile::Scope const scope(
+      event, double(size_of(s->dtype)) * double(y.local_size()) * double(1 + (x != nullptr) + (b != nullptr) + (w != nullptr)),
+      kernel.flops * double(y.local_size()));
+  bool const on_gpu = queue.memory() == device::Memory::gpu && kernel.gpu && kernel.gpu->is_ready();
+  auto const data = [](Vector const* v) { return v ? v->data() : Array(); };
+  auto const bricks = [&](i64 first, i64 count, Array const& ghosts_read, auto const& result) {
+    if (on_gpu) {
+      GpuStencil::Grids const grids{{{data(x), ghosts_read}, {y.data(), {}}, {data(b), {}}, {data(w), {}}}};
+      return kernel.gpu->submit(queue, s, kernel, grids, scales, first, count, result.access);
+    }
+    auto const run = [s, form, scales, first, count](device::Executor& executor, std::byte const* px, std::byte* ghosts, std::byte* py,
+                                                     std::byte const* pb, std::byte const* pw) {
+      auto const& d = s->domain;
+      if (ghosts) clear_beyond(*s, ghosts);
+      auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
+      StencilCall const call(*s, s->kernels.at(form),
+                             {{{only_read(px), ghosts}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, scales);
+      device::parallel_ranges(
+          executor, count, [&](i64 begin, i64 end) { call(d.all().as<int>() + first + begin, end - begin); },
+          std::max<i64>(1, serial_points / d.points_of_brick()));
+    };
+    device::submit_without_form(queue, run, device::read<std::byte>(data(x)), device::update<std::byte>(ghosts_read), result,
+                                device::read<std::byte>(data(b)), device::read<std::byte>(data(w)));
+  };
+  if (!x || !space.has_local_form()) return bricks(0, domain.bricks(), Array(), device::write<std::byte>(y.data()));
+  auto const ghosts = la::room_for_ghosts(*x, space, queue);
+  auto flight = space.ghost_forest().bcast_begin(queue, s->dtype, 1, x->data(), ghosts);
+  i64 const inner = domain.inner_bricks(), outer = domain.bricks() - inner;
+  bricks(0, inner, Array(), device::write<std::byte>(y.data()));
+  flight.end();
+  if (outer > 0) bricks(inner, outer, ghosts, device::update<std::byte>(y.data()));
 }
 
 }  // namespace asterism::grid

@@ -12,6 +12,7 @@
 
 #include "asterism/grid/bricks/brick_domain.hpp"
 #include "asterism/grid/bricks/brick_schedule.hpp"
+#include "asterism/grid/bricks/gpu_stencil.hpp"
 #include "asterism/la/vectors/vector.hpp"
 #include "asterism/stencil/table.hpp"
 
@@ -40,10 +41,8 @@ struct StencilKernel {
   std::vector<std::complex<double>> constants;  ///< in the kernel's order
   double flops = 0;                             ///< of a point
   std::vector<int> scales = {};                 ///< the numbers of the constants that are the form's scales
+  std::shared_ptr<GpuStencil> gpu = {};         ///< the same for a GPU, of the same grids and constants; null: there is none
 };
-
-/// Of a form: of points whose indices have an even sum, or of all, and what that of the others is more.
-using Scales = std::array<std::complex<double>, 2>;
 
 struct StencilState {
   BrickDomain domain;
@@ -79,6 +78,11 @@ class StencilCall {
   std::vector<std::byte> constants_;  // in the dtype
   stencil::Arguments a_{};
 };
+
+/// One form on all own bricks: y from x, whose copies of other ranks' bricks are brought, from b and w. x: null where the form does not
+/// read it. On the queue of y, on a GPU too if the kernel is there; else on the host, which is counted. Aligned on the host to 64 bytes.
+void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, la::Vector const* x, la::Vector& y, la::Vector const* b,
+              la::Vector const* w, Scales const& scales);
 
 /// Work below this many points is not worth a second thread.
 inline constexpr std::int64_t serial_points = 16384;

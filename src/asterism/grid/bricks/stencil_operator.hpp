@@ -61,7 +61,6 @@ class StencilOperator final : public la::Operator {
   /// Makes that kernel, if there is none. Collective.
   void need(StencilForm form) const;
   void run(StencilForm form, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;
-  void run_column(StencilForm form, la::Vector const& x, la::Vector& y, la::Vector const* b, la::Vector const* w) const;
   std::shared_ptr<StencilState> s_;  // queued work holds it
   la::Vector diagonal_;
   std::optional<double> bound_;

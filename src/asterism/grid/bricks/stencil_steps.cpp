@@ -74,6 +74,8 @@ class StencilSteps final : public la::StepSequence {
  private:
   void run_column(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const {
     auto const steps = i64(steps_.size());
+    // a GPU's cache holds no column of bricks: a pass over memory for each stage
+    bool const on_gpu = b.queue().memory() == device::Memory::gpu;
     i64 at = 0;
     if (fresh && steps == 0) fill(*x, 0.0);
     if (fresh && steps > 0 && vectors_) {
@@ -81,6 +83,20 @@ class StencilSteps final : public la::StepSequence {
       if (double const by = steps_[0].scales[0].real(); by != 1) scale(by, *x);
     }
     bool const from_zero = fresh && !vectors_ && steps > 0;
+    if (on_gpu) {
+      for (; at < steps; ++at) {
+        auto const& [form, scales, w] = steps_[std::size_t(at)];
+        auto const* const weights = form == StencilForm::smooth ? &w : nullptr;
+        if (from_zero && at == 0) {
+          run_form(s_, start_of(form), nullptr, *x, &b, nullptr, scales);
+        } else {
+          run_form(s_, form, x, *other, &b, weights, scales);
+          std::swap(x, other);
+        }
+      }
+      if (r) run_form(s_, StencilForm::residual, x, *r, &b, nullptr, {1.0});
+      return;
+    }
     do {
       i64 const left = steps - at + (r ? 1 : 0), now = std::min<i64>(left, at_once_);
       if (now == 0) return;

@@ -22,6 +22,7 @@ struct Space::Meaning {
   std::shared_ptr<Coordinates const> coordinates;  // none: not known
   std::optional<comm::QueuedForest> ghosts;
   std::shared_ptr<std::vector<std::pair<std::int64_t, std::int64_t>> const> padding;
+  device::Array padding_runs;
 };
 
 Space::Meaning Space::changed() const { return meaning_ ? *meaning_ : Meaning(); }
@@ -132,8 +133,16 @@ std::vector<std::pair<std::int64_t, std::int64_t>> const& Space::padding() const
   return meaning_ && meaning_->padding ? *meaning_->padding : none;
 }
 
+device::Array const& Space::padding_runs() const {
+  static device::Array const none;
+  return meaning_ ? meaning_->padding_runs : none;
+}
+
 Space Space::with_padding(std::vector<std::pair<std::int64_t, std::int64_t>> runs) const {
   auto m = changed();
+  std::vector<std::int64_t> numbers;
+  for (auto const& [first, count] : runs) numbers.insert(numbers.end(), {first, count});
+  m.padding_runs = device::Array::of(std::span<std::int64_t const>(numbers));
   m.padding = std::make_shared<std::vector<std::pair<std::int64_t, std::int64_t>> const>(std::move(runs));
   return with(std::move(m));
 }

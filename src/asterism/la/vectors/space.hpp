@@ -54,6 +54,8 @@ class Space : public comm::Layout {
   /// Own entries that stand for nothing, as runs (first, count), ascending. They are zero in every vector: operators keep them so, and
   /// fill() and fill_hashed() leave them out.
   std::vector<std::pair<std::int64_t, std::int64_t>> const& padding() const;
+  /// The same for kernels: first, count, first, count, ... of 64 bits.
+  device::Array const& padding_runs() const;
   Space with_padding(std::vector<std::pair<std::int64_t, std::int64_t>> runs) const;
 
  private:

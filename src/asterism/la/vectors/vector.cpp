@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "asterism/comm/communicator/shared_array.hpp"
@@ -73,11 +72,11 @@ namespace {
 /// Zeros where entries stand for nothing.
 void clear_padding(Vector& x) {
   if (x.space().padding().empty()) return;
-  auto const row = std::size_t(x.columns()) * size_of(x.dtype());
-  auto const clear = [space = x.space(), row](device::Executor&, std::byte* p) {
-    for (auto const& [first, count] : space.padding()) std::memset(p + std::size_t(first) * row, 0, std::size_t(count) * row);
-  };
-  device::submit_without_form(x.queue(), clear, update<std::byte>(x.data()));
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    submit(x.queue(), kernel::clear_runs<T>, std::ssize(x.space().padding()), x.columns(), read<std::int64_t>(x.space().padding_runs()),
+           update<T>(x.data()));
+  });
 }
 }  // namespace
 
@@ -88,7 +87,7 @@ void fill(Vector& y, Scalar const& a) {
     using T = typename decltype(tag)::type;
     submit(y.queue(), kernel::fill<T>, y.local_size(), y.columns(), value<T>(a, y.columns()), write<T>(y.data()));
   });
-  clear_padding(y);
+  if (!(a.known() && a.width() == 1 && a.value() == 0.0)) clear_padding(y);
 }
 
 void copy(Vector const& x, Vector& y) {

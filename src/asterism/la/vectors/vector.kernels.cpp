@@ -46,6 +46,13 @@ void fill(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
 }
 
 template <class T>
+void clear_runs(Executor& executor, i64 runs, i64 k, i64 const* of, T* y) {
+  device::parallel_for(executor, runs, [=] ASTERISM_KERNEL(i64 r) {
+    for (i64 i = of[2 * r] * k; i < (of[2 * r] + of[2 * r + 1]) * k; ++i) y[i] = T(0);
+  });
+}
+
+template <class T>
 void scale(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
   auto const an = a.here();
   ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0 * y[i], y[i] = an[j] * y[i])
@@ -402,6 +409,7 @@ void convert(Executor& executor, i64 n, S const* x, T* y) {
 
 #define INSTANTIATE(T)                                                                               \
   template void fill(Executor&, i64, i64, Numbers<T>, T*);                                           \
+  template void clear_runs(Executor&, i64, i64, i64 const*, T*);                                     \
   template void scale(Executor&, i64, i64, Numbers<T>, T*);                                          \
   template void axpy(Executor&, i64, i64, Numbers<T>, T const*, T*);                                 \
   template void axpby(Executor&, i64, i64, Numbers<T>, T const*, Numbers<T>, T*);                    \

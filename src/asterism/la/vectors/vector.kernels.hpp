@@ -14,6 +14,9 @@ using Sum = Complex<double>;  // local sums are formed in double precision
 
 template <class T>
 void fill(Executor&, std::int64_t n, std::int64_t k, Numbers<T> a, T* y);
+/// Zeros in runs of rows: first, count, first, count, ...
+template <class T>
+void clear_runs(Executor&, std::int64_t runs, std::int64_t k, std::int64_t const* of, T* y);
 template <class T>
 void scale(Executor&, std::int64_t n, std::int64_t k, Numbers<T> a, T* y);
 template <class T>
