@@ -50,11 +50,11 @@ fi
 cd tests/python  # not beside the sources: the installed package is what is tested
 export ASTERISM_TEST_GPU=1 ASTERISM_TEST_LARGE=1
 ranks=""
-only=""
+only="" failed=0  # what fails is told at the end: what can be measured is
 [ "$1" != stencils ] || only="test_stencil_on_gpu.py"
 command -v mpiexec >/dev/null || { ranks="and not ranks and not ones_own_is_asynchronous and not gpu_transport and not every_queue and not every_way"; echo "(no mpiexec: one process only)"; }
 "$py" -m pytest -q -p no:cacheprovider ${only:-test_gpu.py test_vectors_on_queues.py test_assembly.py test_cusparse.py \
-  test_gpu_transport.py test_queued_forest.py test_large.py test_stencil_on_gpu.py} -k "not inline $ranks"
+  test_gpu_transport.py test_queued_forest.py test_large.py test_stencil_on_gpu.py} -k "not inline $ranks" || failed=1
 measure() {  # FILE, arguments of asterism bench
   file=$out/$1.json
   shift
@@ -63,11 +63,12 @@ measure() {  # FILE, arguments of asterism bench
 }
 stencil_n=${GPU_CHECK_STENCIL_N:-256,512}
 for m in $(echo "$stencil_n" | tr , ' '); do
-  measure "gpu_stencil_$m" stencil --device cuda --n "$m" --cycles --repeats 9
+  measure "gpu_stencil_$m" stencil --device cuda --n "$m" --cycles --repeats 9 || failed=1
 done
 if [ -n "$only" ]; then
   "$py" ../../bench/gpu_table.py "$out"
-  exit
+  "$py" ../../bench/gpu_stencil_variants.py 256 "${GPU_CHECK_SECONDS:-120}" 2>"$out/gpu_stencil_variants.jsonl" || failed=1
+  exit $failed
 fi
 n=${GPU_CHECK_N:-256} entries=${GPU_CHECK_VECTORS:-464} most=${GPU_CHECK_MOST:-1e7}
 measure gpu_launch launch --device cuda --repeats 5
@@ -80,3 +81,4 @@ fi
 measure gpu_vectors vectors --device cuda --n "$entries" --repeats 9
 measure gpu_async async --device cuda --most "$most" --repeats 3
 "$py" ../../bench/gpu_table.py "$out"
+exit $failed
