@@ -11,7 +11,7 @@ from stencil_cases import Case
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import emit_gpu
+from asterism.stencil import emit_gpu, gpu_loads
 
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "15"))
 ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off by millions
@@ -67,6 +67,13 @@ def test_the_random_stencils_find_a_fault_in_the_text(name, fault, monkeypatch, 
     monkeypatch.setattr(emit_gpu.LaneBody, name, fault)
     found = [compared(seed, "cuda", tmp_path) > 1000 * ROUNDING for seed in (5, 6, 8, 18)]
     assert sum(found) > 1
+
+
+@pytest.mark.parametrize("fault", [lambda a, b: (a, b - 1), lambda a, b: (a + 1, b)])
+def test_the_random_stencils_find_lanes_that_do_not_load(fault, monkeypatch, tmp_path):
+    right = gpu_loads._lanes
+    monkeypatch.setattr(gpu_loads, "_lanes", lambda *given: {n: fault(*r) for n, r in right(*given).items()})
+    assert sum(compared(seed, "cuda", tmp_path) > 1000 * ROUNDING for seed in (5, 6, 8, 18)) > 1
 
 
 def test_a_shuffle_that_some_lanes_miss_is_found(monkeypatch, tmp_path):

@@ -234,3 +234,15 @@ for options in ("-ksp_type cg -pc_type gmg -ksp_rtol 1e-9", "-ksp_type cg -pc_ty
 print("done", flush=True)
 """
     assert on_ranks(ranks, script).count("done") == ranks
+
+
+@pytest.mark.skipif(
+    os.environ.get("ASTERISM_TEST_GPU") == "1", reason="the stand-in for nvcc is told to make no library"
+)
+def test_a_file_that_does_not_load_is_told(tmp_path):
+    program = tmp_path / "nvcc"
+    program.write_text('#!/bin/sh\nfor last; do :; done\n[ "$1" = --version ] || echo nothing >"$last"\n')
+    program.chmod(0o700)
+    env = {**os.environ, "NVCC": str(program), "ASTERISM_STENCIL_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", WITHOUT], env=env, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0 and "loading a kernel that was compiled" in done.stdout, done.stdout + done.stderr

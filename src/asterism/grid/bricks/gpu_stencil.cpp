@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "asterism/base/error.hpp"
 #include "asterism/base/log.hpp"
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/grid/bricks/stencil_call.hpp"
@@ -62,7 +63,11 @@ bool GpuStencil::is_ready() {
   if (!asked_) {
     made_ = compile_(std::string(device::gpu::name()), device::gpu::architecture());
     asked_ = true;
-    if (!made_.path.empty()) kernel_ = device::gpu::load_kernel(made_.path, made_.name);
+    if (!made_.path.empty()) try {
+        kernel_ = device::gpu::load_kernel(made_.path, made_.name);
+      } catch (Error const& e) {  // a runtime that knows no libraries, say
+        made_.name = e.what();
+      }
     std::lock_guard const also(known().mutex);
     auto& all = known().stencils;
     if (kernel_) ++all.loaded;
