@@ -1,8 +1,7 @@
-// Products on a GPU. Rows are shared by as many threads as a quarter of their average length asks for (Bell and Garland 2009).
+// Products on a GPU. Rows are shared by as many threads as half of their average length asks for (Bell and Garland 2009).
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/gpu/lanes.hpp"
 #include "asterism/la/formats/csr_format.kernels.hpp"
-#include "asterism/la/formats/row_sum.gpu.hpp"
 
 namespace asterism::la::kernel {
 namespace {
@@ -22,8 +21,8 @@ __global__ void csr_rows(Guards guards, CsrRows<T, V> a, int lanes, i64 k, T con
     bool const mine = i < a.row_count;
     i64 const begin = mine ? a.offsets[i] : 0, end = mine ? a.offsets[i + 1] : 0;
     for (i64 j = 0; j < k; ++j) {
-      T s =
-          row_sum<T>(begin + lane, end, lanes, [&](i64 p, T& value, T& at) { value = T(a.values[p]), at = x[i64(a.columns[p]) * k + j]; });
+      T s(0);
+      for (i64 p = begin + lane; p < end; p += lanes) s += T(a.values[p]) * x[i64(a.columns[p]) * k + j];
       for (int half = lanes / 2; half > 0; half /= 2) s += from_lane(s, half, lanes);
       if (mine && lane == 0) finish<E>(s, a.row_ids ? a.row_ids[i] : i, k, j, x, y, b, w);
     }
@@ -37,7 +36,7 @@ void csr_product(Executor& executor, CsrRows<T, V> a, Epilogue e, i64 k, T const
   if (a.row_count == 0) return;
   int const block = ASTERISM_GPU_BLOCK;
   int lanes = 1;
-  while (block >= 32 && lanes < 32 && 4 * lanes * a.row_count < a.entries) lanes *= 2;
+  while (block >= 32 && lanes < 32 && 2 * lanes * a.row_count < a.entries) lanes *= 2;
   i64 const blocks = (i64(a.row_count) * lanes + block - 1) / block;
   with_epilogue(e, [&](auto known) {
     device::gpu::launch(executor, csr_rows<decltype(known)::value, T, V>,

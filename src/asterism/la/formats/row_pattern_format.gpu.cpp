@@ -1,6 +1,5 @@
 // Products on a GPU. Each thread has one row: the groups' layout lets neighbouring threads read neighbouring values.
 #include "asterism/la/formats/row_pattern_format.kernels.hpp"
-#include "asterism/la/formats/row_sum.gpu.hpp"
 
 namespace asterism::la::kernel {
 namespace {
@@ -33,7 +32,8 @@ struct PatternRow {
       step = W;
     }
     for (i64 j = 0; j < k; ++j) {
-      T const s = row_sum<T>(0, run.length, 1, [&](i64 p, T& value, T& at) { value = T(v[p * step]), at = x[i64(i + off[p]) * k + j]; });
+      T s(0);
+      for (i32 p = 0; p < run.length; ++p) s += T(v[p * step]) * x[i64(i + off[p]) * k + j];
       finish<E>(s, i, k, j, x, y, b, w);
     }
   }

@@ -1,6 +1,5 @@
 // Products on a GPU. Each thread has one row: the groups' layout lets neighbouring threads read neighbouring values.
 #include "asterism/base/dtype.hpp"
-#include "asterism/la/formats/row_sum.gpu.hpp"
 #include "asterism/la/formats/sell_format.kernels.hpp"
 
 namespace asterism::la::kernel {
@@ -22,7 +21,8 @@ struct SellRow {
   __device__ void sum(I const* c, V const* v, i32 length, i64 base, i64 row) const {
     constexpr i32 W = group_rows<T>;
     for (i64 j = 0; j < k; ++j) {
-      T const s = row_sum<T>(0, length, 1, [&](i64 p, T& value, T& at) { value = T(v[p * W]), at = x[(base + i64(c[p * W])) * k + j]; });
+      T s(0);
+      for (i32 p = 0; p < length; ++p) s += T(v[i64(p) * W]) * x[(base + i64(c[i64(p) * W])) * k + j];
       finish<E>(s, row, k, j, x, y, b, w);
     }
   }
