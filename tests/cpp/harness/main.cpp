@@ -17,12 +17,13 @@ constexpr int skipped = 77;
 
 /// Of a rank whose results nobody prints.
 class OnlyFailures final : public ::testing::EmptyTestEventListener {
+  void OnTestStart(::testing::TestInfo const& test) override { test_ = test.name(); }
   void OnTestPartResult(::testing::TestPartResult const& r) override {
-    if (!r.failed()) return;
-    auto const* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world_communicator.rank(), test ? test->name() : "",
-                 r.file_name() ? r.file_name() : "", r.line_number(), r.message());
+    if (r.failed())
+      std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world_communicator.rank(), test_.c_str(), r.file_name() ? r.file_name() : "",
+                   r.line_number(), r.message());
   }
+  std::string test_;
 };
 
 /// 0 where the kernels are those that are to be tested, and can run here.

@@ -61,6 +61,7 @@ struct Machine {
   __device__ void hand_on(i32 t) const {
     auto const& target = plan.targets[t];
     if (target.parent.slot) {
+      meet();  // a number's lane and the thread that sends it are others
       put(target.parent, n.sums + target.sum * n.columns, target.width, n.columns);
       return;
     }
