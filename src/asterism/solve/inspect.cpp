@@ -88,7 +88,9 @@ void look_at_entries(Matrix const& A, Inspection& found) {
 
 void count_dominant_rows(Matrix const& A, Inspection& found) {
   auto const rows = A.global_rows();
+  auto const& space = A.range();
   if (rows == 0 || rows > rows_for_direct_first) return;
+  if (space.near_null_space() || (space.block_size() > 1 && space.coordinates())) return;  // amg has what it needs
   auto const B = A.half() ? A.general() : A;
   auto const first = B.range().begin();
   std::vector<double> diagonal(std::size_t(B.range().local_size()), 0.0), others = diagonal;
@@ -107,7 +109,7 @@ void count_dominant_rows(Matrix const& A, Inspection& found) {
   }
   A.comm().sum(std::span<std::int64_t>(counts));
   found.dominant = double(counts[0]) / double(rows);
-  if (!A.range().near_null_space()) found.half_dominant = double(counts[1]) / double(rows);  // else amg knows what it needs
+  found.half_dominant = double(counts[1]) / double(rows);
 }
 
 /// Of an operator without entries that knows it.
