@@ -56,8 +56,8 @@ def test_a_zero_diagonal_makes_auto_choose_what_works():
 
 def test_auto_goes_on_with_a_stronger_preconditioner():
     """ilu(0) gets nowhere where eigenvalues are on both sides of zero: the next one goes on, and serves the next right-hand side."""
-    n = 900
-    S = am.gallery.convection_diffusion((30, 30), (1.0, 0.3)).to_scipy()
+    n = 2025  # of fewer rows a direct solve comes first
+    S = am.gallery.convection_diffusion((45, 45), (1.0, 0.3)).to_scipy()
     S = sp.csr_array(S - S.diagonal()[0] / 4 * sp.eye_array(n))
     s = am.Solver(S, rtol=1e-10)
     assert "ilu(0)" in s.view()
@@ -81,6 +81,35 @@ def test_auto_goes_on_with_a_stronger_preconditioner():
         S, np.ones(n), rtol=1e-10, maxiter=20, raise_on_failure=False, options="-pc_factor_matching false"
     )
     assert info.iterations == 20 and info.reason == "DIVERGED_ITS" and "ilu(0)" in info.preconditioner
+
+
+def shell(n):
+    """Definite, with few entries beside the diagonal that are as large as all others."""
+    S = am.gallery.poisson((n, n)).to_scipy()
+    return sp.csr_array(S @ S)
+
+
+def test_weak_diagonals_of_few_rows_are_solved_directly_at_once():
+    def first(A, **options):
+        return am.Solver(A, **options).view()
+
+    helmholtz = am.gallery.convection_diffusion((20, 20), (1.0, 0.3)).to_scipy() - 2 * sp.eye_array(400)
+    for S, kind in ((helmholtz, "lu (sparse"), (shell(20), "cholesky (sparse"), (-1j * helmholtz, "lu (sparse")):
+        S = sp.csr_array(S)
+        x, info = am.solve(S, np.ones(400), rtol=1e-8)
+        assert info.preconditioner.startswith(kind) and info.iterations == 1, info
+        assert any(n.startswith("pc auto:") and "400 rows" in n for n in info.notes), info.notes
+        assert np.linalg.norm(1 - S @ x) <= 1e-8 * 20
+    # where the diagonal is strong, iterations are few
+    assert "ilu(0)" in first(am.gallery.convection_diffusion((20, 20), (1.0, 0.3)))
+    assert "amg" in first(am.gallery.poisson((20, 20)))
+    # of more rows: where the factors are cheap
+    assert "cholesky (sparse, 3600 rows" in first(shell(60))
+    elasticity = am.gallery.elasticity((12, 12, 12))
+    assert "amg" in first(elasticity)  # its modes are known
+    assert "amg" in first(elasticity.to_scipy())  # too many operations
+    assert "amg" in first(shell(110))  # too many rows
+    assert "amg" in first(shell(60), pc="amg")
 
 
 @pytest.mark.parametrize("n", [2, 3])

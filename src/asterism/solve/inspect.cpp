@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <vector>
 
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/gathered.hpp"
 #include "asterism/solve/scaling.hpp"
 #include "asterism/solve/solver.hpp"
 
@@ -84,6 +86,32 @@ void look_at_entries(Matrix const& A, Inspection& found) {
   found.negative_diagonal = counts[2] == 0 && A.global_rows() > 0;
 }
 
+void count_dominant_rows(Matrix const& A, Inspection& found) {
+  auto const rows = A.global_rows();
+  auto const& space = A.range();
+  if (rows == 0 || rows > rows_for_direct_first) return;
+  if (space.near_null_space() || (space.block_size() > 1 && space.coordinates())) return;  // amg has what it needs
+  auto const B = A.half() ? A.general() : A;
+  auto const first = B.range().begin();
+  std::vector<double> diagonal(std::size_t(B.range().local_size()), 0.0), others = diagonal;
+  with_dtype(B.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    la::each_own_entry<T>(B, [&](std::int64_t i, std::int64_t j, T v) {
+      auto& sum = i == j ? diagonal : others;
+      sum[std::size_t(i - first)] += std::abs(double(real(v))) + std::abs(double(imag(v)));
+    });
+  });
+  std::int64_t counts[2] = {0, 0};
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    double const with_rounding = diagonal[i] * (1 + 1e-6);
+    counts[0] += with_rounding >= others[i];
+    counts[1] += 2 * with_rounding >= others[i];
+  }
+  A.comm().sum(std::span<std::int64_t>(counts));
+  found.dominant = double(counts[0]) / double(rows);
+  found.half_dominant = double(counts[1]) / double(rows);
+}
+
 /// Of an operator without entries that knows it.
 void look_at_diagonal(Operator const& A, Inspection& found) {
   auto d = A.diagonal();
@@ -115,7 +143,7 @@ Inspection inspect(Operator const& A) {
   profile::Scope const scope(event);
   Inspection found;
   auto const* const matrix = A.matrix();
-  if (matrix) look_at_entries(*matrix, found);
+  if (matrix) look_at_entries(*matrix, found), count_dominant_rows(*matrix, found);
   Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
   fill_hashed(x, 1);
   fill_hashed(y, 2);

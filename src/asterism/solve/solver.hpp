@@ -44,8 +44,12 @@ struct Inspection {
   bool hermitian = false, positive_diagonal = false, negative_diagonal = false;
   double asymmetry = 0;  ///< |x^H A y - (y^H A x)^*| / (||x|| ||A y||) for hashed x, y
   std::int64_t zero_diagonals = 0, entries = 0;
+  /// Shares of rows whose diagonal entry is as large as all others together, and half as large; 1 where that is not asked for.
+  double dominant = 1, half_dominant = 1;
   double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
 };
+/// Dominance is counted where a direct solve may come first, of at most so many rows.
+constexpr std::int64_t rows_for_direct_first = 10000;
 /// Of an operator without entries: only its size, and whether it is Hermitian. Collective.
 Inspection inspect(Operator const& A);
 

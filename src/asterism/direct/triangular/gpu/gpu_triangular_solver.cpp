@@ -93,7 +93,6 @@ class GpuTriangularSolver::Impl {
                        "triangular solve on GPUs: the {} ranks are on several machines; kernels write into memory of GPUs of one machine "
                        "only. Use fewer ranks, or the host.",
                        comm.size());
-      queue_ = device::Queue::gpu();
     });
     for (auto const s : {Sweep::forward, Sweep::backward})
       plans_[std::size_t(s)] = plan_sweep(first.pattern(), first.grid(), comm.rank(), s, outside, alone_);
@@ -116,7 +115,6 @@ class GpuTriangularSolver::Impl {
   }
 
   ~Impl() {
-    queue_.finish();
     if (!wait_stream_) return;  // nor a window
     try {
       gpu::OnDevice const here;
@@ -130,7 +128,7 @@ class GpuTriangularSolver::Impl {
   }
 
   static void submit(std::shared_ptr<Impl> const& self, device::Queue const& queue, std::size_t t, Sweep sweep, std::int64_t columns,
-                     device::Array const& x) {
+                     device::Array const& x, bool waits) {
     comm::collective(self->comm_, "a triangular solve", [&] {
       ASTERISM_REQUIRE(!self->broken_, value, "triangular solve on a GPU: an earlier solve was given up; make the solver again.");
       auto const bytes = std::size_t(std::int64_t(self->rows_.size()) * columns) * size_of(self->dtype_);
@@ -145,13 +143,12 @@ class GpuTriangularSolver::Impl {
         for (std::int64_t first = 0; first < columns; first += kernel::most_gpu_columns)
           self->pass(executor, t, sweep, columns, first, x.as<std::byte>(device::Memory::gpu));
       });
-      if (queue == self->queue_ && !self->one_rank()) queue.wait("triangular solves on GPUs");
+      if (waits && !self->one_rank()) queue.wait("triangular solves on GPUs");
     });
   }
 
   std::vector<std::int32_t> rows_;
   DeviceMemory memory_;
-  device::Queue queue_;
 
  private:
   Impl(comm::Communicator const& comm, Dtype dtype) : comm_(comm), dtype_(dtype) {}
@@ -492,18 +489,22 @@ class GpuTriangularSolver::Impl {
 GpuTriangularSolver::GpuTriangularSolver(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles,
                                          Outside const& outside)
     : impl_(std::make_shared<Impl>(comm, triangles, outside)) {}
-GpuTriangularSolver::~GpuTriangularSolver() = default;
-GpuTriangularSolver::GpuTriangularSolver(GpuTriangularSolver&&) noexcept = default;
+GpuTriangularSolver::~GpuTriangularSolver() {
+  if (queue_) queue_->finish();
+}
 std::int64_t GpuTriangularSolver::owned() const { return std::int64_t(impl_->rows_.size()); }
 std::vector<std::int32_t> const& GpuTriangularSolver::owned_rows() const { return impl_->rows_; }
 void GpuTriangularSolver::solve(std::size_t t, Sweep sweep, std::int64_t columns, device::Array const& x) {
-  Impl::submit(impl_, impl_->queue_, t, sweep, columns, x);
+  if (!queue_) queue_ = device::Queue::gpu();
+  Impl::submit(impl_, *queue_, t, sweep, columns, x, true);
 }
 void GpuTriangularSolver::submit(device::Queue const& queue, std::size_t t, Sweep sweep, std::int64_t columns,
                                  device::Array const& x) const {
-  Impl::submit(impl_, queue, t, sweep, columns, x);
+  Impl::submit(impl_, queue, t, sweep, columns, x, false);
 }
-void GpuTriangularSolver::wait() const { impl_->queue_.wait("triangular solves on GPUs"); }
+void GpuTriangularSolver::wait() const {
+  if (queue_) queue_->wait("triangular solves on GPUs");
+}
 std::size_t GpuTriangularSolver::memory_bytes() const { return impl_->memory_.bytes(); }
 
 }  // namespace asterism::direct

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "asterism/comm/communicator/communicator.hpp"
@@ -24,7 +25,8 @@ class GpuTriangularSolver {
   GpuTriangularSolver(comm::Communicator const& comm, std::vector<std::shared_ptr<LocalTriangle const>> triangles,
                       Outside const& outside = {});
   ~GpuTriangularSolver();
-  GpuTriangularSolver(GpuTriangularSolver&&) noexcept;
+  GpuTriangularSolver(GpuTriangularSolver const&) = delete;
+  GpuTriangularSolver& operator=(GpuTriangularSolver const&) = delete;
 
   /// Rows of x on this rank: its diagonal supernodes one after the other.
   std::int64_t owned() const;
@@ -41,7 +43,8 @@ class GpuTriangularSolver {
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;  // work of queues has a share
+  std::shared_ptr<Impl> impl_;          // work of queues has a share, and may be the last: it waits for no queue
+  std::optional<device::Queue> queue_;  // of solve()
 };
 
 }  // namespace asterism::direct
