@@ -34,7 +34,7 @@ class _Arguments(ctypes.Structure):
         ("bricks", _LONG), ("visit", _POINTER), ("neighbours", _POINTER), ("origin", _POINTER), ("extent", _POINTER),
         ("grids", _POINTER), ("ghosts", _POINTER), ("owned", _LONG), ("constants", _POINTER), ("reductions", _POINTER),
         ("children", _POINTER), ("fine_neighbours", _POINTER), ("fine_extent", _POINTER), ("fine_owned", _LONG),
-        ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int),
+        ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int), ("slots", _POINTER),
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ ARGUMENTS = """struct Arguments {
   long fine_owned;
   void const* program;  // of kernels that read a table
   int first, last;      // planes of each brick along the first axis: from first to before last
+  int const* const* slots;  // null, or [grid]: null, or where its bricks are, by their ids
 };
 """
 
@@ -107,6 +108,7 @@ static inline void store(T* p, V x) {{ *(V*)p = x; }}
 {shuffled}"""
     return f"""{types}{numbers}{ARGUMENTS}
 static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
+  if (a->slots && a->slots[grid]) return a->grids[grid] + (long)a->slots[grid][id] * {shape.points};
   return id < owned ? a->grids[grid] + id * {shape.points} : a->ghosts[grid] + (id - owned) * {shape.points};
 }}
 {shuffled}static inline void take_max(double* p, double x) {{ *p = x > *p || x != x ? x : *p; }}

@@ -1,5 +1,7 @@
 #include "asterism/grid/bricks/stencil_call.hpp"
 
+#include <algorithm>
+
 namespace asterism::grid {
 namespace {
 
@@ -17,10 +19,12 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
       auto const& c = s.coefficients[std::size_t(g)];
       grids_.push_back(c.data().raw());
       beyond_.push_back(c.has_ghosts() ? c.ghosts().raw() : none);
+      slots_.push_back(nullptr);
     } else {
-      auto const& [own, ghosts] = places[std::size_t(StencilKernel::x - g)];
+      auto const& [own, ghosts, slots] = places[std::size_t(StencilKernel::x - g)];
       grids_.push_back(own);
       beyond_.push_back(ghosts ? ghosts : none);
+      slots_.push_back(slots);
     }
   }
   auto constants = k.constants;
@@ -34,6 +38,7 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
     }
   });
   a_.neighbours = domain.neighbours(), a_.origin = domain.origins(), a_.extent = domain.extent();
+  if (std::any_of(slots_.begin(), slots_.end(), [](auto const* s) { return s; })) a_.slots = slots_.data();
   a_.grids = grids_.data(), a_.ghosts = beyond_.data(), a_.owned = long(domain.bricks());
   a_.constants = constants_.data();
   a_.program = k.program;

@@ -54,14 +54,20 @@ struct StencilState {
   std::string name;
   std::array<int, 3> reach{};  // how far the stencil reads, of three directions
   std::mutex mutex;
-  std::map<std::array<std::int64_t, 3>, std::shared_ptr<BrickSchedule const>> schedules;  // by stages, threads, and bytes of a brick
+  std::map<std::array<std::int64_t, 4>, std::shared_ptr<BrickSchedule const>> schedules;  // by stages, threads, vectors, stages in slots
 };
 
 /// A kernel with its arguments.
 class StencilCall {
  public:
-  /// Of x, y, b and w in this order: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read.
-  using Places = std::array<std::pair<std::byte*, std::byte*>, 4>;
+  /// Of a vector: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read. Or bricks that
+  /// are where `slots` says, by their numbers, copies and the brick of zeros too.
+  struct Place {
+    std::byte *own = nullptr, *ghosts = nullptr;
+    int const* slots = nullptr;
+  };
+  /// Of x, y, b and w in this order.
+  using Places = std::array<Place, 4>;
   StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
@@ -76,6 +82,7 @@ class StencilCall {
  private:
   void (*function_)(stencil::Arguments const*);
   std::vector<void*> grids_, beyond_;
+  std::vector<int const*> slots_;
   std::vector<std::byte> constants_;  // in the dtype
   stencil::Arguments a_{};
 };
