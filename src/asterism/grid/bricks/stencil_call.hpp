@@ -71,11 +71,12 @@ class StencilCall {
   StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
-  void operator()(int const* bricks, std::int64_t count) const { (*this)(bricks, count, 0, a_.last); }
+  /// streams: past the caches, as what is written does not fit into them.
+  void operator()(int const* bricks, std::int64_t count, bool streams) const { (*this)(bricks, count, 0, a_.last, streams); }
   /// Planes of these bricks along the first direction alone.
-  void operator()(int const* bricks, std::int64_t count, int first, int last) const {
+  void operator()(int const* bricks, std::int64_t count, int first, int last, bool streams) const {
     auto mine = a_;
-    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last;
+    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last, mine.streams = streams;
     function_(&mine);
   }
 
@@ -89,6 +90,11 @@ class StencilCall {
 
 /// Work below this many points is not worth a second thread.
 inline constexpr std::int64_t serial_points = 16384;
+
+/// Whether a vector is so large that what is written of it is in no cache when it is read.
+inline bool is_past_caches(BrickDomain const& domain, Dtype dtype) {
+  return domain.bricks() * domain.points_of_brick() * std::int64_t(size_of(dtype)) >= std::int64_t(32) << 20;
+}
 
 /// Zeros in the brick that is behind the room for copies.
 inline void clear_beyond(StencilState const& s, std::byte* ghosts) {

@@ -155,8 +155,9 @@ void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, V
       StencilCall const call(
           *s, s->kernels.at(form),
           {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, {1.0});
+      bool const streams = is_past_caches(domain, s->dtype);
       device::parallel_ranges(
-          executor, count, [&](i64 begin, i64 end) { call(domain.all() + first + begin, end - begin); },
+          executor, count, [&](i64 begin, i64 end) { call(domain.all() + first + begin, end - begin, streams); },
           std::max<i64>(1, serial_points / domain.points_of_brick()));
     };
     device::submit_without_form(queue, run, device::read<std::byte>(x.data()), device::update<std::byte>(ghosts_read), result,
