@@ -97,6 +97,12 @@ def test_steps_at_once_are_steps_one_after_the_other(case, threads):
         am._core.set_team_size(before)
 
 
+def test_steps_and_products_of_vectors_that_go_past_the_caches():
+    L = made(168, 3, "nodes", brick=(8,) * 3)
+    assert L._h.rows.local_size * 8 >= 32 << 20
+    steps_agree(L, "one", 3, 8, True)
+
+
 SMOOTHERS = {
     "jacobi": "-mg_levels_pc_type jacobi -mg_levels_ksp_max_it 2",
     "color_sor": "-mg_levels_pc_type color_sor -mg_levels_ksp_max_it 2",

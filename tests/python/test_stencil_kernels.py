@@ -124,6 +124,19 @@ def test_boxes_in_gather_and_scatter_form(target, dtype):
     assert kernel.source.plan.scatter and not st.generate(five_points(), target).plan.scatter
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("brick", [(8, 8), (4, 4), (3, 2), (2, 1), (2, 32)])
+def test_stores_past_the_caches_are_the_same_stores(brick, target, dtype):
+    x = (np.random.default_rng(3).standard_normal((27, 45)) * dtype(1)).astype(dtype)
+    kernel = st.compile(five_points(), x.shape, target=target, brick=brick, dtype=dtype)
+    usual = kernel(u=x)
+    kernel._streams = True
+    np.testing.assert_array_equal(kernel(u=x), usual)
+    assert np.abs(usual).max() > 1
+    assert "past_caches" in kernel.source.text
+
+
 def test_arguments_and_results_of_a_kernel():
     s = five_points()
     kernel = st.compile(s, (16, 24), periodic=True)

@@ -58,7 +58,8 @@ class VectorBody(Body):
 
     def store(self, s: Store, value: str, row: int, lane: int) -> None:
         """Write a vector."""
-        self.block.append(f"store({s.grid}__out + {row * self.shape.brick[2] + lane}, {value});")
+        at = f"{s.grid}__out + {row * self.shape.brick[2] + lane}"
+        self.block.append(f"if (streams) stream({at}, {value}); else store({at}, {value});")
 
     def store_pair(self, s: Store, pair: list[str], row: int, lane: int) -> None:
         """Write points of both parities of the last axis."""
@@ -130,7 +131,7 @@ class VectorBody(Body):
                     f"T* const {grid}__next_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, next);"
                 )
                 ahead = f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next_out + i * {points} + l, 1);"
-                planes.append(f"if (a->last - a->first < {brick[0]}) {ahead}")
+                planes.append(f"if (!streams && a->last - a->first < {brick[0]}) {ahead}")
         loop = "for (int i = a->first; i < a->last; ++i) {" if brick[0] > 1 else "{"
         start = [] if brick[0] > 1 or not any("(o0 + i)" in line for line in self.lines) else ["  int const i = 0;"]
         return [*tables, loop, *start, *(f"  {p}" for p in planes), *(f"  {line}" for line in self.lines), "}"]
@@ -190,9 +191,9 @@ def emit_cpp(
     loop += _clear(facts, shape, whole)
     extent = "fine_extent" if facts.space == "fine" else "extent"
     lines = [f"long const n{axis} = {f'a->{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
-    lines += ["V const zero = {};", "(void)zero;", *names.lines]
+    lines += ["V const zero = {};", "bool const streams = a->streams;", "(void)zero, (void)streams;", *names.lines]
     lines += [f"W {total} = {NEUTRAL[op]} - W{{}};" for total, _, op in totals(facts, shape)]
-    lines += ["for (long b = 0; b < a->bricks; ++b) {", *(f"  {t}" for t in loop), "}"]
+    lines += ["for (long b = 0; b < a->bricks; ++b) {", *(f"  {t}" for t in loop), "}", "if (streams) end_streams();"]
     for total, m, op in totals(facts, shape):
         take = f"a->reductions[{m}] += {total}[l]" if op == "sum" else f"take_{op}(a->reductions + {m}, {total}[l])"
         lines.append(f"for (int l = 0; l < {plan.vector}; ++l) {take};")

@@ -34,7 +34,8 @@ class _Arguments(ctypes.Structure):
         ("bricks", _LONG), ("visit", _POINTER), ("neighbours", _POINTER), ("origin", _POINTER), ("extent", _POINTER),
         ("grids", _POINTER), ("ghosts", _POINTER), ("owned", _LONG), ("constants", _POINTER), ("reductions", _POINTER),
         ("children", _POINTER), ("fine_neighbours", _POINTER), ("fine_extent", _POINTER), ("fine_owned", _LONG),
-        ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int),
+        ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int), ("slots", _POINTER),
+        ("streams", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -135,6 +136,7 @@ class Kernel:
         coarse = shape if f.space != "fine" else tuple((n + 1) // 2 for n in shape)
         self._points = Bricks(coarse, source.brick, periodic)
         self._fine: Bricks | None = None
+        self._streams = False
 
     def __repr__(self) -> str:
         text = " x ".join(map(str, self.shape))
@@ -208,6 +210,7 @@ class Kernel:
         argument.owned = points.bricks + 1
         argument.last = points.brick[0] if f.dimensions == 3 else 1
         argument.constants, argument.reductions = scalars.ctypes.data, reductions.ctypes.data
+        argument.streams = self._streams
         argument.program = library.program if isinstance(library, Table) else None
         kept: list[Any] = [extent]
         if fine is not None:

@@ -29,6 +29,8 @@ ARGUMENTS = """struct Arguments {
   long fine_owned;
   void const* program;  // of kernels that read a table
   int first, last;      // planes of each brick along the first axis: from first to before last
+  int const* const* slots;  // null, or [grid]: null, or where its bricks are, by their ids
+  int streams;          // not 0: what is written goes past the caches
 };
 """
 
@@ -104,9 +106,11 @@ typedef long L __attribute__((vector_size({V * 8})));
         shuffled = f"""static inline V load(T const* p) {{ return *(V const*)p; }}
 static inline V loadu(T const* p) {{ return *(U const*)p; }}
 static inline void store(T* p, V x) {{ *(V*)p = x; }}
+static inline void stream(T* p, V x) {{ past_caches((V*)p, x); }}
 {shuffled}"""
-    return f"""{types}{numbers}{ARGUMENTS}
+    return f"""{types}{_past_caches(V * size)}{numbers}{ARGUMENTS}
 static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
+  if (a->slots && a->slots[grid]) return a->grids[grid] + (long)a->slots[grid][id] * {shape.points};
   return id < owned ? a->grids[grid] + id * {shape.points} : a->ghosts[grid] + (id - owned) * {shape.points};
 }}
 {shuffled}static inline void take_max(double* p, double x) {{ *p = x > *p || x != x ? x : *p; }}
@@ -121,6 +125,26 @@ static void clear(T* p, long n0, long n1, long n2) {{
         if (i >= n0 || j >= n1 || k >= n2) p[(i * {b1} + j) * {b2} + k] = {"T(0)" if shape.complex else 0};
 }}
 
+"""
+
+
+def _past_caches(size: int) -> str:
+    """Return stores of vectors that do not read the lines of memory before; others see them after `end_streams`."""
+    plain = "template <class P, class X> static inline void past_caches(P* p, X x) { *p = x; }\nstatic inline void end_streams() {}\n"
+    known = {16: ("", "__SSE2__"), 32: ("256", "__AVX__"), 64: ("512", "__AVX512F__")}
+    if size not in known:
+        return plain
+    width, macro = known[size]
+    return f"""#if defined({macro})
+#if defined(__clang__)
+template <class P, class X> static inline void past_caches(P* p, X x) {{ __builtin_nontemporal_store(x, p); }}
+#else
+typedef double D __attribute__((vector_size({size})));
+template <class P, class X> static inline void past_caches(P* p, X x) {{ __builtin_ia32_movntpd{width}((double*)p, (D)x); }}
+#endif
+static inline void end_streams() {{ __builtin_ia32_sfence(); }}
+#else
+{plain}#endif
 """
 
 
@@ -148,5 +172,9 @@ typedef Complex<V> C;
 {both}{loads}static inline void store(T* p, C x) {{
   *(A*)p = low(x.re, x.im);
   *(A*)((R*)p + {V}) = high(x.re, x.im);
+}}
+static inline void stream(T* p, C x) {{
+  past_caches((A*)p, low(x.re, x.im));
+  past_caches((A*)((R*)p + {V}), high(x.re, x.im));
 }}
 """

@@ -21,8 +21,10 @@ struct Arguments {
   double* reductions;
   int const *children, *fine_neighbours, *fine_extent;
   long fine_owned;
-  void const* program;  ///< the Table
-  int first, last;      ///< planes of each brick
+  void const* program;      ///< the Table
+  int first, last;          ///< planes of each brick
+  int const* const* slots;  ///< null, or of each grid null, or where its bricks are
+  int streams;              ///< tables do not
 };
 
 enum class Op : std::uint8_t {

@@ -113,6 +113,7 @@ struct Runner {
 
   T* brick_of(int grid, long owned, long number) const {
     i64 const points = i64(t.brick[0]) * t.brick[1] * t.brick[2];
+    if (a.slots && a.slots[grid]) return static_cast<T*>(a.grids[grid]) + a.slots[grid][number] * points;
     return number < owned ? static_cast<T*>(a.grids[grid]) + number * points : static_cast<T*>(a.ghosts[grid]) + (number - owned) * points;
   }
   /// The brick at a distance, by steps to neighbours.

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "asterism/grid/bricks/brick_schedule.hpp"
 #include "asterism/la/vectors/vector.hpp"
 #include "harness/world.hpp"
 
@@ -140,6 +141,72 @@ TEST(BrickDomain, NeighboursAreThoseOfTheGrid) {
       }
     }
   }
+}
+
+// Work as a schedule orders it, with the parts of a phase in either order: a stage finds what the one before it left around each brick, the
+// first one finds the vector that the last one overwrites, and all planes are done once.
+TEST(BrickSchedule, EachStageFindsWhatItReads) {
+  std::mt19937 random(7U + unsigned(world().size()));
+  auto const below = [&](int n) { return int(random() % unsigned(n)); };
+  int interleaved = 0;
+  for (int turn = 0; turn < 120; ++turn) {
+    auto const d = std::size_t(1 + below(3));
+    std::vector<i64> shape;
+    std::vector<int> brick;
+    std::vector<bool> periodic;
+    for (std::size_t a = 0; a < d; ++a) {
+      brick.push_back(1 + below(4));
+      periodic.push_back(below(2) == 0);
+      shape.push_back(i64(brick[a]) * (1 + below(d == 1 ? 40 : d == 2 ? 14 : 9)));
+    }
+    BrickDomain const domain(world(), shape, brick, periodic);
+    int const stages = 2 + below(4), threads = 1 + below(3), held = std::max(1, stages - 1 - below(2)), planes = int(domain.brick()[0]);
+    // of so large bricks that all is worth it
+    BrickSchedule const schedule(domain, stages, threads, i64(1) << 24, 2, 1, held);
+    interleaved += schedule.interleaved();
+    if (!schedule.interleaved()) continue;
+    int const around = d == 3 ? 27 : d == 2 ? 9 : 3;
+    i64 const known = domain.bricks() + domain.ghost_bricks();
+    for (bool const backward : {false, true}) {
+      std::vector<i64> slots(std::size_t(schedule.slot_count() * planes), -1);  // whose they are: a stage of a brick
+      std::vector<int> done(std::size_t(known * planes), 0);                    // by the stage that writes the first vector
+      auto const owner = [&](int stage, i64 number, int plane) -> i64& {
+        return slots[std::size_t(i64(schedule.slots(stage)[number]) * planes + plane)];
+      };
+      auto const run = [&](std::vector<BrickSchedule::Batch> const& part) {
+        for (auto const& batch : part)
+          for (i64 n = batch.begin; n < batch.begin + batch.count; ++n) {
+            i64 const id = schedule.numbers()[n];
+            for (int step = 0; step < around; ++step) {
+              i64 const near = domain.neighbours()[id * around + step];
+              if (near == known) continue;
+              int const side = d == 3 ? step / 9 - 1 : 0;
+              int const first = side < 0 ? planes - 1 : side > 0 ? 0 : std::max(0, batch.first - 1);
+              int const last = side < 0 ? planes : side > 0 ? 1 : std::min(planes, batch.last + 1);
+              if ((side < 0 && batch.first > 0) || (side > 0 && batch.last < planes)) continue;
+              for (int p = first; p < last; ++p)
+                if (batch.stage == 0) ASSERT_EQ(done[std::size_t(near * planes + p)], 0);
+                else if (batch.stage <= held) ASSERT_EQ(owner(batch.stage - 1, near, p), (batch.stage - 1) * known + near);
+                else ASSERT_EQ(done[std::size_t(near * planes + p)], 1);
+            }
+            for (int p = batch.first; p < batch.last; ++p)
+              if (batch.stage < held) owner(batch.stage, id, p) = batch.stage * known + id;
+              else if (batch.stage == held) ++done[std::size_t(id * planes + p)];
+          }
+      };
+      for (auto phase : schedule.phases()) {
+        if (backward) std::reverse(phase.begin(), phase.end());
+        for (auto const& part : phase) run(part);
+      }
+      for (i64 id = 0; id < domain.bricks(); ++id)
+        for (int p = 0; p < planes; ++p) EXPECT_EQ(done[std::size_t(id * planes + p)], 1);
+    }
+  }
+  EXPECT_GT(world().sum(interleaved), 0);
+  if (world().size() > 1) return;
+  BrickDomain const domain(world(), {64, 64, 64}, {4, 4, 4}, {false, false, false});
+  BrickSchedule const schedule(domain, 4, 2, 512, 2, 1, 3);
+  EXPECT_LT(schedule.slot_count(), 2 * domain.bricks()) << "of three stages";
 }
 
 TEST(BrickDomain, PaddingIsZeroInFilledVectors) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace asterism::grid {
 namespace {
@@ -55,7 +56,8 @@ std::vector<std::vector<Rows>> leaning(Direction const& d, i64 width, int stages
 
 }  // namespace
 
-BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_vector, int vectors, i64 least_planes) {
+BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_vector, int vectors, i64 least_planes,
+                             int held) {
   i64 const bytes_of_brick = bytes_of_vector * vectors;
   auto const& known = domain.known();
   auto const is_cut = domain.cut();
@@ -109,11 +111,11 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
     }
     return;
   }
-  // so many bricks of a plane that those of the planes under way fit
-  i64 const across = std::max<i64>(1, cache_bytes() * slices / (bytes_of_brick * (stages + 2)));
-  i64 width = std::min(columns, std::max<i64>(stages, 8));
-  i64 const height = std::clamp<i64>(across / width, std::min<i64>(rows, stages), rows);
-  width = std::clamp<i64>(across / height, width, columns);
+  // so many bricks of a plane that those of the planes under way fit into about half of the cache: the rest goes to what surrounds them
+  i64 const bytes_of_column = bytes_of_vector / slices * (vectors * (stages + 2) + held * (2 * slices + 1));
+  i64 const across = std::max<i64>(4, cache_bytes() / 7 * 4 / bytes_of_column);
+  i64 const height = std::clamp<i64>(i64(std::sqrt(double(across))), 1, rows);
+  i64 const width = std::clamp<i64>(across / height, 1, columns);
   auto const tiles = leaning(d[other[0]], height, stages), strips = leaning(d[other[1]], width, stages);
   i64 const low = d[along].low * slices, high = d[along].high * slices;
   bool const around = d[along].around;
@@ -139,6 +141,74 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
     i64 const e = bound(t + 1);
     march(e - stages, e + 2 * i64(stages), [&](int s) { return e - s; }, [&](int s) { return e + s; });
   }
+  if (held > 0) hold(domain, held, along == 0 && domain.dimensions() == 3 && slices > 1 ? 9 : 0);
+}
+
+/// A slot is free after the last batch that reads it, if all of them are of the part that wrote it; else after the phase. along_step: of
+/// the neighbours' numbers, where a brick is several batches: the bricks before and after it read one of these only.
+void BrickSchedule::hold(BrickDomain const& domain, int stages, i64 along_step) {
+  auto const bricks = std::size_t(domain.bricks() + domain.ghost_bricks());
+  int const d = domain.dimensions(), all = d == 3 ? 27 : d == 2 ? 9 : 3, planes = int(domain.brick()[0]);
+  struct Use {
+    int phase = -1, part = 0;
+    i64 batch = 0;
+    bool shared = false, split = false;  // of several parts; written by several parts of a phase, which may be at any time of it
+  };
+  std::vector<Use> last(bricks * std::size_t(stages));
+  auto const each_batch = [&](auto const& f) {
+    i64 number = 0;
+    for (int phase = 0; phase < int(phases_.size()); ++phase) {
+      auto const& parts = phases_[std::size_t(phase)];
+      for (int part = 0; part < int(parts.size()); ++part)
+        for (auto const& batch : parts[std::size_t(part)]) f(phase, part, number++, batch);
+    }
+    return number;
+  };
+  i64 const batches = each_batch([&](int phase, int part, i64 number, Batch const& batch) {
+    auto const use = [&](int stage, i64 brick) {
+      auto& u = last[std::size_t(stage) * bricks + std::size_t(brick)];
+      bool const same = u.phase < 0 || (u.phase == phase && u.part == part);
+      u = {phase, part, number, u.shared || !same, u.split || (u.phase == phase && u.part != part)};
+    };
+    for (i64 n = batch.begin; n < batch.begin + batch.count; ++n) {
+      int const brick = numbers_[std::size_t(n)];
+      if (batch.stage < stages) use(batch.stage, brick);
+      if (batch.stage == 0 || batch.stage > stages) continue;
+      int const* const near = domain.neighbours() + i64(all) * brick;
+      for (int q = 0; q < all; ++q) {
+        if (std::size_t(near[q]) >= bricks) continue;
+        if (along_step > 0 && ((q < along_step && batch.first > 0) || (q >= 2 * along_step && batch.last < planes))) continue;
+        use(batch.stage - 1, near[q]);
+      }
+    }
+  });
+  slots_of_stage_ = bricks + 1;
+  slots_.assign(slots_of_stage_ * std::size_t(stages), 0);
+  slot_count_ = 1;
+  std::vector<std::vector<int>> spare, after;  // slots of each part; those that a batch is the last one to read
+  after.resize(std::size_t(batches));
+  std::vector<std::vector<std::pair<int, int>>> after_phase(phases_.size());
+  int now = 0;
+  auto const end_of_phases = [&](int until) {
+    for (; now < until; ++now)
+      for (auto const& [part, slot] : after_phase[std::size_t(now)]) spare[std::size_t(part)].push_back(slot);
+  };
+  each_batch([&](int phase, int part, i64 number, Batch const& batch) {
+    end_of_phases(phase);
+    if (spare.size() <= std::size_t(part)) spare.resize(std::size_t(part) + 1);
+    auto& mine = spare[std::size_t(part)];
+    for (i64 n = batch.begin; batch.stage < stages && n < batch.begin + batch.count; ++n) {
+      auto const brick = std::size_t(numbers_[std::size_t(n)]);
+      auto& slot = slots_[std::size_t(batch.stage) * slots_of_stage_ + brick];
+      if (slot > 0) continue;
+      auto const& u = last[std::size_t(batch.stage) * bricks + brick];
+      if (mine.empty() || u.split) mine.push_back(int(slot_count_++));
+      slot = mine.back(), mine.pop_back();
+      if (u.shared) after_phase[std::size_t(u.phase)].emplace_back(part, slot);
+      else after[std::size_t(u.batch)].push_back(slot);
+    }
+    for (int const slot : after[std::size_t(number)]) mine.push_back(slot);
+  });
 }
 
 }  // namespace asterism::grid

@@ -133,6 +133,7 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
   auto const& [X, Y, Z] = s.axes;
   auto const b = s.brick;
   i64 const m1 = i64(Y.coarse.size()), m2 = i64(Z.coarse.size());
+  constexpr i64 line_of_cache = 64 / i64(sizeof(T));
   i64 const piece = std::clamp<i64>(8192 / (b[0] * b[1] * b[2]), 1, std::max<i64>(s.bricks[2], 1));
   i64 const pieces = (s.bricks[2] + piece - 1) / piece;
   device::parallel_ranges(
@@ -154,6 +155,10 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
           if (n0 < b[0] || n1 < b[1] || e2 < c1 * b[2]) std::fill(rows.begin(), rows.end(), T(0));
           for (i64 i = 0; i < n0; ++i)
             for (i64 j = 0; j < n1; ++j) {
+              // what is added to later is on its way while the rows are computed
+              for (i64 c = c0; c < c1; ++c)
+                for (i64 k = 0; k < b[2]; k += line_of_cache)
+                  __builtin_prefetch(fine + s.places[std::size_t(line * s.bricks[2] + c)] + (i * b[1] + j) * b[2] + k, 0, 2);
               auto const& x = X.fine[std::size_t(o0 + i)];
               auto const& y = Y.fine[std::size_t(o1 + j)];
               T const* from[16];

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+<<<<<<< HEAD
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 
+=======
+>>>>>>> fv
 namespace asterism::grid {
 namespace {
 
@@ -26,10 +29,12 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
       auto const& c = s.coefficients[std::size_t(g)];
       grids_.push_back(c.data().raw());
       beyond_.push_back(c.has_ghosts() ? c.ghosts().raw() : none);
+      slots_.push_back(nullptr);
     } else {
-      auto const& [own, ghosts] = places[std::size_t(StencilKernel::x - g)];
+      auto const& [own, ghosts, slots] = places[std::size_t(StencilKernel::x - g)];
       grids_.push_back(own);
       beyond_.push_back(ghosts ? ghosts : none);
+      slots_.push_back(slots);
     }
   }
   auto constants = k.constants;
@@ -42,7 +47,12 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
       std::memcpy(constants_.data() + n * sizeof(T), &value, sizeof(T));
     }
   });
+<<<<<<< HEAD
   a_.neighbours = domain.neighbours().as<int>(), a_.origin = domain.origins().as<int>(), a_.extent = domain.extent().data();
+=======
+  a_.neighbours = domain.neighbours(), a_.origin = domain.origins(), a_.extent = domain.extent();
+  if (std::any_of(slots_.begin(), slots_.end(), [](auto const* s) { return s; })) a_.slots = slots_.data();
+>>>>>>> fv
   a_.grids = grids_.data(), a_.ghosts = beyond_.data(), a_.owned = long(domain.bricks());
   a_.constants = constants_.data();
   a_.program = k.program;

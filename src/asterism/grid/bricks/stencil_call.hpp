@@ -53,28 +53,36 @@ struct StencilState {
   std::string name;
   std::array<int, 3> reach{};  // how far the stencil reads, of three directions
   std::mutex mutex;
-  std::map<std::array<std::int64_t, 3>, std::shared_ptr<BrickSchedule const>> schedules;  // by stages, threads, and bytes of a brick
+  std::map<std::array<std::int64_t, 4>, std::shared_ptr<BrickSchedule const>> schedules;  // by stages, threads, vectors, stages in slots
 };
 
 /// A kernel with its arguments.
 class StencilCall {
  public:
-  /// Of x, y, b and w in this order: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read.
-  using Places = std::array<std::pair<std::byte*, std::byte*>, 4>;
+  /// Of a vector: own bricks, and the room for copies with a brick of zeros behind these, which is null if none is read. Or bricks that
+  /// are where `slots` says, by their numbers, copies and the brick of zeros too.
+  struct Place {
+    std::byte *own = nullptr, *ghosts = nullptr;
+    int const* slots = nullptr;
+  };
+  /// Of x, y, b and w in this order.
+  using Places = std::array<Place, 4>;
   StencilCall(StencilState const& s, StencilKernel const& k, Places const& places, Scales const& scales = {});
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
-  void operator()(int const* bricks, std::int64_t count) const { (*this)(bricks, count, 0, a_.last); }
+  /// streams: past the caches, as what is written does not fit into them.
+  void operator()(int const* bricks, std::int64_t count, bool streams) const { (*this)(bricks, count, 0, a_.last, streams); }
   /// Planes of these bricks along the first direction alone.
-  void operator()(int const* bricks, std::int64_t count, int first, int last) const {
+  void operator()(int const* bricks, std::int64_t count, int first, int last, bool streams) const {
     auto mine = a_;
-    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last;
+    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last, mine.streams = streams;
     function_(&mine);
   }
 
  private:
   void (*function_)(stencil::Arguments const*);
   std::vector<void*> grids_, beyond_;
+  std::vector<int const*> slots_;
   std::vector<std::byte> constants_;  // in the dtype
   stencil::Arguments a_{};
 };
@@ -86,6 +94,11 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, la
 
 /// Work below this many points is not worth a second thread.
 inline constexpr std::int64_t serial_points = 16384;
+
+/// Whether a vector is so large that what is written of it is in no cache when it is read.
+inline bool is_past_caches(BrickDomain const& domain, Dtype dtype) {
+  return domain.bricks() * domain.points_of_brick() * std::int64_t(size_of(dtype)) >= std::int64_t(32) << 20;
+}
 
 /// Zeros in the brick that is behind the room for copies.
 inline void clear_beyond(StencilState const& s, std::byte* ghosts) {

@@ -35,6 +35,17 @@ class StencilSteps final : public la::StepSequence {
   StencilSteps(std::shared_ptr<StencilState> state, std::vector<Stage> steps, bool vectors, int at_once)
       : s_(std::move(state)), steps_(std::move(steps)), vectors_(vectors), at_once_(at_once) {}
   std::string describe() const override { return at_once_ > 1 ? format(", {} at once", at_once_) : ""; }
+  bool swaps(bool fresh, bool residual) const override {
+    auto const steps = i64(steps_.size());
+    i64 at = fresh && vectors_ && steps > 0 ? 1 : 0;
+    bool out = false, from_zero = fresh && !vectors_ && steps > 0;
+    while (at < steps) {
+      auto const [now, with_r] = next_pass(steps - at, residual);
+      out = out != (now == 1 && !(from_zero && at == 0));
+      at += now;
+    }
+    return out;
+  }
   void run(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const override {
     auto const& space = s_->domain.space();
     comm::collective(space.comm(), "steps of a stencil", [&] {
@@ -97,18 +108,22 @@ class StencilSteps final : public la::StepSequence {
       if (r) run_form(s_, StencilForm::residual, x, *r, &b, nullptr, {1.0});
       return;
     }
-    do {
-      i64 const left = steps - at + (r ? 1 : 0), now = std::min<i64>(left, at_once_);
-      if (now == 0) return;
-      bool const with_r = r && now == left;
-      pass(b, x, other, at, now - (with_r ? 1 : 0), from_zero && at == 0, with_r ? r : nullptr, of_b);
-      at += now - (with_r ? 1 : 0);
-      if (with_r) return;
-    } while (at < steps || r);
+    for (bool done = false; !done;) {
+      auto const [now, with_r] = next_pass(steps - at, r != nullptr);
+      if (now > 0 || with_r) pass(b, x, other, at, now, from_zero && at == 0, with_r ? r : nullptr, of_b);
+      at += now;
+      done = with_r || (at == steps && !r);
+    }
+  }
+  /// How many of the steps that are left, and whether the residual too.
+  std::pair<i64, bool> next_pass(i64 steps, bool residual) const {
+    i64 const left = steps + (residual ? 1 : 0), now = std::min<i64>(left, at_once_);
+    bool const with_r = residual && now == left;
+    return {now - (with_r ? 1 : 0), with_r};
   }
 
-  std::shared_ptr<BrickSchedule const> schedule(int stages, int vectors) const {
-    std::array<i64, 3> const key{stages, device::host::team_size(), vectors};
+  std::shared_ptr<BrickSchedule const> schedule(int stages, int vectors, int held) const {
+    std::array<i64, 4> const key{stages, device::host::team_size(), vectors, held};
     std::lock_guard const lock(s_->mutex);
     auto& found = s_->schedules[key];
     if (!found) {
@@ -116,12 +131,12 @@ class StencilSteps final : public la::StepSequence {
       // tables gather all that is around a brick in each call
       bool const table = s_->kernels.at(StencilForm::residual).program != nullptr;
       found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes, vectors,
-                                                    table ? s_->domain.brick()[0] : s_->reach[0]);
+                                                    table ? s_->domain.brick()[0] : s_->reach[0], held);
     }
     return found;
   }
 
-  /// Steps from number `first` on, and the residual if there is an r. x and other are swapped as often as they must.
+  /// Steps from number `first` on, and the residual if there is an r. A single step swaps x and other, if it reads x; several end in x.
   void pass(Vector const& b, Vector*& x, Vector*& other, i64 first, i64 count, bool from_zero, Vector* r, Array& of_b) const {
     static int const event = profile::event("StencilSteps");
     auto const& queue = b.queue();
@@ -137,36 +152,57 @@ class StencilSteps final : public la::StepSequence {
       space.ghost_forest().bcast_begin(queue, s_->dtype, 1, v.data(), ghosts).end();
       return ghosts;
     };
+    auto const plan = schedule(stages, 2 + (vectors_ ? 1 : 0), int(std::max<i64>(count - 1, 0)));
+    bool const swaps = count == 1 && !from_zero, slots = plan->interleaved() && count > 1;
+    // else iterates alternate between x and other, an odd number of them with another one
+    bool const third = !slots && count > 1 && count % 2 == 1 && !from_zero;
     Array ghosts_x, ghosts_other;
     if (around && !from_zero) ghosts_x = exchange(*x);
     if (around && stages > 1) {
       if (!of_b) of_b = exchange(b);
       if (from_zero) ghosts_x = la::room_for_ghosts(*x, space, queue);
-      ghosts_other = la::room_for_ghosts(*other, space, queue);
+      if (!slots) ghosts_other = la::room_for_ghosts(*other, space, queue);
     }
-    auto const plan = schedule(stages, vectors);
+    auto const brick = std::size_t(s_->domain.points_of_brick()) * size_of(s_->dtype);
+    i64 const more = slots ? plan->slot_count() : third ? s_->domain.bricks() + s_->domain.ghost_bricks() + 1 : 0;
+    Array const scratch = more > 0 ? Array::fresh(queue, std::size_t(more) * brick) : Array();
     std::vector<Stage> stages_now;
     for (i64 n = first; n < first + count; ++n) stages_now.push_back(steps_[std::size_t(n)]);
     if (from_zero) stages_now[0].form = start_of(stages_now[0].form);
     if (r) stages_now.push_back({});
-    auto const run = [s = s_, plan, stages_now, from_zero](device::Executor& executor, std::byte const* pb, std::byte* gb, std::byte* px,
-                                                           std::byte* gx, std::byte* po, std::byte* go, std::byte* pr) {
+    auto const run = [s = s_, plan, stages_now, count, swaps, slots, third, brick](
+                         device::Executor& executor, std::byte const* pb, std::byte* gb, std::byte* px, std::byte* gx, std::byte* po,
+                         std::byte* go, std::byte* pr, std::byte* ps) {
+      using Place = StencilCall::Place;
       for (auto* const g : {gb, gx, go})
         if (g) clear_beyond(*s, g);
-      std::pair<std::byte*, std::byte*> const b{const_cast<std::byte*>(pb), gb};
-      std::pair<std::byte*, std::byte*> now{px, gx}, next{po, go};
+      Place const b{const_cast<std::byte*>(pb), gb}, in_x{px, gx}, in_other{po, go};
+      Place in_third;
+      if (third) {
+        in_third = {ps, ps + std::size_t(s->domain.bricks()) * brick};
+        clear_beyond(*s, in_third.ghosts);
+      }
+      if (slots) std::memset(ps, 0, brick);
+      Place now = in_x;
       std::vector<std::unique_ptr<StencilCall const>> calls;
       for (std::size_t n = 0; n < stages_now.size(); ++n) {
         auto const& stage = stages_now[n];
-        std::pair<std::byte*, std::byte*> w{};
+        Place w{};
         if (stage.form == StencilForm::smooth)
           w = {stage.w.data().template as<std::byte>(), stage.w.has_ghosts() ? stage.w.ghosts().template as<std::byte>() : nullptr};
-        bool const residual = stage.form == StencilForm::residual, in_place = from_zero && n == 0;
-        auto const to = residual ? std::pair<std::byte*, std::byte*>{pr, nullptr} : in_place ? now : next;
+        auto const to = [&]() -> Place {
+          i64 const left = count - 1 - i64(n);  // steps after this one
+          if (left < 0) return {pr};
+          if (left == 0) return swaps ? in_other : in_x;
+          if (slots) return {ps, nullptr, plan->slots(int(n))};
+          if (third && n < 2) return n == 0 ? in_other : in_third;
+          return left % 2 == 0 ? in_x : in_other;
+        }();
         calls.push_back(
             std::make_unique<StencilCall const>(*s, s->kernels.at(stage.form), StencilCall::Places{{now, to, b, w}}, stage.scales));
-        if (!residual && !in_place) std::swap(now, next);
+        now = to;
       }
+      bool const streams = stages_now.back().form == StencilForm::residual && is_past_caches(s->domain, s->dtype);
       i64 const serial = s->domain.bricks() * s->domain.points_of_brick() < serial_points ? i64(1) << 40 : 1;
       for (auto const& phase : plan->phases())
         device::parallel_ranges(
@@ -174,15 +210,16 @@ class StencilSteps final : public la::StepSequence {
             [&](i64 begin, i64 end) {
               for (auto part = begin; part < end; ++part)
                 for (auto const& batch : phase[std::size_t(part)])
-                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count, batch.first, batch.last);
+                  (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count, batch.first, batch.last,
+                                                     streams && batch.stage + 1 == std::int64_t(calls.size()));
             },
             serial);
     };
     device::submit_without_form(queue, run, device::read<std::byte>(b.data()), device::update<std::byte>(of_b),
                                 device::update<std::byte>(x->data()), device::update<std::byte>(ghosts_x),
                                 device::update<std::byte>(other->data()), device::update<std::byte>(ghosts_other),
-                                device::update<std::byte>(r ? r->data() : Array()));
-    if ((count - (from_zero ? 1 : 0)) % 2 == 1) std::swap(x, other);
+                                device::update<std::byte>(r ? r->data() : Array()), device::update<std::byte>(scratch));
+    if (swaps) std::swap(x, other);
   }
 
   std::shared_ptr<StencilState> s_;

@@ -32,7 +32,7 @@ class ChebyshevSmoother final : public Smoother {
     Smoother::run_and_residual(A, b, x, other, w, side, fresh);
   }
   bool gives_residual() const override { return bool(prepared_); }
-  bool swaps() const override { return prepared_ && odd_swaps(std::size_t(degrees_.before), std::size_t(degrees_.after)); }
+  bool swaps() const override { return prepared_ && prepared_.swaps(); }
   SmootherPtr adjoint() const override { return std::make_shared<ChebyshevSmoother>(p_.adjoint(), degrees_.swapped(), name_, AtOnce{}); }
   SmootherPtr with(Steps steps) const override { return std::make_shared<ChebyshevSmoother>(p_, steps, name_, AtOnce{}); }
   bool symmetric() const override { return degrees_.before == degrees_.after; }

@@ -21,6 +21,8 @@ class PreparedSteps {
   la::StepSequence const* of(Operator const& A, Side side) const {
     return &A == A_.get() ? (side == Side::before ? before_ : after_).get() : nullptr;
   }
+  /// Of a cycle.
+  bool swaps() const { return before_->swaps(true, true) != after_->swaps(false, false); }
   std::string describe() const { return before_ ? before_->describe() : ""; }
 
  private:
@@ -52,7 +54,9 @@ class StepSmoother : public Smoother {
     Smoother::run_and_residual(A, b, x, other, w, side, fresh);
   }
   bool gives_residual() const final { return bool(prepared_); }
-  bool swaps() const final { return odd_swaps(weights_on(Side::before).size(), weights_on(Side::after).size()); }
+  bool swaps() const final {
+    return prepared_ ? prepared_.swaps() : odd_swaps(weights_on(Side::before).size(), weights_on(Side::after).size());
+  }
 
  protected:
   /// Of each step.
