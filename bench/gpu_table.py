@@ -29,6 +29,8 @@ PARTS = {
 def show(r: dict) -> None:
     """Print a run's parts."""
     print(r["device"])
+    if "runs" in r:
+        print(r["runs"])
     for name, part in r["parts"].items():
         print(f"-- {name}")
         PARTS[name](part)

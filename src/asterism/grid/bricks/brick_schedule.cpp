@@ -174,7 +174,7 @@ void BrickSchedule::hold(BrickDomain const& domain, int stages, i64 along_step) 
       int const brick = numbers_[std::size_t(n)];
       if (batch.stage < stages) use(batch.stage, brick);
       if (batch.stage == 0 || batch.stage > stages) continue;
-      int const* const near = domain.neighbours() + i64(all) * brick;
+      int const* const near = domain.neighbours().as<int>() + i64(all) * brick;
       for (int q = 0; q < all; ++q) {
         if (std::size_t(near[q]) >= bricks) continue;
         if (along_step > 0 && ((q < along_step && batch.first > 0) || (q >= 2 * along_step && batch.last < planes))) continue;

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-<<<<<<< HEAD
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 
-=======
->>>>>>> fv
 namespace asterism::grid {
 namespace {
 
@@ -47,12 +44,8 @@ StencilCall::StencilCall(StencilState const& s, StencilKernel const& k, Places c
       std::memcpy(constants_.data() + n * sizeof(T), &value, sizeof(T));
     }
   });
-<<<<<<< HEAD
   a_.neighbours = domain.neighbours().as<int>(), a_.origin = domain.origins().as<int>(), a_.extent = domain.extent().data();
-=======
-  a_.neighbours = domain.neighbours(), a_.origin = domain.origins(), a_.extent = domain.extent();
   if (std::any_of(slots_.begin(), slots_.end(), [](auto const* s) { return s; })) a_.slots = slots_.data();
->>>>>>> fv
   a_.grids = grids_.data(), a_.ghosts = beyond_.data(), a_.owned = long(domain.bricks());
   a_.constants = constants_.data();
   a_.program = k.program;
@@ -83,8 +76,9 @@ void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, Ve
       auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
       StencilCall const call(*s, s->kernels.at(form),
                              {{{only_read(px), ghosts}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, scales);
+      bool const streams = is_past_caches(d, s->dtype);
       device::parallel_ranges(
-          executor, count, [&](i64 begin, i64 end) { call(d.all().as<int>() + first + begin, end - begin); },
+          executor, count, [&](i64 begin, i64 end) { call(d.all().as<int>() + first + begin, end - begin, streams); },
           std::max<i64>(1, serial_points / d.points_of_brick()));
     };
     device::submit_without_form(queue, run, device::read<std::byte>(data(x)), device::update<std::byte>(ghosts_read), result,

@@ -136,42 +136,6 @@ void StencilOperator::run(StencilForm form, Vector const& x, Vector& y, Vector c
   });
 }
 
-<<<<<<< HEAD
-=======
-void StencilOperator::run_column(StencilForm form, Vector const& x, Vector& y, Vector const* b, Vector const* w) const {
-  static int const event = profile::event("StencilMult");
-  auto const& queue = y.queue();
-  auto const scalar = size_of(dtype());
-  auto const& kernel = s_->kernels.at(form);
-  profile::Scope const scope(event, double(scalar) * double(y.local_size()) * double(2 + (b != nullptr) + (w != nullptr)),
-                             kernel.flops * double(y.local_size()));
-  auto const bricks = [&](bool outer, Array const& ghosts_read, auto const& result) {
-    auto const run = [s = s_, form, outer](device::Executor& executor, std::byte const* px, std::byte* ghosts, std::byte* py,
-                                           std::byte const* pb, std::byte const* pw) {
-      auto const& domain = s->domain;
-      i64 const first = outer ? domain.inner_bricks() : 0, count = (outer ? domain.bricks() : domain.inner_bricks()) - first;
-      if (outer) clear_beyond(*s, ghosts);
-      auto const only_read = [](std::byte const* p) { return const_cast<std::byte*>(p); };
-      StencilCall const call(
-          *s, s->kernels.at(form),
-          {{{only_read(px), outer ? ghosts : nullptr}, {py, nullptr}, {only_read(pb), nullptr}, {only_read(pw), nullptr}}}, {1.0});
-      bool const streams = is_past_caches(domain, s->dtype);
-      device::parallel_ranges(
-          executor, count, [&](i64 begin, i64 end) { call(domain.all() + first + begin, end - begin, streams); },
-          std::max<i64>(1, serial_points / domain.points_of_brick()));
-    };
-    device::submit_without_form(queue, run, device::read<std::byte>(x.data()), device::update<std::byte>(ghosts_read), result,
-                                device::read<std::byte>(b ? b->data() : Array()), device::read<std::byte>(w ? w->data() : Array()));
-  };
-  if (!range().has_local_form()) return bricks(false, Array(), device::write<std::byte>(y.data()));
-  auto const ghosts = la::room_for_ghosts(x, range(), queue);
-  auto flight = range().ghost_forest().bcast_begin(queue, dtype(), 1, x.data(), ghosts);
-  bricks(false, Array(), device::write<std::byte>(y.data()));
-  flight.end();
-  if (s_->domain.inner_bricks() < s_->domain.bricks()) bricks(true, ghosts, device::update<std::byte>(y.data()));
-}
-
->>>>>>> fv
 void StencilOperator::apply(Vector const& x, Vector& y) const { run(StencilForm::product, x, y, nullptr, nullptr); }
 
 void StencilOperator::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
