@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -101,6 +102,7 @@ struct QueuedForest::Impl : std::enable_shared_from_this<Impl> {
     std::optional<StarForest> packed;  // with a root for each edge at its root, a leaf for each at its leaf, but for one's own
   };
   mutable std::optional<Edges> edges;
+  mutable std::once_flag alone;
   struct Carrier {  // of messages between GPUs; neither: the host
     std::shared_ptr<GpuMessenger const> messenger;
     bool mpi = false;
@@ -218,6 +220,12 @@ void QueuedForest::prepare_for_gpu() const {
 
 QueuedForest::Impl::Route QueuedForest::Impl::route(Queue const& queue) const {
   bool const on_gpu = queue.memory() == Memory::gpu;
+  if (on_gpu && forest.comm().size() == 1) {  // no messages: values go from place to place there
+    std::call_once(alone, [&] {
+      if (!edges) edges = found_edges();
+    });
+    return {true, nullptr, Memory::gpu};
+  }
   if (!edges) return {};
   if (chosen) {
     ASTERISM_REQUIRE(on_gpu, value, "the star forest '{}' was made for queues on GPUs, and this queue is on the host.", forest.name());
