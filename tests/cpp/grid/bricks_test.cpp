@@ -178,7 +178,7 @@ TEST(BrickSchedule, EachStageFindsWhatItReads) {
           for (i64 n = batch.begin; n < batch.begin + batch.count; ++n) {
             i64 const id = schedule.numbers()[n];
             for (int step = 0; step < around; ++step) {
-              i64 const near = domain.neighbours()[id * around + step];
+              i64 const near = domain.neighbours().as<int>()[id * around + step];
               if (near == known) continue;
               int const side = d == 3 ? step / 9 - 1 : 0;
               int const first = side < 0 ? planes - 1 : side > 0 ? 0 : std::max(0, batch.first - 1);
