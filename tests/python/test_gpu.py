@@ -351,7 +351,9 @@ def test_unified_memory_is_never_copied(rng, dtype):
     apart = am.Vector(A, am.Queue("strict"))
     apart.copy_from(x)  # its data lie in a third memory
     assert copied() == before + x.numpy().nbytes
-    assert np.allclose(apart.numpy(), 2 * (value + 2), rtol=1e-5, atol=1e-5 * abs(value).max()) and np.array_equal(apart.numpy(), x.numpy())
+    assert np.allclose(apart.numpy(), 2 * (value + 2), rtol=1e-5, atol=1e-5 * abs(value).max()) and np.array_equal(
+        apart.numpy(), x.numpy()
+    )
     assert am.Vector(A, q, unified=True, columns=3).shape == (72, 3)
     with pytest.raises(am.UnsupportedError, match="unified=True on queue 'inline'"):
         am.Vector(A, unified=True)

@@ -17,6 +17,7 @@
 #include "asterism/device/gpu/api.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/direct/triangular/gpu/device_memory.hpp"
 #include "asterism/direct/triangular/gpu/gpu_sweep.kernels.hpp"
 
 namespace asterism::direct {
@@ -36,46 +37,6 @@ constexpr std::int64_t most_rows_of_a_share = 512, most_columns_of_a_share = 64;
 constexpr std::int64_t few_addends = 8;  // that one lane adds up
 
 std::int32_t label_of(Sweep sweep, MessageKind kind) { return std::int32_t(sweep) * 2 + std::int32_t(kind); }
-
-/// Blocks of the device's memory that live as long as this does.
-class DeviceMemory {
- public:
-  DeviceMemory() = default;
-  DeviceMemory(DeviceMemory const&) = delete;
-  DeviceMemory& operator=(DeviceMemory const&) = delete;
-  ~DeviceMemory() {
-    for (auto const& [data, bytes] : blocks_) gpu::release(data, bytes);
-  }
-  void* zeros(std::size_t bytes) {
-    bytes = std::max<std::size_t>(bytes, 16);
-    auto* const stream = gpu::threads_stream();
-    auto* const data = gpu::allocate(bytes, stream);
-    blocks_.emplace_back(data, bytes);
-    bytes_ += bytes;
-    gpu::check(gpu::api()->zero(data, bytes, stream), "clearing memory");
-    gpu::wait(stream);
-    return data;
-  }
-  template <class V>
-  V* zeros_of(std::size_t count) {
-    return static_cast<V*>(zeros(count * sizeof(V)));
-  }
-  template <class V>
-  V* copy_of(V const* data, std::size_t count) {
-    auto* const out = zeros_of<V>(count);
-    if (count > 0) gpu::copy_now(out, data, count * sizeof(V));
-    return out;
-  }
-  template <class V>
-  V* copy_of(std::vector<V> const& v) {
-    return copy_of(v.data(), v.size());
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::vector<std::pair<void*, std::size_t>> blocks_;
-  std::size_t bytes_ = 0;
-};
 
 }  // namespace
 
