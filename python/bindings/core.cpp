@@ -86,7 +86,8 @@ NB_MODULE(_core, m) {
   m.def("version", [] { return std::string(version()); });
   m.def("build_info", [] { return build_info(); });
   m.def("check_cpu", &check_cpu);
-  m.def("stream_triad", &device::stream_triad, nb::arg("n"), nb::arg("repeats"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("stream_triad", &device::stream_triad, nb::arg("n"), nb::arg("repeats"), nb::arg("past_caches") = false,
+        nb::call_guard<nb::gil_scoped_release>());
   m.def("team_size", &device::host::team_size);
   m.def("set_team_size", &device::host::set_team_size);
   m.def("allowed_cores", &device::host::allowed_cores);
