@@ -44,6 +44,7 @@ CHOOSERS = {
     "python/asterism/cli/bench.py",
     "python/asterism/cli/bench_busy.py",
     "python/asterism/cli/bench_gmg.py",
+    "python/asterism/cli/bench_stencil.py",
     "python/asterism/cli/bench_products.py",
     "python/asterism/cli/bench_queues.py",
 }
