@@ -117,14 +117,16 @@ def test_ctrl_c_ends_the_set_up_of_amg_within_its_loops(on_ranks, n):
         + """
 set_up = lambda: am.Solver(A, ksp="cg", pc="amg")
 set_up()
-wall, used = seconds_of(set_up)
 left, late = 0, []
-for part in (0.15, 0.3, 0.45, 0.6, 0.75):
-    end = interrupted_at(part, wall, set_up)
-    stopped = end is not None and "interrupted: amg: levels of 1000000 rows" in end[1]  # not before or after it
-    assert comm.allgather(stopped) == [stopped] * size, "all ranks leave"
-    left += stopped
-    if stopped and rank == size - 1: late.append(end[0] - pressed[-1])
+for _ in range(4):  # others use the cores: a set-up may take less time than the one that was measured
+    wall, used = seconds_of(set_up)
+    for part in (0.15, 0.3, 0.45, 0.6, 0.75):
+        end = interrupted_at(part, wall, set_up)
+        stopped = end is not None and "interrupted: amg: levels of 1000000 rows" in end[1]  # not before or after it
+        assert comm.allgather(stopped) == [stopped] * size, "all ranks leave"
+        left += stopped
+        if stopped and rank == size - 1: late.append(end[0] - pressed[-1])
+    if left >= 2: break
 if rank == size - 1:
     assert left >= 2, left
     # the user is asked every 50 ms; where only stages ended the set-up, this was 0.09 of it
