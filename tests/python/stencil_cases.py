@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import asterism as am
 from asterism import stencil as st
 from asterism.stencil.sources import native_target
 
@@ -232,3 +233,31 @@ class Linear:
 
     def constants(self, stencil):
         return {n: self.given[n] for n, _ in stencil.facts.constants}
+
+
+class OnBricks(Linear):
+    """An operator of a random linear stencil, one of four dtypes by the seed, with values of a vector and the interpreter's product."""
+
+    def __init__(self, seed, comm):
+        of_complex = seed % 2 == 1
+        super().__init__(seed, small=False, of_complex=of_complex)
+        self.dtype = [np.float64, np.complex128, np.float32, np.complex64][seed % 4]
+        self.wide = [np.float64, np.complex128][of_complex]
+        axes = zip(self.shape, self.periodic, self.brick, strict=True)
+        self.shape = tuple(n if p else max(1, n - int(self.rng.integers(0, b))) for n, p, b in axes)
+        self.fits = all(self.reach <= b for b in self.brick)
+        if not self.fits:
+            return
+        self.given = self.constants(self.stencil)
+        self.x, c = (self.values() for _ in range(2))
+        if "c" in self.stencil.facts.inputs:
+            self.given["c"] = c
+        self.L = am.stencil.operator(
+            self.stencil, self.shape, self.periodic, comm, brick=self.brick, dtype=self.dtype, **self.given
+        )
+        self.want = self.stencil.interpret(self.periodic, self.wide, u=self.x, **self.given)["o"]
+        self.rounding = np.finfo(self.dtype).eps * max(1.0, np.abs(self.want).max())
+
+    def values(self):
+        v = self.rng.standard_normal(self.shape) + 1j * self.of_complex * self.rng.standard_normal(self.shape)
+        return (v if self.of_complex else v.real).astype(self.dtype)

@@ -17,27 +17,18 @@ pytestmark = pytest.mark.skipif(not HAS_GPU, reason="no GPU, nor an emulated one
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
 RANDOM = """
-from stencil_cases import Linear
+from stencil_cases import OnBricks
 from asterism.device.queue import Queue
 queue, compared, worst, before = Queue("cuda"), 0, 0.0, am.gpu_state()
 for seed in SEEDS:
-    dtype = [np.float64, np.complex128, np.float32, np.complex64][seed % 4]
-    of_complex = np.dtype(dtype).kind == "c"
-    case = Linear(seed, small=False, of_complex=of_complex)
-    shape = tuple(n if p else max(1, n - int(case.rng.integers(0, b))) for n, p, b in zip(case.shape, case.periodic, case.brick))
-    if any(case.reach > b for b in case.brick): continue
-    stencil, given = case.stencil, case.constants(case.stencil)
-    x, c = ((case.rng.standard_normal(shape) + 1j * of_complex * case.rng.standard_normal(shape)) for _ in range(2))
-    x, c = ((v if of_complex else v.real).astype(dtype) for v in (x, c))
-    if "c" in stencil.facts.inputs: given["c"] = c
-    L = am.stencil.operator(stencil, shape, case.periodic, comm, brick=case.brick, dtype=dtype, **given)
-    want = stencil.interpret(case.periodic, [np.float64, np.complex128][of_complex], u=x, **given)["o"]
-    v, y = L.make_vector(x[L.owned], queue), am.Vector(L, queue, fill=3.0)
+    case = OnBricks(seed, comm)
+    if not case.fits: continue
+    L = case.L
+    v, y = L.make_vector(case.x[L.owned], queue), am.Vector(L, queue, fill=3.0)
     y.product(L, v)
     got = L.from_bricks(y)
     assert np.array_equal(L.to_bricks(got), y.numpy()), "padding is not zero"
-    scale = np.finfo(dtype).eps * max(1.0, np.abs(want).max())
-    worst = max(worst, np.abs(got - want[L.owned]).max(initial=0) / scale)
+    worst = max(worst, np.abs(got - case.want[L.owned]).max(initial=0) / case.rounding)
     compared += 1
 state = am.gpu_state()
 assert compared >= LEAST and state["without_form"] == before["without_form"], (compared, state)

@@ -23,27 +23,18 @@ def laplacian(d, sign=1.0):
 
 
 RANDOM = """
-from stencil_cases import Linear
+from stencil_cases import OnBricks
 import warnings; warnings.simplefilter("ignore")
 worst, transposed = 0.0, 0
 for seed in range(SEEDS):
-    dtype = [np.float64, np.complex128, np.float32, np.complex64][seed % 4]
-    of_complex = np.dtype(dtype).kind == "c"
-    case = Linear(seed, small=False, of_complex=of_complex)
-    shape = tuple(n if p else max(1, n - int(case.rng.integers(0, b))) for n, p, b in zip(case.shape, case.periodic, case.brick))
-    if any(case.reach > b for b in case.brick): continue
-    stencil, given = case.stencil, case.constants(case.stencil)
-    x, c = ((case.rng.standard_normal(shape) + 1j * of_complex * case.rng.standard_normal(shape)) for _ in range(2))
-    x, c = ((v if of_complex else v.real).astype(dtype) for v in (x, c))
-    if "c" in stencil.facts.inputs: given["c"] = c
-    L = am.stencil.operator(stencil, shape, case.periodic, comm, brick=case.brick, dtype=dtype, **given)
+    case = OnBricks(seed, comm)
+    if not case.fits: continue
+    L, x, stencil, given, dtype, shape = case.L, case.x, case.stencil, case.given, case.dtype, case.shape
     assert L.compiled == COMPILED and np.prod(L.ranks) == size and L.shape == (x.size, x.size)
-    want = stencil.interpret(case.periodic, [np.float64, np.complex128][of_complex], u=x, **given)["o"]
     mine = x[L.owned]
     got = L @ mine
     assert got.dtype == dtype and got.shape == mine.shape
-    scale = np.finfo(dtype).eps * max(1.0, np.abs(want).max())
-    worst = max(worst, np.abs(got - want[L.owned]).max(initial=0) / scale)
+    worst = max(worst, np.abs(got - case.want[L.owned]).max(initial=0) / case.rounding)
     T = stencil.transpose(of="u")
     if any(max(r) > b for r, b in zip(T.facts.reach, case.brick)) or any(p and n < m for p, n, m in zip(case.periodic, shape, T.least_periodic)):
         assert "no transposed product" in message(lambda: L.rmatvec(mine))
@@ -52,7 +43,7 @@ for seed in range(SEEDS):
     known = {n: v for n, v in given.items() if n in T.facts.inputs or n in dict(T.facts.constants)}
     for conjugate in (False, True):
         to = x.conj() if conjugate else x
-        back = T.interpret(case.periodic, [np.float64, np.complex128][of_complex], o=to, **known)["u"]
+        back = T.interpret(case.periodic, case.wide, o=to, **known)["u"]
         back = back.conj() if conjugate else back
         off = np.abs(L.rmatvec(mine, conjugate) - back[L.owned]).max(initial=0)
         worst = max(worst, off / (np.finfo(dtype).eps * max(1.0, np.abs(back).max())))

@@ -10,12 +10,15 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import FileError
 
 __all__ = ["cached", "folder"]
+
+_PATIENCE = 300.0  # seconds, as one compilation may take
 
 
 def folder() -> Path:
@@ -57,11 +60,18 @@ def _trust(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that no other process of the machine has."""
+    """Hold a lock that no other process of the machine has. After five minutes go on without it: the content is the same."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:  # a file system without locks
+                break
         yield
     finally:
         path.unlink(missing_ok=True)  # who waits for it finds the file, and so does who comes later

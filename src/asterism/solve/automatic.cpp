@@ -19,7 +19,7 @@ constexpr std::int64_t few_rows = 2000;
 /// Factors that cost more are left to incomplete ones: minutes of one core.
 constexpr double most_flops = 2e12;
 
-/// Of a factorisation, for each entry of the matrix: about the time of a set-up of amg and some iterations. Measured on 46 matrices.
+/// Of a factorisation, for each entry of the matrix: about the time of a set-up of amg and some iterations.
 constexpr double flops_for_an_entry = 1500;
 
 /// Fill is allowed until factors have so many entries (of 8 + 4 bytes).
