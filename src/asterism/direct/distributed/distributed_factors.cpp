@@ -37,18 +37,21 @@ std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Rows and columns below `size`, each place once.
 template <class T>
-la::Csr compressed(std::int32_t size, std::vector<Entry<T>>& entries) {
-  std::sort(entries.begin(), entries.end(),
-            [](auto const& a, auto const& b) { return a.row != b.row ? a.row < b.row : a.column < b.column; });
+la::Csr compressed(std::int32_t size, std::vector<Entry<T>> const& entries) {
   la::Csr out(dtype_v<T>, size, size, std::int64_t(entries.size()));
   auto* const offsets = out.offsets.as<std::int64_t>();
   std::fill_n(offsets, at(size) + 1, 0);
-  for (std::size_t e = 0; e < entries.size(); ++e) {
-    ++offsets[at(entries[e].row) + 1];
-    out.columns.as<std::int32_t>()[e] = entries[e].column;
-    out.values.as<T>()[e] = entries[e].value;
-  }
+  for (auto const& e : entries) ++offsets[at(e.row) + 1];
   std::partial_sum(offsets, offsets + size + 1, offsets);
+  std::vector<std::int64_t> next(offsets, offsets + size);
+  std::vector<Entry<T>> by_row(entries.size());
+  for (auto const& e : entries) by_row[at(next[at(e.row)]++)] = e;
+  for (std::int32_t i = 0; i < size; ++i)
+    std::sort(by_row.begin() + offsets[i], by_row.begin() + offsets[i + 1], [](auto const& a, auto const& b) { return a.column < b.column; });
+  for (std::size_t e = 0; e < by_row.size(); ++e) {
+    out.columns.as<std::int32_t>()[e] = by_row[e].column;
+    out.values.as<T>()[e] = by_row[e].value;
+  }
   return out;
 }
 
