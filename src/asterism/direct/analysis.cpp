@@ -20,6 +20,16 @@ namespace {
 
 using Ints = std::vector<std::int32_t>;
 
+/// The share of the entries of A + A^T beside the diagonal that A has.
+double symmetry_of(la::Csr const& a, la::Graph const& graph) {
+  auto const offsets = a.row_offsets();
+  auto const columns = a.column_indices();
+  std::int64_t beside = 0;
+  for (std::int32_t i = 0; i < a.rows; ++i)
+    for (auto p = offsets[std::size_t(i)]; p < offsets[std::size_t(i) + 1]; ++p) beside += columns[std::size_t(p)] != i;
+  return graph.neighbours.empty() ? 1 : std::min(1.0, double(beside) / double(graph.neighbours.size()));
+}
+
 }  // namespace
 
 char const* Analysis::name() const {
@@ -110,7 +120,7 @@ void Analysis::analyse(la::Csr const& a) {
   if (partner.empty()) {
     auto const pattern = matched ? la::permuted(a, rows, columns) : a;
     la::Graph const graph(pattern);
-    symbolic = direct::analyse(graph, order_of(pattern, graph));
+    symbolic = direct::analyse(graph, order_of(pattern, graph), symmetry_of(pattern, graph));
   } else {
     PairedPattern const pattern(a, partner);
     auto const order = order_of(pattern.compressed, la::Graph(pattern.compressed));

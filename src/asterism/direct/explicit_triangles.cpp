@@ -80,8 +80,8 @@ void add_fronts(NumericFactors const& f, std::span<std::int32_t const> rows, std
         to.put_lower(row(i < front.pivots ? front.first + i : front.rows[std::size_t(i - front.pivots)]), column(p), values[i]);
       if (f.kind != FactorKind::lu) continue;
       for (std::int32_t i = 0; i <= k; ++i) to.put_upper(row(front.first + i), column(p), values[i]);
-      for (std::int32_t c = 0; c < front.below(); ++c)
-        to.put_upper(row(p), column(front.columns[std::size_t(c)]), front.right.as<T>()[std::int64_t(k) * front.below() + c]);
+      for (std::int32_t c = 0; c < front.beside(); ++c)
+        to.put_upper(row(p), column(front.columns[std::size_t(c)]), front.right.as<T>()[std::int64_t(k) * front.beside() + c]);
     }
 }
 

@@ -21,7 +21,7 @@ class Sweeps {
  public:
   Sweeps(NumericFactors const& f, std::int64_t k, T* x) : f_(f), k_(k), x_(x) {
     std::int32_t largest = 0;
-    for (auto const& front : f.fronts) largest = std::max(largest, front.size);
+    for (auto const& front : f.fronts) largest = std::max(largest, front.pivots + std::max(front.below(), front.beside()));
     work_ = at(largest) * std::size_t(std::min(k, most_columns));
   }
 
@@ -29,23 +29,23 @@ class Sweeps {
   /// added in one order.
   void down(bool of_u, bool unit) {
     std::vector<std::vector<T>> above(f_.subtrees.size());
-    auto const others = [&](std::int32_t s) -> auto const& { return of_u ? f_.fronts[at(s)].columns : f_.fronts[at(s)].rows; };
+    auto const& beyond = of_u ? f_.columns_beyond : f_.rows_beyond;
     each_task(f_.subtrees.size(), [&] {
       return [&, work = std::vector<T>(work_), copy = std::vector<T>(at(f_.size) * std::size_t(k_))](std::size_t t) mutable {
         auto const [first, last] = f_.subtrees[t];
         T* const x = copy.data();
         auto const begin = f_.fronts[at(first)].first * k_, end = (f_.fronts[at(last)].first + f_.fronts[at(last)].pivots) * k_;
         std::copy(x_ + begin, x_ + end, x + begin);
-        for (auto const i : others(last)) std::fill_n(x + i * k_, k_, T(0));
+        for (auto const i : beyond[t]) std::fill_n(x + i * k_, k_, T(0));
         for (auto s = first; s <= last; ++s) one(f_.fronts[at(s)], of_u, of_u, unit, x, work.data());
         std::copy(x + begin, x + end, x_ + begin);
-        above[t].reserve(others(last).size() * std::size_t(k_));
-        for (auto const i : others(last)) above[t].insert(above[t].end(), x + i * k_, x + (i + 1) * k_);
+        above[t].reserve(beyond[t].size() * std::size_t(k_));
+        for (auto const i : beyond[t]) above[t].insert(above[t].end(), x + i * k_, x + (i + 1) * k_);
       };
     });
     for (std::size_t t = 0; t < above.size(); ++t) {
       auto from = above[t].begin();
-      for (auto const i : others(f_.subtrees[t].second))
+      for (auto const i : beyond[t])
         for (std::int64_t c = 0; c < k_; ++c) x_[i * k_ + c] += *from++;
     }
     std::vector<T> work(work_);
@@ -66,8 +66,8 @@ class Sweeps {
  private:
   void one(FactoredFront const& f, bool of_u, bool transposed, bool unit, T* x, T* work) const {
     if (f.pivots == 0) return;
-    FrontPanel<T> const front{
-        f.first, f.pivots, f.below(), f.panel.as<T>(), f.size, of_u ? f.right.as<T>() : nullptr, of_u ? f.columns.data() : f.rows.data()};
+    FrontPanel<T> front{f.first, f.pivots, f.below(), f.panel.as<T>(), f.size, nullptr, f.rows.data()};
+    if (of_u) front.below = f.beside(), front.right = f.right.as<T>(), front.list = f.columns.data();
     solve_front(front, of_u, transposed, unit, k_, x, work);
   }
   NumericFactors const& f_;

@@ -9,6 +9,7 @@
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/host/this_thread.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/direct/permutations.hpp"
 #include "asterism/direct/subtrees.hpp"
 
 namespace asterism::direct::kernel {
@@ -32,6 +33,46 @@ struct Update {
   device::Array right;                       // below x delayed, of LU
   device::Array square;                      // below x below
 };
+
+/// Memory that fronts take one after the other.
+class Chunks {
+ public:
+  device::Array take(std::size_t bytes) {
+    constexpr std::size_t least = std::size_t(1) << 18, line = 64;
+    if (bytes > chunk_.bytes() - used_) chunk_ = device::Array(std::max(bytes, least)), used_ = 0;
+    auto out = chunk_.view(used_, bytes);
+    used_ = std::min(chunk_.bytes(), (used_ + bytes + line - 1) / line * line);
+    return out;
+  }
+
+ private:
+  device::Array chunk_;
+  std::size_t used_ = 0;
+};
+
+/// Rows of a column-major matrix with an entry that is not zero, from the first one on, and the last ones, whatever they have.
+template <class T>
+std::vector<std::int32_t> rows_with_entries(std::int32_t first, std::int32_t last, std::int32_t rows, std::int32_t columns, T const* a) {
+  auto const count = rows - first;
+  std::vector<char> has(at(count), false);
+  std::fill(has.end() - last, has.end(), true);
+  std::int32_t found = last;
+  for (std::int64_t j = 0; j < columns && found < count; ++j) {
+    T const* const column = a + j * rows + first;
+    for (std::int32_t i = 0; i < count; ++i)
+      if (!has[at(i)] && column[i] != T(0)) has[at(i)] = true, ++found;
+  }
+  std::vector<std::int32_t> out;
+  out.reserve(at(found));
+  for (std::int32_t i = 0; i < count; ++i)
+    if (has[at(i)]) out.push_back(i);
+  return out;
+}
+
+bool same_pattern(la::Csr const& a, la::Csr const& b) {
+  auto const equal = [](auto const& x, auto const& y) { return std::equal(x.begin(), x.end(), y.begin(), y.end()); };
+  return equal(a.row_offsets(), b.row_offsets()) && equal(a.column_indices(), b.column_indices());
+}
 
 template <class T>
 class Multifrontal {
@@ -57,6 +98,8 @@ class Multifrontal {
       if (auto const p = nodes_.parent[at(s)]; p >= 0) children_[at(p)].push_back(s);
     }
     if (kind == FactorKind::hermitian) d_.resize(at(nodes_.count()));
+    drops_zeros_ = kind == FactorKind::lu && !same_pattern(b, bt);
+    if (drops_zeros_) return;
     // the factors of fronts that delay no pivot are in one array: a solve streams it, and large pages hold it
     std::size_t bytes = 0;
     for (std::int32_t s = 0; s < nodes_.count(); ++s) {
@@ -73,16 +116,17 @@ class Multifrontal {
     auto const plan = schedule(nodes_.parent, symbolic_.work, threads > 1 && symbolic_.flops > 1e7 ? symbolic_.flops / (6 * threads) : 0);
     auto const caller = device::host::this_thread();
     each_task(plan.subtrees.size(), [&] {
-      return [&, place = std::vector<std::int32_t>(at(b_.rows))](std::size_t t) mutable {
+      return [&, place = std::vector<std::int32_t>(at(b_.rows)), chunks = Chunks()](std::size_t t) mutable {
         for (auto s = plan.subtrees[t].first; s <= plan.subtrees[t].second; ++s) {
-          one(s, place);
+          one(s, place, chunks);
           if (device::host::this_thread() == caller) told_(done_ / all_work_);
         }
       };
     });
     std::vector<std::int32_t> place(at(b_.rows));
+    Chunks chunks;
     for (auto const s : plan.rest) {
-      one(s, place);
+      one(s, place, chunks);
       told_(done_ / all_work_);
     }
     number();
@@ -92,7 +136,7 @@ class Multifrontal {
  private:
   bool hermitian() const { return kind_ != FactorKind::lu; }
 
-  void one(std::int32_t s, std::vector<std::int32_t>& place) {
+  void one(std::int32_t s, std::vector<std::int32_t>& place, Chunks& chunks) {
     if (not_positive_ >= 0) return;
     auto const first = nodes_.starts[at(s)], end = nodes_.starts[at(s) + 1], own = end - first;
     auto const below = nodes_.rows(s);
@@ -110,7 +154,7 @@ class Multifrontal {
     for (std::size_t i = 0; i < below.size(); ++i) place[at(below[i])] = summed + std::int32_t(i);
 
     auto& front = out_.fronts[at(s)];
-    if (summed == own) {
+    if (summed == own && !drops_zeros_) {
       auto const panel = std::size_t(size) * at(own) * sizeof(T), right = at(size - own) * at(own) * sizeof(T);
       front.panel = zeroed(all_.view(where_[at(s)], panel));
       if (!hermitian()) front.right = zeroed(all_.view(where_[at(s)] + panel, right));
@@ -143,6 +187,7 @@ class Multifrontal {
       result = factor_hermitian(f, pivoting_, d.data(), d.data() + summed);
     }
     leave(s, f, front, std::move(square), result.pivots);
+    if (drops_zeros_) drop_zeros(s, front, chunks);
     done_.fetch_add(symbolic_.work[at(s)] + 1);
   }
 
@@ -251,6 +296,30 @@ class Multifrontal {
     front.panel = std::move(kept);
   }
 
+  /// Keeps rows of L and columns of U with an entry that is not zero.
+  void drop_zeros(std::int32_t s, FactoredFront& front, Chunks& chunks) {
+    auto& ids = ids_[at(s)];
+    auto const pivots = front.pivots, below = front.below();
+    // those that are not eliminated here: other ranks wait for what is said about them
+    auto const rows = nodes_.rows(s);
+    auto const last = std::int32_t(rows.end() - std::lower_bound(rows.begin(), rows.end(), nodes_.starts.back()));
+    ids.kept_rows = rows_with_entries(pivots, last, front.size, pivots, front.panel.as<T>());
+    ids.kept_columns = rows_with_entries(0, last, below, pivots, front.right.as<T>());
+    auto const size = pivots + std::int32_t(ids.kept_rows.size()), beside = std::int32_t(ids.kept_columns.size());
+    auto panel = chunks.take(at(size) * at(pivots) * sizeof(T)), right = chunks.take(at(beside) * at(pivots) * sizeof(T));
+    for (std::int64_t j = 0; j < pivots; ++j) {
+      T const* const from = front.panel.as<T>() + j * front.size;
+      T* const to = std::copy_n(from, pivots, panel.as<T>() + j * size);
+      for (std::size_t i = 0; i < ids.kept_rows.size(); ++i) to[i] = from[pivots + ids.kept_rows[i]];
+      T const* const from_right = front.right.as<T>() + j * below;
+      T* const to_right = right.as<T>() + j * beside;
+      for (std::size_t i = 0; i < ids.kept_columns.size(); ++i) to_right[i] = from_right[ids.kept_columns[i]];
+    }
+    front.panel = std::move(panel);
+    front.right = std::move(right);
+    front.size = size;
+  }
+
   /// Numbers pivots, and rows and columns by them.
   void number() {
     auto const n = b_.rows;
@@ -283,22 +352,31 @@ class Multifrontal {
         out_.column_order.push_back(j);
       }
     }
+    // what is below the pivots of front s, or right of them
+    auto const numbers_beyond = [&](std::int32_t s, bool of_columns) {
+      auto const& ids = ids_[at(s)];
+      auto const& own = of_columns ? ids.columns : ids.rows;
+      auto const& numbers = of_columns ? column : row;
+      std::vector<std::int32_t> list;
+      list.reserve(own.size() + nodes_.rows(s).size());
+      for (auto k = at(out_.fronts[at(s)].pivots); k < own.size(); ++k) list.push_back(numbers[at(own[k])]);
+      for (auto const g : nodes_.rows(s)) list.push_back(numbers[at(g)]);
+      return list;
+    };
     for (std::int32_t s = 0; s < nodes_.count(); ++s) {
       auto& front = out_.fronts[at(s)];
       auto const& ids = ids_[at(s)];
-      auto const name = [&](std::vector<std::int32_t> const& own, std::vector<std::int32_t> const& numbers) {
-        std::vector<std::int32_t> list;
-        list.reserve(at(front.below()));
-        for (auto k = at(front.pivots); k < own.size(); ++k) list.push_back(numbers[at(own[k])]);
-        for (auto const g : nodes_.rows(s)) list.push_back(numbers[at(g)]);
-        return list;
-      };
-      front.rows = name(ids.rows, row);
-      if (!hermitian()) front.columns = name(ids.columns, column);
-      auto const p = std::int64_t(front.pivots), m = std::int64_t(front.size);
-      out_.entries += hermitian() ? p * (p + 1) / 2 + p * (m - p) : p * p + 2 * p * (m - p);
+      front.rows = numbers_beyond(s, false);
+      if (!hermitian()) front.columns = numbers_beyond(s, true);
+      auto const p = std::int64_t(front.pivots);
+      out_.largest_front = std::max(out_.largest_front, std::int32_t(p + std::int64_t(front.rows.size())));
+      if (drops_zeros_) {
+        front.rows = in_order(front.rows, ids.kept_rows);
+        front.columns = in_order(front.columns, ids.kept_columns);
+      }
+      auto const below = std::int64_t(front.below()), beside = std::int64_t(front.beside());
+      out_.entries += hermitian() ? p * (p + 1) / 2 + p * below : p * (p + below + beside);
       out_.delayed += std::int64_t(ids.rows.size()) - p;
-      out_.largest_front = std::max(out_.largest_front, front.size);
       auto const& r = results_[at(s)];
       out_.replaced += r.replaced;
       out_.two_by_two += r.two_by_two;
@@ -312,10 +390,17 @@ class Multifrontal {
     // for solves the work is the entries, and subtrees are the same for any number of threads: so are the sums
     std::vector<double> work;
     double all = 0;
-    for (auto const& f : out_.fronts) work.push_back(double(f.pivots) * f.size), all += work.back();
+    for (auto const& f : out_.fronts) {
+      double const beyond = hermitian() ? f.below() : (f.below() + f.beside()) / 2.0;
+      work.push_back(f.pivots * (f.pivots + beyond)), all += work.back();
+    }
     auto plan = schedule(nodes_.parent, work, all > 1e6 ? all / 4 : 0);
     out_.subtrees = std::move(plan.subtrees);
     out_.rest = std::move(plan.rest);
+    for (auto const& subtree : out_.subtrees) {
+      out_.rows_beyond.push_back(numbers_beyond(subtree.second, false));
+      if (!hermitian()) out_.columns_beyond.push_back(numbers_beyond(subtree.second, true));
+    }
   }
 
   FactorKind kind_;
@@ -326,6 +411,7 @@ class Multifrontal {
   std::function<void(double)> const& told_;
   struct Ids {
     std::vector<std::int32_t> rows, columns;
+    std::vector<std::int32_t> kept_rows, kept_columns;  // of those that are not pivots, where zeros are dropped
   };
   std::vector<Update> updates_;
   std::vector<std::vector<std::int32_t>> children_;
@@ -333,6 +419,7 @@ class Multifrontal {
   std::vector<Eliminated> results_;
   std::vector<std::vector<T>> d_;
   NumericFactors out_;
+  bool drops_zeros_ = false;
   device::Array all_;
   std::vector<std::size_t> where_;  // in it
   double all_work_ = 0;

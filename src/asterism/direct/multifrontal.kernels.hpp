@@ -18,9 +18,10 @@ namespace asterism::direct {
 struct FactoredFront {
   std::int32_t first = 0, pivots = 0, size = 0;  ///< pivots [first, first + pivots); size: with the rows below
   device::Array panel;                           ///< column-major, size x pivots: L, and U's block of the pivots in its upper triangle
-  device::Array right;                           ///< of LU: (size - pivots) x pivots, U's other columns, transposed
+  device::Array right;                           ///< of LU: columns.size() x pivots, U's other columns, transposed
   std::vector<std::int32_t> rows, columns;       ///< by pivots' numbers, what is below and what is right; of LU they may differ
   std::int32_t below() const { return size - pivots; }
+  std::int32_t beside() const { return std::int32_t(columns.size()); }
 };
 
 /// What the fronts under one root leave for rows and columns that are not eliminated here.
@@ -38,6 +39,8 @@ struct NumericFactors {
   /// Fronts [first, second] that a solve may take beside those of other pairs, and the fronts that are not in any.
   std::vector<std::pair<std::int32_t, std::int32_t>> subtrees;
   std::vector<std::int32_t> rest;
+  /// Of each of those pairs, the numbers beyond them in which their L and U may have entries.
+  std::vector<std::vector<std::int32_t>> rows_beyond, columns_beyond;
   std::int64_t entries = 0, delayed = 0, replaced = 0, two_by_two = 0, negative = 0;
   std::int32_t not_positive = -1;  ///< of Cholesky: a column of B; then there are no factors
   double largest = 0;
@@ -49,7 +52,8 @@ namespace kernel {
 
 /// Of B in the order of the supernodes. Hermitian kinds read its upper triangle only. bt: its transpose, of LU. told: now and then, from
 /// the calling thread, with the share of the work that is done; it may throw. B may have rows and columns beyond the supernodes': they are
-/// not eliminated, and entries between them are not read. Roots that have some below pivot among their own rows alone.
+/// not eliminated, and entries between them are not read. Roots that have some below pivot among their own rows alone. Of LU where B's
+/// pattern is not symmetric, rows of L and columns of U within a front that are all zero are not kept.
 template <class T>
 NumericFactors factor(FactorKind kind, Symbolic const& symbolic, la::Csr const& b, la::Csr const& bt, Pivoting const& pivoting,
                       std::function<void(double)> const& told);

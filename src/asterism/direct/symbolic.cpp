@@ -119,13 +119,14 @@ struct Merging {
 };
 
 /// Whether a child of few columns, or one that brings few zeros, becomes a part of its parent. Large fronts have fast products; small ones
-/// cost what they have of overhead. (Ashcraft and Grimes 1989: relaxed supernodes.)
-bool worth_merging(std::int32_t width, std::int64_t zeros, std::int64_t size) {
-  double const share = size > 0 ? double(zeros) / double(size) : 0;
-  return width <= 4 || (width <= 16 && share < 0.6) || (width <= 48 && share < 0.1) || share < 0.05;
+/// cost what they have of overhead. (Ashcraft and Grimes 1989: relaxed supernodes.) symmetry: the share of the entries of A + A^T that A
+/// has; where it is less than one, the factors of LU have more zeros than those that are counted.
+bool worth_merging(std::int32_t width, std::int64_t zeros, std::int64_t size, double symmetry) {
+  double const share = size > 0 ? double(zeros) / double(size) : 0, all = 1 - symmetry * (1 - share);
+  return (width <= 4 && all < 0.8) || (width <= 16 && all < 0.6) || (width <= 48 && share < 0.1) || share < 0.05;
 }
 
-Merging supernodes_of(Columns const& c) {
+Merging supernodes_of(Columns const& c, double symmetry) {
   auto const n = std::int32_t(c.order.size());
   Ints children(at(n), 0), node_of(at(n));
   for (auto const p : c.parent)
@@ -159,7 +160,7 @@ Merging supernodes_of(Columns const& c) {
       auto const size = panel(width, m.below[at(s)]);
       auto const zeros = m.zeros[at(s)] + m.zeros[at(child)] + size - panel(m.width[at(s)], m.below[at(s)]) -
                          panel(m.width[at(child)], m.below[at(child)]);
-      if (!worth_merging(width, zeros, size)) continue;
+      if (!worth_merging(width, zeros, size, symmetry)) continue;
       m.width[at(s)] = width;
       m.zeros[at(s)] = zeros;
       m.merged[at(s)].push_back(child);
@@ -222,9 +223,9 @@ double flops_of_order(la::Graph const& graph, std::span<std::int32_t const> orde
   return sum;
 }
 
-Symbolic analyse(la::Graph const& graph, std::span<std::int32_t const> order) {
+Symbolic analyse(la::Graph const& graph, std::span<std::int32_t const> order, double symmetry) {
   auto const c = columns_of(graph, order);
-  auto const m = supernodes_of(c);
+  auto const m = supernodes_of(c, symmetry);
   Symbolic out;
   auto const given = std::int32_t(m.first.size());
   // columns of the nodes that are left: a node's merged children first

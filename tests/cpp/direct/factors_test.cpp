@@ -267,6 +267,51 @@ TYPED_TEST(FactorsOf, LargeFrontsAndTheSameBitsWithThreads) {
   device::host::set_team_size(threads);
 }
 
+TYPED_TEST(FactorsOf, RowsAndColumnsOfZerosAreNotKept) {
+  using T = TypeParam;
+  // of the upwind form of convection L has next to no entries, in subtrees and above them
+  auto const threads = device::host::team_size();
+  la::Csr a = grid<T>(16, 0.0);
+  std::vector<std::int64_t> ptr{0};
+  std::int64_t to = 0;
+  for (std::int32_t i = 0; i < a.rows; ++i) {
+    for (auto p = a.row_offsets()[std::size_t(i)]; p < a.row_offsets()[std::size_t(i) + 1]; ++p) {
+      auto const j = a.column_indices()[std::size_t(p)];
+      if (j > i && i % 97 != 0) continue;
+      a.columns.as<std::int32_t>()[to] = j;
+      a.values.as<T>()[to++] = a.entries<T>()[std::size_t(p)];
+    }
+    ptr.push_back(to);
+  }
+  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+  FactorOptions options;
+  options.ordering = "nd";
+  options.matching = Matching::no;
+  for (int const team : {1, 3}) {
+    device::host::set_team_size(team);
+    Factors const f(a, options);
+    EXPECT_LT(f.info().entries, 0.7 * double(f.info().predicted.entries));
+    auto const e = *f.explicit_factors();
+    EXPECT_LE(e.L.nnz() + e.U.nnz() - a.rows, f.info().entries);
+    for (char const trans : {'N', 'T', 'C'})
+      for (std::int64_t const k : {1, 3}) {
+        std::vector<T> x(std::size_t(a.rows) * std::size_t(k), T(1)), r(x);
+        f.solve(trans, k, x.data());
+        for (std::int32_t i = 0; i < a.rows; ++i)
+          for (auto p = a.row_offsets()[std::size_t(i)]; p < a.row_offsets()[std::size_t(i) + 1]; ++p) {
+            auto const j = a.column_indices()[std::size_t(p)];
+            auto const row = std::size_t(trans == 'N' ? i : j), column = std::size_t(trans == 'N' ? j : i);
+            for (std::size_t c = 0; c < std::size_t(k); ++c)
+              r[row * std::size_t(k) + c] -= a.entries<T>()[std::size_t(p)] * x[column * std::size_t(k) + c];
+          }
+        double worst = 0;
+        for (auto const v : r) worst = std::max(worst, double(magnitude(v)));
+        EXPECT_LT(worst, 1000 * epsilon_of(dtype_v<T>)) << trans << " " << k;
+      }
+  }
+  device::host::set_team_size(threads);
+}
+
 TEST(Factors, TheSymbolicPhaseFindsTheFillOfElimination) {
   std::mt19937 random(3);
   for (int sample = 0; sample < 40; ++sample) {

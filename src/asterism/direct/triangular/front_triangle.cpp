@@ -63,10 +63,10 @@ void take_fronts(NumericFactors const& f, FrontPart part, std::int32_t widest, s
     std::vector<T> panel;
     for (auto const& front : f.fronts) {
       Below const below(f, front, part, place_beyond);
-      std::int64_t const m = front.size, rest = front.below();
+      std::int64_t const m = front.size, rest = upper ? front.beside() : front.below();
       T const *const values = front.panel.as<T>(), *const right = upper ? front.right.as<T>() : nullptr;
       each_part(front.pivots, widest, [&](std::int32_t begin, std::int32_t end) {
-        auto const leading = m - begin;
+        auto const leading = front.pivots + rest - begin;
         panel.assign(at(leading * (end - begin)), T(0));
         for (std::int64_t j = begin; j < end; ++j) {
           T* const column = panel.data() + (j - begin) * leading;
