@@ -23,8 +23,8 @@ struct Symbolic {
 
 /// Of the pattern of A + A^T with a fill-reducing order. Elimination tree (Liu 1990), column counts (Gilbert, Ng and Peyton 1994),
 /// supernodes, and children merged with their parents where few zeros come in (Ashcraft and Grimes 1989). The order is changed to another
-/// postorder of the tree, with the same fill. symmetry: the share of the graph's entries that A has itself; where it is small, fewer children
-/// are merged. Time and memory of the order of the pattern and of the supernodes' rows.
+/// postorder of the tree, with the same fill. symmetry: the share of the graph's entries that A has itself; where it is small, fewer
+/// children are merged. Time and memory of the order of the pattern and of the supernodes' rows.
 Symbolic analyse(la::Graph const& graph, std::span<std::int32_t const> order, double symmetry = 1);
 
 /// Flops of a factorisation of a symmetric matrix in that order, without merged supernodes.

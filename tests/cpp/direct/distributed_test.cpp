@@ -215,7 +215,7 @@ TYPED_TEST(DistributedOf, FactorsAgreeWithThoseOfOneRank) {
       EXPECT_LE(f.info().growth, 2 * alone.info().growth);
       EXPECT_GE(f.info().growth, alone.info().growth / 2);
     }
-    if (form != Form::zero_diagonal) {  // pivots may be delayed there
+    if (form != Form::zero_diagonal) {                    // pivots may be delayed there
       EXPECT_GE(f.info().entries, alone.info().entries);  // what ranks share keeps zeros of LU
       EXPECT_LE(f.info().entries, form == Form::general ? f.info().predicted.entries : alone.info().entries);
     }
