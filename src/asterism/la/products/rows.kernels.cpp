@@ -61,16 +61,15 @@ Rows<T> rows_of(Matrix const& A) {
   auto const *dp = D.offsets.as<i64>(), *op = O.offsets.as<i64>();
   auto const *dc = D.columns.as<i32>(), *oc = O.columns.as<i32>();
   auto const *dv = D.values.as<T>(), *ov = O.values.as<T>();
-  i32 const below = r.map.below, own = r.map.own;
-  i64 at = 0;
-  for (i32 i = 0; i < r.count; ++i) {
-    r.ptr[i] = at;
+  device::Executor executor;
+  device::parallel_for(executor, r.count + 1, [=, to = r.ptr.data()](i64 i) { to[i] = dp[i] + op[i]; });
+  device::parallel_for(executor, r.count, [=, below = r.map.below, own = r.map.own, tc = r.col.data(), tv = r.val.data()](i64 i) {
+    auto at = dp[i] + op[i];
     auto q = op[i];
-    for (; q < op[i + 1] && oc[q] < below; ++q, ++at) r.col[at] = oc[q], r.val[at] = ov[q];
-    for (auto p = dp[i]; p < dp[i + 1]; ++p, ++at) r.col[at] = dc[p] + below, r.val[at] = dv[p];
-    for (; q < op[i + 1]; ++q, ++at) r.col[at] = oc[q] + own, r.val[at] = ov[q];
-  }
-  r.ptr[r.count] = at;
+    for (auto const end = op[i + 1]; q < end && oc[q] < below; ++q, ++at) tc[at] = oc[q], tv[at] = ov[q];
+    for (auto p = dp[i], end = dp[i + 1]; p < end; ++p, ++at) tc[at] = dc[p] + below, tv[at] = dv[p];
+    for (auto const end = op[i + 1]; q < end; ++q, ++at) tc[at] = oc[q] + own, tv[at] = ov[q];
+  });
   return r;
 }
 
@@ -87,25 +86,39 @@ Matrix matrix_of(Rows<T> const& r, Layout const& row_layout, Layout const& colum
     O = Csr(dtype_v<T>, r.count, 0, 0);
     return Matrix::from_blocks(row_layout, columns, std::move(D), std::move(O), {});
   }
-  i64 inside = 0;
-  for (i64 p = 0; p < r.nnz(); ++p) inside += r.map.is_own(r.col[p]);
-  D = Csr(dtype_v<T>, r.count, i32(columns.local_size()), inside);
-  O = Csr(dtype_v<T>, r.count, i32(r.map.ghosts.size()), r.nnz() - inside);
-  i64 d = 0, o = 0;
-  for (i32 i = 0; i < r.count; ++i) {
-    D.offsets.template as<i64>()[i] = d;
-    O.offsets.template as<i64>()[i] = o;
-    for (auto p = r.ptr[i]; p < r.ptr[i + 1]; ++p) {
-      i32 const c = r.col[p];
-      if (r.map.is_own(c)) {
-        D.columns.template as<i32>()[d] = c - r.map.below;
-        D.values.template as<T>()[d++] = r.val[p];
-      } else {
-        O.columns.template as<i32>()[o] = c < r.map.below ? c : c - r.map.own;
-        O.values.template as<T>()[o++] = r.val[p];
-      }
-    }
-  }
+  // those of a row in the diagonal block follow each other
+  i32 const below = r.map.below, own = r.map.own;
+  auto const* const rp = r.ptr.data();
+  auto const* const rc = r.col.data();
+  auto const* const rv = r.val.data();
+  auto const inside = [=](i64 i) {
+    auto first = rp[i], last = rp[i + 1];
+    while (first < last && rc[first] < below) ++first;
+    while (first < last && rc[last - 1] >= below + own) --last;
+    return std::pair(first, last);
+  };
+  Buffer<i64> before(r.count + 1);  // entries of the diagonal block in earlier rows
+  device::Executor executor;
+  device::parallel_for(executor, r.count, [=, n = before.data()](i64 i) {
+    auto const [first, last] = inside(i);
+    n[i + 1] = last - first;
+  });
+  before[0] = 0;
+  for (i32 i = 0; i < r.count; ++i) before[i + 1] += before[i];
+  D = Csr(dtype_v<T>, r.count, i32(columns.local_size()), before[r.count]);
+  O = Csr(dtype_v<T>, r.count, i32(r.map.ghosts.size()), r.nnz() - before[r.count]);
+  auto *const dp = D.offsets.template as<i64>(), *const op = O.offsets.template as<i64>();
+  auto *const dc = D.columns.template as<i32>(), *const oc = O.columns.template as<i32>();
+  auto *const dv = D.values.template as<T>(), *const ov = O.values.template as<T>();
+  device::parallel_for(executor, r.count, [=, n = before.data()](i64 i) {
+    auto const [first, last] = inside(i);
+    auto d = n[i], o = rp[i] - n[i];
+    dp[i + 1] = n[i + 1];
+    op[i + 1] = rp[i + 1] - n[i + 1];
+    for (auto p = first; p < last; ++p, ++d) dc[d] = rc[p] - below, dv[d] = rv[p];
+    for (auto p = rp[i]; p < first; ++p, ++o) oc[o] = rc[p], ov[o] = rv[p];
+    for (auto p = last; p < rp[i + 1]; ++p, ++o) oc[o] = rc[p] - own, ov[o] = rv[p];
+  });
   return Matrix::from_blocks(row_layout, columns, std::move(D), std::move(O), r.map.ghosts);
 }
 
@@ -193,19 +206,24 @@ Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_
   out.col = Buffer<i32>(total);
   out.val = Buffer<T>(total);
   auto const renumber = renumbering(B.map, out.map);
+  // those of lower ranks, mine, those of higher ranks
   i64 at = 0, from = 0;
   std::size_t ghost = 0;
-  for (i32 i = 0; i < out.count; ++i) {
-    out.ptr[i] = at;
-    if (map.is_own(i)) {
-      i32 const r = i - map.below;
-      for (auto p = B.ptr[r]; p < B.ptr[r + 1]; ++p, ++at) out.col[at] = renumber[std::size_t(B.col[p])], out.val[at] = B.val[p];
-    } else {
+  auto const append_far = [&](i32 first, i32 last) {
+    for (i32 i = first; i < last; ++i, ++ghost) {
+      out.ptr[i] = at;
       for (i64 e = 0; e < far.lengths[ghost]; ++e, ++from, ++at)
         out.col[at] = out.map.local(far.columns[std::size_t(from)]), out.val[at] = far.values[std::size_t(from)];
-      ++ghost;
     }
-  }
+  };
+  append_far(0, map.below);
+  device::Executor executor;
+  device::parallel_for(executor, B.count, [to = out.ptr.data() + map.below, ptr = B.ptr.data(), at](i64 i) { to[i] = at + ptr[i]; });
+  device::parallel_for(executor, B.nnz(),
+                       [tc = out.col.data() + at, tv = out.val.data() + at, col = B.col.data(), val = B.val.data(),
+                        number = renumber.data()](i64 p) { tc[p] = number[col[p]], tv[p] = val[p]; });
+  at += B.nnz();
+  append_far(map.below + map.own, out.count);
   out.ptr[out.count] = at;
   return out;
 }

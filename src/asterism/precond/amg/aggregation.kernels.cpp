@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <numeric>
 
@@ -421,19 +422,21 @@ Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
   out.coarse = Layout(comm, mine);
   i64 next = out.coarse.begin();
   for (i32 v = 0; v < n; ++v) number[v] = number[v] ? next++ : -1;
-  if (comm.size() == 1) {
-    for (i32 v = 0; v < n; ++v)
-      if (root[v] >= 0) root[v] = number[root[v]];
-    return out;
+  // roots of other ranks are few
+  auto const is_mine = [begin = g.map.begin, n](i64 r) { return r >= begin && r < begin + n; };
+  std::vector<i64> far, numbers;
+  if (comm.size() > 1) {
+    std::copy_if(root.begin(), root.end(), std::back_inserter(far), [&](i64 r) { return r >= 0 && !is_mine(r); });
+    std::sort(far.begin(), far.end());
+    far.erase(std::unique(far.begin(), far.end()), far.end());
+    numbers.resize(far.size());
+    comm::StarForest::from_layout(g.layout, far).bcast(number.data(), numbers.data());
   }
-  std::vector<i64> wanted(root.begin(), root.end());
-  std::erase_if(wanted, [](i64 r) { return r < 0; });
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  std::vector<i64> numbers(wanted.size());
-  comm::StarForest::from_layout(g.layout, wanted).bcast(number.data(), numbers.data());
-  for (i32 l = 0; l < all; ++l)
-    if (root[l] >= 0) root[l] = numbers[std::size_t(std::lower_bound(wanted.begin(), wanted.end(), root[l]) - wanted.begin())];
+  cancellable_for(cancel, all, [&, of = root.data(), number_of = number.data(), begin = g.map.begin](i64 l) {
+    auto const r = of[l];
+    if (r < 0) return;
+    of[l] = is_mine(r) ? number_of[r - begin] : numbers[std::size_t(std::lower_bound(far.begin(), far.end(), r) - far.begin())];
+  });
   return out;
 }
 

@@ -322,8 +322,11 @@ template <class T>
 void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Interpolation<T> const& between) {
   entries_before_ += double(A_.nnz());
   A_ = matrix_of(next, between.coarse, between.coarse);
-  if (between.fewer_ranks) move_to(*between.fewer_ranks);
-  rows_ = A_.comm().size() == 1 ? std::move(next) : rows_of<T>(A_);
+  if (between.fewer_ranks) {
+    move_to(*between.fewer_ranks);
+    next = rows_of<T>(A_);
+  }
+  rows_ = std::move(next);
   block_size_ = columns_;
   threshold_ *= options_.threshold_scale;
 }
