@@ -225,8 +225,8 @@ TEST(Classical, InterpolationIsThatOfTheFormula) {
           auto const A = to_sparse(a, layout, layout, dtype);
           for (auto const kind : {InterpolationType::extended, InterpolationType::direct}) {
             auto const got = result(A, options(type, kind));
-            auto const want =
-                without_fine_columns((kind == InterpolationType::direct ? direct_formula : extended)(a, s, got.coarse), got.coarse);
+            auto const formula = kind == InterpolationType::direct ? direct_formula(a, s, got.coarse) : extended(a, s, got.coarse);
+            auto const want = without_fine_columns(formula, got.coarse);
             EXPECT_LT(norm(got.P - want), 1e-11 * (1 + norm(want))) << name_of(dtype) << " " << n << " " << int(kind);
           }
         }
@@ -239,7 +239,7 @@ TEST(Classical, LongRowsBringNoCoarseUnknowns) {
       auto a = couplings(n, is_complex(dtype), hermitian, 7);
       for (auto const h : hubs)
         for (int64_t j = 0; j < n; ++j)
-          if (j != h) a(h, j) = a(j, h) = -0.5 - 0.01 * double((h + j) % 5), a(h, h) += 0.6, a(j, j) += 0.6;
+          if (j != h && (j - h + n) % n > 25) a(h, j) = a(j, h) = -0.5 - 0.01 * double((h + j) % 5), a(h, h) += 0.6, a(j, j) += 0.6;
       auto const s = strong(a, 0.25, 0.9);
       auto const layout = uneven(world(), n);
       auto const got = result(to_sparse(a, layout, layout, dtype), options(CoarseningType::pmis));
