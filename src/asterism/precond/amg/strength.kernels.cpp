@@ -109,7 +109,7 @@ class Evolution {
   }
   Rows<T> const &A_, &M_, &columns_;
   Neighbours const& is_neighbour_;
-  Buffer<T> z0_;  // the first step, at columns of M
+  Buffer<T> z0_;                      // the first step, at columns of M
   std::vector<i32> place_, support_;  // of z0, ascending
   std::vector<double> measures_;
   i64 first_ = 0;
