@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from multigrid import triad, write_for_amgcl
+from multigrid import triad, write_for_peers
 from programs import PEERS, build_peer, json_line, mpiexec
 
 import asterism as am
@@ -114,7 +114,7 @@ def direct(rounds: int, sizes: tuple[int, ...] = (40, 60)) -> dict:
     for n in sizes:
         runs: dict[str, list[dict]] = {}
         with tempfile.NamedTemporaryFile(suffix=".bin") as file:
-            write_for_amgcl(Path(file.name), am.gallery.poisson((n, n, n)))
+            write_for_peers(Path(file.name), am.gallery.poisson((n, n, n)))
             for _ in range(rounds):
                 streams.append(triad())
                 for kind, peer in (("cholesky", "cholmod"), ("lu", "umfpack")):

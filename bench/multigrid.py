@@ -1,8 +1,9 @@
 """Multigrid beside AMGCL, PyAMG and PETSc; bench/run.py runs it.
 
-python bench/multigrid.py CASE N    # one case on the ranks of mpiexec: a line of JSON
+python bench/multigrid.py CASE|FILE N    # one case on the ranks of mpiexec: a line of JSON
 """
 
+import functools
 import json
 import os
 import statistics
@@ -55,7 +56,9 @@ def diffusion(n: int, jumps: bool, comm=None):  # noqa: ANN001, ANN201
 
 
 def case(name: str, n: int, comm=None):  # noqa: ANN001, ANN201
-    """Return the matrix of a case."""
+    """Return the matrix of a case, or of a file."""
+    if os.sep in name:
+        return am.read_matrix(name, comm)
     if name in GRIDS:
         return diffusion(n, name == "jumps", comm)
     if name == "elasticity":
@@ -63,8 +66,8 @@ def case(name: str, n: int, comm=None):  # noqa: ANN001, ANN201
     return am.read_matrix(Path(os.environ["ASTERISM_DATA"]) / f"{name}.mtx.gz", comm)
 
 
-def write_for_amgcl(path: Path, A: am.Matrix) -> None:
-    """Write a matrix of one process as bench/peers/amgcl_solve.cpp reads it."""
+def write_for_peers(path: Path, A: am.Matrix, b: np.ndarray | None = None) -> None:
+    """Write a matrix of one process as bench/peers/amgcl_solve.cpp and hypre_solve.c read it."""
     S = A.to_scipy().tocsr()
     S.eliminate_zeros()
     B = A.near_null_space
@@ -74,8 +77,11 @@ def write_for_amgcl(path: Path, A: am.Matrix) -> None:
         f.write(S.indptr.astype(np.int32).tobytes() + S.indices.astype(np.int32).tobytes() + S.data.tobytes())
         if B is not None:
             f.write(np.ascontiguousarray(B).tobytes())
+        if b is not None:
+            f.write(b.tobytes())
 
 
+@functools.cache
 def amgcl_program() -> tuple[Path | None, dict[str, str]]:
     """Return AMGCL's program where AMGCL_ROOT names its headers, and what it was made of."""
     root = os.environ.get("AMGCL_ROOT")
@@ -86,18 +92,14 @@ def amgcl_program() -> tuple[Path | None, dict[str, str]]:
 
 
 def ours(name: str, n: int, comm=None) -> dict:  # noqa: ANN001
-    """Set-up and solve by cg + amg, twice, right-hand side 1."""
+    """Set-up and solve by cg + amg, right-hand side 1."""
     A = case(name, n, comm)
-    b = np.ones(A.local_shape[0])
-    setup, solve, solver = [], [], None
-    for _ in range(2):
-        solver = None
-        solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8, maxiter=5000)
-        solver.solve(b)
-        setup.append(solver.info.setup_seconds)
-        solve.append(solver.info.solve_seconds)
-    assert solver is not None
-    return {"setup": setup, "solve": solve, "iterations": solver.info.iterations, "view": solver.view()}
+    solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8, maxiter=5000)
+    solver.solve(np.ones(A.local_shape[0]))
+    info = solver.info
+    assert info is not None
+    times = {"setup": [info.setup_seconds], "solve": [info.solve_seconds]}
+    return {**times, "iterations": info.iterations, "view": solver.view()}
 
 
 def with_pyamg(name: str, n: int) -> dict:
@@ -128,7 +130,7 @@ def triad() -> float:
 def multigrid(n: int, rounds: int) -> dict:
     """Matrices without constant rows: variable and jumping coefficients, elasticity with rigid-body modes, real matrices.
 
-    Interleaved, in fresh processes; a failure is recorded as its message.
+    Interleaved, in fresh processes, of PyAMG once; a failure is recorded as its message. Two rounds take some 7 minutes.
     """
     amgcl, peers = amgcl_program()
     names = [*GRIDS, "elasticity", *(REAL if os.environ.get("ASTERISM_DATA") else ())]
@@ -136,8 +138,14 @@ def multigrid(n: int, rounds: int) -> dict:
     streams = []
     for name in names:
         runs: dict[str, list[dict]] = {}
-        with tempfile.NamedTemporaryFile(suffix=".bin") as file:
-            write_for_amgcl(Path(file.name), case(name, n))
+        with tempfile.TemporaryDirectory() as folder:
+            file, matrix = Path(folder) / "matrix.bin", name
+            A = case(name, n)
+            write_for_peers(file, A)
+            if name in GRIDS:  # which take longer to make than to solve
+                matrix = str(Path(folder) / "matrix.ast")
+                am.write_matrix(matrix, A)
+            del A
 
             def keep(run: str, f: Callable[[], dict], runs: dict = runs, name: str = name) -> None:
                 print(f"{name}: {run}", file=sys.stderr)
@@ -152,18 +160,56 @@ def multigrid(n: int, rounds: int) -> dict:
                 streams.append(triad())
                 for ranks, threads in ((1, 1), (1, 2), (2, 1)):
                     launcher = mpiexec(ranks) if ranks > 1 else []  # which would give both threads one core
-                    command = [*launcher, sys.executable, str(Path(__file__).resolve()), name, str(n)]
+                    command = [*launcher, sys.executable, str(Path(__file__).resolve()), matrix, str(n)]
                     os.environ["ASTERISM_NUM_THREADS"] = str(threads)
                     keep(f"asterism, {ranks} x {threads}", lambda c=command: json_line(c))
                 os.environ.pop("ASTERISM_NUM_THREADS")
                 for threads in (1, 2) if amgcl else ():
                     os.environ["OMP_NUM_THREADS"] = str(threads)
-                    keep(f"amgcl float, {threads} thread(s)", lambda: json_line([str(amgcl), file.name, "2", "float"]))
+                    keep(
+                        f"amgcl float, {threads} thread(s)",
+                        lambda f=file: json_line([str(amgcl), str(f), "1", "float"]),
+                    )
                 os.environ["OMP_NUM_THREADS"] = "1"
                 if turn == 0:
-                    keep("pyamg", lambda name=name: with_pyamg(name, n))
+                    keep("pyamg", lambda matrix=matrix: with_pyamg(matrix, n))
         cases[name] = runs
     return {"bench": "multigrid", "n": n, "triad_GB_per_s_1_thread": streams, "cases": cases, "peers": peers}
+
+
+def blocks(n: int, rounds: int) -> dict:
+    """Eight right-hand sides at once beside one: seconds of an iteration of cg + amg, in one process, interleaved.
+
+    Vectors cost eight times as much, or more where one of them fits the third cache; the matrix is read once. So the ratio tells what an
+    iteration spends on vectors.
+    """
+    cases: dict[str, dict] = {}
+    before, streams = _core.team_size(), []
+    for name in ("constant", "variable", "elasticity"):
+        A = am.gallery.poisson((n, n, n)) if name == "constant" else case(name, n)
+        B = np.random.default_rng(0).random((A.shape[0], 8))
+        right = {"1": B[:, 0].copy(), "8": B}
+        for threads in (1, 2):
+            print(f"blocks: {name}, {threads} thread(s)", file=sys.stderr)
+            _core.set_team_size(threads)
+            solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
+            seconds: dict[str, list[float]] = {k: [] for k in right}
+            for turn in range(rounds + 1):
+                for k, b in right.items():
+                    solver.solve(b)
+                    if turn > 0:  # the first pays for memory
+                        seconds[k].append(solver.info.solve_seconds / solver.info.iterations)
+            medians = {k: statistics.median(v) for k, v in seconds.items()}
+            cases[f"{name}, {threads} thread(s)"] = {
+                "rows": A.shape[0],
+                "entries": A.nnz,
+                "seconds_per_iteration": seconds,
+                "ratio": medians["8"] / medians["1"],
+            }
+        _core.set_team_size(1)
+        streams.append(triad())
+    _core.set_team_size(before)
+    return {"bench": "blocks", "n": n, "triad_GB_per_s_1_thread": streams, "cases": cases}
 
 
 def amg(n: int, rounds: int) -> dict:
@@ -175,7 +221,7 @@ def amg(n: int, rounds: int) -> dict:
     amgcl, peers = amgcl_program()
     gamg = petsc("petsc_poisson.c")
     with tempfile.NamedTemporaryFile(suffix=".bin", delete=False) as file:
-        write_for_amgcl(Path(file.name), am.gallery.poisson((n, n, n)))
+        write_for_peers(Path(file.name), am.gallery.poisson((n, n, n)))
     with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
         script.write(SOLVE_ON_RANKS)
     streams = []

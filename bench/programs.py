@@ -1,7 +1,9 @@
 """Programs that benchmarks start: ours on several ranks, and the peers' of bench/peers, built where the peers are found."""
 
+import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -157,6 +159,18 @@ def petsc(source: str) -> Path | None:
     if flags.returncode:
         return None
     return build_peer(PEERS / source, flags.stdout.split(), shutil.which("mpicc.openmpi") or "mpicc")
+
+
+@functools.cache
+def hypre_program() -> tuple[Path | None, dict[str, str]]:
+    """Return hypre's program where an MPI compiler finds it, and its settings."""
+    compiler = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
+    flags = ["-I/usr/include/hypre", "-lHYPRE", "-lm"]
+    program = build_peer(PEERS / "hypre_solve.c", flags, compiler) if compiler else None
+    what = "extended+i interpolation, 4 entries a row, threshold 0.25; HMIS or PMIS, symmetric l1-Gauss-Seidel or l1-Jacobi"
+    header = Path("/usr/include/hypre/HYPRE_config.h")
+    version = re.search(r'HYPRE_RELEASE_VERSION "([^"]*)"', header.read_text()) if header.exists() else None
+    return program, {f"hypre {version[1] if version else ''}".strip(): what} if program else {}
 
 
 def write_petsc_binary(M: sp.csr_array, file: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from multigrid import amgcl_program, write_for_peers
+from programs import hypre_program, json_line
 
 import asterism as am
 
@@ -128,6 +131,36 @@ def pyamgs(S: Any, b: np.ndarray, ksp: str, make: Callable[..., Any]) -> dict:
     }
 
 
+def by_program(command: list[str]) -> dict:
+    """The same by a program that prints a line of JSON."""
+    try:
+        r = json_line(command)
+    except Exception as e:  # noqa: BLE001 whatever it is, it is the answer
+        return {"refused": f"{type(e).__name__}: {e}"}
+    residual = r["residual"]
+    return {
+        "converged": residual is not None and residual <= 10 * RTOL,
+        "iterations": r["iterations"],
+        "seconds": r["seconds"] if "seconds" in r else r["setup"][0] + r["solve"][0],
+        "residual": residual,
+    }
+
+
+def programs(A: am.Matrix, b: np.ndarray, ksp: str) -> dict[str, dict]:
+    """Solve by AMGCL with its defaults and hypre with its recommended settings, where they are found."""
+    amgcl, _ = amgcl_program()
+    hypre, _ = hypre_program()
+    runs = {}
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        write_for_peers(Path(file.name), A, b)
+        if amgcl and ksp == "cg":
+            runs["AMGCL"] = by_program([str(amgcl), file.name, "1", "double", str(MOST)])
+        for coarsening, smoother in (("hmis", "l1-gs"), ("hmis", "l1-jacobi"), ("pmis", "l1-gs")) if hypre else ():
+            command = [str(hypre), file.name, ksp, coarsening, smoother, str(MOST)]
+            runs[f"hypre, {coarsening.upper()}, {smoother}"] = by_program(command)
+    return runs
+
+
 def robustness() -> dict:
     """Each problem by cg, gmres where there is a wind, to a relative residual of 1e-8."""
     peers: dict[str, Callable[..., Any]] = {}
@@ -156,6 +189,7 @@ def robustness() -> dict:
             case["runs"][family] = ours(A, b, "fgmres" if "cycle_type k" in options else ksp, options)
         for peer, hierarchy in peers.items():
             case["runs"][peer] = pyamgs(S, b, ksp, hierarchy)
+        case["runs"].update(programs(A, b, ksp))
         cases[name] = case
     return {
         "bench": "robustness",
@@ -164,7 +198,13 @@ def robustness() -> dict:
         "options": FAMILIES,
         "cases": cases,
         "not_positive_definite": left_out,
-        "peers": {f"pyamg {version}": "its two solvers with their defaults, accelerated by cg or gmres"}
-        if version
-        else {},
+        "peers": {
+            **(
+                {f"pyamg {version}": "its two solvers with their defaults, accelerated by cg or gmres"}
+                if version
+                else {}
+            ),
+            **amgcl_program()[1],
+            **hypre_program()[1],
+        },
     }

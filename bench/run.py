@@ -34,7 +34,7 @@ from assembly import assembly  # noqa: E402
 from by_default import by_default  # noqa: E402
 from direct import direct  # noqa: E402
 from gmg import gmg  # noqa: E402
-from multigrid import amg, multigrid, triad  # noqa: E402
+from multigrid import amg, blocks, multigrid, triad  # noqa: E402
 from precisions import precisions  # noqa: E402
 from products import products  # noqa: E402
 from programs import (  # noqa: E402
@@ -348,6 +348,7 @@ def main() -> int:
         choices=[
             "amg",
             "multigrid",
+            "blocks",
             "precisions",
             "spmv",
             "cg_jacobi",
@@ -401,6 +402,7 @@ def main() -> int:
         ("forest", lambda: forest(args.rounds)),
         ("amg", lambda: amg(args.n, args.rounds)),
         ("multigrid", lambda: multigrid(args.n, args.rounds)),
+        ("blocks", lambda: blocks(args.n, args.rounds)),
         ("precisions", lambda: precisions(args.rounds)),
         ("random_solves", random_solves),
         ("weak", lambda: weak(args.rounds)),

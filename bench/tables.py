@@ -62,13 +62,13 @@ def robustness(r: dict) -> None:
     for number, name in enumerate(names):
         options = r["options"].get(name)
         print(f"  ({number + 1}) {name}{f': {options}' if options else ''}")
-    print(f"  {'':45s}" + "".join(f"{f'({i + 1})':>7s}" for i in range(len(names))))
+    print(f"  {'':45s}" + "".join(f"{f'({i + 1})':>8s}" for i in range(len(names))))
     for name, c in r["cases"].items():
         cells = [
-            "refused" if "refused" in run else str(run["iterations"]) if run["converged"] else "-"
-            for run in (c["runs"][k] for k in names)
+            "" if not run else "refused" if "refused" in run else str(run["iterations"]) if run["converged"] else "-"
+            for run in (c["runs"].get(k) for k in names)
         ]
-        print(f"  {name:45s}" + "".join(f"{cell:>7s}" for cell in cells))
+        print(f"  {name:45s}" + "".join(f"{cell:>8s}" for cell in cells))
 
 
 def spmv(r: dict) -> None:
@@ -326,6 +326,15 @@ def multigrid(r: dict) -> None:
             )
 
 
+def blocks(r: dict) -> None:
+    """Eight right-hand sides at once beside one."""
+    for name, c in r["cases"].items():
+        one, eight = (1e3 * statistics.median(c["seconds_per_iteration"][k]) for k in ("1", "8"))
+        print(
+            f"blocks {name:26s} an iteration {one:.1f} ms; of 8 right-hand sides {eight:.1f} ms: {c['ratio']:.2f} times"
+        )
+
+
 def precisions(r: dict) -> None:
     for name, runs in r["cases"].items():
         print(name)
@@ -353,6 +362,7 @@ SHOW = {
     "gpu": gpu,
     "sptrsv": sptrsv,
     "multigrid": multigrid,
+    "blocks": blocks,
     "busy": busy,
     "waits": waits,
     "by_default": by_default,

@@ -1,4 +1,4 @@
-// Peers: CHOLMOD's supernodal Cholesky and UMFPACK for a matrix in a file (bench/multigrid.py's write_for_amgcl writes it), right-hand side
+// Peers: CHOLMOD's supernodal Cholesky and UMFPACK for a matrix in a file (bench/multigrid.py's write_for_peers writes it), right-hand side
 // of random numbers. Built where the headers of SuiteSparse are found; prints one JSON line.
 // Usage: suitesparse_solve FILE cholmod|umfpack metis|amd REPEATS
 #include <math.h>

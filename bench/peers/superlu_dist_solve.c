@@ -1,4 +1,4 @@
-// Peer: SuperLU_DIST with its default options for a matrix in a file (bench/multigrid.py's write_for_amgcl writes it), right-hand side of
+// Peer: SuperLU_DIST with its default options for a matrix in a file (bench/multigrid.py's write_for_peers writes it), right-hand side of
 // random numbers, on the ranks of mpiexec. Built where its headers are found; prints one JSON line.
 // Usage: superlu_dist_solve FILE REPEATS
 #include <math.h>

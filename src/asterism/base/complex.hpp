@@ -63,6 +63,10 @@ template <class T>
 using real_t = typename real_type<T>::type;
 template <class T>
 inline constexpr bool is_complex_v = !std::is_same_v<T, real_t<T>>;
+/// The same field in the other precision.
+template <class T>
+using other_precision = std::conditional_t<is_complex_v<T>, Complex<std::conditional_t<sizeof(real_t<T>) == sizeof(float), double, float>>,
+                                           std::conditional_t<sizeof(real_t<T>) == sizeof(float), double, float>>;
 
 ASTERISM_FN float conj(float x) { return x; }
 ASTERISM_FN double conj(double x) { return x; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "asterism/base/dtype.hpp"
@@ -30,6 +31,8 @@ double symmetry_of(la::Csr const& a, la::Graph const& graph) {
   return graph.neighbours.empty() ? 1 : std::min(1.0, double(beside) / double(graph.neighbours.size()));
 }
 
+constexpr auto or_else = "Use -pc_factor_mat_ordering_type nd (less fill), a larger -pc_factor_flop_limit, or an iterative method.";
+
 }  // namespace
 
 char const* Analysis::name() const {
@@ -38,17 +41,22 @@ char const* Analysis::name() const {
 
 Analysis::Analysis(la::Csr const& a, FactorOptions const& given) : options(given), dtype(a.dtype), n(a.rows) {
   require_square_and_finite(a, name());
+  rows.resize(std::size_t(n));
+  std::iota(rows.begin(), rows.end(), 0);
+  columns = rows;
+  // where rows stay as they are, work that is too much is found before the entries are looked at
+  bool const order_first = hermitian() && !options.pairs && options.flop_limit > 0;
+  if (order_first) analyse(a);
   if (hermitian()) require_hermitian(a, "cholesky");
   match(a);
-  analyse(a);
+  if (!order_first) analyse(a);
   predict(a.nnz());
 }
 
 void Analysis::require_work() const {
   ASTERISM_REQUIRE(options.flop_limit == 0 || predicted.flops <= options.flop_limit, value,
-                   "{}: the factors of {} rows take {} floating-point operations ({} entries, {} order), and {} are allowed. Use "
-                   "-pc_factor_mat_ordering_type nd (less fill), a larger -pc_factor_flop_limit, or an iterative method.",
-                   name(), n, predicted.flops, predicted.entries, ordering, options.flop_limit);
+                   "{}: the factors of {} rows take {} floating-point operations ({} entries, {} order), and {} are allowed. {}", name(), n,
+                   predicted.flops, predicted.entries, ordering, options.flop_limit, or_else);
 }
 
 bool Analysis::rescale(la::Csr const& a) {
@@ -66,9 +74,6 @@ bool Analysis::rescale(la::Csr const& a) {
 la::Csr Analysis::arranged(la::Csr const& a) const { return la::permuted(a, rows, columns, row_scale, column_scale); }
 
 void Analysis::match(la::Csr const& a) {
-  rows.resize(std::size_t(n));
-  std::iota(rows.begin(), rows.end(), 0);
-  columns = rows;
   equilibrate(a);
   auto const diagonal = la::look_at_diagonal(a, row_scale, column_scale);
   matched = !hermitian() && (options.matching == Matching::yes || (options.matching == Matching::automatic && diagonal.weak > 0));
@@ -96,20 +101,32 @@ la::Csr Analysis::scaled(la::Csr const& a) const {
   return la::permuted(a, as_they_are, as_they_are, row_scale, column_scale);
 }
 
+/// Least degree; of many rows nested dissection, where it may save more time than it takes. An error as soon as the work is too much.
+Ints Analysis::automatic_order(la::Graph const& graph) {
+  constexpr double most_saved = 8;  // the work of least degree over that of nested dissection: 2.8 for a 7-point grid of 60^3 points
+  bool const many = graph.size() >= 5000 && !la::metis_library().empty();
+  double const worth_dissection = 1.5e4 * double(graph.neighbours.size());  // about 1.5 microseconds for each edge
+  double const limit = options.flop_limit > 0 ? options.flop_limit / flops_of_one() : std::numeric_limits<double>::infinity();
+  bool const may_help = many && most_saved * limit > worth_dissection;
+  auto found = la::minimum_degree_within(graph, may_help ? most_saved * limit : limit);
+  bool const dissects = many && found.flops > worth_dissection;
+  ASTERISM_REQUIRE(found.flops <= (dissects ? most_saved : 1) * limit, value,
+                   "{}: the factors of {} rows take more than {} floating-point operations (amd order), and {} are allowed. {}", name(), n,
+                   found.flops * flops_of_one(), options.flop_limit, or_else);
+  ordering = "amd";
+  if (!dissects) return std::move(found.order);
+  auto other = la::nested_dissection(graph);
+  if (flops_of_order(graph, other) >= flops_of_order(graph, found.order)) return std::move(found.order);
+  ordering = "nd";
+  return other;
+}
+
 Ints Analysis::order_of(la::Csr const& pattern, la::Graph const& graph) {
   Ints order(std::size_t(pattern.rows));
   std::iota(order.begin(), order.end(), 0);
   ordering = options.ordering;
   if (options.ordering == "auto") {
-    ordering = "amd";
-    order = la::approximate_minimum_degree(graph);
-    // nested dissection takes about a microsecond for each edge
-    double const seconds = 1.5e-6 * double(graph.neighbours.size());
-    double const flops = pattern.rows >= 5000 ? flops_of_order(graph, order) : 0;
-    if (flops > 1e10 * seconds && !la::metis_library().empty()) {
-      auto other = la::nested_dissection(graph);
-      if (flops_of_order(graph, other) < flops) order = std::move(other), ordering = "nd";
-    }
+    order = automatic_order(graph);
   } else if (options.ordering != "natural") {
     order = la::ordering_by_name(options.ordering, pattern);
   }
@@ -148,7 +165,7 @@ void Analysis::predict(std::int64_t nnz) {
     if (auto const parent = nodes.parent[std::size_t(s)]; parent >= 0) of_children[std::size_t(parent)] += b * b;
     else held -= b * b;
   }
-  p.flops = symbolic.flops * (hermitian() ? 1 : 2) * (is_complex(dtype) ? 4 : 1);
+  p.flops = symbolic.flops * flops_of_one();
   auto const number = std::int64_t(size_of(dtype));
   p.bytes = std::size_t(peak * number + (hermitian() ? 1 : 2) * nnz * (number + 4) + 8 * std::int64_t(nodes.row_indices.size()));
 }

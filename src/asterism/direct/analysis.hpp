@@ -31,6 +31,8 @@ struct Analysis {
   /// Scalings for new numbers in the same pattern. False if the matching, or that there is none, does not suit them.
   bool rescale(la::Csr const& a);
 
+  /// For each of a real symmetric matrix.
+  double flops_of_one() const { return (hermitian() ? 1 : 2) * (is_complex(dtype) ? 4 : 1); }
   bool hermitian() const { return options.kind != FactorKind::lu; }
   char const* name() const;
   /// An error of kind value where more work is predicted than options.flop_limit.
@@ -43,6 +45,7 @@ struct Analysis {
   void equilibrate(la::Csr const& a);
   la::Csr scaled(la::Csr const& a) const;
   std::vector<std::int32_t> order_of(la::Csr const& pattern, la::Graph const& graph);
+  std::vector<std::int32_t> automatic_order(la::Graph const& graph);
   void analyse(la::Csr const& a);
   void predict(std::int64_t nnz);
 };

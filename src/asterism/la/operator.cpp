@@ -29,11 +29,9 @@ void Operator::residual(Vector const& b, Vector const& x, Vector& r) const {
   axpby(1.0, b, -1.0, r);
 }
 
-std::pair<Scalar, Scalar> Operator::apply_and_dot(Vector const& x, Vector& y) const {
+Scalar Operator::apply_and_dot(Vector const& x, Vector& y) const {
   apply(x, y);
-  std::pair<Vector const*, Vector const*> const both[] = {{&x, &y}, {&x, &x}};
-  auto const d = dots(both);
-  return {d[0], real_part(d[1])};
+  return dot(x, y);
 }
 
 }  // namespace asterism::la

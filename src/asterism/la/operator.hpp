@@ -69,8 +69,8 @@ class Operator {
   virtual Vector diagonal() const;
   /// A bound of the largest |eigenvalue| of D^-1 A, with D the diagonal, if one is known.
   virtual std::optional<double> eigenvalue_bound() const { return std::nullopt; }
-  /// y = A x; returns (x^H y, x^H x). Those who can do it in one pass override it.
-  virtual std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const;
+  /// y = A x; returns x^H y. Those who can do it in one pass override it.
+  virtual Scalar apply_and_dot(Vector const& x, Vector& y) const;
   /// A smaller operator for what varies slowly, and the way to it and back, if the operator knows one: a level of geometric multigrid.
   /// An error where it can be made, but not by that rule. Collective.
   struct Coarse {

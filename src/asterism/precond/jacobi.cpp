@@ -34,7 +34,7 @@ class Jacobi final : public Preconditioner {
     }),
              x, y);
   }
-  std::pair<Scalar, Scalar> apply_and_dot(Vector const& x, Vector& y) const override { return multiply_and_dot(inverse_, x, y); }
+  Scalar apply_and_dot(Vector const& x, Vector& y) const override { return multiply_and_dot(inverse_, x, y); }
   std::string describe() const override { return type_ == "diagonal" ? "jacobi" : "jacobi (" + type_ + ")"; }
   std::size_t memory_bytes() const override { return inverse_.data().bytes(); }
 

@@ -44,23 +44,38 @@ bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Com
   return comm.min(std::int64_t(kept)) == 1;
 }
 
-namespace {
-/// y = f(x) in another precision.
+/// low(x, v) with x in its precision, and v to work in.
 template <class F>
-void in_precision(Dtype dtype, Vector const& x, Vector& y, F const& f) {
-  Vector low_x(x.space(), dtype, x.columns(), x.queue()), low_y = low_x.like();
-  copy(x, low_x);
-  f(low_x, low_y);
-  copy(low_y, y);
+void Cast::in_precision(Vector const& x, F const& low) const {
+  auto const work = work_.lease(x, [&] {
+    Vector const u(x.space(), inner_->dtype(), x.columns(), x.queue());
+    return std::pair(u, u.like());
+  });
+  copy(x, work->first);
+  low(work->first, work->second);
 }
-}  // namespace
 
 void Cast::apply(Vector const& x, Vector& y) const {
-  in_precision(inner_->dtype(), x, y, [&](Vector const& u, Vector& v) { inner_->apply(u, v); });
+  in_precision(x, [&](Vector const& u, Vector& v) {
+    inner_->apply(u, v);
+    copy(v, y);
+  });
 }
 
 void Cast::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
-  in_precision(inner_->dtype(), x, y, [&](Vector const& u, Vector& v) { inner_->apply_transpose(u, v, conjugate); });
+  in_precision(x, [&](Vector const& u, Vector& v) {
+    inner_->apply_transpose(u, v, conjugate);
+    copy(v, y);
+  });
+}
+
+Scalar Cast::apply_and_dot(Vector const& x, Vector& y) const {
+  Scalar out;
+  in_precision(x, [&](Vector const& u, Vector& v) {
+    inner_->apply(u, v);
+    out = copy_and_dot(v, x, y);
+  });
+  return out;
 }
 
 std::string Cast::describe() const { return format("{} in {}", inner_->describe(), name_of(inner_->dtype())); }

@@ -99,33 +99,6 @@ struct PreconditionerEntry {
 /// All preconditioners of this room by their -pc_type.
 std::map<std::string, PreconditionerEntry> const& preconditioners();
 
-/// Runs an inner preconditioner of one precision for a solver of another.
-class Cast final : public Preconditioner {
- public:
-  /// made_from: the dtype of the matrix, or operator, that `inner` was made from.
-  Cast(Operator const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
-  void apply(Vector const& x, Vector& y) const override;
-  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
-  std::string describe() const override;
-  std::string report() const override;
-  std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
-  std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
-  bool symmetric() const override { return inner_->symmetric(); }
-  bool varies() const override { return inner_->varies(); }
-  bool direct() const override { return inner_->direct(); }
-  std::optional<FactorFacts> factor_facts() const override { return inner_->factor_facts(); }
-  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return inner_->explicit_factors(); }
-  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
-  void prepare(device::Queue const& queue) override { inner_->prepare(queue); }
-  std::vector<std::string> notes() const override { return inner_->notes(); }
-  bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
-  bool pivot_more(Matrix const& A) override { return inner_->pivot_more(A.converted(made_from_)); }
-
- private:
-  PreconditionerPtr inner_;
-  Dtype made_from_;
-};
-
 /// A user's approximate inverse. Whether it is symmetric is the user's word.
 class Users final : public Preconditioner {
  public:
@@ -192,6 +165,37 @@ class Scratch {
 
  private:
   std::unique_ptr<Free> free_ = std::make_unique<Free>();
+};
+
+/// Runs an inner preconditioner of one precision for a solver of another.
+class Cast final : public Preconditioner {
+ public:
+  /// made_from: the dtype of the matrix, or operator, that `inner` was made from.
+  Cast(Operator const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
+  void apply(Vector const& x, Vector& y) const override;
+  void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
+  Scalar apply_and_dot(Vector const& x, Vector& y) const override;
+  std::string describe() const override;
+  std::string report() const override;
+  std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
+  std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
+  bool symmetric() const override { return inner_->symmetric(); }
+  bool varies() const override { return inner_->varies(); }
+  bool direct() const override { return inner_->direct(); }
+  std::optional<FactorFacts> factor_facts() const override { return inner_->factor_facts(); }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return inner_->explicit_factors(); }
+  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
+  void prepare(device::Queue const& queue) override { inner_->prepare(queue); }
+  std::vector<std::string> notes() const override { return inner_->notes(); }
+  bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
+  bool pivot_more(Matrix const& A) override { return inner_->pivot_more(A.converted(made_from_)); }
+
+ private:
+  template <class F>
+  void in_precision(Vector const& x, F const& low) const;
+  PreconditionerPtr inner_;
+  Dtype made_from_;
+  mutable Scratch<std::pair<Vector, Vector>> work_;
 };
 
 /// One preconditioner a rank, on a block of its own, under the prefix sub_; what fails on one fails on all. Collective.

@@ -135,6 +135,37 @@ TEST(Ordering, OrdersArePermutations) {
   }
 }
 
+TEST(Ordering, LeastDegreeEndsWhereItsWorkPassesALimit) {
+  std::mt19937 random(8);
+  for (int turn = 0; turn < 40; ++turn) {
+    std::int32_t const n = 5 + turn;
+    auto const a = random_csr(random, Dtype::float64, n, n, 3.0 / n);
+    la::Graph const graph(a);
+    auto const whole = la::minimum_degree_within(graph, 1e30);
+    EXPECT_EQ(whole.order, la::approximate_minimum_degree(graph));
+    // w columns with b rows below them: the integral of c^2 from b to w + b, column by column
+    std::vector<std::set<std::int32_t>> around(static_cast<std::size_t>(n));
+    for (std::int32_t i = 0; i < n; ++i)
+      for (auto const j : graph.of(i)) around[std::size_t(i)].insert(j);
+    double flops = 0;
+    for (auto const i : whole.order) {
+      auto const& mine = around[std::size_t(i)];
+      double const b = double(mine.size());
+      flops += 1.0 / 3 + b + b * b;
+      for (auto const j : mine) {
+        around[std::size_t(j)].insert(mine.begin(), mine.end());
+        around[std::size_t(j)].erase(i);
+        around[std::size_t(j)].erase(j);
+      }
+    }
+    EXPECT_NEAR(whole.flops, flops, 1e-9 * flops);
+    auto const part = la::minimum_degree_within(graph, flops / 2);
+    EXPECT_GT(part.flops, flops / 2);
+    EXPECT_LE(part.flops, whole.flops);
+    EXPECT_TRUE(std::equal(part.order.begin(), part.order.end(), whole.order.begin()));
+  }
+}
+
 TEST(Ordering, GraphsHaveEachNeighbourOnce) {
   std::mt19937 random(4);
   for (int turn = 0; turn < 40; ++turn) {

@@ -65,9 +65,15 @@ Dense strong(Dense const& a, double threshold, double max_row_sum) {
 
 bool is(Dense const& s, int64_t i, int64_t j) { return s(i, j) != Value(0); }
 
-/// Rows of P over all columns, of which those of coarse unknowns are not zero: equations (4.9) and (4.10) of De Sterck et al. (2008).
-Dense extended(Dense const& a, Dense const& s, std::vector<bool> const& coarse) {
+/// Rows of P over all columns, of which those of coarse unknowns are not zero: equations (4.9) and (4.10) of De Sterck et al. (2008). Rows
+/// with more entries than long_row bring no coarse unknowns.
+Dense extended(Dense const& a, Dense const& s, std::vector<bool> const& coarse, int64_t long_row = 1000) {
   auto const n = a.rows();
+  auto const entries = [&](int64_t i) {
+    int64_t count = 0;
+    for (int64_t j = 0; j < n; ++j) count += a(i, j) != Value(0);
+    return count;
+  };
   Dense p(n, n);
   for (int64_t i = 0; i < n; ++i) {
     if (coarse[std::size_t(i)]) {
@@ -78,7 +84,7 @@ Dense extended(Dense const& a, Dense const& s, std::vector<bool> const& coarse) 
     for (int64_t j = 0; j < n; ++j) {
       if (!is(s, i, j)) continue;
       if (coarse[std::size_t(j)]) hat[std::size_t(j)] = true;
-      else
+      else if (entries(j) <= long_row)
         for (int64_t k = 0; k < n; ++k)
           if (is(s, j, k) && coarse[std::size_t(k)]) hat[std::size_t(k)] = true;
     }
@@ -219,11 +225,29 @@ TEST(Classical, InterpolationIsThatOfTheFormula) {
           auto const A = to_sparse(a, layout, layout, dtype);
           for (auto const kind : {InterpolationType::extended, InterpolationType::direct}) {
             auto const got = result(A, options(type, kind));
-            auto const want =
-                without_fine_columns((kind == InterpolationType::direct ? direct_formula : extended)(a, s, got.coarse), got.coarse);
+            auto const formula = kind == InterpolationType::direct ? direct_formula(a, s, got.coarse) : extended(a, s, got.coarse);
+            auto const want = without_fine_columns(formula, got.coarse);
             EXPECT_LT(norm(got.P - want), 1e-11 * (1 + norm(want))) << name_of(dtype) << " " << n << " " << int(kind);
           }
         }
+}
+
+TEST(Classical, LongRowsBringNoCoarseUnknowns) {
+  int64_t const n = 150, hubs[] = {3, 50, 120};
+  for (auto const dtype : {Dtype::float64, Dtype::complex128})
+    for (bool const hermitian : {false, true}) {
+      auto a = couplings(n, is_complex(dtype), hermitian, 7);
+      for (auto const h : hubs)
+        for (int64_t j = 0; j < n; ++j)
+          if (j != h && (j - h + n) % n > 25) a(h, j) = a(j, h) = -0.5 - 0.01 * double((h + j) % 5), a(h, h) += 0.6, a(j, j) += 0.6;
+      auto const s = strong(a, 0.25, 0.9);
+      auto const layout = uneven(world(), n);
+      auto const got = result(to_sparse(a, layout, layout, dtype), options(CoarseningType::pmis));
+      EXPECT_EQ(std::count_if(hubs, hubs + 3, [&](int64_t h) { return got.coarse[std::size_t(h)]; }), 1);
+      auto const want = without_fine_columns(extended(a, s, got.coarse, 122), got.coarse);  // 10 sqrt(150)
+      EXPECT_LT(norm(got.P - want), 1e-11 * (1 + norm(want))) << name_of(dtype) << " " << hermitian;
+      EXPECT_GT(norm(got.P - without_fine_columns(extended(a, s, got.coarse), got.coarse)), 1e-6) << "the rule has an effect";
+    }
 }
 
 TEST(Classical, TruncationKeepsTheLargestAndTheSum) {

@@ -124,6 +124,19 @@ TEST(Strength, PatternsThatAreNotSymmetric) {
   check(a, false, 1);
 }
 
+TEST(Strength, AFewDenseRows) {
+  for (bool const complex : {false, true}) {
+    int64_t const n = 420;
+    auto const r = random(n, n, complex, 21);
+    Dense a(n, n);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        if (std::abs(double(i - j)) <= 1 || i == 7 || j == 7 || i == 200 || j == 200)
+          a(i, j) = i == j ? Value(i == 7 || i == 200 ? 300 : 4) : -0.6 - 0.4 * r(i, j);
+    check(a, complex, 1);
+  }
+}
+
 TEST(Strength, FollowsAnisotropy) {
   auto const A = apps::poisson(world(), {9, 9}, Dtype::float64, {false, false, {1, 1e-3}});
   for (bool const by_evolution : {false, true}) {

@@ -19,7 +19,7 @@ class ConjugateGradients final : public Method {
     monitor.initial_residual(A, b, x, r);
     Scalar const rr0 = real_part(dot(r, r));
     if (monitor.stop(0, sqrt(rr0))) return;
-    Scalar rz = plain ? rr0 : M.apply_and_dot(r, z).first;  // z = M r
+    Scalar rz = plain ? rr0 : M.apply_and_dot(r, z);  // z = M r
     copy(z, p);
     for (std::int64_t k = 1;; ++k) {
       if (monitor.break_down_if(rz, bad_, Reason::diverged_indefinite_pc,
@@ -33,7 +33,7 @@ class ConjugateGradients final : public Method {
       Scalar const alpha = select(active, rz / pq, 0.0);
       Scalar const rr = update_and_norm2(alpha, p, q, x, r);  // x += alpha p, r -= alpha q
       if (monitor.stop(k, sqrt(rr))) return;
-      Scalar const rz_new = plain ? rr : M.apply_and_dot(r, z).first;  // z = M r
+      Scalar const rz_new = plain ? rr : M.apply_and_dot(r, z);  // z = M r
       Scalar const beta = select(active, rz_new / rz, 0.0);
       aypx(beta, z, p);  // p = z + beta p
       rz = rz_new;

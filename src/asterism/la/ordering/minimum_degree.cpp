@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "asterism/base/progress.hpp"
 #include "asterism/la/ordering/graph.hpp"
@@ -62,7 +63,7 @@ class QuotientGraph {
     for (std::size_t i = 0; i < n_; ++i) length_[i] = std::int32_t(g_.degree(std::int32_t(i))), last_[i] = std::int32_t(i);
   }
 
-  std::vector<std::int32_t> order() {
+  OrderWithWork order(double most_flops) {
     Progress progress("minimum degree ordering", double(n_));
     auto const dense = std::int32_t(std::max(16.0, 10 * std::sqrt(double(n_))));
     std::vector<std::int32_t> late;
@@ -72,12 +73,12 @@ class QuotientGraph {
     for (std::size_t i = 0; i < n_; ++i)
       if (weight_[i] > 0) lists_.put(std::int32_t(i), std::min(length_[i], left_ - 1));
     out_.reserve(n_);
-    while (left_ > 0) {
+    while (left_ > 0 && flops_ <= most_flops) {
       eliminate(lists_.take());
       progress.at(double(out_.size()));
     }
-    out_.insert(out_.end(), late.begin(), late.end());
-    return std::move(out_);
+    if (left_ == 0) out_.insert(out_.end(), late.begin(), late.end());
+    return {std::move(out_), flops_};
   }
 
  private:
@@ -92,6 +93,7 @@ class QuotientGraph {
 
   void eliminate(std::int32_t p) {
     collect(p);
+    auto const before = left_;
     auto& around = members_[std::size_t(p)];
     std::int32_t total = 0;
     for (auto const i : around) total += weight(i), lists_.remove(i);
@@ -112,6 +114,8 @@ class QuotientGraph {
     std::int32_t size = 0;
     for (auto const i : around) size += weight(i);
     size_[std::size_t(p)] = size;
+    double const w = before - left_, b = size;  // columns that go, and rows below them
+    flops_ += w * w * w / 3 + w * w * b + w * b * b;
     for (auto const i : around) lists_.put(i, std::clamp(degree_[std::size_t(i)] - weight(i), 0, std::max(left_ - weight(i), 0)));
   }
 
@@ -213,10 +217,15 @@ class QuotientGraph {
   std::vector<std::int32_t> degree_ = std::vector<std::int32_t>(n_, 0), out_, spare_;
   std::int64_t mark_of_p_ = 0, stamp_ = 0;
   std::int32_t left_ = 0;
+  double flops_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::int32_t> approximate_minimum_degree(Graph const& g) { return QuotientGraph(g).order(); }
+OrderWithWork minimum_degree_within(Graph const& g, double most_flops) { return QuotientGraph(g).order(most_flops); }
+
+std::vector<std::int32_t> approximate_minimum_degree(Graph const& g) {
+  return minimum_degree_within(g, std::numeric_limits<double>::infinity()).order;
+}
 
 }  // namespace asterism::la

@@ -17,6 +17,14 @@ std::vector<std::int32_t> reverse_cuthill_mckee(Graph const& g);
 /// merged, and rows with more than 10 sqrt(n) entries last. Looks for Ctrl-C.
 std::vector<std::int32_t> approximate_minimum_degree(Graph const& g);
 
+struct OrderWithWork {
+  std::vector<std::int32_t> order;
+  double flops = 0;  ///< of a factorisation of a symmetric matrix in that order, at least; exact where no row has too many entries
+};
+
+/// The same. It ends with a part of the order as soon as its flops pass the limit.
+OrderWithWork minimum_degree_within(Graph const& g, double most_flops);
+
 /// Nested dissection (George 1973; Karypis and Kumar 1998): for a 7-point grid of 60^3 points 0.6 of amd's fill, and several times
 /// its time. By METIS, which is opened where it is found: what set_metis named, libmetis.so.5, or what the variable ASTERISM_METIS names
 /// ("none": nowhere). An error with a hint where there is none. METIS looks for no Ctrl-C; threads that call it take turns.

@@ -142,27 +142,47 @@ Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, V
   return real_part(reduction.result(0, x.columns()));
 }
 
-std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vector& z) {
+Scalar multiply_and_dot(Vector const& d, Vector const& r, Vector& z) {
   static Event const e("VecPointwiseMultDot");
-  VectorScope const scope(e, r, 3, 5);
+  VectorScope const scope(e, r, 3, 3);
   require_same(r, z, "multiply_and_dot");
   require_diagonal(d, r, "multiply_and_dot");
   if (reproducible()) {
     multiply(d, r, z);
-    std::pair<Vector const*, Vector const*> const both[] = {{&r, &z}, {&r, &r}};
-    auto const sums = dots(both);
-    return {sums[0], real_part(sums[1])};
+    return dot(r, z);
   }
-  auto const k = r.columns();
-  Reduction reduction(r.comm(), r.queue(), 2 * k);
+  Reduction reduction(r.comm(), r.queue(), r.columns());
   with_dtype(r.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    submit(r.queue(), kernel::multiply_and_dot<T>, r.local_size(), k, read<T>(d.data()), read<T>(r.data()), write<T>(z.data()),
+    submit(r.queue(), kernel::multiply_and_dot<T>, r.local_size(), r.columns(), read<T>(d.data()), read<T>(r.data()), write<T>(z.data()),
            write<Sum>(reduction.partial()));
   });
   reduction.begin();
   reduction.end();
-  return {reduction.result(0, k), real_part(reduction.result(k, k))};
+  return reduction.result(0, r.columns());
+}
+
+Scalar copy_and_dot(Vector const& x, Vector const& r, Vector& z) {
+  static Event const e("VecCopyDot");
+  VectorScope const scope(e, z, 3, 2);
+  require_same(r, z, "copy_and_dot");
+  ASTERISM_REQUIRE(x.local_size() == z.local_size() && x.columns() == z.columns(), shape,
+                   "copy_and_dot: local shapes ({}, {}) and ({}, {}) differ.", x.local_size(), x.columns(), z.local_size(), z.columns());
+  auto const other = with_precision_of(z.dtype(), real_of(z.dtype()) == Dtype::float32 ? Dtype::float64 : Dtype::float32);
+  if (reproducible() || x.dtype() != other) {
+    copy(x, z);
+    return dot(r, z);
+  }
+  Reduction reduction(z.comm(), z.queue(), z.columns());
+  with_dtype(z.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using S = other_precision<T>;
+    submit(z.queue(), kernel::convert_and_dot<S, T>, z.local_size(), z.columns(), read<S>(x.data()), read<T>(r.data()), write<T>(z.data()),
+           write<Sum>(reduction.partial()));
+  });
+  reduction.begin();
+  reduction.end();
+  return reduction.result(0, z.columns());
 }
 
 Basis::Basis(Vector const& like, std::int64_t m)

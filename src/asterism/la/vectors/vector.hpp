@@ -112,8 +112,10 @@ DotsInFlight dots_begin(std::span<std::pair<Vector const*, Vector const*> const>
 Scalar norm(Vector const& x);
 /// x += alpha p; r -= alpha q; returns r^H r. One pass instead of three.
 Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r);
-/// z = d .* r; returns (r^H z, r^H r)
-std::pair<Scalar, Scalar> multiply_and_dot(Vector const& d, Vector const& r, Vector& z);
+/// z = d .* r; returns r^H z. One pass, as the next one.
+Scalar multiply_and_dot(Vector const& d, Vector const& r, Vector& z);
+/// z = x in the precision of z; returns r^H z.
+Scalar copy_and_dot(Vector const& x, Vector const& r, Vector& z);
 
 /// m vectors of one layout and dtype, each contiguous: the basis of GMRES.
 class Basis {

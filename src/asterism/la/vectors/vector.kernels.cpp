@@ -256,17 +256,15 @@ void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T cons
 template <class T>
 void multiply_and_dot(Executor& executor, i64 n, i64 k, T const* d, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT z, Sum* out) {
   if (k == 1)
-    parallel_sum_blocks<2>(executor, n, 2, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       for (i64 i = begin; i < end; i += step) z[i] = d[i] * r[i];
       acc[0] += dot_range(begin, end, step, r, z);
-      acc[1] += dot_range(begin, end, step, r, r);
     });
   else
-    parallel_sum_blocks(executor, n, 2 * k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+    parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
       for (i64 row = begin; row < end; row += step)
         for (i64 j = 0; j < k; ++j) z[row * k + j] = d[row] * r[row * k + j];
       dot_columns(begin, end, step, k, r, z, acc);
-      dot_columns(begin, end, step, k, r, r, acc + k);
     });
 }
 
@@ -407,6 +405,25 @@ void convert(Executor& executor, i64 n, S const* x, T* y) {
   });
 }
 
+template <class S, class T>
+void convert_and_dot(Executor& executor, i64 n, i64 k, S const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT y,
+                     Sum* out) {
+  if (k == 1)
+    parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      for (i64 i = begin; i < end; i += step) y[i] = T(x[i]);
+      acc[0] += dot_range(begin, end, step, r, y);
+    });
+  else
+    parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
+      i64 const some = 128 * step;
+      for (i64 b = begin; b < end; b += some) {  // these rows of y are still in the first cache
+        i64 const e = b + some < end ? b + some : end;
+        for (i64 row = b; row < e; row += step) ASTERISM_COLUMNS(row, k, y[i] = T(x[i]))
+        dot_columns(b, e, step, k, r, y, acc);
+      }
+    });
+}
+
 #define INSTANTIATE(T)                                                                               \
   template void fill(Executor&, i64, i64, Numbers<T>, T*);                                           \
   template void clear_runs(Executor&, i64, i64, i64 const*, T*);                                     \
@@ -443,5 +460,9 @@ template void convert(Executor&, i64, Complex<double> const*, Complex<double>*);
 template void convert(Executor&, i64, float const*, Complex<float>*);
 template void convert(Executor&, i64, float const*, Complex<double>*);
 template void convert(Executor&, i64, double const*, Complex<double>*);
+template void convert_and_dot(Executor&, i64, i64, float const*, double const*, double*, Sum*);
+template void convert_and_dot(Executor&, i64, i64, double const*, float const*, float*, Sum*);
+template void convert_and_dot(Executor&, i64, i64, Complex<float> const*, Complex<double> const*, Complex<double>*, Sum*);
+template void convert_and_dot(Executor&, i64, i64, Complex<double> const*, Complex<float> const*, Complex<float>*, Sum*);
 
 }  // namespace asterism::la::kernel

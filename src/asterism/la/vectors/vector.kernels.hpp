@@ -57,5 +57,8 @@ template <class T>
 void copy_where(Executor&, std::int64_t n, std::int64_t k, Numbers<T> mask, T const* x, T* y);
 template <class S, class T>
 void convert(Executor&, std::int64_t n, S const* x, T* y);
+/// The same; out: r^H y of each column.
+template <class S, class T>
+void convert_and_dot(Executor&, std::int64_t n, std::int64_t k, S const* x, T const* r, T* y, Sum* out);
 
 }  // namespace asterism::la::kernel

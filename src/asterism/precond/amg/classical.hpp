@@ -36,7 +36,8 @@ Splitting<T> split(Rows<T> const& A, Layout const& layout, std::int64_t componen
 /// P: a row of the identity for a coarse unknown. extended: extended+i, from coarse unknowns within two steps (De Sterck, Falgout, Nolting,
 /// Yang 2008, eq. 4.10), or direct where its diagonal is zero; direct: from those next to it (Stueben 2001). Of a row's weights the
 /// `most_entries` largest stay, none below `truncation` times the largest; they are scaled to the sum of all. A fine unknown without
-/// such coarse ones has an empty row. Collective.
+/// such coarse ones has an empty row. A fine unknown whose row is long (more than 10 sqrt(n) entries, and 100) brings no coarse ones: its
+/// coupling is shared among those that are there without it, so that a few dense rows do not make the work quadratic. Collective.
 template <class T>
 Rows<T> classical_interpolation(Splitting<T> const& splitting, ClassicalOptions const& options, comm::Cancellation& cancel);
 

@@ -68,7 +68,7 @@ void leave_out_unused_ghosts(Rows<T>& P, Layout const& coarse) {
 template <class T>
 class Weights {
  public:
-  Weights(Splitting<T> const& s, ClassicalOptions const& options)
+  Weights(Splitting<T> const& s, ClassicalOptions const& options, i64 unknowns)
       : s_(s),
         options_(options),
         place_(s.A.map.size() + 1, i32(-1)),
@@ -76,7 +76,8 @@ class Weights {
         col_(s.A.col.data()),
         row_of_(s.row_of.data()),
         val_(s.A.val.data()),
-        marks_(s.marks.data()) {}
+        marks_(s.marks.data()),
+        long_row_(i64(std::max(100.0, 10 * std::sqrt(double(unknowns))))) {}
 
   /// Of the fine unknown of my row i.
   void find(i32 i) {
@@ -127,6 +128,8 @@ class Weights {
     i32 column;
     T weight;
   };
+  /// Each of many rows may ask for it.
+  bool is_long(i32 k) const { return ptr_[k + 1] - ptr_[k] > long_row_; }
   /// The row's own unknown has the first place: what comes back to it is the diagonal.
   void begin() {
     columns_.assign(1, self_);
@@ -152,10 +155,12 @@ class Weights {
         continue;
       }
       auto const k = row_of_[col_[p]];
+      if (is_long(k)) continue;
       for (auto q = ptr_[k]; q < ptr_[k + 1]; ++q)
         if ((marks_[q] & (strong | coarse_column)) == (strong | coarse_column)) want(col_[q]);
     }
     weights_.assign(columns_.size(), T(0));
+    sorted_.clear();
     for (auto p = first; p < last; ++p) {
       if (i32 const at = place_[col_[p]]; at >= 0) weights_[std::size_t(at)] += val_[p];
       else if (marks_[p] & strong) distribute(row_of_[col_[p]], val_[p]);
@@ -170,16 +175,30 @@ class Weights {
   /// A strong coupling to the fine unknown of row k is replaced by those of that unknown to what is wanted and to the row's own, in
   /// proportion; if there are none, it joins the diagonal.
   void distribute(i32 k, T coupling) {
-    auto const length = std::size_t(ptr_[k + 1] - ptr_[k]);
+    auto const length = is_long(k) ? columns_.size() : std::size_t(ptr_[k + 1] - ptr_[k]);
     if (shares_.size() < length) shares_.resize(length);
     std::size_t n = 0;
     T total(0);
-    for (auto q = ptr_[k]; q < ptr_[k + 1]; ++q) {  // without branches: which of them count is a coin toss
+    auto const take = [&](i64 q) {  // without branches: which of them count is a coin toss
       i32 const at = place_[col_[q]];
       shares_[n] = {at, val_[q]};
       bool const counts = at >= 0 && (marks_[q] & opposite);
       n += counts;
       total += counts ? val_[q] : T(0);
+    };
+    if (!is_long(k)) {
+      for (auto q = ptr_[k]; q < ptr_[k + 1]; ++q) take(q);
+    } else {  // what is wanted is looked for
+      if (sorted_.empty()) {
+        sorted_ = columns_;
+        std::sort(sorted_.begin(), sorted_.end());
+      }
+      auto const *from = col_ + ptr_[k], *const end = col_ + ptr_[k + 1];
+      for (auto const c : sorted_) {
+        from = std::lower_bound(from, end, c);
+        if (from == end) break;
+        if (*from == c) take(from - col_);
+      }
     }
     if (total == T(0)) {
       weights_[0] += coupling;
@@ -212,8 +231,9 @@ class Weights {
   i32 const* const row_of_;
   T const* const val_;
   u8 const* const marks_;
+  i64 const long_row_;
   i32 row_ = 0, self_ = 0;
-  std::vector<i32> columns_;
+  std::vector<i32> columns_, sorted_;  // what is wanted; the same, ascending, once it was asked for
   std::vector<T> weights_;
   std::vector<std::pair<i32, T>> shares_;
   std::vector<Term> chosen_;
@@ -308,8 +328,9 @@ Rows<T> classical_interpolation(Splitting<T> const& s, ClassicalOptions const& o
   Buffer<i32> column(std::max(s.A.map.size(), 1));
   for (i32 l = 0, at = 0; l < s.A.map.size(); ++l) column[l] = s.number[l] >= 0 ? at++ : -1;  // both ascend
   P.ptr = Buffer<i64>(P.count + 1);
+  auto const unknowns = s.coarse.comm().sum(i64(P.count));
   append_in_shares<T>(P.count, s.work.data(), P, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
-    Weights<T> weights(s, options);
+    Weights<T> weights(s, options, unknowns);
     piece.reserve(4 * i64(last - first));
     for (i32 i = first; i < last; ++i) {
       if (is_look(i) && cancel.requested()) return;

@@ -13,7 +13,8 @@ Couplings classical_couplings(Rows<T> const& A, std::int64_t block_size, double 
 
 /// Olson, Schroder, Tuminaro (2010), for constants in two steps: z = (I - D^-1 A / radius)^2 delta_i at the neighbours j of i. Where
 /// Re(conj(z_i) z_j) < 0 or |z_i| < 1e-4 |z_j| the coupling is weak. The others are measured by |1 - z_i / z_j|, and are strong below
-/// 1 / threshold times the least of the row. radius: of the spectrum of D^-1 A. Collective.
+/// 1 / threshold times the least of the row. radius: of the spectrum of D^-1 A. A few dense rows do not make the work quadratic.
+/// Collective.
 template <class T>
 Couplings evolution_couplings(Rows<T> const& A, Layout const& layout, std::int64_t block_size, double threshold, double radius,
                               comm::Cancellation& cancel);

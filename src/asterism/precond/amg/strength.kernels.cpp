@@ -66,7 +66,11 @@ class Evolution {
   void begin(i32 i) {
     first_ = A_.ptr[i];
     auto const n = A_.ptr[i + 1] - first_;
-    for (auto p = columns_.ptr[i]; p < columns_.ptr[i + 1]; ++p) z0_[place_[std::size_t(columns_.col[p])]] = columns_.val[p];
+    support_.clear();
+    for (auto p = columns_.ptr[i]; p < columns_.ptr[i + 1]; ++p) {
+      support_.push_back(place_[std::size_t(columns_.col[p])]);
+      z0_[support_.back()] = columns_.val[p];
+    }
     T const self = z(i + A_.map.below);
     measures_.assign(std::size_t(n), -1);
     least = -1;
@@ -81,22 +85,32 @@ class Evolution {
       auto& m = measures_[std::size_t(e)] = error < 1.5e-8 ? 1e-4 : error;
       least = least < 0 ? m : std::min(least, m);
     }
-    for (auto p = columns_.ptr[i]; p < columns_.ptr[i + 1]; ++p) z0_[place_[std::size_t(columns_.col[p])]] = T(0);
+    for (auto const c : support_) z0_[c] = T(0);
   }
   double measure(i64 p) const { return measures_[std::size_t(p - first_)]; }
   double least = -1;
 
  private:
-  /// Of the second step, at a column of A.
+  /// Of the second step, at a column of A. In a long row what the first step has is looked for: each of many rows may ask for it.
   T z(i32 c) const {
     T sum(0);
-    for (auto q = M_.ptr[c]; q < M_.ptr[c + 1]; ++q) sum += M_.val[q] * z0_[M_.col[q]];
+    auto const first = M_.ptr[c], last = M_.ptr[c + 1];
+    if (last - first > 64 * (i64(support_.size()) + 1)) {
+      auto const *from = M_.col.data() + first, *const end = M_.col.data() + last;
+      for (auto const s : support_) {
+        from = std::lower_bound(from, end, s);
+        if (from == end) break;
+        if (*from == s) sum += M_.val[from - M_.col.data()] * z0_[s];
+      }
+      return sum;
+    }
+    for (auto q = first; q < last; ++q) sum += M_.val[q] * z0_[M_.col[q]];
     return sum;
   }
   Rows<T> const &A_, &M_, &columns_;
   Neighbours const& is_neighbour_;
-  Buffer<T> z0_;  // the first step, at columns of M
-  std::vector<i32> place_;
+  Buffer<T> z0_;                      // the first step, at columns of M
+  std::vector<i32> place_, support_;  // of z0, ascending
   std::vector<double> measures_;
   i64 first_ = 0;
 };

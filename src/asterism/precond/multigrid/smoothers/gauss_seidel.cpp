@@ -80,19 +80,24 @@ class GaussSeidel final : public Smoother {
       auto* const to = values_.as<T>();
       auto const inverse = inverse_.host<T>();
       for (auto const i : rows) {
-        auto const take = [&](la::Csr const& block, std::int32_t first, auto const& also) {
+        // in the order of global columns: the bits of sums do not depend on the ranks
+        auto const take = [&](la::Csr const& block, std::int32_t first, auto const& wanted) {
           auto const ptr = block.row_offsets();
           auto const col = block.column_indices();
           auto const val = block.entries<T>();
           for (auto p = std::size_t(ptr[std::size_t(i)]); p < std::size_t(ptr[std::size_t(i) + 1]); ++p) {
+            if (!wanted(col[p])) continue;
             to[columns.size()] = val[p];
             columns.push_back(first + col[p]);
-            also(val[p]);
           }
         };
+        auto const is_below = [&](std::int32_t ghost) { return A.ghosts()[std::size_t(ghost)] < A.range().begin(); };
+        take(others, std::int32_t(n), is_below);
+        take(own, 0, [](std::int32_t) { return true; });
+        take(others, std::int32_t(n), [&](std::int32_t ghost) { return !is_below(ghost); });
         real_t<T> coupled = 0;
-        take(own, 0, [](T) {});
-        take(others, std::int32_t(n), [&](T v) { coupled += magnitude(v); });
+        for (auto p = std::size_t(offsets.back()); p < columns.size(); ++p)
+          if (columns[p] >= n) coupled += magnitude(to[p]);
         offsets.push_back(std::int64_t(columns.size()));
         // along the diagonal's own direction, so that the sum is as far from zero as can be
         auto& d = inverse[std::size_t(i)];
