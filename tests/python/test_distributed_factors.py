@@ -141,6 +141,28 @@ assert f["negative"] == {negative} and f["two_by_two"] > 0 and not f["replaced"]
     )
 
 
+@pytest.mark.parametrize("n", RANKS)
+def test_factors_are_there_after_an_error(on_ranks, n):
+    on_ranks(
+        n,
+        """
+A = am.gallery.convection_diffusion((9, 8, 5), (30.0, -4.0, 1.0), comm=comm)
+b = A.make_vector(fill=1.0)
+for more in ({}, {"pc_factor_subtrees": False}):
+    for layout in ("square", "Px1", "1xP"):
+        F = am.factorized(A, pc_factor_layout=layout, **more)
+        x = F.solve(b)
+        for wrong in (np.ones((len(b), 1 + (rank == 0))), b[1:] if rank == 0 else b):
+            message(lambda: F.solve(wrong))
+            assert np.array_equal(F.solve(b), x)
+            assert F.determinant.sign == 1 and F.info.backward_error <= 1e-15
+        y = F.solve(b, "T")
+        message(lambda: F.solve(b, "N" if rank == 0 else "T"))
+        assert np.array_equal(F.solve(b, "T"), y)
+""",
+    )
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_colamd_on_several_ranks(on_ranks, n):
     on_ranks(

@@ -86,6 +86,19 @@ def test_sparse_right_hand_sides(rng):
         F.solve(sp.eye_array(3))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_right_hand_side(rng, dtype):
+    A = matrix(rng, dtype, 30)
+    for F in (am.factorized(A), am.factorized(am.factorized(A))):
+        for trans in ("N", "T", "H"):
+            x = F.solve(np.ones((30, 0), dtype), trans)
+            assert x.shape == (30, 0) and x.dtype == dtype
+    for ksp in ("gmres", "bicgstab"):
+        x, info = am.solve(A, np.ones((30, 0), dtype), ksp=ksp)
+        assert x.shape == (30, 0) and info.converged and info.iterations == 0 and "relative residual none" in str(info)
+    assert am.factorized(A.real).solve(1j * np.ones((30, 0), A.real.dtype)).dtype.kind == "c"
+
+
 def test_a_complex_b_of_a_real_matrix(rng):
     A = matrix(rng, "float64")
     b = A @ (rng.standard_normal((120, 2)) + 1j * rng.standard_normal((120, 2)))

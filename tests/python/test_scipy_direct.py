@@ -131,6 +131,8 @@ def test_arguments():
 def test_small_sizes():
     assert ours.spsolve(sparse.csc_array([[4.0]]), np.array([2.0])) == [0.5]
     assert ours.splu(sparse.csc_array((0, 0))).solve(np.ones(0)).shape == (0,)
+    assert ours.splu(sparse.eye_array(3)).solve(np.ones((3, 0))).shape == (3, 0)
+    assert ours.spsolve(sparse.eye_array(3), np.ones((3, 0))).shape == (3, 0)
     assert ours.spsolve_triangular(sparse.csc_array((0, 0)), np.ones(0)).shape == (0,)
     assert ours.spsolve_triangular(sparse.csc_array([[2.0]]), [3]) == [1.5]
     with pytest.warns(linalg.MatrixRankWarning, match="Matrix is exactly singular"):

@@ -206,6 +206,7 @@ def test_the_plot_has_measured_times(tmp_path):
         (["poisson7d"], "neither a file nor a built-in problem"),
         (["poisson2d", "--ranks", "3-1"], "numbers of ranks"),
         (["poisson2d", "--ranks", "0"], "numbers of ranks"),
+        (["poisson2d", "--ranks", "1-x"], "'1-x': numbers of ranks such as 1-64"),
         (["poisson2d", *GIVEN, "--layout", "round"], "process grid 'round'"),
         (["poisson2d", *GIVEN, "--layout", "3x5", "--ranks", "1-8"], "is 15 ranks, and --ranks are 1, 2, 4, 8"),
         (["poisson2d", "--machine", "no.json"], "no.json"),

@@ -40,9 +40,12 @@ def _counts(text: str) -> list[int]:
     out: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        n, end = int(first), int(last if dash else first)
+        try:
+            n, end = int(first), int(last if dash else first)
+        except ValueError:
+            n = end = 0
         if n < 1 or end < n:
-            raise argparse.ArgumentTypeError(f"{part}: numbers of ranks such as 1-64 or 1,6,12")
+            raise argparse.ArgumentTypeError(f"{part!r}: numbers of ranks such as 1-64 or 1,6,12 are needed")
         while n <= end:
             out.append(n)
             n *= 2

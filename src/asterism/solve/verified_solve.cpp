@@ -57,7 +57,7 @@ SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, k
     auto const turn = take_turn("solve_transpose");
     device::host::KeepFreed const work_vectors(work_memory_);
     Watch const watch{watcher, needs_iterate, true};
-    if (conjugated || !is_complex(A_->dtype())) return solve_in_turn(b, x, watch);
+    if (conjugated || !is_complex(A_->dtype()) || b.columns() == 0) return solve_in_turn(b, x, watch);
     ASTERISM_REQUIRE(!needs_iterate, unsupported, "solve_transpose: iterates of A^T x = b are not shown; those of A^H x = b are.");
     auto conj_b = b.like(), y = x.like();  // A^H conj(x) = conj(b)
     conjugate(b, conj_b);
@@ -75,6 +75,14 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
   comm::Fact const columns[] = {{"the number of columns of b", std::to_string(b.columns())}};
   comm::require_same(b.comm(), "Solver.solve", columns);
+  if (b.columns() == 0) {
+    SolveInfo nothing_to_do;
+    nothing_to_do.converged = true;
+    nothing_to_do.reason = krylov::name_of(Reason::converged_atol);
+    nothing_to_do.residual_norms = {{}};
+    nothing_to_do.method = method_name(), nothing_to_do.preconditioner = preconditioner_name();
+    return nothing_to_do;
+  }
   Vector const* const both[] = {&b, &x};
   bool const zero = x.comm().min(std::int64_t(watch.zero_guess)) == 1;
   auto entries = look_at_entries(std::span(both).first(zero ? 1 : 2));

@@ -418,11 +418,18 @@ TEST(Ranks, AHundredSolvesWithOneSetOfTreesGiveTheSameBits) {
   }
 }
 
-TEST(Ranks, AWrongShapeOnOneRankIsAnErrorOnAll) {
+TEST(Ranks, AWrongShapeOnOneRankIsAnErrorOnAllAndTheNextSolveIsRight) {
   auto const& comm = world();
   RandomTriangle const problem(21, 20, 5, 0.3);
-  auto const grid = process_grid("Px1", comm.size());
-  TriangularSolver solver(comm, {problem.triangle<double>(grid, comm.rank())});
-  std::vector<double> x(std::size_t(solver.owned()) + (comm.rank() == comm.size() - 1 ? 1 : 0), 1.0);
-  EXPECT_THROW(solver.solve(0, Sweep::forward, 1, std::as_writable_bytes(std::span(x))), Error);
+  for (auto const* const layout : {"Px1", "1xP", "square"})
+    for (bool const checksums : {false, true}) {
+      TriangularSolver solver(comm, {problem.triangle<double>(process_grid(layout, comm.size()), comm.rank())}, {.checksums = checksums});
+      auto const owned = std::size_t(solver.owned());
+      std::vector<double> before(owned, 1.0), after = before, wrong(owned + (comm.rank() == comm.size() - 1 ? 1 : 0), 1.0);
+      auto const solve = [&](std::vector<double>& x) { solver.solve(0, Sweep::forward, 1, std::as_writable_bytes(std::span(x))); };
+      solve(before);
+      for (int turn = 0; turn < 2; ++turn) EXPECT_THROW(solve(wrong), Error);
+      solve(after);
+      EXPECT_EQ(before, after) << layout;
+    }
 }

@@ -15,6 +15,7 @@
 namespace asterism::direct {
 namespace {
 
+constexpr auto channels_name = "triangular solve";
 constexpr std::int64_t most_columns = 8;         // that one pass over the triangle serves
 constexpr std::int64_t worth_threads = 1 << 18;  // bytes of the triangle, times columns: some 20 us of one thread
 
@@ -32,8 +33,9 @@ class TriangularSolver::Impl {
         options_(options),
         triangles_(std::move(triangles)),
         outside_(std::move(outside)),
-        channels_(comm, wanted(), options.transport) {
-    channels_.set_name("triangular solve");
+        channels_(comm, wanted(), options.transport),
+        epoch_(comm.epoch()) {
+    channels_.set_name(channels_name);
     for (std::size_t t = 0; t < triangles_.size(); ++t)
       for (auto const s : {Sweep::forward, Sweep::backward})
         sweeps_.emplace_back(triangles_[t], plans_[std::size_t(s)],
@@ -45,10 +47,16 @@ class TriangularSolver::Impl {
   }
 
   void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
-    comm::collective(comm_, "a triangular solve", [&] { solve_by_parts(t, sweep, columns, x); });
+    comm::collective(comm_, "a triangular solve", [&] {
+      renew_channels();
+      solve_by_parts(t, sweep, columns, x);
+    });
   }
   void solve(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x, std::span<std::byte> beside) {
-    comm::collective(comm_, "a triangular solve", [&] { run(t, sweep, columns, x, beside); });
+    comm::collective(comm_, "a triangular solve", [&] {
+      renew_channels();
+      run(t, sweep, columns, x, beside);
+    });
   }
 
   std::vector<std::int32_t> rows_;
@@ -57,6 +65,17 @@ class TriangularSolver::Impl {
   bool logs_ = false;
 
  private:
+  /// After ranks have recovered from an error messages of the solve that failed may still be in the channels.
+  void renew_channels() {
+    if (comm_.epoch() == epoch_) return;
+    held_.clear();
+    solve_ = 0;  // ranks may have ended in different solves
+    std::vector<comm::Channel> const out(channels_.out().begin(), channels_.out().end());
+    channels_ = comm::Channels(comm_, out, options_.transport);
+    channels_.set_name(channels_name);
+    epoch_ = comm_.epoch();
+  }
+
   void solve_by_parts(std::size_t t, Sweep sweep, std::int64_t columns, std::span<std::byte> x) {
     auto const size = std::int64_t(size_of(triangles_[t]->dtype()));
     auto const n = std::int64_t(rows_.size());
@@ -181,6 +200,7 @@ class TriangularSolver::Impl {
   std::vector<std::shared_ptr<LocalTriangle const>> triangles_;
   Outside outside_;
   comm::Channels channels_;
+  std::uint64_t epoch_ = 0;  // of the communicator, when they were made
   std::vector<MessageDrivenSweep> sweeps_;
   std::deque<comm::Channels::Arrival> held_;
   std::vector<std::byte> part_, sealed_;
