@@ -47,7 +47,8 @@ la::Csr compressed(std::int32_t size, std::vector<Entry<T>> const& entries) {
   std::vector<Entry<T>> by_row(entries.size());
   for (auto const& e : entries) by_row[at(next[at(e.row)]++)] = e;
   for (std::int32_t i = 0; i < size; ++i)
-    std::sort(by_row.begin() + offsets[i], by_row.begin() + offsets[i + 1], [](auto const& a, auto const& b) { return a.column < b.column; });
+    std::sort(by_row.begin() + offsets[i], by_row.begin() + offsets[i + 1],
+              [](auto const& a, auto const& b) { return a.column < b.column; });
   for (std::size_t e = 0; e < by_row.size(); ++e) {
     out.columns.as<std::int32_t>()[e] = by_row[e].column;
     out.values.as<T>()[e] = by_row[e].value;
