@@ -130,7 +130,7 @@ def triad() -> float:
 def multigrid(n: int, rounds: int) -> dict:
     """Matrices without constant rows: variable and jumping coefficients, elasticity with rigid-body modes, real matrices.
 
-    Interleaved, in fresh processes, of PyAMG once; a failure is recorded as its message. Two rounds take some 7 minutes.
+    Interleaved, in fresh processes, of PyAMG once; a failure is recorded as its message.
     """
     amgcl, peers = amgcl_program()
     names = [*GRIDS, "elasticity", *(REAL if os.environ.get("ASTERISM_DATA") else ())]
