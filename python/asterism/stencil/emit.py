@@ -134,7 +134,8 @@ class VectorBody(Body):
                 share = -(-min(deep, brick[0]) * points // brick[0])
                 ahead(f"{grid}__next_plane", grid, (1, 0, 0), f"i * {share}", share)
         outputs = dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1)
-        for grid in outputs if brick[0] > 1 else ():  # where all planes follow each other, the machine itself looks ahead
+        # where all planes follow each other, the machine itself looks ahead
+        for grid in outputs if brick[0] > 1 else ():
             tables.append(f"T* const {grid}__next_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, next);")
             each = f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next_out + i * {points} + l, 1);"
             planes.append(f"if (a->ahead && !streams && a->last - a->first < {brick[0]}) {each}")

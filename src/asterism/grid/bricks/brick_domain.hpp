@@ -62,7 +62,7 @@ class BrickDomain {
   /// int: the own bricks in the order in which kernels visit them, those first that need no copies. Some rows at a time along the first
   /// direction, so few that a core's own cache holds a plane of them.
   device::Array const& visits() const { return s_->visits; }
-  std::vector<int> const& extent() const { return s_->extent; }       ///< [d]
+  std::vector<int> const& extent() const { return s_->extent; }  ///< [d]
 
   /// Items of `bytes` each: from the rank's points in lexicographic order to bricks, with zeros in the padding, and back.
   void to_bricks(void const* points, void* bricks, std::size_t bytes) const;

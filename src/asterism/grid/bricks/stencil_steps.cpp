@@ -202,7 +202,6 @@ class StencilSteps final : public la::StepSequence {
             std::make_unique<StencilCall const>(*s, s->kernels.at(stage.form), StencilCall::Places{{now, to, b, w}}, stage.scales));
         now = to;
       }
-      int const ahead = getenv("ASX_D") ? atoi(getenv("ASX_D")) : 2;
       // what goes to another vector; the lines of x are in the cache already
       bool const streams = (swaps || stages_now.back().form == StencilForm::residual) && is_past_caches(s->domain, s->dtype);
       i64 const serial = s->domain.bricks() * s->domain.points_of_brick() < serial_points ? i64(1) << 40 : 1;
