@@ -94,6 +94,7 @@ class Body(ABC):
         self.facts, self.shape, self.plan, self.b = facts, shape, plan, builder
         self.names, self.program, self.masked = names, program, masked
         self.planes: dict[tuple[str, int, int, int, int], str] = {}  # pointers that the planes need
+        self.rows_after: dict[str, int] = {}  # of the next brick along the second axis, which are read
         self.lines: list[str] = []
         self.block: list[str] = []
         self.known: dict[tuple[object, ...], str] = {}
@@ -129,6 +130,8 @@ class Body(ABC):
         key = ("load", grid, stride, offset, row, lane)
         if key not in self.known:
             name = f"{grid}__{tag(offset)}_r{tag(row)}_k{tag(lane)}"
+            if stride == 1:
+                self.rows_after[grid] = max(self.rows_after.get(grid, 0), row - rows + 1)
             first = lane // lanes
             if self.whole(lane):
                 at = self.plane(grid, stride, offset, row // rows, first)

@@ -113,42 +113,39 @@ class VectorBody(Body):
                 )
         for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
             tables.append(f"T* const {grid}__b_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, id);")
-            planes.append(f"T* const {grid}__out = {grid}__b_out" + (f" + i * {points};" if brick[0] > 1 else ";"))
+            planes.append(f"T* const {grid}__out = whole ? {grid}__b_out + i * {points} : {grid}__part;")
         line = 64 // (self.shape.real_size * (2 if self.shape.complex else 1))
-        for grid, offset in self.newest().items():
-            number = self.facts.grids.index(grid)
-            many = [(c, *self.beside(grid)) for c in self.span(1, offset)[0]]
-            ids = [step("a->neighbours", "", "next", c[self.shape.missing :], self.shape.dimensions) for c in many]
-            tables.append(
-                f"T const* const {grid}__next[] = {{{', '.join(f'brick_of(a, {number}, a->owned, {b})' for b in ids)}}};"
-            )
-            at = self.span(1, offset)[1]
-            place = f"[({at}) / {brick[0]}] + ({at}) % {brick[0]} * {points}" if brick[0] > 1 else "[0]"
-            planes.append(f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next{place} + l);")
-        for grid in dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1):
-            if brick[0] > 1:  # where all planes follow each other, the machine itself looks ahead
-                tables.append(
-                    f"T* const {grid}__next_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, next);"
-                )
-                ahead = f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next_out + i * {points} + l, 1);"
-                planes.append(f"if (!streams && a->last - a->first < {brick[0]}) {ahead}")
+
+        def ahead(name: str, grid: str, of: tuple[int, int, int], first: str, count: int) -> None:
+            """Read some points of a plane of a brick that comes later, or of a neighbour of it."""
+            id = step("a->neighbours", "", "next", of[self.shape.missing :], self.shape.dimensions)
+            tables.append(f"T const* const {name} = brick_of(a, {self.facts.grids.index(grid)}, a->owned, {id});")
+            each = f"for (int l = 0; l < {count}; l += {line}) __builtin_prefetch({name} + {first} + l, 0, 2);"
+            planes.append(f"if (a->ahead) {each}")
+
+        start = f"i * {points}" if brick[0] > 1 else "0"
+        for grid in dict.fromkeys(g for g, stride, _, _, _ in self.planes if stride == 1):
+            ahead(f"{grid}__next", grid, (0, 0, 0), start, points)
+            # what no brick before has read of the neighbours
+            if rows := self.rows_after.get(grid, 0):
+                ahead(f"{grid}__next_row", grid, (0, 1, 0), start, min(rows, brick[1]) * brick[2])
+            deep = max(offset for g, stride, offset, _, _ in self.planes if g == grid and stride == 1)
+            if deep > 0 and not self.shape.missing:
+                share = -(-min(deep, brick[0]) * points // brick[0])
+                ahead(f"{grid}__next_plane", grid, (1, 0, 0), f"i * {share}", share)
+        outputs = dict.fromkeys(s.grid for s in self.program.stores if s.slot < 0 and s.stride == 1)
+        # where all planes follow each other, the machine itself looks ahead
+        for grid in outputs if brick[0] > 1 else ():
+            tables.append(f"T* const {grid}__next_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, next);")
+            each = f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next_out + i * {points} + l, 1);"
+            planes.append(f"if (a->ahead && !streams && a->last - a->first < {brick[0]}) {each}")
         loop = "for (int i = a->first; i < a->last; ++i) {" if brick[0] > 1 else "{"
-        start = [] if brick[0] > 1 or not any("(o0 + i)" in line for line in self.lines) else ["  int const i = 0;"]
-        return [*tables, loop, *start, *(f"  {p}" for p in planes), *(f"  {line}" for line in self.lines), "}"]
-
-    def newest(self) -> dict[str, int]:
-        """Return for each grid the last plane that is read, of which no brick before has read that of the next brick."""
-        out: dict[str, int] = {}
-        for grid, stride, offset, _, _ in self.planes:
-            if stride == 1:
-                out[grid] = max(out.get(grid, 0), offset)
-        return out
-
-    def beside(self, grid: str) -> tuple[int, int]:
-        """Return which brick of a plane that is of: the brick itself, or without a first axis the last one that is read."""
-        if not self.shape.missing:
-            return 0, 0
-        return max((c1, c2) for g, stride, _, c1, c2 in self.planes if g == grid and stride == 1)
+        plane = [] if brick[0] > 1 else ["  int const i = 0;", "  (void)i;"]
+        ends = [
+            f"  if (!whole) put({grid}__b_out + i * {points}, {grid}__part, i < n0 - o0 ? n1 - o1 : 0, n2 - o2, past);"
+            for grid in outputs
+        ]
+        return [*tables, loop, *plane, *(f"  {p}" for p in planes), *(f"  {line}" for line in self.lines), *ends, "}"]
 
     def brick(self, grid: str, stride: int, c: tuple[int, int, int]) -> str:
         """Return the text of the pointer to the brick of a grid at a distance of `c` bricks."""
@@ -179,7 +176,9 @@ def emit_cpp(
     loop.append(f"bool const whole = {' && '.join(inside)};")
     loop += [
         "(void)near;",
-        "long const after = b + 1 < a->bricks ? b + 1 : b;",
+        "bool const streams = past && whole;",
+        "(void)streams;",
+        "long const after = b + a->ahead < a->bricks ? b + a->ahead : b;",
         "long const next = a->visit ? a->visit[after] : after;",
         "(void)next;",
     ]
@@ -191,9 +190,12 @@ def emit_cpp(
     loop += _clear(facts, shape, whole)
     extent = "fine_extent" if facts.space == "fine" else "extent"
     lines = [f"long const n{axis} = {f'a->{extent}[{axis - missing}]' if axis >= missing else 1};" for axis in range(3)]
-    lines += ["V const zero = {};", "bool const streams = a->streams;", "(void)zero, (void)streams;", *names.lines]
+    lines += ["V const zero = {};", "bool const past = a->streams;", "(void)zero;", *names.lines]
+    plane = shape.brick[1] * shape.brick[2]
+    for grid in dict.fromkeys(s.grid for s in whole.stores if s.slot < 0 and s.stride == 1):
+        lines.append(f"alignas(64) T {grid}__part[{plane}];  // a plane that is not whole")
     lines += [f"W {total} = {NEUTRAL[op]} - W{{}};" for total, _, op in totals(facts, shape)]
-    lines += ["for (long b = 0; b < a->bricks; ++b) {", *(f"  {t}" for t in loop), "}", "if (streams) end_streams();"]
+    lines += ["for (long b = 0; b < a->bricks; ++b) {", *(f"  {t}" for t in loop), "}", "if (past) end_streams();"]
     for total, m, op in totals(facts, shape):
         take = f"a->reductions[{m}] += {total}[l]" if op == "sum" else f"take_{op}(a->reductions + {m}, {total}[l])"
         lines.append(f"for (int l = 0; l < {plan.vector}; ++l) {take};")
@@ -206,23 +208,19 @@ def emit_cpp(
 
 
 def _clear(facts: Facts, shape: Shape, program: Program) -> list[str]:
-    """Return lines that put zeros into the padding of outputs."""
-    targets = {s.grid: s.stride for s in program.stores if s.slot < 0}
+    """Return lines that put zeros into the padding of outputs on the fine grid."""
+    targets = dict.fromkeys(s.grid for s in program.stores if s.slot < 0 and s.stride == 2)
     if not targets:
         return ["(void)whole;"]
     b = shape.brick
     lines = ["if (!whole) {"]
-    for grid, stride in targets.items():
+    for grid in targets:
         number = facts.grids.index(grid)
-        if stride == 1:
-            lines.append(f"  clear(brick_of(a, {number}, a->owned, id), n0 - o0, n1 - o1, n2 - o2);")
-        else:
-            d, missing = shape.dimensions, shape.missing
-            for c in range(2**d):
-                digits = [0] * missing + [c >> (d - 1 - a) & 1 for a in range(d)]
-                ends = [
-                    f"n{axis} - {'2 * ' if axis >= missing else ''}o{axis} - {b[axis] * digits[axis]}"
-                    for axis in range(3)
-                ]
-                lines.append(f"  clear(brick_of(a, {number}, a->fine_owned, child[{c}]), {', '.join(ends)});")
+        d, missing = shape.dimensions, shape.missing
+        for c in range(2**d):
+            digits = [0] * missing + [c >> (d - 1 - a) & 1 for a in range(d)]
+            ends = [
+                f"n{axis} - {'2 * ' if axis >= missing else ''}o{axis} - {b[axis] * digits[axis]}" for axis in range(3)
+            ]
+            lines.append(f"  clear(brick_of(a, {number}, a->fine_owned, child[{c}]), {', '.join(ends)});")
     return [*lines, "}"]

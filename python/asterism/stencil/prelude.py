@@ -31,6 +31,7 @@ ARGUMENTS = """struct Arguments {
   int first, last;      // planes of each brick along the first axis: from first to before last
   int const* const* slots;  // null, or [grid]: null, or where its bricks are, by their ids
   int streams;          // not 0: what is written goes past the caches
+  int ahead;            // so many bricks later ones are read ahead; 0: none are
 };
 """
 
@@ -118,11 +119,21 @@ static inline void take_min(double* p, double x) {{ *p = x < *p || x != x ? x : 
 static I const lane = {{{order(str(m) for m in range(V))}}};
 
 // zeros at the points from n0, n1, n2 on
-static void clear(T* p, long n0, long n1, long n2) {{
+static inline void clear(T* p, long n0, long n1, long n2) {{
   for (long i = 0; i < {b0}; ++i)
     for (long j = 0; j < {b1}; ++j)
       for (long k = 0; k < {b2}; ++k)
         if (i >= n0 || j >= n1 || k >= n2) p[(i * {b1} + j) * {b2} + k] = {"T(0)" if shape.complex else 0};
+}}
+
+// a plane, with zeros at the points from n1, n2 on
+static inline void put(T* p, T const* from, long n1, long n2, bool past) {{
+  for (int j = 0; j < {b1}; ++j)
+    for (int k = 0; k < {b2}; k += {V}) {{
+      I const inside = lane + E(k) < E(j < n1 ? n2 : 0);
+      auto const x = {f"choose(inside, load(from + j * {b2} + k), C{{}})" if shape.complex else f"inside ? load(from + j * {b2} + k) : V{{}}"};
+      if (past) stream(p + j * {b2} + k, x); else store(p + j * {b2} + k, x);
+    }}
 }}
 
 """

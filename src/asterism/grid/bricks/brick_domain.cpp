@@ -3,11 +3,11 @@
 #include <cstring>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/grid/bricks/brick_schedule.hpp"
 
 namespace asterism::grid {
 namespace {
@@ -36,6 +36,21 @@ std::string text(std::vector<i64> const& v) {
   std::string out;
   for (auto const x : v) out += (out.empty() ? "" : " x ") + std::to_string(x);
   return out;
+}
+
+/// BrickDomain::visits(); of points with 8 bytes.
+std::vector<int> in_rows(BrickOrder const& order, Triple const& n, i64 points) {
+  std::array<std::vector<int>, 2> out;  // of the inner bricks, and of the others
+  i64 const rows = std::max<i64>(1, core_cache_bytes() / 3 / std::max<i64>(1, n[2] * points * 8));
+  for (i64 first = 0; first < n[1]; first += rows)
+    for (i64 i = 0; i < n[0]; ++i)
+      for (i64 j = first; j < std::min(n[1], first + rows); ++j)
+        for (i64 k = 0; k < n[2]; ++k) {
+          auto const number = order.number({i, j, k});
+          out[number < order.inner() ? 0 : 1].push_back(int(number));
+        }
+  out[0].insert(out[0].end(), out[1].begin(), out[1].end());
+  return std::move(out[0]);
 }
 
 }  // namespace
@@ -107,9 +122,7 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   auto const is_cut = cut_of(s->partition);
   for (std::size_t a = 0; a < 3; ++a) s->known.low[a] = is_cut[a] ? -1 : 0, s->known.high[a] = n[a] + (is_cut[a] ? 1 : 0);
   if (bricks == 0) s->known = {};
-  std::vector<int> neighbours(std::size_t(bricks + s->ghosts) * std::size_t(all)), origins(std::size_t(bricks + s -> ghosts) * d),
-      numbers(static_cast<std::size_t>(bricks));
-  std::iota(numbers.begin(), numbers.end(), 0);
+  std::vector<int> neighbours(std::size_t(bricks + s->ghosts) * std::size_t(all)), origins(std::size_t(bricks + s -> ghosts) * d);
   s->numbers.resize(std::size_t(s->known.points()));
   int const beyond = int(bricks + s->ghosts);
   std::size_t next = 0;
@@ -131,7 +144,7 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
         }
   });
   s->neighbours = device::Array::of<int const>(neighbours), s->origins = device::Array::of<int const>(origins);
-  s->all = device::Array::of<int const>(numbers);
+  s->visits = device::Array::of<int const>(in_rows(s->order, n, points));
   auto const& space = s->space;
   s_ = s;
   std::vector<std::pair<i64, i64>> padding;

@@ -59,8 +59,10 @@ class BrickDomain {
   // as generated kernels take them (stencil/table.hpp); copies of other ranks' bricks have zeros around them where they know no other
   device::Array const& neighbours() const { return s_->neighbours; }  ///< int [brick, or copy][3^d]
   device::Array const& origins() const { return s_->origins; }        ///< int [brick, or copy][d]
-  device::Array const& all() const { return s_->all; }                ///< int 0, 1, 2, ...: numbers to visit
-  std::vector<int> const& extent() const { return s_->extent; }       ///< [d]
+  /// int: the own bricks in the order in which kernels visit them, those first that need no copies. Some rows at a time along the first
+  /// direction, so few that a core's own cache holds a plane of them.
+  device::Array const& visits() const { return s_->visits; }
+  std::vector<int> const& extent() const { return s_->extent; }  ///< [d]
 
   /// Items of `bytes` each: from the rank's points in lexicographic order to bricks, with zeros in the padding, and back.
   void to_bricks(void const* points, void* bricks, std::size_t bytes) const;
@@ -78,7 +80,7 @@ class BrickDomain {
     Box known;
     std::vector<int> numbers;  // of the bricks of that box
     std::vector<int> extent;
-    device::Array neighbours, origins, all;
+    device::Array neighbours, origins, visits;
   };
   std::vector<comm::StarForest::EdgeSets> find_ghosts(State& s, std::vector<int>& ids) const;
   /// f(first point in the box, first point in bricks, how many of the row are there) for each row of each brick.

@@ -189,11 +189,16 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
             for (i64 c = c0; c < c1; ++c) {
               T* const out = fine + s.places[std::size_t(line * s.bricks[2] + c)];
               T const* const values = rows.data() + (c - c0) * width;
+              constexpr i64 most = 8;  // values in registers
               for (i64 r = 0; r < b[0] * b[1]; ++r)
-                if (adds)
-                  for (i64 k = 0; k < width; ++k) out[r * width + k] += values[r * length + k];
-                else
-                  for (i64 k = 0; k < width; ++k) out[r * width + k] = values[r * length + k];
+                for (i64 k0 = 0; k0 < width; k0 += most) {
+                  T sum[most] = {};
+                  i64 const count = std::min<i64>(most, width - k0);
+                  for (i64 k = 0; k < count; ++k) sum[k] = values[r * length + k0 + k];
+                  if (adds)
+                    for (i64 k = 0; k < count; ++k) sum[k] += out[r * width + k0 + k];
+                  for (i64 k = 0; k < count; ++k) out[r * width + k0 + k] = sum[k];
+                }
             }
           });
         }

@@ -94,7 +94,7 @@ void GpuStencil::submit(device::Queue const& queue, std::shared_ptr<StencilState
     all.back().first.intend(g == StencilKernel::y ? of_y : Access::read, intents);
     all.back().second.intend(g == StencilKernel::x ? Access::update : Access::read, intents);
   }
-  for (auto const& a : {s->zeros, domain.neighbours(), domain.origins(), domain.all()}) a.intend(Access::read, intents);
+  for (auto const& a : {s->zeros, domain.neighbours(), domain.origins(), domain.visits()}) a.intend(Access::read, intents);
   auto constants = k.constants;
   for (std::size_t n = 0; n < k.scales.size(); ++n) constants[std::size_t(k.scales[n])] = scales[n];
   i64 const blocks = (count * domain.brick()[0] + made_.planes_of_block - 1) / made_.planes_of_block;
@@ -106,7 +106,7 @@ void GpuStencil::submit(device::Queue const& queue, std::shared_ptr<StencilState
     auto const address = [](Array const& a) { return reinterpret_cast<std::uintptr_t>(a.raw(Memory::gpu)); };
     Bytes a;
     a.add(count);
-    a.add(first == 0 ? 0 : address(d.all()) + std::size_t(first) * sizeof(int));
+    a.add(first == 0 ? 0 : address(d.visits()) + std::size_t(first) * sizeof(int));
     a.add(address(d.neighbours()));
     a.add(address(d.origins()));
     for (int const n : d.extent()) a.add(n);
