@@ -205,7 +205,7 @@ for dtype in ("float32", "float64", "complex64", "complex128"):
     for turn, (kind, S) in enumerate((("lu", matrix(rng, dtype, N)), ("cholesky", definite), ("ldl", H)), size):
         A = am.Matrix.from_scipy(S, comm=comm, distribute=True)
         ways = ({"pc_factor_layout": "gathered"}, {"pc_factor_layout": "square", "pc_factor_block_size": 7},
-                {"pc_factor_layout": "1xP"}, {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20})
+                {"pc_factor_layout": "1xP", "pc_factor_checksums": True}, {"pc_factor_layout": "Px1", "pc_factor_subtrees": False, "pc_factor_block_size": 20})
         for more in ways[turn % 2 :: 2]:
             F = am.factorized(A, "lu" if kind == "lu" else "cholesky", **more)
             assert ("on rank 0)" if "gathered" in more.values() else f"on {size} ranks)") in F.solver.view(), (kind, dtype, more)
@@ -232,7 +232,7 @@ A = am.gallery.convection_diffusion((30, 31), (3.0, 1.0), comm=comm)
 b = np.cos(np.arange(930.0))[slice(*A.row_range)]
 found = []
 for again in range(4):
-    s = am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_block_size=8)
+    s = am.Solver(A, ksp="preonly", pc="lu", pc_factor_layout="square", pc_factor_block_size=8, pc_factor_checksums=again % 2 == 1)
     found += [s.solve(b) for again in range(3)]
 assert all(np.array_equal(x, found[0]) for x in found)
 """,

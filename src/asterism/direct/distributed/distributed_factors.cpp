@@ -245,7 +245,7 @@ struct DistributedFactors::Impl {
     info.growth = cholesky || largest_entry == 0 ? 1 : largest / largest_entry;
     std::vector<std::shared_ptr<LocalTriangle const>> triangles{top.lower};
     if (top.upper) triangles.push_back(top.upper);
-    solver.emplace(comm, std::move(triangles), TriangularOptions{}, parts.outside);
+    solver.emplace(comm, std::move(triangles), TriangularOptions{.checksums = given_distribution.checksums}, parts.outside);
     condition.reset();
   }
 

@@ -16,6 +16,7 @@ struct DistributionOptions {
   ProcessGrid grid;
   bool subtrees = true;            ///< false: all supernodes are in blocks
   std::int32_t block_width = 128;  ///< columns of a block at most, at the top
+  bool checksums = false;          ///< of the messages of solves
 };
 
 /// Numbers of B count all columns; numbers of the top count those of its supernodes; numbers of this rank count the columns of its

@@ -42,6 +42,8 @@ std::vector<OptionSpec> shared_options(bool lu) {
           flag_option("pc_factor_subtrees", true,
                       "whole subtrees of the elimination tree are on one rank each; false: all supernodes are in blocks on the grid"),
           integer_option("pc_factor_block_size", 128, "columns of a block on the grid at most", 1, 4096),
+          flag_option("pc_factor_checksums", false,
+                      "messages of shared solves on the host have checksums: one that is lost or changed is an error that names it"),
           choice_option("pc_factor_gpu_solve", "auto", {"auto", "true", "false"},
                         "with -device cuda or hip, solves with a copy of sparse factors on the GPU; true: also where ranks share one; "
                         "false: on the host")};
@@ -124,6 +126,7 @@ PreconditionerPtr made(OptionReader& r, Matrix const& A, SparseRule const& rule)
   }
   distribution.subtrees = r.flag("pc_factor_subtrees");
   distribution.block_width = std::int32_t(r.integer("pc_factor_block_size"));
+  distribution.checksums = r.flag("pc_factor_checksums");
   return distributed_direct(A, rule, distribution);
 }
 
@@ -138,7 +141,7 @@ PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
   auto rule = shared_rule(r, nest, "lu");
   rule.factors.kind = direct::FactorKind::lu;
   if (auto made = made_by_another(
-          r, A, rule, {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_gpu_solve"}))
+          r, A, rule, {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_checksums", "pc_factor_gpu_solve"}))
     return made;
   auto const matching = r.text("pc_factor_matching");
   rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
@@ -160,7 +163,7 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
                            r.text("pc_factor_mat_solver_type"), ours);
   if (auto made = made_by_another(
           r, A, rule,
-          {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_gpu_solve"}))
+          {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_checksums", "pc_factor_gpu_solve"}))
     return made;
   return made(r, A, rule);
 }
