@@ -140,8 +140,9 @@ PreconditionerPtr make_lu(Nest const& nest, Matrix const& A) {
     return dense_lu(A, std::size_t(r.real("pc_factor_memory_limit")), r.real("pc_factor_flop_limit"));
   auto rule = shared_rule(r, nest, "lu");
   rule.factors.kind = direct::FactorKind::lu;
-  if (auto made = made_by_another(
-          r, A, rule, {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_checksums", "pc_factor_gpu_solve"}))
+  if (auto made = made_by_another(r, A, rule,
+                                  {"pc_factor_matching", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size",
+                                   "pc_factor_checksums", "pc_factor_gpu_solve"}))
     return made;
   auto const matching = r.text("pc_factor_matching");
   rule.factors.matching = matching == "auto"   ? direct::Matching::automatic
@@ -161,9 +162,9 @@ PreconditionerPtr make_cholesky(Nest const& nest, Matrix const& A) {
                            "option -pc_cholesky_type: {} has no L D L^H for indefinite matrices. Use "
                            "-pc_factor_mat_solver_type {}.",
                            r.text("pc_factor_mat_solver_type"), ours);
-  if (auto made = made_by_another(
-          r, A, rule,
-          {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size", "pc_factor_checksums", "pc_factor_gpu_solve"}))
+  if (auto made = made_by_another(r, A, rule,
+                                  {"pc_factor_pivot_threshold", "pc_factor_flop_limit", "pc_factor_subtrees", "pc_factor_block_size",
+                                   "pc_factor_checksums", "pc_factor_gpu_solve"}))
     return made;
   return made(r, A, rule);
 }
