@@ -28,6 +28,20 @@ static HYPRE_IJVector vector(int n, HYPRE_BigInt const* indices, double const* v
   return v;
 }
 
+// The two methods have functions of their own, alike but for their names.
+#define SOLVE_BY(METHOD, SET_MORE)                                                                                \
+  do {                                                                                                            \
+    HYPRE_ParCSR##METHOD##Create(MPI_COMM_WORLD, &krylov);                                                        \
+    HYPRE_##METHOD##SetTol(krylov, 1e-8);                                                                         \
+    HYPRE_##METHOD##SetMaxIter(krylov, most);                                                                     \
+    SET_MORE;                                                                                                     \
+    HYPRE_##METHOD##SetPrecond(krylov, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSolve,                                \
+                               (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSetup, amg);                                  \
+    HYPRE_ParCSR##METHOD##Setup(krylov, A, pb, px);                                                               \
+    HYPRE_ParCSR##METHOD##Solve(krylov, A, pb, px);                                                               \
+    HYPRE_##METHOD##GetNumIterations(krylov, &its);                                                               \
+  } while (0)
+
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
   MPI_Init(&argc, &argv);
@@ -76,25 +90,8 @@ int main(int argc, char** argv) {
   HYPRE_BoomerAMGSetTol(amg, 0.0);
   HYPRE_BoomerAMGSetPrintLevel(amg, 0);
   int its = 0;
-  if (strcmp(argv[2], "cg") == 0) {
-    HYPRE_ParCSRPCGCreate(MPI_COMM_WORLD, &krylov);
-    HYPRE_PCGSetTol(krylov, 1e-8);
-    HYPRE_PCGSetTwoNorm(krylov, 1);
-    HYPRE_PCGSetMaxIter(krylov, most);
-    HYPRE_PCGSetPrecond(krylov, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSolve, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSetup, amg);
-    HYPRE_ParCSRPCGSetup(krylov, A, pb, px);
-    HYPRE_ParCSRPCGSolve(krylov, A, pb, px);
-    HYPRE_PCGGetNumIterations(krylov, &its);
-  } else {
-    HYPRE_ParCSRGMRESCreate(MPI_COMM_WORLD, &krylov);
-    HYPRE_GMRESSetTol(krylov, 1e-8);
-    HYPRE_GMRESSetKDim(krylov, 30);
-    HYPRE_GMRESSetMaxIter(krylov, most);
-    HYPRE_GMRESSetPrecond(krylov, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSolve, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSetup, amg);
-    HYPRE_ParCSRGMRESSetup(krylov, A, pb, px);
-    HYPRE_ParCSRGMRESSolve(krylov, A, pb, px);
-    HYPRE_GMRESGetNumIterations(krylov, &its);
-  }
+  if (strcmp(argv[2], "cg") == 0) SOLVE_BY(PCG, HYPRE_PCGSetTwoNorm(krylov, 1));
+  else SOLVE_BY(GMRES, HYPRE_GMRESSetKDim(krylov, 30));
   double const seconds = MPI_Wtime() - t0;
 
   double* x = malloc(8 * (size_t)n);

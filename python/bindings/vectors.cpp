@@ -8,7 +8,7 @@
 #include "asterism/device/gpu/vendor_library.hpp"
 #include "asterism/device/ledger.hpp"
 #include "asterism/grid/bricks/gpu_stencil.hpp"
-#include "asterism/la/formats/cusparse.hpp"
+#include "asterism/la/formats/csr/cusparse.hpp"
 #include "bindings.hpp"
 #include "queue_vector.hpp"
 

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 import asterism as am
-from asterism import _core
 
 FAMILIES = {
     "classical": "-pc_amg_strength classical",
@@ -154,17 +153,16 @@ def test_options_have_effect():
 
 @pytest.mark.parametrize("options", ["-pc_amg_strength evolution", "-pc_amg_type classical"])
 def test_a_few_dense_rows_cost_little(options):
-    n, hubs = 60_000, [0, 100, 40_000]  # each of n rows looking at all entries of these: 10^10 operations
+    # each of n rows looking at all entries of these: 10^11 operations, which the limit of a test would end
+    n, hubs = 300_000, [0, 100, 140_000]
     line = sp.diags_array([np.full(n - 1, -1.0), np.full(n - 1, -1.0)], offsets=[-1, 1])
     i = np.repeat(hubs, n)
     star = sp.coo_array((np.full(3 * n, -1.0), (i, np.tile(np.arange(n), 3))), shape=(n, n))
     S = (line + star + star.T).tocsr()
     S.setdiag(0)
     S = sp.csr_array(S + sp.diags_array(0.1 - S.sum(axis=1)))
-    _core.profile_reset()
-    s = am.Solver(S, "-pc_type amg -ksp_type cg " + options)
-    seconds = {e["name"]: e["seconds"] for e in _core.profile_snapshot()}
-    assert seconds["AMGStrength"] + seconds.get("AMGInterpolate", 0) < 5, s.view()
+    x, info = am.solve(S, S @ np.ones(n), options="-pc_type amg -ksp_type cg " + options)
+    assert info.converged and np.abs(x - 1).max() < 1e-2
 
 
 def test_zeros_on_the_diagonal_are_refused_with_a_reason():

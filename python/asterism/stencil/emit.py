@@ -14,6 +14,8 @@ from .prelude import Shape, prelude
 
 __all__ = ["emit_cpp"]
 
+AHEAD = 2  # so many bricks later ones are read ahead: one later, the brick beside is read already
+
 
 class VectorBody(Body):
     """The planes of one brick, with vectors as types."""
@@ -121,7 +123,7 @@ class VectorBody(Body):
             id = step("a->neighbours", "", "next", of[self.shape.missing :], self.shape.dimensions)
             tables.append(f"T const* const {name} = brick_of(a, {self.facts.grids.index(grid)}, a->owned, {id});")
             each = f"for (int l = 0; l < {count}; l += {line}) __builtin_prefetch({name} + {first} + l, 0, 2);"
-            planes.append(f"if (a->ahead) {each}")
+            planes.append(each)
 
         start = f"i * {points}" if brick[0] > 1 else "0"
         for grid in dict.fromkeys(g for g, stride, _, _, _ in self.planes if stride == 1):
@@ -138,7 +140,7 @@ class VectorBody(Body):
         for grid in outputs if brick[0] > 1 else ():
             tables.append(f"T* const {grid}__next_out = brick_of(a, {self.facts.grids.index(grid)}, a->owned, next);")
             each = f"for (int l = 0; l < {points}; l += {line}) __builtin_prefetch({grid}__next_out + i * {points} + l, 1);"
-            planes.append(f"if (a->ahead && !streams && a->last - a->first < {brick[0]}) {each}")
+            planes.append(f"if (!streams && a->last - a->first < {brick[0]}) {each}")
         loop = "for (int i = a->first; i < a->last; ++i) {" if brick[0] > 1 else "{"
         plane = [] if brick[0] > 1 else ["  int const i = 0;", "  (void)i;"]
         ends = [
@@ -178,7 +180,7 @@ def emit_cpp(
         "(void)near;",
         "bool const streams = past && whole;",
         "(void)streams;",
-        "long const after = b + a->ahead < a->bricks ? b + a->ahead : b;",
+        f"long const after = b + {AHEAD} < a->bricks ? b + {AHEAD} : b;",
         "long const next = a->visit ? a->visit[after] : after;",
         "(void)next;",
     ]

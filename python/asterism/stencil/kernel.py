@@ -35,7 +35,7 @@ class _Arguments(ctypes.Structure):
         ("grids", _POINTER), ("ghosts", _POINTER), ("owned", _LONG), ("constants", _POINTER), ("reductions", _POINTER),
         ("children", _POINTER), ("fine_neighbours", _POINTER), ("fine_extent", _POINTER), ("fine_owned", _LONG),
         ("program", _POINTER), ("first", ctypes.c_int), ("last", ctypes.c_int), ("slots", _POINTER),
-        ("streams", ctypes.c_int), ("ahead", ctypes.c_int),
+        ("streams", ctypes.c_int),
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ class Kernel:
         argument.owned = points.bricks + 1
         argument.last = points.brick[0] if f.dimensions == 3 else 1
         argument.constants, argument.reductions = scalars.ctypes.data, reductions.ctypes.data
-        argument.streams, argument.ahead = self._streams, 2
+        argument.streams = self._streams
         argument.program = library.program if isinstance(library, Table) else None
         kept: list[Any] = [extent]
         if fine is not None:

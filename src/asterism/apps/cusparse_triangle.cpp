@@ -3,7 +3,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/gpu/gpu.hpp"
-#include "asterism/la/formats/cusparse_library.hpp"
+#include "asterism/la/formats/csr/cusparse_library.hpp"
 
 namespace asterism::apps {
 

@@ -31,7 +31,7 @@ double symmetry_of(la::Csr const& a, la::Graph const& graph) {
   return graph.neighbours.empty() ? 1 : std::min(1.0, double(beside) / double(graph.neighbours.size()));
 }
 
-constexpr auto or_else = "Use -pc_factor_mat_ordering_type nd (less fill), a larger -pc_factor_flop_limit, or an iterative method.";
+std::string to_take_less_work(std::string const& ordering) { return what_to_try(ordering, {}, {"a larger -pc_factor_flop_limit"}); }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ Analysis::Analysis(la::Csr const& a, FactorOptions const& given) : options(given
 void Analysis::require_work() const {
   ASTERISM_REQUIRE(options.flop_limit == 0 || predicted.flops <= options.flop_limit, value,
                    "{}: the factors of {} rows take {} floating-point operations ({} entries, {} order), and {} are allowed. {}", name(), n,
-                   predicted.flops, predicted.entries, ordering, options.flop_limit, or_else);
+                   predicted.flops, predicted.entries, ordering, options.flop_limit, to_take_less_work(ordering));
 }
 
 bool Analysis::rescale(la::Csr const& a) {
@@ -112,7 +112,7 @@ Ints Analysis::automatic_order(la::Graph const& graph) {
   bool const dissects = many && found.flops > worth_dissection;
   ASTERISM_REQUIRE(found.flops <= (dissects ? most_saved : 1) * limit, value,
                    "{}: the factors of {} rows take more than {} floating-point operations (amd order), and {} are allowed. {}", name(), n,
-                   found.flops * flops_of_one(), options.flop_limit, or_else);
+                   found.flops * flops_of_one(), options.flop_limit, to_take_less_work("amd"));
   ordering = "amd";
   if (!dissects) return std::move(found.order);
   auto other = la::nested_dissection(graph);

@@ -11,24 +11,6 @@
 namespace asterism::direct {
 namespace {
 
-template <class T>
-la::Csr csr_of(std::int32_t n, std::vector<Entry<T>> const& entries) {
-  la::Csr out(dtype_v<T>, n, n, std::int64_t(entries.size()));
-  auto const ptr = out.row_offsets();
-  std::fill(ptr.begin(), ptr.end(), 0);
-  for (auto const& e : entries) ++ptr[std::size_t(e.row) + 1];
-  for (std::size_t i = 0; i < std::size_t(n); ++i) ptr[i + 1] += ptr[i];
-  std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
-  auto const col = out.column_indices();
-  auto const val = out.entries<T>();
-  for (auto const& e : entries) {
-    auto const p = std::size_t(next[std::size_t(e.row)]++);
-    col[p] = e.column;
-    val[p] = e.value;
-  }
-  return la::transpose(la::transpose(out));  // columns ascending
-}
-
 /// D L^H; rows of a block of two have entries of both columns of L.
 template <class T>
 la::Csr product_with_pivots(std::int32_t n, std::vector<Entry<T>> const& lower, kernel::BlockDiagonal<T> const& d) {

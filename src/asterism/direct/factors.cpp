@@ -43,10 +43,9 @@ struct Factors::Impl : Analysis {
   void require_memory() const {
     auto const limit = options.memory_limit > 0 ? options.memory_limit : device::host::available_memory();
     ASTERISM_REQUIRE(limit == 0 || info.predicted.bytes <= limit, memory,
-                     "{}: the factors of {} rows need {} ({} entries, {} order), and {} are {}. Use -pc_factor_mat_ordering_type nd (less "
-                     "fill), -pc_dtype float32, or an iterative method.",
-                     name(), n, megabytes(double(info.predicted.bytes)), info.predicted.entries, info.ordering, megabytes(double(limit)),
-                     options.memory_limit > 0 ? "allowed" : "there");
+                     "{}: the factors of {} rows need {} ({} entries, {} order), and {} are {}. {}", name(), n,
+                     megabytes(double(info.predicted.bytes)), info.predicted.entries, info.ordering, megabytes(double(limit)),
+                     options.memory_limit > 0 ? "allowed" : "there", what_to_try(info.ordering, dtype));
   }
 
   void compute(la::Csr const& a) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
 
 namespace asterism::direct {
@@ -64,6 +65,14 @@ void require_structural_rank(la::Matching const& found, std::int32_t n, std::str
        "{}: the matrix is structurally singular: its structural rank is {} of {}, whatever the values are. {} Look for an equation or "
        "an unknown that is missing; am.least_squares takes singular matrices.",
        name, found.structural_rank, n, where);
+}
+
+std::string what_to_try(std::string const& ordering, std::optional<Dtype> dtype, std::vector<std::string> ways) {
+  if (ordering != "nd") ways.emplace_back("-pc_factor_mat_ordering_type nd (less fill)");
+  if (dtype && real_of(*dtype) == Dtype::float64) ways.emplace_back("-pc_dtype float32");
+  std::string out = "Use ";
+  for (auto const& way : ways) out += way + ", ";
+  return out + (ways.empty() ? "" : "or ") + "an iterative method.";
 }
 
 void equilibrate_by_powers_of_two(la::Csr const& a, std::vector<double>& r, std::vector<double>& c) {

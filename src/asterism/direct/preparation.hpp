@@ -1,6 +1,7 @@
 // What is checked and scaled before a matrix is factored, by whichever method.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ void require_square_and_finite(la::Csr const& a, std::string const& name);
 void require_hermitian(la::Csr const& a, std::string const& name);
 /// An error with the structural rank, if that is not full.
 void require_structural_rank(la::Matching const& found, std::int32_t n, std::string const& name);
+
+/// "Use ...": what helps where factors are too large or take too long. Not an ordering or a precision that is in force.
+std::string what_to_try(std::string const& ordering, std::optional<Dtype> dtype, std::vector<std::string> ways = {});
 
 /// Scales r and c that bring the largest entry of each row and column near 1, both at once, again and again (Ruiz 2001). Powers of two, so
 /// that nothing is rounded. The same for rows and columns of a matrix whose magnitudes are symmetric.

@@ -9,7 +9,7 @@
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/la/formats/csr.hpp"
 #include "asterism/la/formats/format.hpp"
-#include "asterism/la/formats/symmetric_half.hpp"
+#include "asterism/la/formats/symmetric_half/symmetric_half.hpp"
 #include "asterism/la/operator.hpp"
 
 namespace asterism::la {

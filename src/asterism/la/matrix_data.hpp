@@ -4,7 +4,7 @@
 
 #include "asterism/base/lazy.hpp"
 #include "asterism/comm/forest/queued_forest.hpp"
-#include "asterism/la/formats/csr_format.hpp"
+#include "asterism/la/formats/csr/csr_format.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::la {

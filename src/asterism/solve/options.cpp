@@ -15,7 +15,7 @@
 #include "asterism/comm/gpu/transport.hpp"
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/race_check.hpp"
-#include "asterism/la/formats/cusparse.hpp"
+#include "asterism/la/formats/csr/cusparse.hpp"
 #include "asterism/solve/solver.hpp"
 
 namespace asterism::solve {

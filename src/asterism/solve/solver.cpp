@@ -12,7 +12,7 @@
 #include "asterism/comm/forest/gpu_aware.hpp"
 #include "asterism/comm/gpu/transport.hpp"
 #include "asterism/device/gpu/gpu.hpp"
-#include "asterism/la/formats/cusparse.hpp"
+#include "asterism/la/formats/csr/cusparse.hpp"
 #include "asterism/solve/inner_solver.hpp"
 #include "asterism/solve/options.hpp"
 

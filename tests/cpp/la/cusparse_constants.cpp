@@ -1,4 +1,4 @@
-// The numbers that la/formats/cusparse.cpp passes, and the types of its functions, are those of NVIDIA's header: compiled by `make
+// The numbers that la/formats/csr/cusparse.cpp passes, and the types of its functions, are those of NVIDIA's header: compiled by `make
 // cuda-check` where that is found.
 #include <cusparse.h>
 

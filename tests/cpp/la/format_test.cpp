@@ -9,9 +9,9 @@
 #include <random>
 
 #include "asterism/device/condition.hpp"
-#include "asterism/la/formats/csr_format.hpp"
-#include "asterism/la/formats/cusparse.hpp"
-#include "asterism/la/formats/sell_format.hpp"
+#include "asterism/la/formats/csr/csr_format.hpp"
+#include "asterism/la/formats/csr/cusparse.hpp"
+#include "asterism/la/formats/sell/sell_format.hpp"
 #include "asterism/la/vectors/vector.hpp"
 #include "harness/gpu.hpp"
 #include "harness/world.hpp"

@@ -21,7 +21,7 @@ DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numb
   auto const owner = [&](std::int32_t i, std::int32_t j) { return grid.owner(std::max(i, j), std::min(i, j)); };
   DealtEntries<T> dealt;
   auto const rows = A.to_rows();
-  std::vector<std::vector<Entry<T>>> to_rank(at(comm.size()));
+  Outgoing out;
   double largest = 0;
   std::vector<double> sums(at(analysis.n), 0);
   for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r) {
@@ -39,7 +39,7 @@ DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numb
       auto const first = std::min(k, l);
       auto const to = parts.rank_of[at(first)] >= 0 ? parts.rank_of[at(first)]
                                                     : owner(parts.node_of[at(parts.number[at(k)])], parts.node_of[at(parts.number[at(l)])]);
-      to_rank[at(to)].push_back(e);
+      out.put(to, &e, 1);
     }
   }
   dealt.largest = comm.max(largest);
@@ -51,10 +51,6 @@ DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numb
     auto const k = parts.node_of[at(number)];
     return parts.place_of_touched[at(k)] + number - parts.top->nodes().starts[at(k)];
   };
-  Outgoing out;
-  for (int r = 0; r < comm.size(); ++r)
-    if (auto const& entries = to_rank[at(r)]; !entries.empty()) out.put(r, entries.data(), entries.size());
-  to_rank.clear();
   for (auto const& parcel : comm::exchange(comm, out.take()))
     for (auto const& e : comm::items_of<Entry<T>>(parcel.data)) {
       if (parts.rank_of[at(std::min(e.row, e.column))] >= 0) dealt.forest.push_back({local(e.row), local(e.column), e.value});

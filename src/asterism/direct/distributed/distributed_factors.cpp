@@ -35,27 +35,6 @@ using Ints = std::vector<std::int32_t>;
 
 std::size_t at(std::int64_t i) { return std::size_t(i); }
 
-/// Rows and columns below `size`, each place once.
-template <class T>
-la::Csr compressed(std::int32_t size, std::vector<Entry<T>> const& entries) {
-  la::Csr out(dtype_v<T>, size, size, std::int64_t(entries.size()));
-  auto* const offsets = out.offsets.as<std::int64_t>();
-  std::fill_n(offsets, at(size) + 1, 0);
-  for (auto const& e : entries) ++offsets[at(e.row) + 1];
-  std::partial_sum(offsets, offsets + size + 1, offsets);
-  std::vector<std::int64_t> next(offsets, offsets + size);
-  std::vector<Entry<T>> by_row(entries.size());
-  for (auto const& e : entries) by_row[at(next[at(e.row)]++)] = e;
-  for (std::int32_t i = 0; i < size; ++i)
-    std::sort(by_row.begin() + offsets[i], by_row.begin() + offsets[i + 1],
-              [](auto const& a, auto const& b) { return a.column < b.column; });
-  for (std::size_t e = 0; e < by_row.size(); ++e) {
-    out.columns.as<std::int32_t>()[e] = by_row[e].column;
-    out.values.as<T>()[e] = by_row[e].value;
-  }
-  return out;
-}
-
 }  // namespace
 
 struct DistributedFactors::Impl {
@@ -118,10 +97,9 @@ struct DistributedFactors::Impl {
     auto const limit = analysis.options.memory_limit > 0 ? analysis.options.memory_limit : device::host::available_memory();
     comm::agree(comm, [&] {
       ASTERISM_REQUIRE(limit == 0 || bytes <= double(limit), memory,
-                       "{}: the factors of {} rows need {} on this rank ({} entries in all, {} order), and {} are {}. Use more ranks, "
-                       "-pc_factor_mat_ordering_type nd (less fill), -pc_dtype float32, or an iterative method.",
-                       analysis.name(), analysis.n, megabytes(bytes), info.predicted.entries, info.ordering, megabytes(double(limit)),
-                       analysis.options.memory_limit > 0 ? "allowed" : "there");
+                       "{}: the factors of {} rows need {} on this rank ({} entries in all, {} order), and {} are {}. {}", analysis.name(),
+                       analysis.n, megabytes(bytes), info.predicted.entries, info.ordering, megabytes(double(limit)),
+                       analysis.options.memory_limit > 0 ? "allowed" : "there", what_to_try(info.ordering, analysis.dtype, {"more ranks"}));
     });
   }
 
@@ -149,7 +127,7 @@ struct DistributedFactors::Impl {
       auto dealt = deal_entries<T>(A, analysis, numbers, parts, given_distribution.grid);
       largest_entry = dealt.largest, norm = dealt.norm;
       for (auto const& e : dealt.top) assembly.add(e);
-      b = compressed<T>(parts.size, dealt.forest);
+      b = csr_of(parts.size, dealt.forest);
     }
     kernel::Pivoting pivoting;
     pivoting.threshold = analysis.options.pivot_threshold;

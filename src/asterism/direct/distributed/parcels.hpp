@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,11 +24,12 @@ class Outgoing {
 
  private:
   std::vector<std::byte>& of(int rank) {
-    auto const place = index_.try_emplace(rank, parcels_.size());
-    if (place.second) parcels_.push_back({rank, {}});
-    return parcels_[place.first->second].data;
+    if (place_.size() <= std::size_t(rank)) place_.resize(std::size_t(rank) + 1, -1);
+    auto& place = place_[std::size_t(rank)];
+    if (place < 0) place = int(parcels_.size()), parcels_.push_back({rank, {}});
+    return parcels_[std::size_t(place)].data;
   }
-  std::map<int, std::size_t> index_;
+  std::vector<int> place_;  // of each rank's parcel; -1: none
   std::vector<comm::Parcel> parcels_;
 };
 

@@ -149,11 +149,9 @@ class ForeignFactors final : public SerialFactors {
                      "-pc_factor_mat_solver_type asterism.",
                      options_.name);
     auto const limit = given ? options_.memory_limit : predicted.is_bound ? 0 : device::host::available_memory();
-    ASTERISM_REQUIRE(limit == 0 || predicted.bytes <= limit, memory,
-                     "{}: the factors of {} rows need {}{}, and {} are {}. Use -pc_factor_mat_ordering_type nd (less fill), or an "
-                     "iterative method.",
+    ASTERISM_REQUIRE(limit == 0 || predicted.bytes <= limit, memory, "{}: the factors of {} rows need {}{}, and {} are {}. {}",
                      options_.name, n_, predicted.is_bound ? "up to " : "", megabytes(double(predicted.bytes)), megabytes(double(limit)),
-                     given ? "allowed" : "there");
+                     given ? "allowed" : "there", what_to_try(options_.ordering, {}));
   }
 
   void factor(la::Csr const& columns) {

@@ -6,8 +6,8 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
+#include "asterism/device/host/caches.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/grid/bricks/brick_schedule.hpp"
 
 namespace asterism::grid {
 namespace {
@@ -41,7 +41,7 @@ std::string text(std::vector<i64> const& v) {
 /// BrickDomain::visits(); of points with 8 bytes.
 std::vector<int> in_rows(BrickOrder const& order, Triple const& n, i64 points) {
   std::array<std::vector<int>, 2> out;  // of the inner bricks, and of the others
-  i64 const rows = std::max<i64>(1, core_cache_bytes() / 3 / std::max<i64>(1, n[2] * points * 8));
+  i64 const rows = std::max<i64>(1, device::host::core_cache_bytes() / 3 / std::max<i64>(1, n[2] * points * 8));
   for (i64 first = 0; first < n[1]; first += rows)
     for (i64 i = 0; i < n[0]; ++i)
       for (i64 j = first; j < std::min(n[1], first + rows); ++j)

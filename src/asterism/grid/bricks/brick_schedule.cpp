@@ -1,9 +1,9 @@
 #include "asterism/grid/bricks/brick_schedule.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "asterism/device/host/caches.hpp"
 
 namespace asterism::grid {
 namespace {
@@ -45,16 +45,6 @@ std::vector<std::vector<Rows>> leaning(Direction const& d, i64 width, int stages
 
 }  // namespace
 
-i64 core_cache_bytes() {
-  static i64 const bytes = [] {
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-    if (long const found = sysconf(_SC_LEVEL2_CACHE_SIZE); found > 0) return std::max<i64>(i64(found) / 4 * 3, i64(1) << 18);
-#endif
-    return i64(1) << 20;
-  }();
-  return bytes;
-}
-
 BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_vector, int vectors, i64 least_planes,
                              int held) {
   i64 const bytes_of_brick = bytes_of_vector * vectors;
@@ -91,7 +81,7 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   i64 const rows = d[other[0]].size(), columns = d[other[1]].size(), least = std::max(1, 2 * (stages - 1));
   i64 const n = d[along].size() * slices, bytes = d[along].size() * rows * columns * bytes_of_brick;
   i64 const shares = std::min<i64>(threads, n / least);
-  interleaved_ = stages > 1 && shares >= threads && bytes > 2 * core_cache_bytes();
+  interleaved_ = stages > 1 && shares >= threads && bytes > 2 * device::host::core_cache_bytes();
   if (!interleaved_) {
     slices = 1;
     // plane by plane, in equal pieces
@@ -112,7 +102,7 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   }
   // so many bricks of a plane that those of the planes under way fit into about half of the cache: the rest goes to what surrounds them
   i64 const bytes_of_column = bytes_of_vector / slices * (vectors * (stages + 2) + held * (2 * slices + 1));
-  i64 const across = std::max<i64>(4, core_cache_bytes() / 7 * 4 / bytes_of_column);
+  i64 const across = std::max<i64>(4, device::host::core_cache_bytes() / 7 * 4 / bytes_of_column);
   i64 const height = std::clamp<i64>(i64(std::sqrt(double(across))), 1, rows);
   i64 const width = std::clamp<i64>(across / height, 1, columns);
   auto const tiles = leaning(d[other[0]], height, stages), strips = leaning(d[other[1]], width, stages);

@@ -7,9 +7,6 @@
 
 namespace asterism::grid {
 
-/// What a core's own cache holds, less some for what is on its way.
-std::int64_t core_cache_bytes();
-
 /// Stage s of a brick follows stage s - 1 of all bricks around it, and nothing that stage s - 1 reads is gone before it has: the last stage
 /// may write the vector that the first one reads. What the first stages leave, and only the next one reads, is in slots, each of a brick,
 /// which are used again as soon as all that is around has been done: these stay in the cache. The bricks are cut into columns whose ends

@@ -71,11 +71,11 @@ class StencilCall {
   StencilCall(StencilCall const&) = delete;
   StencilCall& operator=(StencilCall const&) = delete;
   /// streams: past the caches, as what is written does not fit into them.
-  void operator()(int const* bricks, std::int64_t count, bool streams) const { (*this)(bricks, count, 0, a_.last, streams, 2); }
-  /// Planes of these bricks along the first direction alone. ahead: so many bricks later ones are read ahead; 0: none are.
-  void operator()(int const* bricks, std::int64_t count, int first, int last, bool streams, int ahead) const {
+  void operator()(int const* bricks, std::int64_t count, bool streams) const { (*this)(bricks, count, 0, a_.last, streams); }
+  /// Planes of these bricks along the first direction alone.
+  void operator()(int const* bricks, std::int64_t count, int first, int last, bool streams) const {
     auto mine = a_;
-    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last, mine.streams = streams, mine.ahead = ahead;
+    mine.bricks = long(count), mine.visit = bricks, mine.first = first, mine.last = last, mine.streams = streams;
     function_(&mine);
   }
 

@@ -212,7 +212,7 @@ class StencilSteps final : public la::StepSequence {
               for (auto part = begin; part < end; ++part)
                 for (auto const& batch : phase[std::size_t(part)])
                   (*calls[std::size_t(batch.stage)])(plan->numbers() + batch.begin, batch.count, batch.first, batch.last,
-                                                     streams && batch.stage + 1 == std::int64_t(calls.size()), 2);
+                                                     streams && batch.stage + 1 == std::int64_t(calls.size()));
             },
             serial);
     };

@@ -3,8 +3,8 @@
 // columns of such a run of groups are within 65536 of each other they are stored in 16 bits. What is left of a length is csr.
 #pragma once
 #include "asterism/base/lazy.hpp"
-#include "asterism/la/formats/csr_format.hpp"
-#include "asterism/la/formats/sell_format.kernels.hpp"
+#include "asterism/la/formats/csr/csr_format.hpp"
+#include "asterism/la/formats/sell/sell_format.kernels.hpp"
 
 namespace asterism::la {
 

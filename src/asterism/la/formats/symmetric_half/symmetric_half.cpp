@@ -1,11 +1,11 @@
-#include "asterism/la/formats/symmetric_half.hpp"
+#include "asterism/la/formats/symmetric_half/symmetric_half.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "asterism/base/error.hpp"
-#include "asterism/la/formats/symmetric_half.kernels.hpp"
+#include "asterism/la/formats/symmetric_half/symmetric_half.kernels.hpp"
 
 namespace asterism::la {
 

@@ -1,4 +1,4 @@
-#include "asterism/la/formats/row_pattern_format.kernels.hpp"
+#include "asterism/la/formats/row_pattern/row_pattern_format.kernels.hpp"
 
 #include "asterism/la/formats/simd_group.hpp"
 

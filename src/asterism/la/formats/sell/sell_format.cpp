@@ -1,4 +1,4 @@
-#include "asterism/la/formats/sell_format.hpp"
+#include "asterism/la/formats/sell/sell_format.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "asterism/la/formats/row_pattern_format.hpp"
+#include "asterism/la/formats/row_pattern/row_pattern_format.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -3,9 +3,9 @@
 // coefficients) have those once: nothing but x and y is moved. Rows in no run are csr.
 #pragma once
 #include "asterism/base/lazy.hpp"
-#include "asterism/la/formats/csr_format.hpp"
+#include "asterism/la/formats/csr/csr_format.hpp"
 #include "asterism/la/formats/format_argument.hpp"
-#include "asterism/la/formats/row_pattern_format.kernels.hpp"
+#include "asterism/la/formats/row_pattern/row_pattern_format.kernels.hpp"
 
 namespace asterism::la {
 

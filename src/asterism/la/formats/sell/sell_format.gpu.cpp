@@ -1,6 +1,6 @@
 // Products on a GPU. Each thread has one row: the groups' layout lets neighbouring threads read neighbouring values.
 #include "asterism/base/dtype.hpp"
-#include "asterism/la/formats/sell_format.kernels.hpp"
+#include "asterism/la/formats/sell/sell_format.kernels.hpp"
 
 namespace asterism::la::kernel {
 namespace {

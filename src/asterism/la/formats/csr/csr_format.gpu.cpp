@@ -1,7 +1,7 @@
 // Products on a GPU. Rows are shared by as many threads as half of their average length asks for (Bell and Garland 2009).
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/gpu/lanes.hpp"
-#include "asterism/la/formats/csr_format.kernels.hpp"
+#include "asterism/la/formats/csr/csr_format.kernels.hpp"
 
 namespace asterism::la::kernel {
 namespace {

@@ -1,4 +1,4 @@
-#include "asterism/la/formats/cusparse.hpp"
+#include "asterism/la/formats/csr/cusparse.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/gpu/gpu.hpp"
-#include "asterism/la/formats/cusparse_library.hpp"
+#include "asterism/la/formats/csr/cusparse_library.hpp"
 #include "asterism/la/vectors/vector.kernels.hpp"
 
 namespace asterism::la {

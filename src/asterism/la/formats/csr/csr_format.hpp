@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "asterism/la/formats/csr_format.kernels.hpp"
+#include "asterism/la/formats/csr/csr_format.kernels.hpp"
 #include "asterism/la/formats/format_argument.hpp"
 
 namespace asterism::la {

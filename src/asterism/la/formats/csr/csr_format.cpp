@@ -1,9 +1,9 @@
-#include "asterism/la/formats/csr_format.hpp"
+#include "asterism/la/formats/csr/csr_format.hpp"
 
 #include <algorithm>
 
 #include "asterism/base/error.hpp"
-#include "asterism/la/formats/cusparse.hpp"
+#include "asterism/la/formats/csr/cusparse.hpp"
 #include "asterism/la/formats/format_argument.hpp"
 
 namespace asterism::la {

@@ -1,5 +1,5 @@
 #pragma once
-#include "asterism/la/formats/csr_format.kernels.hpp"
+#include "asterism/la/formats/csr/csr_format.kernels.hpp"
 
 namespace asterism::la::kernel {
 

@@ -1,4 +1,4 @@
-#include "asterism/la/formats/sell_format.kernels.hpp"
+#include "asterism/la/formats/sell/sell_format.kernels.hpp"
 
 #include <utility>
 

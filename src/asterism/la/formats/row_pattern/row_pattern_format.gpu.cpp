@@ -1,5 +1,5 @@
 // Products on a GPU. Each thread has one row: the groups' layout lets neighbouring threads read neighbouring values.
-#include "asterism/la/formats/row_pattern_format.kernels.hpp"
+#include "asterism/la/formats/row_pattern/row_pattern_format.kernels.hpp"
 
 namespace asterism::la::kernel {
 namespace {

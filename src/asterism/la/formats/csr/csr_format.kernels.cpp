@@ -1,4 +1,4 @@
-#include "asterism/la/formats/csr_format.kernels.hpp"
+#include "asterism/la/formats/csr/csr_format.kernels.hpp"
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/la/formats/simd_group.hpp"

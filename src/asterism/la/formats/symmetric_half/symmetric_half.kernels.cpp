@@ -1,4 +1,4 @@
-#include "asterism/la/formats/symmetric_half.kernels.hpp"
+#include "asterism/la/formats/symmetric_half/symmetric_half.kernels.hpp"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/array.hpp"
-#include "asterism/la/formats/csr_format.kernels.hpp"
+#include "asterism/la/formats/csr/csr_format.kernels.hpp"
 
 namespace asterism::la {
 

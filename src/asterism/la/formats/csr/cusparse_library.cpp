@@ -1,4 +1,4 @@
-#include "asterism/la/formats/cusparse_library.hpp"
+#include "asterism/la/formats/csr/cusparse_library.hpp"
 
 #include "asterism/base/error.hpp"
 #include "asterism/device/gpu/gpu.hpp"
