@@ -197,7 +197,16 @@ def test_bad_input(rng):
         (lambda: am.factorized(A, "qr"), am.InputError, "kind is 'qr'; one of lu, cholesky"),
         (lambda: am.factorized(A, "cholesky"), am.InputError, "not Hermitian"),
         (lambda: am.factorized(am.Operator(lambda x: x, 5)), am.UnsupportedError, "made of the entries"),
-        (lambda: am.factorized(A, pc_factor_memory_limit=100), am.OutOfMemoryError, "allowed"),
+        (
+            lambda: am.factorized(A, pc_factor_memory_limit=100, pc_factor_mat_ordering_type="amd"),
+            am.OutOfMemoryError,
+            r"allowed. Use -pc_factor_mat_ordering_type nd \(less fill\), -pc_dtype float32, or an iterative method",
+        ),
+        (  # what is in force is not advised
+            lambda: am.factorized(A.astype("float32"), pc_factor_memory_limit=100, pc_factor_mat_ordering_type="rcm"),
+            am.OutOfMemoryError,
+            r"Use -pc_factor_mat_ordering_type nd \(less fill\), or an iterative method",
+        ),
         (lambda: am.factorized(A, pc_lu_type="dense").L, am.UnsupportedError, "no sparse factors. Use -pc_type lu"),
         (lambda: am.factorized(A, no_such=1), am.OptionError, "no_such"),
         (lambda: F.solve(np.ones(7)), am.ShapeError, r"b has shape \(7,\)"),
