@@ -38,11 +38,12 @@ NodeGraph pattern_graph(Rows<T> const& A, Layout const& layout);
 struct Aggregates {
   Buffer<std::int64_t> of_node;  ///< coarse global index of each of the map's nodes, ghosts too; -1: none
   Layout coarse;                 ///< owned by the rank of the aggregate's root, in the order of the roots
+  bool boxes = false;            ///< of a regular grid
 };
 
-/// Maximal distance-2 independent set by rounds of hashed priorities (Bell, Dalton, Olson 2012; Kelley and
-/// Rajamanickam 2022), a second set among what is left, then the rest joins the neighbour it has most
-/// couplings with. Nodes without strong couplings stay out. Collective.
-Aggregates aggregate(NodeGraph const& graph, comm::Cancellation& cancel);
+/// On regular grids boxes, where they are wanted: see grid_boxes.hpp. Else a maximal distance-2 independent set by rounds of hashed
+/// priorities (Bell, Dalton, Olson 2012; Kelley and Rajamanickam 2022), and a second set among what is left. Then the rest joins the
+/// neighbour it has most couplings with. Nodes without strong couplings stay out. Collective.
+Aggregates aggregate(NodeGraph const& graph, bool boxes, comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

@@ -8,6 +8,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/precond/amg/grid_boxes.hpp"
 
 namespace asterism::precond::amg {
 namespace {
@@ -185,6 +186,54 @@ void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>
   g.halo.update(t);
 }
 
+/// Around a maximal independent set of distance two, and a second one among what is left. root: the first of an aggregate's nodes.
+void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& cancel) {
+  i32 const below = g.map.below, n = g.count, all = g.map.size();
+  Buffer<std::uint8_t> active(all, std::uint8_t(0));
+  Buffer<i32> T(all);
+
+  for (i32 v = 0; v < n; ++v) active[v + below] = g.neighbours(v) > 0;
+  auto const share_active = [&] {
+    if (g.layout.comm().size() == 1) return;
+    Buffer<i32> wide(all);
+    for (i32 l = 0; l < all; ++l) wide[l] = active[l];
+    g.halo.update(wide.data());
+    for (i32 l = 0; l < all; ++l) active[l] = std::uint8_t(wide[l]);
+  };
+  share_active();
+
+  // a root of the set and its active neighbours, become an aggregate
+  auto const join_roots = [&] {
+    cancellable_for(
+        cancel, n,
+        [below, t = T.data(), is_active = active.data(), ptr = g.ptr.data(), col = g.col.data(), map = &g.map, of = root.data()](i64 v) {
+          if (!is_active[v + below]) return;
+          i32 first = t[v + below] == in_set ? i32(v) + below : -1;
+          for (auto p = ptr[v + 1] - 1; p >= ptr[v]; --p) first = t[col[p]] == in_set ? col[p] : first;
+          if (first >= 0) of[v + below] = map->global(t[v + below] == in_set ? i32(v) + below : first);
+        });
+    g.halo.update(root.data());
+  };
+
+  // first set
+  independent_set(g, active.data(), T, 0, cancel);
+  join_roots();
+
+  // second set, among the nodes two steps from a root: alone they would make the aggregates too large
+  for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
+  share_active();
+  independent_set(g, active.data(), T, 32, cancel);
+  for (i32 v = 0; v < n; ++v)
+    if (T[v + below] == in_set) {
+      i64 free = g.with_self ? -1 : 0;  // v itself is free
+      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
+      // a root with few free neighbours would found a small aggregate: the level below gets dense
+      if (free < 2 || 5 * (free + 1) < 3 * (g.neighbours(v) + 1)) T[v + below] = out_of_set;
+    }
+  g.halo.update(T.data());
+  join_roots();
+}
+
 }  // namespace
 
 NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, i64 bs) {
@@ -319,57 +368,16 @@ template NodeGraph pattern_graph(Rows<Complex<double>> const&, Layout const&);
 template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double, comm::Cancellation&);
 template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double, comm::Cancellation&);
 
-Aggregates aggregate(NodeGraph const& g, comm::Cancellation& cancel) {
+Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGAggregate");
   profile::Scope const scope(event);
   i32 const below = g.map.below, n = g.count, all = g.map.size();
   auto const& comm = g.layout.comm();
-  Buffer<std::uint8_t> active(all, std::uint8_t(0));
-  Buffer<i32> T(all);
   Aggregates out;
   out.of_node = Buffer<i64>(all, i64(-1));
   auto& root = out.of_node;  // first the root's global index, at the end the aggregate's
-
-  for (i32 v = 0; v < n; ++v) active[v + below] = g.neighbours(v) > 0;
-  auto const share_active = [&] {
-    if (comm.size() == 1) return;
-    Buffer<i32> wide(all);
-    for (i32 l = 0; l < all; ++l) wide[l] = active[l];
-    g.halo.update(wide.data());
-    for (i32 l = 0; l < all; ++l) active[l] = std::uint8_t(wide[l]);
-  };
-  share_active();
-
-  // a root of the set and its active neighbours, become an aggregate
-  auto const join_roots = [&] {
-    cancellable_for(
-        cancel, n,
-        [below, t = T.data(), is_active = active.data(), ptr = g.ptr.data(), col = g.col.data(), map = &g.map, of = root.data()](i64 v) {
-          if (!is_active[v + below]) return;
-          i32 first = t[v + below] == in_set ? i32(v) + below : -1;
-          for (auto p = ptr[v + 1] - 1; p >= ptr[v]; --p) first = t[col[p]] == in_set ? col[p] : first;
-          if (first >= 0) of[v + below] = map->global(t[v + below] == in_set ? i32(v) + below : first);
-        });
-    g.halo.update(root.data());
-  };
-
-  // first set
-  independent_set(g, active.data(), T, 0, cancel);
-  join_roots();
-
-  // second set, among the nodes two steps from a root: alone they would make the aggregates too large
-  for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
-  share_active();
-  independent_set(g, active.data(), T, 32, cancel);
-  for (i32 v = 0; v < n; ++v)
-    if (T[v + below] == in_set) {
-      i64 free = g.with_self ? -1 : 0;  // v itself is free
-      for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
-      // a root with few free neighbours would found a small aggregate: the level below gets dense
-      if (free < 2 || 5 * (free + 1) < 3 * (g.neighbours(v) + 1)) T[v + below] = out_of_set;
-    }
-  g.halo.update(T.data());
-  join_roots();
+  out.boxes = boxes && boxes_of_grid(g, root, cancel);
+  if (!out.boxes) aggregates_around_roots(g, root, cancel);
 
   // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without
   // an aggregate (an unsymmetric pattern) becomes its own

@@ -22,9 +22,10 @@ OptionTable const& table() {
     OptionTable all = {
         choice_option("pc_amg_type", "aggregation", {"aggregation", "classical"},
                       "smoothed aggregation, or coarse unknowns that are some of the fine ones"),
-        choice_option("pc_amg_agg_type", "mis2", {"mis2", "pairwise"},
-                      "aggregates around an independent set of distance two, or of two matchings, which are not smoothed"),
-        choice_option("pc_amg_strength", "symmetric", {"symmetric", "classical", "evolution"}, "measure of couplings for mis2"),
+        choice_option("pc_amg_agg_type", "auto", {"auto", "mis2", "pairwise"},
+                      "aggregates: around an independent set of distance two (mis2), or of two matchings, which are not smoothed (pairwise); "
+                      "auto: boxes of 3 nodes in each dimension on regular grids, else mis2"),
+        choice_option("pc_amg_strength", "symmetric", {"symmetric", "classical", "evolution"}, "measure of couplings for auto and mis2"),
         real_option("pc_amg_threshold", 0.04,
                     "couplings below this are weak: relative to the diagonals, or else to the strongest of the row (then 0.25)", 0, 1),
         real_option("pc_amg_threshold_scale", 0.5, "factor of the threshold from level to level (1 if that is relative to the row)", 0, 1),
@@ -48,7 +49,8 @@ OptionTable const& table() {
         flag_option("pc_amg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
         flag_option("pc_amg_reuse_interpolation", true,
                     "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
-        real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A); 0: no smoothing", 0, 2),
+        real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A), for boxes 1.8 unless it is given; 0: no smoothing",
+                    0, 2),
     };
     all.insert(all.end(), amg::smoother_table().begin(), amg::smoother_table().end());
     return all;
@@ -316,7 +318,10 @@ PreconditionerEntry amg_entry() {
                          : strength == "evolution" ? amg::Strength::evolution
                                                    : amg::Strength::symmetric;
             o.strength_given = r.given("pc_amg_strength") || r.given("pc_amg_threshold");
-            o.aggregation = r.text("pc_amg_agg_type") == "pairwise" ? amg::AggregationType::pairwise : amg::AggregationType::mis2;
+            auto const aggregation = r.text("pc_amg_agg_type");
+            o.aggregation = aggregation == "pairwise" ? amg::AggregationType::pairwise
+                            : aggregation == "mis2"   ? amg::AggregationType::mis2
+                                                      : amg::AggregationType::automatic;
             bool const classical = o.type == amg::AmgType::classical, pairwise = o.aggregation == amg::AggregationType::pairwise;
             refuse_without_effect(r, classical, pairwise);
             bool const by_row = classical || pairwise || o.strength != amg::Strength::symmetric;
@@ -334,7 +339,8 @@ PreconditionerEntry amg_entry() {
             o.cycle = cycle_type(r.text("pc_amg_cycle_type"));
             o.measure = r.flag("pc_amg_measure");
             o.damping = r.real("pc_amg_prolongator_damping");
-            if (!r.given("pc_amg_prolongator_damping") && pairwise) o.damping = 0;
+            o.damping_given = r.given("pc_amg_prolongator_damping");
+            if (!o.damping_given && pairwise) o.damping = 0;
             o.smoother = amg::smoother_options(nest, r);
             auto const* precision = nest.config.options->find(nest.config.prefix + "pc_dtype");
             o.precision = precision ? precision->value : "auto";

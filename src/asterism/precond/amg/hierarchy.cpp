@@ -15,6 +15,7 @@ namespace {
 // where no coarser level can be made
 constexpr std::int64_t most_rows_to_invert = 4000;
 constexpr std::int64_t most_rows_to_factor = 20000;
+constexpr double damping_of_boxes = 1.8;      // interpolates nearly linearly: a column of P is wide and a box is small
 constexpr std::int64_t rows_to_factor = 2000;  // from so many on sparse factors are faster than a dense inverse
 
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
@@ -130,6 +131,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   at(0.25);
   Interpolation<T> made;
   auto& between = again_ ? kept_[level_] : made;
+  out_.boxes += found.aggregates.boxes;
   if (!again_) interpolate(found, radius, between);
   at(0.5);
   auto next = coarse_operator(between);
@@ -163,7 +165,8 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
   auto const aggregates_of = [&](NodeGraph graph) {
     out.graph = std::move(graph);
     at(0.1);
-    out.aggregates = pairwise ? pairwise_aggregates(rows_, out.graph, block_size_, threshold_, cancel_) : aggregate(out.graph, cancel_);
+    out.aggregates = pairwise ? pairwise_aggregates(rows_, out.graph, block_size_, threshold_, cancel_)
+                              : aggregate(out.graph, options_.aggregation == AggregationType::automatic, cancel_);
     at(0.15);
     return is_fewer(out.aggregates.coarse.global_size() * columns_);
   };
@@ -262,8 +265,9 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
   auto offsets = found.aggregates.coarse.offsets();
   for (auto& x : offsets) x *= columns_;
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
-  out.P = options_.damping > 0
-              ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, options_.damping / radius, out.coarse, cancel_)
+  auto const damping = found.aggregates.boxes && !options_.damping_given ? damping_of_boxes : options_.damping;
+  out.P = damping > 0
+              ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
               : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};
   near_null_space_ = std::move(P0.coarse);

@@ -14,7 +14,7 @@
 namespace asterism::precond::amg {
 
 enum class AmgType : std::uint8_t { aggregation, classical };
-enum class AggregationType : std::uint8_t { mis2, pairwise };
+enum class AggregationType : std::uint8_t { automatic, mis2, pairwise };
 enum class Strength : std::uint8_t { symmetric, classical, evolution };
 
 struct AmgOptions {
@@ -23,6 +23,7 @@ struct AmgOptions {
   AggregationType aggregation;
   Strength strength;
   bool strength_given;  // it, or the threshold
+  bool damping_given;
   double threshold, threshold_scale, damping;
   std::int64_t max_levels, coarse_size, coarse_rows_per_rank, block_size;
   CycleType cycle;
@@ -52,6 +53,7 @@ struct LevelSize {
 struct Hierarchy {
   std::vector<GridLevel> levels;
   std::vector<LevelSize> sizes;
+  std::size_t boxes = 0;     ///< levels whose aggregates are boxes of a grid
   bool open_degree = false;  ///< of the smoothers' polynomials
   std::size_t memory = 0;
   Dtype dtype;               ///< of the finest level

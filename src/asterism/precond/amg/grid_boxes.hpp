@@ -1,0 +1,22 @@
+// Aggregates of regular grids.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "asterism/precond/amg/aggregation.hpp"
+
+namespace asterism::precond::amg {
+
+/// The lengths of a grid of n nodes in lexicographic order, the fastest dimension first, whose couplings reach one or two nodes far and are
+/// mostly these: positive differences of indices, ascending. Empty: there is no such grid.
+std::vector<std::int64_t> lengths_of_grid(std::span<std::int64_t const> differences, std::int64_t n);
+
+/// Where the nodes are those of a regular grid of one to three dimensions in lexicographic order, and most of their neighbours' couplings
+/// are strong: boxes of three nodes in each dimension, which suit smoothed aggregation best (Vanek, Mandel, Brezina 1996). Weak couplings
+/// divide a box into its connected parts. root: of each of the map's nodes the first node of its aggregate, a global index; -1 for nodes
+/// without couplings, and for parts of one or two nodes. False, and root as it was: it is no such grid, or the parts are small. Time: that
+/// of two products with the matrix; the same on any number of ranks. Collective.
+bool boxes_of_grid(NodeGraph const& graph, Buffer<std::int64_t>& root, comm::Cancellation& cancel);
+
+}  // namespace asterism::precond::amg

@@ -1,0 +1,185 @@
+#include "asterism/precond/amg/grid_boxes.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+
+#include "asterism/comm/forest/star_forest.hpp"
+#include "asterism/device/parallel.hpp"
+
+namespace asterism::precond::amg {
+namespace {
+
+using i32 = std::int32_t;
+using i64 = std::int64_t;
+
+constexpr i64 side = 3;            // nodes of a box in each dimension
+constexpr i64 furthest = 2;        // nodes that a coupling reaches in a dimension
+constexpr i32 fewest_members = 3;  // of an aggregate
+constexpr i64 none = std::numeric_limits<i64>::max();
+
+i64 rounded_quotient(i64 a, i64 b) { return (a + b / 2) / b; }
+
+/// Of the fastest dimension; n: there is no other; 0: these are no couplings of a grid.
+i64 first_length(std::span<i64 const> differences, i64 n) {
+  i64 reach = 0;
+  while (reach < i64(differences.size()) && differences[std::size_t(reach)] == reach + 1) ++reach;
+  if (reach == i64(differences.size())) return reach > 0 && reach <= furthest ? n : 0;
+  if (reach == 0 || reach > furthest) return 0;
+  // those of one step in the next dimension are a run: n1 - 1, n1, n1 + 1, or a part of that
+  auto const rest = differences.subspan(std::size_t(reach));
+  std::size_t run = 1;
+  while (run < rest.size() && rest[run] == rest[run - 1] + 1) ++run;
+  std::vector<i64> candidates(rest.begin(), rest.begin() + std::ptrdiff_t(run));
+  auto const middle = rest[0] + rest[run - 1];
+  std::stable_sort(candidates.begin(), candidates.end(), [=](i64 a, i64 b) { return std::abs(2 * a - middle) < std::abs(2 * b - middle); });
+  for (auto const length : candidates)
+    if (length > 2 * furthest && n % length == 0 &&
+        std::all_of(differences.begin(), differences.end(),
+                    [=](i64 d) { return std::abs(d - length * rounded_quotient(d, length)) <= reach; }))
+      return length;
+  return 0;
+}
+
+/// Differences of indices that a quarter of a sample of nodes has. Collective.
+std::vector<i64> usual_differences(NodeGraph const& g) {
+  constexpr i64 sample = 256, most = 32;  // a node of a grid has at most 13 positive ones, of a coarse one 62
+  auto const n = g.layout.global_size();
+  std::vector<double> found(std::size_t(sample * most), 0.0);
+  for (i64 s = 0; s < sample; ++s) {
+    auto const global = i64(double(n) * (double(s) + 0.5) / double(sample));
+    if (!g.layout.owns(global)) continue;
+    auto const v = global - g.map.begin;
+    auto* at = found.data() + s * most;
+    for (auto p = g.ptr[v], end = g.ptr[v + 1]; p < end && at < found.data() + (s + 1) * most; ++p)
+      if (auto const d = g.map.global(g.col[p]) - global; d > 0) *at++ = double(d);
+  }
+  g.layout.comm().max(std::span<double>(found));
+  std::sort(found.begin(), found.end());
+  std::vector<i64> usual;
+  for (auto first = std::upper_bound(found.begin(), found.end(), 0.0); first != found.end();) {
+    auto const last = std::upper_bound(first, found.end(), *first);
+    if (4 * (last - first) >= sample) usual.push_back(i64(*first));
+    first = last;
+  }
+  return usual;
+}
+
+/// Boxes in each dimension: the last one of two to four nodes.
+struct Boxes {
+  i64 length[3] = {1, 1, 1}, count[3] = {1, 1, 1};
+  i64 nodes = 1;  ///< of a whole one
+
+  explicit Boxes(std::vector<i64> const& lengths) {
+    for (std::size_t d = 0; d < lengths.size(); ++d) {
+      length[d] = lengths[d];
+      count[d] = std::max<i64>(1, (lengths[d] + 1) / side);
+      nodes *= std::min(lengths[d], side);
+    }
+  }
+  i64 along(int d, i64 x) const { return std::min(x / side, count[d] - 1); }
+  i64 of(i64 global) const {
+    auto const x = global % length[0], yz = global / length[0];
+    return along(0, x) + count[0] * (along(1, yz % length[1]) + count[1] * along(2, yz / length[1]));
+  }
+};
+
+}  // namespace
+
+std::vector<i64> lengths_of_grid(std::span<i64 const> differences, i64 n) {
+  std::vector<i64> lengths, left(differences.begin(), differences.end());
+  while (!left.empty() && lengths.size() < 3) {
+    auto const length = first_length(left, n);
+    if (length == 0) return {};
+    lengths.push_back(length);
+    n /= length;
+    std::vector<i64> next;  // steps in the dimensions that follow
+    for (auto const d : left)
+      if (auto const steps = rounded_quotient(d, length); steps > 0 && n > 1 && (next.empty() || next.back() != steps))
+        next.push_back(steps);
+    left = std::move(next);
+  }
+  return left.empty() && n == 1 ? lengths : std::vector<i64>{};
+}
+
+bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& cancel) {
+  auto const& comm = g.layout.comm();
+  auto const lengths = lengths_of_grid(usual_differences(g), g.layout.global_size());
+  if (lengths.empty()) return false;
+  Boxes const boxes(lengths);
+  i32 const below = g.map.below, n = g.count, all = g.map.size();
+  Buffer<i32> box(all);  // modulo 2^32: those of neighbours differ
+  Buffer<i64> label(all + 1, none);
+  cancellable_for(cancel, all, [&, box = box.data()](i64 l) { box[l] = i32(boxes.of(g.map.global(i32(l)))); });
+
+  // the least index of a part of a box spreads in it: in ascending order most are reached at once
+  for (i32 v = 0; v < n; ++v)
+    if (g.neighbours(v) > 0) label[v + below] = g.map.begin + v;
+  g.halo.update(label.data());
+  for (bool changed = true; changed; changed = comm.max(i64(changed)) > 0) {
+    changed = false;
+    for (bool again = true; again; changed = changed || again) {
+      std::atomic<bool> moved{false};
+      device::Executor executor;
+      device::parallel_ranges(
+          executor, n, [=, &moved, &cancel, ptr = g.ptr.data(), col = g.col.data(), box = box.data(), label = label.data()](i64 begin, i64 end) {
+            bool any = false;
+            for (auto v = begin; v < end; ++v) {
+              if (is_look(v) && cancel.requested()) return;
+              std::atomic_ref at(label[v + below]);
+              i64 const before = at.load(std::memory_order_relaxed);
+              if (before == none) continue;
+              i64 least = before;
+              for (auto p = ptr[v], last = ptr[v + 1]; p < last; ++p) {
+                i64 const other = std::atomic_ref(label[col[p]]).load(std::memory_order_relaxed);
+                least = box[col[p]] == box[v + below] && other < least ? other : least;
+              }
+              any = any || least != before;
+              at.store(least, std::memory_order_relaxed);
+            }
+            if (any) moved = true;
+          });
+      cancel.throw_if_requested();
+      again = moved;
+    }
+    g.halo.update(label.data());
+  }
+
+  // members of each part: its first node's rank counts them
+  Buffer<i32> members(n + 1, i32(0));
+  auto const is_mine = [begin = g.map.begin, n](i64 r) { return r >= begin && r < begin + n; };
+  std::vector<i64> far;
+  for (i32 l = 0; l < all; ++l)
+    if (label[l] != none && !is_mine(label[l])) far.push_back(label[l]);
+  std::sort(far.begin(), far.end());
+  far.erase(std::unique(far.begin(), far.end()), far.end());
+  std::vector<i32> far_members(far.size(), 0);
+  auto const far_at = [&](i64 r) { return std::size_t(std::lower_bound(far.begin(), far.end(), r) - far.begin()); };
+  i64 counts[3] = {0, 0, 0};  // nodes with couplings, aggregates, nodes in them
+  for (i32 v = 0; v < n; ++v)
+    if (auto const r = label[v + below]; r != none) {
+      ++counts[0];
+      ++(is_mine(r) ? members[r - g.map.begin] : far_members[far_at(r)]);
+    }
+  if (comm.size() > 1) {
+    auto const forest = comm::StarForest::from_layout(g.layout, far);
+    forest.reduce(far_members.data(), members.data(), comm::ReduceOp::sum);
+    forest.bcast(members.data(), far_members.data());
+  }
+  for (i32 v = 0; v < n; ++v)
+    if (members[v] >= fewest_members) {
+      ++counts[1];
+      counts[2] += members[v];
+    }
+  comm.sum(std::span<i64>(counts));
+  if (2 * counts[0] < boxes.nodes * counts[1] || 4 * counts[2] < 3 * counts[0]) return false;
+  for (i32 l = 0; l < all; ++l) {
+    auto const r = label[l];
+    bool const is_in = r != none && (is_mine(r) ? members[r - g.map.begin] : far_members[far_at(r)]) >= fewest_members;
+    root[l] = is_in ? r : -1;
+  }
+  return true;
+}
+
+}  // namespace asterism::precond::amg
