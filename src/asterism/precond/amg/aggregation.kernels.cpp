@@ -251,7 +251,7 @@ NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, i64 bs) {
 }
 
 template <class T>
-NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, double threshold, comm::Cancellation& cancel) {
+NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, double threshold, comm::Cancellation& cancel, bool or_by_row) {
   static int const event = profile::event("AMGStrength");
   profile::Scope const scope(event, double(A.nnz()) * (12 + 4));
   auto g = nodes_of(layout, A.map, bs);
@@ -287,6 +287,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   g.ptr = Buffer<i64>(g.count + 1);
   g.ptr[0] = 0;
   double const t2 = threshold * threshold;
+  auto const of_other = [or_by_row](double other, double mine) { return or_by_row && mine < other ? mine : other; };
   if (bs == 1) {
     Buffer<i32> col(A.nnz());
     auto const* const ap = A.ptr.data();
@@ -304,7 +305,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
           i32 const c = ac[p];
           out[at] = c;
           // branch-free: the entry is kept by moving on
-          at += c != i + below && double(abs2(av[p])) > di * dg[c];
+          at += c != i + below && double(abs2(av[p])) > di * of_other(dg[c], dg[i + below]);
         }
         gp[i + 1] = at;
       }
@@ -313,7 +314,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
     }
     auto const strong = [&](i64 i, i64 p) {
       i32 const c = ac[p];
-      return c != i + below && double(abs2(av[p])) > t2 * dg[i + below] * dg[c];
+      return c != i + below && double(abs2(av[p])) > t2 * dg[i + below] * of_other(dg[c], dg[i + below]);
     };
     cancellable_for(cancel, g.count, [&](i64 i) {
       i64 n = 0;
@@ -344,7 +345,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       }
     std::sort(seen.begin(), seen.end());
     for (auto const w : seen) {
-      if (size[std::size_t(w)] > t2 * diagonal[v + below] * diagonal[w] + 1e-299) col.push_back(w);
+      if (size[std::size_t(w)] > t2 * diagonal[v + below] * of_other(diagonal[w], diagonal[v + below]) + 1e-299) col.push_back(w);
       size[std::size_t(w)] = 0;
     }
     g.ptr[v + 1] = i64(col.size());
@@ -365,8 +366,8 @@ NodeGraph pattern_graph(Rows<T> const& A, Layout const& layout) {
 
 template NodeGraph pattern_graph(Rows<double> const&, Layout const&);
 template NodeGraph pattern_graph(Rows<Complex<double>> const&, Layout const&);
-template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double, comm::Cancellation&);
-template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double, comm::Cancellation&);
+template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double, comm::Cancellation&, bool);
+template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double, comm::Cancellation&, bool);
 
 Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGAggregate");

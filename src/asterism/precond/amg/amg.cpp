@@ -22,9 +22,10 @@ OptionTable const& table() {
     OptionTable all = {
         choice_option("pc_amg_type", "aggregation", {"aggregation", "classical"},
                       "smoothed aggregation, or coarse unknowns that are some of the fine ones"),
-        choice_option("pc_amg_agg_type", "auto", {"auto", "mis2", "pairwise"},
-                      "aggregates: around an independent set of distance two (mis2), or of two matchings, which are not smoothed (pairwise); "
-                      "auto: boxes of 3 nodes in each dimension on regular grids, else mis2"),
+        choice_option(
+            "pc_amg_agg_type", "auto", {"auto", "mis2", "pairwise"},
+            "aggregates: around an independent set of distance two (mis2), or of two matchings, which are not smoothed (pairwise); "
+            "auto: boxes of 3 nodes in each dimension on regular grids, else mis2"),
         choice_option("pc_amg_strength", "symmetric", {"symmetric", "classical", "evolution"}, "measure of couplings for auto and mis2"),
         real_option("pc_amg_threshold", 0.04,
                     "couplings below this are weak: relative to the diagonals, or else to the strongest of the row (then 0.25)", 0, 1),
@@ -49,8 +50,8 @@ OptionTable const& table() {
         flag_option("pc_amg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
         flag_option("pc_amg_reuse_interpolation", true,
                     "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
-        real_option("pc_amg_prolongator_damping", 1.3333333333333333, "omega = this / (spectral radius of D^-1 A), for boxes 1.8 unless it is given; 0: no smoothing",
-                    0, 2),
+        real_option("pc_amg_prolongator_damping", 1.3333333333333333,
+                    "omega = this / (spectral radius of D^-1 A), for boxes 1.8 unless it is given; 0: no smoothing", 0, 2),
     };
     all.insert(all.end(), amg::smoother_table().begin(), amg::smoother_table().end());
     return all;

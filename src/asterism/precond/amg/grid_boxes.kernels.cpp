@@ -35,9 +35,9 @@ i64 first_length(std::span<i64 const> differences, i64 n) {
   auto const middle = rest[0] + rest[run - 1];
   std::stable_sort(candidates.begin(), candidates.end(), [=](i64 a, i64 b) { return std::abs(2 * a - middle) < std::abs(2 * b - middle); });
   for (auto const length : candidates)
-    if (length > 2 * furthest && n % length == 0 &&
-        std::all_of(differences.begin(), differences.end(),
-                    [=](i64 d) { return std::abs(d - length * rounded_quotient(d, length)) <= reach; }))
+    if (length > 2 * furthest && n % length == 0 && std::all_of(differences.begin(), differences.end(), [=](i64 d) {
+          return std::abs(d - length * rounded_quotient(d, length)) <= reach;
+        }))
       return length;
   return 0;
 }
@@ -123,7 +123,8 @@ bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& ca
       std::atomic<bool> moved{false};
       device::Executor executor;
       device::parallel_ranges(
-          executor, n, [=, &moved, &cancel, ptr = g.ptr.data(), col = g.col.data(), box = box.data(), label = label.data()](i64 begin, i64 end) {
+          executor, n,
+          [=, &moved, &cancel, ptr = g.ptr.data(), col = g.col.data(), box = box.data(), label = label.data()](i64 begin, i64 end) {
             bool any = false;
             for (auto v = begin; v < end; ++v) {
               if (is_look(v) && cancel.requested()) return;

@@ -15,7 +15,7 @@ namespace {
 // where no coarser level can be made
 constexpr std::int64_t most_rows_to_invert = 4000;
 constexpr std::int64_t most_rows_to_factor = 20000;
-constexpr double damping_of_boxes = 1.8;      // interpolates nearly linearly: a column of P is wide and a box is small
+constexpr double damping_of_boxes = 1.8;       // interpolates nearly linearly: a column of P is wide and a box is small
 constexpr std::int64_t rows_to_factor = 2000;  // from so many on sparse factors are faster than a dense inverse
 
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
@@ -162,6 +162,7 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
     return is_fewer(out.splitting.coarse.global_size());
   }
   bool const pairwise = options_.aggregation == AggregationType::pairwise;
+  out.by_diagonals = !pairwise && options_.strength == Strength::symmetric;
   auto const aggregates_of = [&](NodeGraph graph) {
     out.graph = std::move(graph);
     at(0.1);
@@ -174,6 +175,7 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
                              : strong_graph(facts, options_.strength, threshold_)))
     return true;
   // many couplings of a row are all weak beside its diagonal; smoothing is not enough if together they weigh as much
+  out.by_diagonals = false;
   return !pairwise && !options_.strength_given && n > most_rows_to_invert && coupling_ratio(rows_, A_.range()) > 0.75 &&
          aggregates_of(strong_graph(facts, Strength::classical, 0.25));
 }
@@ -266,9 +268,11 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
   for (auto& x : offsets) x *= columns_;
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
   auto const damping = found.aggregates.boxes && !options_.damping_given ? damping_of_boxes : options_.damping;
-  out.P = damping > 0
-              ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
-              : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
+  // a coupling that is weak for the neighbour alone is none that row i can do without: beside a jump of the coefficient
+  if (damping > 0 && found.by_diagonals && !found.graph.with_self)
+    found.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_, true);
+  out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
+                      : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};
   near_null_space_ = std::move(P0.coarse);
 }

@@ -75,6 +75,7 @@ class HierarchySetUp {
   /// What a coarser level is made of: aggregates of nodes, or coarse and fine unknowns.
   struct Coarsening {
     NodeGraph graph;
+    bool by_diagonals = false;  ///< which couplings are strong
     Aggregates aggregates;
     Splitting<T> splitting;
   };

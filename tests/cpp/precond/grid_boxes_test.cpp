@@ -1,0 +1,181 @@
+// Boxes of regular grids, against components found from coordinates.
+#include "asterism/precond/amg/grid_boxes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "harness/dense.hpp"
+#include "harness/world.hpp"
+
+using namespace asterism;
+using namespace asterism::test;
+using namespace asterism::precond::amg;
+using std::int64_t;
+
+namespace {
+
+using Steps = std::vector<std::array<int64_t, 3>>;
+
+struct Grid {
+  std::array<int64_t, 3> length{1, 1, 1};
+  int64_t nodes() const { return length[0] * length[1] * length[2]; }
+  std::array<int64_t, 3> at(int64_t i) const { return {i % length[0], i / length[0] % length[1], i / length[0] / length[1]}; }
+  /// The node that many steps away; -1: outside.
+  int64_t from(int64_t i, std::array<int64_t, 3> const& step) const {
+    auto const x = at(i);
+    int64_t out = 0;
+    for (int d = 2; d >= 0; --d) {
+      auto const y = x[std::size_t(d)] + step[std::size_t(d)], n = length[std::size_t(d)];
+      if (y < 0 || y >= n) return -1;
+      out = out * n + y;
+    }
+    return out;
+  }
+  std::vector<int64_t> differences(Steps const& steps) const {
+    std::set<int64_t> out;
+    for (int64_t i = 0; i < nodes(); ++i)
+      for (auto const& s : steps)
+        if (auto const j = from(i, s); j > i) out.insert(j - i);
+    return {out.begin(), out.end()};
+  }
+  int64_t box(int64_t i) const {
+    auto const x = at(i);
+    int64_t out = 0;
+    for (int d = 2; d >= 0; --d) {
+      auto const count = std::max<int64_t>(1, (length[std::size_t(d)] + 1) / 3);
+      out = out * count + std::min(x[std::size_t(d)] / 3, count - 1);
+    }
+    return out;
+  }
+};
+
+/// With the opposite ones.
+Steps star(int64_t reach) {
+  Steps out;
+  for (int64_t r = -reach; r <= reach; ++r)
+    if (r != 0)
+      for (int d = 0; d < 3; ++d) {
+        std::array<int64_t, 3> s{0, 0, 0};
+        s[std::size_t(d)] = r;
+        out.push_back(s);
+      }
+  return out;
+}
+Steps box() {
+  Steps out;
+  for (int64_t z = -1; z <= 1; ++z)
+    for (int64_t y = -1; y <= 1; ++y)
+      for (int64_t x = -1; x <= 1; ++x)
+        if (x != 0 || y != 0 || z != 0) out.push_back({x, y, z});
+  return out;
+}
+/// Edges of cubes that are divided into tetrahedra about one diagonal (Kuhn 1960).
+Steps tetrahedra() {
+  Steps out;
+  for (auto const& s : box())
+    if (std::all_of(s.begin(), s.end(), [](auto x) { return x >= 0; }) || std::all_of(s.begin(), s.end(), [](auto x) { return x <= 0; }))
+      out.push_back(s);
+  return out;
+}
+
+/// The couplings of that grid that are kept, each with its opposite: symmetric and positive definite.
+Dense couplings(Grid const& g, Steps const& steps, double kept, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  Dense a = Dense::identity(g.nodes());
+  for (int64_t i = 0; i < g.nodes(); ++i)
+    for (auto const& s : steps)
+      if (auto const j = g.from(i, s); j > i && uniform(random) < kept) a(i, j) = a(j, i) = -0.1;
+  return a;
+}
+
+/// The first node of each one's part of its box; -1: the part has one or two nodes, or no couplings.
+std::vector<int64_t> parts(Grid const& g, Dense const& a) {
+  auto const n = g.nodes();
+  std::vector<int64_t> root(std::size_t(n), -2);
+  for (int64_t i = 0; i < n; ++i) {
+    if (root[std::size_t(i)] != -2) continue;
+    std::vector<int64_t> part{i};
+    root[std::size_t(i)] = i;
+    for (std::size_t k = 0; k < part.size(); ++k)
+      for (int64_t j = 0; j < n; ++j)
+        if (root[std::size_t(j)] == -2 && a(part[k], j) != Value(0) && g.box(j) == g.box(i)) {
+          root[std::size_t(j)] = i;
+          part.push_back(j);
+        }
+    if (part.size() < 3)
+      for (auto const j : part) root[std::size_t(j)] = -1;
+  }
+  return root;
+}
+
+/// of_node[global]; empty: they are no boxes.
+void expect_boxes(Dense const& a, std::vector<int64_t> const& wanted) {
+  Progress progress("boxes", 1);
+  comm::Cancellation cancel(world(), progress);
+  for (auto const& layout : {uneven(world(), a.rows()), la::Layout::even(world(), a.rows())}) {
+    auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
+    auto const graph = strong_couplings(rows, layout, 1, 0.05, cancel);
+    Buffer<int64_t> root(graph.map.size(), int64_t(-7));
+    ASSERT_EQ(boxes_of_grid(graph, root, cancel), !wanted.empty());
+    for (int32_t l = 0; l < graph.map.size(); ++l)
+      ASSERT_EQ(root[l], wanted.empty() ? -7 : wanted[std::size_t(graph.map.global(l))]) << "node " << graph.map.global(l);
+  }
+}
+
+std::vector<Grid> const grids = {{{7, 6, 5}}, {{13, 11, 1}}, {{8, 5, 9}}, {{40, 1, 1}}, {{29, 6, 1}}, {{6, 12, 4}}};
+
+}  // namespace
+
+TEST(GridBoxes, LengthsFollowFromDifferences) {
+  for (auto const& g : grids)
+    for (auto const& steps : {star(1), star(2), box(), tetrahedra()}) {
+      std::vector<int64_t> wanted;
+      for (auto const n : g.length)
+        if (n > 1) wanted.push_back(n);
+      EXPECT_EQ(lengths_of_grid(g.differences(steps), g.nodes()), wanted) << g.length[0] << " " << g.length[1] << " " << g.length[2];
+    }
+}
+
+TEST(GridBoxes, OtherDifferencesAreOfNoGrid) {
+  using Differences = std::vector<int64_t>;
+  for (auto const& d : {Differences{}, Differences{2}, Differences{1, 2, 3}, Differences{1, 10}, Differences{1, 25, 40},
+                        Differences{1, 2, 4, 7, 11}, Differences{10, 100}, Differences{1, 3, 9}})
+    EXPECT_TRUE(lengths_of_grid(d, 1001).empty());
+  EXPECT_EQ(lengths_of_grid(Differences{1, 10}, 1000), (Differences{10, 100}));
+  EXPECT_EQ(lengths_of_grid(Differences{1, 10, 100}, 1000), (Differences{10, 10, 10}));
+}
+
+TEST(GridBoxes, ArePartsThatHangTogether) {
+  unsigned seed = 0;
+  for (auto const& g : grids)
+    for (auto const& steps : {star(1), box()})
+      for (double const kept : {1.0, 0.95, 0.85}) {
+        auto const a = couplings(g, steps, kept, ++seed);
+        auto wanted = parts(g, a);
+        int64_t const parts = std::count_if(wanted.begin(), wanted.end(), [i = int64_t(0)](auto r) mutable { return r == i++; });
+        int64_t const in_parts = std::count_if(wanted.begin(), wanted.end(), [](auto r) { return r >= 0; });
+        int64_t with_couplings = 0, nodes = 1;
+        for (int64_t i = 0; i < g.nodes(); ++i) {
+          bool any = false;
+          for (int64_t j = 0; j < g.nodes(); ++j) any = any || (j != i && a(i, j) != Value(0));
+          with_couplings += any;
+        }
+        for (auto const n : g.length) nodes *= std::min<int64_t>(n, 3);
+        if (2 * with_couplings < nodes * parts || 4 * in_parts < 3 * with_couplings) wanted.clear();  // they are small
+        EXPECT_TRUE(kept < 1 || !wanted.empty());
+        expect_boxes(a, wanted);
+      }
+}
+
+TEST(GridBoxes, AreNotMadeWhereThePartsAreSmallOrThereIsNoGrid) {
+  Grid const g{{9, 8, 7}};
+  expect_boxes(couplings(g, {{0, 1, 0}}, 1, 1), {});    // lines in the second dimension
+  expect_boxes(couplings(g, star(1), 0.35, 2), {});     // most parts have one or two nodes
+  expect_boxes(sparse_positive(300, false, 3), {});
+}
