@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import asterism as am
 
 FAMILIES = {
+    "default": "",
     "classical": "-pc_amg_strength classical",
     "evolution": "-pc_amg_strength evolution",
     "pmis": "-pc_amg_type classical",
@@ -58,6 +59,43 @@ def test_a_singular_coarse_matrix_is_found_on_any_level(n):
     for family in ("pmis", "hmis", "classical"):
         for size in (40, 100, 500):
             assert iterations(A, f"{FAMILIES[family]} -pc_amg_coarse_size {size}") <= 25
+
+
+BOXES = "boxes of 3 nodes in each dimension"
+
+
+def amg_view(A, options=""):
+    """What print(solver) says of the levels."""
+    return am.Solver(A, ksp="cg", pc="amg", options=options).view()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_grids_are_grouped_in_boxes(dtype):
+    """Levels of a third of the length in each dimension; where the grid is in no order, by independent sets."""
+    rng = np.random.default_rng(3)
+    for shape, rows, options in (
+        ((60, 50), (20 * 17, 7 * 6), "-pc_amg_coarse_size 60"),
+        ((20, 19, 12), (7 * 6 * 4, 2 * 2 * 1), "-pc_amg_coarse_size 60"),
+        ((900,), (300, 100), "-pc_amg_coarse_size 100"),
+    ):
+        A = am.gallery.poisson(shape, dtype=dtype)
+        view = amg_view(A, options)
+        assert f"{BOXES} of a grid, on 2 level(s)" in view
+        for n in rows:
+            assert any(line.split()[1:2] == [str(n)] for line in view.splitlines()), (shape, view)
+        assert BOXES not in amg_view(A, options + " -pc_amg_agg_type mis2")
+        order = rng.permutation(A.shape[0])
+        assert BOXES not in amg_view(am.Matrix.from_scipy(A.to_scipy().tocsr()[order][:, order]), options)
+
+
+def test_boxes_converge():
+    """With room over what was measured; with mis2 these are 17, 12, 128, 46, 33 and 12."""
+    assert iterations(am.gallery.poisson((200, 200)), "") <= 17
+    assert iterations(am.gallery.poisson((40, 40, 40)), "") <= 22
+    assert iterations(am.gallery.diffusion((200, 200), contrast=1e6), "") <= 35
+    assert iterations(am.gallery.rotated_anisotropy((200, 200)), "") <= 25
+    assert iterations(am.gallery.convection_diffusion((200, 200), (1.0, 0.5), 1e-2), "", "gmres") <= 25
+    assert iterations(am.gallery.elasticity((9, 8, 7)), "") <= 14
 
 
 def test_an_error_names_the_other_family():
@@ -219,7 +257,7 @@ for o in FAMILIES.values():
         s.solve(b)
         before, levels = s.info.iterations, ranks_of_levels(s)
         assert levels[0] == 4 and len(levels) > 1 and levels == sorted(levels, reverse=True), levels
-        assert {0: levels[1] == 4, 60: levels[-1] == 1, 10**6: set(levels[1:]) == {1}}[rows], levels
+        assert {0: levels[1] >= 3, 60: levels[-1] == 1, 10**6: set(levels[1:]) == {1}}[rows], levels
         s.update(2.0 * A)  # moves new values the same way
         x = s.solve(b)
         assert s.info.iterations == before and ranks_of_levels(s) == levels

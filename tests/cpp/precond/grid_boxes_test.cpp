@@ -128,7 +128,7 @@ void expect_boxes(Dense const& a, std::vector<int64_t> const& wanted) {
   }
 }
 
-std::vector<Grid> const grids = {{{7, 6, 5}}, {{13, 11, 1}}, {{8, 5, 9}}, {{40, 1, 1}}, {{29, 6, 1}}, {{6, 12, 4}}};
+std::vector<Grid> const grids = {{{7, 6, 5}}, {{13, 11, 1}}, {{8, 6, 9}}, {{40, 1, 1}}, {{29, 6, 1}}, {{6, 12, 4}}};
 
 }  // namespace
 
@@ -175,7 +175,11 @@ TEST(GridBoxes, ArePartsThatHangTogether) {
 
 TEST(GridBoxes, AreNotMadeWhereThePartsAreSmallOrThereIsNoGrid) {
   Grid const g{{9, 8, 7}};
-  expect_boxes(couplings(g, {{0, 1, 0}}, 1, 1), {});    // lines in the second dimension
-  expect_boxes(couplings(g, star(1), 0.35, 2), {});     // most parts have one or two nodes
+  expect_boxes(couplings(g, {{0, 1, 0}}, 1, 1), {});  // lines in the second dimension
+  expect_boxes(couplings(g, star(1), 0.35, 2), {});   // most parts have one or two nodes
   expect_boxes(sparse_positive(300, false, 3), {});
+  auto hub = couplings({{400, 1, 1}}, star(1), 1, 3);  // one node is coupled to a third of all
+  for (int64_t j = 0; j < 400; j += 3)
+    if (j != 150) hub(150, j) = hub(j, 150) = -0.1;
+  expect_boxes(hub, {});
 }

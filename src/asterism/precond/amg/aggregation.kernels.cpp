@@ -387,7 +387,7 @@ Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel)
     std::vector<i64> joined(rest.size(), -1);
     device::Executor executor;
     device::parallel_ranges(executor, i64(rest.size()), [&](i64 begin, i64 end) {
-      std::vector<std::pair<i64, i32>> votes;
+      std::vector<i64> votes;
       for (i64 u = begin; u < end; ++u) {
         if (is_look(u) && cancel.requested()) return;
         i32 const v = rest[std::size_t(u)];
@@ -396,17 +396,16 @@ Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel)
           continue;
         }
         votes.clear();
-        for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) {
-          auto const r = root[g.col[p]];
-          if (r < 0) continue;
-          auto const it = std::find_if(votes.begin(), votes.end(), [&](auto const& x) { return x.first == r; });
-          if (it == votes.end()) votes.emplace_back(r, 1);
-          else ++it->second;
+        for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p)
+          if (auto const r = root[g.col[p]]; r >= 0) votes.push_back(r);
+        std::sort(votes.begin(), votes.end());
+        i64 most = 0;  // of several the least
+        for (auto first = votes.begin(); first != votes.end();) {
+          auto const last = std::upper_bound(first, votes.end(), *first);
+          if (last - first > most) joined[std::size_t(u)] = *first;
+          most = std::max(most, i64(last - first));
+          first = last;
         }
-        if (votes.empty()) continue;
-        joined[std::size_t(u)] = std::min_element(votes.begin(), votes.end(), [](auto const& a, auto const& b) {
-                                   return a.second != b.second ? a.second > b.second : a.first < b.first;
-                                 })->first;
       }
     });
     cancel.throw_if_requested();

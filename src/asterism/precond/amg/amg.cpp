@@ -123,6 +123,7 @@ class Amg final : public Preconditioner {
     out += format("  grid complexity {}, block size {}{}{}, {}\n", rounded(grid_complexity()), block_size_,
                   found_block_size_ ? " (found in the pattern)" : "", whole_nodes_ ? ", nodes on two ranks moved to one" : "",
                   classical ? "the near-null space is not used" : format("near-null space of {} vector(s)", near_null_columns_));
+    if (boxes_ > 0) out += format("  aggregates: boxes of 3 nodes in each dimension of a grid, on {} level(s)\n", boxes_);
     if (choice_.degree > 0) {
       out += "  smoother chosen: a polynomial, since the matrix is no M-matrix; ";
       if (choice_.condition > 0) out += format("condition {} of level {} in a trial", rounded(choice_.condition), choice_.level);
@@ -232,11 +233,13 @@ class Amg final : public Preconditioner {
   void build(Matrix A, Matrix const& given, LevelPrecisions const& precisions, bool keep, comm::Cancellation& cancel) {
     using Kept = amg::Interpolations<T>;
     if (!std::holds_alternative<Kept>(kept_)) kept_ = Kept();
+    bool const again = !std::get<Kept>(kept_).empty();
     auto made = amg::HierarchySetUp<T>(options_, block_size_, precisions, std::get<Kept>(kept_), keep, cancel).run(std::move(A), given);
     // nothing is changed before: an error leaves the levels as they were
     precisions_ = precisions;
     dtype_ = made.dtype;
     near_null_columns_ = made.columns;
+    if (!again) boxes_ = made.boxes;
     sizes_ = std::move(made.sizes);
     memory_ = made.memory;
     choice_ = {};
@@ -282,6 +285,7 @@ class Amg final : public Preconditioner {
   std::vector<amg::LevelSize> sizes_;
   LevelPrecisions precisions_;
   std::int64_t block_size_ = 0, near_null_columns_ = 1;
+  std::size_t boxes_ = 0;
   double scale_ = 1;  // the levels are of this times the matrix
   bool found_block_size_ = false;
   std::optional<amg::WholeNodes> whole_nodes_;

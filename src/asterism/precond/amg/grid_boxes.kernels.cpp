@@ -14,9 +14,10 @@ namespace {
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 
-constexpr i64 side = 3;            // nodes of a box in each dimension
-constexpr i64 furthest = 2;        // nodes that a coupling reaches in a dimension
-constexpr i32 fewest_members = 3;  // of an aggregate
+constexpr i64 side = 3;               // nodes of a box in each dimension
+constexpr i64 furthest = 2;           // nodes that a coupling reaches in a dimension
+constexpr i64 most_neighbours = 124;  // of a node of a grid, at most; many more in one box would make the coarse matrix dense
+constexpr i32 fewest_members = 3;     // of an aggregate
 constexpr i64 none = std::numeric_limits<i64>::max();
 
 i64 rounded_quotient(i64 a, i64 b) { return (a + b / 2) / b; }
@@ -35,14 +36,14 @@ i64 first_length(std::span<i64 const> differences, i64 n) {
   auto const middle = rest[0] + rest[run - 1];
   std::stable_sort(candidates.begin(), candidates.end(), [=](i64 a, i64 b) { return std::abs(2 * a - middle) < std::abs(2 * b - middle); });
   for (auto const length : candidates)
-    if (length > 2 * furthest && n % length == 0 && std::all_of(differences.begin(), differences.end(), [=](i64 d) {
+    if (length > 2 * reach + 1 && n % length == 0 && std::all_of(differences.begin(), differences.end(), [=](i64 d) {
           return std::abs(d - length * rounded_quotient(d, length)) <= reach;
         }))
       return length;
   return 0;
 }
 
-/// Differences of indices that a quarter of a sample of nodes has. Collective.
+/// Differences of indices that a quarter of a sample of nodes has; none, where many couplings of these nodes have others. Collective.
 std::vector<i64> usual_differences(NodeGraph const& g) {
   constexpr i64 sample = 256, most = 32;  // a node of a grid has at most 13 positive ones, of a coarse one 62
   auto const n = g.layout.global_size();
@@ -58,12 +59,17 @@ std::vector<i64> usual_differences(NodeGraph const& g) {
   g.layout.comm().max(std::span<double>(found));
   std::sort(found.begin(), found.end());
   std::vector<i64> usual;
+  i64 of_usual = 0, all = 0;
   for (auto first = std::upper_bound(found.begin(), found.end(), 0.0); first != found.end();) {
     auto const last = std::upper_bound(first, found.end(), *first);
-    if (4 * (last - first) >= sample) usual.push_back(i64(*first));
+    all += last - first;
+    if (4 * (last - first) >= sample) {
+      usual.push_back(i64(*first));
+      of_usual += last - first;
+    }
     first = last;
   }
-  return usual;
+  return 10 * of_usual >= 9 * all ? usual : std::vector<i64>{};
 }
 
 /// Boxes in each dimension: the last one of two to four nodes.
@@ -105,10 +111,13 @@ std::vector<i64> lengths_of_grid(std::span<i64 const> differences, i64 n) {
 
 bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& cancel) {
   auto const& comm = g.layout.comm();
+  i32 const below = g.map.below, n = g.count, all = g.map.size();
   auto const lengths = lengths_of_grid(usual_differences(g), g.layout.global_size());
   if (lengths.empty()) return false;
+  i64 neighbours = 0;
+  for (i32 v = 0; v < n; ++v) neighbours = std::max(neighbours, g.neighbours(v));
+  if (comm.max(neighbours) > most_neighbours) return false;
   Boxes const boxes(lengths);
-  i32 const below = g.map.below, n = g.count, all = g.map.size();
   Buffer<i32> box(all);  // modulo 2^32: those of neighbours differ
   Buffer<i64> label(all + 1, none);
   cancellable_for(cancel, all, [&, box = box.data()](i64 l) { box[l] = i32(boxes.of(g.map.global(i32(l)))); });
