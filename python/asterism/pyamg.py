@@ -241,7 +241,11 @@ def smoothed_aggregation_solver(
         raise UnsupportedError(f"symmetry={symmetry!r} of a {matrix.dtype} matrix is not offered; 'hermitian'.")
     if B is not None:
         matrix = matrix._described(None, None, B)
-    options: dict[str, Any] = {"pc_amg_max_levels": max_levels, "pc_amg_coarse_size": max_coarse}
+    options: dict[str, Any] = {
+        "pc_amg_max_levels": max_levels,
+        "pc_amg_coarse_size": max_coarse,
+        "pc_amg_agg_type": "mis2",  # cycles without acceleration are usual there, and boxes need some more of them
+    }
     options |= _strength(strength) | _prolongation(smooth) | _smoother(presmoother, postsmoother)
     if improve_candidates is not None:
         _say_once("smoothed_aggregation_solver: candidates are not improved (improve_candidates=None).", 2)

@@ -75,7 +75,7 @@ def test_grids_are_grouped_in_boxes(dtype):
     rng = np.random.default_rng(3)
     for shape, rows, options in (
         ((60, 50), (20 * 17, 7 * 6), "-pc_amg_coarse_size 60"),
-        ((20, 19, 12), (7 * 6 * 4, 2 * 2 * 1), "-pc_amg_coarse_size 60"),
+        ((20, 19, 12), (7 * 7 * 4, 3 * 3 * 2), "-pc_amg_coarse_size 60"),
         ((900,), (300, 100), "-pc_amg_coarse_size 100"),
     ):
         A = am.gallery.poisson(shape, dtype=dtype)

@@ -181,6 +181,7 @@ def test_strength_measures_are_those_of_the_options():
         (("evolution", {"epsilon": 2.0}), "-pc_amg_strength evolution -pc_amg_threshold 0.5"),
     ):
         ml = smoothed_aggregation_solver(A, strength=strength, max_coarse=50)
-        s = am.Solver(A, options + " -pc_amg_coarse_size 50 -pc_amg_max_levels 10", ksp="cg", pc="amg")
+        options += " -pc_amg_agg_type mis2 -pc_amg_coarse_size 50 -pc_amg_max_levels 10"
+        s = am.Solver(A, options, ksp="cg", pc="amg")
         rows = [int(line.split()[1]) for line in s.view().splitlines() if line.strip()[:1].isdigit()]
         assert [level["rows"] for level in ml.levels] == rows and len(rows) > 2

@@ -176,7 +176,7 @@ def test_amg_iterations_hardly_grow_with_the_size():
         A = am.gallery.poisson((n, n, n))
         _, info = am.solve(A, np.ones(n**3), ksp="cg", pc="amg", rtol=1e-8)
         counts.append(info.iterations)
-    assert max(counts) <= 18 and counts[-1] <= counts[0] + 8
+    assert max(counts) <= 20 and counts[-1] <= counts[0] + 8
 
 
 def test_rigid_body_modes_pay_off():

@@ -47,8 +47,9 @@ struct Grid {
     auto const x = at(i);
     int64_t out = 0;
     for (int d = 2; d >= 0; --d) {
-      auto const count = std::max<int64_t>(1, (length[std::size_t(d)] + 1) / 3);
-      out = out * count + std::min(x[std::size_t(d)] / 3, count - 1);
+      auto const n = length[std::size_t(d)], y = x[std::size_t(d)];
+      // 3, 3, ..., 3, then nothing, 2 or 2, 2
+      out = out * n + (n % 3 == 1 && y >= n - 2 ? n : n % 3 == 1 && y >= n - 4 ? n - 1 : y / 3);
     }
     return out;
   }
@@ -160,14 +161,14 @@ TEST(GridBoxes, ArePartsThatHangTogether) {
         auto wanted = parts(g, a);
         int64_t const parts = std::count_if(wanted.begin(), wanted.end(), [i = int64_t(0)](auto r) mutable { return r == i++; });
         int64_t const in_parts = std::count_if(wanted.begin(), wanted.end(), [](auto r) { return r >= 0; });
-        int64_t with_couplings = 0, nodes = 1;
+        int64_t with_couplings = 0, boxes = 1;
         for (int64_t i = 0; i < g.nodes(); ++i) {
           bool any = false;
           for (int64_t j = 0; j < g.nodes(); ++j) any = any || (j != i && a(i, j) != Value(0));
           with_couplings += any;
         }
-        for (auto const n : g.length) nodes *= std::min<int64_t>(n, 3);
-        if (2 * with_couplings < nodes * parts || 4 * in_parts < 3 * with_couplings) wanted.clear();  // they are small
+        for (auto const n : g.length) boxes *= (n + 2) / 3;
+        if (2 * with_couplings * boxes < g.nodes() * parts || 4 * in_parts < 3 * with_couplings) wanted.clear();  // they are small
         EXPECT_TRUE(kept < 1 || !wanted.empty());
         expect_boxes(a, wanted);
       }

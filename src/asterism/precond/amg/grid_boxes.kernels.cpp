@@ -72,19 +72,18 @@ std::vector<i64> usual_differences(NodeGraph const& g) {
   return 10 * of_usual >= 9 * all ? usual : std::vector<i64>{};
 }
 
-/// Boxes in each dimension: the last one of two to four nodes.
+/// Boxes in each dimension: the last one, or the last two, of two nodes. Four would interpolate badly.
 struct Boxes {
-  i64 length[3] = {1, 1, 1}, count[3] = {1, 1, 1};
-  i64 nodes = 1;  ///< of a whole one
+  i64 length[3] = {1, 1, 1}, count[3] = {1, 1, 1}, last_pair[3] = {1, 1, 1};
 
   explicit Boxes(std::vector<i64> const& lengths) {
     for (std::size_t d = 0; d < lengths.size(); ++d) {
       length[d] = lengths[d];
-      count[d] = std::max<i64>(1, (lengths[d] + 1) / side);
-      nodes *= std::min(lengths[d], side);
+      count[d] = (lengths[d] + side - 1) / side;
+      last_pair[d] = lengths[d] % side == 1 && lengths[d] > 1 ? lengths[d] - 4 : lengths[d];
     }
   }
-  i64 along(int d, i64 x) const { return std::min(x / side, count[d] - 1); }
+  i64 along(int d, i64 x) const { return x < last_pair[d] ? x / side : last_pair[d] / side + (x - last_pair[d]) / 2; }
   i64 of(i64 global) const {
     auto const x = global % length[0], yz = global / length[0];
     return along(0, x) + count[0] * (along(1, yz % length[1]) + count[1] * along(2, yz / length[1]));
@@ -183,7 +182,8 @@ bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& ca
       counts[2] += members[v];
     }
   comm.sum(std::span<i64>(counts));
-  if (2 * counts[0] < boxes.nodes * counts[1] || 4 * counts[2] < 3 * counts[0]) return false;
+  double const nodes_of_box = double(g.layout.global_size()) / double(boxes.count[0] * boxes.count[1] * boxes.count[2]);
+  if (2 * double(counts[0]) < nodes_of_box * double(counts[1]) || 4 * counts[2] < 3 * counts[0]) return false;
   for (i32 l = 0; l < all; ++l) {
     auto const r = label[l];
     bool const is_in = r != none && (is_mine(r) ? members[r - g.map.begin] : far_members[far_at(r)]) >= fewest_members;
