@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rank_team import Team
 
 # Ranks here share a node: Open MPI looks for networks in vain otherwise, with libfabric for a second in every MPI_Init, and with UCX for
 # a fortieth, and for a twentieth of every window. They share cores with other tests too.
@@ -129,20 +130,79 @@ def under_mpiexec(n, folder):
     return [program, "-n", str(n), "--bind-to", "none", "--map-by", ":oversubscribe"], env
 
 
+class Teams:
+    """Teams of ranks that wait for another script, by their number and environment; the oldest of too many end."""
+
+    def __init__(self, folder):
+        self._folder, self._of = folder, {}
+
+    def run(self, n, path, limit, env):
+        """What n ranks print that run a script."""
+        settled = {k: v for k, v in env.items() if k != "PYTEST_CURRENT_TEST"}
+        key = n, frozenset(settled.items())
+        team = self._of.pop(key, None)
+        if team is None:
+            while len(self._of) >= 5:
+                self._end(next(iter(self._of)))
+            command, settings = under_mpiexec(n, self._folder)
+            folder = tempfile.mkdtemp(prefix="team-", dir=self._folder)
+            team = Team(n, command, dict(settled, **settings), folder)
+        try:
+            why = team.run(path, limit)
+        except BaseException:  # the limit of the whole test, Ctrl-C
+            end_session(team.process)
+            raise
+        if why:
+            end_session(team.process)
+            out = team.output(path, why)
+            pytest.fail(f"hung for {limit} s on {n} ranks\n{out}") if why == "hung" else None
+            raise AssertionError(f"exit code {team.process.returncode}\n{out}")
+        self._of[key] = team
+        return team.output(path, why)
+
+    def _end(self, key):
+        team = self._of.pop(key)
+        try:
+            code, out = team.end()
+        except subprocess.TimeoutExpired:
+            code, out = "none: they hang", ""
+        end_session(team.process)
+        assert code == 0, f"ranks end with exit code {code}, having run {team.scripts}\n{out}"
+
+    def end(self):
+        """Let all end: with no error, and nothing that hangs."""
+        while self._of:
+            self._end(next(iter(self._of)))
+
+
+@pytest.fixture(scope="session")
+def teams(tmp_path_factory):
+    """The teams of this process."""
+    made = Teams(tmp_path_factory.mktemp("teams"))
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def on_ranks(tmp_path):
+def on_ranks(tmp_path, teams):
     """Run a script on n ranks. A hang fails the test, with every rank's stack; so does an exit code other than expect.
 
-    expect: "error" is any but 0, "any" all.
+    expect: "error" is any but 0, "any" all. Ranks have run other scripts before, unless they are to end otherwise than with 0, or must be
+    `alone`: where the script looks at what its whole process has, or changes what rank_team.py does not put back.
     """
+    scripts = 0
 
-    def run(n, script, limit=PATIENCE, expect=0, **variables):
-        path = tmp_path / "script.py"
+    def run(n, script, limit=PATIENCE, expect=0, alone=False, **variables):
+        nonlocal scripts
+        scripts += 1
+        path = tmp_path / f"script-{scripts}.py"
         sparse = "import scipy.sparse as sp\n" if re.search(r"\bsp\.", script) else ""  # half of a rank's start
         path.write_text(PRELUDE.format(limit=limit, here=str(Path(__file__).parent)) + sparse + script)
+        env = dict(os.environ, OMP_NUM_THREADS="1", **variables)
+        if expect == 0 and not alone:
+            return teams.run(n, path, limit + 5, env)
         command, settings = under_mpiexec(n, tmp_path)
-        env = dict(os.environ, OMP_NUM_THREADS="1", **settings, **variables)
-        code, out = run_session([*command, sys.executable, str(path)], limit + 5, env)
+        code, out = run_session([*command, sys.executable, str(path)], limit + 5, dict(env, **settings))
         assert expect == "any" or (code != 0 if expect == "error" else code == expect), f"exit code {code}\n{out}"
         return out
 

@@ -116,6 +116,7 @@ for name in BENCHMARKS:
         assert rank == 0 or found is None
         print(f"({name})", flush=True)
 """,
+        alone=True,
     )
     assert out.count("(") == 2 * 10, out
 

@@ -126,6 +126,7 @@ assert failed > 30 and memory() - before < 4e6, (failed, before, memory())
 x = am.solve(A, b, ksp="cg", pc="amg", options=given("-memory_cap 0"))[0]
 assert np.array_equal(x, plain)
 """,
+        alone=True,
     )
 
 

@@ -39,3 +39,26 @@ comm.Barrier()
 def test_another_exit_code_fails(on_ranks, expect, code):
     with pytest.raises(AssertionError, match=f"exit code {code}"):
         on_ranks(1, f"raise SystemExit({code})", expect=expect)
+
+
+def test_ranks_run_one_script_after_another(on_ranks):
+    """The same processes, as they were before; others where a script has failed."""
+    changes = """
+import logging, warnings
+am.configure(reproducible=True); am.use_argv(["-ksp_rtol", "1e-3"]); os.environ["NEW"] = "1"; os.chdir("/"); sys.path.append("/new")
+logging.getLogger("asterism").setLevel(1); logging.getLogger().addHandler(logging.NullHandler()); warnings.simplefilter("error")
+"""
+    shows = """
+import logging, warnings
+from asterism.base import options
+print("PROCESS", os.getpid(), options._command_line, am.configure()["reproducible"], os.environ.get("NEW"), os.getcwd(), "/new" in sys.path,
+      logging.getLogger("asterism").level, logging.getLogger().handlers, warnings.filters[0][0], globals().get("mine"))
+"""
+    first = on_ranks(2, shows)
+    assert first.count("PROCESS") == 2
+    on_ranks(2, changes + "mine = 1\n")
+    assert on_ranks(2, shows) == first
+    with pytest.raises(AssertionError, match="(?s)exit code.*one of the ranks fails"):
+        on_ranks(2, "comm.Barrier()\nif rank == 1: raise ValueError('one of the ranks fails')\ncomm.Barrier()\n")
+    again = on_ranks(2, shows)
+    assert again.count("PROCESS") == 2 and again != first

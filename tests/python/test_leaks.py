@@ -62,6 +62,7 @@ def one(k):
     am.Solver(A, ksp="cg", ksp_asynchronous=True).solve(b)
 """
         + ROUNDS,
+        alone=True,
         **counted,
     )
 
@@ -92,6 +93,7 @@ def one(k):
     float(x.norm())
 """
         + ROUNDS,
+        alone=True,
         **counted,
     )
 
@@ -115,6 +117,7 @@ def rest():  # the last ones are freed by a set-up that follows their end
     for _ in range(3): am.StarForest(comm, 1, None, [(rank, 0)], transport="window_lock")
 """
         + ROUNDS.replace("rounds(42)\n", "rounds(42); rest()\n").replace("else 224)", "else 224); rest()"),
+        alone=True,
         **counted,
     )
     assert out.count("handles [") == (2 if counted else 0), out
@@ -137,6 +140,7 @@ def one(k):
 """
         + ROUNDS
         + "\nprint('done', flush=True)",
+        alone=True,
         **counted,
     )
     assert out.count("done") == 2

@@ -125,6 +125,7 @@ goes_on()
 assert memory() - before < 40e6, memory() - before
 """,
         limit=120,
+        alone=True,
     )
 
 
@@ -170,6 +171,7 @@ assert time.perf_counter() - t < 5
 print("told", flush=True)
 """,
         limit=60,
+        alone=True,
     )
     assert out.count("told") == 1, out
 
