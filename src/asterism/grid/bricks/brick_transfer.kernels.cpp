@@ -248,8 +248,7 @@ void restrict_bricks(Executor& executor, BrickStencils const& s, double factor, 
   auto const b = s.brick;
   i64 const m0 = i64(X.coarse.size()), m1 = i64(Y.coarse.size()), m2 = i64(Z.coarse.size()), n2 = s.bricks[2] * b[2];
   i64 const t0 = std::max<i64>(1, b[0] / 2), t1 = std::max<i64>(1, b[1] / 2), tiles0 = (m0 + t0 - 1) / t0, tiles1 = (m1 + t1 - 1) / t1;
-  constexpr i64 later = 3;  // bricks
-  struct Part {             // a row of a brick along the last axis, and its weight
+  struct Part {  // a row of a brick along the last axis, and its weight
     i64 line, within;
     R weight;
   };
@@ -307,10 +306,9 @@ void restrict_bricks(Executor& executor, BrickStencils const& s, double factor, 
             i64 const numbers = width * numbers_of<T>;
             for (i64 c = 0; c < s.bricks[2]; ++c) {
               auto const* const places = s.places.data() + c;
-              if (i64 const ahead = std::min(later, s.bricks[2] - 1 - c); ahead > 0)
+              if (c + 1 < s.bricks[2])
                 for (auto const& l : lines)
-                  for (i64 k = 0; k < width; k += 64 / i64(sizeof(T)))
-                    __builtin_prefetch(fine + places[l.line + ahead] + l.within + k, 0, 2);
+                  for (i64 k = 0; k < width; k += 64 / i64(sizeof(T))) __builtin_prefetch(fine + places[l.line + 1] + l.within + k, 0, 2);
               for (i64 k = 0; k < numbers; k += 8) {
                 std::fill(sums.begin(), sums.end(), Eight<R>());
                 auto const* p = parts.data();
