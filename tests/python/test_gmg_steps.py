@@ -126,6 +126,47 @@ def test_the_option_changes_what_is_done_at_once_alone(smoother, kind):
         np.testing.assert_allclose(norms[at_once], norms[1], rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "smoother", "steps", "at_once", "cycle", "columns"),
+    [
+        ("float64", "jacobi", 1, 1, "v", 1),
+        ("float64", "chebyshev", 3, 2, "v", 3),
+        ("complex64", "color_sor", 1, 4, "v", 1),
+        ("float32", "jacobi", 2, 8, "w", 1),
+        ("complex128", "jacobi", 3, 2, "f", 3),
+        ("float64", "color_sor", 2, 1, "k", 1),
+        ("float32", "chebyshev", 2, 8, "full", 1),
+        ("complex128", "jacobi", 1, 1, "full", 3),
+    ],
+)
+def test_a_cycle_that_goes_on_from_x_is_one_for_the_residual(dtype, smoother, steps, at_once, cycle, columns):
+    L = made(32, 2, "nodes", dtype=dtype)
+    level = f"-mg_levels_{'ksp_type chebyshev' if smoother == 'chebyshev' else f'pc_type {smoother}'}"
+    options = (
+        f"-pc_type gmg {level} -mg_levels_ksp_max_it {steps} -pc_gmg_steps_at_once {at_once} -pc_gmg_cycle_type {cycle} "
+        "-pc_gmg_coarse_size 40"
+    )
+    rng = np.random.default_rng(6)
+    b, start = (rng.standard_normal((*L.grid_shape, columns)).astype(dtype) for _ in range(2))
+    if columns == 1:
+        b, start = b[..., 0], start[..., 0]
+    if L.dtype.kind == "c":
+        b, start = b * L.dtype.type(0.6 + 0.8j), start * L.dtype.type(0.8 - 0.6j)
+    rounding = 1e-11 if L.dtype.itemsize // (1 + (L.dtype.kind == "c")) == 8 else 3e-4
+    for x0 in (None, start):
+        solutions = []
+        for scale in (1.0, 1.0 - 2.0**-52):  # the other one adds a cycle from zero
+            s = am.Solver(L, options, ksp="richardson", rtol=1e-30, maxiter=3, ksp_richardson_scale=scale)
+            am._core.profile_reset()
+            x = s.solve(b, x0=x0, raise_on_failure=False)
+            calls = {e["name"]: e["calls"] for e in am._core.profile_snapshot()}
+            assert scale != 1 or cycle != "v" or "VecAXPY" not in calls or calls["VecAXPY"] == 0, calls
+            solutions.append(x)
+            norm = np.linalg.norm((b - np.asarray(L @ x)).ravel())
+            assert abs(np.linalg.norm(s.info.residual_norms[-1]) - norm) < 10 * rounding * np.linalg.norm(b)
+        assert np.abs(solutions[0] - solutions[1]).max() < rounding * np.abs(solutions[1]).max()
+
+
 def test_several_columns_and_an_adjoint():
     L = made(24, 2, "flat")
     rng = np.random.default_rng(2)

@@ -71,6 +71,11 @@ class Operator {
   virtual std::optional<double> eigenvalue_bound() const { return std::nullopt; }
   /// y = A x; returns x^H y. Those who can do it in one pass override it.
   virtual Scalar apply_and_dot(Vector const& x, Vector& y) const;
+  /// Of an approximate inverse M of A: x += M (b - A x), where x is 0 if `fresh` whatever it holds, and then r = b - A x. False where that
+  /// takes as many passes over memory as apply() and a residual; nothing was done then. The same on all ranks. Collective.
+  virtual bool improve(Operator const& /* A */, Vector const& /* b */, Vector& /* x */, Vector& /* r */, bool /* fresh */) const {
+    return false;
+  }
   /// A smaller operator for what varies slowly, and the way to it and back, if the operator knows one: a level of geometric multigrid.
   /// An error where it can be made, but not by that rule. Collective.
   struct Coarse {

@@ -41,7 +41,7 @@ std::string text(std::vector<i64> const& v) {
 /// BrickDomain::visits(); of points with 8 bytes.
 std::vector<int> in_rows(BrickOrder const& order, Triple const& n, i64 points) {
   std::array<std::vector<int>, 2> out;  // of the inner bricks, and of the others
-  i64 const rows = std::max<i64>(1, device::host::core_cache_bytes() / 3 / std::max<i64>(1, n[2] * points * 8));
+  i64 const rows = rows_at_once(n[2] * points * 8);
   for (i64 first = 0; first < n[1]; first += rows)
     for (i64 i = 0; i < n[0]; ++i)
       for (i64 j = first; j < std::min(n[1], first + rows); ++j)
@@ -54,6 +54,8 @@ std::vector<int> in_rows(BrickOrder const& order, Triple const& n, i64 points) {
 }
 
 }  // namespace
+
+i64 rows_at_once(i64 bytes_of_row) { return std::max<i64>(1, device::host::core_cache_bytes() / 3 / std::max<i64>(1, bytes_of_row)); }
 
 BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const& shape, std::vector<int> const& brick,
                          std::vector<bool> const& periodic, std::vector<int> const& boxes, comm::TransportChoice transport,

@@ -10,6 +10,10 @@
 
 namespace asterism::grid {
 
+/// So many rows of bricks, each of so many bytes of a vector, that a core's own cache holds them, what is read beside them, and more of the
+/// next plane: neighbours across planes are read from memory once then.
+std::int64_t rows_at_once(std::int64_t bytes_of_row);
+
 /// The ranks have boxes of whole bricks (partition.hpp, of bricks instead of points). A vector of space() holds the rank's bricks in the
 /// order of BrickOrder, each with its points in lexicographic order. Bricks that reach beyond the grid are padded; the padding is zero. The
 /// local form of the space are copies of the bricks around the box, one deep, and one brick of zeros for what is beyond a border.
@@ -59,8 +63,8 @@ class BrickDomain {
   // as generated kernels take them (stencil/table.hpp); copies of other ranks' bricks have zeros around them where they know no other
   device::Array const& neighbours() const { return s_->neighbours; }  ///< int [brick, or copy][3^d]
   device::Array const& origins() const { return s_->origins; }        ///< int [brick, or copy][d]
-  /// int: the own bricks in the order in which kernels visit them, those first that need no copies. Some rows at a time along the first
-  /// direction, so few that a core's own cache holds a plane of them.
+  /// int: the own bricks in the order in which kernels visit them, those first that need no copies. Some rows at a time (rows_at_once)
+  /// along the first direction.
   device::Array const& visits() const { return s_->visits; }
   std::vector<int> const& extent() const { return s_->extent; }  ///< [d]
 

@@ -84,12 +84,14 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   interleaved_ = stages > 1 && shares >= threads && bytes > 2 * device::host::core_cache_bytes();
   if (!interleaved_) {
     slices = 1;
-    // plane by plane, in equal pieces
-    auto const all = leaning(d[other[0]], std::max<i64>(rows, 1), 1), across = leaning(d[other[1]], std::max<i64>(columns, 1), 1);
+    // some rows at a time, plane by plane, in equal pieces
+    auto const all = leaning(d[other[0]], std::clamp<i64>(rows_at_once(bytes_of_vector * columns), 1, std::max<i64>(rows, 1)), 1),
+               across = leaning(d[other[1]], std::max<i64>(columns, 1), 1);
     for (int s = 0; s < stages && bytes > 0; ++s) {
       begin_phase();
       parts->emplace_back();
-      for (i64 i = d[along].low; i < d[along].high; ++i) batch(s, i, all[0][0], across[0][0]);
+      for (auto const& tile : all)
+        for (i64 i = d[along].low; i < d[along].high; ++i) batch(s, i, tile[0], across[0][0]);
       std::vector<std::vector<Batch>> pieces;
       i64 first = parts->front().empty() ? 0 : parts->front().front().begin, end = i64(numbers_.size());
       for (int t = 0; t < threads; ++t) {

@@ -191,6 +191,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
   for (i64 i = 0; i < s->points.bricks[0]; ++i)
     for (i64 j = 0; j < s->points.bricks[1]; ++j)
       for (i64 k = 0; k < s->points.bricks[2]; ++k) s->points.places.push_back(fine.place({i * b[0], j * b[1], k * b[2]}));
+  s->points.rows = rows_at_once(s->points.bricks[2] * fine.points_of_brick() * i64(size_of(dtype)));
   // the owner of each coarse point around, and its place there
   auto const& p = coarse.partition();
   auto const boxes = p.boxes();
@@ -303,7 +304,7 @@ void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const
                          device::read<T>(from.data()), device::write<T>(values));
         } else {
           auto const run = [s = s_, factor](device::Executor& e, T const* fine, T* around) {
-            kernel::restrict_bricks(e, s->points, T(factor), fine, around);
+            kernel::restrict_bricks(e, s->points, factor, fine, around);
           };
           device::submit(queue, run, device::read<T>(from.data()), device::write<T>(values));
         }

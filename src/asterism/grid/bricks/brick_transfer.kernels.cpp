@@ -1,6 +1,7 @@
 #include "asterism/grid/bricks/brick_transfer.kernels.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "asterism/base/dtype.hpp"
@@ -11,6 +12,10 @@ namespace {
 
 using i64 = std::int64_t;
 
+/// Weights are real: a complex number is two real ones.
+template <class T>
+constexpr i64 numbers_of = i64(sizeof(T) / sizeof(real_t<T>));
+
 /// f(width) with the points of a brick along its last axis: a constant for the usual ones, so that loops over them need no count.
 template <class F>
 void with_width(i64 width, F const& f) {
@@ -18,6 +23,26 @@ void with_width(i64 width, F const& f) {
   else if (width == 4) f(std::integral_constant<i64, 4>());
   else f(width);
 }
+
+/// Eight real numbers in registers. g++ 12 keeps an array of eight in memory.
+template <class R>
+struct Eight {
+  typedef R Values __attribute__((vector_size(8 * sizeof(R))));
+  Values v{};
+  static Eight from(R const* p, i64 count) {
+    Eight out;
+    if (count >= 8) std::memcpy(&out.v, p, sizeof(out.v));
+    else
+      for (i64 k = 0; k < count; ++k) out.v[k] = p[k];
+    return out;
+  }
+  void to(R* p, i64 count) const {
+    if (count >= 8) std::memcpy(p, &v, sizeof(v));
+    else
+      for (i64 k = 0; k < count; ++k) p[k] = v[k];
+  }
+  void add(R w, Eight const& x) { v += w * x.v; }
+};
 
 /// out[k] of fine points [begin, end): from coarse values `row`, whose first one is number `low`.
 template <class T>
@@ -52,6 +77,25 @@ void expand(Axis const& z, i64 begin, i64 end, i64 low, T const* row, T* out) {
     k += 2 * pairs;
   }
   for (; k < end; ++k) one(k);
+}
+
+/// to[0 .. n): the sum of the rows at(c) of coarse points c, with the weights that are not zero.
+template <class T, class At>
+void combine(Axis::Few const& p, int most, At const& at, i64 n, T* __restrict to) {
+  T const* from[4] = {};
+  T w[4] = {};
+  int count = 0;
+  for (int e = 0; e < most; ++e)
+    if (p.weight[e] != 0) from[count] = at(p.at[e]), w[count++] = T(p.weight[e]);
+  if (count == 1 && w[0] == T(1)) std::copy_n(from[0], n, to);
+  else if (count <= 1)
+    for (i64 c = 0; c < n; ++c) to[c] = count == 1 ? w[0] * from[0][c] : T(0);
+  else if (count == 2)
+    for (i64 c = 0; c < n; ++c) to[c] = w[0] * from[0][c] + w[1] * from[1][c];
+  else if (count == 3)
+    for (i64 c = 0; c < n; ++c) to[c] = w[0] * from[0][c] + w[1] * from[1][c] + w[2] * from[2][c];
+  else
+    for (i64 c = 0; c < n; ++c) to[c] = w[0] * from[0][c] + w[1] * from[1][c] + w[2] * from[2][c] + w[3] * from[3][c];
 }
 
 /// to[c] of all coarse points: from fine values `row`.
@@ -126,10 +170,12 @@ void Axis::find_alike() {
   }
 }
 
-/// Some bricks along the last axis at a time: each of their rows is the sum of a few coarse rows (4, or 16 of cubics), which is then made
-/// longer. They go to the bricks one brick after the other: rows of many bricks would want the same lines of the cache.
+/// Some bricks along the last axis at a time: of each of their planes the coarse rows around, each the sum of those of 2 planes (4 of
+/// cubics); then each row is the sum of as many of these, and is made longer. They go to the bricks one brick after the other: rows of many
+/// bricks would want the same lines of the cache.
 template <class T>
 void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine) {
+  using R = real_t<T>;
   auto const& [X, Y, Z] = s.axes;
   auto const b = s.brick;
   i64 const m1 = i64(Y.coarse.size()), m2 = i64(Z.coarse.size());
@@ -140,7 +186,7 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
       executor, s.bricks[0] * s.bricks[1] * pieces,
       [&](i64 begin, i64 end) {
         i64 const length = piece * b[2];
-        std::vector<T> row(static_cast<std::size_t>(m2)), rows(std::size_t(b[0] * b[1] * length));
+        std::vector<T> row(static_cast<std::size_t>(m2)), rows(std::size_t(b[0] * b[1] * length)), between;
         for (i64 at = begin; at < end; ++at) {
           i64 const line = at / pieces, c0 = at % pieces * piece, c1 = std::min(s.bricks[2], c0 + piece);
           i64 const o0 = line / s.bricks[1] * b[0], o1 = line % s.bricks[1] * b[1], o2 = c0 * b[2];
@@ -153,51 +199,38 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
               low = std::min(low, c), high = std::max(high, c + 1);
             }
           if (n0 < b[0] || n1 < b[1] || e2 < c1 * b[2]) std::fill(rows.begin(), rows.end(), T(0));
-          for (i64 i = 0; i < n0; ++i)
+          i64 const n = high - low;
+          i64 y_low = m1, y_high = 0;
+          for (i64 j = o1; j < o1 + n1; ++j)
+            for (int f = 0; f < Y.most; ++f) {
+              auto const c = Y.fine[std::size_t(j)].at[f];
+              y_low = std::min(y_low, c), y_high = std::max(y_high, c + 1);
+            }
+          between.resize(std::size_t(std::max<i64>(0, (y_high - y_low) * n)));
+          for (i64 i = 0; i < n0; ++i) {
+            auto const& x = X.fine[std::size_t(o0 + i)];
+            for (i64 c = y_low; c < y_high; ++c)
+              combine(x, X.most, [&](i64 at) { return around + (at * m1 + c) * m2 + low; }, n, between.data() + (c - y_low) * n);
             for (i64 j = 0; j < n1; ++j) {
               // what is added to later is on its way while the rows are computed
               for (i64 c = c0; c < c1; ++c)
                 for (i64 k = 0; k < b[2]; k += line_of_cache)
                   __builtin_prefetch(fine + s.places[std::size_t(line * s.bricks[2] + c)] + (i * b[1] + j) * b[2] + k, 0, 2);
-              auto const& x = X.fine[std::size_t(o0 + i)];
-              auto const& y = Y.fine[std::size_t(o1 + j)];
-              T const* from[16];
-              T w[16];
-              int count = 0;
-              for (int e = 0; e < X.most; ++e)
-                for (int f = 0; f < Y.most; ++f)
-                  if (x.weight[e] * y.weight[f] != 0) {
-                    from[count] = around + (x.at[e] * m1 + y.at[f]) * m2 + low;
-                    w[count++] = T(x.weight[e] * y.weight[f]);
-                  }
-              T* const sum = row.data();
-              i64 const n = high - low;
-              if (count == 4)
-                for (i64 c = 0; c < n; ++c) sum[c] = w[0] * from[0][c] + w[1] * from[1][c] + w[2] * from[2][c] + w[3] * from[3][c];
-              else if (count == 2)
-                for (i64 c = 0; c < n; ++c) sum[c] = w[0] * from[0][c] + w[1] * from[1][c];
-              else if (count == 1)
-                for (i64 c = 0; c < n; ++c) sum[c] = w[0] * from[0][c];
-              else {
-                std::fill_n(sum, n, T(0));
-                for (int q = 0; q < count; ++q)
-                  for (i64 c = 0; c < n; ++c) sum[c] += w[q] * from[q][c];
-              }
+              combine(Y.fine[std::size_t(o1 + j)], Y.most, [&](i64 at) { return between.data() + (at - y_low) * n; }, n, row.data());
               expand(Z, o2, e2, low, row.data(), rows.data() + (i * b[1] + j) * length);
             }
+          }
           with_width(b[2], [&](auto width) {
             for (i64 c = c0; c < c1; ++c) {
               T* const out = fine + s.places[std::size_t(line * s.bricks[2] + c)];
               T const* const values = rows.data() + (c - c0) * width;
-              constexpr i64 most = 8;  // values in registers
+              i64 const numbers = width * numbers_of<T>;
               for (i64 r = 0; r < b[0] * b[1]; ++r)
-                for (i64 k0 = 0; k0 < width; k0 += most) {
-                  T sum[most] = {};
-                  i64 const count = std::min<i64>(most, width - k0);
-                  for (i64 k = 0; k < count; ++k) sum[k] = values[r * length + k0 + k];
-                  if (adds)
-                    for (i64 k = 0; k < count; ++k) sum[k] += out[r * width + k0 + k];
-                  for (i64 k = 0; k < count; ++k) out[r * width + k0 + k] = sum[k];
+                for (i64 k = 0; k < numbers; k += 8) {
+                  R* const to = (R*)(out + r * width) + k;
+                  auto sum = Eight<R>::from((R const*)(values + r * length) + k, numbers - k);
+                  if (adds) sum.add(R(1), Eight<R>::from(to, numbers - k));
+                  sum.to(to, numbers - k);
                 }
             }
           });
@@ -206,63 +239,93 @@ void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T
       std::max<i64>(1, 8192 / (b[0] * b[1] * b[2] * piece)));
 }
 
-/// Some rows of coarse points at a time, those that are made of about one brick: for each brick along the last axis the sums of some rows
-/// of fine points, then along the rows.
+/// Some rows of coarse points at a time, those that are made of about one brick: for each brick along the last axis each plane's sums of
+/// rows, which are added to those of the coarse planes; then along the rows.
 template <class T>
-void restrict_bricks(Executor& executor, BrickStencils const& s, T factor, T const* fine, T* around) {
+void restrict_bricks(Executor& executor, BrickStencils const& s, double factor, T const* fine, T* around) {
+  using R = real_t<T>;
   auto const& [X, Y, Z] = s.axes;
   auto const b = s.brick;
   i64 const m0 = i64(X.coarse.size()), m1 = i64(Y.coarse.size()), m2 = i64(Z.coarse.size()), n2 = s.bricks[2] * b[2];
-  i64 const t0 = std::max<i64>(1, b[0] / 2), t1 = std::max<i64>(1, b[1] / 2), tiles1 = (m1 + t1 - 1) / t1;
+  i64 const t0 = std::max<i64>(1, b[0] / 2), t1 = std::max<i64>(1, b[1] / 2), tiles0 = (m0 + t0 - 1) / t0, tiles1 = (m1 + t1 - 1) / t1;
   struct Part {  // a row of a brick along the last axis, and its weight
     i64 line, within;
-    T weight;
+    R weight;
+  };
+  struct Sum {  // of one plane, and where it is added
+    std::size_t end;
+    i64 to[2];
+    R weight[2];
   };
   device::parallel_ranges(
-      executor, (m0 + t0 - 1) / t0 * tiles1,
+      executor, tiles0 * tiles1,
       [&](i64 begin, i64 end) {
         std::vector<T> rows(std::size_t(t0 * t1 * n2));
-        std::vector<Part> parts;
-        std::vector<std::size_t> ends;  // of each coarse row's parts
+        std::vector<Eight<R>> sums(std::size_t(t0 * t1));
+        std::vector<Part> parts, lines, beside;  // lines: once each; beside: of the first plane
+        std::vector<Sum> of_planes;
         for (i64 at = begin; at < end; ++at) {
-          i64 const x0 = at / tiles1 * t0, x1 = std::min(m0, x0 + t0), y0 = at % tiles1 * t1, y1 = std::min(m1, y0 + t1);
-          parts.clear(), ends.clear();
-          for (i64 i = x0; i < x1; ++i)
+          // some rows at a time, plane by plane
+          i64 const first = at / (tiles0 * s.rows) * s.rows, here = std::min(s.rows, tiles1 - first), in = at - first * tiles0;
+          i64 const x0 = in / here * t0, x1 = std::min(m0, x0 + t0), y0 = (first + in % here) * t1, y1 = std::min(m1, y0 + t1);
+          i64 const wide = y1 - y0;
+          auto const range = [](Axis const& a, i64 from, i64 to) {
+            Axis::Range out{i64(a.fine.size()), 0};
+            for (i64 c = from; c < to; ++c)
+              for (int e = 0; e < a.coarse[std::size_t(c)].count; ++e) {
+                auto const p = a.coarse[std::size_t(c)].at[e];
+                out = {std::min(out.first, p), std::max(out.last, p + 1)};
+              }
+            return out;
+          };
+          auto const planes = range(X, x0, x1), points = range(Y, y0, y1);
+          parts.clear(), lines.clear(), of_planes.clear();
+          beside.clear();
+          for (i64 j = points.first; j < points.last; ++j) beside.push_back({j / b[1] * s.bricks[2], j % b[1] * b[2], R(0)});
+          for (i64 i = planes.first; i < planes.last; ++i) {
+            i64 const line = i / b[0] * s.bricks[1] * s.bricks[2], within = i % b[0] * b[1] * b[2];
+            auto const part = [&](i64 j, double weight) {
+              auto const& at_row = beside[std::size_t(j - points.first)];
+              return Part{line + at_row.line, within + at_row.within, R(weight * factor)};
+            };
+            for (i64 j = points.first; j < points.last; ++j) lines.push_back(part(j, 0));
+            auto const& x = X.fine[std::size_t(i)];
             for (i64 j = y0; j < y1; ++j) {
-              auto const& x = X.coarse[std::size_t(i)];
               auto const& y = Y.coarse[std::size_t(j)];
-              for (int e = 0; e < x.count; ++e)
-                for (int f = 0; f < y.count; ++f)
-                  parts.push_back({(x.at[e] / b[0] * s.bricks[1] + y.at[f] / b[1]) * s.bricks[2],
-                                   (x.at[e] % b[0] * b[1] + y.at[f] % b[1]) * b[2], T(x.weight[e] * y.weight[f]) * factor});
-              ends.push_back(parts.size());
+              for (int f = 0; f < y.count; ++f) parts.push_back(part(y.at[f], y.weight[f]));
+              Sum sum{parts.size(), {}, {}};
+              for (int e = 0; e < 2; ++e) {
+                bool const used = x.weight[e] != 0 && x.at[e] >= x0 && x.at[e] < x1;
+                sum.to[e] = used ? (x.at[e] - x0) * wide + j - y0 : 0, sum.weight[e] = used ? R(x.weight[e]) : R(0);
+              }
+              if (sum.weight[0] == 0) std::swap(sum.to[0], sum.to[1]), std::swap(sum.weight[0], sum.weight[1]);
+              of_planes.push_back(sum);
             }
+          }
           with_width(b[2], [&](auto width) {
-            constexpr i64 most = 8;  // values in registers
+            i64 const numbers = width * numbers_of<T>;
             for (i64 c = 0; c < s.bricks[2]; ++c) {
               auto const* const places = s.places.data() + c;
-              i64 const ahead = c + 1 < s.bricks[2] ? 1 : 0;
-              std::size_t p = 0;
-              for (std::size_t r = 0; r < ends.size(); ++r) {
-                auto const first = p;
-                for (i64 k0 = 0; k0 < width; k0 += most) {
-                  T sum[most] = {};
-                  i64 const count = std::min<i64>(most, width - k0);
-                  for (p = first; p < ends[r]; ++p) {
-                    T const* const from = fine + places[parts[p].line] + parts[p].within + k0;
-                    __builtin_prefetch(fine + places[parts[p].line + ahead] + parts[p].within + k0);
-                    T const w = parts[p].weight;
-                    for (i64 k = 0; k < count; ++k) sum[k] += w * from[k];
-                  }
-                  T* const to = rows.data() + i64(r) * n2 + c * width + k0;
-                  for (i64 k = 0; k < count; ++k) to[k] = sum[k];
+              if (c + 1 < s.bricks[2])
+                for (auto const& l : lines)
+                  for (i64 k = 0; k < width; k += 64 / i64(sizeof(T))) __builtin_prefetch(fine + places[l.line + 1] + l.within + k, 0, 2);
+              for (i64 k = 0; k < numbers; k += 8) {
+                std::fill(sums.begin(), sums.end(), Eight<R>());
+                auto const* p = parts.data();
+                for (auto const& of : of_planes) {
+                  Eight<R> sum;
+                  for (auto const* const end_of = parts.data() + of.end; p < end_of; ++p)
+                    sum.add(p->weight, Eight<R>::from((R const*)(fine + places[p->line] + p->within) + k, numbers - k));
+                  sums[std::size_t(of.to[0])].add(of.weight[0], sum);
+                  if (of.weight[1] != 0) sums[std::size_t(of.to[1])].add(of.weight[1], sum);
                 }
+                for (i64 r = 0; r < (x1 - x0) * wide; ++r) sums[std::size_t(r)].to((R*)(rows.data() + r * n2 + c * width) + k, numbers - k);
               }
             }
           });
-          std::size_t r = 0;
+          i64 r = 0;
           for (i64 i = x0; i < x1; ++i)
-            for (i64 j = y0; j < y1; ++j) contract(Z, rows.data() + i64(r++) * n2, around + (i * m1 + j) * m2);
+            for (i64 j = y0; j < y1; ++j) contract(Z, rows.data() + r++ * n2, around + (i * m1 + j) * m2);
         }
       },
       std::max<i64>(1, 1024 / std::max<i64>(n2 * t0 * t1, 1)));
@@ -270,7 +333,7 @@ void restrict_bricks(Executor& executor, BrickStencils const& s, T factor, T con
 
 #define INSTANTIATE(T)                                                                      \
   template void interpolate_bricks<T>(Executor&, BrickStencils const&, bool, T const*, T*); \
-  template void restrict_bricks<T>(Executor&, BrickStencils const&, T, T const*, T*);
+  template void restrict_bricks<T>(Executor&, BrickStencils const&, double, T const*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -39,6 +39,7 @@ struct BrickStencils {
   std::array<Axis, 3> axes;
   std::vector<std::int64_t> places;  ///< of each own brick in lexicographic order: its first point in vectors
   std::array<std::int64_t, 3> bricks{}, brick{};
+  std::int64_t rows = 1;  ///< of bricks that are visited at a time
   std::int64_t around() const {
     return std::int64_t(axes[0].coarse.size()) * std::int64_t(axes[1].coarse.size()) * std::int64_t(axes[2].coarse.size());
   }
@@ -49,6 +50,6 @@ template <class T>
 void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine);
 /// around = factor P^T fine
 template <class T>
-void restrict_bricks(Executor& executor, BrickStencils const& s, T factor, T const* fine, T* around);
+void restrict_bricks(Executor& executor, BrickStencils const& s, double factor, T const* fine, T* around);
 
 }  // namespace asterism::grid::kernel

@@ -79,27 +79,33 @@ void Cycle::apply(Vector const& b, Vector& x) const {
   else run(0, type_, *work, b, x);
 }
 
-void Cycle::run_full(std::vector<Work>& work, Vector const& b, Vector& x) const {
+void Cycle::improve(Vector const& b, Vector& x, Vector& r, bool fresh) const {
+  auto const work = work_.lease(b, [&] { return new_work(b); });
+  if (type_ == CycleType::full) run_full(*work, b, x, &r);
+  else run(0, type_, *work, b, x, fresh, &r);
+}
+
+void Cycle::run_full(std::vector<Work>& work, Vector const& b, Vector& x, Vector* r) const {
   auto const right = [&](std::size_t l) -> Vector const& { return l == 0 ? b : work[l].b; };
   auto const last = levels_.size() - 1;
   for (std::size_t l = 0; l < last; ++l) timed(l, restriction, [&] { levels_[l].R->apply(right(l), work[l + 1].b); });
-  run(last, CycleType::v, work, right(last), last == 0 ? x : work[last].x);
+  run(last, CycleType::v, work, right(last), last == 0 ? x : work[last].x, true, last == 0 ? r : nullptr);
   for (std::size_t l = last; l-- > 0;) {
     auto const& level = levels_[l];
     auto& start = l == 0 ? x : work[l].x;
     timed(l, interpolation, [&] { (level.first ? level.first : level.P)->apply(work[l + 1].x, start); });
-    run(l, CycleType::v, work, right(l), start, false);
+    run(l, CycleType::v, work, right(l), start, false, l == 0 ? r : nullptr);
   }
 }
 
-/// From x = 0 if `fresh`.
-void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh) const {
+/// From x = 0 if `fresh`. r: of the smoother's level, and then the residual after the cycle.
+void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh, Vector* r) const {
   auto const& level = levels_[l];
   if (level.solver) return timed(l, solving, [&] { level.solver->apply(b, x); });
   auto& w = work[l];
   auto const& smoother = *level.smoother;
   Vector *now = &x, *other = &w.s.t;
-  if (fresh && smoother.swaps()) std::swap(now, other);  // so that it ends in x
+  if (fresh && smoother.swaps(r != nullptr)) std::swap(now, other);  // so that it ends in x
   w.s.of_b = {};
   bool const last = l + 1 == levels_.size();
   if (!last && smoother.gives_residual()) {
@@ -114,7 +120,12 @@ void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector c
     correct(l + 1, type, work);
     timed(l, interpolation, [&] { level.P->apply_add(coarse.x, *now); });
   }
-  timed(l, smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::after, false); });
+  if (r) {
+    timed(l, both, [&] { smoother.run_and_residual(*level.A, b, now, other, w.s, Side::after, false); });
+    std::swap(w.s.r, *r);
+  } else {
+    timed(l, smoothing, [&] { smoother.run(*level.A, b, now, other, w.s, Side::after, false); });
+  }
   if (now != &x) copy(*now, x);
 }
 

@@ -39,6 +39,12 @@ class Cycle {
       : levels_(std::move(levels)), type_(type), hermitian_(hermitian) {}
   /// x = approximate inverse times b, from x = 0.
   void apply(Vector const& b, Vector& x) const;
+  /// A cycle that starts from x, or from zero if `fresh`, and then r = b - A x. Full multigrid starts from zero alone.
+  void improve(Vector const& b, Vector& x, Vector& r, bool fresh) const;
+  /// Whether that is less work than apply() and a residual.
+  bool improves(bool fresh) const {
+    return !levels_.empty() && levels_[0].smoother && levels_[0].smoother->gives_residual() && (fresh || type_ != CycleType::full);
+  }
   /// The cycle for A^H, whose application is the adjoint of this one's. K cycles and full multigrid have none.
   Cycle adjoint() const;
   /// Hermitian where A is: V and W cycles whose smoothers are adjoints of each other.
@@ -58,8 +64,9 @@ class Cycle {
   /// Those that a second visit makes a difference to: all but the first, and a last one with a solver.
   std::size_t levels_between() const { return levels_.empty() ? 0 : levels_.size() - 1 - (levels_.back().solver ? 1 : 0); }
   std::vector<Work> new_work(Vector const& like) const;
-  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh = true) const;
-  void run_full(std::vector<Work>& work, Vector const& b, Vector& x) const;
+  void run(std::size_t level, CycleType type, std::vector<Work>& work, Vector const& b, Vector& x, bool fresh = true,
+           Vector* r = nullptr) const;
+  void run_full(std::vector<Work>& work, Vector const& b, Vector& x, Vector* r = nullptr) const;
   void correct(std::size_t level, CycleType type, std::vector<Work>& work) const;
   void two_krylov_steps(std::size_t level, std::vector<Work>& work) const;
   enum Part : std::uint8_t { smoothing, both, residuals, restriction, interpolation, solving, parts };

@@ -185,6 +185,13 @@ class GeometricMultigrid final : public Preconditioner {
     profile::Scope const scope(event);
     cycle_.apply(x, y);
   }
+  bool improve(Operator const& A, Vector const& b, Vector& x, Vector& r, bool fresh) const override {
+    if (&A != cycle_.levels().front().A.get() || !cycle_.improves(fresh)) return false;
+    static int const event = profile::event("PCApplyGMG");
+    profile::Scope const scope(event);
+    cycle_.improve(b, x, r, fresh);
+    return true;
+  }
   std::string describe() const override { return format("gmg ({} levels)", points_.size()); }
   std::string report() const override {
     auto const right = [](std::string s, std::size_t w) { return std::string(w > s.size() ? w - s.size() : 0, ' ') + s; };

@@ -43,8 +43,8 @@ class Smoother {
   virtual std::shared_ptr<Smoother const> with(Steps steps) const = 0;
   /// Whether the steps after are the adjoint of those before where A is Hermitian: cg needs this.
   virtual bool symmetric() const = 0;
-  /// Whether an odd number of swaps is made in a cycle, the first step from zero being none.
-  virtual bool swaps() const { return false; }
+  /// Whether an odd number of swaps is made in a cycle from zero, the first step being none; with the residual after it too.
+  virtual bool swaps(bool /* residual_after */) const { return false; }
   virtual bool needs_d() const { return false; }
   /// Whether it is made of each rank's own rows, so that iterations depend on where these begin.
   virtual bool by_ranks() const { return false; }
