@@ -54,8 +54,8 @@ std::vector<Row> const& table() {
       {"amg -pc_amg_coarse_rows_per_rank 1000 -pc_amg_cycle_type w -mg_levels_pc_type color_sor"},
       {"amg -pc_amg_coarse_rows_per_rank 1000 -pc_amg_type classical"},
       {"amg -pc_amg_cycle_type w -mg_levels_pc_type color_sor"},
-      {"amg -pc_amg_cycle_type f", false},
-      {"amg -pc_amg_cycle_type f -mg_levels_ksp_type chebyshev", false},
+      {"amg -pc_amg_agg_type mis2 -pc_amg_cycle_type f", false},
+      {"amg -pc_amg_agg_type mis2 -pc_amg_cycle_type f -mg_levels_ksp_type chebyshev", false},
   };
   return rows;
 }
@@ -72,7 +72,7 @@ TEST(Multigrid, IsOneOperatorOnAnyNumberOfRanks) {
       auto const A = apps::poisson(world(), {17, 9}, dtype), alone = apps::poisson(comm::Communicator(), {17, 9}, dtype);
       int64_t const n = 17 * 9;
       auto const M = made(A, row.options + small);
-      ASSERT_GE(M->levels().size(), 4u) << what;
+      ASSERT_GE(M->levels().size(), 3u) << what;
       auto const m = columns_of(*M), a = to_dense(A);
       double const size = tolerance(dtype) * norm(m);
       if (!row.by_ranks || world().size() == 1) {
@@ -127,12 +127,13 @@ TEST(Multigrid, KCyclesWithFlexibleMethods) {
   fill(b, 1.0);
   std::int64_t before = 0;
   for (std::string const type : {"v", "k"}) {
-    auto s = solver(A, "-pc_type amg -pc_amg_coarse_size 5 -ksp_rtol 1e-8 -ksp_type fgmres -pc_amg_cycle_type " + type);
+    auto s = solver(
+        A, "-pc_type amg -pc_amg_agg_type pairwise -pc_amg_coarse_size 5 -ksp_rtol 1e-8 -ksp_type fgmres -pc_amg_cycle_type " + type);
     fill(x, 0.0);  // the initial guess
     auto const info = s.solve(b, x);
     EXPECT_TRUE(info.converged);
     if (type == "k") {
-      EXPECT_LE(info.iterations, before);
+      EXPECT_LT(info.iterations, before);
     }
     before = info.iterations;
   }
