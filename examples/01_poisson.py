@@ -11,5 +11,5 @@ A = am.gallery.poisson((40, 40, 40))
 b = np.ones(A.shape[0])
 x, info = am.solve(A, b, ksp="cg", pc="amg", rtol=1e-8)
 print(info.reason, info.iterations, "iterations, residual", info.true_residual / info.rhs_norm)
-assert 8 <= info.iterations <= 16
+assert 8 <= info.iterations <= 20
 assert np.linalg.norm(A @ x - b) <= 1e-8 * np.linalg.norm(b)
