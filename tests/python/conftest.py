@@ -147,6 +147,9 @@ class Teams:
             command, settings = under_mpiexec(n, self._folder)
             folder = tempfile.mkdtemp(prefix="team-", dir=self._folder)
             team = Team(n, command, dict(settled, **settings), folder)
+            if not team.started:
+                end_session(team.process)
+                raise AssertionError(f"{n} ranks do not start\n{team.output(path, 'not started')}")
         try:
             why = team.run(path, limit)
         except BaseException:  # the limit of the whole test, Ctrl-C

@@ -20,6 +20,8 @@ import types
 import warnings
 from pathlib import Path
 
+START_LIMIT = 120  # seconds until all ranks must be there
+
 
 class Team:
     """N ranks under a launcher, which this process talks to by a socket each."""
@@ -40,14 +42,17 @@ class Team:
             )
             server.settimeout(1)
             self._ranks = {}
-            while len(self._ranks) < n and self.process.poll() is None:
+            end = time.monotonic() + START_LIMIT
+            while len(self._ranks) < n and self.process.poll() is None and time.monotonic() < end:
                 try:
                     connection = server.accept()[0]
                 except TimeoutError:
                     continue
-                connection.settimeout(None)
+                connection.settimeout(START_LIMIT)
                 lines = connection.makefile("rw")
                 self._ranks[int(lines.readline())] = connection, lines
+                connection.settimeout(None)
+        self.started = len(self._ranks) == n
 
     def run(self, path, seconds):
         """None, or why not all ranks came to the script's end: "failed", "hung"."""

@@ -14,7 +14,7 @@ from .prelude import Shape, prelude
 
 __all__ = ["emit_cpp"]
 
-AHEAD = 2  # so many bricks later ones are read ahead: one later, the brick beside is read already
+AHEAD = 2  # a brick is prefetched so many bricks before its turn: the next one is being read as a neighbour
 
 
 class VectorBody(Body):

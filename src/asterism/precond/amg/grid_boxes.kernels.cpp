@@ -72,18 +72,18 @@ std::vector<i64> usual_differences(NodeGraph const& g) {
   return 10 * of_usual >= 9 * all ? usual : std::vector<i64>{};
 }
 
-/// Boxes in each dimension: the last one, or the last two, of two nodes. Four would interpolate badly.
+/// Boxes in each dimension: of three nodes, the last one or two of two. One of four would interpolate badly.
 struct Boxes {
-  i64 length[3] = {1, 1, 1}, count[3] = {1, 1, 1}, last_pair[3] = {1, 1, 1};
+  i64 length[3] = {1, 1, 1}, count[3] = {1, 1, 1}, pairs_from[3] = {1, 1, 1};
 
   explicit Boxes(std::vector<i64> const& lengths) {
     for (std::size_t d = 0; d < lengths.size(); ++d) {
       length[d] = lengths[d];
       count[d] = (lengths[d] + side - 1) / side;
-      last_pair[d] = lengths[d] % side == 1 && lengths[d] > 1 ? lengths[d] - 4 : lengths[d];
+      pairs_from[d] = lengths[d] % side == 1 && lengths[d] > 1 ? lengths[d] - 4 : lengths[d];
     }
   }
-  i64 along(int d, i64 x) const { return x < last_pair[d] ? x / side : last_pair[d] / side + (x - last_pair[d]) / 2; }
+  i64 along(int d, i64 x) const { return x < pairs_from[d] ? x / side : pairs_from[d] / side + (x - pairs_from[d]) / 2; }
   i64 of(i64 global) const {
     auto const x = global % length[0], yz = global / length[0];
     return along(0, x) + count[0] * (along(1, yz % length[1]) + count[1] * along(2, yz / length[1]));

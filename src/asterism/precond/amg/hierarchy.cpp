@@ -15,8 +15,9 @@ namespace {
 // where no coarser level can be made
 constexpr std::int64_t most_rows_to_invert = 4000;
 constexpr std::int64_t most_rows_to_factor = 20000;
-constexpr double damping_of_boxes = 1.8;       // interpolates nearly linearly: a column of P is wide and a box is small
 constexpr std::int64_t rows_to_factor = 2000;  // from so many on sparse factors are faster than a dense inverse
+
+constexpr double damping_of_boxes = 1.8;  // with 4/3, columns of P are too far from linear interpolation: decision 041
 
 /// A column of P that was dropped (dependent near-null vectors) leaves an empty row and column: 1 on the diagonal decouples it.
 template <class T>
@@ -268,7 +269,7 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
   for (auto& x : offsets) x *= columns_;
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
   auto const damping = found.aggregates.boxes && !options_.damping_given ? damping_of_boxes : options_.damping;
-  // a coupling that is weak for the neighbour alone is none that row i can do without: beside a jump of the coefficient
+  // beside a jump of the coefficient a coupling may be weak for one row alone: the other one's smoothing keeps it
   if (damping > 0 && found.by_diagonals && !found.graph.with_self)
     found.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_, true);
   out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
