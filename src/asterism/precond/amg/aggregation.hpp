@@ -1,7 +1,9 @@
 // Which unknowns hang together, and how they are grouped: the same on any number of ranks.
 #pragma once
 #include <cstdint>
+#include <vector>
 
+#include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/la/products/rows.hpp"
 
 namespace asterism::precond::amg {
@@ -21,6 +23,22 @@ struct NodeGraph {
   bool with_self = false;  ///< each node is among its own neighbours
   bool symmetric = false;  ///< neighbours are each other's, as far as is known
   std::int64_t neighbours(std::int32_t v) const { return ptr[v + 1] - ptr[v] - with_self; }
+};
+
+/// Those of a list of nodes that are other ranks', each once. Global indices below 0 and beyond the last one are no nodes.
+class FarNodes {
+ public:
+  FarNodes(Layout const& layout, Buffer<std::int64_t> const& nodes);
+  bool is_mine(std::int64_t node) const { return node >= begin_ && node < end_; }
+  std::size_t size() const { return nodes_.size(); }
+  std::size_t at(std::int64_t node) const;
+  /// Between them and what their ranks have. Collective.
+  comm::StarForest forest() const { return comm::StarForest::from_layout(layout_, nodes_); }
+
+ private:
+  Layout layout_;
+  std::int64_t begin_, end_;
+  std::vector<std::int64_t> nodes_;
 };
 
 /// The nodes of rows with these columns, without couplings. Collective.

@@ -236,6 +236,16 @@ void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancel
 
 }  // namespace
 
+FarNodes::FarNodes(Layout const& layout, Buffer<i64> const& nodes)
+    : layout_(layout), begin_(layout.begin()), end_(begin_ + layout.local_size()) {
+  auto const end = layout.global_size();
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(nodes_), [&](i64 r) { return r >= 0 && r < end && !is_mine(r); });
+  std::sort(nodes_.begin(), nodes_.end());
+  nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
+}
+
+std::size_t FarNodes::at(i64 node) const { return std::size_t(std::lower_bound(nodes_.begin(), nodes_.end(), node) - nodes_.begin()); }
+
 NodeGraph nodes_of(Layout const& rows, ColumnMap const& columns, i64 bs) {
   NodeGraph g;
   auto offsets = rows.offsets();
@@ -430,20 +440,13 @@ Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel)
   out.coarse = Layout(comm, mine);
   i64 next = out.coarse.begin();
   for (i32 v = 0; v < n; ++v) number[v] = number[v] ? next++ : -1;
-  // roots of other ranks are few
-  auto const is_mine = [begin = g.map.begin, n](i64 r) { return r >= begin && r < begin + n; };
-  std::vector<i64> far, numbers;
-  if (comm.size() > 1) {
-    std::copy_if(root.begin(), root.end(), std::back_inserter(far), [&](i64 r) { return r >= 0 && !is_mine(r); });
-    std::sort(far.begin(), far.end());
-    far.erase(std::unique(far.begin(), far.end()), far.end());
-    numbers.resize(far.size());
-    comm::StarForest::from_layout(g.layout, far).bcast(number.data(), numbers.data());
-  }
+  FarNodes const far(g.layout, root);
+  std::vector<i64> numbers(far.size());
+  if (comm.size() > 1) far.forest().bcast(number.data(), numbers.data());
   cancellable_for(cancel, all, [&, of = root.data(), number_of = number.data(), begin = g.map.begin](i64 l) {
     auto const r = of[l];
     if (r < 0) return;
-    of[l] = is_mine(r) ? number_of[r - begin] : numbers[std::size_t(std::lower_bound(far.begin(), far.end(), r) - far.begin())];
+    of[l] = far.is_mine(r) ? number_of[r - begin] : numbers[far.at(r)];
   });
   return out;
 }

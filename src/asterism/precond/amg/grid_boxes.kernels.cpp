@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/device/parallel.hpp"
 
 namespace asterism::precond::amg {
@@ -157,22 +156,16 @@ bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& ca
 
   // members of each part: its first node's rank counts them
   Buffer<i32> members(n + 1, i32(0));
-  auto const is_mine = [begin = g.map.begin, n](i64 r) { return r >= begin && r < begin + n; };
-  std::vector<i64> far;
-  for (i32 l = 0; l < all; ++l)
-    if (label[l] != none && !is_mine(label[l])) far.push_back(label[l]);
-  std::sort(far.begin(), far.end());
-  far.erase(std::unique(far.begin(), far.end()), far.end());
+  FarNodes const far(g.layout, label);
   std::vector<i32> far_members(far.size(), 0);
-  auto const far_at = [&](i64 r) { return std::size_t(std::lower_bound(far.begin(), far.end(), r) - far.begin()); };
   i64 counts[3] = {0, 0, 0};  // nodes with couplings, aggregates, nodes in them
   for (i32 v = 0; v < n; ++v)
     if (auto const r = label[v + below]; r != none) {
       ++counts[0];
-      ++(is_mine(r) ? members[r - g.map.begin] : far_members[far_at(r)]);
+      ++(far.is_mine(r) ? members[r - g.map.begin] : far_members[far.at(r)]);
     }
   if (comm.size() > 1) {
-    auto const forest = comm::StarForest::from_layout(g.layout, far);
+    auto const forest = far.forest();
     forest.reduce(far_members.data(), members.data(), comm::ReduceOp::sum);
     forest.bcast(members.data(), far_members.data());
   }
@@ -186,7 +179,7 @@ bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& ca
   if (2 * double(counts[0]) < nodes_of_box * double(counts[1]) || 4 * counts[2] < 3 * counts[0]) return false;
   for (i32 l = 0; l < all; ++l) {
     auto const r = label[l];
-    bool const is_in = r != none && (is_mine(r) ? members[r - g.map.begin] : far_members[far_at(r)]) >= fewest_members;
+    bool const is_in = r != none && (far.is_mine(r) ? members[r - g.map.begin] : far_members[far.at(r)]) >= fewest_members;
     root[l] = is_in ? r : -1;
   }
   return true;
