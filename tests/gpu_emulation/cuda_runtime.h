@@ -390,49 +390,47 @@ inline cudaError_t cudaMallocAsync(void** p, std::size_t bytes, cudaStream_t) {
 inline cudaError_t cudaDeviceGetAttribute(int* value, int, int) { return *value = !std::getenv("ASTERISM_EMULATED_NO_UNIFIED"), cudaSuccess; }
 inline cudaError_t cudaMallocManaged(void** p, std::size_t bytes, unsigned) { return cudaMallocAsync(p, bytes, nullptr); }
 
-// memory that other processes may map: a file in /dev/shm
+// memory that other processes may map: a file without a name, so that a killed process leaves none to a later one of its number
 struct cudaIpcMemHandle_t {
   char reserved[64];
 };
 enum { cudaIpcMemLazyEnablePeerAccess = 1 };
 namespace emulated {
+struct Window {
+  std::size_t bytes;
+  int file;  // < 0: another process's
+};
 struct Windows {
   std::mutex mutex;
-  std::map<void*, std::pair<std::string, std::size_t>> all;  // the name of a mapped one is not ours
-  ~Windows() {
-    for (auto const& [p, w] : all)
-      if (!w.first.empty()) unlink(w.first.c_str());
-  }
+  std::map<void*, Window> all;
 };
 inline Windows& windows() {
   static Windows w;
   return w;
 }
-inline void* map(std::string const& name, std::size_t bytes, bool create) {
-  int const f = open(name.c_str(), O_RDWR | (create ? O_CREAT | O_EXCL : 0), 0600);
-  if (f < 0) return nullptr;
-  if (create && ftruncate(f, off_t(bytes)) != 0) return close(f), nullptr;
-  if (!create) bytes = std::size_t(lseek(f, 0, SEEK_END));
-  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
-  close(f);
+inline void* map(int file, std::size_t bytes, bool own) {
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (!own || p == MAP_FAILED) close(file);
   if (p == MAP_FAILED) return nullptr;
   std::lock_guard const lock(windows().mutex);
-  windows().all[p] = {create ? name : "", bytes};
+  windows().all[p] = {bytes, own ? file : -1};
   return p;
 }
 inline bool unmap(void* p) {
   std::lock_guard const lock(windows().mutex);
   auto const at = windows().all.find(p);
   if (at == windows().all.end()) return false;
-  munmap(p, at->second.second);
-  if (!at->second.first.empty()) unlink(at->second.first.c_str());
+  munmap(p, at->second.bytes);
+  if (at->second.file >= 0) close(at->second.file);
   windows().all.erase(at);
   return true;
 }
 }  // namespace emulated
 inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
-  static std::atomic<int> count{0};
-  *p = emulated::map("/dev/shm/emulated-gpu-" + std::to_string(getpid()) + "-" + std::to_string(count++), bytes, true);
+  int const f = memfd_create("emulated-gpu", MFD_CLOEXEC);
+  if (f < 0) return cudaErrorMemoryAllocation;
+  if (ftruncate(f, off_t(bytes)) != 0) return close(f), cudaErrorMemoryAllocation;
+  *p = emulated::map(f, bytes, true);
   return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaMemset(void* p, int v, std::size_t bytes) { return std::memset(p, v, bytes), cudaSuccess; }
@@ -444,11 +442,13 @@ inline cudaError_t cudaFree(void* p) {
 inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* h, void* p) {
   if (std::getenv("ASTERISM_EMULATED_NO_IPC")) return cudaErrorNotSupported;
   std::lock_guard const lock(emulated::windows().mutex);
-  std::snprintf(h->reserved, sizeof h->reserved, "%s", emulated::windows().all.at(p).first.c_str());
+  std::snprintf(h->reserved, sizeof h->reserved, "/proc/%ld/fd/%d", long(getpid()), emulated::windows().all.at(p).file);
   return cudaSuccess;
 }
 inline cudaError_t cudaIpcOpenMemHandle(void** p, cudaIpcMemHandle_t h, unsigned) {
-  return *p = emulated::map(h.reserved, 0, false), *p ? cudaSuccess : cudaErrorInvalidValue;
+  int const f = open(h.reserved, O_RDWR | O_CLOEXEC);
+  *p = f < 0 ? nullptr : emulated::map(f, std::size_t(lseek(f, 0, SEEK_END)), false);
+  return *p ? cudaSuccess : cudaErrorInvalidValue;
 }
 inline cudaError_t cudaIpcCloseMemHandle(void* p) { return emulated::unmap(p) ? cudaSuccess : cudaErrorInvalidValue; }
 inline cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return std::free(p), cudaSuccess; }

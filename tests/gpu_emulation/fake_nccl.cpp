@@ -69,9 +69,8 @@ void add(Message m, void* stream) {
 
 extern "C" {
 int ncclGetUniqueId(Id* id) {
-  static std::atomic<int> count{0};
-  std::snprintf(id->folder.data(), id->folder.size(), "/dev/shm/fake-nccl-%ld-%d", long(getpid()), count++);
-  return status("ncclGetUniqueId");
+  std::snprintf(id->folder.data(), id->folder.size(), "/dev/shm/fake-nccl-XXXXXX");
+  return mkdtemp(id->folder.data()) ? status("ncclGetUniqueId") : 2;
 }
 int ncclCommInitRank(void** comm, int ranks, Id id, int rank) {
   std::filesystem::create_directories(id.folder.data());

@@ -69,8 +69,8 @@ void set(std::uint64_t* flag, std::uint64_t value) { std::atomic_ref(*flag).stor
 extern "C" {
 int nvshmemx_get_uniqueid(Id* id) {
   if (id->version != (1 << 16) + 128) return 4;
-  std::snprintf(id->folder.data(), id->folder.size(), "/dev/shm/fake-nvshmem-%ld", long(getpid()));
-  return status("nvshmemx_get_uniqueid");
+  std::snprintf(id->folder.data(), id->folder.size(), "/dev/shm/fake-nvshmem-XXXXXX");
+  return mkdtemp(id->folder.data()) ? status("nvshmemx_get_uniqueid") : 2;
 }
 int nvshmemx_set_attr_uniqueid_args(int rank, int ranks, Id const* id, Attributes* attributes) {
   if (attributes->version != (1 << 16) + 144 || attributes->arguments_version != (1 << 16) + 128) return 4;
