@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/products/group_sum.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 #include "asterism/la/products/sparse_sum.hpp"
 
@@ -46,7 +47,8 @@ class Window {
   }
 
   /// Row next(). Those before `wanted` are no longer.
-  void append(SparseSum<T>& sum, i32 wanted) {
+  template <class Sum>
+  void append(Sum& sum, i32 wanted) {
     i64 const most = sum.most();
     auto const begin_for = [&] {
       auto const p = head_ & (capacity_ - 1);
@@ -89,8 +91,8 @@ class Window {
 enum class Part : std::uint8_t { all, lower_and_half_diagonal };
 
 /// sum = row i of that part of A, times B
-template <Part part, class T>
-void add_part_of_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
+template <Part part, class T, class Sum>
+void add_part_of_row(Sum& sum, Rows<T> const& A, i32 i, Rows<T> const& B) {
   if constexpr (part == Part::all) return add_row(sum, A, i, B);
   auto const* const bp = B.ptr.data();
   auto const* const ac = A.col.data();
@@ -102,21 +104,28 @@ void add_part_of_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Rows<T> const& 
   }
 }
 
+/// Rows of A P that R takes from other ranks.
+template <class T>
+struct FarRows {
+  std::vector<i64> ptr{0};
+  std::vector<i32> columns;
+  std::vector<T> values;
+};
+
+/// f(n) makes a sum of rows with n columns, which are those of P, by their groups if they have some.
+template <class T, class F>
+auto with_sum(i64 group, F const& f) {
+  if (group <= 1) return f([](i32 n) { return SparseSum<T>(n); });
+  return f([group](i32 n) { return GroupSum<T>(n, i32(group)); });
+}
+
+/// Collective. The columns of P and of `far` become those of the map that is returned.
 template <Part part, class T>
-Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
-                       comm::Cancellation& cancel) {
-  constexpr double share = part == Part::all ? 1 : 0.6;  // of A's entries
-  Rows<T> C;
-  C.count = R.count;
-  C.map = P.map;
-  C.ptr = Buffer<i64>(C.count + 1);
-  // rows of A P that R takes from other ranks
-  std::vector<i64> far_ptr{0};
-  std::vector<i32> far_columns;
-  std::vector<T> far_values;
-  if (fine.comm().size() > 1) {
-    SparseSum<T> sum(P.map.size());
-    auto far = ghost_rows<T>(fine, R.map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
+ColumnMap fetch_far_rows(Rows<T> const& R, Rows<T> const& A, Rows<T>& P, Layout const& fine, Layout const& coarse, FarRows<T>& far,
+                         comm::Cancellation& cancel) {
+  auto got = with_sum<T>(group_width(P.ptr.data(), P.col.data(), P.count), [&](auto const& new_sum) {
+    auto sum = new_sum(P.map.size());
+    return ghost_rows<T>(fine, R.map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
       if (is_look(i)) cancel.throw_if_requested();
       add_part_of_row<part>(sum, A, i, P);
       std::vector<i32> local(std::size_t(sum.most()));
@@ -126,13 +135,21 @@ Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout con
       values.resize(before + local.size());
       for (auto const c : local) columns.push_back(P.map.global(c));
     });
-    C.map = joined(P.map, far.columns, coarse);
-    auto const renumber = renumbering(P.map, C.map);
-    for (i64 p = 0; p < P.nnz(); ++p) P.col[p] = renumber[std::size_t(P.col[p])];  // on several ranks P is a copy
-    for (auto const l : far.lengths) far_ptr.push_back(far_ptr.back() + l);
-    for (auto const c : far.columns) far_columns.push_back(C.map.local(c));
-    far_values = std::move(far.values);
-  }
+  });
+  auto map = joined(P.map, got.columns, coarse);
+  auto const renumber = renumbering(P.map, map);
+  for (i64 p = 0; p < P.nnz(); ++p) P.col[p] = renumber[std::size_t(P.col[p])];  // on several ranks P is a copy
+  for (auto const l : got.lengths) far.ptr.push_back(far.ptr.back() + l);
+  for (auto const c : got.columns) far.columns.push_back(map.local(c));
+  far.values = std::move(got.values);
+  return map;
+}
+
+/// C = R (A P), with `far` for the rows of A P that are not here.
+template <Part part, class T, class F>
+void multiply(Rows<T> const& R, Rows<T> const& A, Rows<T> const& P, FarRows<T> const& far, F const& new_sum, Rows<T>& C,
+              comm::Cancellation& cancel) {
+  constexpr double share = part == Part::all ? 1 : 0.6;  // of A's entries
   // a row of A P is made when a row of R first asks for it, with all before it, and kept until none does any more
   auto const shares = device::host::team_size();
   Buffer<i32> first_wanted(R.count + 1), last_wanted(R.count);  // by that row or a later one; by that one
@@ -158,7 +175,7 @@ Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout con
     AP.count = A.count;
     AP.ptr = Buffer<i64>(A.count + 1);
     append_in_shares<T>(A.count, A.ptr.data(), AP, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
-      SparseSum<T> sum(C.map.size());
+      auto sum = new_sum(C.map.size());
       piece.reserve(i64(entries_of_row * (last - first)));
       for (i32 i = first; i < last; ++i) {
         if (is_look(i) && cancel.requested()) return;
@@ -168,7 +185,7 @@ Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout con
     });
   }
   append_in_shares<T>(R.count, R.ptr.data(), C, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
-    SparseSum<T> sum(C.map.size()), inner(formed ? 0 : C.map.size());
+    auto sum = new_sum(C.map.size()), inner = new_sum(formed ? 0 : C.map.size());
     std::optional<Window<T>> window;
     if (!formed) window.emplace(first_wanted[first], wanted_rows, std::max(i64(1) << 14, i64(double(wanted_rows) * entries_of_row)));
     piece.reserve(i64(share * double(A.nnz()) / shares));
@@ -185,7 +202,7 @@ Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout con
         Row<T> row;
         if (!R.map.is_own(k)) {
           auto const g = std::size_t(k < R.map.below ? k : k - R.map.own);
-          row = {far_columns.data() + far_ptr[g], far_values.data() + far_ptr[g], far_ptr[g + 1] - far_ptr[g], far_ptr.back() - far_ptr[g]};
+          row = {far.columns.data() + far.ptr[g], far.values.data() + far.ptr[g], far.ptr[g + 1] - far.ptr[g], far.ptr.back() - far.ptr[g]};
         } else if (i32 const f = k - R.map.below; formed) {
           row = {AP.col.data() + AP.ptr[f], AP.val.data() + AP.ptr[f], AP.ptr[f + 1] - AP.ptr[f], AP.nnz() - AP.ptr[f]};
         } else {
@@ -198,6 +215,20 @@ Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout con
       append_row(piece, sum, C.ptr[i + 1], true);
     }
   });
+}
+
+template <Part part, class T>
+Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> P, Layout const& fine, Layout const& coarse,
+                       comm::Cancellation& cancel) {
+  Rows<T> C;
+  C.count = R.count;
+  C.map = P.map;
+  C.ptr = Buffer<i64>(C.count + 1);
+  FarRows<T> far;
+  if (fine.comm().size() > 1) C.map = fetch_far_rows<part>(R, A, P, fine, coarse, far, cancel);
+  auto const group =
+      group_width(far.ptr.data(), far.columns.data(), i64(far.ptr.size()) - 1, group_width(P.ptr.data(), P.col.data(), P.count));
+  with_sum<T>(group, [&](auto const& new_sum) { multiply<part>(R, A, P, far, new_sum, C, cancel); });
   return C;
 }
 

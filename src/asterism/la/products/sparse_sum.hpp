@@ -13,6 +13,22 @@
 
 namespace asterism::la {
 
+/// n different columns c in ascending order: up to some hundred by counting the smaller ones, which has no branch to mispredict.
+inline void sort_columns(std::int32_t const* c, std::int32_t n, std::int32_t* out) {
+  if (n > 200) {
+    std::copy_n(c, n, out);
+    std::sort(out, out + n);
+    return;
+  }
+  for (std::int32_t l = 0; l < n; ++l) {
+    std::int32_t const column = c[l];
+    std::int32_t smaller = 0;
+#pragma omp simd reduction(+ : smaller)
+    for (std::int32_t m = 0; m < n; ++m) smaller += c[m] < column;
+    out[smaller] = column;
+  }
+}
+
 /// A row as a sum of multiples of sparse rows (Gustavson 1978). The terms of short rows wait in a list, copied as whole vectors, since
 /// the end of a loop over a few entries is a coin toss for the branch predictor. If there are few in all, vectors of them are compared.
 /// Else sums stand at their columns, so no address waits for a load of another table, and a list has the columns that occur.
@@ -69,7 +85,7 @@ class SparseSum {
   std::int32_t take(std::int32_t* columns, T* values, bool ascending) {
     if (size_ == 0 && waiting_ <= lanes) return take_few(columns, values, ascending);
     add_waiting();
-    if (ascending) sort_to(columns);
+    if (ascending) sort_columns(columns_.data(), size_, columns);
     else std::copy_n(columns_.data(), size_, columns);
     T* const sums = sums_.data();
     for (std::int32_t l = 0; l < size_; ++l) {
@@ -182,22 +198,6 @@ class SparseSum {
 #endif
   };
 
-  /// Up to some hundred by counting the smaller ones, which has no branch to mispredict.
-  void sort_to(std::int32_t* columns) const {
-    auto const* const c = columns_.data();
-    if (size_ > 200) {
-      std::copy_n(c, size_, columns);
-      std::sort(columns, columns + size_);
-      return;
-    }
-    for (std::int32_t l = 0; l < size_; ++l) {
-      std::int32_t const column = c[l];
-      std::int32_t smaller = 0;
-#pragma omp simd reduction(+ : smaller)
-      for (std::int32_t m = 0; m < size_; ++m) smaller += c[m] < column;
-      columns[smaller] = column;
-    }
-  }
   Buffer<T> sums_;
   Buffer<std::int32_t> rows_;     // that a column occurred in last
   Buffer<std::int32_t> columns_;  // one more is written to than there are
@@ -206,8 +206,8 @@ class SparseSum {
   std::int32_t waiting_ = 0, size_ = 0, row_ = 1;
 };
 
-template <class T>
-void add_row(SparseSum<T>& sum, Rows<T> const& A, std::int32_t i, Rows<T> const& B) {
+template <class T, class Sum>
+void add_row(Sum& sum, Rows<T> const& A, std::int32_t i, Rows<T> const& B) {
   auto const* const bp = B.ptr.data();
   auto const entries = B.nnz();
   for (auto p = A.ptr[i], last = A.ptr[i + 1]; p < last; ++p) {
@@ -216,8 +216,8 @@ void add_row(SparseSum<T>& sum, Rows<T> const& A, std::int32_t i, Rows<T> const&
   }
 }
 
-template <class T>
-void append_row(Piece<T>& piece, SparseSum<T>& sum, std::int64_t& length, bool ascending) {
+template <class T, class Sum>
+void append_row(Piece<T>& piece, Sum& sum, std::int64_t& length, bool ascending) {
   piece.make_room(sum.most());
   length = sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, ascending);
   piece.size += length;

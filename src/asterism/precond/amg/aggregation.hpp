@@ -22,6 +22,7 @@ struct NodeGraph {
   Halo halo;
   bool with_self = false;  ///< each node is among its own neighbours
   bool symmetric = false;  ///< neighbours are each other's, as far as is known
+  bool complete = false;   ///< no entry of the matrix is a weak coupling, on any rank
   std::int64_t neighbours(std::int32_t v) const { return ptr[v + 1] - ptr[v] - with_self; }
 };
 

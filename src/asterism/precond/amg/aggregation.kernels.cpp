@@ -304,6 +304,10 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
     auto const* const ac = A.col.data();
     auto const* const av = A.val.data();
     auto const* const dg = diagonal.data();
+    auto const is_complete = [&] {
+      auto const diagonals = g.count - std::count(dg + below, dg + below + g.count, 0.0);
+      g.complete = layout.comm().sum(A.nnz() - diagonals - g.ptr[g.count]) == 0;
+    };
     if (device::host::team_size() == 1) {
       i64 at = 0;
       auto* const out = col.data();
@@ -320,6 +324,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
         gp[i + 1] = at;
       }
       g.col = col;
+      is_complete();
       return g;
     }
     auto const strong = [&](i64 i, i64 p) {
@@ -338,30 +343,46 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
         if (strong(i, p)) col[at++] = A.col[p];
     });
     g.col = col;
+    is_complete();
     return g;
   }
-  std::vector<i32> col;
-  std::vector<double> size(std::size_t(g.map.size()), 0.0);
-  std::vector<i32> seen;
-  for (i32 v = 0; v < g.count; ++v) {
-    if (is_look(v)) cancel.throw_if_requested();
-    seen.clear();
-    for (i64 r = i64(v) * bs; r < (i64(v) + 1) * bs; ++r)
-      for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
+  Rows<float> out;
+  out.count = g.count;
+  out.ptr = g.ptr;
+  Buffer<i64> work(g.count + 1);
+  for (i32 v = 0; v <= g.count; ++v) work[v] = A.ptr[v * bs];
+  std::atomic<i64> weak{0};
+  append_in_shares<float>(g.count, work.data(), out, cancel, [&](i32 first, i32 last, Piece<float>& piece) {
+    Buffer<double> size(g.map.size(), 0.0);
+    std::vector<i32> seen;
+    i64 left_out = 0;
+    for (i32 v = first; v < last; ++v) {
+      if (is_look(v) && cancel.requested()) return;
+      seen.clear();
+      for (auto p = work[v]; p < work[v + 1]; ++p) {
         i32 const w = node_of[A.col[p]];
-        if (w == v + below) continue;
-        if (size[std::size_t(w)] == 0) seen.push_back(w);
-        size[std::size_t(w)] += double(abs2(A.val[p])) + 1e-300;
+        if (size[w] == 0) seen.push_back(w);
+        size[w] += double(abs2(A.val[p])) + 1e-300;
       }
-    std::sort(seen.begin(), seen.end());
-    for (auto const w : seen) {
-      if (size[std::size_t(w)] > t2 * diagonal[v + below] * of_other(diagonal[w], diagonal[v + below]) + 1e-299) col.push_back(w);
-      size[std::size_t(w)] = 0;
+      std::sort(seen.begin(), seen.end());
+      piece.make_room(i64(seen.size()));
+      auto const before = piece.size;
+      for (auto const w : seen) {
+        bool const other = w != v + below;
+        bool const strong = size[w] > t2 * diagonal[v + below] * of_other(diagonal[w], diagonal[v + below]) + 1e-299;
+        piece.col[piece.size] = w;
+        piece.val[piece.size] = 1;
+        piece.size += other && strong;
+        left_out += other && !strong;
+        size[w] = 0;
+      }
+      out.ptr[v + 1] = piece.size - before;
     }
-    g.ptr[v + 1] = i64(col.size());
-  }
-  g.col = Buffer<i32>(i64(col.size()));
-  std::copy(col.begin(), col.end(), g.col.begin());
+    weak += left_out;
+  });
+  g.ptr = out.ptr;
+  g.col = out.col;
+  g.complete = layout.comm().sum(weak.load()) == 0;
   return g;
 }
 

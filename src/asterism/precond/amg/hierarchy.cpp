@@ -270,7 +270,7 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
   auto const damping = found.aggregates.boxes && !options_.damping_given ? damping_of_boxes : options_.damping;
   // beside a jump of the coefficient a coupling may be weak for one row alone: the other one's smoothing keeps it
-  if (damping > 0 && found.by_diagonals && !found.graph.with_self)
+  if (damping > 0 && found.by_diagonals && !found.graph.with_self && !found.graph.complete)
     found.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_, true);
   out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
                       : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);

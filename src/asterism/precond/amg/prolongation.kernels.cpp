@@ -7,6 +7,7 @@
 #include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/products/group_sum.hpp"
 #include "asterism/la/products/sparse_sum.hpp"
 
 namespace asterism::precond::amg {
@@ -243,90 +244,68 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   P.count = A.count;
   P.map = ColumnMap::make(coarse, std::move(ghosts));
   P.ptr = Buffer<i64>(P.count + 1);
-  // local coarse node number of each node's aggregate
-  Buffer<i32> aggregate_of(g.map.size());
-  for (i32 l = 0; l < g.map.size(); ++l) aggregate_of[l] = a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m) / i32(m);
-  Buffer<i32> node_of;
-  if (bs > 1) {
-    node_of = Buffer<i32>(A.map.size());
-    for (i32 l = 0; l < A.map.size(); ++l) node_of[l] = g.map.local(A.map.global(l) / bs);
-  }
-  // component of a scalar column within its node
-  auto const component = [&](i32 l) { return bs == 1 ? i64(0) : A.map.global(l) % bs; };
-
+  // first local coarse column of each node's aggregate
+  Buffer<i32> column_of(g.map.size());
+  for (i32 l = 0; l < g.map.size(); ++l) column_of[l] = a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m);
   if (bs == 1 && m == 1) {
-    scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P, cancel);
+    scalar_prolongation(A, g, column_of.data(), P0.values.data(), omega, P, cancel);
     return P;
+  }
+  // of a scalar column
+  Buffer<i32> node_of(A.map.size()), component_of(A.map.size());
+  for (i32 l = 0; l < A.map.size(); ++l) {
+    auto const global = A.map.global(l);
+    node_of[l] = g.map.local(global / bs);
+    component_of[l] = i32(global % bs);
   }
   append_in_shares<T>(g.count, g.ptr.data(), P, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
     piece.reserve((last - first) * bs * m * 4);
-    std::vector<i32> groups;
-    std::vector<T> sums;
-    std::vector<std::pair<i32, i32>> order;
-    for (i64 v = first; v < last; ++v) {
+    la::GroupSum<T> sum(P.map.size(), i32(m));
+    auto const* const ac = A.col.data();
+    auto const* const av = A.val.data();
+    auto const* const gc = g.col.data();
+    auto const *const node = node_of.data(), *const component = component_of.data(), *const column = column_of.data();
+    T const* const rows_of_P0 = P0.values.data();
+    for (i32 v = first; v < last; ++v) {
       if (is_look(v) && cancel.requested()) return;
-      for (i64 r = v * bs; r < (v + 1) * bs; ++r) {
+      i32 const self = v + below;
+      auto const strong_end = g.ptr[v + 1];
+      for (i32 k = 0; k < bs; ++k) {
+        auto const r = i64(v) * bs + k;
+        auto const row = A.ptr[r], end = A.ptr[r + 1];
         // filtered diagonal: weak couplings are lumped
-        T diagonal(0);
+        T alone(0), weak(0);
         auto strong = g.ptr[v];
-        auto const strong_end = g.ptr[v + 1];
-        bool any_weak = false;
-        for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
-          i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
-          if (w == v + below) {
-            if (component(l) == r - v * bs) diagonal += A.val[p];
+        for (auto p = row; p < end; ++p) {
+          i32 const l = ac[p], w = node[l];
+          if (w == self) {
+            if (component[l] == k) alone += av[p];
             continue;
           }
-          while (strong < strong_end && g.col[strong] < w) ++strong;
-          if (strong == strong_end || g.col[strong] != w) {
-            any_weak = true;
-            // only the same component is lumped: the null space of translations is kept
-            if (component(l) == r - v * bs) diagonal += A.val[p];
-          }
+          if (g.complete) continue;
+          while (strong < strong_end && gc[strong] < w) ++strong;
+          // only the same component is lumped: the null space of translations is kept
+          if ((strong == strong_end || gc[strong] != w) && component[l] == k) weak += av[p];
         }
-        if (any_weak && !(double(magnitude(diagonal)) > 0)) {
-          for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
-            if (A.map.global(A.col[p]) == A.map.begin + r) diagonal = A.val[p];
-        }
-        groups.clear();
-        sums.clear();
-        auto const add = [&](i32 w, i64 comp, T factor) {
-          i32 const c = aggregate_of[w];
-          if (c < 0) return;
-          std::size_t at = 0;
-          while (at < groups.size() && groups[at] != c) ++at;
-          if (at == groups.size()) {
-            groups.push_back(c);
-            sums.resize(sums.size() + std::size_t(m), T(0));
-          }
-          T const* row = P0.values.data() + (i64(w) * bs + comp) * m;
-          for (i64 j = 0; j < m; ++j) sums[at * std::size_t(m) + std::size_t(j)] += factor * row[j];
-        };
+        T const lumped = alone + weak, diagonal = double(magnitude(lumped)) > 0 ? lumped : alone;
         T const scale = diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal;
+        auto const add = [=, &sum](i32 l, i32 w, T factor) {
+          if (column[w] >= 0) sum.add(factor, column + w, rows_of_P0 + (i64(w) * bs + component[l]) * m, m);
+        };
         strong = g.ptr[v];
-        for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p) {
-          i32 const l = A.col[p], w = bs == 1 ? l : node_of[l];
-          if (w == v + below) {
-            if (component(l) == r - v * bs) add(w, component(l), T(1) + scale * diagonal);
-            else add(w, component(l), scale * A.val[p]);
+        for (auto p = row; p < end; ++p) {
+          i32 const l = ac[p], w = node[l];
+          if (w == self) {
+            add(l, w, component[l] == k ? T(1) + scale * diagonal : scale * av[p]);
             continue;
           }
-          while (strong < strong_end && g.col[strong] < w) ++strong;
-          if (strong < strong_end && g.col[strong] == w) add(w, component(l), scale * A.val[p]);
-        }
-        // insertion sort of a handful of aggregates
-        order.clear();
-        for (i32 e = 0; e < i32(groups.size()); ++e) {
-          order.emplace_back(groups[std::size_t(e)], e);
-          for (auto x = order.size() - 1; x > 0 && order[x] < order[x - 1]; --x) std::swap(order[x], order[x - 1]);
-        }
-        P.ptr[r + 1] = i64(order.size()) * m;
-        piece.make_room(P.ptr[r + 1]);
-        for (auto const& [c, e] : order)
-          for (i64 j = 0; j < m; ++j, ++piece.size) {
-            piece.col[piece.size] = c * i32(m) + i32(j);
-            piece.val[piece.size] = sums[std::size_t(e) * std::size_t(m) + std::size_t(j)];
+          if (!g.complete) {
+            while (strong < strong_end && gc[strong] < w) ++strong;
+            if (strong == strong_end || gc[strong] != w) continue;
           }
+          add(l, w, scale * av[p]);
+        }
+        la::append_row(piece, sum, P.ptr[r + 1], true);
       }
     }
   });
