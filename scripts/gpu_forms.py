@@ -22,6 +22,7 @@ REQUIRED = {
         "csr_product",
         "sell_product",
         "row_pattern_product",
+        "bcsr_product",
         "dense_product",
         "level_sweep",
         "level_relax",

@@ -141,7 +141,7 @@ class Matrix(Arithmetic, Operator):
 
     @property
     def storage(self) -> str:
-        """How products read this rank's block: csr, sell or row_pattern (la/formats/format.hpp), or half of a symmetric matrix."""
+        """How products read this rank's block: csr, sell, bcsr or row_pattern (la/formats/format.hpp), or half of a symmetric matrix."""
         return str(self._h.storage)
 
     @property

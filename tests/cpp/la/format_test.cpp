@@ -9,6 +9,7 @@
 #include <random>
 
 #include "asterism/device/condition.hpp"
+#include "asterism/la/formats/bcsr/bcsr_format.hpp"
 #include "asterism/la/formats/csr/csr_format.hpp"
 #include "asterism/la/formats/csr/cusparse.hpp"
 #include "asterism/la/formats/sell/sell_format.hpp"
@@ -110,6 +111,96 @@ TEST(SparseFormat, AllOfTheTableAgree) {
               }
           });
         }
+}
+
+TEST(SparseFormat, BlocksAreFoundAndMultiplied) {
+  // blocks of all sizes that there are, block rows of changing length and empty ones, an odd number of them; the emulated GPU's kernels too
+  std::vector<Queue> queues{Queue::host()};
+  if (on_the_emulated_gpu() && world().size() == 1) queues.push_back(Queue::gpu("cuda"));
+  comm::Communicator const self;
+  for (std::int32_t const height : {2, 3, 4, 6})
+    for (std::int32_t const width : {2, 3, 4, 6})
+      for (std::int32_t const block_rows : {1, 9, 301}) {
+        std::int32_t const block_columns = 2 * block_rows + 7, rows = block_rows * height, columns = block_columns * width;
+        std::vector<std::int64_t> ptr{0};
+        std::vector<std::int32_t> col;
+        for (std::int32_t i = 0; i < rows; ++i) {
+          auto const blocks = block_rows == 1 ? 2 : i / height % 7;
+          for (std::int32_t g = 0; g < blocks; ++g)
+            for (std::int32_t q = 0; q < width; ++q) col.push_back((i / height % block_columns + 2 * g) % block_columns * width + q);
+          std::sort(col.begin() + ptr.back(), col.end());
+          ptr.push_back(std::int64_t(col.size()));
+        }
+        for (auto const d : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
+          Csr a(d, rows, columns, std::int64_t(col.size()));
+          std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+          std::copy(col.begin(), col.end(), a.column_indices().begin());
+          Vector values(Layout::from_offsets(self, {0, std::int64_t(col.size())}), d);
+          fill_hashed(values, 4);
+          std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
+          auto const shape = BlockShape::of(a);
+          EXPECT_EQ(shape.height, height);
+          EXPECT_EQ(shape.width, width);
+          if (!is_complex(d)) EXPECT_EQ(choose_format(a)->name(), "bcsr");
+          auto const row_layout = Layout::from_offsets(self, {0, rows}), column_layout = Layout::from_offsets(self, {0, columns});
+          for (auto const writes : {Writes::all_rows, Writes::rows_with_entries}) {
+            Stored const held = std::make_shared<BcsrFormat const>(a, shape, writes), plain = std::make_shared<CsrFormat const>(a, writes);
+            EXPECT_LT(held->bytes(), plain->bytes());
+            for (auto const& queue : queues)
+              for (std::int64_t const k : {1, 3, 9})
+                for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}) {
+                  if (written_by(e) != writes) continue;
+                  Vector x(column_layout, d, k, queue), b(row_layout, d, k, queue), w(row_layout, d, 1, queue), y(row_layout, d, k, queue);
+                  auto z = y.like();
+                  fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3), fill(y, 1.0), fill(z, 1.0);
+                  plain->run(queue, e, k, x.data(), y.data(), b.data(), w.data());
+                  held->run(queue, e, k, x.data(), z.data(), b.data(), w.data());
+                  auto const size = norm(y).real();
+                  axpy(-1.0, y, z);
+                  ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * size) << height << " x " << width << " " << block_rows << " " << int(e);
+                }
+          }
+        }
+      }
+}
+
+TEST(SparseFormat, WhatIsNoWholeBlockIsNone) {
+  auto const shape = [](std::vector<std::int64_t> const& ptr, std::vector<std::int32_t> const& col) {
+    auto const found = BlockShape::of(halves(std::int32_t(ptr.size()) - 1, 12, ptr, col));
+    return std::pair(found.height, found.width);
+  };
+  EXPECT_EQ(shape({0, 2, 4}, {0, 1, 0, 1}), std::pair(2, 2));
+  EXPECT_EQ(shape({0, 3, 6}, {0, 1, 2, 0, 1, 2}), std::pair(2, 3));
+  EXPECT_EQ(shape({0, 4, 8}, {0, 1, 6, 7, 0, 1, 6, 7}), std::pair(2, 2));
+  EXPECT_EQ(shape({0, 2, 4}, {1, 2, 1, 2}), std::pair(1, 1));        // begins at no multiple
+  EXPECT_EQ(shape({0, 2, 4}, {0, 1, 0, 2}), std::pair(1, 1));        // rows differ
+  EXPECT_EQ(shape({0, 2, 3}, {0, 1, 0}), std::pair(1, 1));           // in length
+  EXPECT_EQ(shape({0, 2, 4, 6}, {0, 1, 0, 1, 0, 1}), std::pair(3, 2));
+  EXPECT_EQ(shape({0, 2, 4, 6, 6, 6}, {0, 1, 0, 1, 0, 1}), std::pair(1, 1));  // five rows
+  EXPECT_EQ(shape({0, 0, 0}, {}), std::pair(1, 1));
+}
+
+TEST(SparseFormat, InfinitiesStayInTheirRowOfABlock) {
+  // rows of a block are read as vectors that may reach into what follows
+  for (std::int32_t const height : {2, 3, 4, 6}) {
+    std::vector<std::int64_t> ptr{0};
+    std::vector<std::int32_t> col;
+    for (std::int32_t i = 0; i < 2 * height; ++i) {
+      for (std::int32_t q = 0; q < 3; ++q) col.push_back(i / height * 3 + q);
+      ptr.push_back(std::int64_t(col.size()));
+    }
+    auto a = halves(2 * height, 6, ptr, col);
+    auto const row = height;  // the first one of the second block row
+    a.entries<double>()[std::size_t(3 * row)] = std::numeric_limits<double>::infinity();
+    comm::Communicator const self;
+    Vector x(Layout::from_offsets(self, {0, 6}), Dtype::float64), y(Layout::from_offsets(self, {0, 2 * height}), Dtype::float64);
+    fill(x, 1.0);
+    auto const stored = choose_format(a);
+    ASSERT_EQ(stored->name(), "bcsr");
+    stored->run(device::Queue::host(), Epilogue::assign, 1, x.data(), y.data());
+    for (std::int32_t i = 0; i < 2 * height; ++i)
+      EXPECT_EQ(y.host<double>()[std::size_t(i)], i == row ? std::numeric_limits<double>::infinity() : 1.5) << height << " " << i;
+  }
 }
 
 TEST(SparseFormat, RowsOfChangingLengthAreSliced) {

@@ -78,6 +78,7 @@ struct FormatEntry {
 /// The table. FORMAT(name) stands for name_format(), defined with the class; the first that suits is taken, and csr suits all.
 #define ASTERISM_FORMATS(FORMAT) \
   FORMAT(row_pattern)            \
+  FORMAT(bcsr)                   \
   FORMAT(sell)                   \
   FORMAT(csr)
 

@@ -89,6 +89,27 @@ inline void finish_group(typename Group<T>::type s, std::int64_t row, T const* x
   else put(at(y) - at(w) * s);
 }
 
+/// f(first, last) for shares of rows [0, n) with equal work, which is their entries and themselves; at least `least` of it.
+template <class F>
+void in_equal_shares(Executor& executor, std::int64_t const* offsets, std::int32_t n, std::int64_t least, F const& f) {
+  auto const total = offsets[n] + n;
+  device::parallel_ranges(
+      executor, total,
+      [=](std::int64_t begin, std::int64_t end) {
+        auto const row_at = [&](std::int64_t work) {
+          std::int32_t lo = 0, hi = n;
+          while (lo < hi) {
+            auto const mid = lo + (hi - lo) / 2;
+            if (offsets[mid] + mid < work) lo = mid + 1;
+            else hi = mid;
+          }
+          return lo;
+        };
+        f(row_at(begin), end == total ? n : row_at(end));
+      },
+      least);
+}
+
 /// Columns whose sums are in registers at a time.
 constexpr int columns_at_once = 8;
 

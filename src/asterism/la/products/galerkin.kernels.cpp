@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/formats/column_groups.hpp"
 #include "asterism/la/products/group_sum.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 #include "asterism/la/products/sparse_sum.hpp"

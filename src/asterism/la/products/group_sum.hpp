@@ -1,6 +1,5 @@
 // Rows of a product whose columns come in groups, as those of a prolongation with several near-null vectors do.
 #pragma once
-#include <numeric>
 #include <utility>
 
 #include "asterism/la/products/sparse_sum.hpp"
@@ -70,17 +69,5 @@ class GroupSum {
   Buffer<std::int32_t> groups_, ordered_;  // their first columns
   std::int32_t size_ = 0, row_ = 1;
 };
-
-/// The largest width for which rows consist of whole groups of columns that begin at a multiple of it, of which `so_far` is a multiple
-/// too (0: any). At most one pass over the columns, which ends where the answer is 1.
-inline std::int64_t group_width(std::int64_t const* ptr, std::int32_t const* col, std::int64_t rows, std::int64_t so_far = 0) {
-  for (std::int64_t i = 0; i < rows && so_far != 1; ++i)
-    for (auto p = ptr[i], end = ptr[i + 1]; p < end;) {
-      auto const begin = p++;
-      while (p < end && col[p] == col[p - 1] + 1) ++p;
-      so_far = std::gcd(so_far, std::gcd(std::int64_t(col[begin]), p - begin));
-    }
-  return so_far;
-}
 
 }  // namespace asterism::la

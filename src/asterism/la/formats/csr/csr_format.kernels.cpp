@@ -104,42 +104,27 @@ void rows_columns(CsrRows<T, V> const& a, std::int32_t first, std::int32_t last,
 template <Epilogue E, class T, class V>
 void csr_with(Executor& executor, CsrRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (a.run_count == 0) return;
-  auto const rows = a.runs[a.run_count - 1].end;
-  auto const total = a.offsets[rows] + rows;
-  // shares of equal work, cut inside runs
-  device::parallel_ranges(
-      executor, total,
-      [=](i64 begin, i64 end) {
-        auto const row_at = [&](i64 work) {
-          std::int32_t lo = 0, hi = rows;
-          while (lo < hi) {
-            auto const mid = lo + (hi - lo) / 2;
-            if (a.offsets[mid] + mid < work) lo = mid + 1;
-            else hi = mid;
-          }
-          return lo;
-        };
-        auto const first = row_at(begin), last = end == total ? rows : row_at(end);
-        if (k != 1) return rows_columns<E>(a, first, last, k, x, y, b, w);
-        std::int32_t lo = 0, hi = a.run_count;
-        while (lo < hi) {
-          auto const mid = (lo + hi) / 2;
-          if (a.runs[mid].end <= first) lo = mid + 1;
-          else hi = mid;
-        }
-        if constexpr (E == Epilogue::assign) {
-          if (first < last) row_sums(a, lo, first, last, x, AssignRow<T>{y, a.row_ids});
-        } else {
-          constexpr std::int32_t kept = 32;
-          T sums[kept];
-          for (std::int32_t i = first, run = lo; i < last; i += kept) {
-            auto const stop = last - i < kept ? last : i + kept;
-            run = row_sums(a, run, i, stop, x, KeepRow<T>{sums, i});
-            for (std::int32_t l = i; l < stop; ++l) finish<E>(sums[l - i], a.row_ids ? a.row_ids[l] : l, 1, 0, x, y, b, w);
-          }
-        }
-      },
-      16384);
+  // shares cut inside runs
+  in_equal_shares(executor, a.offsets, a.runs[a.run_count - 1].end, 16384, [=](std::int32_t first, std::int32_t last) {
+    if (k != 1) return rows_columns<E>(a, first, last, k, x, y, b, w);
+    std::int32_t lo = 0, hi = a.run_count;
+    while (lo < hi) {
+      auto const mid = (lo + hi) / 2;
+      if (a.runs[mid].end <= first) lo = mid + 1;
+      else hi = mid;
+    }
+    if constexpr (E == Epilogue::assign) {
+      if (first < last) row_sums(a, lo, first, last, x, AssignRow<T>{y, a.row_ids});
+    } else {
+      constexpr std::int32_t kept = 32;
+      T sums[kept];
+      for (std::int32_t i = first, run = lo; i < last; i += kept) {
+        auto const stop = last - i < kept ? last : i + kept;
+        run = row_sums(a, run, i, stop, x, KeepRow<T>{sums, i});
+        for (std::int32_t l = i; l < stop; ++l) finish<E>(sums[l - i], a.row_ids ? a.row_ids[l] : l, 1, 0, x, y, b, w);
+      }
+    }
+  });
 }
 
 }  // namespace
