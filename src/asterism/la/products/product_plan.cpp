@@ -55,7 +55,6 @@ class FactorValues {
   void take(Matrix const& A) {
     auto const given = rows_of<T>(A.converted(dtype_v<T>));
     if (form_ == Form::plain) return (void)(rows_.val = given.val);
-    rows_.val = Buffer<T>(std::max<std::int64_t>(rows_.nnz(), 1));
     forest_.bcast(given.val.data(), rows_.val.data());
     if (form_ == Form::conjugate_transposed)
       for (auto& v : rows_.val) v = conj(v);

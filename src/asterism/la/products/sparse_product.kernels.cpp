@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "asterism/la/products/row_shapes.hpp"
 #include "asterism/la/products/sparse_sum.hpp"
@@ -38,37 +39,71 @@ void with_place(i64 length, F const& f) {
   f(std::uint32_t());
 }
 
-/// The sums of a row from the places of its terms: those of each of the n rows of B.
+/// Rows of the right factor with the same columns follow each other where points have several unknowns, and in aggregates; so many at most
+/// are added at a time, so that places and sums are read once for all of them.
+constexpr i64 most_together = 4;
+
+/// to[place[q]] += factors[0] b0[q] + factors[1] b1[q] + ..., one after the other, for g rows that begin at begins.
+template <int g, class T, class Place>
+void add_rows(T const* factors, T const* const* begins, i64 count, Place const* ASTERISM_RESTRICT place, T* ASTERISM_RESTRICT to) {
+  T a[g];
+  T const* b[g];
+  for (int r = 0; r < g; ++r) a[r] = factors[r], b[r] = begins[r];
+  for (i64 q = 0; q < count; ++q) {
+    T sum = to[place[q]];
+    for (int r = 0; r < g; ++r) sum += a[r] * b[r][q];
+    to[place[q]] = sum;
+  }
+}
+
+/// The sums of a row from its places (append_places).
 template <class T>
 void multiply_row(std::uint8_t const* places, i32 const* rows, T const* factors, i64 n, i64 const* bp, T const* bv, T* sums, i64 length) {
   with_place(length, [&](auto tag) {
-    auto const* ASTERISM_RESTRICT place = reinterpret_cast<decltype(tag) const*>(places);
-    T* const ASTERISM_RESTRICT to = sums;
-    std::fill_n(to, length, T(0));
-    for (i64 t = 0; t < n; ++t) {
-      T const a = factors[t];
-      auto const* const b = bv + bp[rows[t]];
+    auto const* place = reinterpret_cast<decltype(tag) const*>(places);
+    std::fill_n(sums, length, T(0));
+    for (i64 t = 0; t < n;) {
+      i64 const together = *place++;
       i64 const count = bp[rows[t] + 1] - bp[rows[t]];
-      for (i64 q = 0; q < count; ++q) to[place[q]] += a * b[q];
+      T const* begins[most_together];
+      for (i64 r = 0; r < together; ++r) begins[r] = bv + bp[rows[t + r]];
+      if (together == 1) add_rows<1>(factors + t, begins, count, place, sums);
+      else if (together == 2) add_rows<2>(factors + t, begins, count, place, sums);
+      else if (together == 3) add_rows<3>(factors + t, begins, count, place, sums);
+      else add_rows<4>(factors + t, begins, count, place, sums);
       place += count;
+      t += together;
     }
   });
 }
 
-/// Appends the places of the terms of row i of A B, which has these columns, and tells where they begin.
+/// Appends the places of the terms of row i of A B, which has these columns, and tells where they begin: how many rows of B with the same
+/// columns follow each other, and the places of these columns.
 template <class T>
 i64 append_places(std::vector<std::uint8_t>& places, Rows<T> const& A, Rows<T> const& B, i32 i, i32 const* columns, i64 length,
                   Buffer<i32> const& place_of) {
   for (i64 l = 0; l < length; ++l) place_of[columns[l]] = i32(l);
+  auto const columns_of = [&](i64 p) {
+    i32 const k = A.col[p];
+    return std::span(B.col.data() + B.ptr[k], std::size_t(B.ptr[k + 1] - B.ptr[k]));
+  };
   i64 begin = 0;
   with_place(length, [&](auto tag) {
     using Place = decltype(tag);
     places.resize((places.size() + sizeof(Place) - 1) / sizeof(Place) * sizeof(Place));
     begin = i64(places.size());
-    places.resize(places.size() + std::size_t(multiplications(A, B, i, i + 1)) * sizeof(Place));
+    i64 const end = A.ptr[i + 1];
+    places.resize(places.size() + std::size_t(multiplications(A, B, i, i + 1) + end - A.ptr[i]) * sizeof(Place));
     auto* to = reinterpret_cast<Place*>(places.data() + begin);
-    for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
-      for (auto q = B.ptr[A.col[p]]; q < B.ptr[A.col[p] + 1]; ++q) *to++ = Place(place_of[B.col[q]]);
+    for (auto p = A.ptr[i]; p < end;) {
+      auto const row = columns_of(p);
+      i64 together = 1;
+      while (together < most_together && p + together < end && std::ranges::equal(columns_of(p + together), row)) ++together;
+      *to++ = Place(together);
+      for (auto const c : row) *to++ = Place(place_of[c]);
+      p += together;
+    }
+    places.resize(std::size_t(reinterpret_cast<std::uint8_t*>(to) - places.data()));
   });
   return begin;
 }
