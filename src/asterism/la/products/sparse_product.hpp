@@ -13,7 +13,8 @@ class ProductPlaces;
 template <class T>
 Rows<T> sparse_product(Rows<T> const& A, Rows<T> const& B, comm::Cancellation& cancel, ProductPlaces* places = nullptr);
 /// Where each multiplication of A B goes in its row of C, once for all rows of a shape (row_shapes.hpp). Memory: 8 bytes a row, and for
-/// each multiplication of the shapes 1 byte where the row has at most 256 entries, 2 up to 65536, else 4.
+/// each multiplication of the shapes 1 byte where the row has at most 256 entries, 2 up to 65536, else 4; fewer where rows of B with the
+/// same columns follow each other, which are added together.
 class ProductPlaces {
  public:
   /// The values of A B into C. Reads and writes streams alone, but for the rows of B. Bits as those of sparse_product().
