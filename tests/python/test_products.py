@@ -98,6 +98,61 @@ def test_a_plan_with_long_rows(columns):
     assert abs(C.to_scipy() - 6.0 * (A @ B)).max() <= 1e-13 * abs(A @ B).max()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_that_are_alike_and_rows_that_are_not(dtype):
+    """Rows of a grid, rows of a kind each, more than is held of them, and the grid again; rows without entries among both."""
+    rng = np.random.default_rng(2)
+    n = 20_000
+    band = sp.diags_array([1.0, 2.0, -1.0, 3.0], offsets=[-7, -1, 0, 5], shape=(n, n), format="csr")
+    wild = sp.random_array((6000, n), density=100 / n, rng=rng, format="csr")
+    kept = sp.diags_array(np.where(np.arange(n) % 17 == 3, 0.0, 1.0), format="csr")
+    B = kept @ sp.diags_array([np.ones(n)] * 9, offsets=range(-4, 5), shape=(n, n), format="csr")
+    A = sp.vstack([band, wild, sp.csr_array((5, n)), kept @ band], format="csr")
+
+    def values(S):
+        S = sp.csr_array(S)
+        S.eliminate_zeros()
+        S = S.astype(dtype)
+        S.data[:] = rng.standard_normal(S.nnz)
+        if S.dtype.kind == "c":
+            S.data += 1j * rng.standard_normal(S.nnz)
+        return S
+
+    A, B = values(A), values(B)
+    old = am.Matrix.from_scipy(A), am.Matrix.from_scipy(B)
+    plan = am.ProductPlan(*old)
+    new = old[0].with_values(old[0].to_scipy().data * 3), old[1].with_values(old[1].to_scipy().data[::-1].copy())
+    for factors in (old, new, old):
+        S, Q = (M.to_scipy() for M in factors)
+        wanted = sp.csr_array(S @ Q)
+        wanted.sort_indices()
+        one_go, again = (factors[0] @ factors[1]).to_scipy(), plan.multiply(*factors).to_scipy()
+        for found in (one_go, again):
+            np.testing.assert_array_equal(found.indptr, wanted.indptr)
+            np.testing.assert_array_equal(found.indices, wanted.indices)
+            bound = abs(S) @ abs(Q)
+            error = abs(found - wanted) - 20 * np.finfo(dtype).eps * bound
+            assert error.max() <= 0
+        np.testing.assert_array_equal(one_go.data, again.data)
+
+
+def test_products_of_a_plan_stay_as_they_are():
+    """Its memory is used again only when nobody has the product, nor an array of it."""
+    A = am.gallery.poisson((30, 30))
+    plan = am.ProductPlan(A, A)
+    S = A.to_scipy()
+    made, arrays = [], []
+    for i in range(1, 8):
+        B = A.with_values(i * A.to_scipy().data)
+        C = plan.multiply(B, A)
+        (made if i % 2 else arrays).append((i, C if i % 2 else C.to_scipy()))
+        del C
+    for i, C in made + arrays:
+        C = C.to_scipy() if hasattr(C, "to_scipy") else C
+        assert abs(C - i * (S @ S)).max() < 1e-11
+    assert abs(plan.matrix.to_scipy() - S @ S).max() < 1e-12
+
+
 def test_blocks_of_unknowns_stay():
     A = am.gallery.elasticity((3, 3, 3))
     assert (A @ A).block_size == (A + A).block_size == (2 * A).block_size == 3

@@ -110,7 +110,7 @@ def rap(R: Any, A: Any, P: Any) -> Matrix:
 
     Notes
     -----
-    Collective. A P is not kept: its rows are computed when R asks for them. Bits depend neither on ranks nor on threads.
+    Collective. A P is in memory until R (A P) is there. Bits depend neither on ranks nor on threads.
 
     Examples
     --------
@@ -151,7 +151,9 @@ class ProductPlan:
     Notes
     -----
     Collective. Making it is the symbolic phase and the first product, `matrix`. `multiply` is the numeric phase: multiplications, and
-    messages with values alone. Memory: the factors' places, the rows that come from other ranks, and the inner products.
+    messages with values alone. Memory: the factors' places, the rows that come from other ranks, the inner products, 8 bytes a row, and a
+    byte or more for each multiplication of rows that differ by more than a shift of their columns. The values of the last two products
+    that nobody has any more stay for the next ones.
 
     Examples
     --------

@@ -9,6 +9,8 @@
 #include <random>
 
 #include "asterism/device/host/team.hpp"
+#include "asterism/la/products/factors.hpp"
+#include "asterism/la/products/galerkin.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
 
@@ -129,6 +131,28 @@ TEST(MatrixProduct, BitsDependNeitherOnRanksNorOnThreads) {
     }
     device::host::set_team_size(team);
   }
+}
+
+// That makes the rows of A P when R asks for them, or forms A P.
+TEST(MatrixProduct, TheOneOfTheSetUpHasTheBitsOfThatForUsers) {
+  auto const team = device::host::team_size();
+  for (auto const dtype : all_dtypes)
+    for (auto const& c : cases)
+      for (int const threads : {1, 2}) {
+        device::host::set_team_size(threads);
+        auto const fine = uneven(world(), c.n), coarse = uneven(world(), c.m);
+        auto const A = to_sparse(sparse(c.n, c.n, is_complex(dtype), 3), fine, fine, dtype);
+        auto const P = to_sparse(sparse(c.n, c.m, is_complex(dtype), 4), fine, coarse, dtype);
+        std::array<Factor, 3> const factors{Factor{P, Form::conjugate_transposed}, Factor{A, Form::plain}, Factor{P, Form::plain}};
+        auto const found = run_product(world(), dtype, "MatPtAP", "R A P", [&](auto tag, comm::Cancellation& cancel) {
+          using T = typename decltype(tag)::type;
+          auto const R = rows_of<T>(factors[0], cancel), inner = rows_of<T>(A);
+          return matrix_of(galerkin_product(R, inner, with_ghost_rows(rows_of<T>(P), fine, coarse, inner.map), fine, coarse, cancel),
+                           coarse, coarse);
+        });
+        EXPECT_TRUE(same_bits(found, product(factors)));
+      }
+  device::host::set_team_size(team);
 }
 
 TEST(MatrixProduct, SumsMultiplesAndTransposes) {

@@ -4,7 +4,6 @@
 
 #include "asterism/base/format.hpp"
 #include "asterism/la/products/factors.hpp"
-#include "asterism/la/products/galerkin.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 
 namespace asterism::la {
@@ -21,17 +20,16 @@ void require_same(comm::Communicator const& comm, std::complex<double> a, char c
 
 Matrix product(std::span<Factor const> factors) {
   check_factors(factors);
-  if (factors.size() > 3) return ProductPlan(factors).first();
   auto const& first = factors.front();
   auto const& last = factors.back();
   auto const* const event = factors.size() == 2 ? "MatMatMult" : "MatMatMatMult";
   return run_product(first.matrix.comm(), dtype_of(factors), event, describe(factors), [&](auto tag, comm::Cancellation& cancel) {
     using T = typename decltype(tag)::type;
-    auto const A = rows_of<T>(first, cancel);
-    auto const inner = factors.size() == 2 ? A : rows_of<T>(factors[1], cancel);
-    auto B = with_ghost_rows(rows_of<T>(last, cancel), last.range(), last.domain(), inner.map);
-    auto const C = factors.size() == 2 ? sparse_product(A, B, cancel)
-                                       : galerkin_product(A, inner, std::move(B), factors[1].range(), last.domain(), cancel);
+    auto C = rows_of<T>(last, cancel);
+    for (auto i = factors.size() - 1; i-- > 0;) {
+      auto const A = rows_of<T>(factors[i], cancel);
+      C = sparse_product(A, with_ghost_rows(C, factors[i].domain(), last.domain(), A.map), cancel);
+    }
     return matrix_on(C, first.range(), last.domain());
   });
 }

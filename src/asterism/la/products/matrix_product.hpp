@@ -20,10 +20,10 @@ struct Factor {
   Space const& domain() const { return form == Form::plain ? matrix.domain() : matrix.range(); }
 };
 
-/// The product of two or three factors, the right ones first: A B, or R (A P). In the dtype that holds all factors. Every sum goes in
+/// The product of two or more factors, the right ones first: A B, or R (A P). In the dtype that holds all factors. Every sum goes in
 /// ascending inner index, so bits depend neither on the number of ranks nor on that of threads. Places where terms cancel stay. Collective;
 /// an error on all ranks where shapes or layouts do not fit. Cost of A B: its multiplications, and the rows of B that A's columns on other
-/// ranks ask for travel once. Of three factors the inner product is not kept in memory (galerkin.hpp).
+/// ranks ask for travel once. Inner products are in memory while they are needed.
 Matrix product(std::span<Factor const> factors);
 
 /// alpha A + beta B; the places of both, also where they cancel. Collective.
@@ -34,8 +34,7 @@ Matrix scaled(std::complex<double> alpha, Matrix const& A);
 Matrix transposed(Matrix const& A, bool conjugate);
 
 /// A product whose places are found once: new values at the same places cost multiplications, and messages with values alone. Memory: the
-/// factors' places, the rows of other ranks, the inner products, and 1 byte (2, 4 where rows are longer than 256, 65536) for each
-/// multiplication.
+/// factors' places, the rows of other ranks, the inner products, the values of two products, and what ProductPlaces says.
 class ProductPlan {
  public:
   /// The symbolic phase, and the first product. As product(), of two or more factors.

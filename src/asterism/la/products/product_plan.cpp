@@ -1,4 +1,6 @@
+#include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "asterism/base/format.hpp"
 #include "asterism/la/products/factors.hpp"
@@ -53,7 +55,6 @@ class FactorValues {
   void take(Matrix const& A) {
     auto const given = rows_of<T>(A.converted(dtype_v<T>));
     if (form_ == Form::plain) return (void)(rows_.val = given.val);
-    rows_.val = Buffer<T>(std::max<std::int64_t>(rows_.nnz(), 1));
     forest_.bcast(given.val.data(), rows_.val.data());
     if (form_ == Form::conjugate_transposed)
       for (auto& v : rows_.val) v = conj(v);
@@ -119,6 +120,7 @@ struct ProductPlan::StepsOf final : Steps {
   };
   std::vector<FactorValues<T>> factors;
   std::vector<Step> steps;
+  std::vector<Buffer<T>> made;  // values of the last products, to be used again when nobody has them any more
 
   StepsOf(std::span<Factor const> given, comm::Cancellation& cancel) {
     for (auto const& f : given) factors.emplace_back(f, cancel);
@@ -126,11 +128,24 @@ struct ProductPlan::StepsOf final : Steps {
     for (auto i = given.size() - 1; i-- > 0;) {
       auto const& left = factors[i].rows();
       RightRows<T> right(steps.empty() ? factors.back().rows() : steps.back().product, given[i + 1].range(), columns, left.map);
-      auto C = sparse_product(left, right.rows(), cancel);
-      ProductPlaces places(left, right.rows(), C, cancel);
+      ProductPlaces places;
+      auto C = sparse_product(left, right.rows(), cancel, &places);
       steps.push_back({std::move(right), std::move(C), std::move(places)});
     }
     first = matrix_on(steps.back().product, given.front().range(), columns);
+  }
+
+  /// For the values of a product. Fresh pages take as long as the multiplications.
+  Buffer<T> values_of_product(std::int64_t n) {
+    for (auto const& b : made)
+      if (b.array().buffer().use_count() == 1) {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        b.array().settle(device::Access::write, "values of a product");
+        return b;
+      }
+    if (made.size() == 2) made.erase(made.begin());
+    made.emplace_back(std::max<std::int64_t>(n, 1));
+    return made.back();
   }
 
   Matrix multiply(std::span<Matrix const> matrices, comm::Cancellation& cancel) override {
@@ -139,13 +154,16 @@ struct ProductPlan::StepsOf final : Steps {
     for (std::size_t s = 0; s < steps.size(); ++s) {
       auto& step = steps[s];
       step.right.take(*right);
-      step.product.val = Buffer<T>(std::max<std::int64_t>(step.product.nnz(), 1));  // the last one's become the matrix's
+      bool const is_matrix = s + 1 == steps.size() && first.comm().size() == 1;  // its values become the matrix's
+      if (is_matrix) step.product.val = values_of_product(step.product.nnz());
       step.places.multiply(factors[factors.size() - 2 - s].rows(), step.right.rows(), step.product, cancel);
       right = &step.product;
     }
-    if (first.comm().size() == 1)
-      return first.with_block_values(dtype_v<T>, right->val.array().view(0, std::size_t(right->nnz()) * sizeof(T)), device::Array(0),
+    if (first.comm().size() == 1) {
+      auto const values = std::exchange(steps.back().product.val, {}).array();
+      return first.with_block_values(dtype_v<T>, values.view(0, std::size_t(right->nnz()) * sizeof(T)), device::Array(0),
                                      device::Memory::host);
+    }
     return first.with_values(dtype_v<T>, right->nnz(), right->val.data());
   }
 };
