@@ -60,6 +60,9 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   std::vector<std::vector<Batch>>* parts = nullptr;
   i64 const all_planes = domain.brick()[0];
   i64 slices = along == 0 ? all_planes / planes_at_once(all_planes, least_planes, bytes_of_vector / all_planes) : 1;  // of a brick
+  // of bricks of 4 KB, slices alone share few of the sets of a cache: whole bricks where it holds enough of them
+  i64 const of_whole = bytes_of_vector * (vectors * (stages + 2) + held * 3);
+  if (device::host::core_cache_bytes() / 7 * 4 / of_whole >= 64) slices = 1;
   auto const batch = [&](int stage, i64 slice, Rows const& rows, Rows const& columns) {
     i64 const begin = i64(numbers_.size()), i = slice >= 0 ? slice / slices : -((slices - 1 - slice) / slices);
     int const planes = int(all_planes / slices), first = int(slice - i * slices) * planes;

@@ -24,24 +24,52 @@ void with_width(i64 width, F const& f) {
   else f(width);
 }
 
-/// Eight real numbers in registers. g++ 12 keeps an array of eight in memory.
-template <class R>
-struct Eight {
-  typedef R Values __attribute__((vector_size(8 * sizeof(R))));
+#if defined(__AVX512F__)
+constexpr std::size_t bytes_of_register = 64;
+#elif defined(__AVX__)
+constexpr std::size_t bytes_of_register = 32;
+#else
+constexpr std::size_t bytes_of_register = 16;
+#endif
+
+/// Real numbers in registers. Vectors that are wider than a register g++ 12 copies through memory in pieces, which stalls the next load of
+/// them; arrays it keeps there.
+template <class R, int n, bool fits = n * sizeof(R) <= bytes_of_register>
+struct Some {
+  typedef R Values __attribute__((vector_size(n * sizeof(R))));
   Values v{};
+  void load(R const* p) { std::memcpy(&v, p, sizeof(v)); }
+  void store(R* p) const { std::memcpy(p, &v, sizeof(v)); }
+  void add(R w, Some const& x) { v += w * x.v; }
+};
+template <class R, int n>
+struct Some<R, n, false> {
+  Some<R, n / 2> low, high;
+  void load(R const* p) { low.load(p), high.load(p + n / 2); }
+  void store(R* p) const { low.store(p), high.store(p + n / 2); }
+  void add(R w, Some const& x) { low.add(w, x.low), high.add(w, x.high); }
+};
+
+template <class R>
+struct Eight : Some<R, 8> {
+  /// The first `count` of them; zeros after these.
   static Eight from(R const* p, i64 count) {
     Eight out;
-    if (count >= 8) std::memcpy(&out.v, p, sizeof(out.v));
-    else
-      for (i64 k = 0; k < count; ++k) out.v[k] = p[k];
+    if (count >= 8) {
+      out.load(p);
+    } else {
+      R part[8] = {};
+      std::copy_n(p, count, part);
+      out.load(part);
+    }
     return out;
   }
   void to(R* p, i64 count) const {
-    if (count >= 8) std::memcpy(p, &v, sizeof(v));
-    else
-      for (i64 k = 0; k < count; ++k) p[k] = v[k];
+    if (count >= 8) return this->store(p);
+    R part[8];
+    this->store(part);
+    std::copy_n(part, count, p);
   }
-  void add(R w, Eight const& x) { v += w * x.v; }
 };
 
 /// out[k] of fine points [begin, end): from coarse values `row`, whose first one is number `low`.
