@@ -172,9 +172,9 @@ TEST(SparseFormat, WhatIsNoWholeBlockIsNone) {
   EXPECT_EQ(shape({0, 2, 4}, {0, 1, 0, 1}), std::pair(2, 2));
   EXPECT_EQ(shape({0, 3, 6}, {0, 1, 2, 0, 1, 2}), std::pair(2, 3));
   EXPECT_EQ(shape({0, 4, 8}, {0, 1, 6, 7, 0, 1, 6, 7}), std::pair(2, 2));
-  EXPECT_EQ(shape({0, 2, 4}, {1, 2, 1, 2}), std::pair(1, 1));        // begins at no multiple
-  EXPECT_EQ(shape({0, 2, 4}, {0, 1, 0, 2}), std::pair(1, 1));        // rows differ
-  EXPECT_EQ(shape({0, 2, 3}, {0, 1, 0}), std::pair(1, 1));           // in length
+  EXPECT_EQ(shape({0, 2, 4}, {1, 2, 1, 2}), std::pair(1, 1));  // begins at no multiple
+  EXPECT_EQ(shape({0, 2, 4}, {0, 1, 0, 2}), std::pair(1, 1));  // rows differ
+  EXPECT_EQ(shape({0, 2, 3}, {0, 1, 0}), std::pair(1, 1));     // in length
   EXPECT_EQ(shape({0, 2, 4, 6}, {0, 1, 0, 1, 0, 1}), std::pair(3, 2));
   EXPECT_EQ(shape({0, 2, 4, 6, 6, 6}, {0, 1, 0, 1, 0, 1}), std::pair(1, 1));  // five rows
   EXPECT_EQ(shape({0, 0, 0}, {}), std::pair(1, 1));
