@@ -21,6 +21,7 @@ import asterism as am
 from asterism import _core
 
 GRIDS = ("variable", "jumps")
+RUN_LIMIT = 60  # seconds that a run of multigrid() may take
 REAL = ("G2_circuit", "bcsstk38", "ex15", "stokes_lsc_F", "s3rmt3m3", "bcsstk16", "maxwell_S")
 
 
@@ -162,13 +163,13 @@ def multigrid(n: int, rounds: int) -> dict:
                     launcher = mpiexec(ranks) if ranks > 1 else []  # which would give both threads one core
                     command = [*launcher, sys.executable, str(Path(__file__).resolve()), matrix, str(n)]
                     os.environ["ASTERISM_NUM_THREADS"] = str(threads)
-                    keep(f"asterism, {ranks} x {threads}", lambda c=command: json_line(c))
+                    keep(f"asterism, {ranks} x {threads}", lambda c=command: json_line(c, RUN_LIMIT))
                 os.environ.pop("ASTERISM_NUM_THREADS")
                 for threads in (1, 2) if amgcl else ():
                     os.environ["OMP_NUM_THREADS"] = str(threads)
                     keep(
                         f"amgcl float, {threads} thread(s)",
-                        lambda f=file: json_line([str(amgcl), str(f), "1", "float"]),
+                        lambda f=file: json_line([str(amgcl), str(f), "1", "float"], RUN_LIMIT),
                     )
                 os.environ["OMP_NUM_THREADS"] = "1"
                 if turn == 0:

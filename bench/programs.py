@@ -136,8 +136,11 @@ def commit_of(folder: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "an unknown commit"
 
 
-def json_line(command: list[str]) -> dict:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+def json_line(command: list[str], limit: float = 900) -> dict:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{command[0]}: did not end within {limit:g} s") from None
     for line in reversed(done.stdout.splitlines()):
         if line.startswith("{"):
             return json.loads(line)
