@@ -21,8 +21,8 @@ import asterism as am
 from asterism import _core
 
 GRIDS = ("variable", "jumps")
-RUN_LIMIT = 60  # seconds that a run of multigrid() may take
 REAL = ("G2_circuit", "bcsstk38", "ex15", "stokes_lsc_F", "s3rmt3m3", "bcsstk16", "maxwell_S")
+RUN_LIMIT = 60  # seconds that a run of multigrid() may take, but for PyAMG's
 
 
 def diffusion(n: int, jumps: bool, comm=None):  # noqa: ANN001, ANN201

@@ -1,11 +1,11 @@
 #include "asterism/grid/bricks/brick_transfer.kernels.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/la/formats/simd_group.hpp"
 
 namespace asterism::grid::kernel {
 namespace {
@@ -24,52 +24,25 @@ void with_width(i64 width, F const& f) {
   else f(width);
 }
 
-#if defined(__AVX512F__)
-constexpr std::size_t bytes_of_register = 64;
-#elif defined(__AVX__)
-constexpr std::size_t bytes_of_register = 32;
-#else
-constexpr std::size_t bytes_of_register = 16;
-#endif
-
-/// Real numbers in registers. Vectors that are wider than a register g++ 12 copies through memory in pieces, which stalls the next load of
-/// them; arrays it keeps there.
-template <class R, int n, bool fits = n * sizeof(R) <= bytes_of_register>
-struct Some {
-  typedef R Values __attribute__((vector_size(n * sizeof(R))));
-  Values v{};
-  void load(R const* p) { std::memcpy(&v, p, sizeof(v)); }
-  void store(R* p) const { std::memcpy(p, &v, sizeof(v)); }
-  void add(R w, Some const& x) { v += w * x.v; }
-};
-template <class R, int n>
-struct Some<R, n, false> {
-  Some<R, n / 2> low, high;
-  void load(R const* p) { low.load(p), high.load(p + n / 2); }
-  void store(R* p) const { low.store(p), high.store(p + n / 2); }
-  void add(R w, Some const& x) { low.add(w, x.low), high.add(w, x.high); }
-};
-
+/// Eight real numbers in registers. An array of eight, or a vector that is wider than a register, g++ 12 keeps in memory.
 template <class R>
-struct Eight : Some<R, 8> {
+struct Eight {
+  using G = la::kernel::Group<R, 8 * sizeof(R)>;
+  typename G::type v{};
   /// The first `count` of them; zeros after these.
   static Eight from(R const* p, i64 count) {
-    Eight out;
-    if (count >= 8) {
-      out.load(p);
-    } else {
-      R part[8] = {};
-      std::copy_n(p, count, part);
-      out.load(part);
-    }
-    return out;
+    if (count >= 8) return {G::load(p)};
+    R part[8] = {};
+    std::copy_n(p, count, part);
+    return {G::load(part)};
   }
   void to(R* p, i64 count) const {
-    if (count >= 8) return this->store(p);
+    if (count >= 8) return G::store(v, p);
     R part[8];
-    this->store(part);
+    G::store(v, part);
     std::copy_n(part, count, p);
   }
+  void add(R w, Eight const& x) { v += w * x.v; }
 };
 
 /// out[k] of fine points [begin, end): from coarse values `row`, whose first one is number `low`.

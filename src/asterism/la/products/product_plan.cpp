@@ -135,7 +135,7 @@ struct ProductPlan::StepsOf final : Steps {
     first = matrix_on(steps.back().product, given.front().range(), columns);
   }
 
-  /// For the values of a product. Fresh pages take as long as the multiplications.
+  /// For the values of a product. Fresh pages can take as long as the multiplications.
   Buffer<T> values_of_product(std::int64_t n) {
     for (auto const& b : made)
       if (b.array().buffer().use_count() == 1) {
