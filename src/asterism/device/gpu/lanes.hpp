@@ -22,5 +22,11 @@ __device__ Complex<R> from_lane(Complex<R> v, int lane_step, int width) {
 }
 /// Of a block of so many threads.
 __device__ __host__ inline int lanes_of(int threads) { return threads >= 32 ? 32 : 1; }
+/// How many threads share a row: as many as half of the average length asks for (Bell and Garland 2009).
+inline int lanes_for_rows(std::int64_t rows, std::int64_t entries) {
+  int lanes = 1;
+  while (lanes < lanes_of(ASTERISM_GPU_BLOCK) && 2 * lanes * rows < entries) lanes *= 2;
+  return lanes;
+}
 
 }  // namespace asterism::device::gpu

@@ -9,6 +9,10 @@ namespace {
 using device::gpu::from_lane, device::gpu::Guards;
 using i64 = std::int64_t;
 
+/// Known before the kernel, which calls no function of the host.
+template <Epilogue E>
+constexpr bool writes_all_rows = written_by(E) == Writes::all_rows;
+
 /// `lanes` threads for each block row.
 template <Epilogue E, int H, class T, class V>
 __global__ void bcsr_rows(Guards guards, BcsrRows<T, V> a, int lanes, i64 k, T const* x, T* y, T const* b, T const* w) {
@@ -19,7 +23,7 @@ __global__ void bcsr_rows(Guards guards, BcsrRows<T, V> a, int lanes, i64 k, T c
   for (i64 i0 = 0; i0 < a.block_rows; i0 += threads / lanes) {
     i64 const i = i0 + thread / lanes;
     i64 const begin = i < a.block_rows ? a.offsets[i] : 0, end = i < a.block_rows ? a.offsets[i + 1] : 0;
-    bool const writes = i < a.block_rows && lane == 0 && (written_by(E) == Writes::all_rows || begin < end);
+    bool const writes = i < a.block_rows && lane == 0 && (writes_all_rows<E> || begin < end);
     for (i64 j = 0; j < k; ++j) {
       T s[H] = {};
       for (std::int32_t p = lane; p < std::int32_t(end - begin) * a.width; p += lanes) {
@@ -51,9 +55,7 @@ void with_height(std::int32_t height, F const& f) {
 template <class T, class V>
 void bcsr_product(Executor& executor, BcsrRows<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (a.block_rows == 0) return;
-  int const block = ASTERISM_GPU_BLOCK;
-  int lanes = 1;
-  while (block >= 32 && lanes < 32 && 2 * lanes * i64(a.block_rows) < a.blocks * a.width) lanes *= 2;
+  int const block = ASTERISM_GPU_BLOCK, lanes = device::gpu::lanes_for_rows(a.block_rows, a.blocks * a.width);
   i64 const blocks = (i64(a.block_rows) * lanes + block - 1) / block;
   with_epilogue(e, [&](auto known) {
     with_height(a.height, [&](auto height) {

@@ -1,4 +1,4 @@
-// Products on a GPU. Rows are shared by as many threads as half of their average length asks for (Bell and Garland 2009).
+// Products on a GPU. Rows are shared by some threads.
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/gpu/lanes.hpp"
 #include "asterism/la/formats/csr/csr_format.kernels.hpp"
@@ -34,9 +34,7 @@ __global__ void csr_rows(Guards guards, CsrRows<T, V> a, int lanes, i64 k, T con
 template <class T, class V>
 void csr_product(Executor& executor, CsrRows<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
   if (a.row_count == 0) return;
-  int const block = ASTERISM_GPU_BLOCK;
-  int lanes = 1;
-  while (block >= 32 && lanes < 32 && 2 * lanes * a.row_count < a.entries) lanes *= 2;
+  int const block = ASTERISM_GPU_BLOCK, lanes = device::gpu::lanes_for_rows(a.row_count, a.entries);
   i64 const blocks = (i64(a.row_count) * lanes + block - 1) / block;
   with_epilogue(e, [&](auto known) {
     device::gpu::launch(executor, csr_rows<decltype(known)::value, T, V>,
