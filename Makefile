@@ -50,7 +50,7 @@ demo: build  ## solve two problems, write a report with pictures
 
 test: build test-cpp test-python test-kernels test-examples  ## all tests
 
-build-tests: build  ## compile the C++ tests, the emulated GPU and the kernels for x86-64-v2, v3 and v4
+build-tests: build  ## compile the C++ tests, the emulated GPU and the kernels for older instruction sets
 	@scripts/ensure_gtest.sh $(VENV)
 	cmake -S . -B build/release -DASTERISM_TESTS=ON -DGTest_ROOT=$(CURDIR)/$(VENV)/deps/usr > /dev/null
 	cmake --build build/release --target cpp_tests
@@ -65,7 +65,7 @@ $(VENV)/.test-tools: $(STAMP) scripts/requirements-tests.txt
 test-python: build $(VENV)/.test-tools  ## Python tests, on 1 to 4 ranks
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-test-kernels: build-tests  ## Python tests of solvers with kernels for x86-64-v2, v3 and v4
+test-kernels: build-tests  ## Python tests of solvers with kernels for older instruction sets
 	scripts/test_kernels.sh
 
 test-examples: build  ## every example, each asserts its number

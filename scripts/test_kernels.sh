@@ -1,8 +1,9 @@
 #!/bin/sh
-# Python tests of solvers with the library's kernels for each instruction set that glibc chooses from and this CPU has; make test-cpp builds them.
+# Python tests of solvers with the library's kernels for instruction sets older than this CPU's; make test-cpp builds them.
 cd "$(dirname "$0")/.." || exit 1
 failed=""
 for folder in build/release/instruction_sets/*; do
+  [ -d "$folder" ] || continue  # none is older
   arch=$(basename "$folder")
   export OMP_NUM_THREADS=1 LD_LIBRARY_PATH="$PWD/$folder" ASTERISM_TEST_ARCH="$arch"
   if why=$(.venv/bin/python -c "from asterism import _core; _core.check_cpu()" 2>&1); then
