@@ -30,15 +30,26 @@ struct Kept {
   std::mutex mutex;
   int set_ups = 0, solves = 0;               // that are under way
   std::multimap<std::size_t, void*> blocks;  // by capacity
+  std::size_t bytes = 0;                     // of these
 };
 Kept& kept() {
   static auto* k = new Kept;  // arrays may be freed after static destruction began
   return *k;
 }
 
-void give_back(Kept& k) {
-  for (auto const& [capacity, data] : k.blocks) std::free(data);
-  k.blocks.clear();
+/// Blocks, until the others take at most that many bytes.
+void give_back(Kept& k, std::size_t most = 0) {
+  while (k.bytes > most) {
+    auto const first = k.blocks.begin();
+    std::free(first->second);
+    k.bytes -= first->first;
+    k.blocks.erase(first);
+  }
+}
+
+void keep(Kept& k, std::size_t capacity, void* data) {
+  k.blocks.emplace(capacity, data);
+  k.bytes += capacity;
 }
 
 double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
@@ -142,13 +153,16 @@ Block allocate(std::size_t bytes) {
     if (fit != k.blocks.end()) {
       Block const b{fit->second, fit->first};
       k.blocks.erase(fit);
+      k.bytes -= b.capacity;
       // the rest of a longer block holds no memory
       if (b.capacity > capacity) madvise(static_cast<char*>(b.data) + capacity, b.capacity - capacity, MADV_DONTNEED);
       in_use += b.capacity - capacity;
       counted.kept = true;
       return b;
     }
-    give_back(k);
+    // what is kept does not add to the most that was in use
+    auto const most = most_in_use.load(), now = in_use.load();
+    give_back(k, most > now ? most - now : 0);
     in_set_up = k.set_ups > 0;
   }
   void* const data = std::aligned_alloc(align, capacity);
@@ -183,7 +197,7 @@ void release(Block block) noexcept {
     std::lock_guard const lock(k.mutex);
     if (k.set_ups + k.solves > 0) {
       try {
-        k.blocks.emplace(block.capacity, block.data);
+        keep(k, block.capacity, block.data);
         return;
       } catch (...) {  // no memory for the list: give the block back
       }
@@ -205,7 +219,7 @@ KeepFreed::KeepFreed(FreedBlocks* again) : again_(again) {
   ++(again_ ? k.solves : k.set_ups);
   if (!again_) return;
   for (auto const& [capacity, data] : again_->blocks_) {
-    k.blocks.emplace(capacity, data);
+    keep(k, capacity, data);
     in_use -= capacity;
   }
   again_->blocks_.clear();
@@ -227,6 +241,7 @@ KeepFreed::~KeepFreed() {
   }
   for (auto const& [capacity, data] : k.blocks) in_use += capacity;
   k.blocks.clear();
+  k.bytes = 0;
 }
 
 }  // namespace asterism::device::host

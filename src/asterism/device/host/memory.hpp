@@ -55,7 +55,7 @@ class FreedBlocks {
 /// While one of these lives, freed large blocks are kept for the next arrays that fit, and go back to the
 /// system with the last of them. A set-up allocates and frees many arrays, and fresh pages are cleared by
 /// the system at a few GB/s: a fifth of multigrid's set-up was that. What is kept hardly adds to the
-/// peak: an allocation that finds no fitting block first gives all of them back.
+/// peak: an allocation that finds no fitting block first gives back what would bring the sum beyond the most that was in use.
 class KeepFreed {
  public:
   KeepFreed() : KeepFreed(nullptr) {}

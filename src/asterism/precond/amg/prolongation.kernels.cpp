@@ -8,6 +8,7 @@
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/products/group_sum.hpp"
+#include "asterism/la/products/row_shapes.hpp"
 #include "asterism/la/products/sparse_sum.hpp"
 
 namespace asterism::precond::amg {
@@ -41,32 +42,39 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
   }
 }
 
-/// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops.
+/// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops. Rows that couple to
+/// aggregates in the same way, but for a shift of their numbers, share columns and the places of the terms.
 template <class T>
-void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggregate_of, T const* P0, double omega, Rows<T>& P,
+void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape const* aggregate_of, T const* P0, double omega, Rows<T>& P,
                          comm::Cancellation& cancel) {
-  i32 const below = g.map.below;
-  auto const* const ap = A.ptr.data();
-  auto const* const ac = A.col.data();
-  auto const* const av = A.val.data();
-  auto const* const gp = g.ptr.data();
-  auto const* const gc = g.col.data();
-  auto* const pp = P.ptr.data();
   i64 const stands_out = g.with_self ? 0 : 1;  // a row's diagonal
-  append_in_shares<T>(A.count, ap, P, cancel, [=, &cancel, size = P.map.size()](i32 begin, i32 end, Piece<T>& piece) {
+  i64 longest = 0;
+  for (i32 i = 0; i < A.count; ++i) longest = std::max(longest, A.ptr[i + 1] - A.ptr[i]);
+  append_in_shares<T>(A.count, A.ptr.data(), P, cancel, [&, size = P.map.size()](i32 begin, i32 end, Piece<T>& piece) {
+    // held here: a store may be one into what the closure points to
+    auto const *const ap = A.ptr.data(), *const gp = g.ptr.data();
+    auto const *const ac = A.col.data(), *const gc = g.col.data();
+    auto const* const av = A.val.data();
+    auto const* const aggregate = aggregate_of;
+    auto const* const tentative = P0;
+    i32 const below = g.map.below;
+    la::ProductShapes shapes;
     la::SparseSum<T> sum(size);
+    Buffer<i32> const node_buffer(longest);  // of the terms of a row
+    Buffer<T> const term_buffer(longest);
+    i32* const nodes = node_buffer.data();
+    T* const terms = term_buffer.data();
+    std::vector<i32> terms_of;                         // of each column of a shape: how many, and which
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
       if (is_look(i) && cancel.requested()) return;
       auto const first = ap[i], last = ap[i + 1];
-      auto const [tc, ta, tv] = sum.room_for(last - first);
       i32 n = 0;
-      auto const scale_for = [omega](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
-      auto const add = [&, tc = tc, ta = ta, tv = tv](i32 l, T factor, bool counts) {  // written always, kept where l is in an aggregate
-        tc[n] = aggregate_of[l];
-        ta[n] = factor;
-        tv[n] = P0[l];
-        n += counts & (aggregate_of[l] >= 0);
+      auto const scale_for = [=](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
+      auto const add = [&](i32 l, T factor, bool counts) {  // written always, kept where l is in an aggregate
+        nodes[n] = l;
+        terms[n] = factor * tentative[l];
+        n += counts & (aggregate[l].number >= 0);
       };
       T a_ii(0);
       for (auto p = first; p < last; ++p) a_ii = ac[p] == i + below ? av[p] : a_ii;
@@ -93,10 +101,43 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* aggreg
         T const scale = scale_for(diagonal);
         each([&](i64 p, bool self, bool is_strong) { add(ac[p], self ? T(1) + scale * diagonal : scale * av[p], self | is_strong); });
       }
-      sum.added(n);
-      n = sum.take(piece.col.data() + piece.size, piece.val.data() + piece.size, true);
-      pp[i + 1] = n;
-      piece.size += n;
+      i32* const to = piece.col.data() + piece.size;
+      T* const values = piece.val.data() + piece.size;
+      bool const looks = shapes.pays();
+      i32 length;
+      if (auto const* const shape = looks ? shapes.find(nodes, n, aggregate) : nullptr) {
+        length = shape->length;
+        i32 const *const from = shapes.columns(*shape), shift = shapes.shift();
+        auto const* next = terms_of.data() + shape->places;
+        for (i32 l = 0; l < length; ++l) {
+          to[l] = from[l] + shift;
+          T total(0);
+          for (auto const* const end = next + 1 + *next; ++next < end;) total += terms[*next];
+          values[l] = total;
+        }
+      } else {
+        auto const [columns, factors, products] = sum.room_for(n);
+        for (i32 t = 0; t < n; ++t) {
+          columns[t] = aggregate[nodes[t]].first_column;
+          factors[t] = T(1);
+          products[t] = terms[t];
+        }
+        sum.added(n);
+        length = sum.take(to, values, true);
+        if (looks) {
+          if (shapes.is_full()) shapes.clear(), terms_of.clear();
+          shapes.add(to, length, i64(terms_of.size()));
+          for (i32 l = 0; l < length; ++l) {
+            auto const at = terms_of.size();
+            terms_of.push_back(0);
+            for (i32 t = 0; t < n; ++t)
+              if (aggregate[nodes[t]].first_column == to[l]) terms_of.push_back(t);
+            terms_of[at] = i32(terms_of.size() - at - 1);
+          }
+        }
+      }
+      P.ptr[i + 1] = length;
+      piece.size += length;
     }
   });
 }
@@ -245,12 +286,18 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   P.map = ColumnMap::make(coarse, std::move(ghosts));
   P.ptr = Buffer<i64>(P.count + 1);
   // first local coarse column of each node's aggregate
-  Buffer<i32> column_of(g.map.size());
-  for (i32 l = 0; l < g.map.size(); ++l) column_of[l] = a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m);
+  auto const column_of_node = [&](i32 l) { return a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m); };
   if (bs == 1 && m == 1) {
-    scalar_prolongation(A, g, column_of.data(), P0.values.data(), omega, P, cancel);
+    Buffer<la::RowShape> aggregate_of(g.map.size());
+    for (i32 l = 0; l < g.map.size(); ++l) {
+      i32 const column = column_of_node(l);
+      aggregate_of[l] = {column < 0 ? -1 : 0, column};
+    }
+    scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P, cancel);
     return P;
   }
+  Buffer<i32> column_of(g.map.size());
+  for (i32 l = 0; l < g.map.size(); ++l) column_of[l] = column_of_node(l);
   // of a scalar column
   Buffer<i32> node_of(A.map.size()), component_of(A.map.size());
   for (i32 l = 0; l < A.map.size(); ++l) {
