@@ -228,17 +228,21 @@ def amg(n: int, rounds: int) -> dict:
     streams = []
     for _ in range(rounds):
         streams.append(triad())
-        for ranks, name in ((1, "asterism, 1 rank x 1 thread"), (2, "asterism, 2 ranks x 1 thread")):
-            r = json_line([*mpiexec(ranks), sys.executable, script.name, str(n)])
+        for ranks, threads in ((1, 1), (1, 2), (2, 1)):
+            name = f"asterism, {ranks} rank{'s' * (ranks > 1)} x {threads} thread{'s' * (threads > 1)}"
+            launcher = mpiexec(ranks) if ranks > 1 else []  # which would give both threads one core
+            os.environ["ASTERISM_NUM_THREADS"] = str(threads)
+            r = json_line([*launcher, sys.executable, script.name, str(n)])
             view = r.pop("view")
             runs.setdefault(name, []).append(r)
+        os.environ.pop("ASTERISM_NUM_THREADS")
         if amgcl:
             for threads in (1, 2):
                 os.environ["OMP_NUM_THREADS"] = str(threads)
                 for precision in ("float", "double"):
                     r = json_line([str(amgcl), file.name, "2", precision])
                     name = f"amgcl, 32-bit indices, preconditioner in {precision}, 1 rank x {threads} thread(s)"
-                    runs.setdefault(name, []).append({k: r[k] for k in ("setup", "solve", "iterations")})
+                    runs.setdefault(name, []).append({k: r[k] for k in ("setup", "solve", "iterations", "peak_bytes")})
             os.environ["OMP_NUM_THREADS"] = "1"
         if gamg:
             r = json_line([str(gamg), "-n", str(n)])

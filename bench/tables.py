@@ -289,20 +289,20 @@ def amg(r: dict) -> None:
     def median(run: str, what: str, time: int) -> float:
         return statistics.median([x[what][time] for x in r["runs"][run]])
 
-    one, two = "asterism, 1 rank x 1 thread", "asterism, 2 ranks x 1 thread"
+    one, threads, two = (f"asterism, {x}" for x in ("1 rank x 1 thread", "1 rank x 2 threads", "2 ranks x 1 thread"))
     for time, when in ((0, "first"), (1, "again")):
         for k, v in r["runs"].items():
-            base = two if "2 ranks" in k or "2 thread" in k else one
             setup, solve = median(k, "setup", time), median(k, "solve", time)
-            ratio = (median(base, "setup", time) + median(base, "solve", time)) / (setup + solve)
-            print(
-                f"amg {r['n']}^3 {when}  {k:32s} set-up {setup:.2f} + solve {solve:.2f} s, {v[0]['iterations']} iterations; "
-                f"ours ({'1 x 1' if base == one else '2 x 1'}) takes {ratio:.2f} of it"
-            )
+            print(f"amg {r['n']}^3 {when}  {k:32s} set-up {setup:.2f} + solve {solve:.2f} s, {v[0]['iterations']} iterations")
+            for base in () if k.startswith("asterism") else (threads, two) if "2 thread" in k else (one,):
+                ours = median(base, "setup", time)
+                share = (ours + median(base, "solve", time)) / (setup + solve)
+                print(f"{'':12s}{base} takes {share:.2f} of it, in set-up {ours / setup:.2f}")
         speedup = median(one, "setup", time) / median(two, "setup", time)
         print(f"amg {r['n']}^3 {when}  set-up on 2 ranks {speedup:.2f} times as fast")
-    peak = [statistics.median([max(x["peak_bytes_of_ranks"]) for x in r["runs"][k]]) / 2**30 for k in (one, two)]
-    print(f"amg {r['n']}^3  peak memory of a rank {peak[0]:.2f} GiB on 1, {peak[1]:.2f} GiB on 2")
+    for k, v in r["runs"].items():
+        if peaks := [p for x in v for p in (x.get("peak_bytes"), sum(x.get("peak_bytes_of_ranks", []))) if p]:
+            print(f"amg {r['n']}^3  {k:32s} peak memory of all ranks {statistics.median(peaks) / 2**30:.2f} GiB")
 
 
 def multigrid(r: dict) -> None:

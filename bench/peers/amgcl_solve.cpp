@@ -59,6 +59,16 @@ Matrix read(char const* name) {
   return A;
 }
 
+/// Not ru_maxrss, which a process takes over from the one that started it.
+long peak_bytes() {
+  auto* const status = std::fopen("/proc/self/status", "r");
+  long kilobytes = 0;
+  for (char line[256]; status && std::fgets(line, sizeof line, status);)
+    if (std::sscanf(line, "VmHWM: %ld", &kilobytes) == 1) break;
+  if (status) std::fclose(status);
+  return kilobytes * 1024;
+}
+
 template <class Real>
 void measure(Matrix const& A, int repeats, int most, char const* name) {
   using Outer = amgcl::backend::builtin<double, int>;
@@ -99,7 +109,7 @@ void measure(Matrix const& A, int repeats, int most, char const* name) {
   std::printf("{\"peer\": \"amgcl\", \"preconditioner\": \"%s\", \"index_bits\": 32, ", name);
   print("setup", set_ups);
   print("solve", solves);
-  std::printf("\"iterations\": %zu, \"error\": %.3e, \"residual\": ", its, error);
+  std::printf("\"peak_bytes\": %ld, \"iterations\": %zu, \"error\": %.3e, \"residual\": ", peak_bytes(), its, error);
   if (double const residual = std::sqrt(of_r / of_b); std::isfinite(residual)) std::printf("%.3e}\n", residual);
   else std::printf("null}\n");
 }
