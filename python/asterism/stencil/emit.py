@@ -71,7 +71,9 @@ class VectorBody(Body):
         if key not in self.known:
             first = ("remainder", n)
             if first not in self.known:
-                self.fresh(first, remainder_of(f"({' + '.join(self.index_terms(n.data, ('i', '0', '0')))})", by), "long")
+                self.fresh(
+                    first, remainder_of(f"({' + '.join(self.index_terms(n.data, ('i', '0', '0')))})", by), "long"
+                )
             lanes = [", ".join(str((r + more + factor * m) % by) for m in range(self.plan.vector)) for r in range(by)]
             name = f"v{self.count}_of"
             self.block.append(f"static V const {name}[] = {{{', '.join(f'{{{x}}}' for x in lanes)}}};")

@@ -111,7 +111,8 @@ class BrickTransfer final : public la::Operator {
 /// Of a vector of the domain; ghosts, slots and zeros may be null.
 template <class T>
 kernel::BrickPlaces<T> places_of(BrickDomain const& domain, T* own, T* ghosts, int const* slots, T* zeros = nullptr) {
-  return {own, ghosts, slots, zeros, domain.bricks(), domain.ghost_bricks(), domain.points_of_brick(), domain.neighbours().template as<int>()};
+  return {
+      own, ghosts, slots, zeros, domain.bricks(), domain.ghost_bricks(), domain.points_of_brick(), domain.neighbours().template as<int>()};
 }
 
 /// R = P^T / 2^d of a transfer P, as an operator.

@@ -238,27 +238,20 @@ void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool a
   });
 }
 
-/// Bricks that follow each other along the last axis, and one more at each end: each plane's sums of rows, which are added to those of the
-/// coarse planes; then along the rows.
+/// Bricks that follow each other along the last axis, and one more at each end: sums of rows, and then along these.
 template <class T>
 void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others) {
   using R = real_t<T>;
   auto const& [X, Y, Z] = s.held;
   auto const b = s.brick;
-  struct Part {  // a row of a brick, and its weight
+  struct Part {          // a row of a brick, and its weight
     i64 beside, within;  // which brick beside that one
     R weight;
   };
-  struct Sum {  // of one plane, and where it is added
-    std::size_t end;
-    i64 to[2];
-    R weight[2];
-  };
   constexpr i64 most = 64;
   std::vector<T> rows, sums_of_row;
-  std::vector<Eight<R>> sums;
   std::vector<Part> parts, lines;  // lines: once each
-  std::vector<Sum> of_planes;
+  std::vector<std::size_t> ends;   // of the parts of each coarse row
   // numbers of neighbours, of 27 in three dimensions: those of fewer begin later
   i64 const all = s.dimensions == 3 ? 27 : s.dimensions == 2 ? 9 : 3, none = all == 27 ? 0 : all == 9 ? 9 : 12;
   each_run(s, bricks, most, [&](int const* numbers, i64 count) {
@@ -272,8 +265,7 @@ void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double fa
     auto const x = held(X, o[0] + bricks.first, o[0] + bricks.last), y = held(Y, o[1], o[1] + b[1]), z = held(Z, o[2], o[2] + count * b[2]);
     i64 const wide = y.last - y.first, deep = x.last - x.first;
     if (wide <= 0 || deep <= 0 || z.last <= z.first) return;
-    // rows of the bricks around, by planes
-    parts.clear(), lines.clear(), of_planes.clear();
+    parts.clear(), lines.clear(), ends.clear();
     auto const range = [](Held const& h, Axis::Range const& of) {
       Axis::Range out{h.of[std::size_t(of.first)].at[0], 0};
       for (i64 c = of.first; c < of.last; ++c) {
@@ -288,36 +280,26 @@ void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double fa
       return {in / b[d], in % b[d]};
     };
     std::array<bool, 9> used{};
-    for (i64 i = planes.first; i < planes.last; ++i) {
+    auto const part = [&](i64 i, i64 j, double weight) {
       auto const [before, plane] = place(0, i);
-      auto const part = [&, before = before, plane = plane](i64 j, double weight) {
-        auto const [beside, row] = place(1, j);
-        used[std::size_t(before * 3 + beside)] = true;
-        return Part{before * 3 + beside, (plane * b[1] + row) * b[2], R(weight * factor)};
-      };
-      for (i64 j = points.first; j < points.last; ++j) lines.push_back(part(j, 0));
-      Sum of_plane{0, {}, {}};
-      int adds = 0;
-      for (i64 c = x.first; c < x.last; ++c) {
-        auto const& p = X.of[std::size_t(c)];
+      auto const [beside, row] = place(1, j);
+      used[std::size_t(before * 3 + beside)] = true;
+      return Part{before * 3 + beside, (plane * b[1] + row) * b[2], R(weight * factor)};
+    };
+    for (i64 i = planes.first; i < planes.last; ++i)
+      for (i64 j = points.first; j < points.last; ++j) lines.push_back(part(i, j, 0));
+    for (i64 c = x.first; c < x.last; ++c)
+      for (i64 d = y.first; d < y.last; ++d) {
+        auto const &p = X.of[std::size_t(c)], &q = Y.of[std::size_t(d)];
         for (int g = 0; g < p.count; ++g)
-          if (p.at[g] == i && adds < 2) of_plane.to[adds] = (c - x.first) * wide, of_plane.weight[adds++] = R(p.weight[g]);
+          for (int h = 0; h < q.count; ++h) parts.push_back(part(p.at[g], q.at[h], p.weight[g] * q.weight[h]));
+        ends.push_back(parts.size());
       }
-      for (i64 c = y.first; c < y.last; ++c) {
-        auto const& p = Y.of[std::size_t(c)];
-        for (int g = 0; g < p.count; ++g) parts.push_back(part(p.at[g], p.weight[g]));
-        auto sum = of_plane;
-        sum.end = parts.size();
-        for (auto& to : sum.to) to += c - y.first;
-        of_planes.push_back(sum);
-      }
-    }
     i64 const first = Z.of[std::size_t(z.first)].at[0] < o[2] ? -1 : 0;
     auto const& end_of = Z.of[std::size_t(z.last - 1)];
     i64 const last = end_of.at[end_of.count - 1] >= o[2] + count * b[2] ? count + 1 : count;
     i64 const length = (last - first) * b[2], low = o[2] + first * b[2];
     if (i64(rows.size()) < deep * wide * length) rows.resize(std::size_t(deep * wide * length));
-    sums.resize(std::size_t(deep * wide));
     with_width(b[2], [&](auto width) {
       i64 const reals = width * numbers_of<T>;
       auto const find = [&](i64 e, std::array<T const*, 9>& out) {
@@ -336,17 +318,15 @@ void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double fa
             for (i64 k = 0; k < width; k += 64 / i64(sizeof(T))) __builtin_prefetch(next[std::size_t(l.beside)] + l.within + k, 0, 2);
         }
         for (i64 k = 0; k < reals; k += 8) {
-          std::fill(sums.begin(), sums.end(), Eight<R>());
           auto const* p = parts.data();
-          for (auto const& of : of_planes) {
+          T* out = rows.data() + (e - first) * width;
+          for (auto const end : ends) {
             Eight<R> sum;
-            for (auto const* const end = parts.data() + of.end; p < end; ++p)
+            for (auto const* const end_of = parts.data() + end; p < end_of; ++p)
               sum.add(p->weight, Eight<R>::from((R const*)(now[std::size_t(p->beside)] + p->within) + k, reals - k));
-            sums[std::size_t(of.to[0])].add(of.weight[0], sum);
-            if (of.weight[1] != 0) sums[std::size_t(of.to[1])].add(of.weight[1], sum);
+            sum.to((R*)out + k, reals - k);
+            out += length;
           }
-          for (i64 r = 0; r < deep * wide; ++r)
-            sums[std::size_t(r)].to((R*)(rows.data() + r * length + (e - first) * width) + k, reals - k);
         }
       }
     });
@@ -365,7 +345,7 @@ void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double fa
   });
 }
 
-#define INSTANTIATE(T)                                                                                                  \
+#define INSTANTIATE(T)                                                                                                 \
   template void interpolate_bricks<T>(BrickStencils const&, SomeBricks const&, bool, T const*, BrickPlaces<T> const&); \
   template void restrict_bricks<T>(BrickStencils const&, SomeBricks const&, double, BrickPlaces<T> const&, T*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)

@@ -39,9 +39,9 @@ struct Held {
   struct Segment {
     std::int64_t begin, end;
   };
-  std::vector<Segment> segments;     ///< that follow each other in a brick of the coarse vector
+  std::vector<Segment> segments;      ///< that follow each other in a brick of the coarse vector
   std::vector<std::int64_t> segment;  ///< of each
-  Axis::Range alike;                 ///< those whose fine points follow each other and are two further than those of the one before
+  Axis::Range alike;                  ///< those whose fine points follow each other and are two further than those of the one before
   void find_alike();
 };
 
@@ -54,8 +54,8 @@ struct BrickStencils {
     void find_alike();
   };
   int dimensions = 3;
-  std::array<Fine, 3> axes;  ///< of the points of bricks and copies
-  std::array<Held, 3> held;  ///< only if most is 2
+  std::array<Fine, 3> axes;                       ///< of the points of bricks and copies
+  std::array<Held, 3> held;                       ///< only if most is 2
   std::array<std::int64_t, 3> brick{}, before{};  ///< points of a brick; of copies before the own ones
   std::vector<std::array<int, 3>> at;             ///< of each brick and copy: its place among all of them
   std::vector<std::int64_t> targets;  ///< [held along x][y][segment of z]: places in the coarse vector, or -1 - one among what others own
