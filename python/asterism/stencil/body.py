@@ -14,7 +14,7 @@ from .nodes import Builder, Node, Program, Store
 from .passes import Margins, Plan, place
 from .prelude import Shape
 
-__all__ = ["NEUTRAL", "Body", "Names", "brick_inside", "step", "totals"]
+__all__ = ["NEUTRAL", "Body", "Names", "brick_inside", "remainder_of", "step", "totals"]
 
 #: What reductions begin with.
 NEUTRAL = {"sum": "0.0", "max": "-__builtin_inf()", "min": "__builtin_inf()"}
@@ -208,13 +208,10 @@ class Body(ABC):
         if n.op in ("true", "false"):
             return self.truth(n.op == "true")
         if n.op in ("index", "remainder", "test"):
-            whole = self.index(n.data, row, lane)
-            if n.op == "test":
-                return f"{whole} {n.data[4]} 0"
             if n.op == "remainder":
-                by = n.data[4]
-                whole = f"({whole} & {by - 1})" if by & (by - 1) == 0 else f"(({whole} % {by} + {by}) % {by})"
-            return self.converted(whole)
+                return self.remainder(n, row, lane)
+            whole = self.index(n.data, row, lane)
+            return f"{whole} {n.data[4]} 0" if n.op == "test" else self.converted(whole)
         args = [self.vector(c, row, lane) for c in n.args]
         if n.op == "where":
             if self.shape.complex and not n.real:
@@ -244,6 +241,10 @@ class Body(ABC):
                 text = f"({stride} * {text} + {p})"
             out.append(text if f == 1 else f"{f} * {text}")
         return out or ["0"]
+
+    def remainder(self, n: Node, row: int, lane: int) -> str:
+        """Return the text of the remainder of an index."""
+        return self.converted(remainder_of(self.index(n.data, row, lane), n.data[4]))
 
     @abstractmethod
     def index(self, data: tuple[object, ...], row: int, lane: int) -> str:
@@ -400,6 +401,11 @@ def step(table: str, near: str, start: str, by: Sequence[int], d: int) -> str:
         text = f"{near}[{number}]" if near and text == start else f"{table}[{3**d}L * {text} + {number}]"
         by = [o - s for o, s in zip(by, by_one, strict=True)]
     return text
+
+
+def remainder_of(whole: str, by: int) -> str:
+    """Return the text of a remainder that is not negative."""
+    return f"({whole} & {by - 1})" if by & (by - 1) == 0 else f"(({whole} % {by} + {by}) % {by})"
 
 
 def totals(facts: Facts, shape: Shape) -> list[tuple[str, int, str]]:

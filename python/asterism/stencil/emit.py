@@ -6,14 +6,15 @@ brick.
 
 from __future__ import annotations
 
-from .body import NEUTRAL, Body, Names, brick_inside, step, totals
+from .body import NEUTRAL, Body, Names, brick_inside, remainder_of, step, totals
 from .checks import Facts
-from .nodes import Builder, Program, Store
+from .nodes import Builder, Node, Program, Store
 from .passes import Margins, Plan
 from .prelude import Shape, prelude
 
 __all__ = ["emit_cpp"]
 
+MOST_LOOKED_UP = 8  # remainders by at most so much come from tables
 AHEAD = 2  # a brick is prefetched so many bricks before its turn: the next one is being read as a neighbour
 
 
@@ -57,6 +58,27 @@ class VectorBody(Body):
         factor = sum(f * stride for symbol, axis, f in terms if symbol == "i" and axis == 2)  # type: ignore[attr-defined]
         text = f"E({' + '.join(self.index_terms(data, ('i', str(row), str(lane))))})"
         return f"({factor} * lane + {text})" if factor else f"({text} + I{{}})"
+
+    def remainder(self, n: Node, row: int, lane: int) -> str:
+        """Look the lanes up by the remainder of the first one: AVX2 has no conversion from long to double."""
+        terms, _, _, stride, by = n.data
+        if by > MOST_LOOKED_UP:
+            return super().remainder(n, row, lane)
+        steps = [0, row, lane]
+        factor = sum(f * stride for symbol, axis, f in terms if symbol == "i" and axis == 2)
+        more = sum(f * stride * steps[axis] for symbol, axis, f in terms if symbol == "i") % by
+        key = ("remainder", n, more)
+        if key not in self.known:
+            first = ("remainder", n)
+            if first not in self.known:
+                self.fresh(
+                    first, remainder_of(f"({' + '.join(self.index_terms(n.data, ('i', '0', '0')))})", by), "long"
+                )
+            lanes = [", ".join(str((r + more + factor * m) % by) for m in range(self.plan.vector)) for r in range(by)]
+            name = f"v{self.count}_of"
+            self.block.append(f"static V const {name}[] = {{{', '.join(f'{{{x}}}' for x in lanes)}}};")
+            self.fresh(key, f"{name}[{self.known[first]}]", "V")
+        return self.known[key]
 
     def store(self, s: Store, value: str, row: int, lane: int) -> None:
         """Write a vector."""

@@ -61,13 +61,34 @@ class BrickTransfer final : public la::Operator {
   /// The same by cubics. Collective.
   std::shared_ptr<BrickTransfer const> by_cubics() const;
 
+  // for passes over memory that interpolate and restrict on the way (stencil_steps.cpp)
+
+  BrickDomain const& fine() const { return s_->fine; }
+  kernel::BrickStencils const& bricks() const { return s_->host; }
+  /// Whether restriction can follow a residual by two planes of points or more, with copies of other ranks' bricks that are right up to two
+  /// points from the own ones.
+  bool follows() const { return s_->gathers_slices; }
+  /// The coarse points around the own bricks and their copies; of own points alone, for GPUs. Collective.
+  device::Array values_around(la::Vector const& x, device::Queue const& queue, bool of_points = false) const;
+  /// For sums at coarse points of other ranks; on to these, with zeros in the padding. Collective.
+  device::Array room_for_others(device::Queue const& queue) const;
+  void send_others(device::Queue const& queue, device::Array const& others, la::Vector& y) const;
+
  private:
   struct State {
     BrickDomain fine, coarse;
-    kernel::BrickStencils points;
-    comm::QueuedForest forest;  // coarse vectors to the points around the own fine ones, in lexicographic order
     double share = 1;
-    /// For point_transfer.kernels.hpp; made when a GPU first asks.
+    kernel::BrickStencils host;
+    comm::QueuedForest around;  // coarse vectors to the points around bricks and copies, in lexicographic order
+    comm::QueuedForest others;  // coarse vectors to the points at own fine ones that other ranks own
+    bool has_others = false;
+    bool gathers = true, gathers_slices = true;  // restriction reads no further than one brick, or two points
+    // point by point (point_transfer.kernels.hpp): of own points
+    std::array<kernel::Axis, 3> axes;
+    std::array<std::int64_t, 3> bricks{};
+    std::vector<std::int64_t> places;  // of each own brick in lexicographic order: its first point in vectors
+    comm::QueuedForest forest;         // coarse vectors to the points around the own fine ones
+    /// Made when a GPU first asks.
     struct Lists {
       device::Array fine[3], coarse[3], places;
     };
@@ -78,12 +99,21 @@ class BrickTransfer final : public la::Operator {
   };
   void interpolate(la::Vector const& x, la::Vector& y, bool adds) const;
   void restrict_to(la::Vector const& x, la::Vector& y, double factor) const;
+  template <class T>
+  void gather(la::Vector const& x, la::Vector& y, double factor) const;
   std::shared_ptr<State> s_;  // queued work holds it
   Dtype dtype_;
   Centring centring_;
   Ends ends_;
   bool cubic_;
 };
+
+/// Of a vector of the domain; ghosts, slots and zeros may be null.
+template <class T>
+kernel::BrickPlaces<T> places_of(BrickDomain const& domain, T* own, T* ghosts, int const* slots, T* zeros = nullptr) {
+  return {
+      own, ghosts, slots, zeros, domain.bricks(), domain.ghost_bricks(), domain.points_of_brick(), domain.neighbours().template as<int>()};
+}
 
 /// R = P^T / 2^d of a transfer P, as an operator.
 class BrickRestriction final : public la::Operator {
@@ -94,6 +124,7 @@ class BrickRestriction final : public la::Operator {
   Dtype dtype() const override { return of_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override { of_->restrict_to(x, y); }
   void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override;
+  BrickTransfer const& transposed() const { return *of_; }
   std::string describe() const override { return "full weighting, the reverse of " + of_->describe(); }
 
  private:

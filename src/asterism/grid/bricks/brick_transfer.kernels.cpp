@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
@@ -47,7 +48,7 @@ struct Eight {
 
 /// out[k] of fine points [begin, end): from coarse values `row`, whose first one is number `low`.
 template <class T>
-void expand(Axis const& z, i64 begin, i64 end, i64 low, T const* row, T* out) {
+void expand(BrickStencils::Fine const& z, i64 begin, i64 end, i64 low, T const* row, T* out) {
   auto const one = [&](i64 k) {
     auto const& p = z.fine[std::size_t(k)];
     T sum = T(p.weight[0]) * row[p.at[0] - low] + T(p.weight[1]) * row[p.at[1] - low];
@@ -99,26 +100,23 @@ void combine(Axis::Few const& p, int most, At const& at, i64 n, T* __restrict to
     for (i64 c = 0; c < n; ++c) to[c] = w[0] * from[0][c] + w[1] * from[1][c] + w[2] * from[2][c] + w[3] * from[3][c];
 }
 
-/// to[c] of all coarse points: from fine values `row`.
+/// to[c - begin] of coarse points [begin, end): from fine values `row`, whose first one is point number `low`.
 template <class T>
-void contract(Axis const& z, T const* row, T* to) {
-  auto const m = i64(z.coarse.size());
+void contract(Held const& z, i64 begin, i64 end, i64 low, T const* row, T* to) {
   auto const one = [&](i64 c) {
-    auto const& s = z.coarse[std::size_t(c)];
+    auto const& s = z.of[std::size_t(c)];
     T sum(0);
-    for (int g = 0; g < s.count; ++g) sum += T(s.weight[g]) * row[s.at[g]];
-    to[c] = sum;
+    for (int g = 0; g < s.count; ++g) sum += T(s.weight[g]) * row[s.at[g] - low];
+    to[c - begin] = sum;
   };
-  i64 c = 0;
-  for (; c < std::min(m, z.coarse_alike.first); ++c) one(c);
-  if (i64 const count = z.coarse_alike.last - c; count > 0) {
-    auto const& s = z.coarse[std::size_t(c)];
+  i64 c = begin;
+  for (; c < std::min(end, z.alike.first); ++c) one(c);
+  if (i64 const count = std::min(end, z.alike.last) - c; count > 0) {
+    auto const& s = z.of[std::size_t(c)];
     T w[4] = {};
-    i64 first = s.at[0];
-    for (int g = 0; g < s.count; ++g) first = std::min(first, s.at[g]);
-    for (int g = 0; g < s.count; ++g) w[s.at[g] - first] = T(s.weight[g]);
-    T const* const from = row + first;
-    T* const out = to + c;
+    for (int g = 0; g < s.count; ++g) w[g] = T(s.weight[g]);
+    T const* const from = row + (s.at[0] - low);
+    T* const out = to + (c - begin);
     auto const sums = [&](auto width) {
       for (i64 t = 0; t < count; ++t) {
         T sum = w[0] * from[2 * t];
@@ -132,13 +130,25 @@ void contract(Axis const& z, T const* row, T* to) {
     else sums(std::integral_constant<int, 1>());
     c += count;
   }
-  for (; c < m; ++c) one(c);
+  for (; c < end; ++c) one(c);
+}
+
+/// f(first, count) for those that follow each other along the last axis, at most so many.
+template <class F>
+void each_run(BrickStencils const& s, SomeBricks const& b, i64 most, F const& f) {
+  for (i64 t = 0; t < b.count;) {
+    auto next = s.at[std::size_t(b.numbers[t])];
+    i64 count = 1;
+    while (++next[2], count < most && t + count < b.count && s.at[std::size_t(b.numbers[t + count])] == next) ++count;
+    f(b.numbers + t, count);
+    t += count;
+  }
 }
 
 }  // namespace
 
-void Axis::find_alike() {
-  auto const n = i64(fine.size()), m = i64(coarse.size());
+void BrickStencils::Fine::find_alike() {
+  auto const n = i64(fine.size());
   auto const follows = [&](i64 k) {
     auto const &a = fine[std::size_t(k)], &b = fine[std::size_t(k + 2)];
     for (int e = 0; e < most; ++e)
@@ -151,22 +161,21 @@ void Axis::find_alike() {
     if (end > k && end + 2 - k > alike.last - alike.first) alike = {k, end + 2};
     k = std::max(end, k + 1);
   }
-  // those of a coarse point follow each other
-  auto const in_a_row = [&](Several const& s) {
-    i64 low = s.at[0], high = s.at[0];
-    for (int g = 0; g < s.count; ++g) low = std::min(low, s.at[g]), high = std::max(high, s.at[g]);
-    return s.count > 0 && high - low == s.count - 1;
-  };
-  auto const coarse_follows = [&](i64 c) {
-    auto const &a = coarse[std::size_t(c)], &b = coarse[std::size_t(c + 1)];
+}
+
+void Held::find_alike() {
+  auto const m = i64(of.size());
+  auto const in_a_row = [](Axis::Several const& s) { return s.count > 0 && s.at[s.count - 1] - s.at[0] == s.count - 1; };
+  auto const follows = [&](i64 c) {
+    auto const &a = of[std::size_t(c)], &b = of[std::size_t(c + 1)];
     bool same = a.count == b.count && in_a_row(a) && in_a_row(b);
     for (int g = 0; same && g < a.count; ++g) same = b.at[g] == a.at[g] + 2 && b.weight[g] == a.weight[g];
     return same;
   };
   for (i64 c = 0; c + 1 < m;) {
     i64 end = c;
-    while (end + 1 < m && coarse_follows(end)) ++end;
-    if (end > c && end + 1 - c > coarse_alike.last - coarse_alike.first) coarse_alike = {c, end + 1};
+    while (end + 1 < m && follows(end)) ++end;
+    if (end > c && end + 1 - c > alike.last - alike.first) alike = {c, end + 1};
     c = std::max(end, c + 1);
   }
 }
@@ -175,166 +184,170 @@ void Axis::find_alike() {
 /// cubics); then each row is the sum of as many of these, and is made longer. They go to the bricks one brick after the other: rows of many
 /// bricks would want the same lines of the cache.
 template <class T>
-void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine) {
+void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool adds, T const* around, BrickPlaces<T> const& fine) {
   using R = real_t<T>;
   auto const& [X, Y, Z] = s.axes;
   auto const b = s.brick;
-  i64 const m1 = i64(Y.coarse.size()), m2 = i64(Z.coarse.size());
+  i64 const m1 = Y.around, m2 = Z.around;
   constexpr i64 line_of_cache = 64 / i64(sizeof(T));
-  i64 const piece = std::clamp<i64>(8192 / (b[0] * b[1] * b[2]), 1, std::max<i64>(s.bricks[2], 1));
-  i64 const pieces = (s.bricks[2] + piece - 1) / piece;
-  device::parallel_ranges(
-      executor, s.bricks[0] * s.bricks[1] * pieces,
-      [&](i64 begin, i64 end) {
-        i64 const length = piece * b[2];
-        std::vector<T> row(static_cast<std::size_t>(m2)), rows(std::size_t(b[0] * b[1] * length)), between;
-        for (i64 at = begin; at < end; ++at) {
-          i64 const line = at / pieces, c0 = at % pieces * piece, c1 = std::min(s.bricks[2], c0 + piece);
-          i64 const o0 = line / s.bricks[1] * b[0], o1 = line % s.bricks[1] * b[1], o2 = c0 * b[2];
-          i64 const n0 = std::min(b[0], i64(X.fine.size()) - o0), n1 = std::min(b[1], i64(Y.fine.size()) - o1),
-                    e2 = std::min(c1 * b[2], i64(Z.fine.size()));
-          i64 low = m2, high = 0;
-          for (i64 k = o2; k < e2; ++k)
-            for (int e = 0; e < Z.most; ++e) {
-              auto const c = Z.fine[std::size_t(k)].at[e];
-              low = std::min(low, c), high = std::max(high, c + 1);
-            }
-          if (n0 < b[0] || n1 < b[1] || e2 < c1 * b[2]) std::fill(rows.begin(), rows.end(), T(0));
-          i64 const n = high - low;
-          i64 y_low = m1, y_high = 0;
-          for (i64 j = o1; j < o1 + n1; ++j)
-            for (int f = 0; f < Y.most; ++f) {
-              auto const c = Y.fine[std::size_t(j)].at[f];
-              y_low = std::min(y_low, c), y_high = std::max(y_high, c + 1);
-            }
-          between.resize(std::size_t(std::max<i64>(0, (y_high - y_low) * n)));
-          for (i64 i = 0; i < n0; ++i) {
-            auto const& x = X.fine[std::size_t(o0 + i)];
-            for (i64 c = y_low; c < y_high; ++c)
-              combine(x, X.most, [&](i64 at) { return around + (at * m1 + c) * m2 + low; }, n, between.data() + (c - y_low) * n);
-            for (i64 j = 0; j < n1; ++j) {
-              // what is added to later is on its way while the rows are computed
-              for (i64 c = c0; c < c1; ++c)
-                for (i64 k = 0; k < b[2]; k += line_of_cache)
-                  __builtin_prefetch(fine + s.places[std::size_t(line * s.bricks[2] + c)] + (i * b[1] + j) * b[2] + k, 0, 2);
-              combine(Y.fine[std::size_t(o1 + j)], Y.most, [&](i64 at) { return between.data() + (at - y_low) * n; }, n, row.data());
-              expand(Z, o2, e2, low, row.data(), rows.data() + (i * b[1] + j) * length);
-            }
-          }
-          with_width(b[2], [&](auto width) {
-            for (i64 c = c0; c < c1; ++c) {
-              T* const out = fine + s.places[std::size_t(line * s.bricks[2] + c)];
-              T const* const values = rows.data() + (c - c0) * width;
-              i64 const numbers = width * numbers_of<T>;
-              for (i64 r = 0; r < b[0] * b[1]; ++r)
-                for (i64 k = 0; k < numbers; k += 8) {
-                  R* const to = (R*)(out + r * width) + k;
-                  auto sum = Eight<R>::from((R const*)(values + r * length) + k, numbers - k);
-                  if (adds) sum.add(R(1), Eight<R>::from(to, numbers - k));
-                  sum.to(to, numbers - k);
-                }
-            }
-          });
+  i64 const most = std::max<i64>(8192 / (b[0] * b[1] * b[2]), 1), length = most * b[2];
+  std::vector<T> row(static_cast<std::size_t>(m2)), rows(std::size_t(b[1] * length)), between;
+  std::vector<T*> places(static_cast<std::size_t>(most));
+  each_run(s, bricks, most, [&](int const* numbers, i64 count) {
+    auto const& at = s.at[std::size_t(*numbers)];
+    for (i64 c = 0; c < count; ++c) places[std::size_t(c)] = fine(numbers[c]);
+    i64 const o0 = at[0] * b[0], o1 = at[1] * b[1], o2 = at[2] * b[2], e2 = std::min(o2 + count * b[2], Z.end);
+    i64 const n0 = std::min(bricks.last, X.end - o0), n1 = std::min(b[1], Y.end - o1);
+    i64 low = m2, high = 0;
+    for (i64 c = at[2]; c < at[2] + count; ++c)
+      low = std::min(low, Z.of_brick[std::size_t(c)].first), high = std::max(high, Z.of_brick[std::size_t(c)].last);
+    auto const [y_low, y_high] = Y.of_brick[std::size_t(at[1])];
+    i64 const n = high - low;
+    if (n1 < b[1] || e2 < o2 + count * b[2]) std::fill(rows.begin(), rows.end(), T(0));
+    between.resize(std::size_t(std::max<i64>(0, (y_high - y_low) * n)));
+    for (i64 i = bricks.first; i < bricks.last; ++i) {
+      if (i < n0) {
+        auto const& x = X.fine[std::size_t(o0 + i)];
+        for (i64 c = y_low; c < y_high; ++c)
+          combine(x, X.most, [&](i64 p) { return around + (p * m1 + c) * m2 + low; }, n, between.data() + (c - y_low) * n);
+        for (i64 j = 0; j < n1; ++j) {
+          // what is added to later is on its way while the rows are computed
+          for (i64 c = 0; c < count; ++c)
+            for (i64 k = 0; k < b[2]; k += line_of_cache) __builtin_prefetch(places[std::size_t(c)] + (i * b[1] + j) * b[2] + k, 0, 2);
+          combine(Y.fine[std::size_t(o1 + j)], Y.most, [&](i64 p) { return between.data() + (p - y_low) * n; }, n, row.data());
+          expand(Z, o2, e2, low, row.data(), rows.data() + j * length);
         }
-      },
-      std::max<i64>(1, 8192 / (b[0] * b[1] * b[2] * piece)));
+      } else {
+        std::fill(rows.begin(), rows.end(), T(0));
+      }
+      with_width(b[2], [&](auto width) {
+        for (i64 c = 0; c < count; ++c) {
+          T* const out = places[std::size_t(c)] + i * b[1] * width;
+          T const* const values = rows.data() + c * width;
+          i64 const reals = width * numbers_of<T>;
+          for (i64 r = 0; r < b[1]; ++r)
+            for (i64 k = 0; k < reals; k += 8) {
+              R* const to = (R*)(out + r * width) + k;
+              auto sum = Eight<R>::from((R const*)(values + r * length) + k, reals - k);
+              if (adds) sum.add(R(1), Eight<R>::from(to, reals - k));
+              sum.to(to, reals - k);
+            }
+        }
+      });
+    }
+  });
 }
 
-/// Some rows of coarse points at a time, those that are made of about one brick: for each brick along the last axis each plane's sums of
-/// rows, which are added to those of the coarse planes; then along the rows.
+/// Bricks that follow each other along the last axis, and one more at each end: sums of rows, and then along these.
 template <class T>
-void restrict_bricks(Executor& executor, BrickStencils const& s, double factor, T const* fine, T* around) {
+void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others) {
   using R = real_t<T>;
-  auto const& [X, Y, Z] = s.axes;
+  auto const& [X, Y, Z] = s.held;
   auto const b = s.brick;
-  i64 const m0 = i64(X.coarse.size()), m1 = i64(Y.coarse.size()), m2 = i64(Z.coarse.size()), n2 = s.bricks[2] * b[2];
-  i64 const t0 = std::max<i64>(1, b[0] / 2), t1 = std::max<i64>(1, b[1] / 2), tiles0 = (m0 + t0 - 1) / t0, tiles1 = (m1 + t1 - 1) / t1;
-  struct Part {  // a row of a brick along the last axis, and its weight
-    i64 line, within;
+  struct Part {          // a row of a brick, and its weight
+    i64 beside, within;  // which brick beside that one
     R weight;
   };
-  struct Sum {  // of one plane, and where it is added
-    std::size_t end;
-    i64 to[2];
-    R weight[2];
-  };
-  device::parallel_ranges(
-      executor, tiles0 * tiles1,
-      [&](i64 begin, i64 end) {
-        std::vector<T> rows(std::size_t(t0 * t1 * n2));
-        std::vector<Eight<R>> sums(std::size_t(t0 * t1));
-        std::vector<Part> parts, lines, beside;  // lines: once each; beside: of the first plane
-        std::vector<Sum> of_planes;
-        for (i64 at = begin; at < end; ++at) {
-          // some rows at a time, plane by plane
-          i64 const first = at / (tiles0 * s.rows) * s.rows, here = std::min(s.rows, tiles1 - first), in = at - first * tiles0;
-          i64 const x0 = in / here * t0, x1 = std::min(m0, x0 + t0), y0 = (first + in % here) * t1, y1 = std::min(m1, y0 + t1);
-          i64 const wide = y1 - y0;
-          auto const range = [](Axis const& a, i64 from, i64 to) {
-            Axis::Range out{i64(a.fine.size()), 0};
-            for (i64 c = from; c < to; ++c)
-              for (int e = 0; e < a.coarse[std::size_t(c)].count; ++e) {
-                auto const p = a.coarse[std::size_t(c)].at[e];
-                out = {std::min(out.first, p), std::max(out.last, p + 1)};
-              }
-            return out;
-          };
-          auto const planes = range(X, x0, x1), points = range(Y, y0, y1);
-          parts.clear(), lines.clear(), of_planes.clear();
-          beside.clear();
-          for (i64 j = points.first; j < points.last; ++j) beside.push_back({j / b[1] * s.bricks[2], j % b[1] * b[2], R(0)});
-          for (i64 i = planes.first; i < planes.last; ++i) {
-            i64 const line = i / b[0] * s.bricks[1] * s.bricks[2], within = i % b[0] * b[1] * b[2];
-            auto const part = [&](i64 j, double weight) {
-              auto const& at_row = beside[std::size_t(j - points.first)];
-              return Part{line + at_row.line, within + at_row.within, R(weight * factor)};
-            };
-            for (i64 j = points.first; j < points.last; ++j) lines.push_back(part(j, 0));
-            auto const& x = X.fine[std::size_t(i)];
-            for (i64 j = y0; j < y1; ++j) {
-              auto const& y = Y.coarse[std::size_t(j)];
-              for (int f = 0; f < y.count; ++f) parts.push_back(part(y.at[f], y.weight[f]));
-              Sum sum{parts.size(), {}, {}};
-              for (int e = 0; e < 2; ++e) {
-                bool const used = x.weight[e] != 0 && x.at[e] >= x0 && x.at[e] < x1;
-                sum.to[e] = used ? (x.at[e] - x0) * wide + j - y0 : 0, sum.weight[e] = used ? R(x.weight[e]) : R(0);
-              }
-              if (sum.weight[0] == 0) std::swap(sum.to[0], sum.to[1]), std::swap(sum.weight[0], sum.weight[1]);
-              of_planes.push_back(sum);
-            }
-          }
-          with_width(b[2], [&](auto width) {
-            i64 const numbers = width * numbers_of<T>;
-            for (i64 c = 0; c < s.bricks[2]; ++c) {
-              auto const* const places = s.places.data() + c;
-              if (c + 1 < s.bricks[2])
-                for (auto const& l : lines)
-                  for (i64 k = 0; k < width; k += 64 / i64(sizeof(T))) __builtin_prefetch(fine + places[l.line + 1] + l.within + k, 0, 2);
-              for (i64 k = 0; k < numbers; k += 8) {
-                std::fill(sums.begin(), sums.end(), Eight<R>());
-                auto const* p = parts.data();
-                for (auto const& of : of_planes) {
-                  Eight<R> sum;
-                  for (auto const* const end_of = parts.data() + of.end; p < end_of; ++p)
-                    sum.add(p->weight, Eight<R>::from((R const*)(fine + places[p->line] + p->within) + k, numbers - k));
-                  sums[std::size_t(of.to[0])].add(of.weight[0], sum);
-                  if (of.weight[1] != 0) sums[std::size_t(of.to[1])].add(of.weight[1], sum);
-                }
-                for (i64 r = 0; r < (x1 - x0) * wide; ++r) sums[std::size_t(r)].to((R*)(rows.data() + r * n2 + c * width) + k, numbers - k);
-              }
-            }
-          });
-          i64 r = 0;
-          for (i64 i = x0; i < x1; ++i)
-            for (i64 j = y0; j < y1; ++j) contract(Z, rows.data() + r++ * n2, around + (i * m1 + j) * m2);
+  constexpr i64 most = 64;
+  std::vector<T> rows, sums_of_row;
+  std::vector<Part> parts, lines;  // lines: once each
+  std::vector<std::size_t> ends;   // of the parts of each coarse row
+  // numbers of neighbours, of 27 in three dimensions: those of fewer begin later
+  i64 const all = s.dimensions == 3 ? 27 : s.dimensions == 2 ? 9 : 3, none = all == 27 ? 0 : all == 9 ? 9 : 12;
+  each_run(s, bricks, most, [&](int const* numbers, i64 count) {
+    auto const& at = s.at[std::size_t(*numbers)];
+    std::array<i64, 3> o;  // the first point, of own ones
+    for (std::size_t d = 0; d < 3; ++d) o[d] = at[d] * b[d] - s.before[d];
+    auto const held = [&](Held const& h, i64 first, i64 end) {
+      auto const last = i64(h.from.size()) - 1;
+      return Axis::Range{h.from[std::size_t(std::min(first, last))], h.from[std::size_t(std::min(end, last))]};
+    };
+    auto const x = held(X, o[0] + bricks.first, o[0] + bricks.last), y = held(Y, o[1], o[1] + b[1]), z = held(Z, o[2], o[2] + count * b[2]);
+    i64 const wide = y.last - y.first, deep = x.last - x.first;
+    if (wide <= 0 || deep <= 0 || z.last <= z.first) return;
+    parts.clear(), lines.clear(), ends.clear();
+    auto const range = [](Held const& h, Axis::Range const& of) {
+      Axis::Range out{h.of[std::size_t(of.first)].at[0], 0};
+      for (i64 c = of.first; c < of.last; ++c) {
+        auto const& p = h.of[std::size_t(c)];
+        out.first = std::min(out.first, p.at[0]), out.last = std::max(out.last, p.at[p.count - 1] + 1);
+      }
+      return out;
+    };
+    auto const planes = range(X, x), points = range(Y, y);
+    auto const place = [&](std::size_t d, i64 p) -> std::pair<i64, i64> {  // 0, 1 or 2: the brick before, this one, or after; point in it
+      i64 const in = p - o[d] + b[d];
+      return {in / b[d], in % b[d]};
+    };
+    std::array<bool, 9> used{};
+    auto const part = [&](i64 i, i64 j, double weight) {
+      auto const [before, plane] = place(0, i);
+      auto const [beside, row] = place(1, j);
+      used[std::size_t(before * 3 + beside)] = true;
+      return Part{before * 3 + beside, (plane * b[1] + row) * b[2], R(weight * factor)};
+    };
+    for (i64 i = planes.first; i < planes.last; ++i)
+      for (i64 j = points.first; j < points.last; ++j) lines.push_back(part(i, j, 0));
+    for (i64 c = x.first; c < x.last; ++c)
+      for (i64 d = y.first; d < y.last; ++d) {
+        auto const &p = X.of[std::size_t(c)], &q = Y.of[std::size_t(d)];
+        for (int g = 0; g < p.count; ++g)
+          for (int h = 0; h < q.count; ++h) parts.push_back(part(p.at[g], q.at[h], p.weight[g] * q.weight[h]));
+        ends.push_back(parts.size());
+      }
+    i64 const first = Z.of[std::size_t(z.first)].at[0] < o[2] ? -1 : 0;
+    auto const& end_of = Z.of[std::size_t(z.last - 1)];
+    i64 const last = end_of.at[end_of.count - 1] >= o[2] + count * b[2] ? count + 1 : count;
+    i64 const length = (last - first) * b[2], low = o[2] + first * b[2];
+    if (i64(rows.size()) < deep * wide * length) rows.resize(std::size_t(deep * wide * length));
+    with_width(b[2], [&](auto width) {
+      i64 const reals = width * numbers_of<T>;
+      auto const find = [&](i64 e, std::array<T const*, 9>& out) {
+        int const* const near = fine.neighbours + all * numbers[std::clamp<i64>(e, 0, count - 1)];
+        i64 const along = e < 0 ? 0 : e < count ? 1 : 2;
+        for (std::size_t q = 0; q < 9; ++q)
+          if (used[q]) out[q] = fine(q == 4 && along == 1 ? numbers[e] : near[i64(q) * 3 + along - none]);
+      };
+      std::array<T const*, 9> now{}, next{};
+      find(first, next);
+      for (i64 e = first; e < last; ++e) {
+        now = next;
+        if (e + 1 < last) {
+          find(e + 1, next);
+          for (auto const& l : lines)
+            for (i64 k = 0; k < width; k += 64 / i64(sizeof(T))) __builtin_prefetch(next[std::size_t(l.beside)] + l.within + k, 0, 2);
         }
-      },
-      std::max<i64>(1, 1024 / std::max<i64>(n2 * t0 * t1, 1)));
+        for (i64 k = 0; k < reals; k += 8) {
+          auto const* p = parts.data();
+          T* out = rows.data() + (e - first) * width;
+          for (auto const end : ends) {
+            Eight<R> sum;
+            for (auto const* const end_of = parts.data() + end; p < end_of; ++p)
+              sum.add(p->weight, Eight<R>::from((R const*)(now[std::size_t(p->beside)] + p->within) + k, reals - k));
+            sum.to((R*)out + k, reals - k);
+            out += length;
+          }
+        }
+      }
+    });
+    sums_of_row.resize(std::size_t(z.last - z.first));
+    for (i64 r = 0; r < deep * wide; ++r) {
+      contract(Z, z.first, z.last, low, rows.data() + r * length, sums_of_row.data());
+      auto const* const to = s.targets.data() + ((x.first + r / wide) * i64(Y.of.size()) + y.first + r % wide) * i64(Z.segments.size());
+      for (i64 c = z.first; c < z.last;) {
+        auto const number = Z.segment[std::size_t(c)];
+        auto const& segment = Z.segments[std::size_t(number)];
+        i64 const end = std::min(z.last, segment.end), target = to[number];
+        T* const out = (target < 0 ? others - 1 - target : coarse + target) - segment.begin;
+        for (; c < end; ++c) out[c] = sums_of_row[std::size_t(c - z.first)];
+      }
+    }
+  });
 }
 
-#define INSTANTIATE(T)                                                                      \
-  template void interpolate_bricks<T>(Executor&, BrickStencils const&, bool, T const*, T*); \
-  template void restrict_bricks<T>(Executor&, BrickStencils const&, double, T const*, T*);
+#define INSTANTIATE(T)                                                                                                 \
+  template void interpolate_bricks<T>(BrickStencils const&, SomeBricks const&, bool, T const*, BrickPlaces<T> const&); \
+  template void restrict_bricks<T>(BrickStencils const&, SomeBricks const&, double, BrickPlaces<T> const&, T*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -21,35 +21,74 @@ struct Axis {
     std::int64_t at[4];
     double weight[4];
   };
-  int most = 2;                 ///< 2 or 4 of those few count
-  std::vector<Few> fine;        ///< of each own point: places around
-  std::vector<Several> coarse;  ///< of each place around: own points; only if most is 2
-  std::int64_t low = 0;         ///< the first coarse point around
   struct Range {
     std::int64_t first = 0, last = 0;
   };
-  Range alike;         ///< fine points that are made as those two before them, of the next coarse points
-  Range coarse_alike;  ///< coarse points whose fine ones follow each other and are two further than those of the point before
-  /// Finds these two.
+  int most = 2;                 ///< 2 or 4 of those few count
+  std::vector<Few> fine;        ///< of each point: places around
+  std::vector<Several> coarse;  ///< of each place around: points; only if most is 2
+  std::int64_t low = 0;         ///< the first coarse point around
+  std::int64_t around = 0;      ///< how many
+};
+
+/// Coarse points of one axis that lie in the own fine bricks, at one fine point each; what they are made of.
+struct Held {
+  std::int64_t first = 0;          ///< the first of them
+  std::vector<Axis::Several> of;   ///< own fine points, from below 0 to those of copies; in ascending order
+  std::vector<std::int64_t> from;  ///< of each own fine point, and behind the last one: the first that lies there or behind it
+  struct Segment {
+    std::int64_t begin, end;
+  };
+  std::vector<Segment> segments;      ///< that follow each other in a brick of the coarse vector
+  std::vector<std::int64_t> segment;  ///< of each
+  Axis::Range alike;                  ///< those whose fine points follow each other and are two further than those of the one before
   void find_alike();
 };
 
-/// A rank's own fine points in bricks, and the coarse points around them in lexicographic order.
+/// A rank's fine bricks and their copies of other ranks' ones, and the coarse points around them in lexicographic order.
 struct BrickStencils {
-  std::array<Axis, 3> axes;
-  std::vector<std::int64_t> places;  ///< of each own brick in lexicographic order: its first point in vectors
-  std::array<std::int64_t, 3> bricks{}, brick{};
-  std::int64_t rows = 1;  ///< of bricks that are visited at a time
-  std::int64_t around() const {
-    return std::int64_t(axes[0].coarse.size()) * std::int64_t(axes[1].coarse.size()) * std::int64_t(axes[2].coarse.size());
+  struct Fine : Axis {
+    std::int64_t end = 0;               ///< behind the last point of the grid; what follows is padding
+    std::vector<Axis::Range> of_brick;  ///< places around
+    Axis::Range alike;                  ///< points that are made as those two before them, of the next coarse points
+    void find_alike();
+  };
+  int dimensions = 3;
+  std::array<Fine, 3> axes;                       ///< of the points of bricks and copies
+  std::array<Held, 3> held;                       ///< only if most is 2
+  std::array<std::int64_t, 3> brick{}, before{};  ///< points of a brick; of copies before the own ones
+  std::vector<std::array<int, 3>> at;             ///< of each brick and copy: its place among all of them
+  std::vector<std::int64_t> targets;  ///< [held along x][y][segment of z]: places in the coarse vector, or -1 - one among what others own
+  std::int64_t around() const { return axes[0].around * axes[1].around * axes[2].around; }
+};
+
+/// Where the bricks of a vector are.
+template <class T>
+struct BrickPlaces {
+  T *own, *ghosts;
+  int const* slots;  ///< null, or of each brick: where, counted from `own`
+  T* zeros;          ///< a brick of them; if nullptr it is behind the copies
+  std::int64_t bricks, copies, points;
+  int const* neighbours;
+  T* operator()(std::int64_t id) const {
+    if (slots) return own + slots[id] * points;
+    if (id < bricks) return own + id * points;
+    return zeros && (!ghosts || id >= bricks + copies) ? zeros : ghosts + (id - bricks) * points;
   }
+};
+
+/// Some bricks, and of each some planes along the first axis.
+struct SomeBricks {
+  int const* numbers;
+  std::int64_t count;
+  std::int64_t first, last;
 };
 
 /// fine = P around, or fine += P around; zeros in the padding.
 template <class T>
-void interpolate_bricks(Executor& executor, BrickStencils const& s, bool adds, T const* around, T* fine);
-/// around = factor P^T fine
+void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool adds, T const* around, BrickPlaces<T> const& fine);
+/// factor P^T fine at the coarse points that lie there: those that this rank owns to `coarse`, and others to `others`.
 template <class T>
-void restrict_bricks(Executor& executor, BrickStencils const& s, double factor, T const* fine, T* around);
+void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others);
 
 }  // namespace asterism::grid::kernel

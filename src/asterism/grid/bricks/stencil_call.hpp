@@ -92,9 +92,6 @@ class StencilCall {
 void run_form(std::shared_ptr<StencilState const> const& s, StencilForm form, la::Vector const* x, la::Vector& y, la::Vector const* b,
               la::Vector const* w, Scales const& scales);
 
-/// Work below this many points is not worth a second thread.
-inline constexpr std::int64_t serial_points = 16384;
-
 /// Whether a rank's part of a vector is so large that little of what is written of it is in a core's own cache when it is read.
 inline bool is_past_caches(BrickDomain const& domain, Dtype dtype) {
   return domain.bricks() * domain.points_of_brick() * std::int64_t(size_of(dtype)) >= std::int64_t(32) << 20;

@@ -68,8 +68,6 @@ void require_layout(Vector const& x, Layout const& layout, Dtype dtype, char con
   ASTERISM_REQUIRE(x.dtype() == dtype, dtype, "{}: the vector has dtype {} where {} is needed.", what, name_of(x.dtype()), name_of(dtype));
 }
 
-namespace {
-/// Zeros where entries stand for nothing.
 void clear_padding(Vector& x) {
   if (x.space().padding().empty()) return;
   with_dtype(x.dtype(), [&](auto tag) {
@@ -78,7 +76,6 @@ void clear_padding(Vector& x) {
            update<T>(x.data()));
   });
 }
-}  // namespace
 
 void fill(Vector& y, Scalar const& a) {
   static Event const e("VecSet");

@@ -64,6 +64,8 @@ class Vector {
 /// room for the ghosts of another space with the same layout.
 Array room_for_ghosts(Vector const& x, Space const& space, Queue const& queue);
 
+/// Zeros where entries stand for nothing.
+void clear_padding(Vector& x);
 void fill(Vector& y, Scalar const& a);
 /// y = x, converting between precisions of one field if the dtypes differ.
 void copy(Vector const& x, Vector& y);
