@@ -335,7 +335,6 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
         auto const& p = held.of[std::size_t(c)];
         i64 const low = i / b[d] * b[d] - b[d];
         s->gathers = s->gathers && p.at[0] >= low && p.at[p.count - 1] < low + 3 * b[d];
-        s->gathers_slices = s->gathers_slices && p.at[0] >= i - 2 && p.at[p.count - 1] <= i + 2;
       }
   }
   for (i64 i = 0; i < s->bricks[0]; ++i)
@@ -350,7 +349,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
   s->forest = forest_around(fine, coarse, s->axes);
   s->around = cut[0] || cut[1] || cut[2] ? forest_around(fine, coarse, host.axes) : s->forest;
   auto const& comm = fine.space().comm();
-  s->gathers = comm.min(i64(s->gathers)) == 1, s->gathers_slices = s->gathers && comm.min(i64(s->gathers_slices)) == 1;
+  s->gathers = comm.min(i64(s->gathers)) == 1;
   if (s->gathers) {
     auto const& [x, y, z] = host.held;
     Owners owners(coarse, {x.first, y.first, z.first}, {i64(x.of.size()), i64(y.of.size()), i64(z.of.size())});
@@ -437,7 +436,8 @@ void BrickTransfer::gather(Vector const& x, Vector& y, double factor) const {
     ghosts = la::room_for_ghosts(x, space, queue);
     space.ghost_forest().bcast_begin(queue, dtype_, 1, x.data(), ghosts).end();
   }
-  auto const others = room_for_others(queue);
+  Array others;  // sums at coarse points of other ranks
+  if (s_->has_others) others = Array::fresh(queue, std::size_t(s_->others.forest().leaf_space()) * sizeof(T));
   auto const run = [s = s_, factor](device::Executor& e, T const* fine, T const* copies, T* coarse, T* apart) {
     auto const& domain = s->fine;
     std::vector<T> zeros(std::size_t(domain.points_of_brick()));
@@ -451,7 +451,8 @@ void BrickTransfer::gather(Vector const& x, Vector& y, double factor) const {
         std::max<i64>(1, serial_points / domain.points_of_brick()));
   };
   device::submit(queue, run, device::read<T>(x.data()), device::read<T>(ghosts), device::write<T>(y.data()), device::write<T>(others));
-  send_others(queue, others, y);
+  clear_padding(y);
+  if (s_->has_others) s_->others.reduce(queue, dtype_, 1, others, y.data(), comm::ReduceOp::replace);
 }
 
 Array BrickTransfer::values_around(Vector const& x, device::Queue const& queue, bool of_points) const {
@@ -459,16 +460,6 @@ Array BrickTransfer::values_around(Vector const& x, device::Queue const& queue, 
   auto out = Array::fresh(queue, std::size_t(forest.forest().leaf_space()) * size_of(dtype_));
   forest.bcast_begin(queue, dtype_, 1, x.data(), out).end();
   return out;
-}
-
-Array BrickTransfer::room_for_others(device::Queue const& queue) const {
-  if (!s_->has_others) return {};
-  return Array::fresh(queue, std::size_t(s_->others.forest().leaf_space()) * size_of(dtype_));
-}
-
-void BrickTransfer::send_others(device::Queue const& queue, Array const& others, Vector& y) const {
-  clear_padding(y);
-  if (s_->has_others) s_->others.reduce(queue, dtype_, 1, others, y.data(), comm::ReduceOp::replace);
 }
 
 void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const {

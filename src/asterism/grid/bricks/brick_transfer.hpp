@@ -61,19 +61,6 @@ class BrickTransfer final : public la::Operator {
   /// The same by cubics. Collective.
   std::shared_ptr<BrickTransfer const> by_cubics() const;
 
-  // for passes over memory that interpolate and restrict on the way (stencil_steps.cpp)
-
-  BrickDomain const& fine() const { return s_->fine; }
-  kernel::BrickStencils const& bricks() const { return s_->host; }
-  /// Whether restriction can follow a residual by two planes of points or more, with copies of other ranks' bricks that are right up to two
-  /// points from the own ones.
-  bool follows() const { return s_->gathers_slices; }
-  /// The coarse points around the own bricks and their copies; of own points alone, for GPUs. Collective.
-  device::Array values_around(la::Vector const& x, device::Queue const& queue, bool of_points = false) const;
-  /// For sums at coarse points of other ranks; on to these, with zeros in the padding. Collective.
-  device::Array room_for_others(device::Queue const& queue) const;
-  void send_others(device::Queue const& queue, device::Array const& others, la::Vector& y) const;
-
  private:
   struct State {
     BrickDomain fine, coarse;
@@ -82,7 +69,7 @@ class BrickTransfer final : public la::Operator {
     comm::QueuedForest around;  // coarse vectors to the points around bricks and copies, in lexicographic order
     comm::QueuedForest others;  // coarse vectors to the points at own fine ones that other ranks own
     bool has_others = false;
-    bool gathers = true, gathers_slices = true;  // restriction reads no further than one brick, or two points
+    bool gathers = true;  // restriction reads no further than one brick
     // point by point (point_transfer.kernels.hpp): of own points
     std::array<kernel::Axis, 3> axes;
     std::array<std::int64_t, 3> bricks{};
@@ -101,6 +88,8 @@ class BrickTransfer final : public la::Operator {
   void restrict_to(la::Vector const& x, la::Vector& y, double factor) const;
   template <class T>
   void gather(la::Vector const& x, la::Vector& y, double factor) const;
+  /// The coarse points around the own bricks and their copies; of own points alone, for GPUs. Collective.
+  device::Array values_around(la::Vector const& x, device::Queue const& queue, bool of_points) const;
   std::shared_ptr<State> s_;  // queued work holds it
   Dtype dtype_;
   Centring centring_;
