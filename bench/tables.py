@@ -293,7 +293,9 @@ def amg(r: dict) -> None:
     for time, when in ((0, "first"), (1, "again")):
         for k, v in r["runs"].items():
             setup, solve = median(k, "setup", time), median(k, "solve", time)
-            print(f"amg {r['n']}^3 {when}  {k:32s} set-up {setup:.2f} + solve {solve:.2f} s, {v[0]['iterations']} iterations")
+            print(
+                f"amg {r['n']}^3 {when}  {k:32s} set-up {setup:.2f} + solve {solve:.2f} s, {v[0]['iterations']} iterations"
+            )
             for base in () if k.startswith("asterism") else (threads, two) if "2 thread" in k else (one,):
                 ours = median(base, "setup", time)
                 share = (ours + median(base, "solve", time)) / (setup + solve)

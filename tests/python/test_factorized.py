@@ -91,7 +91,7 @@ def test_solves(rng, dtype):
             assert x.shape == shape and x.dtype == dtype
             error = backward_error(B, b, x, c if trans == "N" else r)
             assert np.max(error) <= 5 * eps
-            # which rounds its own residual
+            # the solver rounds the residual that it judges
             assert np.max(abs(error - F.info.backward_error)) <= 5 * eps
     assert np.array_equal(F.solve_transpose(b), F.solve(b, trans="T"))
     assert np.array_equal(F.solve_transpose(b, conjugate=True), F.solve(b, trans="H"))

@@ -85,7 +85,7 @@ void check(Dense const& a, bool complete) {
 
 TEST(Prolongation, IsTheTentativeOneSmoothedWithTheStrongCouplings) {
   for (bool const weak : {false, true}) {
-    for (auto const [nx, ny] : {std::pair<int64_t, int64_t>{13, 11}, {9, 9}, {40, 1}, {1, 1}, {2, 1}}) {
+    for (auto const& [nx, ny] : {std::pair<int64_t, int64_t>{13, 11}, {9, 9}, {40, 1}, {1, 1}, {2, 1}}) {
       check<double>(grid(nx, ny, false, weak), false);
       check<Complex<double>>(grid(nx, ny, true, weak), false);
     }

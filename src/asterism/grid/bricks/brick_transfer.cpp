@@ -399,7 +399,9 @@ void BrickTransfer::interpolate(Vector const& x, Vector& y, bool adds) const {
         using T = typename decltype(tag)::type;
         auto const& queue = to.queue();
         bool const on_gpu = queue.memory() == device::Memory::gpu;
-        auto const values = values_around(from, queue, on_gpu);
+        auto const& forest = on_gpu ? s_->forest : s_->around;
+        auto values = Array::fresh(queue, std::size_t(forest.forest().leaf_space()) * sizeof(T));
+        forest.bcast_begin(queue, dtype_, 1, from.data(), values).end();
         if (on_gpu) {
           auto const& [fine, coarse, places] = s_->on_device();
           auto const points = [&](auto const& result) {
@@ -453,13 +455,6 @@ void BrickTransfer::gather(Vector const& x, Vector& y, double factor) const {
   device::submit(queue, run, device::read<T>(x.data()), device::read<T>(ghosts), device::write<T>(y.data()), device::write<T>(others));
   clear_padding(y);
   if (s_->has_others) s_->others.reduce(queue, dtype_, 1, others, y.data(), comm::ReduceOp::replace);
-}
-
-Array BrickTransfer::values_around(Vector const& x, device::Queue const& queue, bool of_points) const {
-  auto const& forest = of_points ? s_->forest : s_->around;
-  auto out = Array::fresh(queue, std::size_t(forest.forest().leaf_space()) * size_of(dtype_));
-  forest.bcast_begin(queue, dtype_, 1, x.data(), out).end();
-  return out;
 }
 
 void BrickTransfer::restrict_to(Vector const& x, Vector& y, double factor) const {

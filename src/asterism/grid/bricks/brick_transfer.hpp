@@ -66,7 +66,7 @@ class BrickTransfer final : public la::Operator {
     BrickDomain fine, coarse;
     double share = 1;
     kernel::BrickStencils host;
-    comm::QueuedForest around;  // coarse vectors to the points around bricks and copies, in lexicographic order
+    comm::QueuedForest around;  // coarse vectors to the points around bricks and copies, in lexicographic order; not for GPUs
     comm::QueuedForest others;  // coarse vectors to the points at own fine ones that other ranks own
     bool has_others = false;
     bool gathers = true;  // restriction reads no further than one brick
@@ -88,8 +88,6 @@ class BrickTransfer final : public la::Operator {
   void restrict_to(la::Vector const& x, la::Vector& y, double factor) const;
   template <class T>
   void gather(la::Vector const& x, la::Vector& y, double factor) const;
-  /// The coarse points around the own bricks and their copies; of own points alone, for GPUs. Collective.
-  device::Array values_around(la::Vector const& x, device::Queue const& queue, bool of_points) const;
   std::shared_ptr<State> s_;  // queued work holds it
   Dtype dtype_;
   Centring centring_;
