@@ -104,7 +104,7 @@ foreach(arch IN LISTS ASTERISM_ARCH)
     INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../../scipy_openblas32/lib")
   install(TARGETS asterism_${arch} LIBRARY DESTINATION ${package_dir}/lib/glibc-hwcaps/${arch})
 endforeach()
-# By tests: those that this CPU runs; of them native is the last.
+# By tests: those that this CPU runs, but for the newest of them, for which native stands.
 set(tested_kernels "")
 if(ASTERISM_TESTS AND NOT ASTERISM_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   execute_process(COMMAND /lib64/ld-linux-x86-64.so.2 --help OUTPUT_VARIABLE of_cpu ERROR_QUIET)
@@ -115,6 +115,9 @@ if(ASTERISM_TESTS AND NOT ASTERISM_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL 
   endforeach()
   if(first_arch STREQUAL "native")
     list(POP_BACK tested_kernels)
+  endif()
+  if(NOT of_cpu MATCHES "\\(supported")
+    message(WARNING "the loader does not tell which instruction sets this CPU has: kernels for older ones are not tested")
   endif()
   foreach(arch IN LISTS tested_kernels)
     asterism_library(asterism_test_${arch} ${arch})

@@ -165,7 +165,12 @@ Block allocate(std::size_t bytes) {
     give_back(k, most > now ? most - now : 0);
     in_set_up = k.set_ups > 0;
   }
-  void* const data = std::aligned_alloc(align, capacity);
+  void* data = std::aligned_alloc(align, capacity);
+  if (!data) {  // what is kept may be what is missing
+    std::lock_guard const lock(kept().mutex);
+    give_back(kept());
+    data = std::aligned_alloc(align, capacity);
+  }
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
   if (in_set_up) advise(static_cast<std::byte*>(data), capacity);
   else if (is_large) madvise(data, capacity, MADV_HUGEPAGE);

@@ -227,6 +227,19 @@ class Owners {
   std::vector<int> of_rank_;
 };
 
+/// f(bricks) for the shares of threads.
+template <class F>
+void in_shares(device::Executor& executor, BrickDomain const& domain, F const& f) {
+  auto const share = [&](i64 begin, i64 end) { f(std::span<int const>(domain.visits().as<int>() + begin, std::size_t(end - begin))); };
+  device::parallel_ranges(executor, domain.bricks(), share, std::max<i64>(1, serial_points / domain.points_of_brick()));
+}
+
+/// Of a vector of the domain.
+template <class T>
+kernel::BrickPlaces<T> places_of(BrickDomain const& domain, T* own, T* ghosts = nullptr, T* zeros = nullptr) {
+  return {own, ghosts, zeros, domain.bricks(), domain.ghost_bricks(), domain.points_of_brick(), domain.neighbours().template as<int>()};
+}
+
 /// From coarse vectors to so many points. Collective.
 comm::QueuedForest forest_of(BrickDomain const& fine, BrickDomain const& coarse, std::vector<comm::RemoteRoot> const& roots,
                              char const* name) {
@@ -412,14 +425,8 @@ void BrickTransfer::interpolate(Vector const& x, Vector& y, bool adds) const {
         }
         auto const run = [s = s_, adds](device::Executor& e, T const* around, T* fine) {
           auto const& domain = s->fine;
-          auto const places = places_of(domain, fine, static_cast<T*>(nullptr), nullptr);
-          device::parallel_ranges(
-              e, domain.bricks(),
-              [&](i64 begin, i64 end) {
-                kernel::SomeBricks const bricks{domain.visits().as<int>() + begin, end - begin, 0, domain.brick()[0]};
-                kernel::interpolate_bricks(s->host, bricks, adds, around, places);
-              },
-              std::max<i64>(1, serial_points / domain.points_of_brick()));
+          auto const places = places_of(domain, fine);
+          in_shares(e, domain, [&](std::span<int const> bricks) { kernel::interpolate_bricks(s->host, bricks, adds, around, places); });
         };
         if (adds) device::submit(queue, run, device::read<T>(values), device::update<T>(to.data()));
         else device::submit(queue, run, device::read<T>(values), device::write<T>(to.data()));
@@ -443,14 +450,8 @@ void BrickTransfer::gather(Vector const& x, Vector& y, double factor) const {
   auto const run = [s = s_, factor](device::Executor& e, T const* fine, T const* copies, T* coarse, T* apart) {
     auto const& domain = s->fine;
     std::vector<T> zeros(std::size_t(domain.points_of_brick()));
-    auto const places = places_of(domain, const_cast<T*>(fine), const_cast<T*>(copies), nullptr, zeros.data());
-    device::parallel_ranges(
-        e, domain.bricks(),
-        [&](i64 begin, i64 end) {
-          kernel::SomeBricks const bricks{domain.visits().as<int>() + begin, end - begin, 0, domain.brick()[0]};
-          kernel::restrict_bricks(s->host, bricks, factor, places, coarse, apart);
-        },
-        std::max<i64>(1, serial_points / domain.points_of_brick()));
+    auto const places = places_of(domain, const_cast<T*>(fine), const_cast<T*>(copies), zeros.data());
+    in_shares(e, domain, [&](std::span<int const> bricks) { kernel::restrict_bricks(s->host, bricks, factor, places, coarse, apart); });
   };
   device::submit(queue, run, device::read<T>(x.data()), device::read<T>(ghosts), device::write<T>(y.data()), device::write<T>(others));
   clear_padding(y);

@@ -42,7 +42,7 @@ class BrickTransfer final : public la::Operator {
   static std::optional<BrickDomain> coarsened(BrickDomain const& fine, Centring centring, Coarsening const& how = {});
   /// Where values are zero behind the ends of the coarse points, if it is there behind the fine ones; in coarse spacings.
   static Ends coarse_ends(BrickDomain const& fine, Centring centring, Ends const& ends);
-  /// coarse: as coarsened() makes it. Collective. Memory: 16 bytes for each coarse point.
+  /// coarse: as coarsened() makes it. Collective. Memory: 16 bytes for each coarse point, twice where ranks share the grid.
   /// cubic: interpolation by cubics instead, at borders through points inside (of nodes the border itself too); linear along axes of
   /// fewer coarse points than that takes. It has no transpose. For the solution of a coarse grid, whose error is of higher order then than
   /// that of the discretisation.
@@ -95,13 +95,6 @@ class BrickTransfer final : public la::Operator {
   bool cubic_;
 };
 
-/// Of a vector of the domain; ghosts, slots and zeros may be null.
-template <class T>
-kernel::BrickPlaces<T> places_of(BrickDomain const& domain, T* own, T* ghosts, int const* slots, T* zeros = nullptr) {
-  return {
-      own, ghosts, slots, zeros, domain.bricks(), domain.ghost_bricks(), domain.points_of_brick(), domain.neighbours().template as<int>()};
-}
-
 /// R = P^T / 2^d of a transfer P, as an operator.
 class BrickRestriction final : public la::Operator {
  public:
@@ -111,7 +104,6 @@ class BrickRestriction final : public la::Operator {
   Dtype dtype() const override { return of_->dtype(); }
   void apply(la::Vector const& x, la::Vector& y) const override { of_->restrict_to(x, y); }
   void apply_transpose(la::Vector const& x, la::Vector& y, bool /* P is real */) const override;
-  BrickTransfer const& transposed() const { return *of_; }
   std::string describe() const override { return "full weighting, the reverse of " + of_->describe(); }
 
  private:

@@ -135,12 +135,14 @@ void contract(Held const& z, i64 begin, i64 end, i64 low, T const* row, T* to) {
 
 /// f(first, count) for those that follow each other along the last axis, at most so many.
 template <class F>
-void each_run(BrickStencils const& s, SomeBricks const& b, i64 most, F const& f) {
-  for (i64 t = 0; t < b.count;) {
-    auto next = s.at[std::size_t(b.numbers[t])];
+void each_run(BrickStencils const& s, std::span<int const> all, i64 most, F const& f) {
+  auto const* const numbers = all.data();
+  auto const n = i64(all.size());
+  for (i64 t = 0; t < n;) {
+    auto next = s.at[std::size_t(numbers[t])];
     i64 count = 1;
-    while (++next[2], count < most && t + count < b.count && s.at[std::size_t(b.numbers[t + count])] == next) ++count;
-    f(b.numbers + t, count);
+    while (++next[2], count < most && t + count < n && s.at[std::size_t(numbers[t + count])] == next) ++count;
+    f(numbers + t, count);
     t += count;
   }
 }
@@ -184,7 +186,7 @@ void Held::find_alike() {
 /// cubics); then each row is the sum of as many of these, and is made longer. They go to the bricks one brick after the other: rows of many
 /// bricks would want the same lines of the cache.
 template <class T>
-void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool adds, T const* around, BrickPlaces<T> const& fine) {
+void interpolate_bricks(BrickStencils const& s, std::span<int const> bricks, bool adds, T const* around, BrickPlaces<T> const& fine) {
   using R = real_t<T>;
   auto const& [X, Y, Z] = s.axes;
   auto const b = s.brick;
@@ -197,7 +199,7 @@ void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool a
     auto const& at = s.at[std::size_t(*numbers)];
     for (i64 c = 0; c < count; ++c) places[std::size_t(c)] = fine(numbers[c]);
     i64 const o0 = at[0] * b[0], o1 = at[1] * b[1], o2 = at[2] * b[2], e2 = std::min(o2 + count * b[2], Z.end);
-    i64 const n0 = std::min(bricks.last, X.end - o0), n1 = std::min(b[1], Y.end - o1);
+    i64 const n0 = std::min(b[0], X.end - o0), n1 = std::min(b[1], Y.end - o1);
     i64 low = m2, high = 0;
     for (i64 c = at[2]; c < at[2] + count; ++c)
       low = std::min(low, Z.of_brick[std::size_t(c)].first), high = std::max(high, Z.of_brick[std::size_t(c)].last);
@@ -205,7 +207,7 @@ void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool a
     i64 const n = high - low;
     if (n1 < b[1] || e2 < o2 + count * b[2]) std::fill(rows.begin(), rows.end(), T(0));
     between.resize(std::size_t(std::max<i64>(0, (y_high - y_low) * n)));
-    for (i64 i = bricks.first; i < bricks.last; ++i) {
+    for (i64 i = 0; i < b[0]; ++i) {
       if (i < n0) {
         auto const& x = X.fine[std::size_t(o0 + i)];
         for (i64 c = y_low; c < y_high; ++c)
@@ -240,7 +242,7 @@ void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool a
 
 /// Bricks that follow each other along the last axis, and one more at each end: sums of rows, and then along these.
 template <class T>
-void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others) {
+void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others) {
   using R = real_t<T>;
   auto const& [X, Y, Z] = s.held;
   auto const b = s.brick;
@@ -262,7 +264,7 @@ void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double fa
       auto const last = i64(h.from.size()) - 1;
       return Axis::Range{h.from[std::size_t(std::min(first, last))], h.from[std::size_t(std::min(end, last))]};
     };
-    auto const x = held(X, o[0] + bricks.first, o[0] + bricks.last), y = held(Y, o[1], o[1] + b[1]), z = held(Z, o[2], o[2] + count * b[2]);
+    auto const x = held(X, o[0], o[0] + b[0]), y = held(Y, o[1], o[1] + b[1]), z = held(Z, o[2], o[2] + count * b[2]);
     i64 const wide = y.last - y.first, deep = x.last - x.first;
     if (wide <= 0 || deep <= 0 || z.last <= z.first) return;
     parts.clear(), lines.clear(), ends.clear();
@@ -345,9 +347,9 @@ void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double fa
   });
 }
 
-#define INSTANTIATE(T)                                                                                                 \
-  template void interpolate_bricks<T>(BrickStencils const&, SomeBricks const&, bool, T const*, BrickPlaces<T> const&); \
-  template void restrict_bricks<T>(BrickStencils const&, SomeBricks const&, double, BrickPlaces<T> const&, T*, T*);
+#define INSTANTIATE(T)                                                                                                    \
+  template void interpolate_bricks<T>(BrickStencils const&, std::span<int const>, bool, T const*, BrickPlaces<T> const&); \
+  template void restrict_bricks<T>(BrickStencils const&, std::span<int const>, double, BrickPlaces<T> const&, T*, T*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "asterism/device/executor.hpp"
@@ -66,29 +67,20 @@ struct BrickStencils {
 template <class T>
 struct BrickPlaces {
   T *own, *ghosts;
-  int const* slots;  ///< null, or of each brick: where, counted from `own`
-  T* zeros;          ///< a brick of them; if nullptr it is behind the copies
+  T* zeros;  ///< a brick of them, for those that are not there
   std::int64_t bricks, copies, points;
   int const* neighbours;
   T* operator()(std::int64_t id) const {
-    if (slots) return own + slots[id] * points;
     if (id < bricks) return own + id * points;
-    return zeros && (!ghosts || id >= bricks + copies) ? zeros : ghosts + (id - bricks) * points;
+    return ghosts && id < bricks + copies ? ghosts + (id - bricks) * points : zeros;
   }
 };
 
-/// Some bricks, and of each some planes along the first axis.
-struct SomeBricks {
-  int const* numbers;
-  std::int64_t count;
-  std::int64_t first, last;
-};
-
-/// fine = P around, or fine += P around; zeros in the padding.
+/// Of these bricks: fine = P around, or fine += P around; zeros in the padding.
 template <class T>
-void interpolate_bricks(BrickStencils const& s, SomeBricks const& bricks, bool adds, T const* around, BrickPlaces<T> const& fine);
-/// factor P^T fine at the coarse points that lie there: those that this rank owns to `coarse`, and others to `others`.
+void interpolate_bricks(BrickStencils const& s, std::span<int const> numbers, bool adds, T const* around, BrickPlaces<T> const& fine);
+/// Factor P^T fine at the coarse points that lie in these bricks: those that this rank owns to `coarse`, and others to `others`.
 template <class T>
-void restrict_bricks(BrickStencils const& s, SomeBricks const& bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others);
+void restrict_bricks(BrickStencils const& s, std::span<int const> numbers, double factor, BrickPlaces<T> const& fine, T* coarse, T* others);
 
 }  // namespace asterism::grid::kernel

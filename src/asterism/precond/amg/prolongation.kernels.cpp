@@ -43,10 +43,11 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
 }
 
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops. Rows that couple to
-/// aggregates in the same way, but for a shift of their numbers, share columns and the places of the terms.
+/// aggregates in the same way, but for a shift of their numbers, share columns, and which terms make each of them.
 template <class T>
 void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape const* aggregate_of, T const* P0, double omega, Rows<T>& P,
                          comm::Cancellation& cancel) {
+  constexpr i32 most_terms = 64;               // of rows that are looked for: what a new one takes grows with the square
   i64 const stands_out = g.with_self ? 0 : 1;  // a row's diagonal
   i64 longest = 0;
   for (i32 i = 0; i < A.count; ++i) longest = std::max(longest, A.ptr[i + 1] - A.ptr[i]);
@@ -103,7 +104,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
       }
       i32* const to = piece.col.data() + piece.size;
       T* const values = piece.val.data() + piece.size;
-      bool const looks = shapes.pays();
+      bool const looks = n <= most_terms && shapes.pays();
       i32 length;
       if (auto const* const shape = looks ? shapes.find(nodes, n, aggregate) : nullptr) {
         length = shape->length;
