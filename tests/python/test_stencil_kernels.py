@@ -13,8 +13,8 @@ import asterism as am
 from asterism import stencil as st
 from asterism.stencil import compiler, passes, prelude
 
-#: Random stencils; each is compiled, the largest for seconds.
-COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "15"))
+#: Random stencils; each is compiled, the largest for seconds. 15 and more are for changes of the code generator.
+COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "6"))
 ROUNDING = 500.0  # units of rounding of the largest value; a wrong value is off by millions
 
 
@@ -29,7 +29,7 @@ def test_random_stencils_equal_the_interpreter(seed):
     assert Case(seed).compare() < ROUNDING
 
 
-@pytest.mark.parametrize("seed", [0, 3, 8, 10, 11, 12, 14, 16])
+@pytest.mark.parametrize("seed", [11, 14, 3, 8, 0, 10, 12, 16][: COUNT // 2])
 def test_random_stencils_of_complex_numbers_equal_the_interpreter(seed):
     assert Case(seed, of_complex=True).compare() < ROUNDING
 

@@ -12,6 +12,7 @@
 #include "asterism/device/gpu/gpu.hpp"
 #include "asterism/device/gpu/launch_batch.hpp"
 #include "asterism/device/race_check.hpp"
+#include "harness/repeats.hpp"
 
 using namespace asterism::device;
 using u64 = std::uint64_t;
@@ -151,11 +152,7 @@ bool one_graph(unsigned seed, std::vector<Queue> queues, bool delays, bool plant
   return right;
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr unsigned threaded_graphs = 500;
-#else
-constexpr unsigned threaded_graphs = 3000;
-#endif
+constexpr unsigned threaded_graphs = asterism::test::sanitized ? 300 : 3000;
 
 }  // namespace
 

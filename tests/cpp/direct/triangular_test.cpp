@@ -18,11 +18,13 @@
 #include "asterism/direct/triangular/triangular_solver.hpp"
 #include "direct/grids.hpp"
 #include "direct/random_triangle.hpp"
+#include "harness/repeats.hpp"
 #include "harness/world.hpp"
 
 using namespace asterism;
 using namespace asterism::direct;
 using namespace direct_tests;
+using asterism::test::repeats;
 
 namespace {
 
@@ -170,7 +172,7 @@ std::vector<T> solve_with_threads(RandomTriangle const& problem, Sweep sweep, st
 
 TYPED_TEST(TriangularOf, ThreadsThatAssistDoNotChangeABit) {
   using T = TypeParam;
-  for (unsigned seed = 1; seed < 25; ++seed) {
+  for (unsigned seed = 1; int(seed) <= repeats(24); ++seed) {
     // narrow supernodes and wide ones, whose panels have several runs
     RandomTriangle const problem(seed, seed % 2 ? 150 : 25, seed % 2 ? 4 : 60, 0.1);
     auto const sweep = sweeps[seed % 4 / 2];
@@ -199,7 +201,7 @@ TEST(Threads, LeaveAtAStopThatComesBeforeTheEnd) {
 }
 
 TEST(Runs, OfBlocksAreThoseOfOneRankInAColumnAndShort) {
-  for (unsigned seed = 1; seed < 10; ++seed) {
+  for (unsigned seed = 1; int(seed) <= repeats(9); ++seed) {
     RandomTriangle const problem(seed, 40, seed % 2 ? 200 : 5, 0.3);
     auto const& pattern = *problem.pattern;
     for (auto const& grid : grids_up_to(6)) {
