@@ -25,16 +25,18 @@ class Window {
   T const* values(i32 i) const { return values_.data() + (at(i).begin & (capacity_ - 1)); }
   RowShape shape(i32 i) const { return at(i).shape; }
 
+  // what is read soon; i may be no row of here, or not there yet
+  void ask_for_place(i32 i) const { __builtin_prefetch(&at(i)); }
+  void ask_for(i32 i) const {
+    auto const p = at(i).begin & (capacity_ - 1);
+    __builtin_prefetch(columns_.data() + p, 0, 2);
+    __builtin_prefetch(values_.data() + p, 0, 2);
+    __builtin_prefetch(values_.data() + p + 8, 0, 2);
+  }
+
   /// Row r of the group as row next(). Those before `wanted` are no longer.
   void append(RowGroup<T> const& group, i32 r, RowShape shape, i32 wanted) {
-    auto const most = group.length + chunk;
-    auto const begin_for = [&] {
-      auto const p = head_ & (capacity_ - 1);
-      return p + most > capacity_ ? head_ + capacity_ - p : head_;
-    };
-    auto const oldest = wanted < next_ ? at(wanted).begin : head_;
-    while (begin_for() + most - oldest > capacity_) grow(2 * capacity_);
-    auto const begin = begin_for(), p = begin & (capacity_ - 1);
+    auto const begin = begin_for(group.length + chunk, wanted), p = begin & (capacity_ - 1);
     auto* const columns = columns_.data() + p;
     auto* const values = values_.data() + p;
     for (i64 l = 0; l < group.length; l += chunk)  // whole vectors: few loops end where a predictor does not know it
@@ -49,8 +51,25 @@ class Window {
     head_ = begin + group.length;
   }
 
+  /// The sum, which is like no other row.
+  void append(SparseSum<T>& sum, i32 number, i32 wanted) {
+    auto const begin = begin_for(sum.most(), wanted), p = begin & (capacity_ - 1);
+    auto const size = sum.take(columns_.data() + p, values_.data() + p, false);
+    at(next_++) = {begin, size, {size > 0 ? -2 - number : RowShape::empty, 0}};
+    head_ = begin + size;
+  }
+
  private:
   static constexpr i64 slack = 32;  // read behind the last row
+  i64 begin_for(i64 most, i32 wanted) {
+    auto const begin = [&] {
+      auto const p = head_ & (capacity_ - 1);
+      return p + most > capacity_ ? head_ + capacity_ - p : head_;
+    };
+    auto const oldest = wanted < next_ ? at(wanted).begin : head_;
+    while (begin() + most - oldest > capacity_) grow(2 * capacity_);
+    return begin();
+  }
   struct Place {
     i64 begin;
     i32 size;
@@ -86,9 +105,7 @@ class WindowRight {
     auto const first = far_->ptr[far(k)];
     return {far_->col.data() + first, far_->val.data() + first, far_->ptr[far(k) + 1] - first, far_->nnz() - first};
   }
-  T const* values(i32 k) const {
-    return map_->is_own(k) ? window_->values(k - map_->below) : far_->val.data() + far_->ptr[far(k)];
-  }
+  T const* values(i32 k) const { return map_->is_own(k) ? window_->values(k - map_->below) : far_->val.data() + far_->ptr[far(k)]; }
   RowShape shape(i32 k) const {
     if (map_->is_own(k)) return window_->shape(k - map_->below);
     return {far_->ptr[far(k)] < far_->ptr[far(k) + 1] ? -2 - k : RowShape::empty, 0};
@@ -101,20 +118,26 @@ class WindowRight {
   ColumnMap const* map_;
 };
 
+/// sum = row i of that part of A, times B
+template <class T>
+void add_row(SparseSum<T>& sum, Rows<T> const& A, i32 i, Part part, WideRows<T> const& B) {
+  bool const all = part == Part::all;
+  i32 const self = i + A.map.below;
+  for (auto p = A.ptr[i], end = A.ptr[i + 1]; p < end && (all || A.col[p] <= self); ++p) {
+    auto const row = B.row(A.col[p]);
+    sum.add(all || A.col[p] < self ? A.val[p] : T(real_t<T>(0.5)) * A.val[p], row.columns, row.values, row.size, row.room);
+  }
+}
+
 /// Rows of that part of A, times P, that R takes from other ranks. Collective.
 template <class T>
 GhostRows<T> far_rows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows<T> const& P, Layout const& A_rows,
                       comm::Cancellation& cancel) {
   SparseSum<T> sum(P.columns.size());
-  Buffer<T> room;
   std::vector<i32> columns;
   return ghost_rows<T>(A_rows, R.map, [&](i32 i, std::vector<i64>& to, std::vector<T>& values) {
     if (is_look(i)) cancel.throw_if_requested();
-    auto const a = group_of(A, i, 1, part, room);
-    for (i64 t = 0; t < a.length; ++t) {
-      auto const row = P.row(a.columns[t]);
-      sum.add(a.values[t], row.columns, row.values, row.size, row.room);
-    }
+    add_row(sum, A, i, part, P);
     columns.resize(std::size_t(sum.most()));
     auto const before = values.size();
     values.resize(before + columns.size());
@@ -137,8 +160,11 @@ void multiply_in_windows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows
     if (first == last) return;
     Window<T> window(first_wanted[first], wanted_rows, std::max(i64(1) << 14, i64(double(wanted_rows) * entries_of_row)));
     Multiplier<T, WideRight<T>> inner({P, shapes.data()}, C.map.size(), false, false);
-    Multiplier<T, WindowRight<T>> outer({window, far, R.map}, C.map.size(), true, false);
+    WindowRight<T> const right(window, far, R.map);
+    Multiplier<T, WindowRight<T>> outer(right, C.map.size(), true, false);
+    std::optional<SparseSum<T>> sum;  // of rows that are like no others
     Buffer<T> room;
+    auto const entries = R.nnz();
     piece.reserve(i64(share * double(A.nnz()) / device::host::team_size()));
     for (i32 i = first, look = first; i < last;) {
       if (i >= look && (look += 256, cancel.requested())) return;
@@ -146,10 +172,29 @@ void multiply_in_windows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows
       while (window.next() <= last_wanted[i + rows - 1]) {
         i32 const k = window.next(), alike = rows_alike(A, k, A.count);
         if (is_look(k) && cancel.requested()) return;
+        if (alike == 1 && !inner.looks()) {
+          if (!sum) sum.emplace(C.map.size());
+          add_row(*sum, A, k, part, P);
+          window.append(*sum, k + R.map.below, first_wanted[i]);
+          continue;
+        }
         auto const made = inner.multiply(group_of(A, k, alike, part, room));
-        for (i32 r = 0; r < alike; ++r) window.append(made, r, inner.shape_as(k + r, made.length), first_wanted[i]);
+        for (i32 r = 0; r < alike; ++r) window.append(made, r, inner.shape_as(k + r + R.map.below, made.length), first_wanted[i]);
       }
-      append_rows(piece, outer.multiply(group_of(R, i, rows, Part::all, room)), rows, C.ptr.data() + i + 1);
+      for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {  // of later rows
+        if (p + 96 < entries) window.ask_for_place(R.col[p + 96] - R.map.below);
+        if (p + 48 < entries) window.ask_for(R.col[p + 48] - R.map.below);
+      }
+      if (rows == 1 && !outer.looks()) {
+        if (!sum) sum.emplace(C.map.size());
+        for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {
+          auto const row = right.row(R.col[p]);
+          sum->add(R.val[p], row.columns, row.values, row.size, row.room);
+        }
+        append_row(piece, *sum, C.ptr[i + 1], true);
+      } else {
+        append_rows(piece, outer.multiply(group_of(R, i, rows, Part::all, room)), rows, C.ptr.data() + i + 1);
+      }
       i += rows;
     }
   });
@@ -211,10 +256,10 @@ Rows<T> hermitian_triple_product(Rows<T> const& R, Rows<T> const& A, Rows<T> con
   return sparse_sum(T(1), half, T(1), transpose(half, coarse, coarse, true, cancel), coarse, cancel);
 }
 
-#define INSTANTIATE(T)                                                                                                             \
-  template Rows<T> triple_product(Rows<T> const&, Rows<T> const&, Rows<T> const&, Layout const&, Layout const&, Layout const&,     \
-                                  comm::Cancellation&);                                                                            \
-  template Rows<T> hermitian_triple_product(Rows<T> const&, Rows<T> const&, Rows<T> const&, Layout const&, Layout const&,          \
+#define INSTANTIATE(T)                                                                                                         \
+  template Rows<T> triple_product(Rows<T> const&, Rows<T> const&, Rows<T> const&, Layout const&, Layout const&, Layout const&, \
+                                  comm::Cancellation&);                                                                        \
+  template Rows<T> hermitian_triple_product(Rows<T> const&, Rows<T> const&, Rows<T> const&, Layout const&, Layout const&,      \
                                             comm::Cancellation&);
 INSTANTIATE(float)
 INSTANTIATE(double)

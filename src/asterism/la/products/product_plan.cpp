@@ -78,7 +78,8 @@ class RightRows {
     std::vector<comm::RemoteRoot> roots;
     for (std::int32_t g = 0; g < numbers.count; ++g) {
       auto const owner = rows.owner(wanted.ghosts[std::size_t(g)]);
-      for (auto p = numbers.ptr[g]; p < numbers.ptr[g + 1]; ++p) leaves.push_back(p), roots.push_back({owner, std::int64_t(numbers.val[p])});
+      for (auto p = numbers.ptr[g]; p < numbers.ptr[g + 1]; ++p)
+        leaves.push_back(p), roots.push_back({owner, std::int64_t(numbers.val[p])});
     }
     auto const room = std::int64_t(leaves.size());
     forest_ = entry_forest(rows.comm(), B.nnz(), std::move(leaves), roots, room);

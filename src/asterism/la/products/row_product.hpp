@@ -70,7 +70,11 @@ template <class T>
 class WideRight {
  public:
   WideRight(WideRows<T> const& rows, RowShape const* shapes)
-      : rows_(&rows), shapes_(shapes), begin_(rows.begin.data()), far_begin_(rows.far.ptr.data()), own_(rows.own.val.data()),
+      : rows_(&rows),
+        shapes_(shapes),
+        begin_(rows.begin.data()),
+        far_begin_(rows.far.ptr.data()),
+        own_(rows.own.val.data()),
         far_(rows.far.val.data()) {}
   auto row(i32 k) const { return rows_->row(k); }
   T const* values(i32 k) const {
@@ -154,8 +158,16 @@ class Multiplier {
  public:
   /// Columns of the result ascend if asked for, and places are kept.
   Multiplier(Right const& right, i32 columns, bool ascending, bool keeps)
-      : right_(right), columns_(columns), ascending_(ascending), keeps_(keeps), seen_(columns), place_of_(columns), list_(columns + chunk) {}
+      : right_(right),
+        columns_(columns),
+        ascending_(ascending),
+        keeps_(keeps),
+        seen_(columns),
+        place_of_(columns),
+        list_(columns + chunk) {}
 
+  /// Whether rows are alike so often that it pays to look.
+  bool looks() const { return shapes_.pays(); }
   /// Valid until the next one.
   RowGroup<T> multiply(RowGroup<T> const& in) {
     bool const looks = shapes_.pays();
@@ -280,7 +292,8 @@ i32 rows_alike(Rows<T> const& A, i32 i, i32 last) {
   auto const* const columns = A.col.data() + ptr[i];
   i64 const n = ptr[i + 1] - ptr[i];
   i32 end = i + 1;
-  while (end < last && end - i < most_rows && ptr[end + 1] - ptr[end] == n && std::equal(columns, columns + n, A.col.data() + ptr[end])) ++end;
+  while (end < last && end - i < most_rows && ptr[end + 1] - ptr[end] == n && std::equal(columns, columns + n, A.col.data() + ptr[end]))
+    ++end;
   return end - i;
 }
 

@@ -99,9 +99,9 @@ Rows<T> sparse_sum(T alpha, Rows<T> const& A, T beta, Rows<T> const& B, Layout c
   return C;
 }
 
-#define INSTANTIATE(T)                                                                                                      \
-  template Rows<T> sparse_product(Rows<T> const&, Part, WideRows<T> const&, comm::Cancellation&, ProductPlaces*);           \
-  template void ProductPlaces::multiply(Rows<T> const&, WideRows<T> const&, Rows<T> const&, comm::Cancellation&) const;     \
+#define INSTANTIATE(T)                                                                                                  \
+  template Rows<T> sparse_product(Rows<T> const&, Part, WideRows<T> const&, comm::Cancellation&, ProductPlaces*);       \
+  template void ProductPlaces::multiply(Rows<T> const&, WideRows<T> const&, Rows<T> const&, comm::Cancellation&) const; \
   template Rows<T> sparse_sum(T, Rows<T> const&, T, Rows<T> const&, Layout const&, comm::Cancellation&);
 INSTANTIATE(float)
 INSTANTIATE(double)

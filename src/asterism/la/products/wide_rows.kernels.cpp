@@ -42,9 +42,10 @@ WideRows<T> wide_rows(Rows<T> own, Rows<T> far, ColumnMap const& map) {
   out.columns = out.own.map;
   out.begin = Buffer<i64>(map.size() + 1);
   device::Executor executor;
-  device::parallel_for(executor, map.size(), [=, to = out.begin.data(), ptr = out.own.ptr.data(), below = map.below, own_rows = map.own](i64 k) {
-    to[k] = k < below ? ~k : k < below + own_rows ? ptr[k - below] : ~(k - own_rows);
-  });
+  device::parallel_for(executor, map.size(),
+                       [=, to = out.begin.data(), ptr = out.own.ptr.data(), below = map.below, own_rows = map.own](i64 k) {
+                         to[k] = k < below ? ~k : k < below + own_rows ? ptr[k - below] : ~(k - own_rows);
+                       });
   return out;
 }
 
@@ -61,10 +62,10 @@ WideRows<T> wide_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_co
   return wide_rows(std::move(own), numbered(far, columns), map);
 }
 
-#define INSTANTIATE(T)                                                                            \
-  template void renumber(Rows<T>&, ColumnMap const&);                                             \
-  template Rows<T> numbered(GhostRows<T> const&, ColumnMap const&);                               \
-  template WideRows<T> wide_rows(Rows<T>, Rows<T>, ColumnMap const&);                             \
+#define INSTANTIATE(T)                                                \
+  template void renumber(Rows<T>&, ColumnMap const&);                 \
+  template Rows<T> numbered(GhostRows<T> const&, ColumnMap const&);   \
+  template WideRows<T> wide_rows(Rows<T>, Rows<T>, ColumnMap const&); \
   template WideRows<T> wide_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);
 INSTANTIATE(float)
 INSTANTIATE(double)
