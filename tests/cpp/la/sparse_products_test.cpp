@@ -105,7 +105,8 @@ TEST(SparseProduct, OfRowsOfAnyLength) {
         Progress progress("a product", 1);
         comm::Cancellation cancel(alone, progress);
         for_threads({1, 2}, [&](int) {
-          auto const C = sparse_product(rows_of<T>(A), rows, cancel);
+          auto const left = rows_of<T>(A);
+          auto const C = sparse_product(left, Part::all, wide_rows(rows, layout(inner), layout(columns), left.map), cancel);
           for (int32_t i = 0; i < C.count; ++i)
             for (auto p = C.ptr[i] + 1; p < C.ptr[i + 1]; ++p) ASSERT_LT(C.col[p - 1], C.col[p]);
           expect_near(to_dense(matrix_of(C, layout(30), layout(columns))), a * b, dtype, std::to_string(of_b[0]));
@@ -133,9 +134,8 @@ TEST(GalerkinProduct, OfOrderedAndUnorderedMatricesOnAnyRanksAndThreads) {
             std::vector<Dense> first;
             for_threads({1, 2, 3}, [&](int threads) {
               auto const what = std::to_string(threads) + " threads, reach " + std::to_string(reach);
-              auto const wide = [&] { return with_ghost_rows(right, fine, few, inner.map); };
-              Dense const found[] = {to_dense(matrix_of(galerkin_product(left, inner, wide(), fine, few, cancel), few, few)),
-                                     to_dense(matrix_of(hermitian_galerkin_product(left, inner, wide(), fine, few, cancel), few, few))};
+              Dense const found[] = {to_dense(matrix_of(triple_product(left, inner, right, fine, fine, few, cancel), few, few)),
+                                     to_dense(matrix_of(hermitian_triple_product(left, inner, right, fine, few, cancel), few, few))};
               expect_near(found[0], wanted, dtype, what);
               expect_near(found[1], wanted, dtype, what + ", Hermitian");
               EXPECT_EQ(norm(found[1] - adjoint(found[1])), 0) << what;

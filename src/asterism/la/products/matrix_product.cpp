@@ -4,6 +4,7 @@
 
 #include "asterism/base/format.hpp"
 #include "asterism/la/products/factors.hpp"
+#include "asterism/la/products/galerkin.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 
 namespace asterism::la {
@@ -26,9 +27,13 @@ Matrix product(std::span<Factor const> factors) {
   return run_product(first.matrix.comm(), dtype_of(factors), event, describe(factors), [&](auto tag, comm::Cancellation& cancel) {
     using T = typename decltype(tag)::type;
     auto C = rows_of<T>(last, cancel);
-    for (auto i = factors.size() - 1; i-- > 0;) {
-      auto const A = rows_of<T>(factors[i], cancel);
-      C = sparse_product(A, with_ghost_rows(C, factors[i].domain(), last.domain(), A.map), cancel);
+    auto i = factors.size() - 1;
+    for (; i >= 2; i -= 2)
+      C = triple_product(rows_of<T>(factors[i - 2], cancel), rows_of<T>(factors[i - 1], cancel), C, factors[i - 1].range(),
+                         factors[i - 1].domain(), last.domain(), cancel);
+    if (i == 1) {
+      auto const A = rows_of<T>(first, cancel);
+      C = sparse_product(A, Part::all, wide_rows(C, first.domain(), last.domain(), A.map), cancel);
     }
     return matrix_on(C, first.range(), last.domain());
   });

@@ -71,33 +71,29 @@ template <class T>
 class RightRows {
  public:
   RightRows(Rows<T> const& B, Layout const& rows, Layout const& columns, ColumnMap const& wanted)
-      : rows_(with_ghost_rows(B, rows, columns, wanted)), several_(rows.comm().size() > 1) {
+      : rows_(wide_rows(B, rows, columns, wanted)), several_(rows.comm().size() > 1) {
     if (!several_) return;
-    auto const given = numbered(pattern_of(B));
-    auto const numbers = with_ghost_rows(given, rows, columns, wanted);
-    own_begin_ = rows_.ptr[wanted.below];
-    own_end_ = rows_.ptr[wanted.below + wanted.own];
+    auto const numbers = wide_rows(numbered(pattern_of(B)), rows, columns, wanted).far;
     std::vector<std::int64_t> leaves;
     std::vector<comm::RemoteRoot> roots;
-    for (std::int32_t i = 0; i < rows_.count; ++i) {
-      if (wanted.is_own(i)) continue;
-      auto const owner = rows.owner(wanted.global(i));
-      for (auto p = rows_.ptr[i]; p < rows_.ptr[i + 1]; ++p) leaves.push_back(p), roots.push_back({owner, std::int64_t(numbers.val[p])});
+    for (std::int32_t g = 0; g < numbers.count; ++g) {
+      auto const owner = rows.owner(wanted.ghosts[std::size_t(g)]);
+      for (auto p = numbers.ptr[g]; p < numbers.ptr[g + 1]; ++p)
+        leaves.push_back(p), roots.push_back({owner, std::int64_t(numbers.val[p])});
     }
-    forest_ = entry_forest(rows.comm(), B.nnz(), std::move(leaves), roots, rows_.nnz());
+    auto const room = std::int64_t(leaves.size());
+    forest_ = entry_forest(rows.comm(), B.nnz(), std::move(leaves), roots, room);
   }
-  Rows<T> const& rows() const { return rows_; }
+  WideRows<T> const& rows() const { return rows_; }
   void take(Rows<T> const& B) {
-    if (!several_) return (void)(rows_.val = B.val);
-    forest_.bcast(B.val.data(), rows_.val.data());
-    std::copy_n(B.val.data(), own_end_ - own_begin_, rows_.val.data() + own_begin_);
+    rows_.own.val = B.val;
+    if (several_) forest_.bcast(B.val.data(), rows_.far.val.data());
   }
 
  private:
-  Rows<T> rows_;
+  WideRows<T> rows_;
   comm::StarForest forest_;
   bool several_;
-  std::int64_t own_begin_ = 0, own_end_ = 0;
 };
 
 }  // namespace
@@ -129,7 +125,7 @@ struct ProductPlan::StepsOf final : Steps {
       auto const& left = factors[i].rows();
       RightRows<T> right(steps.empty() ? factors.back().rows() : steps.back().product, given[i + 1].range(), columns, left.map);
       ProductPlaces places;
-      auto C = sparse_product(left, right.rows(), cancel, &places);
+      auto C = sparse_product(left, Part::all, right.rows(), cancel, &places);
       steps.push_back({std::move(right), std::move(C), std::move(places)});
     }
     first = matrix_on(steps.back().product, given.front().range(), columns);

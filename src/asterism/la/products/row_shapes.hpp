@@ -4,48 +4,87 @@
 #include <cstdint>
 #include <vector>
 
-#include "asterism/la/products/rows.hpp"
+#include "asterism/la/products/wide_rows.hpp"
 
 namespace asterism::la {
 
-/// Rows with one number have the same columns but for a shift; the number is negative where there are no columns.
+/// Rows with one number have the same columns but for a shift. `column` is one of them, or another one that is shifted with them.
 struct RowShape {
-  std::int32_t number, first_column;
+  static constexpr std::int32_t empty = -1;
+  std::int32_t number, column;
 };
 /// Of each row. Some that are alike may have different numbers. Time and memory: a few passes over the columns, 8 bytes a row.
 template <class T>
-Buffer<RowShape> shapes_of(Rows<T> const& B);
+Buffer<RowShape> shapes_of(WideRows<T> const& B);
 
 /// Rows that one thread has multiplied, by the shapes of their factors' rows. The newest of each hash are found again.
 class ProductShapes {
  public:
   struct Shape {
-    std::int64_t keys, columns, places;  ///< where each begins
-    std::int32_t terms, length;          ///< rows of the right factor; columns
-    std::int32_t next;                   ///< the shape that came after it, which is a good guess
+    std::int64_t columns, places;  ///< where each begins
+    std::int32_t length;           ///< columns
   };
-  ProductShapes() : of_hash_(slots, -1) {}
+  ProductShapes() : columns_(chunk, 0), of_hash_(slots, -1) {}
 
-  /// The shape of the row with these n columns, or nothing. Its columns are those of the shape plus shift().
-  Shape const* find(std::int32_t const* columns, std::int64_t n, RowShape const* right);
+  /// The number of the shape of a row with n terms, or -1: shape_of(t) is that of the row on the right of term t. Its columns are those of
+  /// the shape plus shift().
+  template <class F>
+  std::int32_t find(std::int64_t n, F const& shape_of) {
+    std::int64_t first = 0;
+    while (first < n && shape_of(first).number == RowShape::empty) ++first;
+    shift_ = first < n ? shape_of(first).column : 0;
+    auto const key = [&, shift = shift_](std::int64_t t) {
+      auto const s = shape_of(t);
+      return std::uint64_t(std::uint32_t(s.number)) << 32 | std::uint32_t(s.number == RowShape::empty ? 0 : s.column - shift);
+    };
+    if (auto const guess = last_ >= 0 ? known_[std::size_t(last_)].next : -1; guess >= 0 && known_[std::size_t(guess)].terms == n) {
+      auto const* const keys = keys_.data() + known_[std::size_t(guess)].begin;
+      std::uint64_t other = 0;
+      for (std::int64_t t = 0; t < n; ++t) other |= keys[t] ^ key(t);
+      if (other == 0) {
+        last_ = guess;
+        ++hits_;
+        return known_[std::size_t(guess)].shape;
+      }
+    }
+    row_.resize(std::size_t(n));
+    for (std::int64_t t = 0; t < n; ++t) row_[std::size_t(t)] = key(t);
+    return find_row();
+  }
   std::int32_t shift() const { return shift_; }
+  Shape const& operator[](std::int32_t shape) const { return shapes_[std::size_t(shape)]; }
+  /// Eight more may be read.
   std::int32_t const* columns(Shape const& s) const { return columns_.data() + s.columns; }
-  /// Whether rows are alike so often that it pays to look, and to add().
-  bool pays() const { return misses_ < hits_ + 1024; }
-  /// The row that find() did not find has these columns, and its places begin there.
-  void add(std::int32_t const* columns, std::int64_t length, std::int64_t places);
+  /// Whether rows are alike so often that it pays to look.
+  bool pays() const { return 4 * misses_ < hits_ + 1024; }
+  /// The row that find() did not find.
+  std::int32_t add(std::int32_t const* columns, std::int64_t length, std::int64_t places);
+  /// One that will not be looked for, with its columns if they are there.
+  std::int32_t add_alone(std::int32_t const* columns, std::int64_t length, std::int64_t places);
   /// Whether so much is held that it would leave the cache.
-  bool is_full() const { return keys_.size() + columns_.size() > most_held; }
-  void clear();
+  bool is_full() const { return keys_.size() + columns_.size() - columns_before_ > most_held; }
+  /// Finds none of them any more; they stay if they are kept. Later ones have other identities.
+  void forget(bool keep);
+  /// Of rows of that shape; 0 and above.
+  std::int32_t identity(std::int32_t shape) const { return forgotten_ + shape; }
+  /// What a plan keeps.
+  void forget_keys();
 
  private:
   static constexpr std::size_t slots = 4096, most_held = std::size_t(1) << 19;
-  bool is(std::int32_t shape) const;
+  struct Key {
+    std::int64_t begin;
+    std::int32_t terms, shape, next;  ///< next: the one that came after it, which is a good guess
+  };
+  static constexpr std::size_t chunk = 8;
+  std::int32_t find_row();
+  void append(std::int32_t const* columns, std::int64_t length, std::int32_t shift);
   std::vector<std::uint64_t> keys_, row_;  // of the shapes; of the row that is looked for
+  std::vector<Key> known_;
   std::vector<std::int32_t> columns_, of_hash_;
   std::vector<Shape> shapes_;
-  std::size_t slot_ = 0;
-  std::int32_t last_ = -1, shift_ = 0;
+  std::size_t slot_ = 0, columns_before_ = 0;
+  std::int32_t last_ = -1, shift_ = 0, forgotten_ = 0;
   std::int64_t hits_ = 0, misses_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "asterism/la/products/row_shapes.hpp"
 
+#include <algorithm>
+
 namespace asterism::la {
 namespace {
 
@@ -15,13 +17,18 @@ u64 mixed(u64 x) {
 }  // namespace
 
 template <class T>
-Buffer<RowShape> shapes_of(Rows<T> const& B) {
-  Buffer<RowShape> out(B.count);
-  in_shares(B.count, B.ptr.data(), [&](i32 begin, i32 end) {
+Buffer<RowShape> shapes_of(WideRows<T> const& B) {
+  Buffer<RowShape> out(B.count());
+  in_shares(B.own.count, B.own.ptr.data(), [&](i32 begin, i32 end) {
     constexpr std::size_t slots = 4096;
-    std::vector<i32> of_hash(slots, -1);  // the newest row
-    auto const* const ptr = B.ptr.data();
-    auto const* const col = B.col.data();
+    struct Shape {
+      i32 row, next;  // the newest row; the shape that came after it
+    };
+    std::vector<Shape> known;
+    std::vector<i32> of_hash(slots, -1);
+    auto const* const ptr = B.own.ptr.data();
+    auto const* const col = B.own.col.data();
+    auto* const to = out.data() + B.below;
     auto const same = [=](i32 i, i32 k) {
       auto const *const x = col + ptr[i], *const y = col + ptr[k];
       i64 const n = ptr[i + 1] - ptr[i];
@@ -36,88 +43,110 @@ Buffer<RowShape> shapes_of(Rows<T> const& B) {
     for (i32 i = begin; i < end; ++i) {
       auto const *const c = col + ptr[i], *const c_end = col + ptr[i + 1];
       if (c == c_end) {
-        out[i] = {-1, 0};
+        to[i] = {RowShape::empty, 0};
         continue;
       }
-      i32 number = i;
-      if (last >= 0 && same(i, last)) {
-        number = last;
+      if (misses >= hits + 1024) {
+        to[i] = {i + B.below, *c};
+        continue;
+      }
+      i32 number = last >= 0 ? known[std::size_t(last)].next : -1;
+      if (number >= 0 && same(i, known[std::size_t(number)].row)) {
         ++hits;
-      } else if (misses < hits + 1024) {
+      } else {
         u64 h = 0;
         for (auto const* at = c; at < c_end; ++at) h += mixed(u64(*at - *c) + (u64(at - c) << 32) + 1);
         auto& found = of_hash[std::size_t(mixed(h) % slots)];
-        if (found >= 0 && same(i, found)) number = found, ++hits;
-        else found = i, ++misses;
+        if (found >= 0 && same(i, known[std::size_t(found)].row)) {
+          ++hits;
+        } else {
+          ++misses;
+          found = i32(known.size());
+          known.push_back({i, -1});
+        }
+        number = found;
+        if (last >= 0) known[std::size_t(last)].next = number;
       }
       last = number;
-      out[i] = {number, *c};
+      to[i] = {known[std::size_t(number)].row + B.below, *c};
     }
   });
+  if (B.far.count == 0) return out;
+  auto const own_end = B.below + B.own.count;
+  for (i32 k = 0; k < B.count(); ++k) {
+    if (k == B.below) k = own_end;
+    if (k == B.count()) break;
+    auto const row = B.row(k);
+    out[k] = row.size == 0 ? RowShape{RowShape::empty, 0} : RowShape{k, row.columns[0]};
+  }
   return out;
 }
 
-bool ProductShapes::is(i32 shape) const {
-  auto const& s = shapes_[std::size_t(shape)];
-  auto const n = row_.size();
-  if (std::size_t(s.terms) != n) return false;
-  auto const *const x = keys_.data() + s.keys, *const y = row_.data();
-  u64 other = 0;
-  for (std::size_t t = 0; t < n; ++t) other |= x[t] ^ y[t];
-  return other == 0;
-}
-
-ProductShapes::Shape const* ProductShapes::find(i32 const* columns, i64 n, RowShape const* right) {
-  row_.resize(std::size_t(n));
-  i64 t = 0;
-  while (t < n && right[columns[t]].number < 0) ++t;
-  shift_ = t < n ? right[columns[t]].first_column : 0;
-  for (t = 0; t < n; ++t) {
-    auto const s = right[columns[t]];
-    row_[std::size_t(t)] = u64(std::uint32_t(s.number)) << 32 | std::uint32_t(s.number < 0 ? 0 : s.first_column - shift_);
-  }
-  i32 found = -1;
-  if (last_ >= 0) {
-    auto const next = shapes_[std::size_t(last_)].next;
-    if (is(last_)) found = last_;
-    else if (next >= 0 && is(next)) found = next;
-  }
-  if (found < 0) {
-    u64 h = 0;
-    for (t = 0; t < n; ++t) h += mixed(row_[std::size_t(t)] ^ u64(t) << 24);
-    slot_ = std::size_t(mixed(h) % slots);
-    auto const newest = of_hash_[slot_];
-    if (newest >= 0 && is(newest)) found = newest;
-  }
-  if (found < 0) {
+i32 ProductShapes::find_row() {
+  u64 h = 0;
+  for (std::size_t t = 0; t < row_.size(); ++t) h += mixed(row_[t] ^ u64(t) << 24);
+  slot_ = std::size_t(mixed(h) % slots);
+  auto const found = of_hash_[slot_];
+  auto const same = [&](Key const& k) {
+    return std::size_t(k.terms) == row_.size() && std::equal(row_.begin(), row_.end(), keys_.begin() + k.begin);
+  };
+  if (found < 0 || !same(known_[std::size_t(found)])) {
     ++misses_;
-    return nullptr;
+    return -1;
   }
   ++hits_;
-  if (last_ >= 0 && found != last_) shapes_[std::size_t(last_)].next = found;
+  if (last_ >= 0) known_[std::size_t(last_)].next = found;
   last_ = found;
-  return &shapes_[std::size_t(found)];
+  return known_[std::size_t(found)].shape;
 }
 
-void ProductShapes::add(i32 const* columns, i64 length, i64 places) {
-  auto const number = i32(shapes_.size());
-  shapes_.push_back({i64(keys_.size()), i64(columns_.size()), places, i32(row_.size()), i32(length), -1});
+void ProductShapes::append(i32 const* columns, i64 length, i32 shift) {
+  columns_.resize(columns_.size() - chunk);
+  for (i64 l = 0; l < length; ++l) columns_.push_back(columns[l] - shift);
+  columns_.resize(columns_.size() + chunk);
+}
+
+i32 ProductShapes::add(i32 const* columns, i64 length, i64 places) {
+  auto const number = i32(known_.size());
+  shapes_.push_back({i64(columns_.size() - chunk), places, i32(length)});
+  append(columns, length, shift_);
+  known_.push_back({i64(keys_.size()), i32(row_.size()), i32(shapes_.size()) - 1, -1});
   keys_.insert(keys_.end(), row_.begin(), row_.end());
-  for (i64 l = 0; l < length; ++l) columns_.push_back(columns[l] - shift_);
   of_hash_[slot_] = number;
-  if (last_ >= 0) shapes_[std::size_t(last_)].next = number;
+  if (last_ >= 0) known_[std::size_t(last_)].next = number;
   last_ = number;
+  return i32(shapes_.size()) - 1;
 }
 
-void ProductShapes::clear() {
+i32 ProductShapes::add_alone(i32 const* columns, i64 length, i64 places) {
+  shift_ = 0;
+  shapes_.push_back({i64(columns_.size() - chunk), places, i32(length)});
+  if (columns) append(columns, length, 0);
+  return i32(shapes_.size()) - 1;
+}
+
+void ProductShapes::forget(bool keep) {
   keys_.clear();
-  columns_.clear();
-  shapes_.clear();
+  known_.clear();
   of_hash_.assign(slots, -1);
   last_ = -1;
+  if (!keep) {
+    forgotten_ += i32(shapes_.size());
+    columns_.assign(chunk, 0);
+    shapes_.clear();
+  }
+  columns_before_ = columns_.size();
 }
 
-#define INSTANTIATE(T) template Buffer<RowShape> shapes_of(Rows<T> const&);
+void ProductShapes::forget_keys() {
+  keys_ = row_ = {};
+  known_ = {};
+  of_hash_ = {};
+  columns_.shrink_to_fit();
+  shapes_.shrink_to_fit();
+}
+
+#define INSTANTIATE(T) template Buffer<RowShape> shapes_of(WideRows<T> const&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(Complex<float>)

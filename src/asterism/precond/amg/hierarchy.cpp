@@ -282,9 +282,9 @@ template <class T>
 Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
   static int const event = profile::event("AMGProductRAP");
   profile::Scope const scope(event);
-  auto const multiply = options_.hermitian ? la::hermitian_galerkin_product<T> : la::galerkin_product<T>;
-  auto next =
-      multiply(between.R, rows_, with_ghost_rows(between.P, A_.range(), between.coarse, rows_.map), A_.range(), between.coarse, cancel_);
+  auto const &fine = A_.range(), &coarse = between.coarse;
+  auto next = options_.hermitian ? la::hermitian_triple_product(between.R, rows_, between.P, fine, coarse, cancel_)
+                                 : la::triple_product(between.R, rows_, between.P, fine, fine, coarse, cancel_);
   decouple_empty_rows(next);
   return next;
 }

@@ -165,7 +165,7 @@ Aggregates pairwise_aggregates(Rows<T> const& A, NodeGraph const& g, i64 bs, dou
   auto const first = match(W, g.layout, stays_out, threshold, cancel);
   auto const R = la::transpose(first.P, g.layout, first.coarse, false, cancel);
   // not symmetric in its last bits, so that three pairs that tie could each prefer the next one for ever; half of both is
-  auto const sums = la::galerkin_product(R, W, with_ghost_rows(first.P, g.layout, first.coarse, W.map), g.layout, first.coarse, cancel);
+  auto const sums = la::triple_product(R, W, first.P, g.layout, g.layout, first.coarse, cancel);
   auto const pairs = la::sparse_sum(0.5, sums, 0.5, la::transpose(sums, first.coarse, first.coarse, false, cancel), first.coarse, cancel);
   auto const second = match(pairs, first.coarse, {}, threshold, cancel);
   // of my pairs, and of those that my nodes are in

@@ -106,10 +106,12 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
       T* const values = piece.val.data() + piece.size;
       bool const looks = n <= most_terms && shapes.pays();
       i32 length;
-      if (auto const* const shape = looks ? shapes.find(nodes, n, aggregate) : nullptr) {
-        length = shape->length;
-        i32 const *const from = shapes.columns(*shape), shift = shapes.shift();
-        auto const* next = terms_of.data() + shape->places;
+      i32 const found = looks ? shapes.find(n, [=](i64 t) { return aggregate[nodes[t]]; }) : -1;
+      if (found >= 0) {
+        auto const& shape = shapes[found];
+        length = shape.length;
+        i32 const *const from = shapes.columns(shape), shift = shapes.shift();
+        auto const* next = terms_of.data() + shape.places;
         for (i32 l = 0; l < length; ++l) {
           to[l] = from[l] + shift;
           T total(0);
@@ -119,20 +121,20 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
       } else {
         auto const [columns, factors, products] = sum.room_for(n);
         for (i32 t = 0; t < n; ++t) {
-          columns[t] = aggregate[nodes[t]].first_column;
+          columns[t] = aggregate[nodes[t]].column;
           factors[t] = T(1);
           products[t] = terms[t];
         }
         sum.added(n);
         length = sum.take(to, values, true);
         if (looks) {
-          if (shapes.is_full()) shapes.clear(), terms_of.clear();
+          if (shapes.is_full()) shapes.forget(false), terms_of.clear();
           shapes.add(to, length, i64(terms_of.size()));
           for (i32 l = 0; l < length; ++l) {
             auto const at = terms_of.size();
             terms_of.push_back(0);
             for (i32 t = 0; t < n; ++t)
-              if (aggregate[nodes[t]].first_column == to[l]) terms_of.push_back(t);
+              if (aggregate[nodes[t]].column == to[l]) terms_of.push_back(t);
             terms_of[at] = i32(terms_of.size() - at - 1);
           }
         }
