@@ -130,7 +130,7 @@ for _ in range(4):  # others use the cores: a set-up may take less time than the
 if rank == size - 1:
     assert left >= 2, left
     # the user is asked every 50 ms; where only stages ended the set-up, this was 0.09 of it
-    assert sum(late) / left < 0.04 * used + 0.03, (late, used)
+    assert sorted(late)[(left - 1) // 2] < 0.04 * used + 0.03, (late, used)
 x, info = am.solve(A, np.ones(A.local_shape[0]), ksp="cg", pc="amg", rtol=1e-6)
 print("goes on", info.converged, flush=True)
 """,
