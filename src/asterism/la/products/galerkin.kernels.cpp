@@ -176,10 +176,7 @@ void multiply_in_windows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows
       }
       if (rows == 1 && !outer.looks()) {
         if (!sum) sum.emplace(C.map.size());
-        for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {
-          auto const row = right.row(R.col[p]);
-          sum->add(R.val[p], row.columns, row.values, row.size, row.room);
-        }
+        add_row(*sum, R, i, Part::all, right);
         append_row(piece, *sum, C.ptr[i + 1], true);
       } else {
         append_rows(piece, outer.multiply(group_of(R, i, rows, Part::all, room)), rows, C.ptr.data() + i + 1);
@@ -199,7 +196,7 @@ Rows<T> triple_product(Rows<T> const& R, Rows<T> const& A, Part part, Rows<T> co
     right.columns = joined(right.columns, got.columns, P_columns);
     renumber(right.own, right.columns);
     renumber(right.far, right.columns);
-    far = numbered(got, right.columns);
+    far = local_rows(got, right.columns);
   }
   // a row of A P is made when a row of R first asks for it, with all before it, and kept until none does any more
   Buffer<i32> first_wanted(R.count + 1), last_wanted(R.count);  // by that row or a later one; by that one

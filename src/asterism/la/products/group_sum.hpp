@@ -15,7 +15,7 @@ class GroupSum {
       : width_(width), sums_(columns, T(0)), rows_(columns, std::int32_t(0)), groups_(columns / width + 1), ordered_(columns / width + 1) {}
 
   /// a times the row c, v of n entries.
-  void add(T a, std::int32_t const* c, T const* v, std::int64_t n, std::int64_t /*room*/ = 0) {
+  void add(T a, std::int32_t const* c, T const* v, std::int64_t n) {
     switch (width_) {  // of few, so the loop over a group has no end to find
       case 2: return add_groups<2>(a, c, v, n);
       case 3: return add_groups<3>(a, c, v, n);

@@ -133,6 +133,9 @@ struct GhostRows {
 template <class T>
 GhostRows<T> ghost_rows(Layout const& B_rows, ColumnMap const& map,
                         std::function<void(std::int32_t, std::vector<std::int64_t>&, std::vector<T>&)> const& append_row);
+/// Those of B itself. Collective.
+template <class T>
+GhostRows<T> ghost_rows(Rows<T> const& B, Layout const& B_rows, ColumnMap const& map);
 /// One map for the columns of that and these.
 ColumnMap joined(ColumnMap const& map, std::span<std::int64_t const> columns, Layout const& layout);
 /// The numbers in `to` of all that `from` has; `to` holds them all.

@@ -192,12 +192,17 @@ std::vector<i32> renumbering(ColumnMap const& from, ColumnMap const& to) {
 }
 
 template <class T>
-Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map) {
-  if (B_rows.comm().size() == 1) return B;
-  auto const far = ghost_rows<T>(B_rows, map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
+GhostRows<T> ghost_rows(Rows<T> const& B, Layout const& B_rows, ColumnMap const& map) {
+  return ghost_rows<T>(B_rows, map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
     for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p) columns.push_back(B.map.global(B.col[p]));
     values.insert(values.end(), B.val.data() + B.ptr[i], B.val.data() + B.ptr[i + 1]);
   });
+}
+
+template <class T>
+Rows<T> with_ghost_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map) {
+  if (B_rows.comm().size() == 1) return B;
+  auto const far = ghost_rows(B, B_rows, map);
   Rows<T> out;
   out.map = joined(B.map, far.columns, B_columns);
   out.count = map.size();
@@ -412,6 +417,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
   template Rows<T> rows_of(Matrix const&);                                                                                                \
   template Matrix matrix_of(Rows<T> const&, Layout const&, Layout const&);                                                                \
   template GhostRows<T> ghost_rows(Layout const&, ColumnMap const&, std::function<void(i32, std::vector<i64>&, std::vector<T>&)> const&); \
+  template GhostRows<T> ghost_rows(Rows<T> const&, Layout const&, ColumnMap const&);                                                      \
   template Rows<T> with_ghost_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);                                       \
   template Rows<T> transpose(Rows<T> const&, Layout const&, Layout const&, bool, comm::Cancellation&);                                    \
   template struct Piece<T>;                                                                                                               \

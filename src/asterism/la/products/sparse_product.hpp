@@ -13,7 +13,7 @@ class ProductPlaces;
 /// A B, or that part of A times B; columns ascending. B has a row for each of A.map's indices. Every entry is summed in ascending inner
 /// index, so bits depend neither on the partition nor on the threads. Gustavson (1978); rows of a shape that was there before have its
 /// columns, and rows of A with the same columns are multiplied together. Time: the multiplications; memory: the product, 8 bytes for each
-/// row of B, and 12 for each of its columns and thread. `places`: filled, if there are any.
+/// row of B, and up to 28 for each of its columns and thread. `places`: filled, if there are any.
 template <class T>
 Rows<T> sparse_product(Rows<T> const& A, Part part, WideRows<T> const& B, comm::Cancellation& cancel, ProductPlaces* places = nullptr);
 

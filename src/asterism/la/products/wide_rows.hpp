@@ -34,7 +34,7 @@ template <class T>
 WideRows<T> wide_rows(Rows<T> own, Rows<T> far, ColumnMap const& map);
 /// Rows whose columns the map has.
 template <class T>
-Rows<T> numbered(GhostRows<T> const& rows, ColumnMap const& map);
+Rows<T> local_rows(GhostRows<T> const& rows, ColumnMap const& map);
 /// Columns numbered by another map, which has them all.
 template <class T>
 void renumber(Rows<T>& rows, ColumnMap const& map);

@@ -22,7 +22,7 @@ void renumber(Rows<T>& rows, ColumnMap const& map) {
 }
 
 template <class T>
-Rows<T> numbered(GhostRows<T> const& rows, ColumnMap const& map) {
+Rows<T> local_rows(GhostRows<T> const& rows, ColumnMap const& map) {
   Rows<T> out;
   out.count = i32(rows.lengths.size());
   out.map = map;
@@ -52,19 +52,16 @@ WideRows<T> wide_rows(Rows<T> own, Rows<T> far, ColumnMap const& map) {
 template <class T>
 WideRows<T> wide_rows(Rows<T> const& B, Layout const& B_rows, Layout const& B_columns, ColumnMap const& map) {
   if (B_rows.comm().size() == 1) return {B, {}, B.ptr, 0, B.map};
-  auto const far = ghost_rows<T>(B_rows, map, [&](i32 i, std::vector<i64>& columns, std::vector<T>& values) {
-    for (auto p = B.ptr[i]; p < B.ptr[i + 1]; ++p) columns.push_back(B.map.global(B.col[p]));
-    values.insert(values.end(), B.val.data() + B.ptr[i], B.val.data() + B.ptr[i + 1]);
-  });
+  auto const far = ghost_rows(B, B_rows, map);
   auto const columns = joined(B.map, far.columns, B_columns);
   auto own = B;
   renumber(own, columns);
-  return wide_rows(std::move(own), numbered(far, columns), map);
+  return wide_rows(std::move(own), local_rows(far, columns), map);
 }
 
 #define INSTANTIATE(T)                                                \
   template void renumber(Rows<T>&, ColumnMap const&);                 \
-  template Rows<T> numbered(GhostRows<T> const&, ColumnMap const&);   \
+  template Rows<T> local_rows(GhostRows<T> const&, ColumnMap const&); \
   template WideRows<T> wide_rows(Rows<T>, Rows<T>, ColumnMap const&); \
   template WideRows<T> wide_rows(Rows<T> const&, Layout const&, Layout const&, ColumnMap const&);
 INSTANTIATE(float)

@@ -30,7 +30,7 @@ BlockShape BlockShape::of(Csr const& a) {
   if (a.nnz() == 0) return none;
   auto const* const height = std::ranges::find_if(kernel::block_sizes, [&](std::int32_t h) { return rows_are_alike(a, h); });
   if (height == std::end(kernel::block_sizes)) return none;
-  auto const group = group_width(a.offsets.as<std::int64_t>(), a.columns.as<std::int32_t>(), a.rows, 0, *height);
+  auto const group = group_width(a.offsets.as<std::int64_t>(), a.columns.as<std::int32_t>(), a.rows, *height);
   auto const* const width = std::ranges::find_if(kernel::block_sizes, [&](std::int32_t w) { return group % w == 0; });
   return width == std::end(kernel::block_sizes) ? none : BlockShape{*height, *width};
 }
