@@ -224,3 +224,10 @@ def heeds_ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def own_kernels(monkeypatch, tmp_path):
+    """A cache of stencils of its own. Kernels are found without their text, so that no other test may have those of a planted fault."""
+    monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "kernels"))
+    monkeypatch.setattr("asterism.stencil.compiler._loaded", {})

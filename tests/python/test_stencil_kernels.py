@@ -11,7 +11,7 @@ from stencil_cases import TARGETS, Case
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import compiler, passes, prelude
+from asterism.stencil import compiler, passes, prelude, sources
 
 #: Random stencils; each is compiled, the largest for seconds. 15 and more are for changes of the code generator.
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "6"))
@@ -34,7 +34,7 @@ def test_random_stencils_of_complex_numbers_equal_the_interpreter(seed):
     assert Case(seed, of_complex=True).compare() < ROUNDING
 
 
-def test_the_random_stencils_find_a_fault_in_complex_products(monkeypatch):
+def test_the_random_stencils_find_a_fault_in_complex_products(monkeypatch, own_kernels):
     right = prelude.complex_numbers
     monkeypatch.setattr(prelude, "complex_numbers", lambda *a: right(*a).replace("- a.im * b.im", "+ a.im * b.im"))
     assert any(Case(seed, of_complex=True).compare() > 1000 * ROUNDING for seed in (11, 14))
@@ -105,7 +105,7 @@ def planted_columns(grid, weights, b, right=passes._weighted):
 
 
 @pytest.mark.parametrize(("name", "fault"), [("_far_from_ends", planted_margins), ("_weighted", planted_columns)])
-def test_the_random_stencils_find_a_fault_in_a_pass(name, fault, monkeypatch):
+def test_the_random_stencils_find_a_fault_in_a_pass(name, fault, monkeypatch, own_kernels):
     monkeypatch.setattr(passes, name, fault)
     assert any(Case(seed).compare() > 1000 * ROUNDING for seed in (10, 8, 4))
 
@@ -186,6 +186,73 @@ def test_the_second_use_comes_from_the_cache(monkeypatch, tmp_path):
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700 and first.path.stat().st_mode & 0o077 == 0
     other = st.generate(five_points(), "generic" if source.target != "generic" else "avx2")
     assert st.build(other).path != first.path
+
+
+def no_text(*given):
+    raise AssertionError("the text was made")
+
+
+def test_a_kernel_of_the_cache_is_found_without_its_text(monkeypatch, own_kernels):
+    first = st.compile(five_points(), (8, 8), periodic=True)
+    monkeypatch.setattr(compiler, "_loaded", {})
+    monkeypatch.setattr(sources, "_generate", no_text)
+    x = np.random.default_rng(3).standard_normal((8, 8))
+    second = st.compile(five_points(), (8, 8), periodic=True)
+    assert first.library.compiled and not second.library.compiled
+    assert np.array_equal(second(u=x), first(u=x)) and np.abs(second(u=x)).min() > 0
+
+
+def test_a_compiler_that_was_changed_compiles_again(monkeypatch, own_kernels, tmp_path):
+    program = tmp_path / "compiler"
+    for comment, compiled in (("one", True), ("one", False), ("another one", True)):
+        if compiled:
+            program.write_text(f'#!/bin/sh\n# {comment}\nexec g++ "$@"\n')
+            program.chmod(0o700)
+        monkeypatch.setenv("CXX", str(program))
+        monkeypatch.setattr(compiler, "_loaded", {})
+        assert st.build(st.generate(five_points())).compiled == compiled
+
+
+def variants():
+    """The same stencil, and others that differ from it in one thing."""
+    i, j = st.indices(2)
+    u, v, out = (st.grid(n, 2) for n in ("u", "v", "out"))
+    c, d = st.constant("c", 4.0), st.constant("d", 4.0)
+
+    def made(value, target=out(i, j)):
+        return st.generate(st.assign(target, value), "generic")
+
+    def usual(offset=1, number=2.0, constant=c, grid=u):
+        return st.where(i < 3, number * grid(i + offset, j) - constant, abs(u(i, j)))
+
+    same = st.assign(out(i, j), usual())
+    yield made(usual())
+    yield st.generate(same, "generic")
+    yield made(usual(offset=2)), made(usual(number=-2.0)), made(usual(constant=d)), made(usual(grid=v))
+    yield made(usual(number=0.0)), made(usual(number=-0.0)), made(usual(), v(i, j))
+    for condition in (i <= 3, i < 4, j < 3, i % 2 < 3, i % 3 < 3, (i < 3) & (j < 3), ~(i < 3)):
+        yield made(st.where(condition, 2.0 * u(i + 1, j) - c, abs(u(i, j))))
+    yield made(st.minimum(u(i, j), v(i, j))), made(st.minimum(v(i, j), u(i, j))), made(st.maximum(u(i, j), v(i, j)))
+    yield made(u(2 * i, 2 * j)), made(u(i // 2, j // 2)), made(u((i + 1) // 2, (j + 1) // 2)), made(u(i // 2 + 1, j // 2 + 1))
+    yield st.generate(st.fuse(same, st.reduce("sum", "s", u(i, j))), "generic")
+    yield st.generate(st.fuse(same, st.reduce("max", "s", u(i, j))), "generic")
+    yield st.generate(st.fuse(same, st.reduce("max", "t", u(i, j))), "generic")
+    yield st.generate(st.fuse(st.reduce("max", "t", u(i, j)), same), "generic")
+    yield st.generate(same, "generic", dtype=np.float32), st.generate(same, "generic", (4, 8)), st.generate(same, "avx2")
+
+
+def test_kernels_have_the_same_digest_where_their_text_is_the_same():
+    first, again, *others = (s for group in variants() for s in (group if isinstance(group, tuple) else (group,)))
+    assert first.digest == again.digest and first.text == again.text
+    assert len({s.digest for s in (first, *others)}) == 1 + len(others)
+    assert len({s.text for s in (first, *others)}) == 1 + len(others)  # which have their names in them
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_stencils_with_equal_digests_have_equal_text(seed):
+    one, two = (Case(seed).stencil for _ in range(2))
+    assert st.generate(one, "avx2").digest == st.generate(two, "avx2").digest
+    assert st.generate(one, "avx2").text == st.generate(two, "avx2").text
 
 
 def test_files_that_others_can_write_are_not_loaded(monkeypatch, tmp_path):

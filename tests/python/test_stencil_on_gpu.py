@@ -178,7 +178,7 @@ def planted_padding(self, at, value, inside):
 
 
 @pytest.mark.parametrize(("name", "fault"), [("shifted", planted_lane), ("put", planted_padding)])
-def test_a_planted_fault_is_found(rng, name, fault, monkeypatch):
+def test_a_planted_fault_is_found(rng, name, fault, monkeypatch, own_kernels):
     monkeypatch.setattr(emit_gpu.LaneBody, name, fault)
     s, x = seven_points(), rng.standard_normal((9, 7, 6))
     L, q = st.operator(s, x.shape), am.Queue("cuda")

@@ -6,7 +6,6 @@ Input: `Source`. Output: `Library`.
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import os
 import shutil
@@ -64,10 +63,11 @@ def gpu_compiler() -> str | None:
     return next((p for p in map(shutil.which, [given] if given else ["nvcc", f"{home}/bin/nvcc"]) if p), None)
 
 
-@functools.cache
-def _version(path: str, _changed: float) -> str:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60)
-    return done.stdout
+def _key(source: Source, program: str, *others: str) -> str:
+    """Return what the compiled kernel is found by: a program is another one where it has changed."""
+    found = os.stat(program)
+    parts = [source.digest, os.path.realpath(program), str(found.st_size), str(found.st_mtime_ns), *others]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _run(text: str, name: str, command: list[str], path: Path, hint: str) -> None:
@@ -96,6 +96,8 @@ def build(source: Source) -> Library:
     ------
     UnsupportedError
         Without a compiler.
+    InputError
+        If bricks of this shape make the kernel too long to compile.
     FileError
         If the folder of the cache, or the file, is not the user's own.
     OptionError
@@ -110,8 +112,7 @@ def build(source: Source) -> Library:
     program = compiler()
     if program is None:
         raise UnsupportedError("no C++ compiler was found: install g++, or set CXX.")
-    version = _version(program, os.stat(program).st_mtime)
-    key = hashlib.sha256("\0".join([source.text, version, *_FLAGS, *source.flags, cpu_name()]).encode()).hexdigest()
+    key = _key(source, program, *_FLAGS, *source.flags, cpu_name())
     known = _loaded.get(key)
     if known is not None and known.path.exists():
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)
@@ -151,8 +152,7 @@ def gpu_kernel(
         if program is None:
             raise UnsupportedError("nvcc was not found: put CUDA's bin on PATH, or set CUDA_HOME or NVCC.")
         command = [program, *_GPU_FLAGS, f"-arch={architecture}"]
-        version = _version(program, os.stat(program).st_mtime)
-        key = hashlib.sha256("\0".join([source.text, version, *command[1:]]).encode()).hexdigest()
+        key = _key(source, program, *command[1:])
         hint = "NVCC may name another one"
         path, _ = cached(
             key, lambda to: _run(source.text, f"{source.name}.cu", command, to, hint), ".cubin", alone=True

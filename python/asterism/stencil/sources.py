@@ -5,9 +5,9 @@ Input: a `Stencil`, a target, the shape of bricks. Output: `Source`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..errors import InputError, OptionError
 from .checks import check_dtype
 from .emit import emit_cpp
 from .emit_gpu import GPU_TARGETS, emit_gpu
+from .fingerprint import fingerprint
 from .lower import lower
 from .nodes import Builder
 from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
@@ -38,14 +39,20 @@ _MOST_VECTORS = 40_000  # of a kernel; more take minutes to compile
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a kernel, and what its caller must know.
+    """A kernel of a stencil: what its caller must know, and its text, which is made when it is first asked for.
 
     Attributes
     ----------
-    text, name : str
-        C++, CUDA or HIP, and the name of its function.
+    stencil : Stencil
     target, dtype : str
     brick : tuple of int
+    digest : str
+        Of all that the text depends on: a compiled kernel is found by it without the text.
+    name : str
+        Of the function.
+    text : str
+        C++, CUDA or HIP.
+    plan : Plan
     grids : tuple of str
         In the order of the arrays; outputs first.
     fine : frozenset of str
@@ -54,20 +61,52 @@ class Source:
     reductions : tuple of (str, str)
     radius : tuple of (int, int)
         For each axis, how far reads go below and above, in points of the grid that is read.
-    plan : Plan
     """
 
-    text: str
-    name: str
+    stencil: Stencil
     target: str
     dtype: str
     brick: tuple[int, ...]
-    grids: tuple[str, ...]
-    fine: frozenset[str]
-    constants: tuple[tuple[str, complex | None], ...]
-    reductions: tuple[tuple[str, str], ...]
-    radius: tuple[tuple[int, int], ...]
-    plan: Plan
+    digest: str
+
+    @property
+    def name(self) -> str:
+        return f"stencil_{self.digest[:12]}"
+
+    @property
+    def text(self) -> str:
+        return self._generated[0]
+
+    @property
+    def plan(self) -> Plan:
+        return self._generated[1]
+
+    @property
+    def grids(self) -> tuple[str, ...]:
+        return self.stencil.facts.grids
+
+    @property
+    def fine(self) -> frozenset[str]:
+        f = self.stencil.facts
+        if f.space == "coarse":
+            return f.elsewhere
+        return frozenset(f.grids) - f.elsewhere if f.space == "fine" else frozenset()
+
+    @property
+    def constants(self) -> tuple[tuple[str, complex | None], ...]:
+        return self.stencil.facts.constants
+
+    @property
+    def reductions(self) -> tuple[tuple[str, str], ...]:
+        return self.stencil.facts.reductions
+
+    @property
+    def radius(self) -> tuple[tuple[int, int], ...]:
+        return self.stencil.facts.reach
+
+    @cached_property
+    def _generated(self) -> tuple[str, Plan]:
+        return _generate(self.stencil, self.target, self.brick, self.dtype, self.name)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -85,7 +124,7 @@ def native_target() -> str:
 def generate(
     stencil: Stencil, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64
 ) -> Source:
-    """Return the source of a kernel.
+    """Return the source of a kernel. An `InputError` for bricks that make it too long is raised where its text is needed.
 
     Parameters
     ----------
@@ -109,12 +148,12 @@ def generate(
     check_dtype(stencil.statements, name)
     key = (target, sizes, name)
     if key not in stencil._sources:
-        stencil._sources[key] = _generate(stencil, target, sizes, name)
+        stencil._sources[key] = Source(stencil, target, name, sizes, fingerprint(stencil.statements, *key))
     found: Source = stencil._sources[key]
     return found
 
 
-def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str) -> Source:
+def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str, function: str) -> tuple[str, Plan]:
     f = stencil.facts
     missing = 3 - f.dimensions
     three = (1,) * missing + sizes
@@ -139,11 +178,4 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str) 
     title = f"{', '.join([*f.outputs, *(n for n, _ in f.reductions)])} for {target}, {name}"
     parts = (f, shape, chosen, b, whole, edge, margins, title)
     head, rest = emit_gpu(gpu, *parts) if gpu else emit_cpp(*parts)
-    digest = hashlib.sha256((head + rest).encode()).hexdigest()[:12]
-    function = f"stencil_{digest}"
-    fine = (
-        f.elsewhere if f.space == "coarse" else frozenset(f.grids) - f.elsewhere if f.space == "fine" else frozenset()
-    )
-    return Source(
-        head + function + rest, function, target, name, sizes, f.grids, fine, f.constants, f.reductions, f.reach, chosen
-    )
+    return head + function + rest, chosen
