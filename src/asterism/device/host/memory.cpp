@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -24,6 +25,7 @@ namespace {
 constexpr std::size_t huge = std::size_t(2) << 20;
 constexpr std::size_t large = 4 * huge;
 constexpr std::size_t small = 4096;
+constexpr std::size_t staggered = std::size_t(64) << 10;  // blocks from there on
 constexpr std::size_t small_after_slow = std::size_t(256) << 20;
 
 struct Kept {
@@ -50,6 +52,13 @@ void give_back(Kept& k, std::size_t most = 0) {
 void keep(Kept& k, std::size_t capacity, void* data) {
   k.blocks.emplace(capacity, data);
   k.bytes += capacity;
+}
+
+/// Where in a page a block begins: those that follow each other as far apart as can be.
+std::size_t next_place() {
+  constexpr std::size_t places[] = {0, 2048, 1024, 3072};
+  static std::atomic<std::size_t> given{0};
+  return places[given.fetch_add(1, std::memory_order_relaxed) % std::size(places)];
 }
 
 double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
@@ -131,8 +140,9 @@ Block allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   bool const is_large = bytes >= large;
   std::size_t const align = is_large ? huge : 64;
-  std::size_t const capacity = (bytes + align - 1) / align * align;
-  ASTERISM_REQUIRE(capacity >= bytes, memory, "an array of {} bytes overflows the address space.", bytes);
+  std::size_t const whole = (bytes + align - 1) / align * align, behind = bytes >= staggered && !allocator.load() ? next_place() : 0;
+  std::size_t const capacity = whole + (behind > 0 || is_large ? small : 0);  // large blocks fit each other
+  ASTERISM_REQUIRE(whole >= bytes, memory, "an array of {} bytes overflows the address space.", bytes);
   Counted counted(capacity);
   if (auto const* const users = allocator.load()) {
     void* const data = users->allocate(capacity, align);
@@ -151,11 +161,12 @@ Block allocate(std::size_t bytes) {
     std::lock_guard const lock(k.mutex);
     auto const fit = k.blocks.lower_bound(capacity);
     if (fit != k.blocks.end()) {
-      Block const b{fit->second, fit->first};
+      Block const b{static_cast<char*>(fit->second) + behind, fit->first, nullptr, behind};
+      auto* const begin = static_cast<char*>(fit->second);
       k.blocks.erase(fit);
       k.bytes -= b.capacity;
       // the rest of a longer block holds no memory
-      if (b.capacity > capacity) madvise(static_cast<char*>(b.data) + capacity, b.capacity - capacity, MADV_DONTNEED);
+      if (b.capacity > capacity) madvise(begin + capacity, b.capacity - capacity, MADV_DONTNEED);
       in_use += b.capacity - capacity;
       counted.kept = true;
       return b;
@@ -165,17 +176,19 @@ Block allocate(std::size_t bytes) {
     give_back(k, most > now ? most - now : 0);
     in_set_up = k.set_ups > 0;
   }
-  void* data = std::aligned_alloc(align, capacity);
-  if (!data) {  // what is kept may be what is missing
+  void* data = nullptr;
+  auto const is_given = [&] { return posix_memalign(&data, align, capacity) == 0; };
+  if (!is_given()) {  // what is kept may be what is missing
     std::lock_guard const lock(kept().mutex);
     give_back(kept());
-    data = std::aligned_alloc(align, capacity);
+    if (!is_given()) data = nullptr;
   }
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
-  if (in_set_up) advise(static_cast<std::byte*>(data), capacity);
-  else if (is_large) madvise(data, capacity, MADV_HUGEPAGE);
+  // what is behind whole large pages has small ones
+  if (in_set_up) advise(static_cast<std::byte*>(data), whole);
+  else if (is_large) madvise(data, whole, MADV_HUGEPAGE);
   counted.kept = true;
-  return {data, capacity};
+  return {static_cast<char*>(data) + behind, capacity, nullptr, behind};
 }
 
 std::size_t available_memory() {
@@ -197,18 +210,19 @@ std::size_t available_memory() {
 void release(Block block) noexcept {
   in_use -= block.capacity;
   if (block.from) return block.from->release(block.data, block.capacity);
+  void* const data = static_cast<char*>(block.data) - block.behind;
   if (block.capacity >= large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
     if (k.set_ups + k.solves > 0) {
       try {
-        keep(k, block.capacity, block.data);
+        keep(k, block.capacity, data);
         return;
       } catch (...) {  // no memory for the list: give the block back
       }
     }
   }
-  std::free(block.data);
+  std::free(data);
 }
 
 FreedBlocks::~FreedBlocks() {

@@ -147,6 +147,61 @@ void each_run(BrickStencils const& s, std::span<int const> all, i64 most, F cons
   }
 }
 
+/// A row of a brick, and its weight.
+template <class R>
+struct WeightedRow {
+  i64 beside, within;  // which brick beside that one
+  R weight;
+};
+
+/// Of the coarse rows that lie in bricks of one kind: what each is the sum of.
+template <class R>
+struct RowLists {
+  std::array<int, 2> kinds{};              // of bricks along both axes
+  std::vector<WeightedRow<R>> parts, all;  // of each row, and each once
+  std::vector<std::size_t> ends;           // of the parts of each coarse row
+  std::array<bool, 9> used{};              // which bricks beside
+};
+
+/// From one of these bricks: its coarse points x and y, and its first fine point o.
+template <class R>
+RowLists<R> lists_of(BrickStencils const& s, std::array<int, 2> const& kinds, Axis::Range const& x, Axis::Range const& y,
+                     std::array<i64, 2> const& o, double factor) {
+  auto const &X = s.held[0], &Y = s.held[1];
+  auto const b = s.brick;
+  RowLists<R> out;
+  out.kinds = kinds;
+  auto const range = [](Held const& h, Axis::Range const& of) {
+    Axis::Range found{h.of[std::size_t(of.first)].at[0], 0};
+    for (i64 c = of.first; c < of.last; ++c) {
+      auto const& p = h.of[std::size_t(c)];
+      found.first = std::min(found.first, p.at[0]), found.last = std::max(found.last, p.at[p.count - 1] + 1);
+    }
+    return found;
+  };
+  auto const place = [&](std::size_t d, i64 p) -> std::pair<i64, i64> {  // 0, 1 or 2: the brick before, this one, or after; point in it
+    i64 const in = p - o[d] + b[d];
+    return {in / b[d], in % b[d]};
+  };
+  auto const part = [&](i64 i, i64 j, double weight) {
+    auto const [before, plane] = place(0, i);
+    auto const [beside, row] = place(1, j);
+    out.used[std::size_t(before * 3 + beside)] = true;
+    return WeightedRow<R>{before * 3 + beside, (plane * b[1] + row) * b[2], R(weight * factor)};
+  };
+  auto const planes = range(X, x), points = range(Y, y);
+  for (i64 i = planes.first; i < planes.last; ++i)
+    for (i64 j = points.first; j < points.last; ++j) out.all.push_back(part(i, j, 0));
+  for (i64 c = x.first; c < x.last; ++c)
+    for (i64 d = y.first; d < y.last; ++d) {
+      auto const &p = X.of[std::size_t(c)], &q = Y.of[std::size_t(d)];
+      for (int g = 0; g < p.count; ++g)
+        for (int h = 0; h < q.count; ++h) out.parts.push_back(part(p.at[g], q.at[h], p.weight[g] * q.weight[h]));
+      out.ends.push_back(out.parts.size());
+    }
+  return out;
+}
+
 }  // namespace
 
 void BrickStencils::Fine::find_alike() {
@@ -179,6 +234,28 @@ void Held::find_alike() {
     while (end + 1 < m && follows(end)) ++end;
     if (end > c && end + 1 - c > alike.last - alike.first) alike = {c, end + 1};
     c = std::max(end, c + 1);
+  }
+}
+
+void Held::find_kinds(i64 brick) {
+  auto const points = i64(from.size()) - 1;
+  std::vector<i64> firsts;  // bricks of each kind
+  for (i64 begin = 0; begin < points; begin += brick) {
+    Axis::Range const mine{from[std::size_t(begin)], from[std::size_t(std::min(begin + brick, points))]};
+    auto const is_like = [&](i64 other) {
+      auto const& theirs = bricks[std::size_t(other)].of;
+      bool same = mine.last - mine.first == theirs.last - theirs.first;
+      for (i64 c = 0; same && c < mine.last - mine.first; ++c) {
+        auto const &a = of[std::size_t(mine.first + c)], &b = of[std::size_t(theirs.first + c)];
+        same = a.count == b.count;
+        for (int g = 0; same && g < a.count; ++g) same = a.at[g] - begin == b.at[g] - other * brick && a.weight[g] == b.weight[g];
+      }
+      return same;
+    };
+    int kind = 0;
+    while (kind < int(firsts.size()) && !is_like(firsts[std::size_t(kind)])) ++kind;
+    if (kind == int(firsts.size())) firsts.push_back(i64(bricks.size()));
+    bricks.push_back({mine, kind});
   }
 }
 
@@ -244,59 +321,29 @@ void interpolate_bricks(BrickStencils const& s, std::span<int const> bricks, boo
 template <class T>
 void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double factor, BrickPlaces<T> const& fine, T* coarse, T* others) {
   using R = real_t<T>;
-  auto const& [X, Y, Z] = s.held;
+  auto const &Y = s.held[1], &Z = s.held[2];
   auto const b = s.brick;
-  struct Part {          // a row of a brick, and its weight
-    i64 beside, within;  // which brick beside that one
-    R weight;
-  };
   constexpr i64 most = 64;
   std::vector<T> rows, sums_of_row;
-  std::vector<Part> parts, lines;  // lines: once each
-  std::vector<std::size_t> ends;   // of the parts of each coarse row
+  std::vector<RowLists<R>> lists;
   // numbers of neighbours, of 27 in three dimensions: those of fewer begin later
   i64 const all = s.dimensions == 3 ? 27 : s.dimensions == 2 ? 9 : 3, none = all == 27 ? 0 : all == 9 ? 9 : 12;
   each_run(s, bricks, most, [&](int const* numbers, i64 count) {
     auto const& at = s.at[std::size_t(*numbers)];
     std::array<i64, 3> o;  // the first point, of own ones
     for (std::size_t d = 0; d < 3; ++d) o[d] = at[d] * b[d] - s.before[d];
-    auto const held = [&](Held const& h, i64 first, i64 end) {
-      auto const last = i64(h.from.size()) - 1;
-      return Axis::Range{h.from[std::size_t(std::min(first, last))], h.from[std::size_t(std::min(end, last))]};
-    };
-    auto const x = held(X, o[0], o[0] + b[0]), y = held(Y, o[1], o[1] + b[1]), z = held(Z, o[2], o[2] + count * b[2]);
+    auto const held = [&](std::size_t d) { return s.held[d].bricks[std::size_t(o[d] / b[d])]; };
+    auto const x = held(0).of, y = held(1).of;
+    Axis::Range const z{held(2).of.first, Z.bricks[std::size_t(o[2] / b[2] + count - 1)].of.last};
     i64 const wide = y.last - y.first, deep = x.last - x.first;
     if (wide <= 0 || deep <= 0 || z.last <= z.first) return;
-    parts.clear(), lines.clear(), ends.clear();
-    auto const range = [](Held const& h, Axis::Range const& of) {
-      Axis::Range out{h.of[std::size_t(of.first)].at[0], 0};
-      for (i64 c = of.first; c < of.last; ++c) {
-        auto const& p = h.of[std::size_t(c)];
-        out.first = std::min(out.first, p.at[0]), out.last = std::max(out.last, p.at[p.count - 1] + 1);
-      }
-      return out;
-    };
-    auto const planes = range(X, x), points = range(Y, y);
-    auto const place = [&](std::size_t d, i64 p) -> std::pair<i64, i64> {  // 0, 1 or 2: the brick before, this one, or after; point in it
-      i64 const in = p - o[d] + b[d];
-      return {in / b[d], in % b[d]};
-    };
-    std::array<bool, 9> used{};
-    auto const part = [&](i64 i, i64 j, double weight) {
-      auto const [before, plane] = place(0, i);
-      auto const [beside, row] = place(1, j);
-      used[std::size_t(before * 3 + beside)] = true;
-      return Part{before * 3 + beside, (plane * b[1] + row) * b[2], R(weight * factor)};
-    };
-    for (i64 i = planes.first; i < planes.last; ++i)
-      for (i64 j = points.first; j < points.last; ++j) lines.push_back(part(i, j, 0));
-    for (i64 c = x.first; c < x.last; ++c)
-      for (i64 d = y.first; d < y.last; ++d) {
-        auto const &p = X.of[std::size_t(c)], &q = Y.of[std::size_t(d)];
-        for (int g = 0; g < p.count; ++g)
-          for (int h = 0; h < q.count; ++h) parts.push_back(part(p.at[g], q.at[h], p.weight[g] * q.weight[h]));
-        ends.push_back(parts.size());
-      }
+    std::array const kinds{held(0).kind, held(1).kind};
+    auto found = std::find_if(lists.begin(), lists.end(), [&](auto const& l) { return l.kinds == kinds; });
+    if (found == lists.end()) {
+      lists.push_back(lists_of<R>(s, kinds, x, y, {o[0], o[1]}, factor));
+      found = lists.end() - 1;
+    }
+    auto const& [_, parts, lines, ends, used] = *found;
     i64 const first = Z.of[std::size_t(z.first)].at[0] < o[2] ? -1 : 0;
     auto const& end_of = Z.of[std::size_t(z.last - 1)];
     i64 const last = end_of.at[end_of.count - 1] >= o[2] + count * b[2] ? count + 1 : count;
@@ -312,20 +359,26 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
       };
       std::array<T const*, 9> now{}, next{};
       find(first, next);
+      // the lines of the next brick come a few at a time while this one is summed up: many at once would hold up the loads
+      constexpr i64 line = 64 / i64(sizeof(T));
+      i64 const each = (i64(lines.size()) + i64(ends.size()) - 1) / i64(ends.size());
       for (i64 e = first; e < last; ++e) {
         now = next;
-        if (e + 1 < last) {
-          find(e + 1, next);
-          for (auto const& l : lines)
-            for (i64 k = 0; k < width; k += 64 / i64(sizeof(T))) __builtin_prefetch(next[std::size_t(l.beside)] + l.within + k, 0, 2);
-        }
+        if (e + 1 < last) find(e + 1, next);
         for (i64 k = 0; k < reals; k += 8) {
-          auto const* p = parts.data();
+          auto const *p = parts.data(), *l = lines.data(), *const end_of_lines = e + 1 < last && k == 0 ? l + lines.size() : l;
           T* out = rows.data() + (e - first) * width;
           for (auto const end : ends) {
-            Eight<R> sum;
-            for (auto const* const end_of = parts.data() + end; p < end_of; ++p)
-              sum.add(p->weight, Eight<R>::from((R const*)(now[std::size_t(p->beside)] + p->within) + k, reals - k));
+            for (auto const* const until = std::min(l + each, end_of_lines); l < until; ++l)
+              for (i64 m = 0; m < width; m += line) __builtin_prefetch(next[std::size_t(l->beside)] + l->within + m, 0, 3);
+            auto const from = [&](WeightedRow<R> const* q) {
+              return Eight<R>::from((R const*)(now[std::size_t(q->beside)] + q->within) + k, reals - k);
+            };
+            Eight<R> sum, other;
+            auto const* const end_of = parts.data() + end;
+            for (; p + 1 < end_of; p += 2) sum.add(p->weight, from(p)), other.add(p[1].weight, from(p + 1));
+            if (p < end_of) sum.add(p->weight, from(p)), ++p;
+            sum.add(R(1), other);
             sum.to((R*)out + k, reals - k);
             out += length;
           }

@@ -43,7 +43,14 @@ struct Held {
   std::vector<Segment> segments;      ///< that follow each other in a brick of the coarse vector
   std::vector<std::int64_t> segment;  ///< of each
   Axis::Range alike;                  ///< those whose fine points follow each other and are two further than those of the one before
+  struct OfBrick {
+    Axis::Range of;  ///< those that lie in it
+    int kind;        ///< the same of bricks whose coarse points are made of the same points, counted from the brick's first one
+  };
+  std::vector<OfBrick> bricks;  ///< of each own brick
   void find_alike();
+  /// brick: its points.
+  void find_kinds(std::int64_t brick);
 };
 
 /// A rank's fine bricks and their copies of other ranks' ones, and the coarse points around them in lexicographic order.
