@@ -189,7 +189,7 @@ def test_options_have_effect():
     assert "1 levels" in view("-pc_amg_max_row_sum 0.9") and "1 levels" not in view("-pc_amg_max_row_sum 1")
 
 
-@pytest.mark.parametrize("options", ["-pc_amg_strength evolution", "-pc_amg_type classical"])
+@pytest.mark.parametrize("options", ["-pc_amg_strength evolution", "-pc_amg_type classical", "-pc_amg_threshold 0"])
 def test_a_few_dense_rows_cost_little(options):
     # each of n rows looking at all entries of these: 10^11 operations, which the limit of a test would end
     n, hubs = 300_000, [0, 100, 140_000]

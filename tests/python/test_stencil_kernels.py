@@ -233,12 +233,21 @@ def variants():
     for condition in (i <= 3, i < 4, j < 3, i % 2 < 3, i % 3 < 3, (i < 3) & (j < 3), ~(i < 3)):
         yield made(st.where(condition, 2.0 * u(i + 1, j) - c, abs(u(i, j))))
     yield made(st.minimum(u(i, j), v(i, j))), made(st.minimum(v(i, j), u(i, j))), made(st.maximum(u(i, j), v(i, j)))
-    yield made(u(2 * i, 2 * j)), made(u(i // 2, j // 2)), made(u((i + 1) // 2, (j + 1) // 2)), made(u(i // 2 + 1, j // 2 + 1))
+    yield (
+        made(u(2 * i, 2 * j)),
+        made(u(i // 2, j // 2)),
+        made(u((i + 1) // 2, (j + 1) // 2)),
+        made(u(i // 2 + 1, j // 2 + 1)),
+    )
     yield st.generate(st.fuse(same, st.reduce("sum", "s", u(i, j))), "generic")
     yield st.generate(st.fuse(same, st.reduce("max", "s", u(i, j))), "generic")
     yield st.generate(st.fuse(same, st.reduce("max", "t", u(i, j))), "generic")
     yield st.generate(st.fuse(st.reduce("max", "t", u(i, j)), same), "generic")
-    yield st.generate(same, "generic", dtype=np.float32), st.generate(same, "generic", (4, 8)), st.generate(same, "avx2")
+    yield (
+        st.generate(same, "generic", dtype=np.float32),
+        st.generate(same, "generic", (4, 8)),
+        st.generate(same, "avx2"),
+    )
 
 
 def test_kernels_have_the_same_digest_where_their_text_is_the_same():

@@ -56,7 +56,7 @@ def _stages() -> bytes:
 
 
 def fingerprint(statements: Sequence[Statement], *others: Any) -> str:
-    """Return the digest, in hexadecimal digits. Time of the nodes of the stencil, 2 microseconds each.
+    """Return the digest, in hexadecimal digits. Its time grows with the nodes of the stencil.
 
     Parameters
     ----------

@@ -140,21 +140,24 @@ Block allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   bool const is_large = bytes >= large;
   std::size_t const align = is_large ? huge : 64;
-  std::size_t const whole = (bytes + align - 1) / align * align, behind = bytes >= staggered && !allocator.load() ? next_place() : 0;
-  std::size_t const capacity = whole + (behind > 0 || is_large ? small : 0);  // large blocks fit each other
+  std::size_t const whole = (bytes + align - 1) / align * align;
   ASTERISM_REQUIRE(whole >= bytes, memory, "an array of {} bytes overflows the address space.", bytes);
-  Counted counted(capacity);
   if (auto const* const users = allocator.load()) {
-    void* const data = users->allocate(capacity, align);
-    ASTERISM_REQUIRE(data, memory, "the allocator that was set has no {} bytes.", capacity);
+    Counted counted(whole);
+    void* const data = users->allocate(whole, align);
+    ASTERISM_REQUIRE(data, memory, "the allocator that was set has no {} bytes.", whole);
     counted.kept = true;
-    return {data, capacity, users};
+    return {data, whole, users};
   }
-  if (auto const* const small_ones = capacity <= small_array ? small_allocator.load() : nullptr)
-    if (void* const data = small_ones->allocate(capacity, align)) {
+  if (auto const* const small_ones = whole <= small_array ? small_allocator.load() : nullptr) {
+    Counted counted(whole);
+    if (void* const data = small_ones->allocate(whole, align)) {
       counted.kept = true;
-      return {data, capacity, small_ones};
+      return {data, whole, small_ones};
     }
+  }
+  std::size_t const behind = whole >= staggered ? next_place() : 0, capacity = whole + (whole >= staggered ? small : 0);
+  Counted counted(capacity);
   bool in_set_up = false;
   if (is_large) {
     auto& k = kept();

@@ -111,10 +111,15 @@ void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer
   auto* const t = T.data();
   auto* const told_at = told.data();
   auto* const verdict_of = verdicts.data();
-  auto const largest_beside = [=](i32 v) {
-    i32 m = out_of_set;
-    for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, t[col[p]]);
-    return m;
+  // a few at a time without branches: of a row that many rows meet each would read all
+  auto const is_larger_beside = [=](i32 v, i32 mine) {
+    constexpr i64 some = 64;
+    for (auto p = ptr[v], end = ptr[v + 1]; p < end; p += some) {
+      i32 m = out_of_set;
+      for (auto q = p, last = std::min(p + some, end); q < last; ++q) m = larger(m, t[col[q]]);
+      if (m > mine) return true;
+    }
+    return false;
   };
   for (u64 round = 0; !undecided.empty(); ++round) {
     auto const count = i64(undecided.size());
@@ -125,9 +130,9 @@ void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer
       i32 const v = nodes[u], mine = t[v];
       auto const when = std::atomic_ref(told_at[v]).load(std::memory_order_relaxed);
       verdict_of[u] = when != 0 && when < now ? out_of_set : mine;
-      if (verdict_of[u] == out_of_set || largest_beside(v) > mine) return;
+      if (verdict_of[u] == out_of_set || is_larger_beside(v, mine)) return;
       for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p)
-        if ((largest_beside(col[p]) & -i32(active[col[p]])) > mine) return;
+        if (active[col[p]] != 0 && is_larger_beside(col[p], mine)) return;
       verdict_of[u] = in_set;
       auto const tell = [=](i32 w) {
         std::atomic_ref at(told_at[w]);
