@@ -48,19 +48,6 @@ class Source:
     brick : tuple of int
     digest : str
         Of all that the text depends on: a compiled kernel is found by it without the text.
-    name : str
-        Of the function.
-    text : str
-        C++, CUDA or HIP.
-    plan : Plan
-    grids : tuple of str
-        In the order of the arrays; outputs first.
-    fine : frozenset of str
-        Those in the finer index space.
-    constants : tuple of (str, number or None)
-    reductions : tuple of (str, str)
-    radius : tuple of (int, int)
-        For each axis, how far reads go below and above, in points of the grid that is read.
     """
 
     stencil: Stencil
@@ -71,22 +58,27 @@ class Source:
 
     @property
     def name(self) -> str:
+        """Return the name of the function."""
         return f"stencil_{self.digest[:12]}"
 
     @property
     def text(self) -> str:
+        """Return C++, CUDA or HIP."""
         return self._generated[0]
 
     @property
     def plan(self) -> Plan:
+        """Return what the passes chose."""
         return self._generated[1]
 
     @property
     def grids(self) -> tuple[str, ...]:
+        """Return the names of the grids in the order of the arrays; outputs first."""
         return self.stencil.facts.grids
 
     @property
     def fine(self) -> frozenset[str]:
+        """Return the grids in the finer index space."""
         f = self.stencil.facts
         if f.space == "coarse":
             return f.elsewhere
@@ -94,14 +86,17 @@ class Source:
 
     @property
     def constants(self) -> tuple[tuple[str, complex | None], ...]:
+        """Return the names of the constants, and their defaults."""
         return self.stencil.facts.constants
 
     @property
     def reductions(self) -> tuple[tuple[str, str], ...]:
+        """Return the names of the reductions, and what they are."""
         return self.stencil.facts.reductions
 
     @property
     def radius(self) -> tuple[tuple[int, int], ...]:
+        """Return how far reads go below and above along each axis, in points of the grid that is read."""
         return self.stencil.facts.reach
 
     @cached_property

@@ -341,8 +341,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
     }
     host.before[d] = -known.low[d] * b[d];
     if (cubic) continue;
-    i64 const last = own.low[d] + bricks[d] * b[d];
-    auto& held = host.held[d] = held_of(one, missing, own.low[d], empty ? own.low[d] : last, coarse.brick()[d]);
+    auto& held = host.held[d] = held_of(one, missing, own.low[d], own.low[d] + bricks[d] * b[d], coarse.brick()[d]);
     held.find_kinds(b[d]);
     for (i64 i = 0; i + 1 < i64(held.from.size()); ++i)
       for (i64 c = held.from[std::size_t(i)]; c < held.from[std::size_t(i + 1)]; ++c) {
