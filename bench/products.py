@@ -43,7 +43,7 @@ def products(n: int, rounds: int) -> dict:
             for what, (whole, again, theirs) in ways.items():
                 case: dict = {"seconds": [], "seconds_new_values": [], "scipy": [], "petsc": {}}
                 for _ in range(max(5, rounds)):
-                    whole()  # untimed: the first one takes pages that the machine gave the peer's program before
+                    whole()  # untimed: the first call after the peer's programs pays for fresh pages
                     for key, f in (("seconds", whole), ("seconds_new_values", again), ("scipy", theirs)):
                         t0 = time.perf_counter()
                         f()

@@ -228,6 +228,6 @@ def heeds_ctrl_c():
 
 @pytest.fixture
 def own_kernels(monkeypatch, tmp_path):
-    """A cache of stencils of its own. Kernels are found without their text, so that no other test may have those of a planted fault."""
+    """A cache of stencils for this test alone: the digest of a kernel does not see a planted fault, and others would find its kernel."""
     monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "kernels"))
     monkeypatch.setattr("asterism.stencil.compiler._loaded", {})

@@ -20,6 +20,7 @@ from ..base.cpu import cpu_name
 from ..errors import InputError, InternalError, OptionError, UnsupportedError
 from .cache import cached
 from .emit_gpu import GPU_TARGETS
+from .passes import group
 from .sources import TARGETS, Source, generate
 from .stencil import Stencil
 
@@ -64,7 +65,7 @@ def gpu_compiler() -> str | None:
 
 
 def _key(source: Source, program: str, *others: str) -> str:
-    """Return what the compiled kernel is found by: a program is another one where it has changed."""
+    """Return what the compiled kernel is found by. A compiler is another one if its file changed; one behind a wrapper is not seen."""
     found = os.stat(program)
     parts = [source.digest, os.path.realpath(program), str(found.st_size), str(found.st_mtime_ns), *others]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -160,4 +161,4 @@ def gpu_kernel(
     except (UnsupportedError, InternalError, InputError) as error:
         return "", str(error), 0, 0
     lanes = GPU_TARGETS[runtime].lanes
-    return str(path), source.name, _THREADS, _THREADS // lanes * (lanes // source.plan.vector)
+    return str(path), source.name, _THREADS, _THREADS // lanes * (lanes // group(lanes, brick[-1]))

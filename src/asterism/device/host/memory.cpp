@@ -142,30 +142,30 @@ Block allocate(std::size_t bytes) {
   std::size_t const align = is_large ? huge : 64;
   std::size_t const whole = (bytes + align - 1) / align * align;
   ASTERISM_REQUIRE(whole >= bytes, memory, "an array of {} bytes overflows the address space.", bytes);
-  if (auto const* const users = allocator.load()) {
-    Counted counted(whole);
-    void* const data = users->allocate(whole, align);
-    ASTERISM_REQUIRE(data, memory, "the allocator that was set has no {} bytes.", whole);
-    counted.kept = true;
-    return {data, whole, users};
-  }
-  if (auto const* const small_ones = whole <= small_array ? small_allocator.load() : nullptr) {
-    Counted counted(whole);
-    if (void* const data = small_ones->allocate(whole, align)) {
-      counted.kept = true;
-      return {data, whole, small_ones};
-    }
-  }
-  std::size_t const behind = whole >= staggered ? next_place() : 0, capacity = whole + (whole >= staggered ? small : 0);
+  auto const* const users = allocator.load();
+  auto const* const small_ones = !users && whole <= small_array ? small_allocator.load() : nullptr;
+  bool const is_staggered = !users && !small_ones && whole >= staggered;
+  std::size_t const behind = is_staggered ? next_place() : 0, capacity = whole + (is_staggered ? small : 0);
   Counted counted(capacity);
+  if (users) {
+    void* const data = users->allocate(capacity, align);
+    ASTERISM_REQUIRE(data, memory, "the allocator that was set has no {} bytes.", capacity);
+    counted.kept = true;
+    return {data, capacity, users};
+  }
+  if (small_ones)
+    if (void* const data = small_ones->allocate(capacity, align)) {
+      counted.kept = true;
+      return {data, capacity, small_ones};
+    }
   bool in_set_up = false;
   if (is_large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
     auto const fit = k.blocks.lower_bound(capacity);
     if (fit != k.blocks.end()) {
-      Block const b{static_cast<char*>(fit->second) + behind, fit->first, nullptr, behind};
       auto* const begin = static_cast<char*>(fit->second);
+      Block const b{begin + behind, fit->first, nullptr, behind};
       k.blocks.erase(fit);
       k.bytes -= b.capacity;
       // the rest of a longer block holds no memory
@@ -179,7 +179,7 @@ Block allocate(std::size_t bytes) {
     give_back(k, most > now ? most - now : 0);
     in_set_up = k.set_ups > 0;
   }
-  void* data = nullptr;
+  void* data = nullptr;  // not aligned_alloc: the capacity is no multiple of the alignment
   auto const is_given = [&] { return posix_memalign(&data, align, capacity) == 0; };
   if (!is_given()) {  // what is kept may be what is missing
     std::lock_guard const lock(kept().mutex);

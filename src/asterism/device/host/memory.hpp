@@ -36,8 +36,8 @@ struct Block {
 };
 
 /// At least `bytes` bytes, aligned to 64; from 8 MiB on, on 2 MiB pages, in a set-up (KeepFreed) where the system has them ready. From 64
-/// KiB on, blocks that follow each other begin at different places of a 4 KiB page: where the vectors of a kernel all begin at the same
-/// one, loads wait for stores that only look like theirs, as processors compare the last 12 bits of addresses first. Throws a memory error.
+/// KiB on, blocks of the system that follow each other begin at different places of a 4 KiB page, which costs a page: kernels were slower
+/// where all their vectors begin at the same one (decision 033). Throws a memory error.
 Block allocate(std::size_t bytes);
 void release(Block block) noexcept;
 

@@ -156,7 +156,7 @@ Axis axis_of(OneAxis const& one, bool missing, bool cubic, i64 begin, i64 end) {
 }
 
 /// The coarse points at the own fine ones [begin, end), and what they are made of.
-Held held_of(OneAxis const& one, bool missing, i64 begin, i64 end, i64 coarse_brick) {
+Held held_of(OneAxis const& one, bool missing, i64 begin, i64 end, i64 brick, i64 coarse_brick) {
   Held out;
   for (i64 c = 0; c < (missing ? 1 : one.m); ++c) {
     i64 const at = missing ? 0 : one.anchor(c);
@@ -180,7 +180,7 @@ Held held_of(OneAxis const& one, bool missing, i64 begin, i64 end, i64 coarse_br
     out.segments.back().end = i64(out.of.size());
   }
   while (i64(out.from.size()) <= end - begin) out.from.push_back(i64(out.of.size()));
-  out.find_alike();
+  out.find_alike(), out.find_kinds(brick);
   return out;
 }
 
@@ -341,8 +341,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
     }
     host.before[d] = -known.low[d] * b[d];
     if (cubic) continue;
-    auto& held = host.held[d] = held_of(one, missing, own.low[d], own.low[d] + bricks[d] * b[d], coarse.brick()[d]);
-    held.find_kinds(b[d]);
+    auto& held = host.held[d] = held_of(one, missing, own.low[d], own.low[d] + bricks[d] * b[d], b[d], coarse.brick()[d]);
     for (i64 i = 0; i + 1 < i64(held.from.size()); ++i)
       for (i64 c = held.from[std::size_t(i)]; c < held.from[std::size_t(i + 1)]; ++c) {
         auto const& p = held.of[std::size_t(c)];

@@ -157,10 +157,10 @@ struct WeightedRow {
 /// Of the coarse rows that lie in bricks of one kind: what each is the sum of.
 template <class R>
 struct RowLists {
-  std::array<int, 2> kinds{};              // of bricks along both axes
-  std::vector<WeightedRow<R>> parts, all;  // of each row, and each once
-  std::vector<std::size_t> ends;           // of the parts of each coarse row
-  std::array<bool, 9> used{};              // which bricks beside
+  std::array<int, 2> kinds{};                // of bricks along both axes
+  std::vector<WeightedRow<R>> parts, lines;  // of each row, and each once
+  std::vector<std::size_t> ends;             // of the parts of each coarse row
+  std::array<bool, 9> used{};                // which bricks beside
 };
 
 /// From one of these bricks: its coarse points x and y, and its first fine point o.
@@ -191,7 +191,7 @@ RowLists<R> lists_of(BrickStencils const& s, std::array<int, 2> const& kinds, Ax
   };
   auto const planes = range(X, x), points = range(Y, y);
   for (i64 i = planes.first; i < planes.last; ++i)
-    for (i64 j = points.first; j < points.last; ++j) out.all.push_back(part(i, j, 0));
+    for (i64 j = points.first; j < points.last; ++j) out.lines.push_back(part(i, j, 0));
   for (i64 c = x.first; c < x.last; ++c)
     for (i64 d = y.first; d < y.last; ++d) {
       auto const &p = X.of[std::size_t(c)], &q = Y.of[std::size_t(d)];
@@ -333,11 +333,12 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
     std::array<i64, 3> o;  // the first point, of own ones
     for (std::size_t d = 0; d < 3; ++d) o[d] = at[d] * b[d] - s.before[d];
     auto const held = [&](std::size_t d) { return s.held[d].bricks[std::size_t(o[d] / b[d])]; };
-    auto const x = held(0).of, y = held(1).of;
+    auto const [x, kind_x] = held(0);
+    auto const [y, kind_y] = held(1);
     Axis::Range const z{held(2).of.first, Z.bricks[std::size_t(o[2] / b[2] + count - 1)].of.last};
     i64 const wide = y.last - y.first, deep = x.last - x.first;
     if (wide <= 0 || deep <= 0 || z.last <= z.first) return;
-    std::array const kinds{held(0).kind, held(1).kind};
+    std::array const kinds{kind_x, kind_y};
     auto found = std::find_if(lists.begin(), lists.end(), [&](auto const& l) { return l.kinds == kinds; });
     if (found == lists.end()) {
       lists.push_back(lists_of<R>(s, kinds, x, y, {o[0], o[1]}, factor));
@@ -359,7 +360,7 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
       };
       std::array<T const*, 9> now{}, next{};
       find(first, next);
-      // the lines of the next brick come a few at a time while this one is summed up: many at once would hold up the loads
+      // the lines of the next brick come a few at a time while this one is summed up
       constexpr i64 line = 64 / i64(sizeof(T));
       i64 const each = (i64(lines.size()) + i64(ends.size()) - 1) / i64(ends.size());
       for (i64 e = first; e < last; ++e) {
@@ -374,7 +375,7 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
             auto const from = [&](WeightedRow<R> const* q) {
               return Eight<R>::from((R const*)(now[std::size_t(q->beside)] + q->within) + k, reals - k);
             };
-            Eight<R> sum, other;
+            Eight<R> sum, other;  // two sums: each addition waits for the one before
             auto const* const end_of = parts.data() + end;
             for (; p + 1 < end_of; p += 2) sum.add(p->weight, from(p)), other.add(p[1].weight, from(p + 1));
             if (p < end_of) sum.add(p->weight, from(p)), ++p;

@@ -111,7 +111,7 @@ void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer
   auto* const t = T.data();
   auto* const told_at = told.data();
   auto* const verdict_of = verdicts.data();
-  // a few at a time without branches: of a row that many rows meet each would read all
+  // without branches within some, but no further than the first that are larger: else all neighbours of a dense row read it whole
   auto const is_larger_beside = [=](i32 v, i32 mine) {
     constexpr i64 some = 64;
     for (auto p = ptr[v], end = ptr[v + 1]; p < end; p += some) {
