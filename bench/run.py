@@ -34,6 +34,7 @@ from assembly import assembly  # noqa: E402
 from by_default import by_default  # noqa: E402
 from direct import direct  # noqa: E402
 from gmg import gmg  # noqa: E402
+from high_order import high_order  # noqa: E402
 from multigrid import amg, blocks, multigrid, triad  # noqa: E402
 from precisions import precisions  # noqa: E402
 from products import products  # noqa: E402
@@ -370,6 +371,7 @@ def main() -> int:
             "direct",
             "sptrsv",
             "gmg",
+            "high_order",
         ],
     )
     args = p.parse_args()
@@ -412,6 +414,7 @@ def main() -> int:
         ("direct", lambda: direct(args.rounds)),
         ("sptrsv", lambda: sptrsv(args.rounds)),
         ("gmg", gmg),
+        ("high_order", lambda: high_order(args.rounds)),
     ):
         if args.only and args.only != name:
             continue

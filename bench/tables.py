@@ -220,6 +220,16 @@ def scipy(r: dict) -> None:
         )
 
 
+def high_order(r: dict) -> None:
+    """Products of the tenth order, of the least bytes and beside PETSc's assembled ones."""
+    for name, p in r["products"].items():
+        beside = f"; {p['faster_than_petsc']:.1f} times as fast as PETSc" if "faster_than_petsc" in p else ""
+        line = f"order {r['accuracy']}, {name:18s} {1e3 * p['seconds']:7.2f} ms, {p['over_least_bytes']:.2f} of the least bytes"
+        print(line + beside)
+    for name, seconds in r["petsc"].items():
+        print(f"{name:28s} {1e3 * seconds:7.2f} ms")
+
+
 def queues(r: dict) -> None:
     """Empty tasks, and iterations by a worker's queue."""
     print_launch(r["launch"])
@@ -383,6 +393,7 @@ SHOW = {
     "random_solves": random_solves,
     "weak": print_weak,
     "robustness": robustness,
+    "high_order": high_order,
 }
 
 

@@ -126,7 +126,7 @@ def form(how: Made, name: str) -> Any:
     """Return the kernel of a fused stencil, by the name of its form in the core (StencilForm). Collective."""
     f = how.stencil.facts
     if name == "transposed":
-        return how.kernel(how.stencil.transpose(how.of), {f.outputs[0]: X, how.of: Y})
+        return how.kernel(how.stencil.transpose(how.of, how.periodic), {f.outputs[0]: X, how.of: Y})
     at = indices(f.dimensions)
     taken = [*f.grids, *(n for n, _ in f.constants)]
     b, w = (Grid(_unused(n, taken), f.dimensions) for n in ("b", "w"))

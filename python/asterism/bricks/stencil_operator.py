@@ -19,6 +19,7 @@ from ..errors import ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
 from ..stencil.operator_input import checked
+from ..stencil.reach import bricks_away
 from ..stencil.stencil import Stencil
 from .coarse import coarse_level
 from .diagonal import tell_diagonal, tell_diagonal_of_product
@@ -204,14 +205,13 @@ def make(how: Made, domain: Any) -> StencilOperator:
     if is_symmetric(how):
         handle.add("transposed", product)
     else:
-        transpose = how.stencil.transpose(how.of)
-        fits = all(max(reach) <= b for reach, b in zip(transpose.facts.reach, how.brick, strict=True))
-        if fits and not any(
-            p and n < m for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)
-        ):
-            transposes = how.is_product  # then few ask for it
-            if not transposes:
-                handle.add("transposed", form(how, "transposed"))
+        transpose = how.stencil.transpose(how.of, how.periodic)
+        fits = max(bricks_away(transpose.statements, how.shape, how.brick, how.periodic)) <= 1
+        # made when it is asked for, by few
+        transposes = fits and not any(
+            p and m is not None and n < m
+            for p, n, m in zip(how.periodic, how.shape, transpose.least_periodic, strict=True)
+        )
     if how.is_product and how.arrays:
         tell_diagonal_of_product(how, handle, domain)
     else:

@@ -187,10 +187,17 @@ class Body(ABC):
         return self.fresh(at, self.operation(n, row, lane), self.kind(n))
 
     def gathered(self, n: Node, row: int, lane: int) -> str:
-        """Return the text of a sum."""
-        text = ""
+        """Return the text of a sum. Values with the same coefficient are added first: short chains of operations run side by side."""
+        alike: dict[Node, list[str]] = {}
         for c, v in n.terms:
-            text = self.plus(text, c, self.vector(v, row, lane))
+            alike.setdefault(c, []).append(self.vector(v, row, lane))
+        text = ""
+        for c, vectors in alike.items():
+            if c.op == "number" and c.data[0] in (1, -1):
+                for vector in vectors:
+                    text = self.plus(text, c, vector)
+            else:
+                text = self.plus(text, c, vectors[0] if len(vectors) == 1 else f"({' + '.join(vectors)})")
         return text
 
     def plus(self, text: str, c: Node, vector: str) -> str:

@@ -119,11 +119,17 @@ class Builder:
         return node.terms if node.op == "sum" and node not in self.kept else [(self.number(1), node)]
 
     def sum(self, terms: list[tuple[Node, Node]]) -> Node:
-        """Return the sum of coefficients times values; equal values come together."""
-        out: dict[Node, Node] = {}
-        for c, v in terms:
-            out[v] = self.add(out[v], c) if v in out else c
+        """Return the sum of coefficients times values; equal values come together, and what is the same at all points."""
         zero, one = self.number(0), self.number(1)
+        out: dict[Node, Node] = {}
+        same = zero
+        for c, v in terms:
+            if v.uniform:
+                same = self.add(same, self.multiply(c, v))
+            else:
+                out[v] = self.add(out[v], c) if v in out else c
+        if same is not zero:
+            out[same] = one
         left = [(c, v) for v, c in out.items() if c is not zero]
         if not left:
             return zero

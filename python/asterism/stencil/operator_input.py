@@ -11,6 +11,7 @@ from ..base.indices import as_shape
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
 from .language import as_number
+from .reach import bricks_away, default_brick
 from .stencil import Stencil, as_dtype, as_flags
 from .transpose import coefficients_of
 
@@ -37,15 +38,20 @@ def checked(
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
     flags = as_flags(periodic, f.dimensions)
-    blocks = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "stencil.operator: brick"))
-    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
-        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
     if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
         raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
-    for axis, (b, (low, high)) in enumerate(zip(blocks, f.reach, strict=True)):
-        if max(low, high) > b:
+    blocks = (
+        default_brick(stencil.statements, sizes, flags)
+        if brick is None
+        else tuple(as_shape(brick, "stencil.operator: brick"))
+    )
+    if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
+        raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
+    for axis, away in enumerate(bricks_away(stencil.statements, sizes, blocks, flags)):
+        if away > 1:
+            low, high = f.reach[axis]
             raise InputError(
-                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {b}. Give brick= at least that."
+                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {blocks[axis]}. Give brick= at least that."
             )
     kind = as_dtype(dtype)
     scalars = dict(f.constants)

@@ -6,26 +6,32 @@ Input and output: a `Program`, and a `Plan` of how its vectors are computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from .nodes import Builder, Node, Program, postorder
 
-__all__ = ["Plan", "depends_on_place", "interior", "plan", "reuse"]
+__all__ = ["Plan", "depends_on_place", "far_from_ends", "interior", "plan", "reuse"]
 
 Margins = tuple[tuple[int, int], ...]
 Place = TypeVar("Place")
 
 
-def _rebuilt(program: Program, b: Builder, change: Callable[[Node, list[Node]], Node]) -> Program:
-    """Return the program with `change` at every node; arguments first."""
+def _remade(nodes: Sequence[Node], b: Builder, change: Callable[[Node, list[Node]], Node]) -> list[Node]:
+    """Return the nodes with `change` at every node that they are made of; arguments first."""
     new: dict[Node, Node] = {}
-    for n in postorder(*(s.value for s in program.stores)):
+    for n in postorder(*nodes):
         new[n] = change(n, [new[a] for a in n.args])
         if n in b.kept and new[n].op == "sum":
             b.kept.add(new[n])
-    return replace(program, stores=tuple(replace(s, value=new[s.value]) for s in program.stores))
+    return [new[n] for n in nodes]
+
+
+def _rebuilt(program: Program, b: Builder, change: Callable[[Node, list[Node]], Node]) -> Program:
+    """Return the program with `change` at every node; arguments first."""
+    values = _remade([s.value for s in program.stores], b, change)
+    return replace(program, stores=tuple(replace(s, value=v) for s, v in zip(program.stores, values, strict=True)))
 
 
 def depends_on_place(program: Program) -> bool:
@@ -35,22 +41,28 @@ def depends_on_place(program: Program) -> bool:
 
 def interior(program: Program, b: Builder) -> tuple[Program, Margins]:
     """Return the program for points that are further from the ends than the margins: conditions on indices become constants."""
+    values, margins = far_from_ends([s.value for s in program.stores], b)
+    stores = tuple(replace(s, value=v) for s, v in zip(program.stores, values, strict=True))
+    return replace(program, stores=stores), margins
+
+
+def far_from_ends(nodes: Sequence[Node], b: Builder) -> tuple[list[Node], Margins]:
+    """Return what values are at points that are further from the ends than the margins, and the margins."""
     margins = [[0, 0] for _ in range(3)]
 
     def change(n: Node, args: list[Node]) -> Node:
         if n.op == "test":
-            known = _far_from_ends(n)
+            known = _known_far_from_ends(n)
             if known is not None:
                 axis, low, high, holds = known
                 margins[axis] = [max(margins[axis][0], low), max(margins[axis][1], high)]
                 return b.truth(holds)
         return b.remade(n, args)
 
-    inner = _rebuilt(program, b, change)
-    return inner, tuple((low, high) for low, high in margins)
+    return _remade(nodes, b, change), tuple((low, high) for low, high in margins)
 
 
-def _far_from_ends(test: Node) -> tuple[int, int, int, bool] | None:
+def _known_far_from_ends(test: Node) -> tuple[int, int, int, bool] | None:
     """Return axis, margins at both ends, and whether a test of one index holds within them; None for other tests."""
     terms, add, op = test.data[0], test.data[1], test.data[4]
     by_symbol = {s: (a, f) for s, a, f in terms}

@@ -116,6 +116,11 @@ static inline T* brick_of(Arguments const* a, int grid, long owned, long id) {{
 {shuffled}static inline void take_max(double* p, double x) {{ *p = x > *p || x != x ? x : *p; }}
 static inline void take_min(double* p, double x) {{ *p = x < *p || x != x ? x : *p; }}
 static I const lane = {{{order(str(m) for m in range(V))}}};
+static inline bool any(I x) {{
+  E of_all = 0;
+  for (int l = 0; l < {V}; ++l) of_all |= x[l];
+  return of_all;
+}}
 
 // zeros at the points from n0, n1, n2 on
 static inline void clear(T* p, long n0, long n1, long n2) {{

@@ -16,11 +16,12 @@ from ..base.cpu import cpu_flags
 from ..base.indices import as_shape
 from ..errors import InputError, OptionError
 from .checks import check_dtype
+from .edge_body import has_long_ends
 from .emit import emit_cpp
 from .emit_gpu import GPU_TARGETS, emit_gpu
 from .fingerprint import fingerprint
 from .lower import lower
-from .nodes import Builder
+from .nodes import Builder, Program, postorder
 from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
 from .prelude import Shape
 from .stencil import Stencil, as_dtype
@@ -166,11 +167,20 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str, 
     inner, margins = interior(program, b)
     whole = reuse(inner, b)
     chosen = plan(whole, shape.brick, vector, registers)
-    work = sum(len(n.args) + 1 for n in b.kept) + sum(len(s.value.args) + 1 for s in whole.stores)
-    if work * shape.brick[1] * (shape.brick[2] // vector) > _MOST_VECTORS:
+    long_ends = not gpu and f.space == "one" and has_long_ends(inner, program)
+    edge = None
+    if depends_on_place(program) or f.reductions:
+        edge = program if long_ends else reuse(program, b)
+    vectors = shape.brick[1] * (shape.brick[2] // vector)
+    if max(_work(whole, b), 0 if long_ends or not edge else _work(edge, b)) * vectors > _MOST_VECTORS:
         raise InputError(f"brick={sizes}: the kernel would be too long to compile. Take smaller bricks.")
-    edge = reuse(program, b) if depends_on_place(program) or f.reductions else None
     title = f"{', '.join([*f.outputs, *(n for n, _ in f.reductions)])} for {target}, {name}"
     parts = (f, shape, chosen, b, whole, edge, margins, title)
-    head, rest = emit_gpu(gpu, *parts) if gpu else emit_cpp(*parts)
+    head, rest = emit_gpu(gpu, *parts) if gpu else emit_cpp(*parts, long_ends)
     return head + function + rest, chosen
+
+
+def _work(program: Program, b: Builder) -> int:
+    """Return how many values each vector of points is made of."""
+    values = [s.value for s in program.stores]
+    return sum(len(n.args) + 1 for n in postorder(*values) if n in b.kept) + sum(len(v.args) + 1 for v in values)

@@ -51,7 +51,7 @@ class Stencil:
     def __init__(self, statements: Sequence[Statement]) -> None:
         self.statements = tuple(statements)
         self.facts: Facts = check(self.statements)
-        self.least_periodic = (0,) * self.facts.dimensions
+        self.least_periodic: tuple[int | None, ...] = (0,) * self.facts.dimensions
         self._sources: dict[Any, Any] = {}  # that were generated
 
     def __repr__(self) -> str:
@@ -127,16 +127,20 @@ class Stencil:
     def check_periodic(self, shape: Sequence[int], periodic: Sequence[bool]) -> None:
         """Raise for a periodic axis with too few points."""
         for axis, (n, least) in enumerate(zip(shape, self.least_periodic, strict=True)):
-            if periodic[axis] and n < least:
+            if periodic[axis] and least is None:
+                raise InputError(f"axis {axis} is periodic: make the transpose with periodic= True for it.")
+            if periodic[axis] and least is not None and n < least:
                 raise ShapeError(f"axis {axis} is periodic with {n} points: this transpose needs {least} or more.")
 
-    def transpose(self, of: str | None = None) -> Stencil:
+    def transpose(self, of: str | None = None, periodic: bool | Sequence[bool] = True) -> Stencil:
         """Return the stencil of the transposed operator: it reads the output, and writes the grid that was read.
 
         Parameters
         ----------
         of : str, optional
             The grid in which the stencil is linear. Others are coefficients. It is needed where several grids are read.
+        periodic : bool or sequence of bool
+            The axes that may be periodic. Without them a stencil with closures has a much shorter transpose.
 
         Notes
         -----
@@ -151,7 +155,8 @@ class Stencil:
         >>> T.interpret(a=[1.0, 2.0, 4.0], out=[1.0, 1.0, 1.0])["u"].tolist()
         [-1.0, -1.0, -2.0]
         """
-        statement, least = transposed(self.statements, self.facts, of)
+        flags = as_flags(periodic, self.facts.dimensions)
+        statement, least = transposed(self.statements, self.facts, of, flags)
         found = Stencil([statement])
         found.least_periodic = least
         return found

@@ -32,8 +32,13 @@ _Linear = dict[Offsets, Expr]  # coefficients; a value without x is at `_FREE`
 _FREE: Offsets = ()
 
 
-def transposed(statements: Sequence[Statement], facts: Facts, of: str | None) -> tuple[Assignment, Offsets]:
-    """Return the assignment, and for each axis the least number of points that it needs where it is periodic."""
+def transposed(
+    statements: Sequence[Statement], facts: Facts, of: str | None, periodic: Sequence[bool]
+) -> tuple[Assignment, tuple[int | None, ...]]:
+    """Return the assignment, and for each axis the least number of points that it needs where it is periodic, None if it must not be.
+
+    Conditions on the indices of axes that are not periodic need not look around their ends.
+    """
     s = statements[0]
     if len(statements) > 1 or not isinstance(s, Assignment):
         fail(s.line, "the transpose is that of one assignment; transpose the parts before they are fused.")
@@ -58,13 +63,14 @@ def transposed(statements: Sequence[Statement], facts: Facts, of: str | None) ->
         away = tuple(-o for o in offsets)
         if any(isinstance(n, (Integer, Remainder)) for n in walk(coefficient)):
             least = [max(a, abs(o)) for a, o in zip(least, offsets, strict=True)]
-        weight, value = _Shift(away).of(coefficient), _at(y, away)
-        term: Expr = Operation("*", weight, value)
+        weight, value = _Shift(away, periodic).of(coefficient), _at(y, away)
+        term = _weighted(weight, value)
         if not _is_finite(coefficient):  # beyond an end the coefficient may be anything, and y is zero
             term = Where(Condition("==", value, Value(0.0)), Value(0.0), term)
         total = term if total is None else Operation("+", total, term)
     assert total is not None
-    return Assignment(_at(x, (0,) * d), total, s.line), tuple(least)
+    bounds = tuple(n if p or not n else None for n, p in zip(least, periodic, strict=True))
+    return Assignment(_at(x, (0,) * d), total, s.line), bounds
 
 
 def coefficients_of(statements: Sequence[Statement], name: str) -> dict[Offsets, Expr]:
@@ -117,6 +123,8 @@ def _combined(n: Expr, parts: list[_Linear], name: str) -> _Linear:
             out: _Linear = {}
             for part, factor in zip(parts, sign, strict=True):
                 for o, c in part.items():
+                    if o == _FREE and _number(c) == 0:
+                        continue  # as sum() begins with
                     scaled = c if factor == 1 else _product(Value(-1.0), c)
                     out[o] = _sum(out[o], scaled) if o in out else scaled
             return out
@@ -151,6 +159,10 @@ def _product(a: Expr, b: Expr) -> Expr:
     x, y = _number(a), _number(b)
     if x is not None and y is not None:
         return Value(x * y)
+    for number, other in ((x, b), (y, a)):  # so that conditions come first
+        if number is not None and isinstance(other, Where):
+            factor = Value(number)
+            return _chosen(other.condition, _product(factor, other.a), _product(factor, other.b))
     return b if x == 1 else a if y == 1 else Operation("*", a, b)
 
 
@@ -159,11 +171,29 @@ def _chosen(condition: Condition, a: Expr, b: Expr) -> Expr:
     return a if x is not None and x == y else Where(condition, a, b)
 
 
+def _weighted(weight: Expr, value: Expr) -> Expr:
+    """Return weight * value; what has several weights by conditions is read under these."""
+    found: dict[int, Expr] = {}
+    stack = [weight]
+    while stack:
+        n = stack[-1]
+        parts = [n.a, n.b] if isinstance(n, Where) else []
+        if missing := [c for c in parts if id(c) not in found]:
+            stack += missing
+            continue
+        stack.pop()
+        if isinstance(n, Where):
+            found[id(n)] = _chosen(n.condition, found[id(n.a)], found[id(n.b)])
+        else:
+            found[id(n)] = Value(0.0) if _number(n) == 0 else _product(n, value)
+    return found[id(weight)]
+
+
 class _Shift:
     """Coefficients at the point that is `by` away."""
 
-    def __init__(self, by: Offsets) -> None:
-        self.by = by
+    def __init__(self, by: Offsets, periodic: Sequence[bool]) -> None:
+        self.by, self.periodic = by, periodic
 
     def of(self, e: Expr) -> Expr:
         found: dict[int, Expr] = {}
@@ -208,7 +238,7 @@ class _Shift:
         ways: list[tuple[Condition | None, dict[int, int]]] = [(None, {})]
         for s, axis, _ in whole.terms:
             by = self.by[axis] if s == "i" else 0
-            if by:
+            if by and self.periodic[axis]:
                 n = Integer((("n", axis, 1),), 0)
                 i = Integer((("i", axis, 1),), by)
                 out, turn = (Condition("<", i, Value(0)), 1) if by < 0 else (Condition(">=", i, n), -1)

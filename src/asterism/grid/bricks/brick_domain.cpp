@@ -124,9 +124,9 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   auto const is_cut = cut_of(s->partition);
   for (std::size_t a = 0; a < 3; ++a) s->known.low[a] = is_cut[a] ? -1 : 0, s->known.high[a] = n[a] + (is_cut[a] ? 1 : 0);
   if (bricks == 0) s->known = {};
-  std::vector<int> neighbours(std::size_t(bricks + s->ghosts) * std::size_t(all)), origins(std::size_t(bricks + s -> ghosts) * d);
+  int const beyond = int(bricks + s->ghosts);  // has a row too: steps to a neighbour's neighbour may lead there
+  std::vector<int> neighbours((std::size_t(beyond) + 1) * std::size_t(all), beyond), origins(std::size_t(beyond) * d);
   s->numbers.resize(std::size_t(s->known.points()));
-  int const beyond = int(bricks + s->ghosts);
   std::size_t next = 0;
   each_in(s->known, [&](Triple const& at) {
     auto const found = ids[around(n, at)];

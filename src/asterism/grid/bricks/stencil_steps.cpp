@@ -269,7 +269,7 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::S
   auto const& domain = s_->domain;
   // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them
   for (std::size_t d = 0; d < 3; ++d)
-    if (domain.cut()[d] && s_->reach[d] > 0) at_once = std::min<i64>(at_once, domain.brick()[d] / s_->reach[d]);
+    if (domain.cut()[d] && s_->reach[d] > 0) at_once = std::min<i64>(at_once, std::max(1, int(domain.brick()[d]) / s_->reach[d]));
   std::vector<Stage> stages;
   bool vectors = !diagonal_, coloured = false;
   // the first step with the same weights; where a rank has no points, all vectors look the same

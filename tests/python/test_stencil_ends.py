@@ -1,0 +1,144 @@
+"""Stencils with long one-sided differences at the ends of the domain: kernels with rows in a loop, and how far they read."""
+
+import numpy as np
+import pytest
+
+import asterism as am
+from asterism import stencil as st
+from asterism.stencil import edge_body
+from asterism.stencil.reach import bricks_away, default_brick
+from asterism.stencil.sources import TARGETS, native_target
+
+HERE = list(TARGETS)[: list(TARGETS).index(native_target()) + 1]
+
+
+def closed(d, accuracy, border=True, weights=(1.0, 2.0, 3.0)):
+    """Second derivatives with closures and other weights along each axis; at the border the value itself."""
+    at = st.indices(d)
+    u, out = st.grid("u", d), st.grid("out", d)
+    total = sum(w * st.derivative(u, at, a, 2, accuracy, closure=True) for a, w in zip(range(d), weights, strict=False))
+    if border:
+        on = at[0] == 0
+        for i in at:
+            on = on | (i == 0) | (i == i.extent - 1)
+        total = st.where(on, u(*at), total)
+    return st.assign(out(*at), total)
+
+
+def random(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
+
+
+def error(got, want):
+    return np.abs(got - want).max() / (np.finfo(got.dtype).eps * np.abs(want).max())
+
+
+@pytest.mark.parametrize("target", HERE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize(
+    ("shape", "brick", "accuracy"),
+    [((23,), (8,), 8), ((17, 25), (6, 8), 4), ((13, 9, 21), (4, 3, 8), 4), ((7, 10, 8), (8, 8, 8), 4)],
+)
+def test_kernels_equal_the_interpreter(shape, brick, accuracy, dtype, target):
+    for border in (False, True):
+        s, x = closed(len(shape), accuracy, border), random(shape, dtype)
+        kernel = st.compile(s, shape, brick=brick, target=target, dtype=dtype)
+        assert kernel.compiled and "for (int j = 0; j < rows; ++j)" in kernel.source.text
+        assert error(kernel(u=x), s.interpret(u=x, dtype=dtype)["out"]) < 50
+
+
+def test_mixed_conditions_reductions_and_coefficients_equal_the_interpreter():
+    i, j = st.indices(2)
+    u, c, out = (st.grid(n, 2) for n in ("u", "c", "out"))
+    steep = st.derivative(u, (i, j), 0, 2, 6, closure=True) + st.derivative(u, (i, j), 1, 1, 6, closure=True)
+    value = c(i, j) * steep + st.where((i < 3) & ~(j >= j.extent - 2), u(i, j) * st.where(j == 1, c(i, j), 0.5), steep)
+    value = value + st.where(u(i, j) > 0, st.where(i == 2, 3.0, 1.0) * u(i, j), i * 0.25) + st.where(i == j, 7.0, 0.0)
+    s = st.fuse(st.assign(out(i, j), value), st.reduce("max", "top", abs(steep)), st.reduce("sum", "total", steep))
+    given = {"u": random((29, 18), np.float64, 1), "c": random((29, 18), np.float64, 2)}
+    kernel = st.compile(s, (29, 18))
+    assert "int const rows" in kernel.source.text
+    got, want = kernel(**given), s.interpret(**given)
+    for name, w in want.items():
+        assert np.abs(got[name] - w).max() < 1e-11 * max(1.0, np.abs(w).max()), name
+
+
+def test_what_is_not_read_does_not_matter():
+    """An infinite value reaches only the points whose differences read it, also by transposes."""
+    s, x = closed(2, 8, border=False), random((24, 24), np.float64)
+    x[0, 0] = np.inf
+    for t, given in ((s, {"u": x}), (s.transpose(periodic=False), {"out": x})):
+        got, want = st.compile(t, x.shape)(**given), next(iter(t.interpret(**given).values()))
+        assert (np.isfinite(got) == np.isfinite(want)).all() and 8 < np.count_nonzero(~np.isfinite(got)) < 30
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_operators_and_their_adjoints_on_ranks(on_ranks, ranks):
+    script = """
+from test_stencil_ends import closed, error, random
+from asterism import stencil as st
+for shape, accuracy in (((40, 27), 10), ((33, 24), 8), ((20, 9, 19), 4)):
+    s = closed(len(shape), accuracy)
+    x, y = (random(shape, np.float64, seed) for seed in (1, 2))
+    L = st.operator(s, shape, comm=comm)
+    assert error(L @ x[L.owned], s.interpret(u=x)["out"][L.owned]) < 1e3 if x[L.owned].size else True
+    T = s.transpose(periodic=False)
+    want = T.interpret(out=y)["u"]
+    assert abs(np.vdot(s.interpret(u=x)["out"], y) - np.vdot(x, want)) < 1e-11 * abs(np.vdot(x, want))
+    back = L.rmatvec(y[L.owned])
+    assert np.abs(back - want[L.owned]).max(initial=0) < 1e-12 * np.abs(want).max()
+print("done")
+"""
+    assert on_ranks(ranks, script).count("done") == ranks
+
+
+def test_default_bricks_fit_the_shape():
+    """Five points of one-sided differences of order 10 read 11 far, but from an end: within 8 points where an end is within its brick."""
+    s = closed(1, 10)
+    assert s.facts.reach == ((11, 11),)
+    for n, brick in ((96, 8), (100, 8), (97, 12), (98, 12), (49, 12), (24, 8)):
+        assert default_brick(s.statements, (n,), (False,)) == (brick,), n
+    assert bricks_away(s.statements, (96,), (4,), (False,)) == (2,)
+    i = st.indices(1)[0]
+    u, out = st.grid("u", 1), st.grid("out", 1)
+    never = st.assign(out(i), st.where((i == 3) & (i == 4), u(i + 20), st.where(i == -1, u(i - 30), u(i + 1))))
+    assert bricks_away(never.statements, (64,), (8,), (False,)) == (1,)
+    beyond = st.assign(out(i), st.where(i == 63, u(i + 20), st.where(2 * i == 8, u(i + 9), u(i))))
+    assert bricks_away(beyond.statements, (64,), (8,), (False,)) == (2,)  # 2 * i == 8 is not looked into
+    assert bricks_away(beyond.statements, (64,), (8,), (True,)) == (3,)
+    with pytest.raises(am.InputError, match="reads 11 points far along axis 0, and a brick has 8"):
+        st.operator(s, 97, brick=8)
+    assert st.operator(s, 97).brick == (12,)
+
+
+def test_smoothing_steps_with_far_reads():
+    """Several steps in one pass wait for all planes that the differences read."""
+    shape = (32, 24)
+    s = closed(2, 10)
+    L = st.operator(s, shape)
+    b, x = (random(shape, np.float64, seed) for seed in (3, 4))
+    w = 1e-3
+    xs, bs = L.to_bricks(x).copy(), L.to_bricks(b)
+    weights = L.to_bricks(np.full(shape, w))
+    other = np.zeros_like(xs)
+    steps = L._h.steps([(weights, 1.0)] * 3, 3)
+    if steps is None:
+        pytest.skip("no steps for such an operator")
+    steps.run(L._h, bs, xs, other, False, None)
+    want = x
+    for _ in range(3):
+        want = want + w * (b - s.interpret(u=want)["out"])
+    assert np.abs(L.from_bricks(xs) - want).max() < 1e-12 * np.abs(want).max()
+
+
+def test_a_planted_fault_is_found(monkeypatch, own_kernels):
+    """A point is far from the ends one place too early."""
+    right = edge_body.EdgeBody.far_text
+    monkeypatch.setattr(
+        edge_body.EdgeBody,
+        "far_text",
+        lambda self, axis, low, high, lane=0: right(self, axis, max(0, low - 1), high, lane),
+    )
+    s, x = closed(2, 6), random((24, 24), np.float64)
+    assert error(st.compile(s, x.shape)(u=x), s.interpret(u=x)["out"]) > 1e3
