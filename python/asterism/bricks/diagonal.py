@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.aligned import aligned
 from ..stencil.language import Expr, Grid, indices
+from ..stencil.lower import lower
+from ..stencil.nodes import Builder, postorder
+from ..stencil.passes import far_from_ends
 from ..stencil.stencil import assign
 from ..stencil.transpose import coefficients_of
 from .making import Made, Y
@@ -35,6 +38,11 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
 
     def values(e: Expr) -> NDArray[Any]:
         s = assign(y(*indices(d)), e)
+        points = _by_ends(how, y, e, domain)
+        if points is not None:
+            entries = aligned((int(domain.layout.local_size),), how.dtype)
+            domain.to_bricks(points, entries)
+            return entries
         handle = _core.StencilOperator(
             domain, how.dtype, how.kernel(s, {y.name: Y}, quick=True), how.arrays, "a diagonal"
         )
@@ -44,6 +52,32 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
         return out
 
     _tell(how, A, domain, values(centre), np.real(values(total)))
+
+
+def _by_ends(how: Made, y: Grid, e: Expr, domain: Any) -> NDArray[Any] | None:
+    """Return a value at my points that depends on nothing but how near they are to the ends; None for other values.
+
+    It is computed on a grid of the points near the ends and one between.
+    """
+    d, b = y.dimensions, Builder()
+    s = assign(y(*indices(d)), e)
+    values = [store.value for store in lower(s.statements, s.facts, b).stores]
+    inside, margins = far_from_ends(values, b)
+    if any(n.op in ("index", "remainder", "read") for n in postorder(*values)):
+        return None
+    if any(n.op == "test" for n in postorder(*inside)):
+        return None
+    sizes, places = [], []
+    box = (b[3 - d :] for b in domain.owned(how.comm.rank))
+    for n, (low, high), first, end in zip(how.shape, margins[3 - d :], *box, strict=True):
+        size, at = min(n, low + high + 1), np.arange(first, end)
+        sizes.append(size)
+        places.append(np.where(at < low, at, np.where(at >= n - high, at - n + size, low)))
+    shape_of = Grid("shape_of", d)
+    given: dict[str, Any] = {name: how.constants[name] for name, _ in s.facts.constants}
+    given["shape_of"] = np.zeros(sizes)
+    small = assign(y(*indices(d)), e + shape_of(*indices(d))).interpret(dtype=how.dtype, **given)
+    return np.ascontiguousarray(small[y.name][np.ix_(*places)])
 
 
 def _tell(how: Made, A: Any, domain: Any, main: NDArray[Any], sums: NDArray[Any]) -> None:
