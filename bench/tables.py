@@ -293,6 +293,35 @@ def on_off(r: dict) -> None:
         print(f"{r['bench']} on / off, {n}^3: {c['ratio']:.4f}")
 
 
+GRIDS = ("variable", "jumps")  # whose smoother is one step
+LEVEL = re.compile(r"^ +(\d+) +(\d+) +(\d+) +[\d.]+(?: +\d+)? +(bfloat16|float32|float64) +(\d+) +(\S+)", re.M)
+
+
+def least_bytes(view: str) -> int:
+    """Return the least bytes of an iteration of cg (float64) with a V(1,1) cycle of the levels of a view.
+
+    All that a level holds is read once, and the matrix again, as a step and the residual are apart, and the finest in float64 by cg: its
+    values, and their columns where the rows have no patterns; nothing where these are a few with the same values. Vectors: 11 of cg (A p; x, r and p; r.z). Of the cycle 11 on each level: two steps 2 + 3, the residual 3, transfers 1 + 2.
+    Besides the finest is converted to the cycle's precision and back, 3 + 3, and a coarse one is written and read by transfers.
+    """
+    total = 0
+    for level, rows, entries, values, held, storage in LEVEL.findall(view):
+        size = {"bfloat16": 2, "float32": 4, "float64": 8}[values]
+        vectors = 17 * size + 11 * 8 if level == "0" else 13 * size
+        total += int(held) + vectors * int(rows)
+        few = storage.startswith("dense") or (storage.startswith("row_pattern") and int(held) < int(entries) * size)
+        column = 4 if storage.startswith(("sell", "csr")) else 0
+        if not few:
+            total += int(entries) * (size + column + (8 + column if level == "0" else 0))
+    return total
+
+
+def of_least_bytes(view: str, runs: list[dict], again: int, streams: list[float]) -> str:
+    """Return what an iteration takes of its least bytes at the speed of the triad of one thread."""
+    seconds = statistics.median(x["solve"][again] / x["iterations"] for x in runs)
+    return f"an iteration {1e3 * seconds:.1f} ms, {seconds * 1e9 * statistics.median(streams) / least_bytes(view):.2f} of its least bytes"
+
+
 def amg(r: dict) -> None:
     """Set-up and solve, beside the peers."""
 
@@ -311,6 +340,8 @@ def amg(r: dict) -> None:
                 ours = median(base, "setup", time)
                 share = (ours + median(base, "solve", time)) / (setup + solve)
                 print(f"{'':12s}{base} takes {share:.2f} of it, in set-up {ours / setup:.2f}")
+        said = of_least_bytes(r["levels"], r["runs"][one], time, r["triad_GB_per_s_1_thread"])
+        print(f"amg {r['n']}^3 {when}  {one}: {said}")
         speedup = median(one, "setup", time) / median(two, "setup", time)
         print(f"amg {r['n']}^3 {when}  set-up on 2 ranks {speedup:.2f} times as fast")
     for k, v in r["runs"].items():
@@ -337,6 +368,8 @@ def multigrid(r: dict) -> None:
                 f"multigrid {name:12s} {k:20s} set-up {seconds(v, 'setup'):.3f} + solve {seconds(v, 'solve'):.3f} s, "
                 f"{v[0]['iterations']} iterations{share}"
             )
+            if name in GRIDS and k == "asterism, 1 x 1":
+                print(f"{'':23s}{of_least_bytes(v[0]['view'], v, 0, r['triad_GB_per_s_1_thread'])}")
 
 
 def blocks(r: dict) -> None:
