@@ -78,27 +78,34 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def cached(key: str, make: Callable[[Path], None], suffix: str = ".so", alone: bool = False) -> tuple[Path, bool]:
+def cached(key: str, make: Callable[[Path], None], suffix: str = ".so") -> tuple[Path, bool]:
     """Return the file of that key, and whether it was made now.
 
-    It is written beside its place and renamed, so that others see it whole or not at all; of two processes the last one wins, with the
-    same content. alone: the others wait for the first one, if the file system has locks.
+    It is written beside its place and renamed, so that others see it whole or not at all. Other processes that want it meanwhile wait for
+    the first one, if the file system has locks; else the last one wins, with the same content.
     """
     where = folder()
     target = where / f"{key}{suffix}"
-    if target.exists() or target.is_symlink():
-        _trust(target)
+    if _is_there(target):
         return target, False
-    if alone:
-        with _locked(where / f"{key}.lock"):
-            return cached(key, make, suffix)
-    handle, part = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=where)
-    os.close(handle)
-    try:
-        make(Path(part))
-        os.chmod(part, 0o700)
-        os.replace(part, target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
-    return target, True
+    with _locked(where / f"{key}.lock"):
+        if _is_there(target):
+            return target, False
+        handle, part = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=where)
+        os.close(handle)
+        try:
+            make(Path(part))
+            os.chmod(part, 0o700)
+            os.replace(part, target)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+        return target, True
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether there is such a file, which must be the user's own."""
+    if not path.exists() and not path.is_symlink():
+        return False
+    _trust(path)
+    return True

@@ -155,9 +155,7 @@ def gpu_kernel(
         command = [program, *_GPU_FLAGS, f"-arch={architecture}"]
         key = _key(source, program, *command[1:])
         hint = "NVCC may name another one"
-        path, _ = cached(
-            key, lambda to: _run(source.text, f"{source.name}.cu", command, to, hint), ".cubin", alone=True
-        )
+        path, _ = cached(key, lambda to: _run(source.text, f"{source.name}.cu", command, to, hint), ".cubin")
     except (UnsupportedError, InternalError, InputError) as error:
         return "", str(error), 0, 0
     lanes = GPU_TARGETS[runtime].lanes

@@ -235,19 +235,21 @@ Matrix Matrix::with_values(Dtype dtype, std::int64_t count, void const* values) 
   Array const diagonal(std::size_t(d.diagonal.nnz()) * size_of(dtype)), coupling(std::size_t(d.coupling.nnz()) * size_of(dtype));
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const* from = static_cast<T const*>(values);
-    auto *dv = diagonal.as<T>(), *ov = coupling.as<T>();
+    auto const* const all = static_cast<T const*>(values);
+    auto *const dv = diagonal.as<T>(), *const ov = coupling.as<T>();
     auto const dp = d.diagonal.row_offsets(), op = d.coupling.row_offsets();
     auto const oc = d.coupling.column_indices();
     auto const below = std::int32_t(ghosts_below(d.columns, d.ghosts));
-    for (std::size_t r = 0; r < std::size_t(d.diagonal.rows); ++r) {
+    device::Executor executor;
+    device::parallel_for(executor, d.diagonal.rows, [=](std::int64_t row) {
+      auto const r = std::size_t(row);
+      auto const* from = all + dp[r] + op[r];
       auto q = op[r];
-      for (; q < op[r + 1] && oc[std::size_t(q)] < below; ++q) *ov++ = *from++;
-      dv = std::copy_n(from, dp[r + 1] - dp[r], dv);
+      for (; q < op[r + 1] && oc[std::size_t(q)] < below; ++q) ov[q] = *from++;
+      std::copy_n(from, dp[r + 1] - dp[r], dv + dp[r]);
       from += dp[r + 1] - dp[r];
-      ov = std::copy_n(from, op[r + 1] - q, ov);
-      from += op[r + 1] - q;
-    }
+      std::copy_n(from, op[r + 1] - q, ov + q);
+    });
   });
   auto const m = with_block_values(dtype, diagonal, coupling, device::Memory::host);
   return d.half ? m.symmetric(d.half->kind()) : m;
