@@ -300,9 +300,12 @@ LEVEL = re.compile(r"^ +(\d+) +(\d+) +(\d+) +[\d.]+(?: +\d+)? +(bfloat16|float32
 def least_bytes(view: str) -> int:
     """Return the least bytes of an iteration of cg (float64) with a V(1,1) cycle of the levels of a view.
 
-    All that a level holds is read once, and the matrix again, as a step and the residual are apart, and the finest in float64 by cg: its
-    values, and their columns where the rows have no patterns; nothing where these are a few with the same values. Vectors: 11 of cg (A p; x, r and p; r.z). Of the cycle 11 on each level: two steps 2 + 3, the residual 3, transfers 1 + 2.
-    Besides the finest is converted to the cycle's precision and back, 3 + 3, and a coarse one is written and read by transfers.
+    - All that a level holds is read once.
+    - Its matrix is read a second time, because a step and the residual are apart; the finest also in float64 by cg. That is its values,
+      and their columns where rows have no patterns. A few patterns that hold the values too cost nothing.
+    - cg moves 11 vectors: 2 for A p, 3 each for x, r and p. The dots are fused.
+    - The cycle moves 11 vectors on each level: 2 and 3 for its two steps, 3 for the residual, 3 for transfers.
+    - The finest vectors are converted to the cycle's precision and back (3 and 3 of them). Coarse ones are written and read by transfers.
     """
     total = 0
     for level, rows, entries, values, held, storage in LEVEL.findall(view):

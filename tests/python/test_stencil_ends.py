@@ -66,6 +66,75 @@ def test_mixed_conditions_reductions_and_coefficients_equal_the_interpreter():
         assert np.abs(got[name] - w).max() < 1e-11 * max(1.0, np.abs(w).max()), name
 
 
+def test_numbers_that_conditions_choose_and_remainders_equal_the_interpreter():
+    i, j = st.indices(2)
+    u, c, out = (st.grid(n, 2) for n in ("u", "c", "out"))
+    long = st.derivative(u, (i, j), 0, 2, 8, closure=True) + st.derivative(u, (i, j), 1, 2, 8, closure=True)
+    end = i.extent - 1
+    values = [
+        long + (i % 3) * u(i, j) + (j % 3) * c(i, j) + ((i + j) % 3) * 0.5 + ((i + 2 * j) % 11) * u(i, j),
+        st.where(i % 2 == 0, long, 2.0 * long),
+        st.where((i == 0) | (i == end), 0.0, long),
+        long + st.where(i == 0, 1.0, u(i, j)) + long * st.where(i == 0, 0.0, c(i, j)),
+        long
+        + u(i, j)
+        * st.where(i == 0, 1.0, st.where(j == 0, 2.0, 3.0))
+        * st.where(i == 4, st.where(i == end, 4.0, 5.0), 6.0),
+        st.where(i == 0, u(i, j), st.where(j == 3, c(i, j), long)),
+    ]
+    for dtype in (np.float64, np.complex128):
+        given = {"u": random((23, 18), dtype, 1), "c": random((23, 18), dtype, 2)}
+        for value in values:
+            s = st.fuse(st.assign(out(i, j), value), st.reduce("sum", "total", st.where(i == 2, 5.0, u(i, j))))
+            kernel = st.compile(s, (23, 18), dtype=dtype)
+            assert "int const rows" in kernel.source.text
+            used = {n: given[n] for n in s.facts.inputs}
+            got, want = kernel(**used), s.interpret(dtype=dtype, **used)
+            for name, w in want.items():
+                assert np.abs(got[name] - w).max() < 1e-11 * max(1.0, np.abs(w).max()), (name, str(value))
+
+
+def test_adjoints_and_diagonals_of_numbers_that_conditions_choose():
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    long = st.derivative(u, (i, j), 0, 2, 8, closure=True) + st.derivative(u, (i, j), 1, 2, 8, closure=True)
+    k = st.constant("shape_of")
+    for value in (
+        st.where(i == 0, u(i, j), long) + (i % 2) * u(i, j),
+        st.where(i == 0, u(i + 5, j), st.where(i == i.extent - 1, u(i - 7, j), u(i, j + 1))) + u(i, j),
+        long + u(i, j) * st.where(i == 0, st.where(2 * j == 8, 5.0, 6.0), 7.0) * k,
+        long + u(i, j) * st.where(i == 0, st.where(j == 2 * i + 3, 5.0, 6.0), st.where(j.extent == 24, 7.0, 8.0)),
+    ):
+        s = st.assign(out(i, j), value)
+        more = {"shape_of": 2.0} if s.facts.constants else {}
+        L = st.operator(s, (20, 24), **more)
+        columns = [s.interpret(u=e.reshape(20, 24), **more)["out"].ravel() for e in np.eye(480)]
+        A = np.column_stack(columns)
+        main = np.zeros(L._h.rows.local_size)
+        L._h.diagonal(main)
+        assert np.abs(L.from_bricks(main).ravel() - A.diagonal()).max() < 1e-12
+        y = random((20, 24), np.float64)
+        assert np.abs(L.rmatvec(y).ravel() - A.T @ y.ravel()).max() < 1e-11 * np.abs(A).max()
+
+
+def test_a_transpose_for_ends_stays_one():
+    t = closed(2, 4).transpose(periodic=False)
+    y = random((24, 24), np.float64)
+    for s in (t, st.fuse(t), t.transpose(periodic=True)):
+        with pytest.raises(am.InputError, match="not periodic"):
+            s.interpret(periodic=True, **{s.facts.inputs[0]: y})
+
+
+def test_transposes_of_many_choices_take_no_long():
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    w = st.where(i == 0, 1.0, 2.0)
+    for m in range(1, 60):
+        w = st.where(i == m, w, st.where(j == m, w, float(m)))
+    t = st.assign(out(i, j), 2.0 * (w * u(i, j + 1))).transpose(periodic=False)
+    assert t.facts.inputs == ("out",)
+
+
 def test_what_is_not_read_does_not_matter():
     """An infinite value reaches only the points whose differences read it, also by transposes."""
     s, x = closed(2, 8, border=False), random((24, 24), np.float64)
@@ -118,9 +187,17 @@ def test_default_bricks_fit_the_shape():
     beyond = st.assign(out(i), st.where(i == 63, u(i + 20), st.where(2 * i == 8, u(i + 9), u(i))))
     assert bricks_away(beyond.statements, (64,), (8,), (False,)) == (2,)  # 2 * i == 8 is not looked into
     assert bricks_away(beyond.statements, (64,), (8,), (True,)) == (3,)
-    with pytest.raises(am.InputError, match="reads 11 points far along axis 0, and a brick has 8"):
+    with pytest.raises(
+        am.InputError, match="reads 11 points far along axis 0, which is beyond the next brick of 8.*Leave"
+    ):
         st.operator(s, 97, brick=8)
     assert st.operator(s, 97).brick == (12,)
+    far = st.assign(out(i), u(i + 9) + u(i))
+    assert default_brick(far.statements, (32,), (True,)) == (16,) and default_brick(
+        far.statements, (32,), (False,)
+    ) == (12,)
+    with pytest.raises(am.InputError, match="reads 300 points far.*Take another shape"):
+        st.operator(st.assign(out(i), u(i + 300) + u(i)), 1000)
 
 
 def test_smoothing_steps_with_far_reads():

@@ -93,7 +93,7 @@ def test_what_has_no_meaning_for_complex_numbers():
             st.compile(stencil, (8, 8), dtype=dtype)(**given)
 
 
-def planted_margins(test, right=passes._known_far_from_ends):
+def planted_margins(test, right=passes.known_far_from_ends):
     """The last points before a boundary count as points inside."""
     known = right(test)
     return known and (known[0], 0, 0, known[3])
@@ -104,7 +104,7 @@ def planted_columns(grid, weights, b, right=passes._weighted):
     return right(grid, {(-p, r, k): c for (p, r, k), c in weights.items()}, b)
 
 
-@pytest.mark.parametrize(("name", "fault"), [("_known_far_from_ends", planted_margins), ("_weighted", planted_columns)])
+@pytest.mark.parametrize(("name", "fault"), [("known_far_from_ends", planted_margins), ("_weighted", planted_columns)])
 def test_the_random_stencils_find_a_fault_in_a_pass(name, fault, monkeypatch, own_kernels):
     monkeypatch.setattr(passes, name, fault)
     assert any(Case(seed).compare() > 1000 * ROUNDING for seed in (10, 8, 4))

@@ -15,10 +15,10 @@ from ..base.aligned import aligned
 from ..stencil.language import Expr, Grid, indices
 from ..stencil.lower import lower
 from ..stencil.nodes import Builder, postorder
-from ..stencil.passes import far_from_ends
+from ..stencil.passes import far_from_ends, known_far_from_ends
 from ..stencil.stencil import assign
 from ..stencil.transpose import coefficients_of
-from .making import Made, Y
+from .making import Made, Y, unused
 
 __all__ = ["tell_diagonal", "tell_diagonal_of_product"]
 
@@ -62,20 +62,19 @@ def _by_ends(how: Made, y: Grid, e: Expr, domain: Any) -> NDArray[Any] | None:
     d, b = y.dimensions, Builder()
     s = assign(y(*indices(d)), e)
     values = [store.value for store in lower(s.statements, s.facts, b).stores]
-    inside, margins = far_from_ends(values, b)
-    if any(n.op in ("index", "remainder", "read") for n in postorder(*values)):
-        return None
-    if any(n.op == "test" for n in postorder(*inside)):
-        return None
+    for n in postorder(*values):
+        if n.op in ("index", "remainder", "read") or (n.op == "test" and known_far_from_ends(n) is None):
+            return None
+    _, margins = far_from_ends(values, b)
     sizes, places = [], []
     box = (b[3 - d :] for b in domain.owned(how.comm.rank))
     for n, (low, high), first, end in zip(how.shape, margins[3 - d :], *box, strict=True):
         size, at = min(n, low + high + 1), np.arange(first, end)
         sizes.append(size)
         places.append(np.where(at < low, at, np.where(at >= n - high, at - n + size, low)))
-    shape_of = Grid("shape_of", d)
+    shape_of = Grid(unused("shape_of", [y.name, *(name for name, _ in s.facts.constants)]), d)
     given: dict[str, Any] = {name: how.constants[name] for name, _ in s.facts.constants}
-    given["shape_of"] = np.zeros(sizes)
+    given[shape_of.name] = np.zeros(sizes)
     small = assign(y(*indices(d)), e + shape_of(*indices(d))).interpret(dtype=how.dtype, **given)
     return np.ascontiguousarray(small[y.name][np.ix_(*places)])
 

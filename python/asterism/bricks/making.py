@@ -116,7 +116,7 @@ def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:
     return agreed(comm, lambda: build() if first is None else first)
 
 
-def _unused(name: str, taken: Sequence[str]) -> str:
+def unused(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "1"
     return name
@@ -129,8 +129,8 @@ def form(how: Made, name: str) -> Any:
         return how.kernel(how.stencil.transpose(how.of, how.periodic), {f.outputs[0]: X, how.of: Y})
     at = indices(f.dimensions)
     taken = [*f.grids, *(n for n, _ in f.constants)]
-    b, w = (Grid(_unused(n, taken), f.dimensions) for n in ("b", "w"))
-    scale, more = (Constant(_unused(n, taken), None) for n in ("scale", "more"))
+    b, w = (Grid(unused(n, taken), f.dimensions) for n in ("b", "w"))
+    scale, more = (Constant(unused(n, taken), None) for n in ("scale", "more"))
     y, x = Grid(f.outputs[0], f.dimensions), Grid(how.of, f.dimensions)
     residual = b(*at) - how.stencil.statements[0].value
     roles = {how.of: X, y.name: Y, b.name: _B, w.name: _W}

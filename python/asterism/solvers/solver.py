@@ -120,8 +120,8 @@ class Solver:
     def _set_up(self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]) -> None:
         if P is not None and type(A)._entries is not Operator._entries:
             raise UnsupportedError(
-                f"P={P!r}: vectors of {A!r} are in the order of its bricks, those of P are not. Give as A an operator in P's order: "
-                "am.Operator(lambda v: A @ v, rows=A.local_shape[0], adjoint=A.rmatvec)."
+                f"P is a {type(P).__name__}: vectors of A, {A!r}, are in the order of its bricks, those of P are not. Give as A an operator "
+                "in P's order: am.Operator(lambda v: A @ v, rows=A.local_shape[0], adjoint=A.rmatvec)."
             )
         near = A if P is None and isinstance(A, Matrix) else P
         if near is not None and not isinstance(near, Matrix):

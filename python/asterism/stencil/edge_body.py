@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .body import tag
+from .body import Body, tag
 from .nodes import Node, Program, Store, postorder
 from .passes import far_from_ends
 from .vector_body import VectorBody
@@ -32,6 +32,14 @@ def _axes(condition: Node) -> frozenset[int] | None:
     return frozenset(axis for n in nodes if n.op == "test" for symbol, axis, _ in n.data[0] if symbol == "i")
 
 
+def _is_one_number(n: Node) -> bool:
+    """Tell whether a value is the same at all lanes: a number, or one that conditions on planes and rows choose."""
+    if n.uniform or n.op != "where":
+        return n.uniform
+    axes = _axes(n.args[0])
+    return axes is not None and 2 not in axes and all(_is_one_number(v) for v in n.args[1:])
+
+
 class EdgeBody(VectorBody):
     """The planes of one brick; row j of a plane, and lanes that are written out."""
 
@@ -43,7 +51,7 @@ class EdgeBody(VectorBody):
         ] = {}  # of (grid, plane, brick along the last axis): distances of rows
         self.several: set[tuple[str, int]] = set()  # planes that are read at other rows than the point's
         self.far: dict[tuple[int, int, int], str] = {}
-        self.near: set[str] = set()  # what is known not to hold
+        self.near: set[str] = set()  # conditions that were branched on already
         lines: list[str] = []
         for n in postorder(*(s.value for s in self.program.stores)):
             if n.op == "read" and n.data[2][1]:
@@ -116,9 +124,10 @@ class EdgeBody(VectorBody):
     def vector(self, n: Node, row: int, lane: int) -> str:
         """Return the name of a value."""
         if n.op == "where" and (n, row, lane) not in self.known:
-            axes, ways, _ = self.ways(n)
-            scalar = axes is not None and 2 not in axes and all(v.uniform for _, v in ways)
-            self.known[n, row, lane] = self.scalar_choice(n) if scalar else self.far_or(n, row, lane, self.by_index)
+            if _is_one_number(n):
+                self.known[n, row, lane] = self.scalar_choice(n)
+            else:
+                self.known[n, row, lane] = self.far_or(n, row, lane, self.by_index)
         elif (
             n.op in _BRANCHES
             and (axes := _axes(n)) is not None
@@ -179,11 +188,23 @@ class EdgeBody(VectorBody):
     def scalar_choice(self, n: Node) -> str:
         """Return one of several numbers that conditions on planes and rows choose."""
         if ("number", n) not in self.known:
-            _, ways, last = self.ways(n)
-            text = "".join(f"{self.scalar_condition(c)} ? {self.names.scalar(v)} : " for c, v in ways)
-            rest = self.names.scalar(last) if last.uniform else self.scalar_choice(last)
-            self.fresh(("number", n), text + rest, self.names.real if n.real else "T")
+            self.fresh(("number", n), self.scalar_text(n), self.names.real if n.real else "T")
         return self.spread(self.known["number", n], n.real)
+
+    def scalar_text(self, n: Node) -> str:
+        """Return the text of such a number."""
+        if n.uniform:
+            return self.names.scalar(n)
+        condition, a, b = n.args
+        as_is = "" if n.real or not self.shape.complex else "T"
+        values = [f"{as_is}({self.scalar_text(v)})" if as_is else self.scalar_text(v) for v in (a, b)]
+        return f"(({self.scalar_condition(condition)}) ? {values[0]} : {values[1]})"
+
+    def remainder(self, n: Node, row: int, lane: int) -> str:
+        """Return the text of the remainder of an index; tables of lanes are for those that do not depend on the row."""
+        if any(symbol == "i" and axis == 1 for symbol, axis, _ in n.data[0]):
+            return Body.remainder(self, n, row, lane)
+        return super().remainder(n, row, lane)
 
     def branches(self, like: Node, ways: list[tuple[str, Callable[[], str]]]) -> str:
         """Write branches that give one value, each with vectors of its own."""

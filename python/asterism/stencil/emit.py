@@ -32,7 +32,7 @@ def emit_cpp(
 ) -> tuple[str, str]:
     """Return the text up to the function's name, and the rest. ``edge`` is the program for bricks at the ends, if it differs.
 
-    With ``long_ends`` its rows are a loop.
+    With ``long_ends`` the rows of bricks at the ends are a loop.
     """
     names = Names(facts, shape)
     bodies = [VectorBody(facts, shape, plan, builder, names, whole, False)]

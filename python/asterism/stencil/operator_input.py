@@ -50,8 +50,13 @@ def checked(
     for axis, away in enumerate(bricks_away(stencil.statements, sizes, blocks, flags)):
         if away > 1:
             low, high = f.reach[axis]
+            hint = (
+                "Take another shape."
+                if brick is None
+                else "Leave brick= out, and one that fits is chosen if there is one."
+            )
             raise InputError(
-                f"the stencil reads {max(low, high)} points far along axis {axis}, and a brick has {blocks[axis]}. Give brick= at least that."
+                f"the stencil reads {max(low, high)} points far along axis {axis}, which is beyond the next brick of {blocks[axis]}. {hint}"
             )
     kind = as_dtype(dtype)
     scalars = dict(f.constants)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from .nodes import Builder, Node, Program, postorder
 
-__all__ = ["Plan", "depends_on_place", "far_from_ends", "interior", "plan", "reuse"]
+__all__ = ["Plan", "depends_on_place", "far_from_ends", "interior", "known_far_from_ends", "plan", "reuse"]
 
 Margins = tuple[tuple[int, int], ...]
 Place = TypeVar("Place")
@@ -52,7 +52,7 @@ def far_from_ends(nodes: Sequence[Node], b: Builder) -> tuple[list[Node], Margin
 
     def change(n: Node, args: list[Node]) -> Node:
         if n.op == "test":
-            known = _known_far_from_ends(n)
+            known = known_far_from_ends(n)
             if known is not None:
                 axis, low, high, holds = known
                 margins[axis] = [max(margins[axis][0], low), max(margins[axis][1], high)]
@@ -62,7 +62,7 @@ def far_from_ends(nodes: Sequence[Node], b: Builder) -> tuple[list[Node], Margin
     return _remade(nodes, b, change), tuple((low, high) for low, high in margins)
 
 
-def _known_far_from_ends(test: Node) -> tuple[int, int, int, bool] | None:
+def known_far_from_ends(test: Node) -> tuple[int, int, int, bool] | None:
     """Return axis, margins at both ends, and whether a test of one index holds within them; None for other tests."""
     terms, add, op = test.data[0], test.data[1], test.data[4]
     by_symbol = {s: (a, f) for s, a, f in terms}

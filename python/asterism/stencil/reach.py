@@ -1,7 +1,8 @@
 """How many bricks away a stencil reads, on a grid of a given shape.
 
-Input: statements, shape, bricks. Output: a number for each axis. A one-sided difference reads far, but only at points near an end: under the
-condition that an index has one value, the distance is exact.
+Input: statements, shape, bricks. Output: a number for each axis. A one-sided difference reads far, but only at points near an end. Under
+a condition ``index == value``, and several joined by ``&``, the distance is exact. Other conditions are not looked into: then the
+distance is an upper bound.
 """
 
 from __future__ import annotations
@@ -14,15 +15,23 @@ from .language import Condition, Expr, Integer, Ref, Value, Where
 __all__ = ["bricks_away", "default_brick"]
 
 _Known = tuple[tuple[int, int], ...]  # axes, and what their indices are
-_BRICK = 8
+_BRICK, _LARGEST = 8, 64
 
 
 def default_brick(statements: Sequence[Statement], shape: Sequence[int], periodic: Sequence[bool]) -> tuple[int, ...]:
-    """Return 8 points for each axis, or as many more (by 4) as the stencil needs to read no further than the next brick."""
+    """Return 8 points for each axis, or more where the stencil would read further than the next brick.
+
+    These are multiples of 4 to 64 points, and divide periodic axes. Where none fits, it is 8.
+    """
     brick = [_BRICK] * len(shape)
-    while too_far := [a for a, away in enumerate(bricks_away(statements, shape, brick, periodic)) if away > 1]:
-        for axis in too_far:
-            brick[axis] += 4
+    for axis, (n, around) in enumerate(zip(shape, periodic, strict=True)):
+        sizes = [b for b in range(_BRICK, _LARGEST + 1, 4) if b == _BRICK or not around or n % b == 0]
+        for size in sizes:
+            brick[axis] = size
+            if bricks_away(statements, shape, brick, periodic)[axis] <= 1:
+                break
+        else:
+            brick[axis] = _BRICK
     return tuple(brick)
 
 

@@ -128,7 +128,9 @@ class Stencil:
         """Raise for a periodic axis with too few points."""
         for axis, (n, least) in enumerate(zip(shape, self.least_periodic, strict=True)):
             if periodic[axis] and least is None:
-                raise InputError(f"axis {axis} is periodic: make the transpose with periodic= True for it.")
+                raise InputError(
+                    f"this transpose was made for an axis {axis} that is not periodic. Give transpose(periodic=) True for it."
+                )
             if periodic[axis] and least is not None and n < least:
                 raise ShapeError(f"axis {axis} is periodic with {n} points: this transpose needs {least} or more.")
 
@@ -158,8 +160,13 @@ class Stencil:
         flags = as_flags(periodic, self.facts.dimensions)
         statement, least = transposed(self.statements, self.facts, of, flags)
         found = Stencil([statement])
-        found.least_periodic = least
+        found.least_periodic = _larger(self.least_periodic, least)
         return found
+
+
+def _larger(a: Sequence[int | None], b: Sequence[int | None]) -> tuple[int | None, ...]:
+    """Return for each axis the larger number of points; None, an axis that must not be periodic, is more than any."""
+    return tuple(None if m is None or n is None else max(m, n) for m, n in zip(a, b, strict=True))
 
 
 def assign(target: object, value: Expr | Number) -> Stencil:
@@ -223,4 +230,7 @@ def fuse(*stencils: Stencil) -> Stencil:
     >>> both.interpret(x=[1.0, 1.0], b=[1.0, 2.0])["square"]
     1.0
     """
-    return Stencil([s for one in stencils for s in one.statements])
+    found = Stencil([s for one in stencils for s in one.statements])
+    for one in stencils:
+        found.least_periodic = _larger(found.least_periodic, one.least_periodic)
+    return found

@@ -162,7 +162,7 @@ def _product(a: Expr, b: Expr) -> Expr:
     for number, other in ((x, b), (y, a)):  # so that conditions come first
         if number is not None and isinstance(other, Where):
             factor = Value(number)
-            return _chosen(other.condition, _product(factor, other.a), _product(factor, other.b))
+            return _through_choices(other, lambda v, factor=factor: _product(factor, v))  # type: ignore[misc]
     return b if x == 1 else a if y == 1 else Operation("*", a, b)
 
 
@@ -171,22 +171,26 @@ def _chosen(condition: Condition, a: Expr, b: Expr) -> Expr:
     return a if x is not None and x == y else Where(condition, a, b)
 
 
-def _weighted(weight: Expr, value: Expr) -> Expr:
-    """Return weight * value; what has several weights by conditions is read under these."""
+def _through_choices(e: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """Return f of a value; of one that conditions choose from several, the same choice from f of these."""
     found: dict[int, Expr] = {}
-    stack = [weight]
+    stack = [e]
     while stack:
         n = stack[-1]
-        parts = [n.a, n.b] if isinstance(n, Where) else []
-        if missing := [c for c in parts if id(c) not in found]:
+        if not isinstance(n, Where):
+            found[id(n)] = f(n)
+        elif missing := [c for c in (n.a, n.b) if id(c) not in found]:
             stack += missing
             continue
-        stack.pop()
-        if isinstance(n, Where):
-            found[id(n)] = _chosen(n.condition, found[id(n.a)], found[id(n.b)])
         else:
-            found[id(n)] = Value(0.0) if _number(n) == 0 else _product(n, value)
-    return found[id(weight)]
+            found[id(n)] = _chosen(n.condition, found[id(n.a)], found[id(n.b)])
+        stack.pop()
+    return found[id(e)]
+
+
+def _weighted(weight: Expr, value: Expr) -> Expr:
+    """Return weight * value; what has several weights by conditions is read under these."""
+    return _through_choices(weight, lambda w: Value(0.0) if _number(w) == 0 else _product(w, value))
 
 
 class _Shift:
