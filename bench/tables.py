@@ -16,6 +16,8 @@ from pathlib import Path
 from direct import table as direct
 from gmg import table as gmg
 from gpu_table import show as gpu
+from high_order import table as high_order
+from least_bytes import of_least_bytes
 from triangular import table as sptrsv
 
 from asterism.cli.bench_queues import print_async, print_launch
@@ -220,16 +222,6 @@ def scipy(r: dict) -> None:
         )
 
 
-def high_order(r: dict) -> None:
-    """Products of the tenth order, of the least bytes and beside PETSc's assembled ones."""
-    for name, p in r["products"].items():
-        beside = f"; {p['faster_than_petsc']:.1f} times as fast as PETSc" if "faster_than_petsc" in p else ""
-        line = f"order {r['accuracy']}, {name:18s} {1e3 * p['seconds']:7.2f} ms, {p['over_least_bytes']:.2f} of the least bytes"
-        print(line + beside)
-    for name, seconds in r["petsc"].items():
-        print(f"{name:28s} {1e3 * seconds:7.2f} ms")
-
-
 def queues(r: dict) -> None:
     """Empty tasks, and iterations by a worker's queue."""
     print_launch(r["launch"])
@@ -293,38 +285,6 @@ def on_off(r: dict) -> None:
         print(f"{r['bench']} on / off, {n}^3: {c['ratio']:.4f}")
 
 
-GRIDS = ("variable", "jumps")  # whose smoother is one step
-LEVEL = re.compile(r"^ +(\d+) +(\d+) +(\d+) +[\d.]+(?: +\d+)? +(bfloat16|float32|float64) +(\d+) +(\S+)", re.M)
-
-
-def least_bytes(view: str) -> int:
-    """Return the least bytes of an iteration of cg (float64) with a V(1,1) cycle of the levels of a view.
-
-    - All that a level holds is read once.
-    - Its matrix is read a second time, because a step and the residual are apart; the finest also in float64 by cg. That is its values,
-      and their columns where rows have no patterns. A few patterns that hold the values too cost nothing.
-    - cg moves 11 vectors: 2 for A p, 3 each for x, r and p. The dots are fused.
-    - The cycle moves 11 vectors on each level: 2 and 3 for its two steps, 3 for the residual, 3 for transfers.
-    - The finest vectors are converted to the cycle's precision and back (3 and 3 of them). Coarse ones are written and read by transfers.
-    """
-    total = 0
-    for level, rows, entries, values, held, storage in LEVEL.findall(view):
-        size = {"bfloat16": 2, "float32": 4, "float64": 8}[values]
-        vectors = 17 * size + 11 * 8 if level == "0" else 13 * size
-        total += int(held) + vectors * int(rows)
-        few = storage.startswith("dense") or (storage.startswith("row_pattern") and int(held) < int(entries) * size)
-        column = 4 if storage.startswith(("sell", "csr")) else 0
-        if not few:
-            total += int(entries) * (size + column + (8 + column if level == "0" else 0))
-    return total
-
-
-def of_least_bytes(view: str, runs: list[dict], again: int, streams: list[float]) -> str:
-    """Return what an iteration takes of its least bytes at the speed of the triad of one thread."""
-    seconds = statistics.median(x["solve"][again] / x["iterations"] for x in runs)
-    return f"an iteration {1e3 * seconds:.1f} ms, {seconds * 1e9 * statistics.median(streams) / least_bytes(view):.2f} of its least bytes"
-
-
 def amg(r: dict) -> None:
     """Set-up and solve, beside the peers."""
 
@@ -371,7 +331,7 @@ def multigrid(r: dict) -> None:
                 f"multigrid {name:12s} {k:20s} set-up {seconds(v, 'setup'):.3f} + solve {seconds(v, 'solve'):.3f} s, "
                 f"{v[0]['iterations']} iterations{share}"
             )
-            if name in GRIDS and k == "asterism, 1 x 1":
+            if name in ("variable", "jumps") and k == "asterism, 1 x 1":  # the smoother is one step
                 print(f"{'':23s}{of_least_bytes(v[0]['view'], v, 0, r['triad_GB_per_s_1_thread'])}")
 
 

@@ -129,7 +129,7 @@ def test_transposes_of_many_choices_take_no_long():
     i, j = st.indices(2)
     u, out = st.grid("u", 2), st.grid("out", 2)
     w = st.where(i == 0, 1.0, 2.0)
-    for m in range(1, 60):
+    for m in range(1, 24):  # each twice: 2^23 without sharing
         w = st.where(i == m, w, st.where(j == m, w, float(m)))
     t = st.assign(out(i, j), 2.0 * (w * u(i, j + 1))).transpose(periodic=False)
     assert t.facts.inputs == ("out",)
@@ -188,7 +188,7 @@ def test_default_bricks_fit_the_shape():
     assert bricks_away(beyond.statements, (64,), (8,), (False,)) == (2,)  # 2 * i == 8 is not looked into
     assert bricks_away(beyond.statements, (64,), (8,), (True,)) == (3,)
     with pytest.raises(
-        am.InputError, match="reads 11 points far along axis 0, which is beyond the next brick of 8.*Leave"
+        am.InputError, match="reads 11 points far along axis 0, which is beyond the next brick of 8.*or leave it out"
     ):
         st.operator(s, 97, brick=8)
     assert st.operator(s, 97).brick == (12,)
@@ -196,23 +196,23 @@ def test_default_bricks_fit_the_shape():
     assert default_brick(far.statements, (32,), (True,)) == (16,) and default_brick(
         far.statements, (32,), (False,)
     ) == (12,)
-    with pytest.raises(am.InputError, match="reads 300 points far.*Take another shape"):
+    with pytest.raises(am.InputError, match="reads 300 points far.*Give larger bricks as brick=[.]"):
         st.operator(st.assign(out(i), u(i + 300) + u(i)), 1000)
 
 
 def test_smoothing_steps_with_far_reads():
     """Several steps in one pass wait for all planes that the differences read."""
-    shape = (32, 24)
-    s = closed(2, 10)
+    shape = (24, 16, 16)
+    s = closed(3, 8)
     L = st.operator(s, shape)
+    assert L.brick == (8, 8, 8) and s.facts.reach[0] == (9, 9)
     b, x = (random(shape, np.float64, seed) for seed in (3, 4))
     w = 1e-3
     xs, bs = L.to_bricks(x).copy(), L.to_bricks(b)
     weights = L.to_bricks(np.full(shape, w))
     other = np.zeros_like(xs)
     steps = L._h.steps([(weights, 1.0)] * 3, 3)
-    if steps is None:
-        pytest.skip("no steps for such an operator")
+    assert steps is not None
     steps.run(L._h, bs, xs, other, False, None)
     want = x
     for _ in range(3):

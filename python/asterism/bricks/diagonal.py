@@ -37,12 +37,12 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
     assert total is not None
 
     def values(e: Expr) -> NDArray[Any]:
-        s = assign(y(*indices(d)), e)
         points = _by_ends(how, y, e, domain)
         if points is not None:
             entries = aligned((int(domain.layout.local_size),), how.dtype)
             domain.to_bricks(points, entries)
             return entries
+        s = assign(y(*indices(d)), e)
         handle = _core.StencilOperator(
             domain, how.dtype, how.kernel(s, {y.name: Y}, quick=True), how.arrays, "a diagonal"
         )

@@ -117,6 +117,7 @@ def _compiled(comm: Any, stencil: Stencil, source: Source) -> Any:
 
 
 def unused(name: str, taken: Sequence[str]) -> str:
+    """Return the name, with digits behind it if it is taken."""
     while name in taken:
         name += "1"
     return name

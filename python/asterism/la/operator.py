@@ -187,6 +187,11 @@ class Operator:
             array = array.astype(self.dtype)
         return array
 
+    @property
+    def _has_own_order(self) -> bool:
+        """Whether the core has points in another order than users do."""
+        return type(self)._entries is not Operator._entries
+
     def _entries(self, x: Any, what: str) -> Any:
         """Return my part of a vector, as users have it, in the order of the core."""
         return x

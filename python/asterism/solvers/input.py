@@ -54,7 +54,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
 
 def check_order(A: Operator) -> None:
     """Raise where entries are in an order of the operator's own, which a file would not tell."""
-    if type(A)._entries is not Operator._entries:
+    if A._has_own_order:
         raise UnsupportedError(
             f"checkpoints of {A!r} are not offered: its vectors are in the order of its bricks. Save x yourself."
         )

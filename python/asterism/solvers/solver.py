@@ -118,14 +118,14 @@ class Solver:
         self._set_up(operator, o, prefix, P, M, (block_size, coordinates, near_null_space))
 
     def _set_up(self, A: Operator, o: _core.Options, prefix: str, P: Any, M: Any, said: tuple[Any, Any, Any]) -> None:
-        if P is not None and type(A)._entries is not Operator._entries:
-            raise UnsupportedError(
-                f"P is a {type(P).__name__}: vectors of A, {A!r}, are in the order of its bricks, those of P are not. Give as A an operator "
-                "in P's order: am.Operator(lambda v: A @ v, rows=A.local_shape[0], adjoint=A.rmatvec)."
-            )
         near = A if P is None and isinstance(A, Matrix) else P
         if near is not None and not isinstance(near, Matrix):
             near = Matrix.from_scipy(near)
+        if near is not None and A._has_own_order:
+            raise UnsupportedError(
+                f"vectors of {A!r} are in the order of its bricks, and those of the matrix P are not. Give as A an operator in P's order: "
+                "am.Operator(lambda v: A @ v, rows=A.local_shape[0], adjoint=A.rmatvec)."
+            )
         if near is None and any(s is not None for s in said):
             raise InputError(
                 f"block_size, coordinates and near_null_space are said of a matrix, and A is {A!r}. Give a matrix near it as P."
@@ -348,7 +348,7 @@ class Solver:
             log.info("b is converted from %s to %s.", b.dtype, rhs.dtype)
 
         def points(entries: NDArray[Any]) -> NDArray[Any]:
-            if isinstance(b, Vector) and type(A)._points is not Operator._points:
+            if isinstance(b, Vector) and A._has_own_order:
                 return Vector.wrap(A, entries)  # type: ignore[return-value]  # as b is
             return A._points(entries, np.shape(b))
 

@@ -77,8 +77,8 @@ def operator(
         For each axis, whose points must be a multiple of a brick's. Points beyond other ends are zero.
     comm : None or mpi4py.MPI.Comm
     brick : sequence of int, optional
-        By default 8 points along each axis, or as many more as it takes that the stencil reads no further than the next brick. The
-        differences at the ends of an axis read far, but within a brick or two of the end.
+        By default 8 points along each axis, or more, at most 64, if the stencil would read further than the next brick. One-sided
+        differences may read further than 8 points: at an end these often lie in the next brick.
     dtype : {float64, float32, complex128, complex64}
     of : str, optional
         The grid that it is applied to: by default the one that is not given.

@@ -221,9 +221,7 @@ class Body(ABC):
             return f"{whole} {n.data[4]} 0" if n.op == "test" else self.converted(whole)
         args = [self.vector(c, row, lane) for c in n.args]
         if n.op == "where":
-            if self.shape.complex and not n.real:
-                return f"choose({', '.join(args)})"
-            return f"{args[0]} ? {args[1]} : {args[2]}"
+            return self.choice(n, *args)
         if n.op == "~":
             return self.negated(args[0])
         if n.op in ("min", "max"):
@@ -235,6 +233,12 @@ class Body(ABC):
             parts = (f"({part}({args[0]}) {n.op} {part}({args[1]}))" for part in ("re", "im"))
             return (self.both if n.op == "==" else self.either).join(parts)
         return f" {n.op} ".join(args)
+
+    def choice(self, n: Node, condition: str, a: str, b: str) -> str:
+        """Return the text of a where at each lane."""
+        if self.shape.complex and not n.real:
+            return f"choose({condition}, {a}, {b})"
+        return f"{condition} ? {a} : {b}"
 
     def index_terms(self, data: tuple[object, ...], inner: tuple[str, str, str]) -> list[str]:
         """Return the terms of an integer. ``inner`` is where a point lies in its brick."""

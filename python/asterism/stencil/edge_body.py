@@ -46,9 +46,8 @@ class EdgeBody(VectorBody):
     def emit(self) -> None:
         """Write the loop over rows."""
         _, rows, lanes = self.shape.brick
-        self.tables: dict[
-            tuple[str, int, int], set[int]
-        ] = {}  # of (grid, plane, brick along the last axis): distances of rows
+        # how far the rows are that are read, by grid, plane and brick along the last axis
+        self.tables: dict[tuple[str, int, int], set[int]] = {}
         self.several: set[tuple[str, int]] = set()  # planes that are read at other rows than the point's
         self.far: dict[tuple[int, int, int], str] = {}
         self.near: set[str] = set()  # conditions that were branched on already
@@ -60,7 +59,7 @@ class EdgeBody(VectorBody):
             self.known, self.block = {}, []
             self.stores(0, lane)
             lines += [f"if (o2 + {lane} < n2) {{", *(f"  {line}" for line in self.block), "}"]
-        self.lines += [f"bool const {name} = {self.far_text(*of)};" for of, name in self.far.items() if of[0] == 0]
+        self.lines += self.far_lines(0)
         for (grid, p, c2), distances in self.tables.items():
             low, high = min(distances), max(distances)
             name = self.rows_name(grid, p, c2)
@@ -73,8 +72,7 @@ class EdgeBody(VectorBody):
             ]
         within = f"i >= n0 - o0 ? 0 : n1 - o1 < {rows} ? n1 - o1 : {rows}"
         self.lines += [f"int const rows = {within};", "for (int j = 0; j < rows; ++j) {"]
-        self.lines += [f"  bool const {name} = {self.far_text(*of)};" for of, name in self.far.items() if of[0] == 1]
-        self.lines += [*(f"  {line}" for line in lines), "}"]
+        self.lines += [*(f"  {line}" for line in (*self.far_lines(1), *lines)), "}"]
 
     # -- where values are
 
@@ -117,7 +115,7 @@ class EdgeBody(VectorBody):
     def stores(self, row: int, lane: int) -> None:
         """Write the values of one vector of points; those far from the ends compute what points inside do."""
         for s in self.program.stores:
-            if s.value.op not in ("where", "read"):
+            if s.value.op != "where":
                 self.known[s.value, row, lane] = self.far_or(s.value, row, lane, super().vector)
         super().stores(row, lane)
 
@@ -168,17 +166,13 @@ class EdgeBody(VectorBody):
                 for c, v in ways
             ]
             return self.branches(n, [*texts, ("", lambda: self.vector(last, row, lane))])
-        name = f"v{self.count}"
-        self.count += 1
-        self.block.append(f"{self.kind(n)} {name} = {self.vector(last, row, lane)};")
+        name = self.variable(n, f" = {self.vector(last, row, lane)}")
         known, block = self.known, self.block
         for c, v in reversed(ways):
             condition = self.vector(c, row, lane)
             self.known, self.block = dict(known), []
             value = self.vector(v, row, lane)
-            complex_values = self.shape.complex and not n.real
-            text = f"choose({condition}, {value}, {name})" if complex_values else f"{condition} ? {value} : {name}"
-            lines = [*self.block, f"{name} = {text};"]
+            lines = [*self.block, f"{name} = {self.choice(n, condition, value, name)};"]
             self.known, self.block = known, block
             if len(lines) > 1:
                 lines = [f"if (any({condition})) {{", *(f"  {line}" for line in lines), "}"]
@@ -195,10 +189,10 @@ class EdgeBody(VectorBody):
         """Return the text of such a number."""
         if n.uniform:
             return self.names.scalar(n)
-        condition, a, b = n.args
-        as_is = "" if n.real or not self.shape.complex else "T"
-        values = [f"{as_is}({self.scalar_text(v)})" if as_is else self.scalar_text(v) for v in (a, b)]
-        return f"(({self.scalar_condition(condition)}) ? {values[0]} : {values[1]})"
+        a, b = (self.scalar_text(v) for v in n.args[1:])
+        if self.shape.complex and not n.real:  # where one of them may be real
+            a, b = f"T({a})", f"T({b})"
+        return f"(({self.scalar_condition(n.args[0])}) ? {a} : {b})"
 
     def remainder(self, n: Node, row: int, lane: int) -> str:
         """Return the text of the remainder of an index; tables of lanes are for those that do not depend on the row."""
@@ -208,10 +202,7 @@ class EdgeBody(VectorBody):
 
     def branches(self, like: Node, ways: list[tuple[str, Callable[[], str]]]) -> str:
         """Write branches that give one value, each with vectors of its own."""
-        name = f"v{self.count}"
-        self.count += 1
-        kind, known, block = self.kind(like), self.known, self.block
-        block.append(f"{kind} {name};")
+        name, known, block = self.variable(like), self.known, self.block
         for m, (condition, value) in enumerate(ways):
             self.known, self.block = dict(known), []
             result = value()
@@ -220,6 +211,13 @@ class EdgeBody(VectorBody):
             block += [f"  {line}" for line in (*self.block, f"{name} = {result};")]
         block.append("}")
         self.known, self.block = known, block
+        return name
+
+    def variable(self, like: Node, text: str = "") -> str:
+        """Add a vector that may change."""
+        name = f"v{self.count}"
+        self.count += 1
+        self.block.append(f"{self.kind(like)} {name}{text};")
         return name
 
     def scalar_condition(self, n: Node) -> str:
@@ -234,6 +232,10 @@ class EdgeBody(VectorBody):
         if axis == 2:
             return f"({self.far_text(axis, low, high, lane)})"
         return self.far.setdefault((axis, low, high), f"far{axis}_{low}_{high}")
+
+    def far_lines(self, axis: int) -> list[str]:
+        """Return the conditions of an axis that have names."""
+        return [f"bool const {name} = {self.far_text(*of)};" for of, name in self.far.items() if of[0] == axis]
 
     def far_text(self, axis: int, low: int, high: int, lane: int = 0) -> str:
         """Return the text of that condition."""

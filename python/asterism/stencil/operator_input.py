@@ -50,11 +50,7 @@ def checked(
     for axis, away in enumerate(bricks_away(stencil.statements, sizes, blocks, flags)):
         if away > 1:
             low, high = f.reach[axis]
-            hint = (
-                "Take another shape."
-                if brick is None
-                else "Leave brick= out, and one that fits is chosen if there is one."
-            )
+            hint = "Give larger bricks as brick=" + (" or leave it out." if brick is not None else ".")
             raise InputError(
                 f"the stencil reads {max(low, high)} points far along axis {axis}, which is beyond the next brick of {blocks[axis]}. {hint}"
             )

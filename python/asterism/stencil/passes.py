@@ -28,9 +28,8 @@ def _remade(nodes: Sequence[Node], b: Builder, change: Callable[[Node, list[Node
     return [new[n] for n in nodes]
 
 
-def _rebuilt(program: Program, b: Builder, change: Callable[[Node, list[Node]], Node]) -> Program:
-    """Return the program with `change` at every node; arguments first."""
-    values = _remade([s.value for s in program.stores], b, change)
+def _with_values(program: Program, values: Sequence[Node]) -> Program:
+    """Return the program with other values of its stores."""
     return replace(program, stores=tuple(replace(s, value=v) for s, v in zip(program.stores, values, strict=True)))
 
 
@@ -42,8 +41,7 @@ def depends_on_place(program: Program) -> bool:
 def interior(program: Program, b: Builder) -> tuple[Program, Margins]:
     """Return the program for points that are further from the ends than the margins: conditions on indices become constants."""
     values, margins = far_from_ends([s.value for s in program.stores], b)
-    stores = tuple(replace(s, value=v) for s, v in zip(program.stores, values, strict=True))
-    return replace(program, stores=stores), margins
+    return _with_values(program, values), margins
 
 
 def far_from_ends(nodes: Sequence[Node], b: Builder) -> tuple[list[Node], Margins]:
@@ -90,7 +88,7 @@ def reuse(program: Program, b: Builder) -> Program:
         n = b.remade(n, args)
         return _reuse_in(n, b) if n.op == "sum" else n
 
-    return _rebuilt(program, b, change)
+    return _with_values(program, _remade([s.value for s in program.stores], b, change))
 
 
 def _reuse_in(node: Node, b: Builder) -> Node:

@@ -171,8 +171,9 @@ def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str, 
     edge = None
     if depends_on_place(program) or f.reductions:
         edge = program if long_ends else reuse(program, b)
-    vectors = shape.brick[1] * (shape.brick[2] // vector)
-    if max(_work(whole, b), 0 if long_ends or not edge else _work(edge, b)) * vectors > _MOST_VECTORS:
+    rows = shape.brick[1]
+    work = max(_work(whole, b) * rows, _work(edge, b) * (1 if long_ends else rows) if edge else 0)
+    if work * (shape.brick[2] // vector) > _MOST_VECTORS:
         raise InputError(f"brick={sizes}: the kernel would be too long to compile. Take smaller bricks.")
     title = f"{', '.join([*f.outputs, *(n for n, _ in f.reductions)])} for {target}, {name}"
     parts = (f, shape, chosen, b, whole, edge, margins, title)

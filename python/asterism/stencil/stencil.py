@@ -44,8 +44,8 @@ class Stencil:
     statements : tuple of Assignment or Reduction
     facts : Facts
         Names of its grids, constants and reductions; how far it reads.
-    least_periodic : tuple of int
-        So many points are needed along each periodic axis. More than 0 for some transposes.
+    least_periodic : tuple of int or None
+        So many points are needed along each periodic axis, more than 0 for some transposes. None: the axis must not be periodic.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
@@ -129,7 +129,7 @@ class Stencil:
         for axis, (n, least) in enumerate(zip(shape, self.least_periodic, strict=True)):
             if periodic[axis] and least is None:
                 raise InputError(
-                    f"this transpose was made for an axis {axis} that is not periodic. Give transpose(periodic=) True for it."
+                    f"this transpose was made for an axis {axis} that is not periodic. Make it with transpose(periodic=True)."
                 )
             if periodic[axis] and least is not None and n < least:
                 raise ShapeError(f"axis {axis} is periodic with {n} points: this transpose needs {least} or more.")

@@ -64,7 +64,7 @@ class BrickDomain {
   int number(Triple const& at) const;
 
   // as generated kernels take them (stencil/table.hpp); copies of other ranks' bricks have zeros around them where they know no other
-  device::Array const& neighbours() const { return s_->neighbours; }  ///< int [brick, or copy][3^d]
+  device::Array const& neighbours() const { return s_->neighbours; }  ///< int [brick, copy, or the zeros][3^d]
   device::Array const& origins() const { return s_->origins; }        ///< int [brick, or copy][d]
   /// int: the own bricks in the order in which kernels visit them, those first that need no copies. Some rows at a time (rows_at_once)
   /// along the first direction.

@@ -267,7 +267,7 @@ std::optional<Scales> two_values(BrickDomain const& domain, Vector const& v) {
 std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::Step> const& steps, i64 at_once) const {
   if (!make_kernel_) return nullptr;
   auto const& domain = s_->domain;
-  // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them
+  // of copies that are one brick deep, as many stages are right as the stencil's reach fits into them; one is in any case
   for (std::size_t d = 0; d < 3; ++d)
     if (domain.cut()[d] && s_->reach[d] > 0) at_once = std::min<i64>(at_once, std::max(1, int(domain.brick()[d]) / s_->reach[d]));
   std::vector<Stage> stages;
