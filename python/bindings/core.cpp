@@ -1,5 +1,4 @@
 // The extension module: thin, no logic. Arrays are passed as views; the GIL is dropped while we work.
-#include <atomic>
 
 #include "bindings.hpp"
 
@@ -20,9 +19,6 @@ nb::object& error_class() {
   static auto* maker = new nb::object();  // never destroyed: the interpreter may be gone by then
   return *maker;
 }
-
-/// Ctrl-C that a function of Python's, called from here, has met.
-std::atomic<bool> interrupted_elsewhere{false};
 
 }  // namespace
 
@@ -63,8 +59,10 @@ NB_MODULE(_core, m) {
       nb::gil_scoped_acquire gil;
       try {
         (*held)(r.what, r.fraction, r.seconds, r.ended);
-      } catch (nb::python_error& e) {  // of showing it only Ctrl-C is of interest
-        if (e.matches(PyExc_KeyboardInterrupt)) interrupted_elsewhere = true;
+      } catch (nb::python_error& e) {
+        // Of showing it only Ctrl-C is of interest. The signal is raised again: for the next question of the work under way, or for Python
+        // if the work ends before it asks.
+        if (e.matches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
       }
     });
   });
@@ -76,7 +74,6 @@ NB_MODULE(_core, m) {
     });
   });
   set_interrupt_poll([] {
-    if (interrupted_elsewhere.exchange(false)) return true;
     nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() == 0) return false;
     PyErr_Clear();  // the solve ends with DIVERGED_INTERRUPTED, which Python turns into KeyboardInterrupt

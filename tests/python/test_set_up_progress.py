@@ -11,6 +11,10 @@ import time
 
 import pytest
 
+import asterism as am
+from asterism import _core
+from asterism.base.live import show_set_ups
+
 SET_UPS = {
     "lu": "am.Solver(am.gallery.poisson((56, 56, 56)), pc='lu', pc_factor_mat_ordering_type='amd')",
     "dense lu": "am.Solver(am.gallery.poisson((120, 66)), pc='lu', pc_lu_type='dense')",
@@ -79,6 +83,26 @@ def test_an_estimate_is_shown_and_wiped():
     if shown:  # where it took a second or more
         assert [int(s) for s in shown] == sorted(int(s) for s in shown)
         assert re.search(r"\r +\r", out), "the line is wiped"
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_ctrl_c_while_the_end_is_shown_does_not_end_the_next_set_up():
+    A, shown = am.gallery.poisson((120, 50)), []
+
+    def show(what, fraction, seconds, ended):
+        shown.append(ended)
+        if ended:
+            signal.raise_signal(signal.SIGINT)
+
+    try:
+        _core.set_progress_sink(show)
+        with pytest.raises(KeyboardInterrupt):
+            am.Solver(A, pc="lu", pc_lu_type="dense")  # takes more than a second
+            time.sleep(0.01)  # Python's turn
+    finally:
+        show_set_ups()
+    assert shown[-1] and not any(shown[:-1])
+    assert am.Solver(A, pc="lu", pc_lu_type="dense")
 
 
 PRESS = """
