@@ -6,8 +6,10 @@ import statistics
 LEVEL = re.compile(r"^ +(\d+) +(\d+) +(\d+) +[\d.]+(?: +\d+)? +(bfloat16|float32|float64) +(\d+) +(\S+)", re.M)
 
 
-def least_bytes(view: str) -> int:
+def least_bytes(view: str, columns: int = 1) -> int:
     """Return the least bytes of an iteration of cg (float64) with a V(1,1) cycle of the levels of a view.
+
+    columns: right-hand sides that are solved together. Each has its vectors; matrices are read once for all.
 
     - All that a level holds is read once.
     - Its matrix is read a second time, because a step and the residual are apart; the finest also in float64 by cg. That is its values,
@@ -20,7 +22,7 @@ def least_bytes(view: str) -> int:
     for level, rows, entries, values, held, storage in LEVEL.findall(view):
         size = {"bfloat16": 2, "float32": 4, "float64": 8}[values]
         vectors = 17 * size + 11 * 8 if level == "0" else 13 * size
-        total += int(held) + vectors * int(rows)
+        total += int(held) + columns * vectors * int(rows)
         few = storage.startswith("dense") or (storage.startswith("row_pattern") and int(held) < int(entries) * size)
         column = 4 if storage.startswith(("sell", "csr")) else 0
         if not few:

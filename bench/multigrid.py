@@ -204,6 +204,7 @@ def blocks(n: int, rounds: int) -> dict:
             cases[f"{name}, {threads} thread(s)"] = {
                 "rows": A.shape[0],
                 "entries": A.nnz,
+                "levels": solver.view(),
                 "seconds_per_iteration": seconds,
                 "ratio": medians["8"] / medians["1"],
             }

@@ -17,7 +17,7 @@ from direct import table as direct
 from gmg import table as gmg
 from gpu_table import show as gpu
 from high_order import table as high_order
-from least_bytes import of_least_bytes
+from least_bytes import least_bytes, of_least_bytes
 from triangular import table as sptrsv
 
 from asterism.cli.bench_queues import print_async, print_launch
@@ -339,9 +339,11 @@ def blocks(r: dict) -> None:
     """Eight right-hand sides at once beside one."""
     for name, c in r["cases"].items():
         one, eight = (1e3 * statistics.median(c["seconds_per_iteration"][k]) for k in ("1", "8"))
-        print(
-            f"blocks {name:26s} an iteration {one:.1f} ms; of 8 right-hand sides {eight:.1f} ms: {c['ratio']:.2f} times"
-        )
+        line = f"an iteration {one:.1f} ms; of 8 right-hand sides {eight:.1f} ms: {c['ratio']:.2f} times"
+        if name in ("constant, 1 thread(s)", "variable, 1 thread(s)"):  # the smoother is one step
+            limit = 1e-6 * least_bytes(c["levels"], 8) / statistics.median(r["triad_GB_per_s_1_thread"])
+            line += f", {limit / one:.2f} at the speed of the triad"
+        print(f"blocks {name:26s} {line}")
 
 
 def precisions(r: dict) -> None:

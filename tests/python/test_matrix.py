@@ -30,6 +30,31 @@ def test_products_match_scipy(rng, dtype, shape, k):
     assert abs(A.to_scipy() - S).sum() == 0
 
 
+def stored_as(storage, rng, dtype):
+    """Return a matrix that has this storage."""
+    if storage == "row_pattern":
+        S = sp.diags_array([rng.standard_normal(90) for _ in range(5)], offsets=[-9, -1, 0, 1, 9], shape=(90, 90))
+    elif storage == "row_pattern, equal rows":
+        S = sp.diags_array([-1.0, -1, 4, -1, -2], offsets=[-9, -1, 0, 1, 9], shape=(90, 90))
+    elif storage == "bcsr":
+        S = sp.kron(sp.random_array((30, 30), density=0.3, rng=rng), rng.standard_normal((3, 3)) + 9)
+    else:
+        S = random_matrix(rng, 900 if storage == "sell" else 40, 90, dtype)
+    return am.Matrix.from_scipy(S.tocsr().astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("storage", ["csr", "sell", "bcsr", "row_pattern", "row_pattern, equal rows"])
+def test_products_with_any_number_of_columns_match_scipy(rng, dtype, storage):
+    A = stored_as(storage, rng, dtype)
+    if np.dtype(dtype).kind != "c":  # row_pattern and bcsr are for real matrices
+        assert A.storage in (storage.split(",")[0], *(["csr"] if storage == "sell" else []))
+    S, tol = A.to_scipy(), 50 * np.finfo(dtype).eps
+    for k in (*range(1, 18), 24):
+        x = rng.standard_normal((A.shape[1], k)).astype(dtype)
+        np.testing.assert_allclose(A @ x, S @ x, atol=tol * abs(S @ x).max(), err_msg=f"{k} columns")
+
+
 def test_integers_become_float64_and_the_input_is_not_changed(rng):
     S = sp.csr_array(np.arange(9).reshape(3, 3))
     before = S.toarray().copy()

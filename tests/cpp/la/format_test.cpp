@@ -86,7 +86,7 @@ TEST(SparseFormat, AllOfTheTableAgree) {
               ASSERT_EQ(others.front()->name(), "row_pattern");
               ASSERT_LT(others.front()->memory_bytes(), plain->memory_bytes() / 10) << stencil.size();
             }
-            for (std::int64_t k : {1, 3})
+            for (std::int64_t k : {1, 3, 8, 13})
               for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth}) {
                 Vector x(layout, d, k), b(layout, d, k), w(layout, d), y(layout, d, k), z(layout, d, k);
                 fill_hashed(x, 1);
@@ -154,7 +154,7 @@ TEST(SparseFormat, BlocksAreFoundAndMultiplied) {
                          plain = std::make_shared<CsrFormat const>(a, writes);
             if (block_rows > 100) EXPECT_LT(held->bytes(), plain->bytes());
             for (auto const& queue : queues)
-              for (std::int64_t const k : {1, 3, 9})
+              for (std::int64_t const k : {1, 3, 13})
                 for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract,
                                      Epilogue::subtract_scaled}) {
                   if (written_by(e) != writes || (e == Epilogue::smooth && columns < rows)) continue;
@@ -233,7 +233,7 @@ TEST(SparseFormat, RowsOfChangingLengthAreSliced) {
     ASSERT_EQ(choose_format(a)->name(), "sell");
     ASSERT_EQ(choose_format(a, Writes::rows_with_entries)->name(), "sell");
     auto const plain = in_csr(a);
-    for (std::int64_t k : {1, 2}) {
+    for (std::int64_t k : {1, 2, 13}) {
       Vector x(layout, d, k), y(layout, d, k), z(layout, d, k), u(layout, d, k);
       fill_hashed(x, 1);
       plain->run(device::Queue::host(), Epilogue::assign, k, x.data(), y.data());
@@ -361,7 +361,7 @@ TEST(SparseFormat, Bfloat16EntriesAreComputedWithInFloat32) {
         for (auto const& format : in_all_formats(b16, writes)) {
           if (n == 5003 && kind != same) EXPECT_LT(format->memory_bytes(), reference->memory_bytes()) << format->name();
           for (auto const& queue : queues)
-            for (std::int64_t const k : {1, 3, 9}) {
+            for (std::int64_t const k : {1, 3, 13}) {
               auto const layout = Layout::from_offsets(self, {0, n});
               for (auto const e :
                    {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract, Epilogue::subtract_scaled}) {

@@ -110,45 +110,59 @@ void in_equal_shares(Executor& executor, std::int64_t const* offsets, std::int32
       least);
 }
 
-/// Columns whose sums are in registers at a time.
-constexpr int columns_at_once = 8;
+/// The sums of one row for C columns: a vector, or the number itself.
+template <class T, int C>
+struct Columns : Group<T, C * sizeof(T)> {};
+template <class T>
+struct Columns<T, 1> {
+  using type = T;
+  static T load(T const* p) { return *p; }
+  static void store(T s, T* p) { *p = s; }
+};
+
+/// f(C, j) for columns [j, j + C) of k: eight at a time, so many as have their sums in registers, then four, then each.
+template <class T, class F>
+inline void for_columns(std::int64_t k, F const& f) {
+  std::int64_t j = 0;
+  if constexpr (!is_complex_v<T>) {
+    for (; j + 8 <= k; j += 8) f(std::integral_constant<int, 8>(), j);
+    for (; j + 4 <= k; j += 4) f(std::integral_constant<int, 4>(), j);
+  }
+  for (; j < k; ++j) f(std::integral_constant<int, 1>(), j);
+}
+
+/// finish() for columns [j, j + C) of a row.
+template <Epilogue E, int C, class T>
+inline void finish_columns(typename Columns<T, C>::type s, std::int64_t row, std::int64_t k, std::int64_t j, T const* x, T* y, T const* b,
+                           T const* w) {
+  auto const at = row * k + j;
+  auto const of = [at](T const* v) { return Columns<T, C>::load(v + at); };
+  auto const put = [&](typename Columns<T, C>::type v) { Columns<T, C>::store(v, y + at); };
+  if constexpr (E == Epilogue::assign) put(s);
+  else if constexpr (E == Epilogue::residual) put(of(b) - s);
+  else if constexpr (E == Epilogue::smooth) put(of(x) + w[row] * (of(b) - s));
+  else if constexpr (E == Epilogue::add) put(of(y) + s);
+  else if constexpr (E == Epilogue::subtract) put(of(y) - s);
+  else put(of(y) - w[row] * s);
+}
 
 /// One row for k columns: the sum of its n entries value(p) times row source(p) of x, even and odd ones apart, and what the epilogue makes
 /// of it.
 template <Epilogue E, class T, class Value, class Source>
 inline void row_of_columns(std::int64_t n, Value const& value, Source const& source, std::int64_t row, std::int64_t k, T const* x, T* y,
                            T const* b, T const* w) {
-  std::int64_t j = 0;
-  if constexpr (!is_complex_v<T>) {
-    using G = Group<T, columns_at_once * sizeof(T)>;
-    for (; j + columns_at_once <= k; j += columns_at_once) {
-      typename G::type s0 = {}, s1 = {};
-      std::int64_t p = 0;
-      for (; p + 1 < n; p += 2) {
-        s0 += value(p) * G::load(x + source(p) * k + j);
-        s1 += value(p + 1) * G::load(x + source(p + 1) * k + j);
-      }
-      if (p < n) s0 += value(p) * G::load(x + source(p) * k + j);
-      auto const s = s0 + s1;
-      auto const at = row * k + j;
-      if constexpr (E == Epilogue::assign) G::store(s, y + at);
-      else if constexpr (E == Epilogue::residual) G::store(G::load(b + at) - s, y + at);
-      else if constexpr (E == Epilogue::smooth) G::store(G::load(x + at) + w[row] * (G::load(b + at) - s), y + at);
-      else if constexpr (E == Epilogue::add) G::store(G::load(y + at) + s, y + at);
-      else if constexpr (E == Epilogue::subtract) G::store(G::load(y + at) - s, y + at);
-      else G::store(G::load(y + at) - w[row] * s, y + at);
-    }
-  }
-  for (; j < k; ++j) {
-    T s0(0), s1(0);
+  for_columns<T>(k, [&](auto together, std::int64_t j) {
+    constexpr int C = decltype(together)::value;
+    typename Columns<T, C>::type s0 = {}, s1 = {};
+    auto const term = [&](std::int64_t p) { return value(p) * Columns<T, C>::load(x + source(p) * k + j); };
     std::int64_t p = 0;
     for (; p + 1 < n; p += 2) {
-      s0 += value(p) * x[source(p) * k + j];
-      s1 += value(p + 1) * x[source(p + 1) * k + j];
+      s0 += term(p);
+      s1 += term(p + 1);
     }
-    if (p < n) s0 += value(p) * x[source(p) * k + j];
-    finish<E>(s0 + s1, row, k, j, x, y, b, w);
-  }
+    if (p < n) s0 += term(p);
+    finish_columns<E, C>(s0 + s1, row, k, j, x, y, b, w);
+  });
 }
 
 /// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Not inlined: the

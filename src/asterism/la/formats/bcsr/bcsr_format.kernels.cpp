@@ -1,7 +1,6 @@
 #include "asterism/la/formats/bcsr/bcsr_format.kernels.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/la/formats/simd_group.hpp"
@@ -73,22 +72,54 @@ auto sums_of(std::int32_t height, std::int32_t width) {
   }
 }
 
-/// Block rows [first, last) for several columns of x.
-template <Epilogue E, class T, class V>
-void block_rows_columns(BcsrRows<T, V> const& a, i64 first, i64 last, i64 k, T const* x, T* y, T const* b, T const* w) {
-  std::vector<std::int32_t> sources;
-  for (auto i = first; i < last; ++i) {
-    auto const begin = a.offsets[i], end = a.offsets[i + 1];
-    if (written_by(E) == Writes::rows_with_entries && begin == end) continue;
-    sources.clear();
-    for (auto p = begin; p < end; ++p)
-      for (std::int32_t q = 0; q < a.width; ++q) sources.push_back(a.columns[p] + q);
-    for (i64 r = 0; r < a.height; ++r) {
-      auto const* const v = a.values + begin * a.height * a.width + r;
-      row_of_columns<E>(
-          i64(sources.size()), [=, height = a.height](i64 p) { return T(v[p * height]); },
-          [at = sources.data()](i64 p) { return i64(at[p]); }, i * a.height + r, k, x, y, b, w);
+/// The sums of one block row for C columns of x, from x on. Two blocks have sums of their own where registers allow, so that fewer adds
+/// wait.
+template <int H, int C, class T, class V>
+inline void block_row_columns(i64 blocks, std::int32_t width, std::int32_t const* ASTERISM_RESTRICT columns, V const* ASTERISM_RESTRICT v,
+                              i64 k, T const* ASTERISM_RESTRICT x, typename Columns<T, C>::type* sums) {
+  constexpr int together = H < 4 ? 2 : 1;
+  typename Columns<T, C>::type s[together * H] = {};
+  auto const add = [&](i64 p, int t) {
+    auto const* from = x + columns[p] * k;
+    for (std::int32_t q = 0; q < width; ++q, v += H, from += k) {
+      auto const xq = Columns<T, C>::load(from);
+#pragma GCC unroll 8
+      for (int r = 0; r < H; ++r) s[t * H + r] += T(v[r]) * xq;
     }
+  };
+  i64 p = 0;
+  for (; p + together <= blocks; p += together)
+#pragma GCC unroll 2
+    for (int t = 0; t < together; ++t) add(p + t, t);
+  for (; p < blocks; ++p) add(p, 0);
+#pragma GCC unroll 8
+  for (int r = 0; r < H; ++r)
+    if constexpr (together == 2) sums[r] = s[r] + s[H + r];
+    else sums[r] = s[r];
+}
+
+/// Block rows [first, last) for k columns of x.
+template <Epilogue E, int H, class T, class V>
+void block_rows_columns(BcsrRows<T, V> const& a, i64 first, i64 last, i64 k, T const* x, T* y, T const* b, T const* w) {
+  for (auto i = first; i < last; ++i) {
+    auto const begin = a.offsets[i], blocks = a.offsets[i + 1] - begin;
+    if (written_by(E) == Writes::rows_with_entries && blocks == 0) continue;
+    for_columns<T>(k, [&](auto together, i64 j) {
+      constexpr int C = decltype(together)::value;
+      typename Columns<T, C>::type sums[H];
+      block_row_columns<H, C>(blocks, a.width, a.columns + begin, a.values + begin * (H * a.width), k, x + j, sums);
+#pragma GCC unroll 8
+      for (int r = 0; r < H; ++r) finish_columns<E, C>(sums[r], i * H + r, k, j, x, y, b, w);
+    });
+  }
+}
+template <Epilogue E, class T, class V>
+auto block_rows_columns_of(std::int32_t height) {
+  switch (height) {
+    case 2: return &block_rows_columns<E, 2, T, V>;
+    case 3: return &block_rows_columns<E, 3, T, V>;
+    case 4: return &block_rows_columns<E, 4, T, V>;
+    default: return &block_rows_columns<E, 6, T, V>;
   }
 }
 
@@ -96,7 +127,7 @@ template <Epilogue E, class T, class V>
 void bcsr_with(Executor& executor, BcsrRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
   auto const sums_of_rows = sums_of<T, V>(a.height, a.width);
   in_equal_shares(executor, a.offsets, a.block_rows, 16384 / (a.height * a.width), [=](i64 first, i64 last) {
-    if (k != 1) return block_rows_columns<E>(a, first, last, k, x, y, b, w);
+    if (k != 1) return block_rows_columns_of<E, T, V>(a.height)(a, first, last, k, x, y, b, w);
     T sums[kept_block_rows * most_height + read_beyond];
     for (auto i = first; i < last; i += kept_block_rows) {
       auto const stop = std::min(last, i + kept_block_rows);

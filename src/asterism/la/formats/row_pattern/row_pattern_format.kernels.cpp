@@ -1,5 +1,7 @@
 #include "asterism/la/formats/row_pattern/row_pattern_format.kernels.hpp"
 
+#include <vector>
+
 #include "asterism/la/formats/simd_group.hpp"
 
 namespace asterism::la::kernel {
@@ -8,25 +10,19 @@ namespace {
 using i64 = std::int64_t;
 
 template <Epilogue E, class T, class V>
-void pattern_run(PatternRun const& run, std::int32_t const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+void pattern_run(PatternRun const& run, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
     // the last group ends with the run: its first rows are computed twice, with equal results
     std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
-    if (k == 1) {
-      typename Group<T>::type s0 = {}, s1 = {};
-      std::int32_t p = 0;
-      for (; p + 1 < run.length; p += 2) {
-        s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
-        s1 += Group<T>::load(v + (p + 1) * W) * Group<T>::load(x + i0 + off[p + 1]);
-      }
-      if (p < run.length) s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
-      finish_group<E, T>(s0 + s1, i0, x, y, b, w);
-    } else {
-      auto const row = [=](std::int32_t l) { return i0 + l; };
-      auto const source = [=](std::int32_t p, std::int32_t l) { return i0 + l + off[p]; };
-      group_columns<E>(run.length, v, row, source, k, x, y, b, w);
+    typename Group<T>::type s0 = {}, s1 = {};
+    std::int32_t p = 0;
+    for (; p + 1 < run.length; p += 2) {
+      s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
+      s1 += Group<T>::load(v + (p + 1) * W) * Group<T>::load(x + i0 + off[p + 1]);
     }
+    if (p < run.length) s0 += Group<T>::load(v + p * W) * Group<T>::load(x + i0 + off[p]);
+    finish_group<E, T>(s0 + s1, i0, x, y, b, w);
   }
 }
 
@@ -62,9 +58,9 @@ void uniform_rows(PatternRun const& run, std::int32_t const* off, V const* v, T 
   if (at < run.end) uniform_groups<E, L, 1>(run.length, run.end - W, off, v, x, y, b, w);
 }
 
-/// Rows with the same values and k columns: row-major, they are k times as many rows of one column, with offsets times k.
+/// Rows with the same values and k columns: row-major, they are k times as many rows of one column. off: times k.
 template <Epilogue E, class T, class V>
-void uniform_columns(PatternRun const& run, std::int32_t const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
+void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   using G = Group<T>;
   i64 const end = run.end * k;
@@ -73,10 +69,10 @@ void uniform_columns(PatternRun const& run, std::int32_t const* off, V const* v,
     typename G::type even = {}, odd = {};
     std::int32_t p = 0;
     for (; p + 1 < run.length; p += 2) {
-      even += T(v[p]) * G::load(x + i + off[p] * k);
-      odd += T(v[p + 1]) * G::load(x + i + off[p + 1] * k);
+      even += T(v[p]) * G::load(x + i + off[p]);
+      odd += T(v[p + 1]) * G::load(x + i + off[p + 1]);
     }
-    if (p < run.length) even += T(v[p]) * G::load(x + i + off[p] * k);
+    if (p < run.length) even += T(v[p]) * G::load(x + i + off[p]);
     if constexpr (E == Epilogue::smooth) {
       T weights[W];  // of the entries' rows
       i64 row = i / k, j = i % k;
@@ -91,18 +87,64 @@ void uniform_columns(PatternRun const& run, std::int32_t const* off, V const* v,
   }
 }
 
+/// Columns [j, j + C) of k, row by row. off: times k. L: entries of a row, known to the compiler; 0: any.
+template <Epilogue E, int L, int C, class T, class V>
+void run_of_columns(PatternRun const& run, i64 const* off, V const* v, i64 j, i64 k, T const* x, T* y, T const* b, T const* w) {
+  std::int32_t const n = L > 0 ? L : run.length;
+  auto const row_of = [=](i64 i, V const* values, i64 step) {
+    auto const* const xi = x + i * k + j;
+    auto const term = [=](std::int32_t p) { return T(values[p * step]) * Columns<T, C>::load(xi + off[p]); };
+    typename Columns<T, C>::type even = {}, odd = {};
+    std::int32_t p = 0;
+#pragma GCC unroll 8
+    for (; p + 1 < n; p += 2) {
+      even += term(p);
+      odd += term(p + 1);
+    }
+    if (p < n) even += term(p);
+    finish_columns<E, C>(even + odd, i, k, j, x, y, b, w);
+  };
+  if (run.uniform) {
+    for (auto i = run.first; i < run.end; ++i) row_of(i, v, 1);
+    return;
+  }
+  constexpr std::int32_t W = group_rows<T>;
+  for (auto at = run.first; at < run.end; at += W, v += i64(W) * n) {
+    auto const first = at + W <= run.end ? at : run.end - W;
+    for (auto i = at; i < first + W; ++i) row_of(i, v + (i - first), W);
+  }
+}
+
+/// Runs [begin, end) for k columns.
 template <Epilogue E, class T, class V>
-void uniform_run(PatternRun const& run, std::int32_t const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
-  if (k == 1) {
-    switch (run.length) {
-      case 3: return uniform_rows<E, 3>(run, off, v, x, y, b, w);
-      case 5: return uniform_rows<E, 5>(run, off, v, x, y, b, w);
-      case 7: return uniform_rows<E, 7>(run, off, v, x, y, b, w);
-      case 9: return uniform_rows<E, 9>(run, off, v, x, y, b, w);
-      default: return uniform_rows<E, 0>(run, off, v, x, y, b, w);
+void runs_of_columns(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T const* x, T* y, T const* b, T const* w) {
+  std::vector<i64> scaled;
+  for (auto r = begin; r < end; ++r) {
+    auto const& run = a.runs[r];
+    auto const* const v = a.values + run.value_at;
+    scaled.clear();
+    for (std::int32_t p = 0; p < run.length; ++p) scaled.push_back(a.offsets[run.offset_at + p] * k);
+    if (run.uniform && k % 4 != 0) {
+      uniform_columns<E>(run, scaled.data(), v, k, x, y, b, w);
+    } else {
+      for_columns<T>(k, [&](auto together, i64 j) {
+        constexpr int C = decltype(together)::value;
+        if (run.length == 7) run_of_columns<E, 7, C>(run, scaled.data(), v, j, k, x, y, b, w);
+        else run_of_columns<E, 0, C>(run, scaled.data(), v, j, k, x, y, b, w);
+      });
     }
   }
-  uniform_columns<E>(run, off, v, k, x, y, b, w);
+}
+
+template <Epilogue E, class T, class V>
+void uniform_run(PatternRun const& run, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
+  switch (run.length) {
+    case 3: return uniform_rows<E, 3>(run, off, v, x, y, b, w);
+    case 5: return uniform_rows<E, 5>(run, off, v, x, y, b, w);
+    case 7: return uniform_rows<E, 7>(run, off, v, x, y, b, w);
+    case 9: return uniform_rows<E, 9>(run, off, v, x, y, b, w);
+    default: return uniform_rows<E, 0>(run, off, v, x, y, b, w);
+  }
 }
 
 template <Epilogue E, class T, class V>
@@ -110,12 +152,13 @@ void pattern_with(Executor& executor, PatternRows<T, V> const& a, i64 k, T const
   device::parallel_ranges(
       executor, a.run_count,
       [=](i64 begin, i64 end) {
+        if (k != 1) return runs_of_columns<E>(a, begin, end, k, x, y, b, w);
         for (i64 r = begin; r < end; ++r) {
           auto const& run = a.runs[r];
           auto const* const off = a.offsets + run.offset_at;
           auto const* const v = a.values + run.value_at;
-          if (run.uniform) uniform_run<E>(run, off, v, k, x, y, b, w);
-          else pattern_run<E>(run, off, v, k, x, y, b, w);
+          if (run.uniform) uniform_run<E>(run, off, v, x, y, b, w);
+          else pattern_run<E>(run, off, v, x, y, b, w);
         }
       },
       32);
