@@ -51,7 +51,10 @@ i64 append_column_nodes(Matrix const& A, Nodes const& nodes, i64 begin, i64 end,
 double fullness(Matrix const& A, Nodes const& nodes) {
   auto const& layout = A.range();
   auto const count = nodes.count();
-  i64 const stride = count > 2'000'000 ? 10'007 : count > 200'000 ? 1009 : count > 20'000 ? 101 : count > 2'000 ? 11 : 1;
+  // some hundred of them, at a distance that divides no size of a grid
+  constexpr i64 strides[] = {1, 3, 11, 31, 101, 307, 1009, 3001, 10'007, 30'011, 100'003};
+  auto const* const enough = std::find_if(std::begin(strides), std::end(strides) - 1, [&](i64 s) { return count / s <= 500; });
+  i64 const stride = *enough;
   auto const looked_at = [&](i64 node) { return node >= 0 && node < count && node % stride == 0; };
   // the rank that has a node's first row counts; what others have of it they send, once at most
   std::vector<std::vector<i64>> of_others;

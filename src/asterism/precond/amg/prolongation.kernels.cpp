@@ -414,9 +414,13 @@ double spectral_radius(Rows<T> const& A, Layout const& layout, RowFacts<T> const
   for (int k = 0; k < 10 && rz > 0; ++k) {
     cancel.throw_if_requested();
     device::parallel_for(executor, n, [=, x = p.data(), y = s.data()](i64 i) {
-      T sum(0);
-      for (auto e = ap[i]; e < ap[i + 1]; ++e) sum += av[e] * x[ac[e]];
-      y[i] = sum;
+      T sums[4] = {};  // so that fewer adds wait
+      auto e = ap[i];
+      auto const end = ap[i + 1];
+      for (; e + 4 <= end; e += 4)
+        for (int l = 0; l < 4; ++l) sums[l] += av[e + l] * x[ac[e + l]];
+      for (; e < end; ++e) sums[0] += av[e] * x[ac[e]];
+      y[i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     });
     double const ps = exact_dot(p.data() + below, s.data(), nullptr);
     if (!(ps > 0)) break;
