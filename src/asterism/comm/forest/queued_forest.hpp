@@ -68,8 +68,6 @@ class QueuedForest {
 
  private:
   struct Impl;
-  template <class F>
-  Flight begun(char const* name, F const& f) const;
   std::shared_ptr<Impl> impl_;
 };
 
