@@ -120,7 +120,7 @@ struct Columns<T, 1> {
   static void store(T s, T* p) { *p = s; }
 };
 
-/// f(C, j) for columns [j, j + C) of k: eight at a time, so many as have their sums in registers, then four, then each.
+/// f(C, j) for columns [j, j + C) of k: eight at a time, whose sums fit in registers, then four, then one.
 template <class T, class F>
 inline void for_columns(std::int64_t k, F const& f) {
   std::int64_t j = 0;
@@ -163,18 +163,6 @@ inline void row_of_columns(std::int64_t n, Value const& value, Source const& sou
     if (p < n) s0 += term(p);
     finish_columns<E, C>(s0 + s1, row, k, j, x, y, b, w);
   });
-}
-
-/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Not inlined: the
-/// loops for one column lose a tenth when this shares their registers.
-template <Epilogue E, class T, class V, class Row, class Source>
-[[gnu::noinline]] void group_columns(std::int32_t length, V const* v, Row const& row, Source const& source, std::int64_t k, T const* x,
-                                     T* y, T const* b, T const* w) {
-  constexpr std::int32_t W = group_rows<T>;
-  for (std::int32_t l = 0; l < W; ++l)
-    row_of_columns<E>(
-        length, [=](std::int64_t p) { return T(v[p * W + l]); }, [=](std::int64_t p) { return std::int64_t(source(std::int32_t(p), l)); },
-        std::int64_t(row(l)), k, x, y, b, w);
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ void runs_of_columns(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T co
     auto const* const v = a.values + run.value_at;
     scaled.clear();
     for (std::int32_t p = 0; p < run.length; ++p) scaled.push_back(a.offsets[run.offset_at + p] * k);
-    if (run.uniform && k % 4 != 0) {
+    if (run.uniform && k % 4 != 0) {  // row by row some of the columns would be taken one at a time
       uniform_columns<E>(run, scaled.data(), v, k, x, y, b, w);
     } else {
       for_columns<T>(k, [&](auto together, i64 j) {

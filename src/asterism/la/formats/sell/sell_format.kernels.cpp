@@ -109,6 +109,18 @@ auto sell_sums_of(std::int32_t length, bool scattered) {
   return &sell_sums<0, false, I, T, V, Out>;
 }
 
+/// The rows of one group for several columns: row(l) is lane l's row, source(p, l) the row of x that its entry p takes. Not inlined: the
+/// loops for one column lose a tenth when this shares their registers.
+template <Epilogue E, class T, class V, class Row, class Source>
+[[gnu::noinline]] void group_columns(std::int32_t length, V const* v, Row const& row, Source const& source, std::int64_t k, T const* x,
+                                     T* y, T const* b, T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  for (std::int32_t l = 0; l < W; ++l)
+    row_of_columns<E>(
+        length, [=](std::int64_t p) { return T(v[p * W + l]); }, [=](std::int64_t p) { return std::int64_t(source(std::int32_t(p), l)); },
+        std::int64_t(row(l)), k, x, y, b, w);
+}
+
 template <Epilogue E, class I, class T, class V>
 void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I const* c, V const* v, i64 k, T const* x, T* y, T const* b,
               T const* w) {
