@@ -77,13 +77,14 @@ struct Failures {
 class CollectiveCall {
  public:
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
-  /// `look`: for errors that are not known yet too.
-  CollectiveCall(Communicator const& comm, char const* name, bool look = true) {
+  /// `look`: for errors that are not known yet too. `rest`: of a call that has been counted when it began, which ranks may make later
+  /// than others, in a task above all.
+  CollectiveCall(Communicator const& comm, char const* name, bool look = true, bool rest = false) {
     if (is_part_of_another(comm)) return;
     auto& f = comm.failures();
     std::uintptr_t nobody = 0;
     if (!f.thread.compare_exchange_strong(nobody, device::host::this_thread(), std::memory_order_acquire)) throw_second_thread(name);
-    auto const serial = f.serial.load(std::memory_order_relaxed) + 1;  // calls have an order
+    auto const serial = f.serial.load(std::memory_order_relaxed) + (rest ? 0 : 1);  // calls have an order
     f.serial.store(serial, std::memory_order_relaxed);
     last_begun.store(f.communicator ^ ++f.begun, std::memory_order_relaxed);
     if ((look && (f.far || f.alarmed())) || f.news.load(std::memory_order_relaxed)) attend_to_news(comm, look);
@@ -118,10 +119,10 @@ class CollectiveCall {
   Communicator const* comm_ = nullptr;  // of the caller's; nothing: part of another
 };
 
-/// f() as a collective call.
+/// f() as a collective call, or the rest of one.
 template <class F>
-auto collective(Communicator const& comm, char const* name, F const& f, bool look = true) {
-  CollectiveCall const call(comm, name, look);
+auto collective(Communicator const& comm, char const* name, F const& f, bool look = true, bool rest = false) {
+  CollectiveCall const call(comm, name, look, rest);
   try {
     return f();
   } catch (...) {

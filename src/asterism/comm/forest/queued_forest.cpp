@@ -9,6 +9,7 @@
 
 #include "asterism/base/lazy.hpp"
 #include "asterism/base/log.hpp"
+#include "asterism/comm/communicator/failures.hpp"
 #include "asterism/comm/forest/call_check.hpp"
 #include "asterism/comm/forest/edge_ends.hpp"
 #include "asterism/comm/forest/gpu_aware.hpp"
@@ -43,6 +44,7 @@ struct QueuedForest::Flight::State {
     Access access = Access::read;
   };
   Kind kind = Kind::none;
+  std::optional<Communicator> comm;  // of the call that began it; none: within a task
   Queue queue;
   StarForest forest;
   Items items{ItemType::bytes, 1, 1};
@@ -362,50 +364,64 @@ void QueuedForest::Impl::require(Dtype dtype, std::int64_t k, ReduceOp op, Array
   for (auto const* const a : leaf) is_long_enough(*a, forest.leaf_space(), "leaf data");
 }
 
+/// f() as one call of all ranks, whatever their queues: what tasks do is not counted, so what is done at once and the end must not be.
+template <class F>
+QueuedForest::Flight QueuedForest::begun(char const* name, F const& f) const {
+  auto const& comm = impl_->forest.comm();
+  return collective(comm, name, [&] {
+    Flight flight(f(*impl_));
+    flight.state_->comm = comm;
+    return flight;
+  });
+}
+
 QueuedForest::Flight QueuedForest::bcast_begin(Queue const& queue, Dtype dtype, std::int64_t k, Array const& root, Array const& leaf,
                                                ReduceOp op) const {
-  auto const& d = *impl_;
-  d.require(dtype, k, op, root, {&leaf});
-  auto const route = d.route(queue);
-  if (route.by_edges)
-    return Flight(with_dtype(dtype, [&](auto tag) { return d.move<typename decltype(tag)::type>(route, queue, true, k, op, root, leaf); }));
-  auto const source = queue.memory() == Memory::gpu && !d.idle()
-                          ? with_dtype(dtype, [&](auto tag) { return d.staged<typename decltype(tag)::type>(queue, k, root); })
-                          : root;
-  bool const fills = d.fills_leaves && leaf.bytes() == std::size_t(d.forest.leaf_space() * k) * size_of(dtype);
-  auto const access = op == ReduceOp::replace && fills ? Access::write : Access::update;
-  return Flight(d.by_forest(Flight::State::begin, Flight::State::Kind::bcast, queue, dtype, k, op, {source, Access::read}, {leaf, access}));
+  return begun("a broadcast on a queue", [&](Impl const& d) {
+    d.require(dtype, k, op, root, {&leaf});
+    auto const route = d.route(queue);
+    if (route.by_edges)
+      return with_dtype(dtype, [&](auto tag) { return d.move<typename decltype(tag)::type>(route, queue, true, k, op, root, leaf); });
+    auto const source = queue.memory() == Memory::gpu && !d.idle()
+                            ? with_dtype(dtype, [&](auto tag) { return d.staged<typename decltype(tag)::type>(queue, k, root); })
+                            : root;
+    bool const fills = d.fills_leaves && leaf.bytes() == std::size_t(d.forest.leaf_space() * k) * size_of(dtype);
+    auto const access = op == ReduceOp::replace && fills ? Access::write : Access::update;
+    return d.by_forest(Flight::State::begin, Flight::State::Kind::bcast, queue, dtype, k, op, {source, Access::read}, {leaf, access});
+  });
 }
 
 QueuedForest::Flight QueuedForest::reduce_begin(Queue const& queue, Dtype dtype, std::int64_t k, Array const& leaf, Array const& root,
                                                 ReduceOp op) const {
-  auto const& d = *impl_;
-  d.require(dtype, k, op, root, {&leaf});
-  auto const route = d.route(queue);
-  if (route.by_edges)
-    return Flight(
-        with_dtype(dtype, [&](auto tag) { return d.move<typename decltype(tag)::type>(route, queue, false, k, op, leaf, root); }));
-  return Flight(
-      d.by_forest(Flight::State::begin, Flight::State::Kind::reduce, queue, dtype, k, op, {root, Access::update}, {leaf, Access::read}));
+  return begun("a reduction on a queue", [&](Impl const& d) {
+    d.require(dtype, k, op, root, {&leaf});
+    auto const route = d.route(queue);
+    if (route.by_edges)
+      return with_dtype(dtype, [&](auto tag) { return d.move<typename decltype(tag)::type>(route, queue, false, k, op, leaf, root); });
+    return d.by_forest(Flight::State::begin, Flight::State::Kind::reduce, queue, dtype, k, op, {root, Access::update},
+                       {leaf, Access::read});
+  });
 }
 
 void QueuedForest::reduce(Queue const& queue, Dtype dtype, std::int64_t k, Array const& leaf, Array const& root, ReduceOp op) const {
   auto const& d = *impl_;
-  if (d.route(queue).by_edges) return reduce_begin(queue, dtype, k, leaf, root, op).end();
-  d.require(dtype, k, op, root, {&leaf});
-  d.by_forest(Flight::State::reduce, Flight::State::Kind::reduce, queue, dtype, k, op, {root, Access::update}, {leaf, Access::read});
+  collective(d.forest.comm(), "a reduction on a queue", [&] {
+    if (d.route(queue).by_edges) return reduce_begin(queue, dtype, k, leaf, root, op).end();
+    d.require(dtype, k, op, root, {&leaf});
+    d.by_forest(Flight::State::reduce, Flight::State::Kind::reduce, queue, dtype, k, op, {root, Access::update}, {leaf, Access::read});
+  });
 }
 
 QueuedForest::Flight QueuedForest::fetch_and_op_begin(Queue const& queue, Dtype dtype, std::int64_t k, Array const& root, Array const& leaf,
                                                       Array const& update, ReduceOp op) const {
-  auto const& d = *impl_;
-  d.require(dtype, k, op, root, {&leaf, &update});
-  auto const route = d.route(queue);
-  if (route.by_edges)
-    return Flight(
-        with_dtype(dtype, [&](auto tag) { return d.fetch<typename decltype(tag)::type>(route, queue, k, op, root, leaf, update); }));
-  return Flight(d.by_forest(Flight::State::begin, Flight::State::Kind::fetch, queue, dtype, k, op, {root, Access::update},
-                            {leaf, Access::read}, {update, Access::update}));
+  return begun("fetch_and_op on a queue", [&](Impl const& d) {
+    d.require(dtype, k, op, root, {&leaf, &update});
+    auto const route = d.route(queue);
+    if (route.by_edges)
+      return with_dtype(dtype, [&](auto tag) { return d.fetch<typename decltype(tag)::type>(route, queue, k, op, root, leaf, update); });
+    return d.by_forest(Flight::State::begin, Flight::State::Kind::fetch, queue, dtype, k, op, {root, Access::update}, {leaf, Access::read},
+                       {update, Access::update});
+  });
 }
 
 QueuedForest::Flight::~Flight() {
@@ -421,8 +437,18 @@ QueuedForest::Flight::~Flight() {
 void QueuedForest::Flight::end() {
   ASTERISM_REQUIRE(state_, comm, "end() was called twice, or on a flight that was never begun.");
   auto const s = std::exchange(state_, nullptr);
-  if (s->kind != State::Kind::none) State::submit(s, false, State::end);
-  if (auto const after = std::exchange(s->after, nullptr)) after();
+  auto const finish = [&] {
+    if (s->kind != State::Kind::none) State::submit(s, false, State::end);
+    if (auto const after = std::exchange(s->after, nullptr)) after();
+  };
+  if (!s->comm || CollectiveCall::is_part_of_another(*s->comm)) return finish();
+  collective(
+      *s->comm, "the end of an operation on a queue",
+      [&] {
+        if (s->kind != State::Kind::none && s->queue.runs_inline()) s->flight.require_under_way();
+        finish();
+      },
+      false, true);
 }
 
 void QueuedForest::wait(Queue const& queue) const {

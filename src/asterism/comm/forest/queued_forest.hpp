@@ -68,6 +68,8 @@ class QueuedForest {
 
  private:
   struct Impl;
+  template <class F>
+  Flight begun(char const* name, F const& f) const;
   std::shared_ptr<Impl> impl_;
 };
 

@@ -214,6 +214,18 @@ std::byte const* StarForest::Flight::State::own_values(int rank) {
   return packed.data();
 }
 
+void StarForest::Impl::require_under_way(Flight::State const& state) const {
+  if (comm.epoch() == state.epoch && !Failures::known_since(comm, state.serial)) return;
+  auto& failures = comm.failures();
+  std::lock_guard const lock(failures.mutex);
+  auto const& cause = failures.known ? failures.known->said() : failures.last;
+  throw Error(ErrorKind::comm,
+              format("this operation on the star forest '{}' was under way when an error ended a call on its communicator, and was given "
+                     "up{}{}",
+                     record->name, cause.empty() ? "." : ": ", cause),
+              true);
+}
+
 /// What an error of another call has ended is no call itself: the rank of the error may not have begun it.
 void StarForest::Impl::end_together(Flight::State& state) {
   auto const here = [&] {
@@ -222,15 +234,7 @@ void StarForest::Impl::end_together(Flight::State& state) {
   };
   auto& failures = comm.failures();
   if (state.forth.traffic.at_once || CollectiveCall::is_part_of_another(comm)) return here();
-  if (comm.epoch() != state.epoch || Failures::known_since(comm, state.serial)) {
-    std::lock_guard const lock(failures.mutex);
-    auto const& cause = failures.known ? failures.known->said() : failures.last;
-    throw Error(ErrorKind::comm,
-                format("this operation on the star forest '{}' was under way when an error ended a call on its communicator, and was given "
-                       "up{}{}",
-                       record->name, cause.empty() ? "." : ": ", cause),
-                true);
-  }
+  require_under_way(state);
   auto const end_or_give_up = [&] {
     try {
       here();
@@ -332,6 +336,10 @@ void StarForest::Flight::end() {
     before->require_unchanged(*state->from, state->source, state->unit, forest->record->name);
   state->combine.forget();
   forest->idle.push_back(std::move(state));
+}
+
+void StarForest::Flight::require_under_way() const {
+  if (state_) state_->forest->require_under_way(*state_);
 }
 
 std::string const& StarForest::name() const { return impl_->record->name; }

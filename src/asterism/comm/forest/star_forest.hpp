@@ -96,6 +96,8 @@ class StarForest {
     Flight& operator=(Flight&&) noexcept;
     ~Flight();
     void end();
+    /// Throws if an error of another call has given it up. Not collective.
+    void require_under_way() const;
 
    private:
     friend class StarForest;

@@ -122,6 +122,7 @@ struct StarForest::Impl {
   void end(Flight::State& state);
   void end_fetch(Flight::State& state);
   void end_together(Flight::State& state);
+  void require_under_way(Flight::State const& state) const;
 };
 
 }  // namespace asterism::comm
