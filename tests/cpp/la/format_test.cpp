@@ -116,6 +116,61 @@ TEST(SparseFormat, AllOfTheTableAgree) {
         }
 }
 
+TEST(SparseFormat, RowsAndColumnsWithSteps) {
+  // interpolation to a grid (rows `down` apart have neighbouring columns) and its reverse (columns `across` apart), on the emulated GPU too
+  std::vector<Queue> queues{Queue::host()};
+  if (on_the_emulated_gpu() && world().size() == 1) queues.push_back(Queue::gpu("cuda"));
+  comm::Communicator const self;
+  for (auto const& [down, across] : {std::array{2, 1}, {3, 1}, {4, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 1}})
+    for (std::int32_t const count : {1, 15, 16, 17, 40, 300})
+      for (int const hole : {0, 23}) {
+        std::int32_t const rows = count * down, columns = count * across + 9;
+        std::vector<std::int64_t> ptr{0};
+        std::vector<std::int32_t> col;
+        for (std::int32_t i = 0; i < rows; ++i) {
+          for (std::int32_t o = 0; o < (down > 1 ? 1 + i % down : 5); ++o)
+            if (!(hole && i % hole == 5 && o == 1)) col.push_back(i / down * across + (o == 4 ? 7 : o));
+          if (hole && i == 11) col.resize(std::size_t(ptr.back()));  // an empty row
+          ptr.push_back(std::int64_t(col.size()));
+        }
+        for (int const kind : {0, 1, 2})  // the last one: held as bfloat16
+          for (bool const same : {false, true}) {
+            auto const d = kind == 0 ? Dtype::float64 : Dtype::float32;
+            Csr a(d, rows, columns, std::int64_t(col.size()));
+            std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+            std::copy(col.begin(), col.end(), a.column_indices().begin());
+            Vector values(Layout::from_offsets(self, {0, std::int64_t(col.size())}), d);
+            fill_hashed(values, 4);
+            if (same) fill(values, 0.5);
+            std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
+            auto const stored = kind == 2 ? rounded_to_bfloat16(a) : a;
+            if (kind == 2) a = stored, a.bfloat16 = false;
+            auto const row_layout = Layout::from_offsets(self, {0, rows}), column_layout = Layout::from_offsets(self, {0, columns});
+            for (auto const writes : {Writes::all_rows, Writes::rows_with_entries}) {
+              if (count == 300 && !hole) EXPECT_EQ(choose_format(stored, writes)->name(), "row_pattern");
+              Stored const plain = std::make_shared<CsrFormat const>(a, writes);
+              for (auto const& held : in_all_formats(stored, writes))
+                for (auto const& queue : queues)
+                  for (std::int64_t const k : {1, 3, 4, 9})
+                    for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract,
+                                         Epilogue::subtract_scaled}) {
+                      if (written_by(e) != writes || (e == Epilogue::smooth && columns < rows)) continue;
+                      Vector x(column_layout, d, k, queue), b(row_layout, d, k, queue), w(row_layout, d, 1, queue),
+                          y(row_layout, d, k, queue);
+                      auto z = y.like();
+                      fill_hashed(x, 1), fill_hashed(b, 2), fill_hashed(w, 3), fill(y, 1.0), fill(z, 1.0);
+                      plain->run(queue, e, k, x.data(), y.data(), b.data(), w.data());
+                      held->run(queue, e, k, x.data(), z.data(), b.data(), w.data());
+                      auto const size = norm(y).real();
+                      axpy(-1.0, y, z);
+                      ASSERT_LE(norm(z).real(), 10 * epsilon_of(d) * size)
+                          << held->name() << " " << down << " to " << across << " " << count << " " << int(e) << " " << k;
+                    }
+            }
+          }
+      }
+}
+
 TEST(SparseFormat, BlocksAreFoundAndMultiplied) {
   // blocks of all sizes that there are, block rows of changing length and empty ones, an odd number of them; the emulated GPU's kernels too
   std::vector<Queue> queues{Queue::host()};

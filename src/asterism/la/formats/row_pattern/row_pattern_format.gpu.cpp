@@ -16,25 +16,26 @@ struct PatternRow {
   T const* b;
   T const* w;
 
-  __device__ void operator()(i64 row) const {
+  __device__ void operator()(i64 place) const {
     constexpr i32 W = group_rows<T>;
-    i32 const i = i32(row);
+    i32 const i = i32(place);
     i32 r = a.run_at[i / tile_rows];
-    while (r < a.run_count && a.runs[r].end <= i) ++r;
-    if (r == a.run_count || i < a.runs[r].first) return;  // in no run
+    while (a.runs[r].place + a.runs[r].count <= i) ++r;
     auto const run = a.runs[r];
+    i32 const l = i - run.place;
     auto const* const off = a.offsets + run.offset_at;
     auto const* v = a.values + run.value_at;
     i64 step = 1;
     if (!run.uniform) {  // the last group ends with the run
-      i32 const group = (i - run.first) / W, at = run.first + group * W, first = at + W <= run.end ? at : run.end - W;
-      v += i64(group) * W * run.length + (i - first);
+      i32 const group = l / W, at = group * W, first = at + W <= run.count ? at : run.count - W;
+      v += i64(group) * W * run.length + (l - first);
       step = W;
     }
+    i64 const row = run.first + i64(l) * run.row_step, column = run.first + i64(l) * run.column_step;
     for (i64 j = 0; j < k; ++j) {
       T s(0);
-      for (i32 p = 0; p < run.length; ++p) s += T(v[p * step]) * x[i64(i + off[p]) * k + j];
-      finish<E>(s, i, k, j, x, y, b, w);
+      for (i32 p = 0; p < run.length; ++p) s += T(v[p * step]) * x[(column + off[p]) * k + j];
+      finish<E>(s, row, k, j, x, y, b, w);
     }
   }
 };
@@ -48,7 +49,7 @@ void pattern_rows(Executor& executor, PatternRows<T, V> const& a, i64 k, T const
 
 template <class T, class V>
 void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  with_epilogue_of_all_rows(e, [&](auto known) { pattern_rows<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
+  with_epilogue(e, [&](auto known) { pattern_rows<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 

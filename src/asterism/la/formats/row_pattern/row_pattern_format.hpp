@@ -1,6 +1,7 @@
-// Where many consecutive rows have the same column offsets (grids), the offsets are stored once per run of rows, and the values in groups
-// of one SIMD vector of rows: 8 bytes an entry in float64 instead of 12, and no gathers. Runs whose rows have the same values too (constant
-// coefficients) have those once: nothing but x and y is moved. Rows in no run are csr.
+// Where many rows have the same column offsets (grids), the offsets are stored once per run of rows, and the values in groups of one SIMD
+// vector of rows: 8 bytes an entry in float64 instead of 12, and no gathers. Runs whose rows have the same values too (constant
+// coefficients) have those once: nothing but x and y is moved. The rows of a run are neighbours, or every second to fourth one; so are
+// their columns (interpolation to a grid, and its transpose). Rows in no run are csr.
 #pragma once
 #include "asterism/base/lazy.hpp"
 #include "asterism/la/formats/csr/csr_format.hpp"
@@ -12,7 +13,7 @@ namespace asterism::la {
 class RowPatternFormat final : public SparseFormat {
  public:
   /// With at least one run; offset_at and value_at are found here.
-  RowPatternFormat(Csr const& block, std::vector<kernel::PatternRun> runs);
+  RowPatternFormat(Csr const& block, Writes writes, std::vector<kernel::PatternRun> runs);
 
   std::string_view name() const override { return "row_pattern"; }
   void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b,
@@ -32,7 +33,9 @@ class RowPatternFormat final : public SparseFormat {
  private:
   template <class T, class V>
   void fill(Csr const& block, std::vector<kernel::PatternRun>& runs);
+  std::int32_t rows_in_runs() const;
   Array const& tiles() const;
+  Writes writes_;
   Array runs_, columns_, values_;
   CsrArrays rest_;
   mutable Lazy<Array> tiles_;  // on a GPU

@@ -9,12 +9,57 @@ namespace {
 
 using i64 = std::int64_t;
 
+// p[0], p[3], ... of a register, or of a group: from three registers
+#if defined(__AVX512F__)
+inline auto every_third(float const* p) {
+  __m512 const a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + 16), c = _mm512_loadu_ps(p + 32);
+  __m512 const ab = _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 0, 0, 0, 0, 0), b);
+  __m512 const all = _mm512_permutex2var_ps(ab, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29), c);
+  return (typename Group<float>::type)all;
+}
+inline auto every_third(double const* p) {
+  __m512d const a = _mm512_loadu_pd(p), b = _mm512_loadu_pd(p + 8), c = _mm512_loadu_pd(p + 16);
+  __m512d const ab = _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 3, 6, 9, 12, 15, 0, 0), b);
+  return (typename Group<double>::type)_mm512_permutex2var_pd(ab, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 10, 13), c);
+}
+#elif defined(__AVX2__)
+inline auto third_of(float const* p) {
+  __m256 const a = _mm256_loadu_ps(p), b = _mm256_loadu_ps(p + 8), c = _mm256_loadu_ps(p + 16);
+  __m256 const all = _mm256_blend_ps(_mm256_blend_ps(a, b, 0b10010010), c, 0b00100100);
+  return (typename Group<float>::Half::type)_mm256_permutevar8x32_ps(all, _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5));
+}
+inline auto third_of(double const* p) {
+  __m256d const a = _mm256_loadu_pd(p), b = _mm256_loadu_pd(p + 4), c = _mm256_loadu_pd(p + 8);
+  __m256d const all = _mm256_blend_pd(_mm256_blend_pd(a, c, 0b0010), b, 0b0100);
+  return (typename Group<double>::Half::type)_mm256_permute4x64_pd(all, 0b01101100);
+}
+template <class T>
+inline typename Group<T>::type every_third(T const* p) {
+  return {third_of(p), third_of(p + 3 * group_rows<T> / 2)};
+}
+#endif
+
+/// p[0], p[step], ... of a group. N: the step, known to the compiler; 0: any.
+template <int N, class T>
+inline typename Group<T>::type every_nth(T const* p, std::int32_t step, [[maybe_unused]] T const* end) {
+  constexpr std::int32_t W = group_rows<T>;
+  if constexpr (N == 1) return Group<T>::load(p);
+#if defined(__AVX2__)
+  if constexpr (N == 3)
+    if (p + 3 * W <= end) return every_third(p);
+#endif
+  T out[W];
+  for (std::int32_t l = 0; l < W; ++l) out[l] = p[l * i64(step)];
+  return Group<T>::load(out);
+}
+
 template <Epilogue E, class T, class V>
 void pattern_run(PatternRun const& run, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
-  for (std::int32_t at = run.first; at < run.end; at += W, v += i64(W) * run.length) {
+  std::int32_t const end = run.first + run.count;
+  for (std::int32_t at = run.first; at < end; at += W, v += i64(W) * run.length) {
     // the last group ends with the run: its first rows are computed twice, with equal results
-    std::int32_t const i0 = at + W <= run.end ? at : run.end - W;
+    std::int32_t const i0 = at + W <= end ? at : end - W;
     typename Group<T>::type s0 = {}, s1 = {};
     std::int32_t p = 0;
     for (; p + 1 < run.length; p += 2) {
@@ -52,10 +97,11 @@ template <Epilogue E, int L, class T, class V>
 void uniform_rows(PatternRun const& run, std::int32_t const* off, V const* v, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   std::int32_t at = run.first;
+  std::int32_t const end = run.first + run.count;
   if constexpr (register_bytes >= 32)  // else there are too few registers
-    for (; at + 2 * W <= run.end; at += 2 * W) uniform_groups<E, L, 2>(run.length, at, off, v, x, y, b, w);
-  for (; at + W <= run.end; at += W) uniform_groups<E, L, 1>(run.length, at, off, v, x, y, b, w);
-  if (at < run.end) uniform_groups<E, L, 1>(run.length, run.end - W, off, v, x, y, b, w);
+    for (; at + 2 * W <= end; at += 2 * W) uniform_groups<E, L, 2>(run.length, at, off, v, x, y, b, w);
+  for (; at + W <= end; at += W) uniform_groups<E, L, 1>(run.length, at, off, v, x, y, b, w);
+  if (at < end) uniform_groups<E, L, 1>(run.length, end - W, off, v, x, y, b, w);
 }
 
 /// Rows with the same values and k columns: row-major, they are k times as many rows of one column. off: times k.
@@ -63,7 +109,7 @@ template <Epilogue E, class T, class V>
 void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T const* x, T* y, T const* b, T const* w) {
   constexpr std::int32_t W = group_rows<T>;
   using G = Group<T>;
-  i64 const end = run.end * k;
+  i64 const end = i64(run.first + run.count) * k;
   for (i64 at = run.first * k; at < end; at += W) {
     i64 const i = at + W <= end ? at : end - W;
     typename G::type even = {}, odd = {};
@@ -87,12 +133,57 @@ void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T
   }
 }
 
+/// A group of rows' sums: columns are `step` apart. N: the step, known to the compiler; 0: any. All of the group's entries of x are below
+/// `end`, where vectors may be loaded that begin and end between them.
+template <int N, class T, class V>
+inline typename Group<T>::type strided_group(std::int32_t length, bool uniform, std::int32_t step, std::int32_t const* off, V const* v,
+                                             T const* x, T const* end) {
+  constexpr std::int32_t W = group_rows<T>;
+  using Sums = typename Group<T>::type;
+  auto const term = [=](std::int32_t p) {
+    Sums const from = every_nth<N, T>(x + off[p], step, end);
+    return uniform ? T(v[p]) * from : Group<T>::load(v + p * W) * from;
+  };
+  Sums even = {}, odd = {};
+  std::int32_t p = 0;
+  for (; p + 1 < length; p += 2) {
+    even += term(p);
+    odd += term(p + 1);
+  }
+  if (p < length) even += term(p);
+  return even + odd;
+}
+
+/// Any steps, and any epilogue.
+template <Epilogue E, class T, class V>
+void strided_run(PatternRun const& run, std::int32_t columns, std::int32_t const* off, V const* v, T const* x, T* y, T const* b,
+                 T const* w) {
+  constexpr std::int32_t W = group_rows<T>;
+  auto const* const end = x + columns;
+  for (std::int32_t at = 0; at < run.count; at += W, v += run.uniform ? 0 : i64(W) * run.length) {
+    // the last group ends with the run: its first rows are those of the one before, and have been taken
+    std::int32_t const l0 = at + W <= run.count ? at : run.count - W;
+    auto const* const from = x + run.first + i64(l0) * run.column_step;
+    typename Group<T>::type const s = run.column_step == 1 ? strided_group<1>(run.length, run.uniform, 1, off, v, from, end)
+                                      : run.column_step == 3
+                                          ? strided_group<3>(run.length, run.uniform, 3, off, v, from, end)
+                                          : strided_group<0>(run.length, run.uniform, run.column_step, off, v, from, end);
+    if (run.row_step == 1 && l0 == at) {
+      finish_group<E, T>(s, run.first + l0, x, y, b, w);
+      continue;
+    }
+    T sums[W];
+    Group<T>::store(s, sums);
+    for (auto l = at; l < l0 + W; ++l) finish<E>(sums[l - l0], run.first + i64(l) * run.row_step, 1, 0, x, y, b, w);
+  }
+}
+
 /// Columns [j, j + C) of k, row by row. off: times k. L: entries of a row, known to the compiler; 0: any.
 template <Epilogue E, int L, int C, class T, class V>
 void run_of_columns(PatternRun const& run, i64 const* off, V const* v, i64 j, i64 k, T const* x, T* y, T const* b, T const* w) {
   std::int32_t const n = L > 0 ? L : run.length;
-  auto const row_of = [=](i64 i, V const* values, i64 step) {
-    auto const* const xi = x + i * k + j;
+  auto const row_of = [=](std::int32_t l, V const* values, i64 step) {
+    auto const* const xi = x + (run.first + i64(l) * run.column_step) * k + j;
     auto const term = [=](std::int32_t p) { return T(values[p * step]) * Columns<T, C>::load(xi + off[p]); };
     typename Columns<T, C>::type even = {}, odd = {};
     std::int32_t p = 0;
@@ -102,16 +193,16 @@ void run_of_columns(PatternRun const& run, i64 const* off, V const* v, i64 j, i6
       odd += term(p + 1);
     }
     if (p < n) even += term(p);
-    finish_columns<E, C>(even + odd, i, k, j, x, y, b, w);
+    finish_columns<E, C>(even + odd, run.first + i64(l) * run.row_step, k, j, x, y, b, w);
   };
   if (run.uniform) {
-    for (auto i = run.first; i < run.end; ++i) row_of(i, v, 1);
+    for (std::int32_t l = 0; l < run.count; ++l) row_of(l, v, 1);
     return;
   }
   constexpr std::int32_t W = group_rows<T>;
-  for (auto at = run.first; at < run.end; at += W, v += i64(W) * n) {
-    auto const first = at + W <= run.end ? at : run.end - W;
-    for (auto i = at; i < first + W; ++i) row_of(i, v + (i - first), W);
+  for (std::int32_t at = 0; at < run.count; at += W, v += i64(W) * n) {
+    auto const first = at + W <= run.count ? at : run.count - W;
+    for (auto l = at; l < first + W; ++l) row_of(l, v + (l - first), W);
   }
 }
 
@@ -122,10 +213,11 @@ void runs_of_columns(PatternRows<T, V> const& a, i64 begin, i64 end, i64 k, T co
   for (auto r = begin; r < end; ++r) {
     auto const& run = a.runs[r];
     auto const* const v = a.values + run.value_at;
+    bool const together = written_by(E) == Writes::all_rows && run.row_step == 1 && run.column_step == 1;
     scaled.clear();
     for (std::int32_t p = 0; p < run.length; ++p) scaled.push_back(a.offsets[run.offset_at + p] * k);
-    if (run.uniform && k % 4 != 0) {  // row by row some of the columns would be taken one at a time
-      uniform_columns<E>(run, scaled.data(), v, k, x, y, b, w);
+    if (run.uniform && k % 4 != 0 && together) {  // row by row some of the columns would be taken one at a time
+      if constexpr (written_by(E) == Writes::all_rows) uniform_columns<E>(run, scaled.data(), v, k, x, y, b, w);
     } else {
       for_columns<T>(k, [&](auto together, i64 j) {
         constexpr int C = decltype(together)::value;
@@ -157,8 +249,13 @@ void pattern_with(Executor& executor, PatternRows<T, V> const& a, i64 k, T const
           auto const& run = a.runs[r];
           auto const* const off = a.offsets + run.offset_at;
           auto const* const v = a.values + run.value_at;
-          if (run.uniform) uniform_run<E>(run, off, v, x, y, b, w);
-          else pattern_run<E>(run, off, v, x, y, b, w);
+          if constexpr (written_by(E) == Writes::all_rows)
+            if (run.row_step == 1 && run.column_step == 1) {
+              if (run.uniform) uniform_run<E>(run, off, v, x, y, b, w);
+              else pattern_run<E>(run, off, v, x, y, b, w);
+              continue;
+            }
+          strided_run<E>(run, a.columns, off, v, x, y, b, w);
         }
       },
       32);
@@ -168,7 +265,7 @@ void pattern_with(Executor& executor, PatternRows<T, V> const& a, i64 k, T const
 
 template <class T, class V>
 void row_pattern_product(Executor& executor, PatternBlock<T, V> a, Epilogue e, i64 k, T const* x, T* y, T const* b, T const* w) {
-  with_epilogue_of_all_rows(e, [&](auto known) { pattern_with<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
+  with_epilogue(e, [&](auto known) { pattern_with<decltype(known)::value>(executor, a.runs, k, x, y, b, w); });
   csr_product(executor, a.rest, e, k, x, y, b, w);
 }
 

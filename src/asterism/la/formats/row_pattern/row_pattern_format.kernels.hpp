@@ -3,10 +3,13 @@
 
 namespace asterism::la::kernel {
 
-/// Rows [first, end) whose columns are row + offset for the same `length` offsets.
+/// Rows first + l row_step for l < count, with the columns first + l column_step + offset for the same `length` offsets. One of the steps
+/// is 1: both are where a matrix couples the points of a grid; one is larger between a grid and a coarser one.
 struct PatternRun {
-  std::int32_t first, end, length;
+  std::int32_t first, count, length;
   std::int32_t uniform;  ///< whether the rows have the same values too, which are there once then
+  std::int32_t row_step, column_step;
+  std::int32_t place;  ///< rows in the runs before
   std::int64_t offset_at, value_at;
 };
 
@@ -16,8 +19,9 @@ struct PatternRows {
   std::int32_t run_count;
   std::int32_t const* offsets;
   V const* values;
-  std::int32_t row_count;      ///< of the whole block: rows that are in no run are left out
-  std::int32_t const* run_at;  ///< on a GPU: the first run that ends after every tile_rows-th row
+  std::int32_t columns;        ///< of the block
+  std::int32_t row_count;      ///< in runs
+  std::int32_t const* run_at;  ///< on a GPU: the first run that ends after every tile_rows-th of these rows
 };
 
 template <class T, class V = T>
@@ -26,7 +30,7 @@ struct PatternBlock {
   CsrRows<T, V> rest;
 };
 
-/// For the epilogues that write all rows, of real blocks.
+/// Of real blocks.
 template <class T, class V>
 void row_pattern_product(Executor&, PatternBlock<T, V> a, Epilogue e, std::int64_t k, T const* x, T* y, T const* b, T const* w);
 
