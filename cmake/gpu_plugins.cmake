@@ -20,8 +20,7 @@ set(gpu_sources
   src/asterism/grid/bricks/point_transfer.kernels.cpp
   src/asterism/precond/level_sweep.kernels.cpp
   src/asterism/precond/multigrid/smoothers/gauss_seidel.kernels.cpp
-  src/asterism/direct/triangular/gpu/gpu_factors.kernels.cpp
-  src/asterism/precond/direct/dense_product.kernels.cpp)
+  src/asterism/direct/triangular/gpu/gpu_factors.kernels.cpp)
 list(TRANSFORM gpu_sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
 file(GLOB_RECURSE gpu_forms CONFIGURE_DEPENDS src/asterism/*.gpu.cpp)  # kernels whose form for a GPU is a file of its own
 list(APPEND gpu_sources ${gpu_forms})

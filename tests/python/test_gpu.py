@@ -399,3 +399,16 @@ print([m for m in info.notes if "device" in m])
     assert out.count("there is no device") >= 2 * n and out.count("device auto: the host") == n, out
     out = on_ranks(n, script, ASTERISM_GPU_PLUGIN="/nowhere/libasterism_cuda.so")
     assert out.count("make gpu") >= n and "does not load" in out
+
+
+def test_a_zero_guess_is_not_copied_there():
+    A, b = am.gallery.poisson((9, 8)), np.ones(72)
+    solver = am.Solver(A, "-device cuda", ksp="cg", pc="jacobi")
+
+    def copied(x0):
+        before = sum(c[1] for c in am.gpu_state()["copies"].values())
+        solver.solve(b, x0=x0)
+        return sum(c[1] for c in am.gpu_state()["copies"].values()) - before
+
+    copied(None)  # the matrix is there now
+    assert copied(np.zeros(72)) == copied(None) + b.nbytes

@@ -168,8 +168,7 @@ void Ledger::Preparation::run(void* stream) const {
     if (c.from != Memory::gpu && c.to != Memory::gpu) {
       std::memcpy(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes());
     } else {
-      gpu::copy(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes(), stream);
-      if (c.to == Memory::host) gpu::wait(stream);
+      (c.to == Memory::gpu ? gpu::copy_in : gpu::copy_out)(c.buffer->data(c.to), c.buffer->data(c.from), c.buffer->bytes(), stream);
     }
   }
   for (auto const& [buffer, memory] : spoils) std::memset(buffer->data(memory), spoiled, buffer->bytes());
@@ -259,7 +258,7 @@ void Ledger::settle(Buffer& b, Access access, char const* reason) {
   if (!b.valid_[0] && (b.valid_[1] || b.valid_[2]) && b.bytes_ > 0) {
     count_copy(profile::current(), Memory::host, b.bytes_, true);
     if (b.valid_[1]) std::memcpy(b.data_[0], b.data_[1], b.bytes_);
-    else gpu::copy_now(b.data_[0], b.data_[2], b.bytes_);
+    else gpu::copy_out_now(b.data_[0], b.data_[2], b.bytes_);
   }
   if (access != Access::read) b.valid_[1] = b.valid_[2] = false;
   b.make_valid(Memory::host);

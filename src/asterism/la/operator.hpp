@@ -27,8 +27,8 @@ class StepSequence {
   /// All steps from *x, or from zero whatever *x holds, if `fresh`. *x may be swapped with *other, which is scratch. Then r = b - A x, if
   /// there is an r. of_b: what is kept of b for further calls with it; empty at first.
   virtual void run(Vector const& b, Vector*& x, Vector*& other, bool fresh, Vector* r, Array& of_b) const = 0;
-  /// Whether run() swaps an odd number of times; the same on all ranks.
-  virtual bool swaps(bool fresh, bool residual) const = 0;
+  /// Whether run() swaps an odd number of times, with vectors on a GPU or not; the same on all ranks.
+  virtual bool swaps(bool fresh, bool residual, bool on_gpu) const = 0;
   virtual std::string describe() const = 0;
 };
 

@@ -97,6 +97,7 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   if (!queue_.runs_inline() && b.queue().runs_inline()) {  // the same memory, worked on through the queue
     auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.space(), v.dtype(), v.columns(), v.data(), queue_); };
     auto xq = on_queue(x);
+    if (zero && queue_.memory() == device::Memory::gpu) fill(xq, 0.0);  // there: the host's zeros need not be copied
     try {
       auto info = solve_by_columns(on_queue(b), xq, rhs, guess, watch);
       x.data().settle(device::Access::read, "end of solve");

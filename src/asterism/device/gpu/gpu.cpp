@@ -266,4 +266,9 @@ void copy_now(void* to, void const* from, std::size_t bytes) {
   wait(stream);
 }
 
+void copy_out_now(void* to, void const* from, std::size_t bytes) {
+  OnDevice const here;
+  copy_out(to, from, bytes, threads_stream());
+}
+
 }  // namespace asterism::device::gpu

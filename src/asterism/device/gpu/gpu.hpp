@@ -98,7 +98,13 @@ void pin_small_arrays();
 void* threads_stream();
 /// A copy that has ended when this returns.
 void copy_now(void* to, void const* from, std::size_t bytes);
+/// The same to the host's memory, where much may be copied.
+void copy_out_now(void* to, void const* from, std::size_t bytes);
 void copy(void* to, void const* from, std::size_t bytes, void* stream);
+/// From the host's memory, which may be changed when this returns.
+void copy_in(void* to, void const* from, std::size_t bytes, void* stream);
+/// To the host's memory, where all is when this returns.
+void copy_out(void* to, void const* from, std::size_t bytes, void* stream);
 void wait(void* stream);
 
 /// What comes next in `stream` comes after what `other` was given so far. A null stream is the legacy default one.

@@ -60,14 +60,18 @@ struct Guards {
     for (int i = 0; i < count; ++i) all[i] = executor.guards[i];
   }
   __device__ bool pass() const {
-    for (int i = 0; i < count; ++i)
+#pragma unroll  // arguments with a number that is not known then would be copied to memory
+    for (int i = 0; i < Executor::most_guards; ++i) {
+      if (i >= count) break;
       if (!(*all[i].flag == Number(0.0)) != all[i].wanted) return false;
+    }
     return true;
   }
 };
 
 // Some thousand threads for each multiprocessor are enough to hide the latency of memory; more indices go round.
 constexpr std::int64_t most_blocks = 4096;
+constexpr std::size_t room_for_coefficient = 16;  // coefficient.hpp
 
 template <class F>
 __global__ void run_strides(std::int64_t n, Guards guards, F f) {
@@ -96,7 +100,7 @@ template <int K, class T, class F>
 __device__ void add_up(std::int64_t begin, std::int64_t end, std::int64_t k, T* sums, F const& f, T* shared) {
   T acc[K];
   for (int j = 0; j < K; ++j) acc[j] = T(0);
-  if (begin + threadIdx.x < end) f(begin + threadIdx.x, end, std::int64_t(blockDim.x), acc);
+  f(begin + threadIdx.x, end, std::int64_t(blockDim.x), acc);  // all threads: they may have coefficients to share
 #pragma unroll
   for (int j = 0; j < K; ++j) {
     if (j >= k) break;
@@ -182,8 +186,8 @@ template <class F>
 void parallel_strides(Executor& executor, std::int64_t n, F const& f) {
   if (n <= 0) return;
   auto const blocks = (n + ASTERISM_GPU_BLOCK - 1) / ASTERISM_GPU_BLOCK;
-  gpu::launch(executor, gpu::run_strides<F>, blocks < gpu::most_blocks ? blocks : gpu::most_blocks, ASTERISM_GPU_BLOCK, 0, n,
-              gpu::Guards(executor), f);
+  gpu::launch(executor, gpu::run_strides<F>, blocks < gpu::most_blocks ? blocks : gpu::most_blocks, ASTERISM_GPU_BLOCK,
+              gpu::room_for_coefficient, n, gpu::Guards(executor), f);
 }
 
 template <class F>

@@ -35,8 +35,9 @@ class StencilSteps final : public la::StepSequence {
   StencilSteps(std::shared_ptr<StencilState> state, std::vector<Stage> steps, bool vectors, int at_once)
       : s_(std::move(state)), steps_(std::move(steps)), vectors_(vectors), at_once_(at_once) {}
   std::string describe() const override { return at_once_ > 1 ? format(", {} at once", at_once_) : ""; }
-  bool swaps(bool fresh, bool residual) const override {
+  bool swaps(bool fresh, bool residual, bool on_gpu) const override {
     auto const steps = i64(steps_.size());
+    if (on_gpu) return (steps - (fresh && steps > 0 ? 1 : 0)) % 2 == 1;
     i64 at = fresh && vectors_ && steps > 0 ? 1 : 0;
     bool out = false, from_zero = fresh && !vectors_ && steps > 0;
     while (at < steps) {

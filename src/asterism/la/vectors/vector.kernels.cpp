@@ -3,9 +3,11 @@
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
+#include "asterism/device/coefficient.hpp"
 
 namespace asterism::la::kernel {
 
+using device::coefficient;
 using device::parallel_ranges;
 using device::parallel_strides;
 using device::parallel_sum_blocks;
@@ -42,7 +44,7 @@ using i64 = std::int64_t;
 template <class T>
 void fill(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
   auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0, y[i] = an[j])
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] = a0, y[i] = an[j])
 }
 
 template <class T>
@@ -55,13 +57,13 @@ void clear_runs(Executor& executor, i64 runs, i64 k, i64 const* of, T* y) {
 template <class T>
 void scale(Executor& executor, i64 n, i64 k, Numbers<T> a, T* y) {
   auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] = a0 * y[i], y[i] = an[j] * y[i])
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] = a0 * y[i], y[i] = an[j] * y[i])
 }
 
 template <class T>
 void axpy(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, T* y) {
   auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * x[i], y[i] += an[j] * x[i])
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] += a0 * x[i], y[i] += an[j] * x[i])
 }
 
 // b = 0 must not spread a NaN of the old y: it overwrites
@@ -71,7 +73,7 @@ void axpby(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* x, Numbers<T
   auto const bn = b.here();
   if (k == 1) {
     parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
-      T const a0 = an[0], b0 = bn[0];
+      T const a0 = coefficient<T>(an), b0 = coefficient<T>(bn);
       if (b0 == T(0)) {
         for (i64 i = begin; i < end; i += step) y[i] = a0 * x[i];
       } else {
@@ -102,7 +104,7 @@ void conjugate(Executor& executor, i64 n, T const* x, T* y) {
 template <class T>
 void multiply_add(Executor& executor, i64 n, i64 k, Numbers<T> a, T const* d, T const* x, T* y) {
   auto const an = a.here();
-  ASTERISM_ELEMENTWISE(n, k, T const a0 = an[0], y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
+  ASTERISM_ELEMENTWISE(n, k, T const a0 = coefficient<T>(an), y[i] += a0 * d[i] * x[i], y[i] += an[j] * d[row] * x[i])
 }
 
 namespace {
@@ -239,7 +241,7 @@ void update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T cons
   auto const a = alpha.here();
   if (k == 1)
     parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      T const a0 = a[0];
+      T const a0 = coefficient<T>(a);
       for (i64 i = begin; i < end; i += step) {
         x[i] += a0 * p[i];
         r[i] -= a0 * qv[i];
@@ -395,7 +397,7 @@ void hashed(Executor& executor, i64 n, i64 k, i64 first_row, std::uint64_t seed,
 template <class T>
 void copy_where(Executor& executor, i64 n, i64 k, Numbers<T> mask, T const* x, T* y) {
   auto const m = mask.here();
-  ASTERISM_ELEMENTWISE(n, k, if (m[0] == T(0)) return, y[i] = x[i], y[i] = m[j] == T(0) ? y[i] : x[i])
+  ASTERISM_ELEMENTWISE(n, k, if (coefficient<T>(m) == T(0)) return, y[i] = x[i], y[i] = m[j] == T(0) ? y[i] : x[i])
 }
 
 template <class S, class T>

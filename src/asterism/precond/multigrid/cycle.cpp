@@ -105,7 +105,7 @@ void Cycle::run(std::size_t l, CycleType type, std::vector<Work>& work, Vector c
   auto& w = work[l];
   auto const& smoother = *level.smoother;
   Vector *now = &x, *other = &w.s.t;
-  if (fresh && smoother.swaps(r != nullptr)) std::swap(now, other);  // so that it ends in x
+  if (fresh && smoother.swaps(r != nullptr, x.queue().memory() == device::Memory::gpu)) std::swap(now, other);  // so that it ends in x
   w.s.of_b = {};
   bool const last = l + 1 == levels_.size();
   if (!last && smoother.gives_residual()) {

@@ -44,7 +44,7 @@ class Smoother {
   /// Whether the steps after are the adjoint of those before where A is Hermitian: cg needs this.
   virtual bool symmetric() const = 0;
   /// Whether an odd number of swaps is made in a cycle from zero, the first step being none; with the residual after it too.
-  virtual bool swaps(bool /* residual_after */) const { return false; }
+  virtual bool swaps(bool /* residual_after */, bool /* on_gpu */) const { return false; }
   virtual bool needs_d() const { return false; }
   /// Whether it is made of each rank's own rows, so that iterations depend on where these begin.
   virtual bool by_ranks() const { return false; }

@@ -32,7 +32,7 @@ class ChebyshevSmoother final : public Smoother {
     Smoother::run_and_residual(A, b, x, other, w, side, fresh);
   }
   bool gives_residual() const override { return bool(prepared_); }
-  bool swaps(bool residual_after) const override { return prepared_ && prepared_.swaps(residual_after); }
+  bool swaps(bool residual_after, bool on_gpu) const override { return prepared_ && prepared_.swaps(residual_after, on_gpu); }
   SmootherPtr adjoint() const override { return std::make_shared<ChebyshevSmoother>(p_.adjoint(), degrees_.swapped(), name_, AtOnce{}); }
   SmootherPtr with(Steps steps) const override { return std::make_shared<ChebyshevSmoother>(p_, steps, name_, AtOnce{}); }
   bool symmetric() const override { return degrees_.before == degrees_.after; }

@@ -22,7 +22,9 @@ class PreparedSteps {
     return &A == A_.get() ? (side == Side::before ? before_ : after_).get() : nullptr;
   }
   /// Of a cycle.
-  bool swaps(bool residual_after) const { return before_->swaps(true, true) != after_->swaps(false, residual_after); }
+  bool swaps(bool residual_after, bool on_gpu) const {
+    return before_->swaps(true, true, on_gpu) != after_->swaps(false, residual_after, on_gpu);
+  }
   std::string describe() const { return before_ ? before_->describe() : ""; }
 
  private:
@@ -54,8 +56,8 @@ class StepSmoother : public Smoother {
     Smoother::run_and_residual(A, b, x, other, w, side, fresh);
   }
   bool gives_residual() const final { return bool(prepared_); }
-  bool swaps(bool residual_after) const final {
-    return prepared_ ? prepared_.swaps(residual_after) : odd_swaps(weights_on(Side::before).size(), weights_on(Side::after).size());
+  bool swaps(bool residual_after, bool on_gpu) const final {
+    return prepared_ ? prepared_.swaps(residual_after, on_gpu) : odd_swaps(weights_on(Side::before).size(), weights_on(Side::after).size());
   }
 
  protected:
