@@ -33,12 +33,6 @@ class WithoutNullSpace final : public la::Operator {
     inner_->apply(x, y);
     space_.remove_from(y);
   }
-  /// The residual stays: A maps to zero what is removed.
-  bool improve(la::Operator const& A, la::Vector const& b, la::Vector& x, la::Vector& r, bool fresh) const override {
-    if (!inner_->improve(A, b, x, r, fresh)) return false;
-    space_.remove_from(x);
-    return true;
-  }
   void apply_transpose(la::Vector const& x, la::Vector& y, bool conjugate) const override {
     auto in_complement = x.like();
     copy(x, in_complement);

@@ -1,6 +1,6 @@
-// Copies between the host's own memory and the GPU's. Long ones go through pieces of memory that the GPU reads and writes by itself: threads
-// of the host fill and empty these, while others are under way. The runtime's own copies of such memory take one thread, which also has to
-// wait for pages of the host that nobody has touched yet.
+// Copies between the host's own memory and the GPU's. Long ones go through pieces of memory that the GPU reads and writes by itself:
+// threads of the host fill and empty these, while others are under way. The runtime's own copies of such memory take one thread, which also
+// has to wait for pages of the host that nobody has touched yet.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
