@@ -33,6 +33,19 @@ Csr halves(std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const
   return a;
 }
 
+/// One of that pattern with entries of all sizes, or all 0.5.
+Csr hashed(Dtype d, std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const& ptr, std::vector<std::int32_t> const& col,
+           bool same = false) {
+  Csr a(d, rows, cols, std::int64_t(col.size()));
+  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
+  std::copy(col.begin(), col.end(), a.column_indices().begin());
+  Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
+  if (same) fill(values, 0.5);
+  else fill_hashed(values, 4);
+  std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
+  return a;
+}
+
 using Stored = std::shared_ptr<SparseFormat const>;
 
 Stored in_csr(Csr const& a) { return std::make_shared<CsrFormat const>(a); }
@@ -136,13 +149,7 @@ TEST(SparseFormat, RowsAndColumnsWithSteps) {
         for (int const kind : {0, 1, 2})  // the last one: held as bfloat16
           for (bool const same : {false, true}) {
             auto const d = kind == 0 ? Dtype::float64 : Dtype::float32;
-            Csr a(d, rows, columns, std::int64_t(col.size()));
-            std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-            std::copy(col.begin(), col.end(), a.column_indices().begin());
-            Vector values(Layout::from_offsets(self, {0, std::int64_t(col.size())}), d);
-            fill_hashed(values, 4);
-            if (same) fill(values, 0.5);
-            std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
+            Csr a = hashed(d, rows, columns, ptr, col, same);
             auto const stored = kind == 2 ? rounded_to_bfloat16(a) : a;
             if (kind == 2) a = stored, a.bfloat16 = false;
             auto const row_layout = Layout::from_offsets(self, {0, rows}), column_layout = Layout::from_offsets(self, {0, columns});
@@ -191,12 +198,7 @@ TEST(SparseFormat, BlocksAreFoundAndMultiplied) {
         }
         for (int const kind : {0, 1, 2, 3, 4}) {  // the last one: held as bfloat16
           auto const d = std::array{Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128, Dtype::float32}[std::size_t(kind)];
-          Csr a(d, rows, columns, std::int64_t(col.size()));
-          std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-          std::copy(col.begin(), col.end(), a.column_indices().begin());
-          Vector values(Layout::from_offsets(self, {0, std::int64_t(col.size())}), d);
-          fill_hashed(values, 4);
-          std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
+          Csr a = hashed(d, rows, columns, ptr, col);
           auto const stored = kind == 4 ? rounded_to_bfloat16(a) : a;
           if (kind == 4) a = stored, a.bfloat16 = false;
           auto const shape = BlockShape::of(a);

@@ -77,8 +77,8 @@ struct Failures {
 class CollectiveCall {
  public:
   /// Recovers first where the last call failed on a rank. Throws where another thread is in a call on the same communicator.
-  /// `look`: for errors that are not known yet too. `rest`: of a call that has been counted when it began, which ranks may make later
-  /// than others, in a task above all.
+  /// `look`: for errors that are not known yet too. `rest`: this is the end of a call that was counted when it began. It is not counted
+  /// again, since other ranks may end theirs in a task, which is no call.
   CollectiveCall(Communicator const& comm, char const* name, bool look = true, bool rest = false) {
     if (is_part_of_another(comm)) return;
     auto& f = comm.failures();

@@ -44,7 +44,7 @@ struct QueuedForest::Flight::State {
     Access access = Access::read;
   };
   Kind kind = Kind::none;
-  std::optional<Communicator> comm;  // of the call that began it; none: within a task
+  std::optional<Communicator> comm;  // of the call that began it; none: a part of another operation
   Queue queue;
   StarForest forest;
   Items items{ItemType::bytes, 1, 1};

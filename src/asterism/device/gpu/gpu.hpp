@@ -98,7 +98,7 @@ void pin_small_arrays();
 void* threads_stream();
 /// A copy that has ended when this returns.
 void copy_now(void* to, void const* from, std::size_t bytes);
-/// The same to the host's memory, where much may be copied.
+/// To the host's memory, by copy_out().
 void copy_out_now(void* to, void const* from, std::size_t bytes);
 void copy(void* to, void const* from, std::size_t bytes, void* stream);
 /// From the host's memory, which may be changed when this returns.

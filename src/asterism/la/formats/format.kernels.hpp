@@ -32,16 +32,6 @@ void with_epilogue(Epilogue e, F const& f) {
   }
 }
 
-/// The same of those that write all rows: fewer instantiations, for kernels of blocks that are stored for them.
-template <class F>
-void with_epilogue_of_all_rows(Epilogue e, F const& f) {
-  switch (e) {
-    case Epilogue::assign: return f(std::integral_constant<Epilogue, Epilogue::assign>());
-    case Epilogue::residual: return f(std::integral_constant<Epilogue, Epilogue::residual>());
-    default: return f(std::integral_constant<Epilogue, Epilogue::smooth>());
-  }
-}
-
 /// Explicit instantiation of a product for all types of arithmetic T, and V in which values are held.
 #define ASTERISM_FOR_STORED(INSTANTIATE)                              \
   INSTANTIATE(float, float)                                           \

@@ -48,12 +48,7 @@ void dense_product(Executor& executor, i64 m, i64 n, i64 k, T const* a, S const*
 }
 
 #define INSTANTIATE(T, S) template void dense_product(Executor&, i64, i64, i64, T const*, S const*, S*);
-INSTANTIATE(float, float)
-INSTANTIATE(double, double)
-INSTANTIATE(double, float)
-INSTANTIATE(Complex<float>, Complex<float>)
-INSTANTIATE(Complex<double>, Complex<double>)
-INSTANTIATE(Complex<double>, Complex<float>)
+ASTERISM_FOR_DENSE_PRODUCTS(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace asterism::precond::kernel

@@ -40,12 +40,7 @@ void dense_product(Executor& executor, std::int64_t m, std::int64_t n, std::int6
 }
 
 #define INSTANTIATE(T, S) template void dense_product(Executor&, std::int64_t, std::int64_t, std::int64_t, T const*, S const*, S*);
-INSTANTIATE(float, float)
-INSTANTIATE(double, double)
-INSTANTIATE(double, float)
-INSTANTIATE(Complex<float>, Complex<float>)
-INSTANTIATE(Complex<double>, Complex<double>)
-INSTANTIATE(Complex<double>, Complex<float>)
+ASTERISM_FOR_DENSE_PRODUCTS(INSTANTIATE)
 #undef INSTANTIATE
 
 }  // namespace asterism::precond::kernel

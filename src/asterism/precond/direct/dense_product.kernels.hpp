@@ -11,4 +11,13 @@ using device::Executor;
 template <class T, class S>
 void dense_product(Executor&, std::int64_t m, std::int64_t n, std::int64_t k, T const* a, S const* b, S* z);
 
+/// Of A, and of b and z.
+#define ASTERISM_FOR_DENSE_PRODUCTS(INSTANTIATE) \
+  INSTANTIATE(float, float)                      \
+  INSTANTIATE(double, double)                    \
+  INSTANTIATE(double, float)                     \
+  INSTANTIATE(Complex<float>, Complex<float>)    \
+  INSTANTIATE(Complex<double>, Complex<double>)  \
+  INSTANTIATE(Complex<double>, Complex<float>)
+
 }  // namespace asterism::precond::kernel

@@ -133,8 +133,8 @@ void uniform_columns(PatternRun const& run, i64 const* off, V const* v, i64 k, T
   }
 }
 
-/// A group of rows' sums: columns are `step` apart. N: the step, known to the compiler; 0: any. All of the group's entries of x are below
-/// `end`, where vectors may be loaded that begin and end between them.
+/// A group of rows' sums: columns are `step` apart. N: the step, known to the compiler; 0: any. Nothing is
+/// loaded from `end` on.
 template <int N, class T, class V>
 inline typename Group<T>::type strided_group(std::int32_t length, bool uniform, std::int32_t step, std::int32_t const* off, V const* v,
                                              T const* x, T const* end) {
