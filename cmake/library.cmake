@@ -36,12 +36,13 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
     <sstream> <string> <unordered_map> <vector>)
   set_target_properties(asterism_host PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # files of a room together: their helpers in anonymous namespaces have names of their own
-  foreach(room apps base comm comm/communicator comm/forest comm/gpu comm/mpi comm/node comm/transport device device/host direct direct/foreign
-      direct/triangular grid grid/bricks krylov krylov/methods la la/formats la/ordering la/products precond precond/amg precond/direct
-      precond/incomplete precond/multigrid precond/multigrid/smoothers solve)
+  foreach(room apps base comm comm/communicator comm/forest comm/gpu comm/mpi comm/node comm/transport device device/host direct
+      direct/distributed direct/foreign direct/triangular direct/triangular/gpu direct/triangular/model grid grid/bricks krylov krylov/methods la
+      la/formats la/formats/csr la/ordering la/products la/vectors precond precond/amg precond/direct precond/incomplete
+      precond/multigrid precond/multigrid/smoothers solve)
     file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)
     list(FILTER room_sources EXCLUDE REGEX "kernels.cpp$")
-    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|product_plan|message_driven_sweep|mpi_plugin|mpi_plugin_baselines).cpp$")  # by themselves: long, or with types of their own in an Impl
+    list(FILTER room_sources EXCLUDE REGEX "/(star_forest|star_forest_set_up|forest_algebra|channels|product_plan|message_driven_sweep|mpi_plugin|mpi_plugin_baselines|gpu_plugin)[.]cpp$|[.]gpu[.]cpp$")  # by themselves: long, or with types of their own in an Impl
     string(REPLACE "/" "_" group ${room})
     set_source_files_properties(${room_sources} PROPERTIES UNITY_GROUP ${group})
   endforeach()

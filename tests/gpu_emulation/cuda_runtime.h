@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -124,31 +125,38 @@ inline unsigned resident_blocks() {
   return e ? unsigned(std::atoi(e)) : 1;
 }
 
-/// Blocks in the order of their numbers, as many at once as are resident. `concurrent`: threads of a block may wait for each other.
+/// Blocks in the order of their numbers, as many at once as are resident. `concurrent`: threads of a block may wait for each other. The
+/// threads of a place stay for all its blocks: new ones for each block take minutes under the sanitizers, and the leak sanitizer of g++ 12 does
+/// not look into a living thread whose number an ended one had.
 template <class F>
 void run_grid(unsigned blocks, unsigned threads, std::size_t shared, bool concurrent, unsigned resident, F const& f) {
   std::atomic<unsigned> next{0};
   auto const place = [&] {
     std::vector<unsigned char> memory(shared + 64);
-    for (unsigned b = next++; b < blocks; b = next++) {
-      std::barrier<> barrier{std::ptrdiff_t(threads)};
-      auto const one = [&](unsigned t) {
-        threadIdx = {t}, blockIdx = {b}, blockDim = {threads}, gridDim = {blocks};
-        block_barrier = threads > 1 && concurrent ? &barrier : nullptr;
-        block_memory = memory.data() + (16 - reinterpret_cast<std::uintptr_t>(memory.data()) % 16);
-        f();
-        if (block_barrier) barrier.arrive_and_drop();
-      };
-      if (!concurrent) {
-        for (unsigned t = 0; t < threads; ++t) one(t);
-      } else if (threads == 1) {
-        one(0);
-      } else {
-        std::vector<std::thread> all;
-        for (unsigned t = 0; t < threads; ++t) all.emplace_back(one, t);
-        for (auto& t : all) t.join();
-      }
+    unsigned b = next++;
+    auto const one = [&](unsigned t, std::barrier<>* barrier) {
+      threadIdx = {t}, blockIdx = {b}, blockDim = {threads}, gridDim = {blocks};
+      block_barrier = barrier;
+      block_memory = memory.data() + (16 - reinterpret_cast<std::uintptr_t>(memory.data()) % 16);
+      f();
+      if (barrier) barrier->arrive_and_drop();
+    };
+    if (!concurrent || threads == 1) {
+      for (; b < blocks; b = next++)
+        for (unsigned t = 0; t < threads; ++t) one(t, nullptr);
+      return;
     }
+    std::optional<std::barrier<>> within(std::ptrdiff_t{threads});
+    auto const turn = [&]() noexcept {
+      b = next++;
+      within.emplace(std::ptrdiff_t{threads});  // threads that were done early have left the one before
+    };
+    std::barrier between(std::ptrdiff_t{threads}, turn);
+    std::vector<std::jthread> all;
+    for (unsigned t = 0; t < threads; ++t)
+      all.emplace_back([&, t] {
+        for (; b < blocks; between.arrive_and_wait()) one(t, &*within);
+      });
   };
   if (resident = std::min(resident, blocks); resident <= 1) return place();
   std::vector<std::thread> places;

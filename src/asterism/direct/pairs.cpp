@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "asterism/direct/at.hpp"
 #include "asterism/direct/preparation.hpp"
 
 namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Row i has what add(i) appends, ascending.
 template <class F>

@@ -4,16 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "asterism/direct/at.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 
 namespace asterism::direct {
-namespace {
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
-
-}  // namespace
-
 template <class T>
 DealtEntries<T> deal_entries(la::Matrix const& A, Analysis const& analysis, Numbers const& numbers, Distribution const& parts,
                              ProcessGrid const& grid) {

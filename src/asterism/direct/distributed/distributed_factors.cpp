@@ -13,6 +13,7 @@
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/analysis.hpp"
+#include "asterism/direct/at.hpp"
 #include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
@@ -32,8 +33,6 @@ namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "asterism/comm/communicator/exchange.hpp"
+#include "asterism/direct/at.hpp"
 #include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/permutations.hpp"
 #include "asterism/la/ordering/permuted.hpp"
@@ -12,8 +13,6 @@ namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Of all ranks.
 template <class U>

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "asterism/direct/at.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
 
 namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Numbers before the values of a block that is sent: they begin at a multiple of 16 bytes.
 std::size_t header(std::int64_t rows, std::int64_t columns) { return at((4 + rows + columns + 3) / 4 * 4); }

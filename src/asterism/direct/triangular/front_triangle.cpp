@@ -4,12 +4,12 @@
 #include <numeric>
 #include <vector>
 
+#include "asterism/direct/at.hpp"
+
 namespace asterism::direct {
 namespace {
 
 using Ints = std::vector<std::int32_t>;
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Of a front: what is below its pivots in the triangle, ascending, and where in the front each is.
 struct Below {

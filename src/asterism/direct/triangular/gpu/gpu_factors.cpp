@@ -4,13 +4,12 @@
 #include <span>
 
 #include "asterism/comm/communicator/failures.hpp"
+#include "asterism/direct/at.hpp"
 #include "asterism/direct/triangular/front_triangle.hpp"
 #include "asterism/direct/triangular/gpu/gpu_factors.kernels.hpp"
 
 namespace asterism::direct {
 namespace {
-
-std::size_t at(std::int64_t i) { return std::size_t(i); }
 
 /// Columns of a supernode of fronts at most: one block of threads multiplies by the inverse of its diagonal block.
 constexpr std::int32_t widest = 64;
