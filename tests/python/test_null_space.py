@@ -95,3 +95,50 @@ def test_not_hermitian(dtype):
     assert info.converged and np.linalg.norm(b - S @ x) <= 1.1 * tolerance * np.linalg.norm(b)
     assert any("kept out of x" in note for note in info.notes)
     assert abs(x.sum()) < 1e-3 * np.abs(x).sum()
+
+
+NEUMANN = """
+def neumann(*shape):
+    A = sp.csr_array((1, 1))
+    for n in shape:
+        d = sp.diags_array([-np.ones(n - 1), np.r_[1, 2 * np.ones(n - 2), 1], -np.ones(n - 1)], offsets=[-1, 0, 1])
+        A = sp.kron(A, sp.eye_array(n)) + sp.kron(sp.eye_array(A.shape[0]), d)
+    return sp.csr_array(A)
+def check(S, most, options="", comm=None):
+    A = am.Matrix.from_scipy(S, comm, distribute=comm is not None)
+    b = (S @ np.random.default_rng(0).standard_normal(S.shape[0]))[slice(*A.row_range)]
+    solver = am.Solver(A, f"-ksp_type cg -pc_type amg -ksp_rtol 1e-8 {options}")
+    for _ in range(2):
+        solver.solve(b)
+        assert solver.info.converged and solver.info.iterations <= most, (S.shape, options, solver.info)
+        solver.update(A)
+"""
+
+
+@pytest.mark.parametrize("options", ["", "-pc_amg_type classical", "-pc_amg_agg_type mis2"])
+@pytest.mark.parametrize("shape", [(256, 256), (303, 211), (3, 10007), (100003,), (27, 25, 31)])
+def test_neumann_problems_of_any_size_by_amg(shape, options):
+    names = {"am": am, "np": np, "sp": sp}
+    exec(NEUMANN, names)
+    names["check"](names["neumann"](*shape), 30, options)
+
+
+@pytest.mark.parametrize("options", ["", "-pc_amg_type classical"])
+def test_the_last_level_of_a_neumann_problem_has_few_rows(options):
+    names = {"am": am, "np": np, "sp": sp}
+    exec(NEUMANN, names)
+    for n in (4, 9, 17, 33, 50, 500, 3000):
+        for rows in (1, 2, 3, 4, 10):
+            names["check"](names["neumann"](n), 25, f"-pc_amg_coarse_size {rows} {options}")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_neumann_problems_that_are_not_connected(on_ranks, ranks):
+    script = """
+S = sp.csr_array(sp.block_diag([neumann(120, 130), neumann(7), sp.eye_array(3), neumann(200), neumann(31, 41)]))
+check(S, 25, comm=comm)
+check(neumann(256, 256), 20, comm=comm)
+check(sp.csr_array(1j * neumann(40, 40) - 1j * neumann(40, 40) + neumann(40, 40)), 20, comm=comm)
+print("done", flush=True)
+"""
+    assert on_ranks(ranks, NEUMANN + script).count("done") == ranks

@@ -84,7 +84,7 @@ def test_numbers_that_conditions_choose_and_remainders_equal_the_interpreter():
     ]
     for dtype in (np.float64, np.complex128):
         given = {"u": random((23, 18), dtype, 1), "c": random((23, 18), dtype, 2)}
-        for value in values:
+        for value in values if dtype == np.float64 else values[::3]:
             s = st.fuse(st.assign(out(i, j), value), st.reduce("sum", "total", st.where(i == 2, 5.0, u(i, j))))
             kernel = st.compile(s, (23, 18), dtype=dtype)
             assert "int const rows" in kernel.source.text
@@ -97,7 +97,7 @@ def test_numbers_that_conditions_choose_and_remainders_equal_the_interpreter():
 def test_adjoints_and_diagonals_of_numbers_that_conditions_choose():
     i, j = st.indices(2)
     u, out = st.grid("u", 2), st.grid("out", 2)
-    long = st.derivative(u, (i, j), 0, 2, 8, closure=True) + st.derivative(u, (i, j), 1, 2, 8, closure=True)
+    long = st.derivative(u, (i, j), 0, 2, 4, closure=True) + st.derivative(u, (i, j), 1, 2, 4, closure=True)
     k = st.constant("shape_of")
     for value in (
         st.where(i == 0, u(i, j), long) + (i % 2) * u(i, j),

@@ -10,6 +10,7 @@ import pytest
 from conftest import HAS_GPU, PATIENCE
 
 import asterism as am
+from asterism import _core
 from asterism import stencil as st
 from asterism.stencil import emit_gpu
 
@@ -206,6 +207,23 @@ def test_multigrid_runs_there(rng, dtype, options):
     y, on_gpu = am.solve(L, b, options=f"{options} -ksp_rtol 1e-4 -device cuda")
     assert np.linalg.norm(y - x) <= 2e-3 * np.linalg.norm(x) and abs(on_gpu.iterations - info.iterations) <= 1
     assert not any("form" in n for n in on_gpu.notes), on_gpu.notes
+
+
+@pytest.mark.parametrize("method", ["richardson", "cg"])
+def test_a_cycle_copies_no_iterate(rng, method):
+    L = st.operator(seven_points(True), (31, 15, 23), brick=(4, 4, 4), h=1 / 16)
+    b = rng.standard_normal(L.grid_shape)
+
+    def calls(cycles):
+        solver = am.Solver(L, f"-ksp_type {method} -pc_type gmg -ksp_max_it {cycles} -ksp_rtol 1e-30 -device cuda")
+        before = {e["name"]: e["calls"] for e in _core.profile_snapshot()}
+        with pytest.raises(am.ConvergenceError):
+            solver.solve(b)
+        return {e["name"]: e["calls"] - before.get(e["name"], 0) for e in _core.profile_snapshot()}
+
+    few, many = calls(2), calls(7)
+    assert many["PCApplyGMG"] - few["PCApplyGMG"] == 5
+    assert many.get("VecCopy", 0) == few.get("VecCopy", 0)
 
 
 @pytest.mark.parametrize("points", ["nodes", "cells"])

@@ -36,6 +36,7 @@ _FLAGS = (
     "-Wno-psabi",
     "-ffp-contract=fast",
 )
+_LONG, _FLAGS_OF_LONG = 150_000, ("-O1",)  # characters; -O2 takes twice as long there, and the kernel is no faster
 _GPU_FLAGS = ("-cubin", "-O3", "-std=c++17")
 _LIMIT = 300  # seconds of one compilation
 _THREADS = 128  # of a block on a GPU
@@ -122,7 +123,7 @@ def build(source: Source) -> Library:
         _run(
             source.text,
             f"{source.name}.cpp",
-            [program, *_FLAGS, *source.flags],
+            [program, *_FLAGS, *source.flags, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())],
             path,
             "g++ 12 or clang 16 is needed, which CXX may name",
         )

@@ -241,6 +241,53 @@ TEST(DenseInverse, LeavesOutWhatTheMatrixMapsToZeroAndNoMore) {
   EXPECT_EQ(invert(n, zero.data()).left_out, n);
 }
 
+TEST(DenseInverse, LeavesOutKnownNullVectorsHoweverTheyAreRounded) {
+  auto const check = [](auto tag) {
+    using T = decltype(tag);
+    // paths of 5, 1 and 4 nodes, whose constants rounding maps to 1e-11 of what their entries were made of, and a regular row
+    int const n = 11;
+    auto const N = std::size_t(n);
+    std::vector<T> exact(N * N, T(0));
+    std::vector<int> const ends = {5, 6, 10};
+    for (int begin = 0; auto const end : ends) {
+      for (int i = begin; i + 1 < end; ++i) {
+        auto const k = std::size_t(i);
+        exact[k * N + k] += T(1), exact[(k + 1) * N + k + 1] += T(1);
+        exact[k * N + k + 1] -= T(1), exact[(k + 1) * N + k] -= T(1);
+      }
+      begin = end;
+    }
+    exact[N * N - 1] = T(3);
+    std::vector<T> const ones(N, T(1));
+    for (double const noise : {0.0, 1e-11, -1e-11}) {
+      auto a = exact;
+      for (std::size_t i = 0; i + 1 < N; ++i) a[i * N + i] += T(noise);
+      auto x = a;
+      auto const found = invert<T>(n, x.data(), 1, {ones, 1, 2.0});
+      EXPECT_EQ(found.left_out, 3);
+      EXPECT_LT(found.condition, 1e3);
+      // a pseudo-inverse: A X A = A, and X maps constants of each path to zero
+      EXPECT_LT(largest(difference(product(product(exact, x, n), exact, n), exact)), 1e-9);
+      for (int begin = 0; auto const end : ends) {
+        for (std::size_t i = 0; i < N; ++i) {
+          T sum(0);
+          for (int j = begin; j < end; ++j) sum += x[i * N + std::size_t(j)];
+          EXPECT_LT(double(magnitude(sum)), 1e-9);
+        }
+        begin = end;
+      }
+    }
+    // what is no null vector changes nothing
+    auto regular = exact, other = exact;
+    for (std::size_t i = 0; i < N; ++i) regular[i * N + i] += T(1), other[i * N + i] += T(1);
+    EXPECT_EQ(invert<T>(n, regular.data(), 1, {ones, 1, 2.0}).left_out, 0);
+    invert<T>(n, other.data());
+    EXPECT_EQ(largest(difference(regular, other)), 0);
+  };
+  check(double());
+  check(Complex<double>());
+}
+
 TEST(DenseInverse, KeepsThePrecisionThatItsConditionNeeds) {
   auto const& comm = world();
   auto const apply = [](precond::DenseInverse const& M, Dtype d) {

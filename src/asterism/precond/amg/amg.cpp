@@ -200,8 +200,8 @@ class Amg final : public Preconditioner {
     auto const most = diagonal.most;
     double const factor = most > 0 && (most > 1e75 || most < 1e-75) ? std::exp2(-std::round(std::log2(most))) : 1;
     if (factor != 1) wide = scaled(wide, factor);
-    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, precisions, keep, cancel);
-    else build<double>(std::move(wide), given, precisions, keep, cancel);
+    if (is_complex(wide.dtype())) build<Complex<double>>(std::move(wide), given, factor * most, precisions, keep, cancel);
+    else build<double>(std::move(wide), given, factor * most, precisions, keep, cancel);
     scale_ = factor;
   }
 
@@ -230,11 +230,13 @@ class Amg final : public Preconditioner {
   }
 
   template <class T>
-  void build(Matrix A, Matrix const& given, LevelPrecisions const& precisions, bool keep, comm::Cancellation& cancel) {
+  void build(Matrix A, Matrix const& given, double largest_diagonal, LevelPrecisions const& precisions, bool keep,
+             comm::Cancellation& cancel) {
     using Kept = amg::Interpolations<T>;
     if (!std::holds_alternative<Kept>(kept_)) kept_ = Kept();
     bool const again = !std::get<Kept>(kept_).empty();
-    auto made = amg::HierarchySetUp<T>(options_, block_size_, precisions, std::get<Kept>(kept_), keep, cancel).run(std::move(A), given);
+    auto made = amg::HierarchySetUp<T>(options_, block_size_, precisions, std::get<Kept>(kept_), keep, cancel)
+                    .run(std::move(A), given, largest_diagonal);
     // nothing is changed before: an error leaves the levels as they were
     precisions_ = precisions;
     dtype_ = made.dtype;

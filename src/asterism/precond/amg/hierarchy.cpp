@@ -74,10 +74,11 @@ HierarchySetUp<T>::HierarchySetUp(AmgOptions const& options, std::int64_t block_
 }
 
 template <class T>
-Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given) {
+Hierarchy HierarchySetUp<T>::run(Matrix A, Matrix const& given, double largest_diagonal) {
+  largest_diagonal_ = largest_diagonal;
   A_ = std::move(A);
-  take_near_null_space(given);
   rows_ = rows_of<T>(A_);
+  take_near_null_space(given);
   while (set_up_level(given)) ++level_;
   if (keep_ && !again_) kept_ = std::move(new_ones_);
   for (auto const& k : kept_) out_.memory += std::size_t(k.P.nnz() + k.R.nnz()) * (sizeof(T) + sizeof(std::int32_t));
@@ -89,12 +90,14 @@ template <class T>
 void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
   if (options_.type == AmgType::classical) {  // interpolates each component by itself, and constants by what A says of them
     out_.columns = columns_ = block_size_;
+    if (block_size_ == 1) null_vectors_ = {rows_, given.range(), {}, 1};
     if (block_size_ == 1) return;
     component_ = Buffer<std::int32_t>(given.range().local_size());
     for (std::int64_t i = 0; i < component_.size(); ++i) component_[i] = std::int32_t((given.range().begin() + i) % block_size_);
     return;
   }
-  if (auto const modes = la::near_null_space_of(given.range(), dtype_v<T>)) {
+  auto const modes = la::near_null_space_of(given.range(), dtype_v<T>);
+  if (modes) {
     columns_ = modes.columns();
     near_null_space_ = Buffer<T>(modes.data());
   } else {
@@ -103,6 +106,18 @@ void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
     for (std::int64_t i = 0; i < n; ++i) near_null_space_[i * m + i % m] = T(1);
   }
   out_.columns = columns_;
+  null_vectors_ = {rows_, given.range(), modes ? near_null_space_ : Buffer<T>(), columns_};
+}
+
+/// What the last level's solver should know.
+template <class T>
+CoarseOrigin HierarchySetUp<T>::origin(Matrix const& given) const {
+  std::vector<Dtype> dtypes;
+  for (std::size_t l = 0; l <= level_; ++l) dtypes.push_back(precisions_.at(l).dtype);
+  auto const modes = options_.type == AmgType::aggregation ? near_null_space_ : Buffer<T>();
+  auto out = null_vectors_.on_last_level(given, rows_, A_.range(), modes, out_.levels, dtypes);
+  out.largest_diagonal = largest_diagonal_;
+  return out;
 }
 
 /// Whether there is a coarser level.
@@ -213,7 +228,7 @@ bool HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
     out_.sizes.back().storage = solver->describe();
   } else {
     if (rows > std::max(options_.coarse_size, most_rows_to_invert)) return false;
-    auto const inverse = std::make_shared<DenseInverse>(A_, dtype, automatic, given.global_rows());
+    auto const inverse = std::make_shared<DenseInverse>(A_, dtype, automatic, origin(given));
     out_.sizes.back().values = name_of(inverse->stored());
     out_.sizes.back().storage = inverse->storage();
     solver = inverse;
@@ -328,13 +343,15 @@ void HierarchySetUp<T>::store_operator(GridLevel& level) {
 }
 
 template <class T>
-void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Interpolation<T> const& between) {
+void HierarchySetUp<T>::go_to_coarse_level(Rows<T> next, Interpolation<T>& between) {
   entries_before_ += double(A_.nnz());
   A_ = matrix_of(next, between.coarse, between.coarse);
   if (between.fewer_ranks) {
     move_to(*between.fewer_ranks);
     next = rows_of<T>(A_);
   }
+  if (again_) near_null_space_ = between.near_null_space;
+  else if (keep_) new_ones_.back().near_null_space = near_null_space_;
   rows_ = std::move(next);
   block_size_ = columns_;
   threshold_ *= options_.threshold_scale;

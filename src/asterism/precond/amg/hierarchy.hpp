@@ -6,6 +6,7 @@
 
 #include "asterism/precond/amg/classical.hpp"
 #include "asterism/precond/amg/level_smoother.hpp"
+#include "asterism/precond/amg/null_vectors.hpp"
 #include "asterism/precond/amg/pairwise.hpp"
 #include "asterism/precond/amg/strength.hpp"
 #include "asterism/precond/multigrid/fewer_ranks.hpp"
@@ -40,6 +41,7 @@ struct Interpolation {
   std::optional<FewerRanks> fewer_ranks;  ///< that the coarse level moves to
   Rows<T> P, R;
   Matrix P_product, R_product;
+  Buffer<T> near_null_space;  ///< of the coarse level
 };
 template <class T>
 using Interpolations = std::vector<Interpolation<T>>;
@@ -68,8 +70,8 @@ class HierarchySetUp {
   HierarchySetUp(AmgOptions const& options, std::int64_t block_size, LevelPrecisions const& precisions, Interpolations<T>& kept, bool keep,
                  comm::Cancellation& cancel);
   /// A: the matrix in the precision T, maybe scaled; its rows are freed when they are not needed any more. given: as the user has it.
-  /// Collective.
-  Hierarchy run(Matrix A, Matrix const& given);
+  /// largest_diagonal: of A. Collective.
+  Hierarchy run(Matrix A, Matrix const& given, double largest_diagonal);
 
  private:
   /// What a coarser level is made of: aggregates of nodes, or coarse and fine unknowns.
@@ -80,6 +82,7 @@ class HierarchySetUp {
     Splitting<T> splitting;
   };
   void take_near_null_space(Matrix const& given);
+  CoarseOrigin origin(Matrix const& given) const;
   bool set_up_level(Matrix const& given);
   bool coarsen(RowFacts<T> const& facts, Coarsening& out);
   NodeGraph strong_graph(RowFacts<T> const& facts, Strength strength, double threshold) const;
@@ -91,7 +94,7 @@ class HierarchySetUp {
   Rows<T> coarse_operator(Interpolation<T> const& between);
   void store_transfers(Interpolation<T>& between, GridLevel& level);
   void store_operator(GridLevel& level);
-  void go_to_coarse_level(Rows<T> next, Interpolation<T> const& between);
+  void go_to_coarse_level(Rows<T> next, Interpolation<T>& between);
   void move_to(FewerRanks const& fewer);
   void at(double part);
   LevelPrecision const& precision() const { return precisions_.at(level_); }
@@ -109,7 +112,9 @@ class HierarchySetUp {
   std::size_t level_ = 0;
   Matrix A_;
   Rows<T> rows_;
-  Buffer<T> near_null_space_;       // (rows, columns) row-major
+  Buffer<T> near_null_space_;  // (rows, columns) row-major
+  KnownNullVectors<T> null_vectors_;
+  double largest_diagonal_ = 0;     // of the finest matrix
   Buffer<std::int32_t> component_;  // of each of my rows in its node; none: the same
   std::int64_t block_size_, columns_ = 1;
   double threshold_, entries_before_ = 0;

@@ -32,7 +32,7 @@ void with_precisions(Dtype stored, Dtype vectors, F const& f) {
 
 }  // namespace
 
-DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::int64_t finest_rows) : Preconditioner(A) {
+DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, CoarseOrigin const& origin) : Preconditioner(A) {
   static int const event = profile::event("PCSetUpDense");
   profile::Scope const scope(event);
   auto const wide = with_precision_of(A.dtype(), Dtype::float64);
@@ -48,13 +48,24 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::i
     auto const put = [&](std::int64_t i, std::int64_t j, T v) { a[std::size_t(i * n + j)] += v; };
     if (on_one_rank_) la::each_own_entry<T>(B, put);
     else la::each_entry<T>(B, true, put);
+    std::vector<T> null_vectors;
+    if (origin.null_columns > 0 && !on_one_rank_) {
+      auto const mine = std::span(origin.null_vectors.template as<T>(), std::size_t(space_.local_size() * origin.null_columns));
+      auto const bytes = space_.comm().all_gather_bytes(std::as_bytes(mine));
+      null_vectors.resize(bytes.size() / sizeof(T));
+      std::memcpy(static_cast<void*>(null_vectors.data()), bytes.data(), bytes.size());
+    } else if (origin.null_columns > 0 && inverts) {
+      auto const* const mine = origin.null_vectors.template as<T>();
+      null_vectors.assign(mine, mine + n * origin.null_columns);
+    }
     kernel::Inversion found;
     if constexpr (std::is_same_v<real_t<T>, double>)
       comm::agree(space_.comm(), [&] {
         if (!inverts) return;
         // the bits depend on the number of threads
         lapack::Threads const threads(n <= 1000 || reproducible() ? 1 : device::host::team_size());
-        found = kernel::invert(int(n), a.data(), finest_rows > n ? 10 + 10 * std::sqrt(double(finest_rows)) / double(n) : 1);
+        double const noise = origin.finest_rows > n ? 10 + 10 * std::sqrt(double(origin.finest_rows)) / double(n) : 1;
+        found = kernel::invert<T>(int(n), a.data(), noise, {null_vectors, int(origin.null_columns), origin.largest_diagonal});
       });
     if (on_one_rank_) space_.comm().bcast(&found, sizeof found, owner);
     condition_ = found.condition;

@@ -4,6 +4,17 @@
 
 namespace asterism::precond {
 
+/// What is known of the matrix of a coarse level.
+struct CoarseOrigin {
+  /// Rows of the matrix that it was made of by products R A P; 0: it is the given one. Terms of the products may be ten times what is left
+  /// of them, and the roundings of the finest rows add up like steps of a random walk.
+  std::int64_t finest_rows = 0;
+  /// Vectors that the finest matrix maps to zero up to rounding, on this level: (my rows, columns) row-major, double or Complex<double>.
+  device::Array null_vectors;
+  std::int64_t null_columns = 0;
+  double largest_diagonal = 0;  ///< of the finest matrix
+};
+
 /// For coarse levels: at most some thousand rows. The rows are gathered on all ranks and inverted by LAPACK in double precision; apply()
 /// gathers the right-hand side and multiplies with my rows. Where one rank has all rows, it alone does all that, without a message.
 /// Directions in which the matrix is zero up to rounding (constants, in a pure Neumann problem) are left out, not divided by.
@@ -11,9 +22,7 @@ class DenseInverse final : public Preconditioner {
  public:
   /// target: the precision of the vectors. The inverse is kept in it too, unless as_needed says that it may be double where the matrix is
   /// so ill-conditioned that the inverse rounded to float32 is another matrix's.
-  /// finest_rows: of the matrix that A was made of by products R A P; A's own if it is the given one. Terms of the products may be ten
-  /// times what is left of them, and the roundings of the finest rows add up like steps of a random walk.
-  DenseInverse(Matrix const& A, Dtype target, bool as_needed, std::int64_t finest_rows = 0);
+  DenseInverse(Matrix const& A, Dtype target, bool as_needed, CoarseOrigin const& origin = {});
   void apply(Vector const& x, Vector& y) const override;
   /// A sum over all ranks of vectors of all rows, unless one rank has them.
   void apply_adjoint(Vector const& x, Vector& y) const override;

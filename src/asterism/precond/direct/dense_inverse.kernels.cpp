@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "asterism/base/error.hpp"
@@ -136,13 +137,109 @@ void invert_general(Square<T> const& A, double noise, Inversion& found) {
   found.condition = norm * A.norm();
 }
 
+/// Directions that are taken out of a matrix before it is inverted, and out of the inverse: each has a value beside zero there.
+template <class T>
+class Deflation {
+ public:
+  Deflation(Square<T> const& A, NullVectors<T> const& null) : A_(A) {
+    if (null.columns == 0) return;
+    auto const component = components();
+    std::vector<std::vector<std::size_t>> rows(A.size());
+    for (std::size_t i = 0; i < A.size(); ++i) rows[component[i]].push_back(i);
+    for (auto const& r : rows)
+      if (!r.empty()) add(r, null);
+  }
+  /// A with the directions' values instead of about zero.
+  void take_out() const {
+    for (auto const& d : directions_) {
+      // (1 - v v^H) A (1 - v v^H), a side after the other
+      for (auto const i : d.rows) {
+        T sum(0);
+        for (std::size_t k = 0; k < d.rows.size(); ++k) sum += A_(i, d.rows[k]) * d.v[k];
+        for (std::size_t k = 0; k < d.rows.size(); ++k) A_(i, d.rows[k]) -= sum * conj(d.v[k]);
+      }
+      for (auto const j : d.rows) {
+        T sum(0);
+        for (std::size_t k = 0; k < d.rows.size(); ++k) sum += conj(d.v[k]) * A_(d.rows[k], j);
+        for (std::size_t k = 0; k < d.rows.size(); ++k) A_(d.rows[k], j) -= d.v[k] * sum;
+      }
+      add(d, d.value);
+    }
+  }
+  void take_out_of_inverse() const {
+    for (auto const& d : directions_) add(d, -1 / d.value);
+  }
+  int count() const { return int(directions_.size()); }
+
+ private:
+  struct Direction {
+    std::vector<std::size_t> const rows;
+    std::vector<T> v;  // of length 1
+    double value;
+  };
+  void add(Direction const& d, double value) const {
+    for (std::size_t k = 0; k < d.rows.size(); ++k)
+      for (std::size_t l = 0; l < d.rows.size(); ++l) A_(d.rows[k], d.rows[l]) += T(value) * d.v[k] * conj(d.v[l]);
+  }
+  /// The number of each row's connected component: that of one of its rows.
+  std::vector<std::size_t> components() const {
+    std::vector<std::size_t> of(A_.size());
+    std::iota(of.begin(), of.end(), std::size_t(0));
+    auto const root = [&](std::size_t i) {
+      while (of[i] != i) i = of[i] = of[of[i]];
+      return i;
+    };
+    for (std::size_t i = 0; i < A_.size(); ++i)
+      for (std::size_t j = 0; j < A_.size(); ++j)
+        if (A_(i, j) != T(0)) of[root(i)] = root(j);
+    for (std::size_t i = 0; i < A_.size(); ++i) of[i] = root(i);
+    return of;
+  }
+  /// The part of each null vector on one component's rows, if it is one of the component too.
+  void add(std::vector<std::size_t> const& rows, NullVectors<T> const& null) {
+    auto const first = directions_.size();
+    double diagonal = 0;
+    for (auto const i : rows) diagonal += double(magnitude(A_(i, i))) / double(rows.size());
+    for (int c = 0; c < null.columns; ++c) {
+      std::vector<T> v;
+      for (auto const i : rows) v.push_back(null.values[i * std::size_t(null.columns) + std::size_t(c)]);
+      double const before = length(v);
+      for (auto d = first; d < directions_.size(); ++d) {
+        T along(0);
+        for (std::size_t k = 0; k < v.size(); ++k) along += conj(directions_[d].v[k]) * v[k];
+        for (std::size_t k = 0; k < v.size(); ++k) v[k] -= along * directions_[d].v[k];
+      }
+      double const now = length(v);
+      if (!(now > 1e-8 * before)) continue;
+      double most = 0, largest = 0;
+      for (std::size_t k = 0; k < v.size(); ++k) v[k] = v[k] * T(1 / now), largest = std::max(largest, double(magnitude(v[k])));
+      for (auto const i : rows) {
+        T sum(0);
+        for (std::size_t k = 0; k < rows.size(); ++k) sum += A_(i, rows[k]) * v[k];
+        most = std::max(most, double(magnitude(sum)));
+      }
+      if (most <= 1e-9 * null.scale * largest)
+        directions_.push_back({rows, std::move(v), diagonal > 1e-9 * null.scale ? diagonal : null.scale});
+    }
+  }
+  static double length(std::vector<T> const& v) {
+    double sum = 0;
+    for (auto const& x : v) sum += double(real(x * conj(x)));
+    return std::sqrt(sum);
+  }
+  Square<T> const& A_;
+  std::vector<Direction> directions_;
+};
+
 }  // namespace
 
 template <class T>
-Inversion invert(int n, T* a, double noise) {
+Inversion invert(int n, T* a, double noise, NullVectors<T> const& null) {
   Inversion found;
   if (n == 0) return found;
   Square<T> const A(n, a);
+  Deflation<T> const known(A, null);
+  known.take_out();
   std::vector<double> rows(A.size()), columns(A.size());
   bool done = false;
   if (is_hermitian_with_positive_diagonal(A)) {
@@ -172,10 +269,12 @@ Inversion invert(int n, T* a, double noise) {
     invert_general(A, noise, found);
   }
   A.scale(columns, rows);
+  known.take_out_of_inverse();
+  found.left_out += known.count();
   return found;
 }
 
-template Inversion invert(int, double*, double);
-template Inversion invert(int, Complex<double>*, double);
+template Inversion invert(int, double*, double, NullVectors<double> const&);
+template Inversion invert(int, Complex<double>*, double, NullVectors<Complex<double>> const&);
 
 }  // namespace asterism::precond::kernel

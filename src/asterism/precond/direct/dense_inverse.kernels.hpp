@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 
 namespace asterism::precond::kernel {
 
@@ -7,10 +8,19 @@ struct Inversion {
   int left_out = 0;      ///< directions in which A is zero up to rounding, and its inverse set to zero
 };
 
+/// Vectors that a matrix would map to zero but for the rounding of its entries.
+template <class T>
+struct NullVectors {
+  std::span<T const> values;  ///< (n, columns) row-major; none: nothing is known
+  int columns = 0;
+  double scale = 0;  ///< of the terms that the entries are sums of
+};
+
 /// A dense row-major n x n matrix becomes its inverse. It is scaled first, so that neither the size of entries nor that of whole rows
 /// decides what is zero: that is what elimination leaves below n times the rounding of the scaled matrix, which is `noise` times that of
-/// its largest entries. For double and Complex<double>.
+/// its largest entries. Null vectors that it maps to less than 1e-9 of their scale are left out in each of its components, however much
+/// they are rounded; none of them is known unless they are given. For double and Complex<double>.
 template <class T>
-Inversion invert(int n, T* a, double noise = 1);
+Inversion invert(int n, T* a, double noise = 1, NullVectors<T> const& null = {});
 
 }  // namespace asterism::precond::kernel

@@ -1,0 +1,32 @@
+// Null vectors that a hierarchy knows: rounding in its products may hide them on the last level.
+#pragma once
+#include "asterism/la/products/rows.hpp"
+#include "asterism/precond/direct/dense_inverse.hpp"
+#include "asterism/precond/multigrid/cycle.hpp"
+
+namespace asterism::precond::amg {
+
+using la::Buffer, la::Rows;
+
+/// Columns of the near-null space that the finest matrix maps to zero, up to the rounding of each row's terms.
+template <class T>
+class KnownNullVectors {
+ public:
+  KnownNullVectors() = default;
+  /// modes: (my rows, columns) row-major; none: constants of each of so many components. Most matrices show in their first rows that no
+  /// column is one. Collective.
+  KnownNullVectors(Rows<T> const& A, Layout const& rows, Buffer<T> modes, std::int64_t columns);
+
+  /// For the solver of the last level, `coarse`. modes: the near-null space there; none: ones. If that level consists of parts without a
+  /// coupling, some of them may have null vectors where others have none: then the finest matrix is looked at as a whole, and `levels`,
+  /// with vectors of these precisions, restrict what was found. Collective.
+  CoarseOrigin on_last_level(Matrix const& finest, Rows<T> const& coarse, Layout const& rows, Buffer<T> const& modes,
+                             std::vector<GridLevel> const& levels, std::vector<Dtype> const& dtypes) const;
+
+ private:
+  Buffer<T> modes_;
+  std::int64_t columns_ = 0;
+  std::vector<char> everywhere_;  // of each column
+};
+
+}  // namespace asterism::precond::amg
