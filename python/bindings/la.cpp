@@ -58,6 +58,11 @@ Matrix from_rows(Layout const& rows, Layout const& cols, nb::ndarray<I const, nb
                  nb::ndarray<I const, nb::device::cpu, nb::c_contig> const& col, ReadArray const& values) {
   auto const d = dtype_of_array(values);
   nb::gil_scoped_release gil;
+  comm::agree(rows.comm(), [&] {
+    auto const entries = ptr.size() > 0 ? std::int64_t(ptr.data()[ptr.size() - 1]) : 0;
+    ASTERISM_REQUIRE(std::int64_t(values.size()) >= entries, shape,
+                     "from_rows: {} values for the {} entries that the row offsets count. Give one for each.", values.size(), entries);
+  });
   return Matrix::from_rows<I>(rows, cols, d, {ptr.data(), ptr.size()}, {col.data(), col.size()}, values.data());
 }
 

@@ -218,3 +218,22 @@ def test_a_method_of_least_squares_names_its_function(name):
     with pytest.raises(am.OptionError, match="am.least_squares") as e:
         am.Solver(am.gallery.poisson((4,)), ksp=name)
     assert "Did you mean" not in str(e.value)
+
+
+def test_a_matrix_with_too_few_values_is_refused():
+    S = sp.csr_array(sp.eye_array(1000))
+    S.data = np.ones(1)
+    with pytest.raises(am.ShapeError, match="1 values for the 1000 entries"):
+        am.Matrix.from_scipy(S)
+    S.data = np.ones(1500)  # more are spare room, as SciPy leaves it
+    assert am.Matrix.from_scipy(S).nnz == 1000
+
+
+@pytest.mark.parametrize(
+    "words", [{"rtol": 1e-10, "ksp_rtol": 1e-3}, {"pc": "amg", "pc_type": "lu"}, {"maxiter": 3, "max_it": 4}]
+)
+def test_one_option_with_two_values_is_refused(words):
+    first, second = words
+    with pytest.raises(am.OptionError, match=f"{first}=.* and {second}=.* are one option"):
+        am.Solver(am.gallery.poisson((4, 4)), **words)
+    am.Solver(am.gallery.poisson((4, 4)), **{first: words[first], second: words[first]})

@@ -152,3 +152,29 @@ CASES = {
 def test_bad_input_on_one_rank(on_ranks, n, place):
     cases = "".join(f"check({name!r}, lambda: {call}, {text!r})\n" for name, (call, text) in CASES.items())
     on_ranks(n, SET_UP + cases, limit=240, **place)
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("am.Matrix.from_scipy(S.astype('f4' if comm.rank else 'f8'), comm, distribute=True)", "dtype"),
+        ("am.Matrix.from_scipy(S.astype('c16' if comm.rank else 'f8'), comm, distribute=True)", "dtype"),
+        ("am.Matrix.from_scipy(S[:60] if comm.rank else S, comm, distribute=True)", "shape"),
+        ("am.Matrix.from_scipy(S[:60, :60] if comm.rank else S, comm, distribute=True)", "shape"),
+        ("am.Matrix.from_scipy(S, comm, distribute=comm.rank == 0)", "distribute"),
+        ("A.astype('f4' if comm.rank else 'f8')", "dtype"),
+    ],
+)
+def test_ranks_that_give_different_matrices_are_told(on_ranks, call, what):
+    script = f"""
+S = am.gallery.poisson((9, 7)).to_scipy().tocsr()
+A = am.Matrix.from_scipy(S, comm, distribute=True)
+try:
+    {call}
+except am.CommError as e:
+    assert "do not say the same" in str(e) and {what!r} in str(e), e
+    print("told", flush=True)
+assert np.allclose((A @ A).to_scipy().toarray(), (S @ S)[slice(*A.row_range)].toarray())
+"""
+    for ranks in (2, 3):
+        assert on_ranks(ranks, script).count("told") == ranks

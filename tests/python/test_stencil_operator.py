@@ -282,3 +282,82 @@ def test_a_matrix_in_another_order_is_refused():
     A = am.Operator(lambda v: L @ v, rows=L.local_shape[0], adjoint=L.rmatvec)
     x, info = am.solve(A, np.ones(n * n), P=P, ksp="bicg", pc="lu", rtol=1e-10)
     assert info.iterations <= 2 and np.abs(L @ x - 1).max() < 1e-8
+
+
+def test_one_sided_differences_need_points_enough(rng):
+    (i,) = st.indices(1)
+    u, out = st.grid("u", 1), st.grid("out", 1)
+    for order, accuracy in ((1, 2), (2, 4), (2, 10)):
+        s = st.assign(out(i), st.derivative(u, (i,), 0, order, accuracy, closure=True))
+        least = order + accuracy
+        for n in (least, least + 1, least + 7):
+            x = np.linspace(0, 1, n)
+            degree = order + accuracy - 1
+            want = np.polyder(np.poly1d([1.0] + [0.0] * degree), order)(x)
+            h = x[1]
+            got = s.interpret(u=x**degree)["out"] / h**order
+            np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
+            np.testing.assert_allclose(st.compile(s, n)(u=x**degree) / h**order, got, atol=1e-8 * np.abs(want).max())
+        for n in (1, least - 1):
+            for make in (st.compile, st.operator, lambda s, n: s.interpret(u=np.ones(n))):
+                with pytest.raises(am.ShapeError, match=f"axis 0 has {n} points.*need {least}"):
+                    make(s, n)
+
+
+def test_a_number_is_the_brick_of_each_axis():
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    s = st.assign(out(i, j), u(i + 1, j) - u(i, j - 1))
+    assert st.operator(s, (16, 16), brick=4).brick == (4, 4)
+    assert st.compile(s, (16, 16), brick=4).source.brick == st.generate(s, brick=4).brick == (4, 4)
+    assert s.source(brick=4) == s.source(brick=(4, 4))
+    with pytest.raises(am.InputError, match="2 positive sizes"):
+        st.operator(s, (16, 16), brick=[4])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, complex(0, np.nan)])
+def test_constants_are_numbers(value):
+    (i,) = st.indices(1)
+    u, out = st.grid("u", 1), st.grid("out", 1)
+    with pytest.raises(am.InputError, match="constant 'h' is"):
+        st.operator(st.assign(out(i), u(i) * st.constant("h")), 16, h=value, dtype=np.complex128)
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        "h=1.0 + comm.rank",
+        "h=1.0, points=('nodes', 'cells')[comm.rank]",
+        "h=1.0, points='cells', interpolation=('linear', 'constant')[comm.rank]",
+        "h=1.0, dtype=('f4', 'f8')[comm.rank]",
+        "h=1.0, c=(np.ones((8, 8)), lambda i, j: 1.0)[comm.rank]",
+    ],
+)
+def test_ranks_that_make_different_operators_are_told(on_ranks, difference):
+    script = f"""
+i, j = am.stencil.indices(2)
+u, o, c = (am.stencil.grid(n, 2) for n in ("u", "o", "c"))
+h = am.stencil.constant("h")
+value = (4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1)) / h
+if {"c=" in difference}: value = value * c(i, j)
+try:
+    am.stencil.operator(am.stencil.assign(o(i, j), value), (16, 16), comm=comm, {difference})
+except am.CommError as e:
+    assert "do not say the same" in str(e), e
+    print("told", flush=True)
+"""
+    assert on_ranks(2, script).count("told") == 2
+
+
+def test_ranks_with_different_stencils_are_told(on_ranks):
+    script = """
+i, j = am.stencil.indices(2)
+u, o = am.stencil.grid("u", 2), am.stencil.grid("o", 2)
+value = (4.0 + comm.rank) * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1)
+try:
+    am.stencil.operator(am.stencil.assign(o(i, j), value), (16, 16), comm=comm)
+except am.CommError as e:
+    assert "the stencil is" in str(e), e
+    print("told", flush=True)
+"""
+    assert on_ranks(2, script).count("told") == 2

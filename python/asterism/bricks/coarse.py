@@ -80,7 +80,7 @@ def _discretised_again(
         return None
     reaches = [max(r) for r in how.stencil.facts.reach]
     coarse = _core.BrickTransfer.coarsened(domain, how.centring, False, reaches, rows_per_rank)
-    if coarse is None:
+    if coarse is None or any(n < m for n, m in zip(coarse.shape[3 - d :], how.stencil.facts.least, strict=True)):
         return None
     if not how.spacing:
         raise InputError(

@@ -80,7 +80,7 @@ class Made:
 
         quick: a table, for what is used once. scales: constants that the core gives.
         """
-        stencil.check_periodic(self.shape, self.periodic)
+        stencil.check_shape(self.shape, self.periodic)
         source = generate(stencil, self.target, self.brick, self.dtype)
         found = build_table(stencil, source) if quick else _compiled(self.comm, stencil, source)
         if not quick:

@@ -18,6 +18,7 @@ from ..comm.communicator import as_communicator, one_call, reported
 from ..errors import ShapeError, UnsupportedError
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
+from ..stencil.fingerprint import fingerprint
 from ..stencil.operator_input import checked
 from ..stencil.reach import bricks_away
 from ..stencil.stencil import Stencil
@@ -186,6 +187,30 @@ def operator(
     sizes, flags, blocks, kind, name, scalars, coefficients, centring, names = agreed(
         c, lambda: checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
     )
+    if c.size > 1:
+        of_coefficients = {n: "a function" if callable(v) else "an array" for n, v in coefficients.items()}
+        c.require_same(
+            "stencil.operator",
+            [
+                ("the stencil", f"{stencil!r} ({fingerprint(stencil.statements)[:12]})"),
+                *(
+                    (what, str(v))
+                    for what, v in (
+                        ("shape", sizes),
+                        ("periodic", flags),
+                        ("brick", blocks),
+                        ("dtype", kind),
+                        ("of", name),
+                    )
+                ),
+                *(
+                    (what, str(v))
+                    for what, v in (("points", centring), ("spacing", names), ("ranks", ranks), ("target", target))
+                ),
+                *((f"the constant {n}", repr(v)) for n, v in scalars.items()),
+                *((f"the coefficient {n}", how) for n, how in of_coefficients.items()),
+            ],
+        )
     domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
     how = Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names)
     how.arrays = agreed(c, lambda: [coefficient(n, v, how, domain) for n, v in coefficients.items()])

@@ -70,6 +70,12 @@ class Matrix(Arithmetic, Operator):
         xyz = None if coordinates is None else _as_coordinates(coordinates)
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
+        if c.size > 1:
+            said = [
+                ("distribute", str(bool(distribute))),
+                ("the dtype", as_values(np.empty(0, S.dtype), "the matrix").dtype.name),
+            ]
+            c.require_same("from_scipy", [*said, ("the shape", f"{n} x {m}")] if distribute else said)
         if c.size > 1 and not distribute:
             square = c.sum(int(n == m))
             if square == c.size and n > 0:
@@ -317,7 +323,7 @@ class Matrix(Arithmetic, Operator):
         Parameters
         ----------
         values : array, shape (my entries,)
-            In the order of ``to_scipy().data``: my rows one after the other, columns ascending.
+            In the order of ``to_scipy().data``: my rows one after the other, columns ascending. NaN and infinite ones are refused.
 
         Notes
         -----
@@ -354,8 +360,10 @@ class Matrix(Arithmetic, Operator):
         return Matrix(self._h.with_storage(storage))
 
     def astype(self, dtype: Any) -> Matrix:
-        """Return the matrix in another precision, or a real one as complex."""
-        return Matrix(self._h.converted(np.dtype(dtype).name))
+        """Return the matrix in another precision, or a real one as complex. Collective."""
+        name = np.dtype(dtype).name
+        self._comm.require_same("astype", [("the dtype", name)])
+        return Matrix(self._h.converted(name))
 
     @one_call("Matrix.submatrix")
     def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:

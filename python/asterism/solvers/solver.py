@@ -17,7 +17,7 @@ from ..base.events import events_table
 from ..base.options import add_options, check_keywords, process_options, refuse_keywords
 from ..comm.agree import agreed
 from ..comm.communicator import one_call
-from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
+from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
@@ -109,7 +109,17 @@ class Solver:
         call = {"ksp": ksp, "pc": pc, "rtol": rtol, "atol": atol, "maxiter": maxiter, "restart": restart, **more}
         o = process_options()
         add_options(options, _core.OptionLayer.dict, "options", o)
-        named = {prefix + self._SHORT.get(k, k): v for k, v in call.items() if v is not None}
+        named: dict[str, Any] = {}
+        words: dict[str, str] = {}
+        for word, value in call.items():
+            name = prefix + self._SHORT.get(word, word)
+            if value is None:
+                continue
+            if name in named and named[name] != value:
+                raise OptionError(
+                    f"{words[name]}={named[name]!r} and {word}={value!r} are one option, -{name}. Keep one of them."
+                )
+            named[name], words[name] = value, word
         add_options(named, _core.OptionLayer.call, "call", o)
         operator = as_operator(A, "A")
         self._null_space = (
@@ -204,8 +214,8 @@ class Solver:
 
         Notes
         -----
-        Collective. Options stay; what was chosen by a look at the matrix is chosen again. After an error the solver solves nothing until an
-        update succeeds. A solver of which another one uses the preconditioner changes that too.
+        Collective. Options stay; what was chosen by a look at the matrix is chosen again. After an error of the set-up the solver solves
+        nothing until an update succeeds. A matrix of another size is refused, and changes nothing. A solver of which another one uses the preconditioner changes that too.
 
         Examples
         --------

@@ -76,7 +76,7 @@ def operator(
     periodic : bool or sequence of bool
         For each axis, whose points must be a multiple of a brick's. Points beyond other ends are zero.
     comm : None or mpi4py.MPI.Comm
-    brick : sequence of int, optional
+    brick : int or sequence of int, optional
         By default 8 points along each axis, or more, at most 64, if the stencil would read further than the next brick. One-sided
         differences may read further than 8 points: at an end these often lie in the next brick.
     dtype : {float64, float32, complex128, complex64}

@@ -20,6 +20,7 @@ from .language import (
     Ref,
     Remainder,
     Value,
+    Where,
     fail,
     walk,
 )
@@ -36,7 +37,7 @@ class Facts:
 
     ``space`` tells where its points lie: "one" (all grids have the same points), "coarse" (it reads 2 * i of a finer grid) or "fine"
     (it reads i // 2 of a coarser one). ``elsewhere`` has the grids of that other space. ``reach`` is, for each axis, how far the reads go
-    below and above the point, in points of the grid that is read. ``inputs`` are the grids that are read before they are written.
+    below and above the point, in points of the grid that is read; ``least``, how many points one-sided differences need. ``inputs`` are the grids that are read before they are written.
     """
 
     dimensions: int
@@ -48,6 +49,7 @@ class Facts:
     space: str
     elsewhere: frozenset[str]
     reach: tuple[tuple[int, int], ...]
+    least: tuple[int, ...]
 
 
 def check(statements: Sequence[Statement]) -> Facts:
@@ -82,7 +84,18 @@ def check(statements: Sequence[Statement]) -> Facts:
         space,
         elsewhere,
         reach,
+        _least(statements, dimensions),
     )
+
+
+def _least(statements: Sequence[Statement], dimensions: int) -> tuple[int, ...]:
+    """Return how many points along each axis one-sided differences need."""
+    out = [0] * dimensions
+    for n in walk(*(s.value for s in statements)):
+        if isinstance(n, Where) and n.least is not None:
+            axis, points = n.least
+            out[axis] = max(out[axis], points)
+    return tuple(out)
 
 
 def _outputs(statements: Sequence[Statement]) -> tuple[str, ...]:

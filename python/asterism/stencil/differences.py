@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
 
-from .language import Expr, Grid, Index, fail, where
+from .language import Expr, Grid, Index, Where, fail, where
 from .language import _line as line_of_user
 
 __all__ = ["derivative", "laplacian", "weights"]
@@ -100,8 +100,8 @@ def derivative(
         The error is O(spacing ** accuracy); even.
     spacing : float or Expr
     closure : bool
-        Near both ends use one-sided differences of the same accuracy, with the points that are there. Without it points beyond the ends
-        are read: zeros, or the other end where the axis is periodic.
+        Near both ends use one-sided differences of the same accuracy, with the points that are there. The axis needs ``order + accuracy``
+        points. Without closures points beyond the ends are read: zeros, or the other end where the axis is periodic.
 
     Examples
     --------
@@ -132,6 +132,8 @@ def derivative(
             first, last = range(-p, one_sided - p), range(p + 1 - one_sided, p + 1)
             value = where(index == p, _weighted(u, at, axis, order, first), value)
             value = where(index == index.extent - 1 - p, _weighted(u, at, axis, order, last), value)
+            assert isinstance(value, Where)
+            value.least = axis, one_sided
     step = spacing
     for _ in range(order - 1):
         step = step * spacing

@@ -265,7 +265,7 @@ def compile(
     periodic: bool | Sequence[bool] = False,
     *,
     target: str | None = None,
-    brick: Sequence[int] | None = None,
+    brick: int | Sequence[int] | None = None,
     dtype: Any = np.float64,
 ) -> Kernel:
     """Compile a stencil for arrays of one shape.
@@ -279,7 +279,7 @@ def compile(
         For each axis, whose points must be a multiple of a brick's. Points beyond other ends are zero.
     target : {"generic", "avx2", "avx512"}, optional
         By default the widest that this CPU has.
-    brick : sequence of int, optional
+    brick : int or sequence of int, optional
         8 points along each axis by default.
     dtype : {float64, float32, complex128, complex64}
 
@@ -303,5 +303,5 @@ def compile(
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
     flags = as_flags(periodic, f.dimensions)
-    stencil.check_periodic(sizes, flags)
+    stencil.check_shape(sizes, flags)
     return Kernel(stencil, sizes, flags, generate(stencil, target, brick, as_dtype(dtype)))

@@ -293,13 +293,17 @@ class Condition(Expr):
 
 
 class Where(Expr):
-    """``a`` at points where the condition holds, ``b`` at the others."""
+    """``a`` at points where the condition holds, ``b`` at the others.
 
-    __slots__ = ("a", "b", "condition")
+    ``least`` is the axis and the number of points that a one-sided difference needs; None: it is none.
+    """
+
+    __slots__ = ("a", "b", "condition", "least")
 
     def __init__(self, condition: Condition, a: Expr, b: Expr) -> None:
         super().__init__()
         self.condition, self.a, self.b = condition, a, b
+        self.least: tuple[int, int] | None = None
 
     def children(self) -> tuple[Expr, ...]:
         """Return the condition and both values."""

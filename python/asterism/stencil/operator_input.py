@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..base.indices import as_shape
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
 from .language import as_number
 from .reach import bricks_away, default_brick
-from .stencil import Stencil, as_dtype, as_flags
+from .stencil import Stencil, as_brick, as_dtype, as_flags
 from .transpose import coefficients_of
 
 __all__ = ["checked"]
@@ -38,12 +40,13 @@ def checked(
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise ShapeError(f"shape {sizes}: the stencil has {f.dimensions} dimensions, with at least one point each.")
     flags = as_flags(periodic, f.dimensions)
+    stencil.check_shape(sizes, flags)
     if f.space != "one" or f.reductions or len(f.outputs) != 1 or len(stencil.statements) != 1:
         raise InputError(f"an operator is one assignment on the points of one grid; this is {stencil!r}.")
     blocks = (
         default_brick(stencil.statements, sizes, flags)
         if brick is None
-        else tuple(as_shape(brick, "stencil.operator: brick"))
+        else as_brick(brick, f.dimensions, "stencil.operator: brick")
     )
     if len(blocks) != f.dimensions or any(n < 1 for n in blocks):
         raise InputError(f"brick={blocks}: {f.dimensions} positive sizes are needed.")
@@ -68,6 +71,10 @@ def checked(
     for name, number in scalars.items():
         if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")
+        if not np.isfinite(number):
+            raise InputError(
+                f"the constant '{name}' is {number}. Look for a division by zero or an overflow where it is computed."
+            )
         if isinstance(number, complex) and not kind.startswith("complex"):
             raise DtypeError(
                 f"the constant '{name}' is {number}; in {kind} it must be real. Give dtype= complex64 or complex128."

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..base.cpu import cpu_flags
-from ..base.indices import as_shape
 from ..errors import InputError, OptionError
 from .checks import check_dtype
 from .edge_body import has_long_ends
@@ -24,7 +23,7 @@ from .lower import lower
 from .nodes import Builder, Program, postorder
 from .passes import Plan, depends_on_place, fold, group, interior, plan, reuse
 from .prelude import Shape
-from .stencil import Stencil, as_dtype
+from .stencil import Stencil, as_brick, as_dtype
 
 __all__ = ["TARGETS", "Source", "generate", "native_target"]
 
@@ -118,7 +117,7 @@ def native_target() -> str:
 
 
 def generate(
-    stencil: Stencil, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64
+    stencil: Stencil, target: str | None = None, brick: int | Sequence[int] | None = None, dtype: Any = np.float64
 ) -> Source:
     """Return the source of a kernel. An `InputError` for bricks that make it too long is raised where its text is needed.
 
@@ -127,7 +126,7 @@ def generate(
     stencil : Stencil
     target : {"generic", "avx2", "avx512", "cuda", "hip"}, optional
         By default the widest that this CPU has. Text for GPUs is for reading, or for a compiler of your own.
-    brick : sequence of int, optional
+    brick : int or sequence of int, optional
         Points of a brick; 8 along each axis by default.
     dtype : {float64, float32, complex128, complex64}
     """
@@ -135,7 +134,7 @@ def generate(
     target = native_target() if target is None else target
     if target not in TARGETS and target not in GPU_TARGETS:
         raise OptionError(f"target '{target}' is not one of {', '.join([*TARGETS, *GPU_TARGETS])}.")
-    sizes = tuple((8,) * f.dimensions if brick is None else as_shape(brick, "brick"))
+    sizes = as_brick(8 if brick is None else brick, f.dimensions, "brick")
     if len(sizes) != f.dimensions or any(n < 1 for n in sizes):
         raise InputError(f"brick={sizes}: {f.dimensions} positive sizes are needed.")
     if f.space != "one" and any(n % 2 for n in sizes):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.indices import as_shape
 from ..errors import DtypeError, InputError, ShapeError
 from .checks import Facts, Statement, check, check_dtype
 from .cost import Cost, cost
@@ -34,6 +35,12 @@ def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ..
     if len(flags) != dimensions:
         raise InputError(f"periodic has {len(flags)} flags for {dimensions} dimensions.")
     return tuple(bool(p) for p in flags)
+
+
+def as_brick(brick: int | Sequence[int], dimensions: int, what: str) -> tuple[int, ...]:
+    """Return the points of a brick along each axis; a number is for each."""
+    sizes = tuple(as_shape(brick, what))
+    return sizes * dimensions if np.ndim(brick) == 0 else sizes
 
 
 class Stencil:
@@ -81,7 +88,9 @@ class Stencil:
         """
         return cost(self.statements, self.facts, np.dtype(as_dtype(dtype)).itemsize)
 
-    def source(self, target: str | None = None, brick: Sequence[int] | None = None, dtype: Any = np.float64) -> str:
+    def source(
+        self, target: str | None = None, brick: int | Sequence[int] | None = None, dtype: Any = np.float64
+    ) -> str:
         """Return the text of the kernel, as `generate` does: C++ for "generic", "avx2" or "avx512", or for "cuda" or "hip".
 
         Examples
@@ -120,12 +129,18 @@ class Stencil:
         check_dtype(self.statements, kind)
         arrays, constants = taken(f, given, kind)
         flags = as_flags(periodic, f.dimensions)
-        self.check_periodic(points_of(f, {n: a.shape for n, a in arrays.items()}), flags)
+        self.check_shape(points_of(f, {n: a.shape for n, a in arrays.items()}), flags)
         out, reduced = interpret(self.statements, f, arrays, constants, flags, kind)
         return {**out, **reduced}
 
-    def check_periodic(self, shape: Sequence[int], periodic: Sequence[bool]) -> None:
-        """Raise for a periodic axis with too few points."""
+    def check_shape(self, shape: Sequence[int], periodic: Sequence[bool]) -> None:
+        """Raise for an axis with too few points: a periodic one, or one with one-sided differences at its ends."""
+        for axis, (n, needed) in enumerate(zip(shape, self.facts.least, strict=True)):
+            if n < needed:
+                raise ShapeError(
+                    f"axis {axis} has {n} points; the one-sided differences at its ends (closure=True) need {needed}. "
+                    "Take more points, or a lower accuracy."
+                )
         for axis, (n, least) in enumerate(zip(shape, self.least_periodic, strict=True)):
             if periodic[axis] and least is None:
                 raise InputError(

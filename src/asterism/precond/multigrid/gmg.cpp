@@ -242,10 +242,12 @@ class GeometricMultigrid final : public Preconditioner {
   }
   static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
-    fail(ErrorKind::option,
-         "gmg: {} knows no coarser operator. A stencil of am.stencil.operator does; a Grid.star_operator, or any with -pc_gmg_galerkin "
-         "none, with {}. Use -pc_type chebyshev, or amg for a matrix.",
-         A.describe(), shapes);
+    fail(
+        ErrorKind::option,
+        "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and an even number "
+        "where the axis is periodic. A Grid.star_operator, or any with -pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, or amg for "
+        "a matrix.",
+        A.describe(), shapes);
   }
   [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
     fail(ErrorKind::option,
