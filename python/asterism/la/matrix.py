@@ -71,10 +71,8 @@ class Matrix(Arithmetic, Operator):
         together = block_size if xyz is None else xyz.shape[1]  # rows that stay on one rank
         part = slice(0, n)
         if c.size > 1:
-            said = [
-                ("distribute", str(bool(distribute))),
-                ("the dtype", as_values(np.empty(0, S.dtype), "the matrix").dtype.name),
-            ]
+            dtype = as_values(np.empty(0, S.dtype), "the matrix").dtype.name
+            said = [("distribute", str(bool(distribute))), ("the dtype", dtype)]
             c.require_same("from_scipy", [*said, ("the shape", f"{n} x {m}")] if distribute else said)
         if c.size > 1 and not distribute:
             square = c.sum(int(n == m))

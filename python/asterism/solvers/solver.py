@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.display import html_table
 from ..base.events import events_table
-from ..base.options import add_options, check_keywords, process_options, refuse_keywords
+from ..base.options import add_options, by_option, check_keywords, process_options, refuse_keywords
 from ..comm.agree import agreed
 from ..comm.communicator import one_call
-from ..errors import AsterismError, ConvergenceError, InputError, OptionError, ShapeError, UnsupportedError
+from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
@@ -109,17 +109,7 @@ class Solver:
         call = {"ksp": ksp, "pc": pc, "rtol": rtol, "atol": atol, "maxiter": maxiter, "restart": restart, **more}
         o = process_options()
         add_options(options, _core.OptionLayer.dict, "options", o)
-        named: dict[str, Any] = {}
-        words: dict[str, str] = {}
-        for word, value in call.items():
-            name = prefix + self._SHORT.get(word, word)
-            if value is None:
-                continue
-            if name in named and named[name] != value:
-                raise OptionError(
-                    f"{words[name]}={named[name]!r} and {word}={value!r} are one option, -{name}. Keep one of them."
-                )
-            named[name], words[name] = value, word
+        named = by_option(call, self._SHORT, prefix)
         add_options(named, _core.OptionLayer.call, "call", o)
         operator = as_operator(A, "A")
         self._null_space = (
