@@ -268,7 +268,7 @@ TEST(GeometricMultigrid, ErrorsSayWhatToDo) {
   auto const A = star({31, 31}, {false, false}, Dtype::float64);
   auto const text = [](OperatorPtr const& of, std::string const& options) { return error_of([&] { made(of, options); }); };
   auto const has = [](std::string const& t, std::string const& word) { EXPECT_NE(t.find(word), std::string::npos) << word << ": " << t; };
-  has(text(star({30, 31}, {false, false}, Dtype::float64), ""), "knows no coarser operator");
+  has(text(star({30, 31}, {false, false}, Dtype::float64), ""), "has no coarser operator");
   has(text(star({295, 295}, {false, false}, Dtype::float64), "-pc_gmg_max_levels 1"), "too many to be solved directly");
   has(text(A, "-mg_levels_pc_type ilu"), "jacobi or color_sor, not ilu");
   has(text(A, "-mg_levels_ksp_type chebyshev -pc_gmg_omega 0.7"), "no effect");
