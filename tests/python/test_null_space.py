@@ -138,6 +138,14 @@ def test_neumann_problems_that_are_not_connected(on_ranks, ranks):
 S = sp.csr_array(sp.block_diag([neumann(120, 130), neumann(7), sp.eye_array(3), neumann(200), neumann(31, 41)]))
 check(S, 25, comm=comm)
 check(neumann(256, 256), 20, comm=comm)
+# vectors of the user, and a rank without rows
+S = neumann(90, 80)
+mine = S.shape[0] if comm.rank == 0 else 0
+A = am.Matrix.from_scipy(S if comm.rank == 0 else S[:0], comm, near_null_space=np.ones((mine, 1))) if comm.size > 1 else am.Matrix.from_scipy(S)
+b = (S @ np.random.default_rng(0).standard_normal(S.shape[0]))[:mine]
+solver = am.Solver(A, "-ksp_type cg -pc_type amg -ksp_rtol 1e-8")
+solver.solve(b)
+assert solver.info.iterations <= 20, solver.info
 check(sp.csr_array(1j * neumann(40, 40) - 1j * neumann(40, 40) + neumann(40, 40)), 20, comm=comm)
 print("done", flush=True)
 """

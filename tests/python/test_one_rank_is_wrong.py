@@ -162,13 +162,18 @@ def test_bad_input_on_one_rank(on_ranks, n, place):
         ("am.Matrix.from_scipy(S[:60] if comm.rank else S, comm, distribute=True)", "shape"),
         ("am.Matrix.from_scipy(S[:60, :60] if comm.rank else S, comm, distribute=True)", "shape"),
         ("am.Matrix.from_scipy(S, comm, distribute=comm.rank == 0)", "distribute"),
-        ("A.astype('f4' if comm.rank else 'f8')", "dtype"),
+        ("B @ B", "dtype of factor 1"),
+        ("A.T @ B", "dtype of factor 2"),
+        ("am.ptap(A, B)", "dtype of factor"),
+        ("am.ProductPlan(B, A)", "dtype of factor 1"),
+        ("am.ProductPlan(A, A).multiply(B, A)", "dtype of factor 1"),
     ],
 )
 def test_ranks_that_give_different_matrices_are_told(on_ranks, call, what):
     script = f"""
 S = am.gallery.poisson((9, 7)).to_scipy().tocsr()
 A = am.Matrix.from_scipy(S, comm, distribute=True)
+B = A.astype('f4' if comm.rank else 'f8')
 try:
     {call}
 except am.CommError as e:

@@ -358,10 +358,8 @@ class Matrix(Arithmetic, Operator):
         return Matrix(self._h.with_storage(storage))
 
     def astype(self, dtype: Any) -> Matrix:
-        """Return the matrix in another precision, or a real one as complex. Collective."""
-        name = np.dtype(dtype).name
-        self._comm.require_same("astype", [("the dtype", name)])
-        return Matrix(self._h.converted(name))
+        """Return the matrix in another precision, or a real one as complex."""
+        return Matrix(self._h.converted(np.dtype(dtype).name))
 
     @one_call("Matrix.submatrix")
     def submatrix(self, rows: Any = None, cols: Any = None) -> Matrix:

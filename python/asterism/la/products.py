@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -83,6 +84,16 @@ def _factor(x: Any, what: str) -> tuple[Any, int]:
     raise TypeError(f"{what} is a {type(x).__name__}; a Matrix, A.T or A.H is needed.")
 
 
+def _factors(given: Sequence[Any], call: str) -> list[tuple[Any, int]]:
+    """Return factors as `_factor` does; on several ranks they must have the same dtypes. Collective."""
+    found = [_factor(x, f"factor {i}") for i, x in enumerate(given, 1)]
+    if found and found[0][0].comm.size > 1:
+        found[0][0].comm.require_same(
+            call, [(f"the dtype of factor {i}", str(h.dtype)) for i, (h, _) in enumerate(found, 1)]
+        )
+    return found
+
+
 def _matrix_class(x: Any) -> Any:
     return type(x._a if isinstance(x, Transposed) else x)
 
@@ -90,8 +101,7 @@ def _matrix_class(x: Any) -> Any:
 @one_call("A @ B")
 def multiply(A: Any, *others: Any) -> Matrix:
     """Return the product of two or more factors."""
-    factors = [_factor(x, f"factor {i}") for i, x in enumerate((A, *others), 1)]
-    out: Matrix = _matrix_class(A)(_core.matrix_product(factors))
+    out: Matrix = _matrix_class(A)(_core.matrix_product(_factors((A, *others), "A @ B")))
     return out
 
 
@@ -133,10 +143,8 @@ def ptap(A: Any, P: Any) -> Matrix:
 def _ptap(A: Any, P: Any) -> Matrix:
     if isinstance(P, Transposed):
         raise TypeError("ptap: P is a Transposed; a Matrix is needed. am.rap takes transposes.")
-    handle, _ = _factor(P, "ptap: P")
-    out: Matrix = _matrix_class(A)(
-        _core.matrix_product([(handle, _TRANSPOSED), _factor(A, "ptap: A"), (handle, _PLAIN)])
-    )
+    middle, (handle, _) = _factors((A, P), "ptap")
+    out: Matrix = _matrix_class(A)(_core.matrix_product([(handle, _TRANSPOSED), middle, (handle, _PLAIN)]))
     return out
 
 
@@ -198,7 +206,7 @@ class ProductPlan:
         InputError
             If a factor has entries at other places.
         """
-        given = [_factor(x, f"factor {i}") for i, x in enumerate(factors, 1)]
+        given = _factors(factors, "ProductPlan.multiply")
         names = ("plain", "transposed (.T)", "conjugate transposed (.H)")
         for i, ((_, form), wanted) in enumerate(zip(given, self._forms, strict=False), 1):
             if form != wanted:
@@ -213,7 +221,7 @@ class ProductPlan:
 def _plan(A: Any = None, *others: Any) -> Any:
     if not others:
         raise TypeError(f"ProductPlan: {0 if A is None else 1} factor(s); two or more are needed.")
-    return _core.ProductPlan([_factor(x, f"factor {i}") for i, x in enumerate((A, *others), 1)])
+    return _core.ProductPlan(_factors((A, *others), "ProductPlan"))
 
 
 def _whole(x: Any) -> Any:

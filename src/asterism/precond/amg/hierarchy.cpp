@@ -90,7 +90,7 @@ template <class T>
 void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
   if (options_.type == AmgType::classical) {  // interpolates each component by itself, and constants by what A says of them
     out_.columns = columns_ = block_size_;
-    if (block_size_ == 1) null_vectors_ = {rows_, given.range(), {}, 1};
+    if (block_size_ == 1) null_vectors_ = {rows_, given.range(), std::nullopt, 1};
     if (block_size_ == 1) return;
     component_ = Buffer<std::int32_t>(given.range().local_size());
     for (std::int64_t i = 0; i < component_.size(); ++i) component_[i] = std::int32_t((given.range().begin() + i) % block_size_);
@@ -106,7 +106,7 @@ void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
     for (std::int64_t i = 0; i < n; ++i) near_null_space_[i * m + i % m] = T(1);
   }
   out_.columns = columns_;
-  null_vectors_ = {rows_, given.range(), modes ? near_null_space_ : Buffer<T>(), columns_};
+  null_vectors_ = {rows_, given.range(), modes ? std::optional(near_null_space_) : std::nullopt, columns_};
 }
 
 /// What the last level's solver should know.

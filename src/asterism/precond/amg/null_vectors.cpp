@@ -16,10 +16,12 @@ using i64 = std::int64_t;
 template <class T>
 class RowTest {
  public:
-  RowTest(Rows<T> const& A, Layout const& rows, Buffer<T> const& modes, i64 columns) : A_(A), columns_(columns) {
-    if (modes.size() == 0 && rows.global_size() > 0) return;
+  /// Collective.
+  RowTest(Rows<T> const& A, Layout const& rows, std::optional<Buffer<T>> const& modes, i64 columns)
+      : A_(A), columns_(columns), constants_(!modes) {
+    if (constants_) return;
     modes_ = Buffer<T>(A.map.size() * columns);
-    std::copy_n(modes.data(), A.count * columns, modes_.data() + A.map.below * columns);
+    std::copy_n(modes->data(), A.count * columns, modes_.data() + A.map.below * columns);
     la::Halo(rows, A.map).update(modes_.data(), columns);
   }
   bool maps_to_zero(i32 i, i64 column) const {
@@ -36,11 +38,12 @@ class RowTest {
 
  private:
   T value(i32 c, i64 column) const {
-    if (modes_.size() > 0) return modes_[c * columns_ + column];
+    if (!constants_) return modes_[c * columns_ + column];
     return T(columns_ == 1 || A_.map.global(c) % columns_ == column ? 1 : 0);
   }
   Rows<T> const& A_;
   i64 columns_;
+  bool constants_;
   Buffer<T> modes_;
 };
 
@@ -71,7 +74,7 @@ std::vector<i32> parts_of(Rows<T> const& A, Layout const& rows) {
 }  // namespace
 
 template <class T>
-KnownNullVectors<T>::KnownNullVectors(Rows<T> const& A, Layout const& rows, Buffer<T> modes, i64 columns)
+KnownNullVectors<T>::KnownNullVectors(Rows<T> const& A, Layout const& rows, std::optional<Buffer<T>> modes, i64 columns)
     : modes_(std::move(modes)), columns_(columns), everywhere_(std::size_t(columns), 1) {
   RowTest<T> const test(A, rows, modes_, columns);
   std::vector<double> fails(std::size_t(columns), 0.0);

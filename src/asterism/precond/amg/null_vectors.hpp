@@ -1,5 +1,7 @@
 // Null vectors that a hierarchy knows: rounding in its products may hide them on the last level.
 #pragma once
+#include <optional>
+
 #include "asterism/la/products/rows.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 #include "asterism/precond/multigrid/cycle.hpp"
@@ -15,7 +17,7 @@ class KnownNullVectors {
   KnownNullVectors() = default;
   /// modes: (my rows, columns) row-major; none: constants of each of so many components. Most matrices show in their first rows that no
   /// column is one. Collective.
-  KnownNullVectors(Rows<T> const& A, Layout const& rows, Buffer<T> modes, std::int64_t columns);
+  KnownNullVectors(Rows<T> const& A, Layout const& rows, std::optional<Buffer<T>> modes, std::int64_t columns);
 
   /// For the solver of the last level, `coarse`. modes: the near-null space there; none: ones. If that level consists of parts without a
   /// coupling, some of them may have null vectors where others have none: then the finest matrix is looked at as a whole, and `levels`,
@@ -24,7 +26,7 @@ class KnownNullVectors {
                              std::vector<GridLevel> const& levels, std::vector<Dtype> const& dtypes) const;
 
  private:
-  Buffer<T> modes_;
+  std::optional<Buffer<T>> modes_;
   std::int64_t columns_ = 0;
   std::vector<char> everywhere_;  // of each column
 };
