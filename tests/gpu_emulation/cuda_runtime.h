@@ -126,8 +126,7 @@ inline unsigned resident_blocks() {
 }
 
 /// Blocks in the order of their numbers, as many at once as are resident. `concurrent`: threads of a block may wait for each other. The
-/// threads of a place stay for all its blocks: new ones for each block take minutes under the sanitizers, and the leak sanitizer of g++ 12 does
-/// not look into a living thread whose number an ended one had.
+/// threads of a place stay for all its blocks: new ones for each block take minutes under the sanitizers.
 template <class F>
 void run_grid(unsigned blocks, unsigned threads, std::size_t shared, bool concurrent, unsigned resident, F const& f) {
   std::atomic<unsigned> next{0};

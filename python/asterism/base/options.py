@@ -17,7 +17,6 @@ from ..errors import OptionError
 
 __all__ = [
     "add_options",
-    "by_option",
     "apply_to_process",
     "check_keywords",
     "configure",
@@ -155,21 +154,6 @@ def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.O
             out.set(name, text, layer, origin)
     else:
         raise OptionError(f"options are a string or a dict, not {type(source).__name__}.")
-
-
-def by_option(call: Mapping[str, Any], aliases: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """Return keywords that are not None by the names of their options; raise an OptionError for two values of one."""
-    out: dict[str, Any] = {}
-    words: dict[str, str] = {}
-    for word, value in call.items():
-        if value is None:
-            continue
-        name = prefix + aliases.get(word, word)
-        if name in out and out[name] != value:
-            text = f"{words[name]}={out[name]!r} and {word}={value!r} are one option, -{name}. Keep one of them."
-            raise OptionError(text)
-        out[name], words[name] = value, word
-    return out
 
 
 @functools.cache

@@ -188,29 +188,21 @@ def operator(
         c, lambda: checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
     )
     if c.size > 1:
-        of_coefficients = {n: "a function" if callable(v) else "an array" for n, v in coefficients.items()}
-        c.require_same(
-            "stencil.operator",
-            [
-                ("the stencil", f"{stencil!r} ({fingerprint(stencil.statements)[:12]})"),
-                *(
-                    (what, str(v))
-                    for what, v in (
-                        ("shape", sizes),
-                        ("periodic", flags),
-                        ("brick", blocks),
-                        ("dtype", kind),
-                        ("of", name),
-                    )
-                ),
-                *(
-                    (what, str(v))
-                    for what, v in (("points", centring), ("spacing", names), ("ranks", ranks), ("target", target))
-                ),
-                *((f"the constant {n}", repr(v)) for n, v in scalars.items()),
-                *((f"the coefficient {n}", how) for n, how in of_coefficients.items()),
-            ],
-        )
+        said = {
+            "the stencil": f"{stencil!r} ({fingerprint(stencil.statements)[:12]})",
+            "shape": sizes,
+            "periodic": flags,
+            "brick": blocks,
+            "dtype": kind,
+            "of": name,
+            "points": centring,
+            "spacing": names,
+            "ranks": ranks if ranks is None else list(map(int, ranks)),
+            "target": target,
+            **{f"the constant {n}": v for n, v in scalars.items()},
+            **{f"the coefficient {n}": "a function" if callable(v) else "an array" for n, v in coefficients.items()},
+        }
+        c.require_same("stencil.operator", [(what, str(value)) for what, value in said.items()])
     domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
     how = Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names)
     how.arrays = agreed(c, lambda: [coefficient(n, v, how, domain) for n, v in coefficients.items()])

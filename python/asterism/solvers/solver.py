@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..base.display import html_table
 from ..base.events import events_table
-from ..base.options import add_options, by_option, check_keywords, process_options, refuse_keywords
+from ..base.options import add_options, check_keywords, process_options, refuse_keywords
 from ..comm.agree import agreed
 from ..comm.communicator import one_call
 from ..errors import AsterismError, ConvergenceError, InputError, ShapeError, UnsupportedError
@@ -109,8 +109,9 @@ class Solver:
         call = {"ksp": ksp, "pc": pc, "rtol": rtol, "atol": atol, "maxiter": maxiter, "restart": restart, **more}
         o = process_options()
         add_options(options, _core.OptionLayer.dict, "options", o)
-        named = by_option(call, self._SHORT, prefix)
-        add_options(named, _core.OptionLayer.call, "call", o)
+        for word, value in call.items():
+            if value is not None:  # one after the other: two words of one option are an error of the core
+                add_options({prefix + self._SHORT.get(word, word): value}, _core.OptionLayer.call, "call", o)
         operator = as_operator(A, "A")
         self._null_space = (
             None if null_space is None else _columns(operator._entries(null_space, "null_space"), "null_space")

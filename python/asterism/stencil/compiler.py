@@ -114,7 +114,8 @@ def build(source: Source) -> Library:
     program = compiler()
     if program is None:
         raise UnsupportedError("no C++ compiler was found: install g++, or set CXX.")
-    key = _key(source, program, *_FLAGS, *source.flags, cpu_name())
+    flags = [*_FLAGS, *source.flags, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())]
+    key = _key(source, program, *flags, cpu_name())
     known = _loaded.get(key)
     if known is not None and known.path.exists():
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)
@@ -123,7 +124,7 @@ def build(source: Source) -> Library:
         _run(
             source.text,
             f"{source.name}.cpp",
-            [program, *_FLAGS, *source.flags, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())],
+            [program, *flags],
             path,
             "g++ 12 or clang 16 is needed, which CXX may name",
         )

@@ -8,7 +8,7 @@
 #include "asterism/base/options.hpp"
 #include "asterism/device/host/in_use.hpp"
 #include "asterism/device/host/memory.hpp"
-#include "asterism/direct/factors.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
 #include "asterism/krylov/method.hpp"
 #include "asterism/precond/preconditioner.hpp"
 #include "asterism/solve/null_space.hpp"

@@ -10,7 +10,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/direct/distributed/distributed_factors.hpp"
 #include "asterism/direct/distributed/tree_mapping.hpp"
-#include "asterism/direct/pairs.hpp"
+#include "asterism/direct/symbolic/pairs.hpp"
 #include "asterism/la/ordering/matching.hpp"
 #include "direct/grids.hpp"
 #include "harness/world.hpp"

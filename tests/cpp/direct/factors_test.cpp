@@ -1,4 +1,4 @@
-#include "asterism/direct/factors.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "asterism/base/error.hpp"
 #include "asterism/device/host/team.hpp"
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/symbolic/symbolic.hpp"
 #include "harness/repeats.hpp"
 
 using namespace asterism;

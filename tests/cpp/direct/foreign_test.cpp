@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "asterism/base/error.hpp"
-#include "asterism/direct/factors.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
 #include "asterism/direct/foreign/taken_factors.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
 #include "harness/dense.hpp"
 
 using namespace asterism;

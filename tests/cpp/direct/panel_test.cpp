@@ -1,5 +1,5 @@
 // The dense kernels of triangular solves, in every dtype, with nothing readable behind or before their numbers.
-#include "asterism/direct/panel.kernels.hpp"
+#include "asterism/direct/multifrontal/panel.kernels.hpp"
 
 #include <gtest/gtest.h>
 

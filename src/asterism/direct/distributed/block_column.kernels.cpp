@@ -6,8 +6,8 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
 
 namespace asterism::direct::kernel {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "asterism/direct/factor_options.hpp"
-#include "asterism/direct/front.kernels.hpp"
+#include "asterism/direct/multifrontal/front.kernels.hpp"
 
 namespace asterism::direct::kernel {
 

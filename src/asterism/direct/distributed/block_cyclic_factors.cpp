@@ -8,10 +8,10 @@
 
 #include "asterism/comm/channels/channels.hpp"
 #include "asterism/comm/communicator/failures.hpp"
-#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/distributed/block_column.kernels.hpp"
 #include "asterism/direct/distributed/parcels.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
 
 namespace asterism::direct {
 namespace {

@@ -7,7 +7,7 @@
 #include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/device/array.hpp"
 #include "asterism/direct/factor_options.hpp"
-#include "asterism/direct/front.kernels.hpp"
+#include "asterism/direct/multifrontal/front.kernels.hpp"
 #include "asterism/direct/triangular/local_triangle.hpp"
 
 namespace asterism::direct {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "asterism/direct/analysis.hpp"
 #include "asterism/direct/distributed/distribution.hpp"
 #include "asterism/direct/distributed/parcels.hpp"
+#include "asterism/direct/symbolic/analysis.hpp"
 #include "asterism/la/matrix.hpp"
 
 namespace asterism::direct {

@@ -8,7 +8,7 @@
 
 #include "asterism/comm/forest/star_forest.hpp"
 #include "asterism/direct/distributed/distribution.hpp"
-#include "asterism/direct/factors.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
 #include "asterism/direct/triangular/gpu/gpu_factors.hpp"
 #include "asterism/la/matrix.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/symbolic/symbolic.hpp"
 #include "asterism/direct/triangular/block_pattern.hpp"
 #include "asterism/direct/triangular/process_grid.hpp"
 #include "asterism/direct/triangular/sweep_plan.hpp"

@@ -5,7 +5,7 @@
 
 #include "asterism/comm/communicator/exchange.hpp"
 #include "asterism/direct/at.hpp"
-#include "asterism/direct/explicit_triangles.hpp"
+#include "asterism/direct/multifrontal/explicit_triangles.hpp"
 #include "asterism/direct/permutations.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 

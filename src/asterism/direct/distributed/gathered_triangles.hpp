@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "asterism/comm/communicator/communicator.hpp"
-#include "asterism/direct/analysis.hpp"
 #include "asterism/direct/distributed/block_cyclic_factors.hpp"
 #include "asterism/direct/distributed/distribution.hpp"
-#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
 #include "asterism/direct/serial_factors.hpp"
+#include "asterism/direct/symbolic/analysis.hpp"
 
 namespace asterism::direct {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "asterism/comm/communicator/communicator.hpp"
-#include "asterism/direct/analysis.hpp"
 #include "asterism/direct/serial_factors.hpp"
+#include "asterism/direct/symbolic/analysis.hpp"
 
 namespace asterism::direct {
 

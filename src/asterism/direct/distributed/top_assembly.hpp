@@ -6,7 +6,7 @@
 #include "asterism/direct/distributed/block_cyclic_factors.hpp"
 #include "asterism/direct/distributed/distribution.hpp"
 #include "asterism/direct/distributed/parcels.hpp"
-#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
 
 namespace asterism::direct {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/direct/supernodes.hpp"
+#include "asterism/direct/symbolic/supernodes.hpp"
 
 namespace asterism::direct {
 

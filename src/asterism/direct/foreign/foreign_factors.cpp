@@ -9,7 +9,7 @@
 #include "asterism/base/progress.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/condition.hpp"
-#include "asterism/direct/preparation.hpp"
+#include "asterism/direct/symbolic/preparation.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/la/ordering/permuted.hpp"

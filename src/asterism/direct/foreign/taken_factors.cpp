@@ -6,7 +6,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/direct/condition.hpp"
 #include "asterism/direct/foreign/peer.hpp"
-#include "asterism/direct/panel.kernels.hpp"
+#include "asterism/direct/multifrontal/panel.kernels.hpp"
 #include "asterism/direct/permutations.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "asterism/base/error.hpp"
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/symbolic/symbolic.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 
 namespace asterism::direct {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <span>
 
-#include "asterism/direct/multifrontal.kernels.hpp"
-#include "asterism/direct/supernodes.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
+#include "asterism/direct/symbolic/supernodes.hpp"
 #include "asterism/direct/triangular/local_triangle.hpp"
 
 namespace asterism::direct {

@@ -10,7 +10,7 @@
 #include "asterism/base/error.hpp"
 #include "asterism/device/host/patience.hpp"
 #include "asterism/device/host/signal.hpp"
-#include "asterism/direct/panel.kernels.hpp"
+#include "asterism/direct/multifrontal/panel.kernels.hpp"
 #include "asterism/direct/triangular/sweep.kernels.hpp"
 
 namespace asterism::direct {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
-#include "asterism/direct/panel.kernels.hpp"
+#include "asterism/direct/multifrontal/panel.kernels.hpp"
 
 namespace asterism::direct::kernel {
 template <class T>

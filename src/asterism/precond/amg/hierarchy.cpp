@@ -90,8 +90,10 @@ template <class T>
 void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
   if (options_.type == AmgType::classical) {  // interpolates each component by itself, and constants by what A says of them
     out_.columns = columns_ = block_size_;
-    if (block_size_ == 1) null_vectors_ = {rows_, given.range(), std::nullopt, 1};
-    if (block_size_ == 1) return;
+    if (block_size_ == 1) {
+      null_vectors_ = {rows_, given.range(), std::nullopt, 1};
+      return;
+    }
     component_ = Buffer<std::int32_t>(given.range().local_size());
     for (std::int64_t i = 0; i < component_.size(); ++i) component_[i] = std::int32_t((given.range().begin() + i) % block_size_);
     return;

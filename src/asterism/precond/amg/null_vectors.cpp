@@ -89,8 +89,9 @@ KnownNullVectors<T>::KnownNullVectors(Rows<T> const& A, Layout const& rows, std:
 template <class T>
 CoarseOrigin KnownNullVectors<T>::on_last_level(Matrix const& finest, Rows<T> const& coarse, Layout const& rows, Buffer<T> const& modes,
                                                 std::vector<GridLevel> const& levels, std::vector<Dtype> const& dtypes) const {
-  CoarseOrigin out{finest.global_rows(), {}, 0, 0};
-  auto const parts = parts_of(coarse, rows);
+  CoarseOrigin out;
+  out.finest_rows = finest.global_rows();
+  auto parts = parts_of(coarse, rows);
   bool const connected = std::all_of(parts.begin(), parts.end(), [](i32 p) { return p == 0; });
   bool const all = std::all_of(everywhere_.begin(), everywhere_.end(), [](char e) { return e != 0; });
   bool const none = std::none_of(everywhere_.begin(), everywhere_.end(), [](char e) { return e != 0; });
@@ -133,6 +134,7 @@ CoarseOrigin KnownNullVectors<T>::on_last_level(Matrix const& finest, Rows<T> co
       if (fails[std::size_t(parts[std::size_t(rows.begin() + i)]) * std::size_t(columns_) + std::size_t(k)] > 0)
         vectors[i * columns_ + k] = T(0);
   out.null_vectors = vectors.array();
+  out.parts = std::move(parts);
   return out;
 }
 

@@ -12,7 +12,8 @@ struct CoarseOrigin {
   /// Vectors that the finest matrix maps to zero up to rounding, on this level: (my rows, columns) row-major, double or Complex<double>.
   device::Array null_vectors;
   std::int64_t null_columns = 0;
-  double largest_diagonal = 0;  ///< of the finest matrix
+  std::vector<std::int32_t> parts = {};  ///< of each global row, if there are null vectors: the first row that is coupled to it
+  double largest_diagonal = 0;           ///< of the finest matrix
 };
 
 /// For coarse levels: at most some thousand rows. The rows are gathered on all ranks and inverted by LAPACK in double precision; apply()

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "asterism/base/error.hpp"
@@ -143,9 +142,8 @@ class Deflation {
  public:
   Deflation(Square<T> const& A, NullVectors<T> const& null) : A_(A) {
     if (null.columns == 0) return;
-    auto const component = components();
     std::vector<std::vector<std::size_t>> rows(A.size());
-    for (std::size_t i = 0; i < A.size(); ++i) rows[component[i]].push_back(i);
+    for (std::size_t i = 0; i < A.size(); ++i) rows[std::size_t(null.parts[i])].push_back(i);
     for (auto const& r : rows)
       if (!r.empty()) add(r, null);
   }
@@ -181,21 +179,7 @@ class Deflation {
     for (std::size_t k = 0; k < d.rows.size(); ++k)
       for (std::size_t l = 0; l < d.rows.size(); ++l) A_(d.rows[k], d.rows[l]) += T(value) * d.v[k] * conj(d.v[l]);
   }
-  /// The number of each row's connected component: that of one of its rows.
-  std::vector<std::size_t> components() const {
-    std::vector<std::size_t> of(A_.size());
-    std::iota(of.begin(), of.end(), std::size_t(0));
-    auto const root = [&](std::size_t i) {
-      while (of[i] != i) i = of[i] = of[of[i]];
-      return i;
-    };
-    for (std::size_t i = 0; i < A_.size(); ++i)
-      for (std::size_t j = 0; j < A_.size(); ++j)
-        if (A_(i, j) != T(0)) of[root(i)] = root(j);
-    for (std::size_t i = 0; i < A_.size(); ++i) of[i] = root(i);
-    return of;
-  }
-  /// The part of each null vector on one component's rows, if it is one of the component too.
+  /// Each null vector on the rows of one part, where it is one of that part too.
   void add(std::vector<std::size_t> const& rows, NullVectors<T> const& null) {
     auto const first = directions_.size();
     double diagonal = 0;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 
 namespace asterism::precond::kernel {
@@ -13,12 +14,13 @@ template <class T>
 struct NullVectors {
   std::span<T const> values;  ///< (n, columns) row-major; none: nothing is known
   int columns = 0;
-  double scale = 0;  ///< of the terms that the entries are sums of
+  std::span<std::int32_t const> parts = {};  ///< of each row: the first row that is coupled to it, maybe by others
+  double scale = 0;                          ///< of the terms that the entries are sums of
 };
 
 /// A dense row-major n x n matrix becomes its inverse. It is scaled first, so that neither the size of entries nor that of whole rows
 /// decides what is zero: that is what elimination leaves below n times the rounding of the scaled matrix, which is `noise` times that of
-/// its largest entries. Null vectors that it maps to less than 1e-9 of their scale are left out in each of its components, however much
+/// its largest entries. Null vectors that it maps to less than 1e-9 of their scale are left out in each of its parts, however much
 /// they are rounded; none of them is known unless they are given. For double and Complex<double>.
 template <class T>
 Inversion invert(int n, T* a, double noise = 1, NullVectors<T> const& null = {});

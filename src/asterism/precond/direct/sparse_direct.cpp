@@ -8,8 +8,8 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
-#include "asterism/direct/explicit_triangles.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
+#include "asterism/direct/multifrontal/explicit_triangles.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/precond/direct/gather.hpp"
 

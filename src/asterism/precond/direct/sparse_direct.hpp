@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "asterism/direct/factors.hpp"
 #include "asterism/direct/foreign/peer.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
 #include "asterism/precond/direct/gpu_solve.hpp"
 #include "asterism/precond/preconditioner.hpp"
 

@@ -229,7 +229,7 @@ class GeometricMultigrid final : public Preconditioner {
       last_ = made->describe();
       coarse_varies_ = made->varies();
     } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 2048)) {  // with the padding
-      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, CoarseOrigin{points_.front(), {}, 0, 0});
+      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, CoarseOrigin{points_.front(), {}});
       last_ = inverse->storage();
       made = inverse;
     } else {

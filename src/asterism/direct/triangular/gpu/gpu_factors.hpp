@@ -8,8 +8,8 @@
 #include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/device/array.hpp"
 #include "asterism/device/queue.hpp"
-#include "asterism/direct/factors.hpp"
-#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
 #include "asterism/direct/triangular/gpu/gpu_triangular_solver.hpp"
 #include "asterism/direct/triangular/local_triangle.hpp"
 

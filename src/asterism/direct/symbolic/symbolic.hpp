@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/direct/supernodes.hpp"
+#include "asterism/direct/symbolic/supernodes.hpp"
 #include "asterism/la/formats/csr.hpp"
 #include "asterism/la/ordering/graph.hpp"
 

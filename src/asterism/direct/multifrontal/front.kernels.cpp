@@ -1,4 +1,4 @@
-#include "asterism/direct/front.kernels.hpp"
+#include "asterism/direct/multifrontal/front.kernels.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
 
 namespace asterism::direct::kernel {
 namespace {

@@ -1,9 +1,9 @@
-#include "asterism/direct/pairs.hpp"
+#include "asterism/direct/symbolic/pairs.hpp"
 
 #include <algorithm>
 
 #include "asterism/direct/at.hpp"
-#include "asterism/direct/preparation.hpp"
+#include "asterism/direct/symbolic/preparation.hpp"
 
 namespace asterism::direct {
 namespace {

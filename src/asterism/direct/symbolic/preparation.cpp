@@ -1,4 +1,4 @@
-#include "asterism/direct/preparation.hpp"
+#include "asterism/direct/symbolic/preparation.hpp"
 
 #include <algorithm>
 #include <cmath>

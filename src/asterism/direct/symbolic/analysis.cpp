@@ -1,5 +1,5 @@
 // Scalings, matching, order and symbolic phase of a sparse factorisation.
-#include "asterism/direct/analysis.hpp"
+#include "asterism/direct/symbolic/analysis.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/base/error.hpp"
-#include "asterism/direct/pairs.hpp"
 #include "asterism/direct/permutations.hpp"
-#include "asterism/direct/preparation.hpp"
+#include "asterism/direct/symbolic/pairs.hpp"
+#include "asterism/direct/symbolic/preparation.hpp"
 #include "asterism/la/ordering/diagonal.hpp"
 #include "asterism/la/ordering/matching.hpp"
 #include "asterism/la/ordering/ordering.hpp"

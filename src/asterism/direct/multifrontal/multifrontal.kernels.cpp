@@ -1,4 +1,4 @@
-#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -9,8 +9,8 @@
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/host/this_thread.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/direct/multifrontal/subtrees.hpp"
 #include "asterism/direct/permutations.hpp"
-#include "asterism/direct/subtrees.hpp"
 
 namespace asterism::direct::kernel {
 namespace {

@@ -1,4 +1,4 @@
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/symbolic/symbolic.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -9,8 +9,8 @@
 
 #include "asterism/device/array.hpp"
 #include "asterism/direct/factor_options.hpp"
-#include "asterism/direct/front.kernels.hpp"
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/multifrontal/front.kernels.hpp"
+#include "asterism/direct/symbolic/symbolic.hpp"
 
 namespace asterism::direct {
 

@@ -1,4 +1,4 @@
-#include "asterism/direct/factors.hpp"
+#include "asterism/direct/multifrontal/factors.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,12 +11,12 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/device/host/memory.hpp"
-#include "asterism/direct/analysis.hpp"
-#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/condition.hpp"
-#include "asterism/direct/explicit_triangles.hpp"
-#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
+#include "asterism/direct/multifrontal/explicit_triangles.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
 #include "asterism/direct/permutations.hpp"
+#include "asterism/direct/symbolic/analysis.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/la/ordering/permuted.hpp"
 

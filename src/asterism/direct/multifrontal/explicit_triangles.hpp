@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "asterism/direct/block_diagonal.kernels.hpp"
 #include "asterism/direct/entry.hpp"
-#include "asterism/direct/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
 #include "asterism/la/formats/csr.hpp"
 
 namespace asterism::direct {

@@ -1,4 +1,4 @@
-#include "asterism/direct/supernodes.hpp"
+#include "asterism/direct/symbolic/supernodes.hpp"
 
 #include "asterism/base/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "asterism/direct/block_diagonal.kernels.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
 
 #include <cmath>
 

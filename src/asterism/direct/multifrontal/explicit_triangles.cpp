@@ -1,4 +1,4 @@
-#include "asterism/direct/explicit_triangles.hpp"
+#include "asterism/direct/multifrontal/explicit_triangles.hpp"
 
 #include <algorithm>
 #include <numeric>

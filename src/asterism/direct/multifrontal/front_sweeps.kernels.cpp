@@ -2,10 +2,10 @@
 #include <vector>
 
 #include "asterism/base/dtype.hpp"
-#include "asterism/direct/block_diagonal.kernels.hpp"
-#include "asterism/direct/multifrontal.kernels.hpp"
-#include "asterism/direct/panel.kernels.hpp"
-#include "asterism/direct/subtrees.hpp"
+#include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
+#include "asterism/direct/multifrontal/multifrontal.kernels.hpp"
+#include "asterism/direct/multifrontal/panel.kernels.hpp"
+#include "asterism/direct/multifrontal/subtrees.hpp"
 
 namespace asterism::direct::kernel {
 namespace {

@@ -1,4 +1,4 @@
-#include "asterism/direct/panel.kernels.hpp"
+#include "asterism/direct/multifrontal/panel.kernels.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "asterism/direct/factor_options.hpp"
-#include "asterism/direct/preparation.hpp"
-#include "asterism/direct/symbolic.hpp"
+#include "asterism/direct/symbolic/preparation.hpp"
+#include "asterism/direct/symbolic/symbolic.hpp"
 #include "asterism/la/formats/csr.hpp"
 
 namespace asterism::direct {
