@@ -52,8 +52,8 @@ DEFAULTS = {  # of options of their own
     ("src/asterism/precond/amg/amg.cpp", "jacobi"),
     ("src/asterism/precond/amg/amg.cpp", "richardson"),
     ("src/asterism/precond/preconditioner.cpp", "ilu"),
-    ("src/asterism/direct/analysis.cpp", "lu"),  # kinds of factors
-    ("src/asterism/direct/analysis.cpp", "cholesky"),
+    ("src/asterism/direct/symbolic/analysis.cpp", "lu"),  # kinds of factors
+    ("src/asterism/direct/symbolic/analysis.cpp", "cholesky"),
     ("src/asterism/precond/direct/dense_lu.cpp", "lu"),
 }
 WORDS = {"none", "chebyshev", "ksp"}  # which mean other things too

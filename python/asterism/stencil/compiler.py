@@ -114,8 +114,8 @@ def build(source: Source) -> Library:
     program = compiler()
     if program is None:
         raise UnsupportedError("no C++ compiler was found: install g++, or set CXX.")
-    flags = [*_FLAGS, *source.flags, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())]
-    key = _key(source, program, *flags, cpu_name())
+    flags = [*_FLAGS, *source.flags]
+    key = _key(source, program, *flags, str(_LONG), *_FLAGS_OF_LONG, cpu_name())  # the text is not made for the key
     known = _loaded.get(key)
     if known is not None and known.path.exists():
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)
@@ -124,7 +124,7 @@ def build(source: Source) -> Library:
         _run(
             source.text,
             f"{source.name}.cpp",
-            [program, *flags],
+            [program, *flags, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())],
             path,
             "g++ 12 or clang 16 is needed, which CXX may name",
         )
