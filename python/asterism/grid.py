@@ -210,7 +210,7 @@ class Grid:
         Returns
         -------
         Operator
-            Symmetric, with its diagonal and a bound of its eigenvalues: the preconditioners jacobi and chebyshev work.
+            Symmetric, with its diagonal and a bound of its eigenvalues: the preconditioners jacobi, chebyshev and gmg work.
 
         Notes
         -----

@@ -343,6 +343,17 @@ def test_a_negative_laplacian_and_a_grid_of_the_library():
     assert info.iterations <= 9
 
 
+def test_a_stencil_without_a_preconditioner_is_told_of_multigrid():
+    L = st.operator(poisson(2), (63, 63), h=1 / 64)
+    b = np.ones((63, 63))
+    told = "-pc_type gmg is geometric multigrid for this operator"
+    assert told in am.Solver(L).view() and told in am.Solver(am.grid.Grid((63, 63)).star_operator(4e30, -1e30)).view()
+    for given in ({"pc": "gmg"}, {"pc": "jacobi"}, {"M": am.Operator(lambda x: x, 64 * 64)}):
+        assert told not in am.Solver(L, **given).view()
+    _, info = am.solve(L, b, ksp="cg", options="-ksp_max_it 3", raise_on_failure=False)
+    assert "Try -pc_type gmg, " in info.why
+
+
 RANKS = """
 sys.path.append(HERE)
 from test_gmg import factor, made, poisson, st

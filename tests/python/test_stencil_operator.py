@@ -227,6 +227,8 @@ def test_diagonal_and_bound_come_from_the_stencil():
         (am.DtypeError, "'c' is 1j; in float64", lambda s: st.operator(constant(), (8, 8), c=1j)),
         (am.DtypeError, "not float16", lambda s: st.operator(s, (8, 8), dtype=np.float16)),
         (am.ShapeError, "my points have", lambda s: st.operator(s, (8, 8)) @ np.ones((4, 4))),
+        (am.DtypeError, "Make A with dtype='complex128'", lambda s: st.operator(s, (8, 8)) @ np.ones((8, 8), complex)),
+        (TypeError, "by its products alone", lambda s: am.Matrix.from_scipy(st.operator(s, (8, 8)))),
     ],
 )
 def test_errors_say_what_is_wrong(error, text, call):

@@ -12,6 +12,8 @@ from ..errors import DtypeError, InputError, ShapeError
 
 __all__ = ["as_count", "as_counts", "as_indices"]
 
+_LARGEST = int(np.iinfo(np.int64).max)
+
 
 def as_indices(a: Any, what: str = "indices") -> NDArray[np.int64]:
     """Return a flat, contiguous array of int64; raises a DtypeError for anything but integers."""
@@ -36,6 +38,8 @@ def as_count(n: Any, what: str) -> int:
         raise DtypeError(f"{what} is {n!r} ({type(n).__name__}); an integer is needed.") from None
     if count < 0:
         raise ShapeError(f"{what} is {count}; it cannot be negative.")
+    if count > _LARGEST:
+        raise ShapeError(f"{what} is {count}; at most {_LARGEST} fits 64 bits.")
     return count
 
 

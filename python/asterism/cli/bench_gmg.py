@@ -81,9 +81,8 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-ghost",
         type=_positive,
-        default=8,
         metavar="D",
-        help="depth of ghosts in points: so many steps in one pass and for one exchange, at most a brick's points (8)",
+        help="depth of ghosts in points: so many steps in one pass and for one exchange (8, or the brick's points if fewer)",
     )
     parser.add_argument(
         "-transfer",
@@ -98,6 +97,11 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _depth(args: argparse.Namespace) -> int:
+    """Return the depth of ghosts in points."""
+    return int(args.ghost or min(8, args.brick))
+
+
 def _operator(args: argparse.Namespace, comm: Any) -> Any:
     ranks = near_cube(1 if comm is None else comm.size)
     if args.size:
@@ -106,6 +110,10 @@ def _operator(args: argparse.Namespace, comm: Any) -> Any:
         shape = args.domain or (64, 64, 64)
     if any(n % args.brick for n in shape):
         raise OptionError(f"gmg: {shape} points are no multiple of bricks of {args.brick}. Choose another -brick.")
+    if _depth(args) > args.brick:
+        raise OptionError(
+            f"gmg: ghosts of depth {args.ghost} are deeper than a brick of {args.brick} points. Choose a smaller -ghost."
+        )
     if len(set(shape)) > 1 and args.domain:
         least = min(shape)
         if any(n % least for n in shape):
@@ -135,7 +143,7 @@ def _options(args: argparse.Namespace) -> str:
         "-pc_type gmg -pc_gmg_log -pc_gmg_coarse_size 1 -pc_gmg_galerkin none",
         f"-pc_gmg_max_levels {args.levels + 1}",
         f"-mg_levels_ksp_max_it {before} -mg_levels_up_ksp_max_it {after}",
-        f"-pc_gmg_steps_at_once {args.ghost}",
+        f"-pc_gmg_steps_at_once {_depth(args)}",
     ]
     if "mg_levels_ksp_type" not in args.options:
         words.append(f"-mg_levels_pc_type jacobi -pc_gmg_omega {args.omega:.17g}")
@@ -225,7 +233,8 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     for v in (b, x, y, r):
         v[...] = 1
     weight = np.full(b.shape, args.omega * L._how.constants["h"] ** 2 / 6, L.dtype)
-    one, several = (L._h.steps([(weight, 1.0)] * n, n) for n in (1, args.ghost))
+    depth = _depth(args)
+    one, several = (L._h.steps([(weight, 1.0)] * n, n) for n in (1, depth))
     fused = L._h.steps([(weight, 1.0)], 2)
     points = int(np.prod(L.grid_shape))
     calls: list[tuple[str, int, Callable[[], Any]]] = [
@@ -233,9 +242,9 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
         ("smooth", 24 * points, lambda: one.run(L._h, b, x, y, False, None)),
         ("smooth + residual", 32 * points, lambda: fused.run(L._h, b, x, y, False, r)),
     ]
-    if args.ghost > 1:
-        name = f"{args.ghost} smooths at once"
-        calls.append((name, 24 * args.ghost * points, lambda: several.run(L._h, b, x, y, False, None)))
+    if depth > 1:
+        name = f"{depth} smooths at once"
+        calls.append((name, 24 * depth * points, lambda: several.run(L._h, b, x, y, False, None)))
     if transfers is not None:
         coarse, P, R, _ = transfers
         c = aligned((int(coarse._h.rows.local_size),), L.dtype)

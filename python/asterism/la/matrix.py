@@ -355,7 +355,7 @@ class Matrix(Arithmetic, Operator):
         keeps them. `with_values` keeps the storage, `astype` does not. On a GPU's queue such products run on the host. The original
         matrix keeps its memory: drop it.
         """
-        return Matrix(self._h.with_storage(storage))
+        return Matrix(self._h.with_storage(str(storage)))
 
     def astype(self, dtype: Any) -> Matrix:
         """Return the matrix in another precision, or a real one as complex."""
@@ -438,6 +438,8 @@ def _whole(array: Any, rows: int, name: str) -> NDArray[Any]:
 def _shape_of(S: Any) -> tuple[int, int]:
     if isinstance(S, Matrix):
         raise TypeError("this is an asterism.Matrix already")
+    if isinstance(S, Operator):
+        raise TypeError(f"{S!r} is known by its products alone; entries are needed here.")
     if not (hasattr(S, "tocsr") or isinstance(S, np.ndarray) and S.ndim == 2):
         raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
     n, m = S.shape

@@ -181,11 +181,13 @@ class Operator:
         array = as_values(x, what)
         if array.dtype != self.dtype:
             if np.promote_types(array.dtype, self.dtype) != self.dtype:
-                raise DtypeError(
-                    f"{what}: x is {array.dtype}, the matrix {self.dtype}. Convert with A.astype('{array.dtype}')."
-                )
+                raise DtypeError(f"{what}: x is {array.dtype}, A {self.dtype}. {self._advice_for(array.dtype)}")
             array = array.astype(self.dtype)
         return array
+
+    def _advice_for(self, dtype: Any) -> str:
+        """Return how to have this operator in a wider dtype."""
+        return f"Use A.astype('{dtype}')." if hasattr(self, "astype") else f"Make A with dtype='{dtype}'."
 
     @property
     def _has_own_order(self) -> bool:

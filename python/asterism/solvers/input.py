@@ -35,11 +35,11 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
     parts = np.iscomplexobj(rhs) and A.dtype.kind != "c"
     if parts and checkpoint is not None:
         raise UnsupportedError(
-            "a checkpoint of a real matrix with a complex b is not offered; use A.astype('complex128')."
+            f"a checkpoint of a real A with a complex b is not offered. {A._advice_for('complex128')}"
         )
     wide = np.promote_types(np.real(rhs).dtype if parts else rhs.dtype, A.dtype)
     if wide != A.dtype:
-        raise DtypeError(f"b is {rhs.dtype}, the matrix {A.dtype}. Use A.astype('{wide}').")
+        raise DtypeError(f"b is {rhs.dtype}, A {A.dtype}. {A._advice_for(wide)}")
     if not parts:
         rhs = rhs.astype(A.dtype, copy=False)
     if x0 is None:
@@ -48,7 +48,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
     if guess.shape != rhs.shape:
         raise ShapeError(f"x0 has shape {guess.shape}, b {rhs.shape}; they must be the same.")
     if np.iscomplexobj(guess) and not np.iscomplexobj(rhs):
-        raise DtypeError(f"x0 is {guess.dtype}, b and the matrix are real. Use x0.real, or A.astype('complex128').")
+        raise DtypeError(f"x0 is {guess.dtype}, b and A are real. Use x0.real, or: {A._advice_for('complex128')}")
     return rhs, np.array(guess, dtype=rhs.dtype, order="C")
 
 

@@ -33,6 +33,7 @@ class StarOperator final : public la::Operator {
   /// The same star on every second point, for a second derivative and what is added to its diagonal; multilinear interpolation. None where
   /// the grid has no such points (interpolation.hpp).
   std::optional<Coarse> coarse(la::CoarseRule const& rule) const override;
+  bool coarsens() const override { return true; }
   std::vector<la::Vector> colours() const override;
   std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override {
     return std::make_shared<StarOperator const>(grid_, centre_, sides_, dtype);

@@ -10,7 +10,9 @@ std::string Solver::other_preconditioner() const {
   bool const definite = inspection_.hermitian && inspection_.positive_diagonal;
   std::string const direct = ", or -ksp_type preonly -pc_type lu";
   if (M_) return "another M" + direct;
-  if (!P_) return "a matrix near A as P, or an approximate inverse as M";
+  if (!P_)
+    return std::string(preconditioner_->is_identity() && A_->coarsens() ? "-pc_type gmg, " : "") +
+           "a matrix near A as P, or an approximate inverse as M";
   if (now == "lu" || now == "cholesky") return "a wider dtype: this is a direct solution already";
   if (inspection_.zero_diagonals > 0) {
     std::string const of_rows = "-pc_type jacobi -pc_jacobi_type rowl1";

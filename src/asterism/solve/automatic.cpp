@@ -139,6 +139,8 @@ void Solver::tell_attempt(AutomaticAttempt const& attempt) {
 void Solver::prepare_preconditioner() {
   preconditioner_->prepare(queue_);
   for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
+  if (!M_ && preconditioner_->is_identity() && A_->coarsens())
+    notes_.push_back("pc: none. -pc_type gmg is geometric multigrid for this operator");
 }
 
 /// Whether there is one left, and the method works with whatever it is.

@@ -39,6 +39,7 @@ class ScaledOperator final : public Operator {
     if (next) next->A = std::make_shared<ScaledOperator>(next->A, by_);
     return next;
   }
+  bool coarsens() const override { return inner_->coarsens(); }
   std::string describe() const override { return inner_->describe(); }
 
  private:

@@ -351,10 +351,10 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
       if (by_itself) type = attempts_[attempt_].type;
     }
     preconditioner_type_ = type;
-    prepare_preconditioner();
   } else {
     preconditioner_ = make_matrix_free(config, A_, "none");
   }
+  prepare_preconditioner();
   fit_method(config);
   if (preconditioner_->varies() && !method_->flexible())
     notes_.push_back(

@@ -73,7 +73,8 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   la::require_layout(b, A_->range(), A_->dtype(), "solve: b");
   la::require_layout(x, A_->range(), A_->dtype(), "solve: x");
   ASTERISM_REQUIRE(b.columns() == x.columns(), shape, "solve: b has {} columns, x has {}.", b.columns(), x.columns());
-  comm::Fact const columns[] = {{"the number of columns of b", std::to_string(b.columns())}};
+  comm::Fact const columns[] = {
+      {"the number of columns of b (a complex b of a real matrix has two for each)", std::to_string(b.columns())}};
   comm::require_same(b.comm(), "Solver.solve", columns);
   if (b.columns() == 0) {
     SolveInfo nothing_to_do;

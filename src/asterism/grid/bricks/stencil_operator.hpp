@@ -36,6 +36,7 @@ class StencilOperator final : public la::Operator {
   std::optional<double> eigenvalue_bound() const override { return bound_; }
   /// By the function that was given. From then on residuals have a kernel of their own, if it can be made.
   std::optional<Coarse> coarse(la::CoarseRule const& rule) const override;
+  bool coarsens() const override { return bool(make_coarse_); }
   std::vector<la::Vector> colours() const override;
   /// By the function that was given.
   std::shared_ptr<la::Operator const> converted_to(Dtype dtype) const override { return convert_ ? convert_(dtype) : nullptr; }
