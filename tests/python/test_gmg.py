@@ -348,10 +348,37 @@ def test_a_stencil_without_a_preconditioner_is_told_of_multigrid():
     b = np.ones((63, 63))
     told = "-pc_type gmg is geometric multigrid for this operator"
     assert told in am.Solver(L).view() and told in am.Solver(am.grid.Grid((63, 63)).star_operator(4e30, -1e30)).view()
-    for given in ({"pc": "gmg"}, {"pc": "jacobi"}, {"M": am.Operator(lambda x: x, 64 * 64)}):
+    for given in ({"pc": "gmg"}, {"pc": "none"}, {"pc": "jacobi"}, {"M": am.Operator(lambda x: x, 64 * 64)}):
         assert told not in am.Solver(L, **given).view()
     _, info = am.solve(L, b, ksp="cg", options="-ksp_max_it 3", raise_on_failure=False)
     assert "Try -pc_type gmg, " in info.why
+
+
+def far_apart(n, strength):
+    """A Laplacian whose coupling along the second axis is so strong."""
+    i, j = st.indices(2)
+    u, out = st.grid("u", 2), st.grid("out", 2)
+    across = 2 * u(i, j) - u(i, j - 1) - u(i, j + 1)
+    return st.operator(st.assign(out(i, j), 2 * u(i, j) - u(i - 1, j) - u(i + 1, j) + strength * across), (n, n))
+
+
+def test_large_stencils_take_multigrid_by_themselves_where_it_works():
+    b = np.random.default_rng(1).standard_normal((1023, 1023))
+    L = st.operator(poisson(2), b.shape, h=1 / 1024)
+    x, info = am.solve(L, b, rtol=1e-8)
+    assert info.method == "cg" and info.preconditioner.startswith("gmg") and info.iterations < 12
+    assert any("pc auto: gmg (1048576 rows; a cycle leaves" in note for note in info.notes)
+    assert np.abs(L @ x - b).max() < 1e-4
+    # pure Neumann: the constants are no part of what a cycle is judged by
+    walls = made(1024, 2, "flat")
+    assert am.Solver(walls).view().count("pc auto: gmg") == 1
+    # a cycle that does little for couplings along one axis
+    view = am.Solver(far_apart(1023, 1e4)).view()
+    assert "pc auto: none (gmg: a cycle leaves 0." in view and "preconditioner: none" in view
+    # where it cannot be set up; by name that is an error
+    far = st.operator(poisson(2), (1024, 1024), h=1.0)
+    assert "pc auto: none (gmg: gmg: " in am.Solver(far, "-pc_gmg_galerkin none -pc_gmg_max_levels 2").view()
+    assert "pc auto" not in am.Solver(L, pc="none").view()
 
 
 RANKS = """
@@ -374,6 +401,10 @@ assert np.abs(L.rmatvec(y) - x[L.owned]).max(initial=0) < 1e-4
 i, j = st.indices(2)
 u, out, dx = st.grid("u", 2), st.grid("out", 2), st.constant("dx")
 A = am.stencil.operator(st.assign(out(i, j), (4 * u(i, j) - u(i - 1, j) - u(i + 1, j) - u(i, j - 1) - u(i, j + 1)) / (dx * dx)), (63, 63), False, comm, dx=0.1)
+if size == 2:
+    large = made(1024, 2, "nodes", comm)
+    _, info = am.solve(large, np.ones((1023, 1023))[large.owned], rtol=1e-8)
+    assert info.preconditioner.startswith("gmg") and info.iterations < 12, info
 assert "constant 'h'" in message(lambda: am.Solver(A, "-pc_type gmg -pc_gmg_galerkin none", ksp="cg"))
 print("done", flush=True)
 """

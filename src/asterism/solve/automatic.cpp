@@ -25,6 +25,12 @@ constexpr double flops_for_an_entry = 1500;
 /// Fill is allowed until factors have so many entries (of 8 + 4 bytes).
 constexpr double most_entries = 5e7;
 
+/// Of an operator without entries: with fewer rows iterations without a preconditioner cost less than the compilation of its levels.
+constexpr std::int64_t rows_for_gmg = 500000;
+
+/// By this at least a cycle of geometric multigrid must reduce the residual, or it is not taken.
+constexpr double most_left_by_cycle = 0.6;
+
 AutomaticAttempt ilut(Inspection const& found) {
   double const fill = std::clamp(std::floor(most_entries / std::max(1.0, double(found.entries))), 5.0, 100.0);
   return {"ilut", {{"pc_factor_matching", "true"}, {"pc_ilut_drop", "1e-06"}, {"pc_ilut_fill", format("{}", fill)}}};
@@ -135,12 +141,57 @@ void Solver::tell_attempt(AutomaticAttempt const& attempt) {
   notes_.push_back(format("pc auto: {} ({})", attempt.type == "jacobi" ? "jacobi by sums of rows" : attempt.text().substr(9), why));
 }
 
+/// What a cycle leaves of the residual of random numbers, as a factor: the third one, when what it reduces well is gone.
+double Solver::left_by_cycle(precond::Preconditioner const& M) const {
+  Vector r(A_->range(), A_->dtype()), z = r.like(), product = r.like();
+  fill_hashed(r, 5);
+  clear_padding(r);
+  if (!null_space_.empty()) null_space_.remove_from(r);
+  double before = 0, now = norm(r).real();
+  for (int cycle = 0; cycle < 3 && now > 0; ++cycle) {
+    M.apply(r, z);
+    A_->apply(z, product);
+    axpy(-1.0, product, r);
+    before = std::exchange(now, norm(r).real());
+  }
+  return before > 0 ? now / before : 0;
+}
+
+/// For an operator without entries: geometric multigrid, where the operator knows coarser ones and that works; else none.
+PreconditionerPtr Solver::automatic_without_entries(Configuration const& config) {
+  auto const none = [&] { return make_matrix_free(config, A_, "none"); };  // or what was named
+  std::vector<EffectiveOption> not_again;
+  bool const open = Configuration{&options_, prefix_, &not_again}.reader(preconditioner_table()).text("pc_type") == "auto";
+  if (!open || !A_->coarsens() || check_every_ > 0) return none();
+  auto const rows = A_->range().global_size();
+  if (rows < rows_for_gmg) {
+    notes_.push_back(format("pc auto: none, for {} rows. -pc_type gmg is geometric multigrid for this operator", rows));
+    return none();
+  }
+  auto const before = record_.size();
+  std::string why;
+  try {
+    auto p = make_matrix_free(config, A_, "gmg");
+    double const left = left_by_cycle(*p);
+    if (left <= most_left_by_cycle) {  // false for NaN
+      notes_.push_back(format("pc auto: gmg ({} rows; a cycle leaves {} of the residual)", rows, std::round(100 * left) / 100));
+      preconditioner_type_ = "gmg";
+      return p;
+    }
+    why = format("a cycle leaves {} of the residual", left);
+  } catch (Error const& e) {  // agreed on by all ranks
+    if (e.kind() != ErrorKind::option && e.kind() != ErrorKind::unsupported && !lets_go_on(e)) throw;
+    why = e.what();
+  }
+  record_.resize(before);
+  notes_.push_back("pc auto: none (gmg: " + why + ")");
+  return none();
+}
+
 /// For the queue of the iterations; with what is to be told of it.
 void Solver::prepare_preconditioner() {
   preconditioner_->prepare(queue_);
   for (auto const& note : preconditioner_->notes()) notes_.push_back(note);
-  if (!M_ && preconditioner_->is_identity() && A_->coarsens())
-    notes_.push_back("pc: none. -pc_type gmg is geometric multigrid for this operator");
 }
 
 /// Whether there is one left, and the method works with whatever it is.

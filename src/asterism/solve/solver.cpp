@@ -352,7 +352,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     }
     preconditioner_type_ = type;
   } else {
-    preconditioner_ = make_matrix_free(config, A_, "none");
+    preconditioner_ = automatic_without_entries(config);
   }
   prepare_preconditioner();
   fit_method(config);

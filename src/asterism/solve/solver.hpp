@@ -137,6 +137,8 @@ class Solver {
   // auto tries one preconditioner after the other: automatic.cpp
   precond::PreconditionerPtr automatic_preconditioner(Configuration const& config);
   precond::PreconditionerPtr make_attempt(Configuration const& config, AutomaticAttempt const& attempt);
+  precond::PreconditionerPtr automatic_without_entries(Configuration const& config);
+  double left_by_cycle(precond::Preconditioner const& M) const;
   void tell_attempt(AutomaticAttempt const& attempt);
   void prepare_preconditioner();
   bool has_stronger() const;
