@@ -1,5 +1,8 @@
 // The extension module: thin, no logic. Arrays are passed as views; the GIL is dropped while we work.
 
+#include <cstring>
+#include <stdexcept>
+
 #include "bindings.hpp"
 
 #include "asterism/base/interrupt.hpp"
@@ -20,6 +23,17 @@ nb::object& error_class() {
   return *maker;
 }
 
+/// The text of an error for people: bytes of a user's file that are not UTF-8 as \xNN.
+nb::object as_text(char const* what) { return nb::steal(PyUnicode_DecodeUTF8(what, Py_ssize_t(std::strlen(what)), "backslashreplace")); }
+
+/// An error of the package's own class.
+void set_error(ErrorKind kind, nb::object const& text, bool shared = false) {
+  nb::object const cls = error_class()(std::string(name_of(kind)));
+  nb::object const value = cls(text);
+  value.attr("shared") = shared;
+  PyErr_SetObject(cls.ptr(), value.ptr());
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -29,7 +43,7 @@ NB_MODULE(_core, m) {
       std::rethrow_exception(p);
     } catch (Error const& e) {
       if (e.kind() == ErrorKind::interrupted) {
-        nb::object value = nb::borrow(PyExc_KeyboardInterrupt)(e.what());
+        nb::object value = nb::borrow(PyExc_KeyboardInterrupt)(as_text(e.what()));
         value.attr("shared") = e.shared();
         PyErr_SetObject(PyExc_KeyboardInterrupt, value.ptr());
         return;
@@ -38,17 +52,19 @@ NB_MODULE(_core, m) {
         PyErr_SetString(PyExc_RuntimeError, e.what());
         return;
       }
-      nb::object cls = error_class()(std::string(name_of(e.kind())));
-      nb::object value = cls(e.what());
-      value.attr("shared") = e.shared();
-      PyErr_SetObject(cls.ptr(), value.ptr());
+      set_error(e.kind(), as_text(e.what()), e.shared());
     } catch (std::bad_alloc const&) {
       if (!error_class().is_valid()) {
         PyErr_NoMemory();
         return;
       }
-      nb::object cls = error_class()(std::string(name_of(ErrorKind::memory)));
-      PyErr_SetString(cls.ptr(), "out of memory.");
+      set_error(ErrorKind::memory, as_text("out of memory."));
+    } catch (std::length_error const&) {
+      if (!error_class().is_valid()) {
+        PyErr_NoMemory();
+        return;
+      }
+      set_error(ErrorKind::memory, as_text("out of memory: an array of more entries than an address can tell."));
     }
   });
   m.def("set_error_classes", [](nb::object by_name) { error_class() = std::move(by_name); });
@@ -70,7 +86,7 @@ NB_MODULE(_core, m) {
     auto* held = new nb::object(std::move(sink));
     log::set_sink([held](log::Level level, std::string const& text) {
       nb::gil_scoped_acquire gil;
-      (*held)(int(level), text);
+      (*held)(int(level), as_text(text.c_str()));
     });
   });
   set_interrupt_poll([] {

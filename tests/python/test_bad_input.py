@@ -44,6 +44,55 @@ def test_shapes():
         am.Solver(sp.csr_array(np.ones((3, 5))))
 
 
+def test_a_row_that_vanishes_beside_the_largest_entry_is_not_called_empty():
+    for pair, dtype in (((1e25, 1e-22), np.float32), ((1e300, 1e-300), np.float64)):
+        for pc in ("lu", "amg", "jacobi"):
+            with pytest.raises(
+                am.InputError, match="row 1 of the matrix has no entry that is seen in float.* Scale rows"
+            ):
+                am.solve(sp.csr_array(np.diag(np.array(pair, dtype))), np.ones(2, dtype), pc=pc)
+
+
+def test_arguments_that_are_no_numbers_matrices_or_paths(tmp_path):
+    A, b = poisson(), np.ones(100)
+    for kind, text, call in (
+        (am.InputError, "damp='a'; a number", lambda: am.least_squares(A, b, damp="a")),
+        (am.InputError, "atol=None; a number", lambda: am.least_squares(A, b, atol=None)),
+        (am.InputError, "its square is finite", lambda: am.least_squares(A, b, damp=1e300)),
+        (am.DtypeError, "maxiter is 2.5", lambda: am.least_squares(A, b, maxiter=2.5)),
+        (am.InputError, "monitor is 3; a function", lambda: am.least_squares(A, b, monitor=3)),
+        (am.ShapeError, "two dimensions", lambda: am.Matrix.from_scipy(sp.coo_array(np.ones(3)))),
+        (am.InputError, "A / a: by 0", lambda: A / 0),
+        (am.InputError, "by 1000", lambda: A * 10**400),
+        (am.OutOfMemoryError, "out of memory", lambda: am.VectorAssembly(2**62, [])),
+        (TypeError, "A is a csr_array; an asterism.Matrix", lambda: am.write_matrix(tmp_path / "A.mtx", A.to_scipy())),
+        (TypeError, "A is a Transposed; an asterism.Matrix", lambda: am.write_matrix(tmp_path / "A.mtx", A.T)),
+        (TypeError, "A is a csr_array", lambda: am.write_vector(tmp_path / "x.mtx", b, A.to_scipy())),
+        (am.ShapeError, r"x has shape \(3,\); \(100,\)", lambda: am.write_vector(tmp_path / "x.npy", np.ones(3), A)),
+        (am.ShapeError, "k at least 1", lambda: am.write_vector(tmp_path / "x.mtx", np.ones((100, 0)), A)),
+        (am.ShapeError, "k at least 1", lambda: am.save(tmp_path / "x.ast", A=A, x=np.ones((100, 0)))),
+        (am.InputError, "zero character", lambda: am.write_matrix(f"{tmp_path}/x\0.mtx", A)),
+        (am.DtypeError, "block_size is 2.5", lambda: am.read_matrix(tmp_path / "A.mtx", block_size=2.5)),
+        (am.InputError, "Name it FILE.ast", lambda: am.solve(A, b, ksp="cg", checkpoint=tmp_path / "c.mtx")),
+        (am.OptionError, "An option without a value is 'true'", lambda: am.solve(A, b, options="-pc_type")),
+        (
+            am.OptionError,
+            "An option without a value is 'true'",
+            lambda: am.solve(A, b, options="-ksp_rtol -pc_type amg"),
+        ),
+    ):
+        with pytest.raises(kind, match=text):
+            call()
+    assert list(tmp_path.iterdir()) == []
+    assert am.solve(A, b, options={"ksp_type": "cg", "pc_type": None})[1].preconditioner.startswith("amg")
+    with pytest.raises(
+        am.ConvergenceError, match="preonly applies the preconditioner once, and jacobi is no direct solve"
+    ):
+        am.solve(A, b, ksp="preonly", pc="jacobi")
+    with pytest.raises(am.InputError, match="icc: the pivot .* Use -pc_type ilut"):
+        am.solve(sp.csr_array([[0, 1.0], [1, 0]]), np.ones(2), pc="icc", ksp="cg")
+
+
 def test_an_empty_row_is_named():
     S = poisson().to_scipy().tolil()
     S[13, :] = 0

@@ -101,6 +101,8 @@ def test_refused_before_the_work(tmp_path, data):
         (["-pc_amg_treshold", "0.1"], "Did you mean -pc_amg_threshold"),
         (["-ksp_max_it", "many"], "ksp_max_it"),
         (["--name", "A"], "--name goes with a file"),
+        (["--checkpoint-every", "5"], "--checkpoint-every 5 goes with --checkpoint"),
+        (["--checkpoint", "c.mtx"], "Name it FILE.ast"),
         (["-device", "hip"], "-device hip"),
         (["--ksp", "gmres", "-ksp_asynchronous"], "not asynchronous"),
     ):

@@ -56,6 +56,28 @@ def test_what_is_written_is_read(rng, tmp_path, shape, dtype, ending):
     assert sorted(p.name for p in tmp_path.iterdir()) == [f.name]  # nothing is left beside
 
 
+def test_errors_name_bytes_that_are_no_text(tmp_path):
+    f = tmp_path / "bad.mtx"
+    f.write_bytes(b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 \xff\n")
+    with pytest.raises(am.FormatError, match=r"\\xff"):
+        am.read_matrix(f)
+
+
+def test_damaged_numpy_files(tmp_path):
+    f = tmp_path / "x.npy"
+    f.write_bytes(b"\x93NUMPY\x01\x00v")
+    with pytest.raises(am.FormatError, match="no whole .npy file"):
+        am.read_vector(f)
+    for array, kind in (
+        (np.array(3.0), am.ShapeError),
+        (np.ones((2, 2, 2)), am.ShapeError),
+        (np.array([None]), am.FormatError),
+    ):
+        np.save(f, array)
+        with pytest.raises(kind):
+            am.read_vector(f)
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ending", [".ast", ".petsc", ".npy", ".mtx", ".mtx.gz"])
@@ -392,7 +414,7 @@ def refused(call, error, *texts):
         assert all(t in str(e) for t in texts), e
     else:
         raise AssertionError(texts)
-refused(lambda: am.read_matrix(here / ("none.mtx" if rank == size - 1 else "A.mtx"), comm), am.FileError, "none.mtx")
+refused(lambda: am.read_matrix(here / ("none.mtx" if rank == size - 1 else "A.mtx"), comm), am.CommError if size > 1 else am.FileError, "none.mtx")
 if size > 1:
     refused(lambda: am.save(here / "x.ast", comm, **{{"v%d" % rank: b}}), am.InputError, "(vector), rank 0 v0 (vector)")
     refused(lambda: am.save(here / "x.ast", comm, v=b if rank else "text"), am.InputError, "v (vector)", "v (text)")

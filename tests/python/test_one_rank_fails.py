@@ -297,6 +297,21 @@ told(lambda: am.advise(A, b if last else None, budget=1), "b is given on rank", 
 told(lambda: am.advise(A, budget=1, null_space=b if last else None), "null_space is given on rank", "not given")
 x = s.solve(b)
 assert s.info.converged
+import os, tempfile
+folder = comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+one, other = f"{folder}/one.ast", f"{folder}/other.mtx"
+am.write_matrix(one, A); am.write_matrix(other, A); am.save(one, comm, A=A, b=b)
+file = other if last else one
+told(lambda: am.read_matrix(file, comm), "read_matrix: ", "the path is", "one.ast on rank", "other.mtx")
+told(lambda: am.read_matrix(one, comm, name="b" if last else "A"), "name is A", "b on rank")
+told(lambda: am.read_matrix(other, comm, block_size=2 if last else 1), "block_size is 1", "2 on rank")
+told(lambda: am.read_vector(file, A), "read_vector: ", "the path is")
+told(lambda: am.write_vector(file, b, A), "write_vector: ", "the path is")
+told(lambda: am.write_matrix(file, A), "write_matrix: ", "the path is")
+told(lambda: am.save(file, comm, b=b), "save: ", "the path is")
+told(lambda: am.load(file, comm), "load: ", "the path is")
+told(lambda: A + (A.astype("complex64") if last else A), "A + B: ", "the dtype of factor 2 is", "float64", "complex64")
+assert am.read_matrix(one, comm, block_size=2, name="A").block_size == 2
 # what each rank may have its own way
 am.configure(memory_cap=10**10 if last else 2 * 10**10)
 s = am.Solver(A, ksp="cg", pc="jacobi", ksp_monitor=False)

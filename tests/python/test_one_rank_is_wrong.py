@@ -123,7 +123,7 @@ CASES = {
     "elasticity": ("am.gallery.elasticity(by((2, 2, 2), (2, 2)), comm)", ""),
     "convection": ("am.gallery.convection_diffusion((4, 4), by((1, 1), (1, 'x')), 1.0, comm)", ""),
     "read_matrix": ("am.read_matrix(file, comm, block_size=by(1, 1.5))", "block_size"),
-    "write_matrix": ("am.write_matrix(folder + by('/a.mtx', '/a.xyz'), A)", "a.xyz"),
+    "write_vector, dtype": ("am.write_vector(folder + '/x.mtx', by(ones, ones.astype(str)), A)", "dtype"),
     "write_vector": ("am.write_vector(folder + '/x.mtx', by(ones, short), A)", ""),
     "write_vtk": ("am.write_vtk(folder + '/g.vti', grid, u=np.ones(by(grid.global_shape, (3, 3))))", "shape"),
     "write_vtk, pieces": (

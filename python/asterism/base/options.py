@@ -150,6 +150,8 @@ def add_options(source: Any, layer: _core.OptionLayer, origin: str, out: _core.O
         for name, value in source.items():
             if not isinstance(name, str):
                 raise OptionError(f"option names are strings, not {type(name).__name__} ({name!r}).")
+            if value is None:  # as a keyword that is None: not given
+                continue
             text = ("true" if value else "false") if isinstance(value, bool | np.bool_) else str(value)
             out.set(name, text, layer, origin)
     else:

@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     if A.shape[0] != A.shape[1]:
         raise InputError(f"{described}: not square. asterism solve takes least squares for it, by lsmr or lsqr.")
     A = problems.described(A, args)
+    if args.dtype:
+        described += f", as {A.dtype}"
     b, _ = problems.rhs(A, args)
     if rank == 0:
         show_set_ups()

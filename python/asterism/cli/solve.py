@@ -29,6 +29,8 @@ from .progress import Progress
 
 __all__ = ["add_arguments", "run"]
 
+_EVERY = 200  # iterations from one checkpoint to the next
+
 
 def add_arguments(sub: Any) -> None:
     """Declare the arguments."""
@@ -49,7 +51,7 @@ def add_arguments(sub: Any) -> None:
     problems.add_description(p)
     p.add_argument("--x0", metavar="FILE[:NAME]", help="initial guess, e.g. a checkpoint or what --save wrote")
     p.add_argument("--checkpoint", metavar="FILE.ast", help="keep the iterate there, also of a solve that is stopped")
-    p.add_argument("--checkpoint-every", type=problems.count, default=200, metavar="K", help="iterations (200)")
+    p.add_argument("--checkpoint-every", type=problems.count, metavar="K", help="iterations from one to the next (200)")
     p.add_argument("--ksp", metavar="NAME", help="method: auto, " + ", ".join(methods))
     p.add_argument("--pc", metavar="NAME", help="preconditioner: auto, " + ", ".join(preconditioners))
     p.add_argument("--rtol", type=float, help="stop when ||b - A x|| <= rtol ||b|| (default 1e-5)")
@@ -104,8 +106,10 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
         use_argv([])
         use_file(None)
         _core.profile_reset()
+    if args.checkpoint_every and not args.checkpoint:
+        raise InputError(f"--checkpoint-every {args.checkpoint_every} goes with --checkpoint FILE.ast.")
     if args.checkpoint:
-        check_checkpoint(args.checkpoint, args.checkpoint_every, tried._flag("ksp_asynchronous"))
+        check_checkpoint(args.checkpoint, args.checkpoint_every or _EVERY, tried._flag("ksp_asynchronous"))
 
 
 def _solver(A: Any, args: argparse.Namespace) -> Solver:
@@ -131,6 +135,8 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     if A.shape[0] != A.shape[1]:
         return _least_squares(A, described, args, petsc_options, talk)
     A = problems.described(A, args)
+    if args.dtype:
+        described += f", as {A.dtype}"
     if args.storage != "auto":
         A = A.with_storage(args.storage)
         described += f", {args.storage} storage"
@@ -154,7 +160,9 @@ def run(args: argparse.Namespace, petsc_options: list[str]) -> int:
     trace = Trace(comm) if args.trace else None
     try:
         with trace or contextlib.nullcontext():
-            x = solver.solve(b, x0, monitor=monitor, checkpoint=args.checkpoint, checkpoint_every=args.checkpoint_every)
+            x = solver.solve(
+                b, x0, monitor=monitor, checkpoint=args.checkpoint, checkpoint_every=args.checkpoint_every or _EVERY
+            )
     except ConvergenceError as error:
         failure, x = error, error.x
     finally:

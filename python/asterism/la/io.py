@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.files import replacing
+from ..base.indices import as_count
 from ..comm.agree import agreed
 from ..comm.communicator import as_communicator, one_call
 from ..errors import FileError, FormatError, InputError, ShapeError, UnsupportedError
 from .foreign_files import checked, extracted, read_hdf5, read_matlab, read_npz, the_one
 from .matrix import Matrix
-from .operator import as_values
+from .operator import Operator, as_values
 
 __all__ = [
     "check_matrix_name",
@@ -106,6 +107,27 @@ def _format_with(path: str, name: str | None, named: tuple[str, ...]) -> str:
     return kind
 
 
+def _path_of(call: str, comm: _core.Communicator, path: str | Path, **given: Any) -> str:
+    """Return a path as text; raise where a rank names another one, or gives other arguments. Collective."""
+    p = os.fspath(path)
+    agreed(comm, lambda: _check_path(p))
+    comm.require_same(call, [("the path", p), *((name, str(value)) for name, value in given.items())])
+    return p
+
+
+def _check_path(path: str) -> None:
+    if not isinstance(path, str) or "\0" in path:
+        raise InputError(f"the path is {path!r}; text without a zero character is needed.")
+
+
+def _own(A: Any, call: str, kind: type[Operator] = Matrix) -> Any:
+    if not isinstance(A, kind):
+        raise TypeError(
+            f"{call}: A is a {type(A).__name__}; an asterism.{kind.__name__} is needed. Matrix.from_scipy makes one, or transpose()."
+        )
+    return A
+
+
 @one_call("read_matrix")
 def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name: str | None = None) -> Matrix:
     """Read a matrix, all ranks together.
@@ -130,12 +152,14 @@ def read_matrix(path: str | Path, comm: Any = None, *, block_size: int = 1, name
     -----
     Each rank reads its rows of Matrix Market (uncompressed), PETSc and asterism's files; of others all, and keeps its rows.
     """
-    p, c = str(path), as_communicator(comm)
+    c = as_communicator(comm)
+    block_size = agreed(c, lambda: as_count(block_size, "read_matrix: block_size"))
+    p = _path_of("read_matrix", c, path, block_size=block_size, name=name)
     kind = agreed(c, lambda: _format_with(p, name, ("archive", "matlab", "hdf5")))
     if kind == "archive":
         wanted = agreed(c, lambda: the_one(p, _core.archive_names(p)[0], name))
-        return Matrix(_core.read_archive_matrix(p, wanted, c))
-    if kind == "matrix_market":
+        A = Matrix(_core.read_archive_matrix(p, wanted, c))
+    elif kind == "matrix_market":
         A = Matrix(_core.read_matrix_market(p, c, block_size))
     elif kind == "petsc":
         return Matrix(_core.read_petsc_matrix(p, c, 0 if block_size == 1 else block_size))
@@ -172,8 +196,8 @@ def read_vector(
     name : str, optional
         Which vector, in asterism's own files.
     """
-    p = str(path)
-    c = A._h.comm if A is not None else as_communicator(comm)
+    c = _own(A, "read_vector", Operator)._h.comm if A is not None else as_communicator(comm)
+    p = _path_of("read_vector", c, path, name=name)
 
     def layout(rows: int) -> _core.Layout:
         return A._h.rows if A is not None else _core.Layout.even(c, rows)
@@ -190,7 +214,7 @@ def read_vector(
         rows, cols, *_ = agreed(c, lambda: _core.matrix_market_header(p))
         out = _core.read_matrix_market_vector(p, layout(cols if rows == 1 else rows))
     elif kind == "npy":
-        whole = agreed(c, lambda: np.load(p, allow_pickle=False, mmap_mode="r"))
+        whole = agreed(c, lambda: _numpy_array(p))
         mine = layout(whole.shape[0])
         if mine.global_size != whole.shape[0]:
             raise ShapeError(f"'{p}' holds {whole.shape[0]} rows where {mine.global_size} are needed.")
@@ -205,15 +229,27 @@ def read_vector(
     return found
 
 
+def _numpy_array(path: str) -> NDArray[Any]:
+    try:
+        out: NDArray[Any] = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"'{path}' is no whole .npy file of numbers: {error}") from error
+    if out.ndim not in (1, 2):
+        raise ShapeError(f"'{path}' holds an array of shape {out.shape}; (n) or (n, k) is needed.")
+    return out
+
+
 @one_call("write_vector")
 def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
     """Write a vector, in the format that the name says: .mtx, .mtx.gz, .petsc (.bin, .dat), .npy (one process) or .ast.
 
     Written beside, then renamed. Collective over A's ranks.
     """
-    p, array = str(path), as_values(x, "x")
-    layout = A._h.rows if A is not None else _core.Layout(as_communicator(None), array.shape[0])
-    check_vector_name(p, layout.comm.size)
+    c = _own(A, "write_vector", Operator)._h.comm if A is not None else as_communicator(None)
+    p = _path_of("write_vector", c, path)
+    array = agreed(c, lambda: _vector_to_write(x, A))
+    layout = A._h.rows if A is not None else _core.Layout(c, array.shape[0])
+    agreed(c, lambda: check_vector_name(p, c.size))
     if p.endswith(_PETSC):
         _core.write_petsc_vector(p, layout, array)
     elif p.endswith(".ast"):
@@ -225,6 +261,16 @@ def write_vector(path: str | Path, x: Any, A: Matrix | None = None) -> None:
         _core.write_matrix_market_vector(p, layout, array)
     else:
         _compressed(layout.comm, p, lambda plain: _core.write_matrix_market_vector(plain, layout, array))
+
+
+def _vector_to_write(x: Any, A: Matrix | None) -> NDArray[Any]:
+    array = as_values(x, "x")
+    rows = array.shape[0] if A is None or not array.ndim else int(A._h.rows.local_size)
+    if array.ndim not in (1, 2) or array.shape[0] != rows or array.shape[1:] == (0,):
+        raise ShapeError(
+            f"write_vector: x has shape {array.shape}; ({rows},) or ({rows}, k), k at least 1, is needed here."
+        )
+    return array
 
 
 def check_vector_name(path: str | Path, ranks: int) -> None:
@@ -257,8 +303,9 @@ def write_matrix(path: str | Path, A: Matrix) -> None:
     .mtx, .mtx.gz, .petsc (.bin, .dat) or .ast; by one process also .npz (SciPy), .mat (MATLAB 5: the variable A) and .h5 or .hdf5
     (the group A, as AnnData and h5sparse have them). Written beside, then renamed. Collective.
     """
-    p = str(path)
-    check_matrix_name(p, A.comm_size)
+    c = _own(A, "write_matrix")._h.comm
+    p = _path_of("write_matrix", c, path)
+    agreed(c, lambda: check_matrix_name(p, c.size))
     if p.endswith(_PETSC):
         _core.write_petsc_matrix(p, A._h)
     elif p.endswith(".ast"):
@@ -338,6 +385,7 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     ['A', 'b', 'note']
     """
     c = as_communicator(comm)
+    p = _path_of("save", c, path)
     mine = ", ".join(
         f"{name} ({'matrix' if isinstance(t, Matrix) else 'text' if isinstance(t, str) else 'vector'})"
         for name, t in things.items()
@@ -356,10 +404,10 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
             texts[name] = thing
         else:
             array = as_values(thing, f"save: {name}")
-            if array.ndim not in (1, 2):
-                raise ShapeError(f"save: {name} has shape {array.shape}; (n) or (n, k) is needed.")
+            if array.ndim not in (1, 2) or array.shape[1:] == (0,):
+                raise ShapeError(f"save: {name} has shape {array.shape}; (n) or (n, k), k at least 1, is needed.")
             vectors[name] = (_core.Layout(c, array.shape[0]), array)
-    _core.write_archive(str(path), c, matrices, vectors, texts)
+    _core.write_archive(p, c, matrices, vectors, texts)
 
 
 @one_call("load")
@@ -368,7 +416,8 @@ def load(path: str | Path, comm: Any = None) -> dict[str, Any]:
 
     Rows are dealt evenly to the ranks of ``comm``, vectors as a matrix of as many rows. Collective. A damaged file is a FormatError.
     """
-    matrices, vectors, texts = _core.read_archive(str(path), as_communicator(comm))
+    c = as_communicator(comm)
+    matrices, vectors, texts = _core.read_archive(_path_of("load", c, path), c)
     return {**{k: Matrix(h) for k, h in matrices.items()}, **vectors, **texts}
 
 

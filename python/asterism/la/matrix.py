@@ -442,8 +442,9 @@ def _shape_of(S: Any) -> tuple[int, int]:
         raise TypeError(f"{S!r} is known by its products alone; entries are needed here.")
     if not (hasattr(S, "tocsr") or isinstance(S, np.ndarray) and S.ndim == 2):
         raise TypeError(f"a SciPy sparse matrix or a 2-D array is needed, not {type(S).__name__}.")
-    n, m = S.shape
-    return int(n), int(m)
+    if len(S.shape) != 2:
+        raise ShapeError(f"a matrix has two dimensions, not the shape {S.shape}.")
+    return int(S.shape[0]), int(S.shape[1])
 
 
 def _as_csr(S: Any, part: slice) -> _Csr:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..comm.communicator import one_call
-from ..errors import UnsupportedError
+from ..errors import InputError, UnsupportedError
 
 if TYPE_CHECKING:
     from .matrix import Matrix
@@ -233,15 +233,22 @@ def _whole(x: Any) -> Any:
 def _multiple(A: Any, a: Any, what: str, hint: str) -> Any:
     if not isinstance(a, numbers.Number):
         raise UnsupportedError(f"{what} with a {type(a).__name__} is not offered. {hint}")
-    value = complex(a)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    try:
+        value = complex(a)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+        if "/" in what:
+            value = 1.0 / value
+    except (OverflowError, ZeroDivisionError) as error:
+        raise InputError(
+            f"{what}: by {a!r:.40}, the factor of the matrix is no number of its dtype ({error})."
+        ) from None
     A = _whole(A)
-    return type(A)(_core.matrix_scaled(1.0 / value if "/" in what else value, A._h))
+    return type(A)(_core.matrix_scaled(value, A._h))
 
 
 @one_call("Matrix sum")
 def _sum(A: Any, B: Any, b: complex, what: str) -> Any:
     if not is_factor(B):
         raise UnsupportedError(f"{what} with a {type(B).__name__} is not offered; a Matrix is needed.")
-    _factor(B, what + ": B")
+    _factors((A, B), what)
     A, B = _whole(A), _whole(B)
     return type(A)(_core.matrix_sum(1.0, A._h, b, B._h))

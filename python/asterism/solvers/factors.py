@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..comm.communicator import one_call
-from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
+from ..errors import AsterismError, DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from .info import SolveInfo
 from .solver import Solver
@@ -84,7 +84,10 @@ class Factors:
 
     def __repr__(self) -> str:
         n, m = self.shape
-        f = self._facts
+        try:
+            f = self._facts
+        except AsterismError:
+            return f"<asterism.Factors of {n} x {m}, {self.dtype}: the last update failed>"
         return f"<asterism.Factors {f['kind']} of {n} x {m}, {self.dtype}, {f['entries']} entries, {f['ordering'] or 'natural'} order>"
 
     @property

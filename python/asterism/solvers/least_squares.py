@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..base.indices import as_count
 from ..comm.communicator import one_call
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from ..la.matrix import Matrix, as_operator
@@ -19,6 +21,7 @@ from ..la.operator import Operator, as_values
 __all__ = ["LeastSquaresInfo", "least_squares"]
 
 _RESUMES = 4
+_LARGEST_DAMP = 1e150
 _REASONS = {
     0: "x is exact",
     1: "A x = b to the tolerances",
@@ -192,10 +195,14 @@ def least_squares(
             raise ShapeError(f"x0 has shape {guess.shape}; ({n},) is needed here.")
         x[:] = guess.reshape(n)
     for name, value in (("damp", damp), ("atol", atol), ("btol", btol), ("conlim", conlim)):
-        if not value >= 0:
-            raise InputError(f"{name}={value}; a number that is not negative is needed.")
-    if maxiter is not None and maxiter < 1:
+        if not (isinstance(value, numbers.Real) and value >= 0):
+            raise InputError(f"{name}={value!r}; a number that is not negative is needed.")
+    if damp > _LARGEST_DAMP:
+        raise InputError(f"damp={damp}; at most {_LARGEST_DAMP}, so that its square is finite.")
+    if maxiter is not None and as_count(maxiter, "maxiter") < 1:
         raise InputError(f"maxiter={maxiter}; at least 1.")
+    if monitor is not None and not callable(monitor):
+        raise InputError(f"monitor is {monitor!r}; a function of the iteration and two residual norms is needed.")
     rule = (float(damp), float(atol), float(btol), float(conlim))
     most = 4 * min(op.shape) if maxiter is None else maxiter
     said = {

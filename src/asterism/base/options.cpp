@@ -14,6 +14,8 @@
 namespace asterism {
 namespace {
 
+constexpr std::string_view no_value = " An option without a value is 'true'.";
+
 std::string lower(std::string_view s) {
   std::string r(s);
   for (auto& c : r) c = char(std::tolower(static_cast<unsigned char>(c)));
@@ -146,6 +148,7 @@ std::string OptionReader::raw(std::string_view name, OptionSpec const** spec) {
       auto const known = it->elsewhere.find(value);
       fail(ErrorKind::option, "option -{} ({}): '{}' is not one of {}.{}", full, v ? v->origin : "default", value, joined(it->choices),
            known != it->elsewhere.end() ? " " + known->second
+           : value == "true"            ? std::string(no_value)
            : near.empty()               ? ""
                                         : format(" Did you mean '{}'?", near));
     }
@@ -181,7 +184,8 @@ double OptionReader::real(std::string_view name) {
   OptionSpec const* spec;
   auto const s = raw(name, &spec);
   double v = 0;
-  ASTERISM_REQUIRE(parse_number(s, v), option, "option -{} ({}): '{}' is not a number.", prefix_ + spec->name, record_.back().origin, s);
+  ASTERISM_REQUIRE(parse_number(s, v), option, "option -{} ({}): '{}' is not a number.{}", prefix_ + spec->name, record_.back().origin, s,
+                   s == "true" ? no_value : "");
   ASTERISM_REQUIRE(v >= spec->lo && v <= spec->hi, option, "option -{} ({}): {} is outside [{}, {}].", prefix_ + spec->name,
                    record_.back().origin, v, spec->lo, spec->hi);
   return v;

@@ -14,7 +14,7 @@ namespace asterism::solve {
 
 namespace {
 
-void look_at_entries(Matrix const& A, Inspection& found) {
+void look_at_entries(Matrix const& A, double size_before, Inspection& found) {
   auto const& comm = A.comm();
   bool const is_half = A.half() != nullptr;  // all of its entries are finite, since they have mirror images
   auto const& O = A.coupling_block();
@@ -72,6 +72,10 @@ void look_at_entries(Matrix const& A, Inspection& found) {
                        "the matrix has an entry that is NaN or infinite in row {}. Look for a division by zero or an overflow where "
                        "it is assembled.",
                        first_row + first_not_finite);
+      ASTERISM_REQUIRE(first_empty == rows || size_before == 0, value,
+                       "row {} of the matrix has no entry that is seen in {} beside the largest one, {}: all are zero, or far smaller. "
+                       "Scale rows and columns to entries of like size.",
+                       first_row + first_empty, name_of(A.dtype()), size_before);
       ASTERISM_REQUIRE(first_empty == rows, value,
                        "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put "
                        "1 on its diagonal.",
@@ -138,12 +142,12 @@ void look_at_diagonal(Operator const& A, Inspection& found) {
 
 }  // namespace
 
-Inspection inspect(Operator const& A) {
+Inspection inspect(Operator const& A, double size_before) {
   static int const event = profile::event("SolverInspect");
   profile::Scope const scope(event);
   Inspection found;
   auto const* const matrix = A.matrix();
-  if (matrix) look_at_entries(*matrix, found), count_dominant_rows(*matrix, found);
+  if (matrix) look_at_entries(*matrix, size_before, found), count_dominant_rows(*matrix, found);
   Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
   fill_hashed(x, 1);
   fill_hashed(y, 2);

@@ -234,7 +234,7 @@ void Solver::look_at_system() {
   scale_system({scaling_exponent(inspection_.size, dtype), false});
   if (looks_) {
     double const size = inspection_.size;
-    inspection_ = inspect(*A_);
+    inspection_ = inspect(*A_, scale_.exponent != 0 ? size : 0);
     if (entries) inspection_.size = size;
     else scale_system({scaling_exponent(inspection_.size, dtype), false});
     P_is_hermitian_ = inspection_.hermitian;

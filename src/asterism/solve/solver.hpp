@@ -51,7 +51,7 @@ struct Inspection {
 /// Dominance is counted where a direct solve may come first, of at most so many rows.
 constexpr std::int64_t rows_for_direct_first = 10000;
 /// Of an operator without entries: only its size, and whether it is Hermitian. Collective.
-Inspection inspect(Operator const& A);
+Inspection inspect(Operator const& A, double size_before = 0);
 
 /// A preconditioner that auto tries, with options that hold where the user gave none.
 struct AutomaticAttempt {

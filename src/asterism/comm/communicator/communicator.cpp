@@ -423,6 +423,8 @@ void agree_on(Communicator const& comm, std::optional<Error> const& mine) {
   auto const none = std::numeric_limits<std::int64_t>::max();
   auto const lowest = comm.min(mine ? std::int64_t(comm.rank()) : none);
   if (lowest == none) return;
+  if (lowest < 0 || lowest >= comm.size())  // no rank: what another one gave to another call
+    throw Error(ErrorKind::comm, "the ranks are in different calls: one of them checks its input, and another one does something else.");
   std::int64_t kind = mine ? std::int64_t(mine->kind()) : 0;
   comm.bcast(&kind, sizeof kind, int(lowest));
   auto const text = comm.bcast(mine ? std::string(mine->what()) : std::string(), int(lowest));

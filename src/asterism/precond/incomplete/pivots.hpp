@@ -65,9 +65,9 @@ class Pivots {
       ++shifted_;
     } else {
       ASTERISM_REQUIRE(!zero, value,
-                       "{}: the pivot of row {} is {}, beside entries up to {}. Use -pc_factor_matching true, -pc_type ilut, or "
-                       "-pc_factor_shift_type nonzero.",
-                       method_, row_number(i), double(magnitude(pivot)), largest);
+                       "{}: the pivot of row {} is {}, beside entries up to {}. Use {}-pc_type ilut, or -pc_factor_shift_type {}.", method_,
+                       row_number(i), double(magnitude(pivot)), largest, method_ == "icc" ? "" : "-pc_factor_matching true, ",
+                       method_ == "icc" ? "positive_definite" : "nonzero");
     }
     auto const out = T(1) / pivot;
     ASTERISM_REQUIRE(std::isfinite(double(magnitude(out))), value, "{}: the inverse pivot of row {} is not finite.", method_,
