@@ -161,10 +161,10 @@ void bind_bricks(nb::module_& m) {
            })
       .def("set_coarse",
            [](StencilOperator& A, nb::object const& make) {
-             A.set_coarse([held = keep(make)](la::CoarseRule const& rule) -> std::optional<la::Operator::Coarse> {
+             A.set_coarse([held = keep(make), of = &A](la::CoarseRule const& rule) -> std::optional<la::Operator::Coarse> {
                nb::gil_scoped_acquire const gil;
-               nb::object const made =
-                   nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(name_of_rule(rule.by), rule.rows_per_rank, rule.paired);
+               nb::object const made = nb::borrow(nb::handle(static_cast<PyObject*>(held.get())))(
+                   nb::cast(of, nb::rv_policy::reference), name_of_rule(rule.by), rule.rows_per_rank, rule.paired);
                if (made.is_none()) return std::nullopt;
                using Operator = std::shared_ptr<la::Operator>;
                auto const [coarse, P, R, paired] = nb::cast<std::tuple<Operator, Operator, Operator, bool>>(made);

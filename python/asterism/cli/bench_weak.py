@@ -39,11 +39,15 @@ def weak_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
     """Measure each number of ranks with each size, in processes of their own with one thread each."""
     if args.here:
         return {"cases": [_case(cells, args.repeats, args.nodes, comm) for cells in args.sizes]}
+    if args.nodes and (others := [ranks for ranks in args.counts if ranks % args.nodes]):
+        raise InputError(
+            f"--nodes {args.nodes}: {', '.join(map(str, others))} ranks are no multiple. Choose other --ranks."
+        )
     cases = []
     for ranks in steps("weak scaling, numbers of ranks", args.counts):
         words = ["bench", "weak", "--here", "--json", "--repeats", str(args.repeats)]
         words += ["--sizes", ",".join(map(str, args.sizes))]
-        words += ["--nodes", str(args.nodes)] if args.nodes and ranks % args.nodes == 0 else []
+        words += ["--nodes", str(args.nodes)] if args.nodes else []
         cases += json.loads(launch.output_of(ranks, words, {"ASTERISM_NUM_THREADS": "1"}))["cases"]
     return {"options": OPTIONS, "cores": len(os.sched_getaffinity(0)), "cases": cases}
 

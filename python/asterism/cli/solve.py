@@ -310,4 +310,4 @@ def _least_squares(A: Any, described: str, args: argparse.Namespace, petsc_optio
         )
         if args.save:
             print(f"solution: {args.save}")
-    return 0 if info.converged else 3
+    return 0 if info.converged else launch.end_together(3)

@@ -75,7 +75,9 @@ class SolveInfo:
         worst = f"{np.max(self.relative_residual):.2e}" if columns else "none"
         many = f", the worst of {columns} columns" if columns > 1 else ""
         direct = (
-            "" if self.backward_error is None or not columns else f", backward error {np.max(self.backward_error):.1e}"
+            ""
+            if self.backward_error is None or not columns
+            else f", backward error {np.nanmax(self.backward_error):.1e}"
         )
         return f"{self.reason} after {self.iterations} iterations, relative residual {worst}{direct}{many}"
 

@@ -146,7 +146,8 @@ class Solver:
             raise UnsupportedError(
                 f"a solver on {self._comm.size} ranks cannot be pickled. Keep its matrix by am.save, and make it anew from there."
             )
-        settings = {name: str(self._options.get(name)) for name in self._options.names()}
+        own = set(self._options.names()) - set(_core.process_defaults())  # those of the process stay here
+        settings = {name: str(self._options.get(name)) for name in own}
         return _unpickled, (self.A, self._P, self._M, self._said, self._null_space, settings, self._prefix, self.info)
 
     @property
@@ -377,11 +378,16 @@ class Solver:
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
             parts, guess = (np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x)))
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
-            xr = self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0, zero_guess)
-            k = xr.shape[1] // 2
-            joined = xr[:, :k] + 1j * xr[:, k:]
-            out: NDArray[Any] = joined[:, 0] if rhs.ndim == 1 else joined
-            return out
+
+            def joined(xr: NDArray[Any]) -> NDArray[Any]:
+                k = xr.shape[1] // 2
+                return (xr[:, :k] + 1j * xr[:, k:]).reshape(rhs.shape)
+
+            try:
+                return joined(self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0, zero_guess))
+            except ConvergenceError as error:
+                error.x = joined(error.x)
+                raise
         single = rhs.ndim == 1
         rank0 = A._h.rows.comm.rank == 0
         watchers: list[Monitor] = []

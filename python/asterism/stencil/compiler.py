@@ -113,7 +113,8 @@ def build(source: Source) -> Library:
     start = time.perf_counter()
     program = compiler()
     if program is None:
-        raise UnsupportedError("no C++ compiler was found: install g++, or set CXX.")
+        named = f": CXX is {os.environ['CXX']!r}" if "CXX" in os.environ else ""
+        raise UnsupportedError(f"no C++ compiler was found{named}. Install g++, or set CXX.")
     flags = [*_FLAGS, *source.flags]
     key = _key(source, program, *flags, str(_LONG), *_FLAGS_OF_LONG, cpu_name())  # the text is not made for the key
     known = _loaded.get(key)
@@ -153,7 +154,8 @@ def gpu_kernel(
         source = generate(stencil, runtime, brick, dtype)
         program = gpu_compiler()
         if program is None:
-            raise UnsupportedError("nvcc was not found: put CUDA's bin on PATH, or set CUDA_HOME or NVCC.")
+            named = f": NVCC is {os.environ['NVCC']!r}" if "NVCC" in os.environ else ""
+            raise UnsupportedError(f"nvcc was not found{named}. Put CUDA's bin on PATH, or set CUDA_HOME or NVCC.")
         command = [program, *_GPU_FLAGS, f"-arch={architecture}"]
         key = _key(source, program, *command[1:])
         hint = "NVCC may name another one"

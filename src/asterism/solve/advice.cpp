@@ -7,17 +7,17 @@ using krylov::Reason;
 /// A preconditioner that is stronger, or fits the matrix better, than the one in use; with its options.
 std::string Solver::other_preconditioner() const {
   auto const& now = preconditioner_type_;
-  bool const definite = inspection_.hermitian && inspection_.positive_diagonal;
+  bool const definite = seen().hermitian && seen().positive_diagonal;
   std::string const direct = ", or -ksp_type preonly -pc_type lu";
-  if (M_) return "another M" + direct;
+  if (M_) return "another M" + (A_->matrix() ? direct : "");
   if (!P_)
     return std::string(preconditioner_->is_identity() && A_->coarsens() ? "-pc_type gmg, " : "") +
            "a matrix near A as P, or an approximate inverse as M";
   if (now == "lu" || now == "cholesky") return "a wider dtype: this is a direct solution already";
-  if (inspection_.zero_diagonals > 0) {
+  if (seen().zero_diagonals > 0) {
     std::string const of_rows = "-pc_type jacobi -pc_jacobi_type rowl1";
     std::string const other = now == "jacobi" || now == "none" ? "-pc_type ilut -pc_ilut_drop 1e-6 -pc_ilut_fill 100" : of_rows;
-    return format("{} ({} entries of the diagonal are zero){}", other, inspection_.zero_diagonals, direct);
+    return format("{} ({} entries of the diagonal are zero){}", other, seen().zero_diagonals, direct);
   }
   if (definite) {
     if (now == "amg" || now == "gamg")
@@ -52,17 +52,21 @@ std::string Solver::advice(Reason reason) const {
     case Reason::diverged_indefinite_mat:
       return format("Use -ksp_type minres (Hermitian) or gmres.{}",
                     inspection_.positive_diagonal ? " If the matrix should be definite, look for a wrong sign."
+                    : !P_                         ? ""
                                                   : " The diagonal has entries that are not positive: the matrix is indefinite.");
     case Reason::diverged_indefinite_pc:
       if (preconditioner_type_ == "ilu" || preconditioner_type_ == "icc")
         return "Use -pc_type icc -pc_factor_shift_type positive_definite, or amg, or -ksp_type gmres.";
       if (preconditioner_type_ == "amg" || preconditioner_type_ == "gamg")
         return "Use -pc_dtype float64, -mg_levels_ksp_type chebyshev, or -ksp_type gmres.";
-      return format("Use {}, or -ksp_type gmres.", M_ ? "an M that is positive definite" : "-pc_type amg or jacobi");
+      return format("Use {}, or -ksp_type gmres.", M_                                 ? "an M that is positive definite"
+                                                   : !P_                              ? "another -pc_type"
+                                                   : preconditioner_type_ == "jacobi" ? "-pc_type amg"
+                                                                                      : "-pc_type amg or jacobi");
     case Reason::diverged_breakdown:
       if (is_gmres)
         return format("Try {}: without it, or with another, it shows whether the matrix or the preconditioner is singular.{}",
-                      preconditioner_type_ == "none" ? other_preconditioner() : "-pc_type none", singular);
+                      M_ || preconditioner_type_ == "none" ? other_preconditioner() : "-pc_type none", singular);
       return format("Use {}.{}", method, singular);
     case Reason::diverged_dtol:
       return format("Try {}{}. Residuals of some methods grow for a while: a larger -ksp_divtol lets them.", other_preconditioner(),

@@ -42,11 +42,6 @@ AutomaticAttempt factors(Inspection const& found, bool definite, double flop_lim
   return out;
 }
 
-/// Whether it is of this preconditioner alone, so that another may do.
-bool lets_go_on(Error const& e) {
-  return e.kind() == ErrorKind::value || e.kind() == ErrorKind::breakdown || e.kind() == ErrorKind::memory;
-}
-
 /// Iterations after which an attempt is given up, unless it is half way: of a small matrix factors soon cost less.
 std::int64_t patience(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 200, 25, 2000); }
 
@@ -88,6 +83,11 @@ AutomaticChoice automatic_choice(Inspection const& found, std::int64_t rows) {
   return out;
 }
 
+bool Solver::lets_go_on(Error const& e) const {
+  bool const of_all = e.shared() || A_->range().comm().size() == 1;  // one rank alone cannot go on
+  return of_all && (e.kind() == ErrorKind::value || e.kind() == ErrorKind::breakdown || e.kind() == ErrorKind::memory);
+}
+
 /// Of one that auto chose: whether it is any use as an approximate inverse. A product and an application.
 bool Solver::seems_stable(precond::Preconditioner const& M) const {
   Vector r(A_->range(), A_->dtype()), z = r.like(), back = r.like();
@@ -119,12 +119,12 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
     try {
       auto p = make_attempt(config, attempt);
       if (last || p->direct() || attempt.type == "amg" || seems_stable(*p)) {
-        if (attempt_ > 0 || p->direct() || inspection_.zero_diagonals > 0) tell_attempt(attempt);
+        if (attempt_ > 0 || p->direct() || seen().zero_diagonals > 0) tell_attempt(attempt);
         if (p->direct()) attempts_.resize(attempt_ + 1);  // there is no stronger one
         return p;
       }
       why = format("the factors of {} are unstable", attempt.type);
-    } catch (Error const& e) {  // agreed on by all ranks
+    } catch (Error const& e) {
       if (last || !lets_go_on(e)) throw;
       why = e.what();
     }
@@ -133,11 +133,24 @@ PreconditionerPtr Solver::automatic_preconditioner(Configuration const& config) 
   }
 }
 
+/// Whether the preconditioner in use takes new values. Of one that auto chose, and that cannot be made for them, the next attempt's turn
+/// has come.
+bool Solver::updates(precond::Preconditioner& old, bool by_itself) {
+  try {
+    return old.update(P_);
+  } catch (Error const& e) {
+    if (!by_itself || attempt_ + 1 == attempts_.size() || !lets_go_on(e)) throw;
+    why_attempt_ = e.what();
+    ++attempt_;
+    return false;
+  }
+}
+
 void Solver::tell_attempt(AutomaticAttempt const& attempt) {
-  auto const why = !why_attempt_.empty()            ? why_attempt_
-                   : inspection_.zero_diagonals > 0 ? format("{} entries of the diagonal are zero", inspection_.zero_diagonals)
-                                                    : format("{} rows, of which {} % are dominated by their diagonal entries",
-                                                             P_.global_rows(), std::floor(100 * inspection_.dominant));
+  auto const why = !why_attempt_.empty()       ? why_attempt_
+                   : seen().zero_diagonals > 0 ? format("{} entries of the diagonal are zero", seen().zero_diagonals)
+                                               : format("{} rows, of which {} % are dominated by their diagonal entries", P_.global_rows(),
+                                                        std::floor(100 * seen().dominant));
   notes_.push_back(format("pc auto: {} ({})", attempt.type == "jacobi" ? "jacobi by sums of rows" : attempt.text().substr(9), why));
 }
 
@@ -161,7 +174,9 @@ double Solver::left_by_cycle(precond::Preconditioner const& M) const {
 PreconditionerPtr Solver::automatic_without_entries(Configuration const& config) {
   auto const none = [&] { return make_matrix_free(config, A_, "none"); };  // or what was named
   std::vector<EffectiveOption> not_again;
-  bool const open = Configuration{&options_, prefix_, &not_again}.reader(preconditioner_table()).text("pc_type") == "auto";
+  auto const type = Configuration{&options_, prefix_, &not_again}.reader(preconditioner_table()).text("pc_type");
+  bool const open = type == "auto";
+  preconditioner_type_ = open ? "none" : type;
   if (!open || !A_->coarsens() || check_every_ > 0) return none();
   auto const rows = A_->range().global_size();
   if (rows < rows_for_gmg) {
@@ -179,8 +194,9 @@ PreconditionerPtr Solver::automatic_without_entries(Configuration const& config)
       return p;
     }
     why = format("a cycle leaves {} of the residual", left);
-  } catch (Error const& e) {  // agreed on by all ranks
-    if (e.kind() != ErrorKind::option && e.kind() != ErrorKind::unsupported && !lets_go_on(e)) throw;
+  } catch (Error const& e) {
+    bool const of_all = e.shared() || A_->range().comm().size() == 1;
+    if (!(of_all && (e.kind() == ErrorKind::option || e.kind() == ErrorKind::unsupported)) && !lets_go_on(e)) throw;
     why = e.what();
   }
   record_.resize(before);

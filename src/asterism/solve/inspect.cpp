@@ -156,6 +156,11 @@ Inspection inspect(Operator const& A, double size_before) {
   if (!matrix) {  // its size is seen by its products alone
     Vector const* const products[] = {&u, &v};
     auto const sizes = look_at_entries(products);
+    for (auto const& of : sizes)
+      ASTERISM_REQUIRE_ALIKE(of.not_finite == 0, value,
+                             "the product of {} with a vector of numbers in (-1, 1) has {} entries that are NaN or infinite; the first is "
+                             "in row {}.",
+                             A.describe(), of.not_finite, of.first_not_finite);
     found.size = std::max(sizes[0].largest[0], sizes[1].largest[0]);
     if (int const e = scaling_exponent(found.size, A.dtype()))
       for (auto* const product : {&u, &v}) scale_by_powers(*product, std::span(&e, 1));

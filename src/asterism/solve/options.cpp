@@ -107,7 +107,6 @@ bool may_differ_between_ranks(std::string_view option) {
                                                  "queue_debug",
                                                  "queue",
                                                  "queue_seed",
-                                                 "device",
                                                  "ksp_monitor",
                                                  "ksp_view",
                                                  "log_view",

@@ -118,7 +118,7 @@ Refined Refinement::refine(la::Operator const& M, Vector const& b, Vector& x, in
   Refined out{backward_error(b, x, r), 0};
   auto& error = out.backward_error;
   double const eps = epsilon_of(b.dtype());
-  for (; out.steps < max_steps && largest(error) > eps; ++out.steps) {
+  while (out.steps < max_steps && largest(error) > eps) {
     M.apply(r, step);
     auto next = x.like();
     copy(x, next);
@@ -133,7 +133,10 @@ Refined Refinement::refine(la::Operator const& M, Vector const& b, Vector& x, in
       halved = halved || (error[j] > eps && now[j] <= 0.5 * error[j]);
       if (is_better) error[j] = now[j];
     }
-    if (any) copy_where(la::Scalar(std::move(better)), next, x);
+    if (any) {
+      copy_where(la::Scalar(std::move(better)), next, x);
+      ++out.steps;
+    }
     if (!halved) break;
     A_.residual(b, x, r);
   }

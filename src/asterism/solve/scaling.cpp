@@ -60,7 +60,7 @@ int exponent_of(double v) {
 int exponent_beyond(double largest, int safe) {
   if (!(largest > 0)) return 0;
   int const e = exponent_of(largest);
-  return std::abs(e) > safe ? -e : 0;
+  return std::abs(e) > safe ? -std::min(e, 1023) : 0;  // what undoes it is finite too
 }
 
 }  // namespace

@@ -237,22 +237,19 @@ void Solver::look_at_system() {
     inspection_ = inspect(*A_, scale_.exponent != 0 ? size : 0);
     if (entries) inspection_.size = size;
     else scale_system({scaling_exponent(inspection_.size, dtype), false});
-    P_is_hermitian_ = inspection_.hermitian;
-    if (P_ && !P_is_A()) {
-      auto const of_P = inspect(P_);
-      P_is_hermitian_ = of_P.hermitian;
-      if (!A_->matrix()) {
-        inspection_.positive_diagonal = of_P.positive_diagonal;
-        inspection_.negative_diagonal = of_P.negative_diagonal;
-      }
+    of_P_ = P_ && !P_is_A() ? inspect(P_) : inspection_;
+    if (P_ && !A_->matrix()) {
+      inspection_.positive_diagonal = of_P_.positive_diagonal;
+      inspection_.negative_diagonal = of_P_.negative_diagonal;
     }
   } else {
     inspection_.hermitian = inspection_.positive_diagonal = true;
-    P_is_hermitian_ = false;  // for all that is known
+    of_P_ = {};  // it is not Hermitian, for all that is known
   }
   if (inspection_.hermitian && inspection_.negative_diagonal) {
     scale_system({scale_.exponent, true});
     inspection_.positive_diagonal = true;
+    std::swap(of_P_.positive_diagonal, of_P_.negative_diagonal);
     notes_.push_back("the matrix is Hermitian with a negative diagonal: -A x = -b is solved");
   }
   if (scale_.exponent != 0)
@@ -324,7 +321,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
   } else if (P_) {
     record_without_preconditioner_ = record_.size();
     bool const by_itself = config.reader(preconditioner_table()).text("pc_type") == "auto";
-    auto attempts = by_itself ? automatic_choice(inspection_, P_.global_rows()).attempts : std::vector<AutomaticAttempt>();
+    auto attempts = by_itself ? automatic_choice(seen(), P_.global_rows()).attempts : std::vector<AutomaticAttempt>();
     if (by_itself && wanted_method_ != "auto" && method_->needs_symmetric_matrix()) {
       std::erase_if(attempts, [](auto const& a) { return a.type == "ilu" || a.type == "ilut"; });
       if (attempts.empty()) attempts.push_back({"jacobi", {{"pc_jacobi_type", "rowl1"}}});
@@ -337,9 +334,9 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     std::vector<EffectiveOption> not_again;
     auto type = by_itself ? attempts_[attempt_].type : chosen_preconditioner({&options_, prefix_, &not_again}, "auto");
     auto old = std::exchange(preconditioner_, nullptr);  // freed before another one is made
-    bool const alike = same_pattern && old && type == preconditioner_type_ && P_is_hermitian_ == made_for_hermitian_;
-    made_for_hermitian_ = P_is_hermitian_;
-    reused_ = alike && old->update(P_);
+    bool const alike = same_pattern && old && type == preconditioner_type_ && of_P_.hermitian == made_for_hermitian_;
+    made_for_hermitian_ = of_P_.hermitian;
+    reused_ = alike && updates(*old, by_itself);
     if (reused_) {
       preconditioner_ = std::move(old);
       for (auto const& e : record_before)  // what it was made with
@@ -379,7 +376,7 @@ void Solver::fit_method(Configuration const& config) {
                            : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true, or -ksp_type gmres"
                            : preconditioner_type_ == "asm" ? "-pc_asm_type basic, or -ksp_type gmres"
                                                            : "-pc_type icc, amg or jacobi, or -ksp_type gmres");
-  if (!M_) preconditioner_->set_hermitian(P_is_hermitian_);
+  if (!M_) preconditioner_->set_hermitian(of_P_.hermitian);
 }
 
 /// Where -reproducible cannot keep its word.
@@ -408,7 +405,7 @@ std::string Solver::chosen_preconditioner(Configuration const& config, std::stri
   auto r = config.reader(preconditioner_table());
   auto type = r.given("pc_type") || fallback == "auto" ? r.text("pc_type") : fallback;
   if (type != "auto") return type;
-  return automatic_choice(inspection_, A_->range().global_size()).attempts.front().type;
+  return automatic_choice(seen(), A_->range().global_size()).attempts.front().type;
 }
 
 PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const {
@@ -430,7 +427,7 @@ precond::Nest Solver::nest(Configuration const& config) const {
   return {config,
           [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
           [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
-          P_is_hermitian_ || (!looks_ && method_->needs_symmetric_matrix()),
+          of_P_.hermitian || (!looks_ && method_->needs_symmetric_matrix()),
           config.prefix != prefix_ || method_->needs_symmetric_matrix(),
           !null_space_.empty()};
 }

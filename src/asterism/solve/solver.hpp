@@ -140,6 +140,11 @@ class Solver {
   precond::PreconditionerPtr automatic_without_entries(Configuration const& config);
   double left_by_cycle(precond::Preconditioner const& M) const;
   void tell_attempt(AutomaticAttempt const& attempt);
+  bool updates(precond::Preconditioner& old, bool by_itself);
+  /// Whether another preconditioner may do what this one could not.
+  bool lets_go_on(Error const& e) const;
+  /// What attempts and advice are chosen from.
+  Inspection const& seen() const { return P_ && looks_ ? of_P_ : inspection_; }
   void prepare_preconditioner();
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
@@ -189,8 +194,8 @@ class Solver {
   Options options_;
   std::string prefix_;
   mutable std::vector<EffectiveOption> record_;
-  Inspection inspection_;
-  bool P_is_hermitian_ = false, made_for_hermitian_ = false;
+  Inspection inspection_, of_P_;  // of A, and of what the preconditioner is made from
+  bool made_for_hermitian_ = false;
   std::vector<std::string> notes_;
   std::shared_ptr<krylov::Method> method_;
   std::string wanted_method_, method_name_, preconditioner_type_;

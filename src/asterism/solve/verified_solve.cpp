@@ -143,7 +143,11 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
     all.iterations = std::max(all.iterations, one.iterations);
     all.true_residual.push_back(one.true_residual[0]);
     all.rhs_norm.push_back(one.rhs_norm[0]);
-    if (!one.backward_error.empty()) all.backward_error.push_back(one.backward_error[0]);
+    if (!one.backward_error.empty() || !all.backward_error.empty()) {  // of columns that were not solved directly it is not known
+      auto const unknown = std::numeric_limits<double>::quiet_NaN();
+      all.backward_error.resize(all.true_residual.size() - 1, unknown);
+      all.backward_error.push_back(one.backward_error.empty() ? unknown : one.backward_error[0]);
+    }
     all.resumes += one.resumes;
     all.setup_seconds = one.setup_seconds;
     all.solve_seconds += one.solve_seconds;

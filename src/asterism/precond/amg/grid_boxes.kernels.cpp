@@ -44,7 +44,7 @@ i64 first_length(std::span<i64 const> differences, i64 n) {
 
 /// Differences of indices that a quarter of a sample of nodes has; none, where many couplings of these nodes have others. Collective.
 std::vector<i64> usual_differences(NodeGraph const& g) {
-  constexpr i64 sample = 256, most = 32;  // a node of a grid has at most 13 positive ones, of a coarse one 62
+  constexpr i64 sample = 256, most = 62;  // a node of a grid has at most 13 positive ones, of a coarse one 62
   auto const n = g.layout.global_size();
   std::vector<double> found(std::size_t(sample * most), 0.0);
   for (i64 s = 0; s < sample; ++s) {

@@ -25,8 +25,10 @@ void decouple_empty_rows(Rows<T>& A) {
   for (std::int32_t i = 0; i < A.count; ++i) {
     auto const *const first = A.col.data() + A.ptr[i], *const last = A.col.data() + A.ptr[i + 1];
     auto const* const at = std::lower_bound(first, last, i + A.map.below);
-    if (at != last && *at == i + A.map.below)
-      if (auto& v = A.val[at - A.col.data()]; v == T(0)) v = T(1);
+    if (at == last || *at != i + A.map.below) continue;
+    auto& diagonal = A.val[at - A.col.data()];
+    auto const *const values = A.val.data() + A.ptr[i], *const end = A.val.data() + A.ptr[i + 1];
+    if (diagonal == T(0) && std::all_of(values, end, [](T v) { return v == T(0); })) diagonal = T(1);
   }
 }
 
@@ -51,7 +53,8 @@ PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed) {
     made = sparse_direct(A, rule);
     return condition_of(*made) <= most ? std::make_shared<Cast>(narrow, made, A.dtype()) : nullptr;
   } catch (Error const& e) {
-    if (e.kind() != ErrorKind::value && e.kind() != ErrorKind::memory) throw;
+    bool const of_all = e.shared() || A.comm().size() == 1;  // one rank alone cannot go on
+    if (!of_all || (e.kind() != ErrorKind::value && e.kind() != ErrorKind::memory)) throw;
     return nullptr;
   }
 }

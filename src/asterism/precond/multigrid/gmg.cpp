@@ -102,7 +102,7 @@ struct Choices {
   la::CoarseRule rule;
   std::int64_t max_levels, coarse_size, at_once;
   double omega;
-  bool log, measure, open;  ///< open: the smoother is chosen
+  bool log, measure, open, steps_given;  ///< open: the smoother is chosen
   amg::SmootherOptions smoother;
 };
 
@@ -117,7 +117,9 @@ SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double direction
                      "gmg: {} knows no colours. A stencil does that reads the points around alone, where periodic axes have an even number "
                      "of points. Use -mg_levels_ksp_type chebyshev.",
                      A->describe());
-    s.method = "chebyshev", s.steps = {2, 2};
+    s.kind = "jacobi";
+    s.method = o.omega > 0 ? "richardson" : "chebyshev";  // a polynomial has no factor
+    if (!o.steps_given) s.steps = {2, 2};
   }
   if (!weights.empty()) {
     double const omega = o.omega > 0 ? o.omega : symmetric ? 1 : 1 + 0.05 * directions;  // Yavneh (1996)
@@ -242,18 +244,21 @@ class GeometricMultigrid final : public Preconditioner {
   }
   static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
-    fail(
+    throw Error(
         ErrorKind::option,
-        "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and an even number "
-        "where the axis is periodic. A Grid.star_operator, or any with -pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, or amg for "
-        "a matrix.",
-        A.describe(), shapes);
+        format(
+            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and an even "
+            "number where the axis is periodic. A Grid.star_operator, or any with -pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
+            "or amg for a matrix.",
+            A.describe(), shapes),
+        true);
   }
   [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
-    fail(ErrorKind::option,
-         "gmg: the last level, {}, has {} points: too many to be solved directly. Take {}, more -pc_gmg_max_levels, or "
-         "-pc_gmg_coarse_type smoother or ksp.",
-         A.describe(), points, shapes);
+    throw Error(ErrorKind::option,
+                format("gmg: the last level, {}, has {} points: too many to be solved directly. Take {}, more -pc_gmg_max_levels, or "
+                       "-pc_gmg_coarse_type smoother or ksp.",
+                       A.describe(), points, shapes),
+                true);
   }
   Cycle cycle_;
   mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
@@ -282,6 +287,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             r.flag("pc_gmg_log"),
             r.flag("pc_gmg_measure"),
             false,
+            r.given("mg_levels_ksp_max_it") || r.given("mg_levels_up_ksp_max_it"),
             amg::smoother_options(nest, r)};
   auto& s = o.smoother;
   o.open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
@@ -290,7 +296,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
     bool const colours = o.omega > 0 || (!nest.symmetric && !A->colours().empty());
     s.method = colours ? "richardson" : "chebyshev";
     s.kind = colours ? "color_sor" : "jacobi";
-    if (!r.given("mg_levels_ksp_max_it") && !r.given("mg_levels_up_ksp_max_it")) s.steps = colours ? Steps{1, 1} : Steps{2, 2};
+    if (!o.steps_given) s.steps = colours ? Steps{1, 1} : Steps{2, 2};
   } else if (s.kind == "spai0" && !r.given("mg_levels_pc_type")) {
     s.kind = "jacobi";
   }
