@@ -15,6 +15,7 @@ from .comm.communicator import as_communicator, one_call, reported
 from .comm.forest import Flight, StarForest, shared_zeros
 from .errors import InputError, OptionError, ShapeError, UnsupportedError
 from .la.operator import Operator
+from .stencil.stencil import as_flags
 
 __all__ = ["Grid"]
 
@@ -90,7 +91,7 @@ class Grid:
     ) -> None:
         sizes = as_shape(shape, "Grid: shape")
         d = len(sizes)
-        around = [bool(periodic)] * d if np.isscalar(periodic) else [bool(p) for p in periodic]  # type: ignore[union-attr]
+        around = [bool(p) for p in as_flags(periodic, d)]
         if stencil not in ("star", "box"):
             raise OptionError(f"stencil '{stencil}' is not one of star, box.")
         cuts = [] if ranks is None else [as_count(r, "Grid: ranks") for r in ranks]
@@ -161,6 +162,9 @@ class Grid:
         points = int(np.prod(shape))
         return a.reshape(points) if a.ndim == len(shape) else a.reshape(points, a.shape[-1])
 
+    def _global_and_local(self, values: NDArray[Any], local: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._flat(values, "values", self.global_shape), self._flat(local, "local", self.local_shape)
+
     @reported("Grid.exchange_begin")
     def exchange_begin(self, local: NDArray[Any]) -> Flight:
         """Begin `exchange`; own points may be read until ``end()``, no point may be written."""
@@ -176,21 +180,25 @@ class Grid:
     @reported("Grid.to_local")
     def to_local(self, values: NDArray[Any], local: NDArray[Any]) -> None:
         """Fill a local array, ghost points included, from a global one."""
-        self._to_local.bcast(
-            self._flat(values, "values", self.global_shape), self._flat(local, "local", self.local_shape)
-        )
+        self._to_local.bcast(*self._global_and_local(values, local))
 
-    @reported("Grid.to_global")
     def to_global(self, local: NDArray[Any], values: NDArray[Any], op: str = "replace") -> None:
         """Put own points into a global array (replace), or add what all ranks have at a point, ghost points too (sum).
 
-        With any other op than replace, ``values`` are combined with what comes.
+        With any other op than replace, ``values`` are combined with what comes, and the call is collective.
         """
-        flat, out = self._flat(local, "local", self.local_shape), self._flat(values, "values", self.global_shape)
         if op == "replace":
+            flat, out = self._global_and_local(values, local)
+            if flat.shape[1:] != out.shape[1:]:
+                raise ShapeError(f"Grid.to_global: local has shape {local.shape}, values {values.shape}.")
             values[...] = local[self.interior]
         else:
-            self._to_local.reduce(flat, out, op)
+            self._combine(local, values, op)
+
+    @reported("Grid.to_global")
+    def _combine(self, local: NDArray[Any], values: NDArray[Any], op: str) -> None:
+        out, flat = self._global_and_local(values, local)
+        self._to_local.reduce(flat, out, op)
 
     @one_call("Grid.star_operator")
     def star_operator(self, centre: float, sides: float | Sequence[float], *, dtype: Any = np.float64) -> Operator:

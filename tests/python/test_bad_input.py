@@ -93,6 +93,19 @@ def test_arguments_that_are_no_numbers_matrices_or_paths(tmp_path):
         am.solve(sp.csr_array([[0, 1.0], [1, 0]]), np.ones(2), pc="icc", ksp="cg")
 
 
+def test_a_failed_solve_of_a_real_matrix_with_a_complex_b_has_its_answer():
+    for b in (np.ones(100) * (1 + 2j), np.ones((100, 2)) * 1j):
+        with pytest.raises(am.ConvergenceError) as caught:
+            am.solve(poisson(), b, ksp="cg", pc="none", maxiter=2)
+        assert caught.value.x.shape == b.shape and caught.value.x.dtype == complex
+
+
+def test_a_function_that_gives_nan_is_told():
+    A = am.Operator(lambda x: x * np.nan, 9)
+    with pytest.raises(am.InputError, match="9 entries that are NaN or infinite; the first is in row 0"):
+        am.Solver(A)
+
+
 def test_an_empty_row_is_named():
     S = poisson().to_scipy().tolil()
     S[13, :] = 0

@@ -1,5 +1,8 @@
 """Geometric multigrid on stencils: as fast on every grid and on any number of ranks, and errors that say what to do."""
 
+import copy
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -352,6 +355,62 @@ def test_a_stencil_without_a_preconditioner_is_told_of_multigrid():
         assert told not in am.Solver(L, **given).view()
     _, info = am.solve(L, b, ksp="cg", options="-ksp_max_it 3", raise_on_failure=False)
     assert "Try -pc_type gmg, " in info.why
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (100, 90)])
+def test_a_neumann_problem_in_single_precision(shape):
+    """On the coarse grids rounding of float32 hides that constants are mapped to zero; the finest operator tells."""
+    (i, j), a = st.indices(2), st.grid("a", 2)
+    u, out, h = st.grid("u", 2), st.grid("out", 2), st.constant("h")
+
+    def flux(di, dj, end):
+        there = (i + di, j + dj)
+        return st.where(end, 0.0, 0.5 * (a(i, j) + a(*there)) * (u(i, j) - u(*there)))
+
+    ends = (flux(-1, 0, i == 0), flux(1, 0, i == i.extent - 1), flux(0, -1, j == 0), flux(0, 1, j == j.extent - 1))
+    s = st.assign(out(i, j), sum(ends) / (h * h))
+    rng = np.random.default_rng(0)
+    given = {"h": 1 / shape[0], "a": np.exp(rng.standard_normal(shape)), "points": "cells", "of": "u"}
+    b = rng.standard_normal(shape)
+    b -= b.mean()
+    L = st.operator(s, shape, **given)
+    for options in ("", "-pc_dtype float32", "-pc_dtype float32 -pc_gmg_galerkin both"):
+        _, info = am.solve(L, b, pc="gmg", ksp="cg", rtol=1e-8, options=options)
+        assert info.iterations <= 16, (options, info)
+    _, info = am.solve(
+        st.operator(s, shape, dtype=np.float32, **given), b.astype(np.float32), pc="gmg", ksp="cg", rtol=1e-4
+    )
+    assert info.iterations <= 12
+
+
+def test_a_vector_that_is_not_mapped_to_zero_is_no_null_space():
+    L = st.operator(poisson(2), (31, 31), h=1 / 32)
+    with pytest.raises(am.InputError, match="null_space: A times column 0 is"):
+        am.Solver(L, pc="jacobi", ksp="cg", null_space=np.ones((31, 31)))
+    walls = made(32, 2, "flat")
+    assert "is projected out" in am.Solver(walls, pc="jacobi", ksp="cg", null_space=np.ones((32, 32))).view()
+
+
+def test_options_of_smoothers_without_colours_have_an_effect():
+    i, j = st.indices(2)
+    u, out, h = st.grid("u", 2), st.grid("out", 2), st.constant("h")
+    L = st.operator(st.assign(out(i, j), -st.laplacian(u, (i, j), accuracy=4, spacing=h)), (63, 63), h=1 / 64)
+    view = am.Solver(L, "-pc_type gmg -pc_gmg_omega 0.5", ksp="gmres").view()
+    assert "chebyshev" not in view and "jacobi" in view, view
+    three = am.Solver(L, "-pc_type gmg -mg_levels_ksp_max_it 3", ksp="gmres").view()
+    assert three != am.Solver(L, "-pc_type gmg -mg_levels_ksp_max_it 2", ksp="gmres").view()
+
+
+def test_operators_are_freed_and_copied():
+    L = made(64, 2, "nodes")
+    am.Solver(L, pc="gmg", ksp="cg")
+    same = copy.copy(L), copy.deepcopy(L)
+    x = np.random.default_rng(1).standard_normal((63, 63))
+    assert all(np.array_equal(of @ x, L @ x) and isinstance(of, type(L)) for of in same)
+    how = weakref.ref(L._how)
+    del L, same
+    gc.collect()
+    assert how() is None
 
 
 def far_apart(n, strength):

@@ -94,7 +94,7 @@ for call, text in [
     (lambda: am.grid.Grid((4, 0) if rank == 1 else (4, 4), comm), "rank 1: a grid needs at least one point in each direction, not 0"),
     (lambda: am.grid.Grid((4, 4), comm, ranks=(3, 1)), "the grid is cut into 3 boxes, but there are 4 ranks"),
     (lambda: am.grid.Grid((4, 4 + rank), comm), "the ranks describe different grids"),
-    (lambda: am.grid.Grid((4, 4), comm, periodic=(True,)), "needs as many answers to 'periodic', not 1"),
+    (lambda: am.grid.Grid((4, 4), comm, periodic=(True,)), "periodic has 1 flags for 2 dimensions"),
     (lambda: am.grid.Grid((4, 4), comm, width=-1), "width is -1"),
 ]:
     got = message(call); assert text in got, got
@@ -104,7 +104,26 @@ print("done", flush=True)
     assert (tmp_path / "owners.png").stat().st_size > 1000
 
 
+def test_an_error_of_what_is_no_message_stays_on_its_rank(on_ranks):
+    """Own points go into a global array without one: the others do not hear of a wrong shape, in the next call either."""
+    script = """
+g = am.grid.Grid((8, 8), comm)
+u, whole = g.local(), g.globals()
+u[g.interior] = 1 + rank
+if rank == 0: assert "values: a C-contiguous array" in message(lambda: g.to_global(u, np.zeros(3)))
+else: g.to_global(u, whole)
+g = am.grid.Grid((8, 8), comm)
+g.to_global(u, whole)
+assert (whole == 1 + rank).all()
+print("done", flush=True)
+"""
+    assert on_ranks(2, script).count("done") == 2
+
+
 def test_misuse_is_an_error_with_the_shapes():
+    for periodic in ("no", ["False"], 1):
+        with pytest.raises(am.InputError, match="periodic"):
+            am.grid.Grid((4,), periodic=periodic)
     g = am.grid.Grid((5, 6))
     with pytest.raises(am.errors.ShapeError, match=r"shape \(5, 6\) or \(5, 6, 'k'\) is needed, not shape \(6, 5\)"):
         g.exchange(np.zeros((6, 5)))

@@ -297,6 +297,12 @@ told(lambda: am.advise(A, b if last else None, budget=1), "b is given on rank", 
 told(lambda: am.advise(A, budget=1, null_space=b if last else None), "null_space is given on rank", "not given")
 x = s.solve(b)
 assert s.info.converged
+told(lambda: am.Solver(A, options="-device auto" if last else ""), "-device is", "not given")
+i, j = am.stencil.indices(2)
+u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+L = am.stencil.operator(am.stencil.assign(out(i, j), u(i, j) - u(i, j + 1)), (16, 16), comm=comm)
+for product in (L.__matmul__, L.rmatvec):
+    told(lambda: product(np.ones((*L.local_grid_shape, 2) if last else L.local_grid_shape)), "the number of columns of x is 1", "2 on")
 import os, tempfile
 folder = comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
 one, other = f"{folder}/one.ast", f"{folder}/other.mtx"

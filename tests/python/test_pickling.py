@@ -140,6 +140,14 @@ def test_options_of_the_process_that_reads_it_do_not_change_a_solver(monkeypatch
     assert {o["name"]: o["value"] for o in pickle.loads(data).options_in_force()}["pc_jacobi_type"] != "rowl1"
 
 
+def test_options_of_the_process_that_wrote_it_stay_there(monkeypatch):
+    monkeypatch.setenv("ASTERISM_OPTIONS", "-sf_debug -ksp_rtol 1e-9")
+    solver = am.Solver(am.gallery.poisson((5, 5)), ksp="cg")
+    monkeypatch.delenv("ASTERISM_OPTIONS")
+    known = {o["name"]: o["value"] for o in sent(solver).options_in_force()}
+    assert float(known["ksp_rtol"]) == 1e-9
+
+
 def test_what_belongs_to_this_process_says_so():
     A = am.Operator(lambda x: 2 * x, 5, name="twice")
     for thing in (A, am.Solver(A, ksp="cg")):

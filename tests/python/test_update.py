@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import asterism as am
 
@@ -146,6 +147,16 @@ def test_what_the_look_at_the_matrix_chose_is_chosen_again(caplog):
         once = am.Solver(A, "-pc_type amg -pc_amg_threshold 0.1", rtol=1e-9)
         once.update(A)
     assert not caplog.records
+
+
+def test_an_update_gives_way_to_the_next_attempt_as_a_new_solver_does():
+    S = sp.csr_array(np.array([[1.0, 2, 0, 0], [0.5, 1.5, 3, 0], [0, 1, 5, 1], [0, 0, 1, 4]]))
+    solver = am.Solver(S, rtol=1e-10)
+    assert "ilu" in solver.view()
+    S[1, 1] = 1.0  # ilu meets a pivot of zero
+    solver.update(S)
+    assert np.allclose(S @ solver.solve(np.ones(4)), 1)
+    assert any("pc auto: lu" in note and "pivot of row 1" in note for note in solver.info.notes)
 
 
 def test_what_an_update_refuses():

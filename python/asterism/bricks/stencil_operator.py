@@ -91,6 +91,9 @@ class StencilOperator(Operator):
         points, ranks = (" x ".join(map(str, a)) for a in (self.grid_shape, self.ranks))
         return f"<asterism.StencilOperator on {points} points in {ranks} boxes, {self.dtype}: {self.stencil!r}>"
 
+    def __copy__(self) -> StencilOperator:
+        return StencilOperator(self._domain, self.stencil, self._h, self._how)  # nothing of it can be changed
+
     def _columns(self, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
         """Return () or (k,): the last axis of an array of my points, which may be flat."""
         mine, n = self.local_grid_shape, self.local_shape[0]
@@ -153,6 +156,10 @@ class StencilOperator(Operator):
             raise UnsupportedError(f"{what}: x is a {type(x).__name__}; an array is needed.")
         points = self._operand(x, what)
         entries = self._entries(points, what)
+        if self._comm.size > 1:
+            self._comm.require_same(
+                what, [("the number of columns of x", str(entries.shape[1] if entries.ndim == 2 else 1))]
+            )
         y = aligned(entries.shape, self.dtype)
         apply(entries, y)
         return self._points(y, points.shape)

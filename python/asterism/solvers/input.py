@@ -46,7 +46,7 @@ def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tup
         return rhs, aligned(rhs.shape, rhs.dtype, zero=True)
     guess = as_values(A._entries(x0, "x0"), "x0")
     if guess.shape != rhs.shape:
-        raise ShapeError(f"x0 has shape {guess.shape}, b {rhs.shape}; they must be the same.")
+        raise ShapeError(f"x0 has shape {np.shape(x0)}, b {np.shape(b)}; they must be the same.")
     if np.iscomplexobj(guess) and not np.iscomplexobj(rhs):
         raise DtypeError(f"x0 is {guess.dtype}, b and A are real. Use x0.real, or: {A._advice_for('complex128')}")
     return rhs, np.array(guess, dtype=rhs.dtype, order="C")

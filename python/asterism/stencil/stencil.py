@@ -28,7 +28,7 @@ def as_dtype(dtype: Any) -> str:
 
 def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ...]:
     """Return one flag for each axis."""
-    flags = (periodic,) * dimensions if isinstance(periodic, (bool, np.bool_)) else tuple(periodic)
+    flags = tuple(periodic) if np.iterable(periodic) else (periodic,) * dimensions
     for flag in flags:
         if not isinstance(flag, (bool, np.bool_)):
             raise InputError(f"periodic has {flag!r}; True or False is needed, or one of them for each axis.")

@@ -86,7 +86,7 @@ NullSpace detected_null_space(la::Operator const& A, double size) {
   return zero ? NullSpace({ones}) : NullSpace();
 }
 
-NullSpace given_null_space(la::Operator const& A, Vector const& vectors) {
+NullSpace given_null_space(la::Operator const& A, Vector const& vectors, double size_of_A) {
   la::require_layout(vectors, A.domain(), A.dtype(), "null_space");
   auto const* const matrix = A.matrix();
   std::vector<Vector> columns;
@@ -96,8 +96,8 @@ NullSpace given_null_space(la::Operator const& A, Vector const& vectors) {
     ASTERISM_REQUIRE_ALIKE(entries.not_finite == 0, value, "null_space: column {} has an entry that is NaN or infinite in row {}.", j,
                            entries.first_not_finite);
     ASTERISM_REQUIRE_ALIKE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
-    if (matrix) {
-      double const size = size_of_product(A, z), norm_A = matrix->scaled_row_sum_norm();
+    if (matrix || size_of_A > 0) {
+      double const size = size_of_product(A, z), norm_A = matrix ? matrix->scaled_row_sum_norm() : size_of_A;
       ASTERISM_REQUIRE_ALIKE(
           size <= 1e4 * epsilon_of(A.dtype()) * norm_A, value,
           "null_space: A times column {} is {} of ||A|| times that column, in the largest entries, and should be zero. A vector "

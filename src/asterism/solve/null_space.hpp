@@ -53,7 +53,8 @@ NullSpace detected_null_space(la::Matrix const& A);
 /// Of an operator without entries whose products are of that size: constants. Collective; a product.
 NullSpace detected_null_space(la::Operator const& A, double size);
 
-/// The user's, (n, k): an error with the norm of A times a column that is not zero. Collective.
-NullSpace given_null_space(la::Operator const& A, la::Vector const& vectors);
+/// The user's, (n, k): an error with the norm of A times a column that is not zero. size: of an operator without entries, as above; 0: it
+/// is not known, and nothing is checked. Collective.
+NullSpace given_null_space(la::Operator const& A, la::Vector const& vectors, double size);
 
 }  // namespace asterism::solve

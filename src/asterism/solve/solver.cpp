@@ -257,7 +257,7 @@ void Solver::look_at_system() {
   largest_A_ = std::ldexp(inspection_.size, scale_.exponent);
 
   if (given_null_space_) {
-    null_space_ = given_null_space(*A_, given_null_space_);
+    null_space_ = given_null_space(*A_, given_null_space_, looks_ ? largest_A_ : 0);
   } else if (projects_ == "constant") {
     Vector ones(A_->range(), A_->dtype());
     fill(ones, 1.0);
@@ -374,6 +374,7 @@ void Solver::fit_method(Configuration const& config) {
                            preconditioner_->describe(),
                            preconditioner_->varies()       ? "-ksp_type fgmres, gcr or richardson"
                            : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true, or -ksp_type gmres"
+                           : preconditioner_type_ == "gmg" ? "-pc_gmg_cycle_type v or w, or -ksp_type gmres"
                            : preconditioner_type_ == "asm" ? "-pc_asm_type basic, or -ksp_type gmres"
                                                            : "-pc_type icc, amg or jacobi, or -ksp_type gmres");
   if (!M_) preconditioner_->set_hermitian(of_P_.hermitian);

@@ -65,7 +65,8 @@ DenseInverse::DenseInverse(Matrix const& A, Dtype target, bool as_needed, Coarse
         // the bits depend on the number of threads
         lapack::Threads const threads(n <= 1000 || reproducible() ? 1 : device::host::team_size());
         double const noise = origin.finest_rows > n ? 10 + 10 * std::sqrt(double(origin.finest_rows)) / double(n) : 1;
-        found = kernel::invert<T>(int(n), a.data(), noise, {null_vectors, int(origin.null_columns), origin.parts, origin.largest_diagonal});
+        found = kernel::invert<T>(int(n), a.data(), noise,
+                                  {null_vectors, int(origin.null_columns), origin.parts, origin.largest_diagonal, origin.null_tolerance});
       });
     if (on_one_rank_) space_.comm().bcast(&found, sizeof found, owner);
     condition_ = found.condition;

@@ -14,6 +14,7 @@ struct CoarseOrigin {
   std::int64_t null_columns = 0;
   std::vector<std::int32_t> parts = {};  ///< of each global row, if there are null vectors: the first row that is coupled to it
   double largest_diagonal = 0;           ///< of the finest matrix
+  double null_tolerance = 1e-9;          ///< what null vectors may be mapped to, beside that
 };
 
 /// For coarse levels: at most some thousand rows. The rows are gathered on all ranks and inverted by LAPACK in double precision; apply()

@@ -202,7 +202,7 @@ class Deflation {
         for (std::size_t k = 0; k < rows.size(); ++k) sum += A_(i, rows[k]) * v[k];
         most = std::max(most, double(magnitude(sum)));
       }
-      if (most <= 1e-9 * null.scale * largest)
+      if (most <= null.tolerance * null.scale * largest)
         directions_.push_back({rows, std::move(v), diagonal > 1e-9 * null.scale ? diagonal : null.scale});
     }
   }

@@ -88,6 +88,35 @@ Matrix matrix_of(Operator const& A) {
   return out;
 }
 
+/// What the last level's inverse should know: whether the finest operator maps constants to zero. Rounding may hide that there. Collective.
+CoarseOrigin origin_of(Operator const& finest, Space const& coarse) {
+  CoarseOrigin out;
+  out.finest_rows = points_of(finest.range());
+  auto d = finest.diagonal();
+  clear_padding(d);
+  Vector ones(finest.domain(), finest.dtype()), product(finest.range(), finest.dtype());
+  fill(ones, 1.0);
+  clear_padding(ones);
+  finest.apply(ones, product);
+  Vector const* const both[] = {&d, &product};
+  auto const entries = la::look_at_entries(both);
+  out.largest_diagonal = entries[0].largest[0];
+  out.null_tolerance = 1e3 * epsilon_of(finest.dtype());
+  if (!(entries[1].largest[0] <= out.null_tolerance * out.largest_diagonal)) return out;
+  Vector constants(coarse, with_precision_of(finest.dtype(), Dtype::float64));
+  fill(constants, 1.0);
+  clear_padding(constants);
+  out.null_vectors = constants.data();
+  out.null_columns = 1;
+  // one part of all points, and each row that stands for nothing
+  std::vector<double> is_padding(std::size_t(coarse.global_size()), 0);
+  for (auto const& [first, count] : coarse.padding()) std::fill_n(is_padding.begin() + std::ptrdiff_t(coarse.begin() + first), count, 1);
+  coarse.comm().max(std::span<double>(is_padding));
+  auto const first_point = std::int32_t(std::find(is_padding.begin(), is_padding.end(), 0) - is_padding.begin());
+  for (std::size_t i = 0; i < is_padding.size(); ++i) out.parts.push_back(is_padding[i] > 0 ? std::int32_t(i) : first_point);
+  return out;
+}
+
 /// The largest eigenvalue of D^-1 A, or a bound of it.
 double reach_of(OperatorPtr const& A) {
   if (auto const bound = A->eigenvalue_bound()) return *bound;
@@ -154,7 +183,7 @@ class GeometricMultigrid final : public Preconditioner {
       if (stuck && levels.empty()) refuse(*now);
       if (!next && points > most_factored && options.coarse == CoarseType::direct) refuse(*now, points);
       if (!next && options.coarse != CoarseType::smoother) {
-        level.solver = coarse_solver(nest, options, now);
+        level.solver = coarse_solver(nest, options, *A, now);
         if (stuck) last_ += " (no coarser grid fits)";
       } else {
         // 8 to 1 in three directions
@@ -224,14 +253,14 @@ class GeometricMultigrid final : public Preconditioner {
   }
 
  private:
-  OperatorPtr coarse_solver(Nest const& nest, Choices const& options, OperatorPtr const& A) {
+  OperatorPtr coarse_solver(Nest const& nest, Choices const& options, Operator const& finest, OperatorPtr const& A) {
     PreconditionerPtr made;
     if (options.coarse == CoarseType::ksp) {
       made = nest.make_solver(nest.config.nested("mg_coarse_"), A);
       last_ = made->describe();
       coarse_varies_ = made->varies();
     } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 2048)) {  // with the padding
-      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, CoarseOrigin{points_.front(), {}});
+      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, origin_of(finest, A->range()));
       last_ = inverse->storage();
       made = inverse;
     } else {
