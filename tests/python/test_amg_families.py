@@ -289,3 +289,13 @@ s.solve(b)
 print("WORD", s.info.converged)
 """
     assert on_ranks(3, script).count("WORD True") == 3
+
+
+@pytest.mark.parametrize(("shape", "boxes"), [((32, 17, 16), 396), ((22, 23, 19), 448)])
+def test_boxes_where_nodes_reach_two_points_in_each_dimension(shape, boxes):
+    """A node has 62 neighbours behind it."""
+    bands = [sp.diags_array([np.ones(n - abs(k)) for k in range(-2, 3)], offsets=range(-2, 3)) for n in shape]
+    B = sp.kron(bands[0], sp.kron(bands[1], bands[2])).tocsr()
+    A = (sp.diags_array(B.sum(axis=1) + 1.0) - B).tocsr()
+    view = am.Solver(A, "-pc_amg_threshold 0 -pc_amg_coarse_size 50", ksp="cg", pc="amg").view()
+    assert f"      1       {boxes} " in view, view

@@ -81,7 +81,9 @@ def test_without_a_fault_it_goes_through(on_ranks, failing_mpi, tmp_path):
     assert out.count("DONE") == 2
 
 
-def test_an_allocation_that_fails_on_one_rank_ends_the_run(on_ranks):
+@pytest.mark.parametrize("pc", ["amg", "auto"])
+def test_an_allocation_that_fails_on_one_rank_ends_the_run(on_ranks, pc):
+    """auto takes no other preconditioner on one rank alone."""
     seen = []
     for cap in (3000, 20_000, 60_000, 120_000, 200_000, 100_000_000):
         out = on_ranks(
@@ -89,7 +91,7 @@ def test_an_allocation_that_fails_on_one_rank_ends_the_run(on_ranks):
             f"""
 A = am.gallery.poisson((40, 41), comm)
 b = np.ones(A.local_shape[0])
-am.solve(A, b, ksp="cg", pc="amg", options=given("-memory_cap {cap}" if rank == 1 else ""))
+am.solve(A, b, ksp="cg", pc="{pc}", options=given("-memory_cap {cap}" if rank == 1 else ""))
 print("DONE")
 """,
             expect="any",

@@ -145,15 +145,15 @@ def statistics(A: Matrix) -> dict[str, Any]:
         return out
     d = A.diagonal()
     row_sum = np.bincount(rows, weights=size, minlength=n)
-    ones = np.ones(len(val))
+    ones, eps = np.ones(len(val)), float(np.finfo(A.dtype).eps)
     out |= {
         "symmetric_pattern": _asymmetry(n, rows, col, ones) == 0,
-        "Hermitian": bool(_asymmetry(n, rows, col, val) <= 1e-14 * size.max(initial=0.0)),
+        "Hermitian": bool(_asymmetry(n, rows, col, val) <= 50 * eps * size.max(initial=0.0)),
         "zeros_on_the_diagonal": int((d == 0).sum()),
         "structural_rank": _core.matching(A._h)[0],
         "positive_diagonal": bool(np.all(np.real(d) > 0) and np.all(np.imag(d) == 0)),
         "rows_diagonally_dominant": f"{100 * np.mean(2 * np.abs(d) >= row_sum * (1 - 1e-12)):.0f} %",
-        "constants_in_null_space": bool(n > 1 and np.abs(A @ np.ones(n, A.dtype)).max() <= 1e-13 * row_sum.max()),
+        "constants_in_null_space": bool(n > 1 and np.abs(A @ np.ones(n, A.dtype)).max() <= 500 * eps * row_sum.max()),
         "block_size_of_the_pattern": A.block_size if A.block_size > 1 else int(A._h.detected_block_size()),
     }
     if out["empty_rows"]:
