@@ -388,6 +388,10 @@ def test_command_line(tmp_path):
     assert code == 0 and "at least 87 %" in out and (tmp_path / "s.svg").read_text().startswith("<?xml")
     code, out = command("scaling", "--json", "--machine", "perlmutter", "--nodes", "2")
     machine = json.loads(out)["cases"][0]["machine"]
+    (tmp_path / "m.json").write_text(out)
+    assert command("scaling", "--json", "--machine", tmp_path / "m.json", "--nodes", "2") == (0, out)
+    (tmp_path / "m.json").write_text(command("scaling", "--json", "--nodes", "2")[1])
+    assert "several machines" in command("scaling", "--machine", tmp_path / "m.json")[1]
     (tmp_path / "m.json").write_text(json.dumps({**machine, "name": "mine", "memory_bandwidth": 2e12}))
     code, faster = command("scaling", "--json", "--machine", tmp_path / "m.json", "--nodes", "2")
     assert code == 0 and json.loads(faster)["cases"][0]["seconds"] < json.loads(out)["cases"][0]["seconds"]

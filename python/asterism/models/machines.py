@@ -119,13 +119,18 @@ MACHINES: dict[str, Machine] = {
 
 
 def read_machine(path: str | Path) -> Machine:
-    """Read a machine from a JSON file with the names of `Machine`."""
+    """Read a machine from a JSON file with the names of `Machine`, or as ``asterism model scaling --json`` writes one."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: {error}") from error
     if not isinstance(found, dict):
         raise InputError(f"{path}: an object with the parameters of a machine is needed.")
+    if isinstance(cases := found.get("cases"), list):
+        several = [c["machine"] for c in cases if isinstance(c, dict) and isinstance(c.get("machine"), dict)]
+        if not several or any(m != several[0] for m in several):
+            raise InputError(f"{path}: {len(cases)} cases of several machines, or of none; one machine is needed.")
+        found = several[0]
     names = {
         f.name: f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         for f in dataclasses.fields(Machine)
