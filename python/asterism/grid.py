@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .base.indices import as_count, as_shape
+from .base.indices import as_count, as_flags, as_shape
 from .comm.communicator import as_communicator, one_call, reported
 from .comm.forest import Flight, StarForest, shared_zeros
 from .errors import InputError, OptionError, ShapeError, UnsupportedError
 from .la.operator import Operator
-from .stencil.stencil import as_flags
 
 __all__ = ["Grid"]
 

@@ -1,6 +1,7 @@
 """Compiled stencils: random ones equal the interpreter, faults in a pass are found, the cache loads nobody else's files."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from stencil_cases import TARGETS, Case
 
 import asterism as am
 from asterism import stencil as st
-from asterism.stencil import compiler, passes, prelude, sources
+from asterism.stencil import cache, compiler, passes, prelude, sources
 
 #: Random stencils; each is compiled, the largest for seconds. 15 and more are for changes of the code generator.
 COUNT = int(os.environ.get("ASTERISM_TEST_RANDOM_STENCILS", "6"))
@@ -297,7 +298,122 @@ print(float(st.compile(t.five_points(), (8, 8), periodic=True)(u=np.ones((8, 8))
     command = [sys.executable, "-c", script, str(Path(__file__).parent)]
     runs = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     assert [r.communicate(timeout=120)[0] for r in runs] == ["-1.0\n"] * 4
-    assert [p.suffix for p in (tmp_path / "cache").iterdir()] == [".so"]
+    assert sorted(p.suffix for p in (tmp_path / "cache").iterdir()) == [".size", ".so"]
+
+
+def test_processes_that_find_a_damaged_kernel_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASTERISM_STENCIL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "_loaded", {})
+    path = st.build(st.generate(five_points())).path
+    path.unlink()  # it is loaded here: what is mapped must not change
+    path.write_bytes(b"\x7fELF junk")
+    path.chmod(0o700)
+    note = path.with_suffix(".size")
+    note.write_bytes(cache._size_and_sum(path))  # what the loader alone refuses
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import test_stencil_kernels as t; "
+    script += "print(t.st.build(t.st.generate(t.five_points())).compiled)"
+    command = [sys.executable, "-c", script, str(Path(__file__).parent)]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    said = [r.communicate(timeout=120)[0] for r in runs]
+    assert sorted(said) == ["False\n"] * 3 + ["True\n"]
+    assert sorted(p.suffix for p in path.parent.iterdir()) == [".size", ".so"]
+
+
+def damages(path):
+    """What may be left of a kernel."""
+    whole = path.read_bytes()
+    yield b""
+    yield b"junk" * 1000
+    yield whole[: len(whole) // 2]
+    yield whole[:-1]
+    yield whole[:4096] + bytes(len(whole) - 4096)
+
+
+def test_damaged_kernels_are_made_again(monkeypatch, own_kernels):
+    source, x = st.generate(five_points()), np.ones((8, 8))
+    path = st.build(source).path
+    for left in damages(path):
+        path.unlink()  # it is loaded: what is mapped must not change
+        path.write_bytes(left)
+        path.chmod(0o700)
+        monkeypatch.setattr(compiler, "_loaded", {})
+        assert st.build(source).compiled and not st.build(source).compiled
+    path.with_suffix(".size").unlink()
+    monkeypatch.setattr(compiler, "_loaded", {})
+    assert st.build(source).compiled
+    assert st.compile(five_points(), (8, 8))(u=x)[3, 3] == 0
+    monkeypatch.setattr(compiler, "_loaded", {})
+    with monkeypatch.context() as never:
+        never.setenv("CXX", "/bin/true")
+        with pytest.raises(am.InternalError, match=r"/kernels/\w*.so' cannot be loaded: .*file too short"):
+            st.build(source)
+    assert not st.build(source).compiled
+    assert sorted(p.suffix for p in path.parent.iterdir()) == [".size", ".so"]
+
+
+def test_a_compiler_with_arguments(monkeypatch, own_kernels, tmp_path):
+    source = st.generate(five_points())
+    blank = tmp_path / "of mine"
+    blank.write_text('#!/bin/sh\nexec g++ "$@"\n')
+    blank.chmod(0o700)
+    paths = set()
+    for given in ("g++", "g++ -g0", "g++ -g0 '-DA=1 2'", str(blank), f"'{blank}' -g0"):
+        monkeypatch.setenv("CXX", given)
+        assert st.build(source).compiled
+        paths.add(st.build(source).path)
+    assert len(paths) == 5
+    for given in ("no-such-g++ -O2", "g++ '", "  "):
+        monkeypatch.setenv("CXX", given)
+        with pytest.raises(am.UnsupportedError, match=re.escape(f"CXX is {given!r}")):
+            st.build(source)
+
+
+@pytest.mark.parametrize(
+    ("last", "dtype"), [(1, np.float64), (3, np.complex128), (5, np.float64), (5, np.complex64), (7, np.float32)]
+)
+def test_conditions_in_vectors_of_one_lane(last, dtype):
+    """g++ 12.2 makes wrong code of them without the line that switches a pass off."""
+    (i,) = st.indices(1)
+    u, n = st.grid("u", 1), i.extent
+    conditions = [
+        (~(i + 1 >= n) & (i + 2 >= n)) | (i > 70),
+        ~((i >= 2) & ~(i < 1)),
+        (i < 3) & ~((i >= n - 2) | (i < 2)),
+    ]
+    parts = [st.assign(st.grid(f"o{m}", 1)(i), st.where(c, 0.0, 7 * u(i))) for m, c in enumerate(conditions)]
+    s, x = st.fuse(*parts), np.arange(1, 3 * last + 1).astype(dtype)
+    kernel, want = st.compile(s, x.size, brick=last, dtype=dtype), s.interpret(u=x, dtype=dtype)
+    for name, got in kernel(u=x).items():
+        np.testing.assert_array_equal(got, want[name])
+    assert "no-tree-reassoc" in kernel.source.text and "no-tree-reassoc" not in st.generate(s, brick=8).text
+
+
+def test_indices_are_compared_with_numbers_of_any_size():
+    (i,) = st.indices(1)
+    u, out, x = st.grid("u", 1), st.grid("out", 1), np.arange(1.0, 9.0)
+    inf, nan = float("inf"), float("nan")
+    conditions = (i < inf, i > -inf, i < nan, i != nan, i < 1e300, 2 * i >= -(2**40), i % 2 < inf)
+    s = st.fuse(*(st.assign(st.grid(f"o{m}", 1)(i), st.where(c, u(i), 0.0)) for m, c in enumerate(conditions)))
+    want = s.interpret(u=x)
+    assert [bool(want[f"o{m}"].any()) for m in range(7)] == [True, True, False, True, True, True, True]
+    for name, got in st.compile(s, 8)(u=x).items():
+        np.testing.assert_array_equal(got, want[name])
+    assert st.assign(out(i), st.where(i < inf, u(i), 0.0)).transpose().interpret(out=x)["u"].tolist() == x.tolist()
+
+
+def test_a_fine_grid_of_odd_size_from_coarse_points_alone(monkeypatch):
+    i, j = st.indices(2)
+    c, out = st.grid("c", 2), st.grid("out", 2)
+    s, x = st.assign(out(i, j), c(i // 2, j // 2) + i), np.arange(16.0).reshape(4, 4)
+    want = np.kron(x, np.ones((2, 2))) + np.arange(8)[:, None]
+    assert (s.interpret(c=x)["out"] == want).all()
+    for shape in ((7, 7), (8, 7)):
+        kernel = st.compile(s, shape)
+        assert (kernel(c=x) == want[: shape[0], : shape[1]]).all()
+        with pytest.raises(am.ShapeError, match=r"'c' has the shape \(3, 4\); \(4, 4\) is that of the coarse grid"):
+            kernel(c=x[:3])
+    monkeypatch.setattr(kernel, "library", None)  # by the interpreter
+    assert (kernel(c=x) == want[:, :7]).all()
 
 
 NAMES = [

@@ -104,6 +104,35 @@ def test_red_black_updates_are_allowed_and_others_not():
             st.assign(u(i, j), wrong)
 
 
+def test_red_black_updates_go_around_even_numbers_of_points_only():
+    i, j = st.indices(2)
+    u = st.grid("u", 2)
+    along = st.assign(u(i, j), st.where((i + j) % 2 == 0, u(i, j - 1) + u(i, j + 1), u(i, j)))
+    with pytest.raises(am.ShapeError, match="axis 1 is periodic with 5 points, an odd number.*Take 6 points"):
+        along.interpret((False, True), u=np.ones((4, 5)))
+    with pytest.raises(am.ShapeError, match="axis 1 is periodic with 5 points, an odd number"):
+        st.compile(along, (5, 5), True, brick=5)
+    for shape, periodic in (((5, 4), True), ((5, 5), (True, False))):
+        want = np.ones(shape)
+        want[np.indices(shape).sum(0) % 2 == 0] = 2
+        want[:, [0, -1]] -= 0 if shape[1] == 4 else (want[:, [0, -1]] == 2)
+        np.testing.assert_array_equal(along.interpret(periodic, u=np.ones(shape))["u"], want)
+
+
+def test_integers_and_spacings_of_numpy():
+    (i,) = st.indices(np.int64(1))
+    u, c = st.grid("u", np.int32(1)), st.grid("c", 1)
+    one, two = np.int64(1), np.uint8(2)
+    assert u(i + one).offsets == u(one + i).offsets == u(two * i - i + 1).offsets == (1,)
+    assert c(i // two + one).offsets == (2,) and u(i * two).scale == 2
+    value = u(i) ** two * ((i + one) % two) + st.laplacian(u, (i,), spacing=np.array([0.5]))
+    same = u(i) ** 2 * ((i + 1) % 2) + st.derivative(u, (i,), np.int64(0), two, two, 0.5)
+    out, x = st.grid("out", 1), np.arange(5.0)
+    got, want = (st.assign(out(i), v).interpret(u=x)["out"] for v in (value, same))
+    np.testing.assert_array_equal(got, want)
+    assert st.weights(one, np.arange(-1, 2)) == st.weights(1, (-1, 0, 1))
+
+
 I1, (I3, J3, K3) = st.indices(1)[0], st.indices(3)
 U1, U3 = st.grid("u", 1), st.grid("u", 3)
 V3 = st.grid("v", 3)
@@ -133,6 +162,29 @@ MISTAKES = [
     (lambda: st.weights(2, (0, 1)), "at least"),
     (lambda: st.weights(1, (0, 1, 1)), "not distinct"),
     (lambda: st.derivative(U3, (I3, J3, K3), 0, 2, accuracy=3), "even"),
+    (lambda: U1(I1) * 10**400, "an integer of about 401 digits"),
+    (lambda: U1(I1 + 10**400), "at most 2147483647"),
+    (lambda: I1 % 10**400, "an integer of about 401 digits"),
+    (lambda: U1(I1) * Fraction(10**400), "a Fraction beyond any float"),
+    (lambda: st.constant("c", 10**400), "an integer of about 401 digits"),
+    (lambda: I1 // J3, "i // 2 is there"),
+    (lambda: st.indices(2.0), "1, 2 or 3 dimensions, not 2.0"),
+    (lambda: st.grid("a", 2.0), "1, 2 or 3 dimensions, not 2.0"),
+    (lambda: st.fuse(), "at least one stencil"),
+    (lambda: st.fuse(1), "not a int"),
+    (lambda: st.weights(1, [0, 1j]), "an offset is 1j"),
+    (lambda: st.weights(0, ["a"]), "an offset is 'a'"),
+    (lambda: st.weights(1, [0, float("nan"), 1]), "an offset is nan"),
+    (lambda: st.weights(1, 3), "offsets is 3"),
+    (lambda: st.weights(1, (0, 1), float("inf")), "at is inf"),
+    (lambda: st.derivative(U1, (I1,), 0, 1, 2, 0), "the spacing is 0.0"),
+    (lambda: st.derivative(U1, (I1,), 0, 2, 2, 1e-200), "the spacing is 1e-200"),
+    (lambda: st.derivative(U1, (I1,), 0, 1, 2, "h"), "the spacing is 'h'"),
+    (lambda: st.derivative(U1, (I1 + 1,), 0, 1, closure=True), "the index of axis 0 itself"),
+    (lambda: st.derivative(U1, I1, 0, 1), "at is a Index"),
+    (lambda: st.laplacian(U1, (0.5,)), "at has float"),
+    (lambda: st.laplacian("u", (I1,)), "a str is no grid"),
+    (lambda: st.derivative(U1, (I1,), 0.0, 1), "axis 0.0"),
 ]
 
 
@@ -158,6 +210,27 @@ def test_missing_and_unknown_arguments():
             s.interpret(**{"x": x, **given})
     with pytest.raises(am.DtypeError, match="complex128, not int64"):
         s.interpret(dtype=int, x=x, alpha=1.0)
+
+
+def test_arrays_that_tell_no_shape():
+    i, j = st.indices(2)
+    u, c, out = st.grid("u", 2), st.grid("c", 2), st.grid("out", 2)
+    coarse, fine = st.assign(out(i, j), u(2 * i, 2 * j)), st.assign(out(i, j), c(i // 2, j // 2) + u(i, j))
+    for shape in ((), (4,), (4, 4, 4)):
+        with pytest.raises(am.ShapeError, match=f"'u' has {len(shape)} dimensions; the stencil has 2"):
+            coarse.interpret(u=np.ones(shape))
+        with pytest.raises(am.ShapeError, match=f"'c' has {len(shape)} dimensions; the stencil has 2"):
+            fine.interpret(u=np.ones((4, 4)), c=np.ones(shape))
+    with pytest.raises(am.ShapeError, match=r"cannot be known. Give one of that shape, such as out=np.zeros"):
+        st.assign(out(i, j), 1.5).interpret()
+    assert st.assign(out(i, j), 1.5).interpret(out=np.zeros((2, 3)))["out"].tolist() == [[1.5] * 3] * 2
+    with pytest.raises(am.ShapeError, match=r"shape \(0, 3\): without points there is no max 'm'"):
+        st.reduce("max", "m", u(i, j)).interpret(u=np.ones((0, 3)))
+    assert st.reduce("sum", "m", u(i, j)).interpret(u=np.ones((0, 3))) == {"m": 0.0}
+    with pytest.raises(am.ShapeError, match="the array 'u' is none"):
+        coarse.interpret(u=[[1.0, 2.0], [3.0]])
+    with pytest.raises(am.InputError, match="the constant 'k' is an integer of about 401 digits"):
+        st.assign(out(i, j), st.constant("k") * u(i, j)).interpret(u=np.ones((2, 2)), k=10**400)
 
 
 def test_weights_against_fornbergs_tables():

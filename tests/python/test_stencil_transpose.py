@@ -86,6 +86,22 @@ def test_closures_at_boundaries_are_transposed(accuracy):
             st.compile(s.transpose(), 4, periodic=True, brick=(4,))
 
 
+def test_a_choice_between_the_grid_and_zero_is_linear():
+    (i,) = st.indices(1)
+    u, c, o, h = st.grid("u", 1), st.grid("c", 1), st.grid("o", 1), st.constant("h", 0.5)
+    chosen, x = st.where(i > 0, u(i - 1), 0.0), np.array([3.0, 5.0, 7.0])
+    for value in (chosen, c(i) * chosen, chosen * c(i), h * chosen, chosen / h, u(i) + 0.0 * c(i) - c(i) * chosen):
+        s = st.assign(o(i), value)
+        given = {"c": x} if "c" in s.facts.inputs else {}
+        A = assembled(s, (3,), False, **given)
+        back = s.transpose("u").interpret(o=x, **{n: a for n, a in given.items() if n in s.transpose("u").facts.inputs})
+        np.testing.assert_array_equal(back["u"], A.T @ x)
+        np.testing.assert_array_equal(st.operator(s, 3, of="u", **given) @ x, A @ x)
+    with pytest.raises(am.InputError, match="without 'u', so the stencil is not linear") as found:
+        st.operator(st.assign(o(i), u(i) + 1.0), 3)
+    assert "transpose" not in str(found.value).splitlines()[0]
+
+
 def test_what_has_no_transpose():
     i, j = st.indices(2)
     u, c, o, f = st.grid("u", 2), st.grid("c", 2), st.grid("o", 2), st.grid("f", 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import DtypeError, InputError, ShapeError
 
-__all__ = ["as_count", "as_counts", "as_indices"]
+__all__ = ["as_count", "as_counts", "as_flags", "as_indices", "as_shape", "near_cube"]
 
 _LARGEST = int(np.iinfo(np.int64).max)
 
@@ -58,6 +59,17 @@ def as_counts(given: Any, number: int, what: str) -> list[int]:
     if len(counts) != number:
         raise ShapeError(f"{what} is {given!r}; {number} integers are needed, such as ({', '.join(['8'] * number)}).")
     return [as_count(n, what) for n in counts]
+
+
+def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ...]:
+    """Return one flag for each axis; raises an InputError for anything but True and False."""
+    flags = tuple(periodic) if np.iterable(periodic) else (periodic,) * dimensions
+    for flag in flags:
+        if not isinstance(flag, (bool, np.bool_)):
+            raise InputError(f"periodic has {flag!r}; True or False is needed, or one of them for each axis.")
+    if len(flags) != dimensions:
+        raise InputError(f"periodic has {len(flags)} flags for {dimensions} dimensions.")
+    return tuple(bool(p) for p in flags)
 
 
 def near_cube(n: int) -> tuple[int, int, int]:

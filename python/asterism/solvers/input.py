@@ -22,6 +22,18 @@ def columns_of(a: NDArray[Any]) -> NDArray[Any]:
     return a[:, None] if a.ndim == 1 else a
 
 
+def parts_of(a: NDArray[Any]) -> NDArray[Any]:
+    """Return real parts and imaginary parts of (n) or (n, k) as columns, (n, 2 k)."""
+    return np.concatenate([np.real(columns_of(a)), np.imag(columns_of(a))], axis=1)
+
+
+def joined(parts: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return what `parts_of` took apart."""
+    k = parts.shape[1] // 2
+    out: NDArray[Any] = (parts[:, :k] + 1j * parts[:, k:]).reshape(shape)
+    return out
+
+
 def prepared(A: Operator, b: Any, x0: Any, monitor: Any, checkpoint: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Check what a solve is given, before any work, and return b and the first x; both are complex if b is and A is not."""
     rhs = as_values(A._entries(b, "b"), "b")

@@ -22,7 +22,7 @@ from ..la.matrix import Matrix, as_operator
 from ..la.operator import Operator, as_values
 from ..la.vector import Vector
 from .info import SolveInfo
-from .input import check_checkpoint, columns_of, prepared
+from .input import check_checkpoint, columns_of, joined, parts_of, prepared
 
 __all__ = ["Solver"]
 
@@ -146,7 +146,7 @@ class Solver:
             raise UnsupportedError(
                 f"a solver on {self._comm.size} ranks cannot be pickled. Keep its matrix by am.save, and make it anew from there."
             )
-        own = set(self._options.names()) - set(_core.process_defaults())  # those of the process stay here
+        own = set(self._options.names()) - set(_core.process_defaults())
         settings = {name: str(self._options.get(name)) for name in own}
         return _unpickled, (self.A, self._P, self._M, self._said, self._null_space, settings, self._prefix, self.info)
 
@@ -376,23 +376,16 @@ class Solver:
         """Solve with entries as the core orders them. zero_guess: x is zero."""
         A = self.A
         if np.iscomplexobj(rhs) and A.dtype.kind != "c":
-            parts, guess = (np.concatenate([np.real(a), np.imag(a)], axis=1) for a in (columns_of(rhs), columns_of(x)))
+            parts, guess = parts_of(rhs), parts_of(x)
             log.info("the matrix is real, b complex: real and imaginary parts are solved as columns.")
-
-            def joined(xr: NDArray[Any]) -> NDArray[Any]:
-                k = xr.shape[1] // 2
-                return (xr[:, :k] + 1j * xr[:, k:]).reshape(rhs.shape)
-
             try:
-                return joined(self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0, zero_guess))
+                found = self._run(transpose, parts, guess, monitor, raise_on_failure, None, 0, zero_guess)
             except ConvergenceError as error:
-                error.x = joined(error.x)
+                error.x = joined(error.x, rhs.shape)
                 raise
-        single = rhs.ndim == 1
-        rank0 = A._h.rows.comm.rank == 0
-        watchers: list[Monitor] = []
-        if monitor is not None:
-            watchers.append(monitor)
+            return joined(found, rhs.shape)
+        single, rank0 = rhs.ndim == 1, A._h.rows.comm.rank == 0
+        watchers: list[Monitor] = [] if monitor is None else [monitor]
         if self._flag("ksp_monitor") and rank0:
             watchers.append(_print_norm)
         if checkpoint is not None:

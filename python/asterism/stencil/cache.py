@@ -11,13 +11,16 @@ import os
 import stat
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import FileError
 
-__all__ = ["cached", "folder"]
+__all__ = ["Identity", "cached", "drop", "folder", "identity"]
 
+Identity = tuple[int, int, int]  # of a file: another one has another
+_LOOKED_AT = 2**20  # bytes of a file of which there is a sum, a millisecond's work
 _PATIENCE = 300.0  # seconds, as one compilation may take
 
 
@@ -61,7 +64,10 @@ def _trust(path: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock that no other process of the machine has. After five minutes go on without it: the content is the same."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unwritable(path, error) from error
     try:
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
@@ -78,34 +84,105 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def cached(key: str, make: Callable[[Path], None], suffix: str = ".so") -> tuple[Path, bool]:
+def cached(
+    key: str, make: Callable[[Path], None], suffix: str = ".so", damaged: Identity | None = None
+) -> tuple[Path, bool]:
     """Return the file of that key, and whether it was made now.
 
-    It is written beside its place and renamed, so that others see it whole or not at all. Other processes that want it meanwhile wait for
-    the first one, if the file system has locks; else the last one wins, with the same content.
+    It is written beside its place and renamed, so that others see it whole or not at all. Other processes that want it
+    meanwhile wait for the first one, if the file system has locks; else the last one wins, with the same content. Its
+    size and sum are noted in a file beside it: what a machine that went down has left in its place is made again.
+
+    Parameters
+    ----------
+    key : str
+    make : callable
+        Writes the file at a path.
+    suffix : str
+    damaged : Identity, optional
+        Of a file that could not be loaded: it is made again too.
     """
     where = folder()
-    target = where / f"{key}{suffix}"
-    if _is_there(target):
+    target, note = where / f"{key}{suffix}", where / f"{key}.size"
+    if _is_whole(target, note, damaged):
         return target, False
     with _locked(where / f"{key}.lock"):
-        if _is_there(target):
+        if _is_whole(target, note, damaged):
             return target, False
-        handle, part = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=where)
-        os.close(handle)
-        try:
-            make(Path(part))
-            os.chmod(part, 0o700)
-            os.replace(part, target)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
+        with _part(where, key) as part:
+            make(part)
+            try:
+                _settle(part)
+                with _part(where, key) as words:
+                    words.write_bytes(_size_and_sum(part))
+                    os.replace(words, note)  # first: who sees the file finds its note
+                os.chmod(part, 0o700)
+                os.replace(part, target)
+            except FileError:
+                raise
+            except OSError as error:
+                raise _unwritable(target, error) from error
         return target, True
 
 
-def _is_there(path: Path) -> bool:
-    """Tell whether there is such a file, which must be the user's own."""
+def drop(path: Path) -> None:
+    """Remove a file that cannot be loaded, and its note."""
+    path.unlink(missing_ok=True)
+    path.with_suffix(".size").unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> FileError:
+    return FileError(f"'{path}' cannot be written: {error.strerror}. {_HINT}")
+
+
+def identity(path: Path) -> Identity | None:
+    """Return what tells a file from another that takes its place; None without one."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+@contextlib.contextmanager
+def _part(where: Path, key: str) -> Iterator[Path]:
+    """Make an empty file, which is gone at the end if it was not renamed."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"{key}.", suffix=".part", dir=where)
+    except OSError as error:
+        raise _unwritable(where / key, error) from error
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _settle(path: Path) -> None:
+    """Wait until a file is on the disk: a name that is there before its content outlives a machine that goes down."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _size_and_sum(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return b"%d %d\n" % (os.fstat(file.fileno()).st_size, zlib.crc32(file.read(_LOOKED_AT)))
+
+
+def _is_whole(path: Path, note: Path, damaged: Identity | None) -> bool:
+    """Tell whether there is such a file, which must be the user's own, as it was written."""
     if not path.exists() and not path.is_symlink():
         return False
-    _trust(path)
-    return True
+    try:
+        _trust(path)
+    except FileNotFoundError:  # another process has just removed it
+        return False
+    if damaged is not None and identity(path) == damaged:
+        return False
+    try:
+        return note.read_bytes() == _size_and_sum(path)
+    except OSError:
+        return False

@@ -38,6 +38,8 @@ class Facts:
     ``space`` tells where its points lie: "one" (all grids have the same points), "coarse" (it reads 2 * i of a finer grid) or "fine"
     (it reads i // 2 of a coarser one). ``elsewhere`` has the grids of that other space. ``reach`` is, for each axis, how far the reads go
     below and above the point, in points of the grid that is read; ``least``, how many points one-sided differences need. ``inputs`` are the grids that are read before they are written.
+    ``coloured`` are the axes along which a red-black update reads the grid that it writes: an odd number of points
+    around such an axis would join points of one colour.
     """
 
     dimensions: int
@@ -50,6 +52,7 @@ class Facts:
     elsewhere: frozenset[str]
     reach: tuple[tuple[int, int], ...]
     least: tuple[int, ...]
+    coloured: tuple[bool, ...]
 
 
 def check(statements: Sequence[Statement]) -> Facts:
@@ -85,6 +88,7 @@ def check(statements: Sequence[Statement]) -> Facts:
         elsewhere,
         reach,
         _least(statements, dimensions),
+        tuple(any(r.offsets[a] for r in refs if r.grid.name in outputs) for a in range(dimensions)),
     )
 
 

@@ -5,20 +5,23 @@ Input: `Source`. Output: `Library`.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..base.cpu import cpu_name
 from ..errors import InputError, InternalError, OptionError, UnsupportedError
-from .cache import cached
+from .cache import cached, drop, identity
 from .emit_gpu import GPU_TARGETS
 from .passes import group
 from .sources import TARGETS, Source, generate
@@ -53,16 +56,36 @@ class Library:
     handle: Any
 
 
-def compiler() -> str | None:
-    """Return the C++ compiler: ``CXX`` if it is set, else g++, c++ or clang++; None if there is none."""
-    given = os.environ.get("CXX")
-    return next((p for p in map(shutil.which, [given] if given else ["g++", "c++", "clang++"]) if p), None)
+def compiler() -> list[str]:
+    """Return the C++ compiler and its arguments: ``CXX`` if it is set, else g++, c++ or clang++."""
+    return _command("CXX", ["g++", "c++", "clang++"], "no C++ compiler was found", "Install g++, or set CXX.")
 
 
-def gpu_compiler() -> str | None:
-    """Return CUDA's compiler: ``NVCC`` if it is set, else nvcc; None if there is none."""
-    given, home = os.environ.get("NVCC"), os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    return next((p for p in map(shutil.which, [given] if given else ["nvcc", f"{home}/bin/nvcc"]) if p), None)
+def gpu_compiler() -> list[str]:
+    """Return CUDA's compiler and its arguments: ``NVCC`` if it is set, else nvcc."""
+    usual = ["nvcc", f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin/nvcc"]
+    return _command("NVCC", usual, "nvcc was not found", "Put CUDA's bin on PATH, or set CUDA_HOME or NVCC.")
+
+
+def _command(variable: str, usual: Sequence[str], missing: str, hint: str) -> list[str]:
+    """Return a program and its arguments, as a variable says or else the first usual one that is there.
+
+    Raises
+    ------
+    UnsupportedError
+        Without one.
+    """
+    given = os.environ.get(variable)
+    choices = [[name] for name in usual]
+    if given:
+        choices = [[given]]  # a path with blanks
+        with contextlib.suppress(ValueError):  # quotes that do not close
+            choices.append(shlex.split(given))
+    for words in choices:
+        if words and (path := shutil.which(words[0])):
+            return [path, *words[1:]]
+    named = f": {variable} is {given!r}, which names no program" if given else ""
+    raise UnsupportedError(f"{missing}{named}. {hint}")
 
 
 def _key(source: Source, program: str, *others: str) -> str:
@@ -82,6 +105,8 @@ def _run(text: str, name: str, command: list[str], path: Path, hint: str) -> Non
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT)
         except subprocess.TimeoutExpired as error:
             raise UnsupportedError(f"the compiler took more than {_LIMIT} s: take smaller bricks.") from error
+        except OSError as error:
+            raise InternalError(f"the compiler '{command[0]}' cannot be run ({hint}): {error.strerror}") from error
         if done.returncode:
             raise InternalError(
                 f"the compiler refused a kernel ({hint}): {' '.join(command)}\n{(done.stderr or done.stdout)[:2000]}"
@@ -111,12 +136,8 @@ def build(source: Source) -> Library:
             f"{', '.join(TARGETS)}."
         )
     start = time.perf_counter()
-    program = compiler()
-    if program is None:
-        named = f": CXX is {os.environ['CXX']!r}" if "CXX" in os.environ else ""
-        raise UnsupportedError(f"no C++ compiler was found{named}. Install g++, or set CXX.")
-    flags = [*_FLAGS, *source.flags]
-    key = _key(source, program, *flags, str(_LONG), *_FLAGS_OF_LONG, cpu_name())  # the text is not made for the key
+    command = [*compiler(), *_FLAGS, *source.flags]
+    key = _key(source, *command, str(_LONG), *_FLAGS_OF_LONG, cpu_name())  # the text is not made for the key
     known = _loaded.get(key)
     if known is not None and known.path.exists():
         return Library(known.address, known.path, False, time.perf_counter() - start, known.handle)
@@ -125,16 +146,40 @@ def build(source: Source) -> Library:
         _run(
             source.text,
             f"{source.name}.cpp",
-            [program, *flags, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())],
+            [*command, *(_FLAGS_OF_LONG if len(source.text) > _LONG else ())],
             path,
             "g++ 12 or clang 16 is needed, which CXX may name",
         )
 
-    path, made = cached(key, make)
-    handle = ctypes.CDLL(str(path))
-    address = ctypes.cast(handle[source.name], ctypes.c_void_p).value or 0
+    path, made, handle, address = _load(key, make, source.name)
     library = _loaded[key] = Library(address, path, made, time.perf_counter() - start, handle)
     return library
+
+
+def _load(key: str, make: Callable[[Path], None], name: str) -> tuple[Path, bool, Any, int]:
+    """Load a function from the cache. A file that cannot be loaded is made again, once."""
+    path, made = cached(key, make)
+    found = identity(path)
+    try:
+        return path, made, *_function(path, name)
+    except (OSError, AttributeError) as error:
+        why = error
+    if not made:
+        path, made = cached(key, make, damaged=found)
+        try:
+            return path, made, *_function(path, name)
+        except (OSError, AttributeError) as error:
+            why = error
+    drop(path)
+    raise InternalError(
+        f"the kernel that the compiler made at '{path}' cannot be loaded: {why}. Set CXX to a compiler that works, and "
+        "ASTERISM_STENCIL_CACHE to a folder from which programs can run."
+    )
+
+
+def _function(path: Path, name: str) -> tuple[Any, int]:
+    handle = ctypes.CDLL(str(path))
+    return handle, ctypes.cast(handle[name], ctypes.c_void_p).value or 0
 
 
 def gpu_kernel(
@@ -152,12 +197,8 @@ def gpu_kernel(
         if runtime != "cuda":
             raise UnsupportedError(f"kernels of stencils are loaded on CUDA's devices, not yet on those of {runtime}.")
         source = generate(stencil, runtime, brick, dtype)
-        program = gpu_compiler()
-        if program is None:
-            named = f": NVCC is {os.environ['NVCC']!r}" if "NVCC" in os.environ else ""
-            raise UnsupportedError(f"nvcc was not found{named}. Put CUDA's bin on PATH, or set CUDA_HOME or NVCC.")
-        command = [program, *_GPU_FLAGS, f"-arch={architecture}"]
-        key = _key(source, program, *command[1:])
+        command = [*gpu_compiler(), *_GPU_FLAGS, f"-arch={architecture}"]
+        key = _key(source, *command)
         hint = "NVCC may name another one"
         path, _ = cached(key, lambda to: _run(source.text, f"{source.name}.cu", command, to, hint), ".cubin")
     except (UnsupportedError, InternalError, InputError) as error:

@@ -5,11 +5,16 @@ Input: offsets of points, or a grid and its indices. Output: weights, or an `Exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import cmath
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from numbers import Rational
 from typing import TypeVar
 
-from .language import Expr, Grid, Index, Where, fail, where
+import numpy as np
+
+from ..errors import InputError
+from .language import Expr, Grid, Index, Integer, Quotient, Where, as_integer, as_number, fail, where
 from .language import _line as line_of_user
 
 __all__ = ["derivative", "laplacian", "weights"]
@@ -45,17 +50,36 @@ def weights(
     >>> [str(w) for w in am.stencil.weights(2, (-2, -1, 0, 1, 2))]
     ['-1/12', '4/3', '-5/2', '4/3', '-1/12']
     """
-    points = list(offsets)
+    if isinstance(offsets, str) or not np.iterable(offsets):
+        fail(line_of_user(), f"weights: offsets is {offsets!r}; a sequence of numbers is needed, such as (-1, 0, 1).")
+    points, place = [_exact(p, "an offset") for p in offsets], _exact(at, "at")
+    exact = all(isinstance(p, Fraction) for p in [*points, place])
+    if not exact:
+        points = [float(p) for p in points]
     if len(set(points)) < len(points):
-        fail(line_of_user(), f"weights: the offsets {tuple(points)} are not distinct.")
-    if not isinstance(order, int) or not 0 <= order < len(points):
+        fail(line_of_user(), f"weights: the offsets {', '.join(map(str, points))} are not distinct.")
+    degree = as_integer(order)
+    if degree is None or not 0 <= degree < len(points):
         fail(
             line_of_user(),
             f"weights: derivative {order!r} needs at least {order!r} + 1 points; there are {len(points)}.",
         )
-    if any(isinstance(p, float) for p in [*points, at]):
-        return _fornberg(order, [float(p) for p in points], float(at), 1.0)
-    return _fornberg(order, [Fraction(p) for p in points], Fraction(at), Fraction(1))
+    if not exact:
+        return _fornberg(degree, [float(p) for p in points], float(place), 1.0)
+    return _fornberg(degree, [Fraction(p) for p in points], Fraction(place), Fraction(1))
+
+
+def _exact(given: object, what: str) -> Fraction | float:
+    """Return an integer or a fraction as a fraction, another real number as a float."""
+    if isinstance(given, Rational):
+        return Fraction(int(given.numerator), int(given.denominator))
+    try:
+        number = as_number(given, what)
+    except InputError as error:
+        fail(line_of_user(), f"weights: {error}")
+    if isinstance(number, complex) or not cmath.isfinite(number):
+        fail(line_of_user(), f"weights: {what} is {number}; a real and finite number is needed.")
+    return number
 
 
 def _fornberg(order: int, x: list[N], at: N, one: N) -> list[N]:
@@ -113,34 +137,66 @@ def derivative(
     >>> bool(abs(y[0] - 0.0) < 1e-9 and abs(y[5] - 20 * 0.5**3) < 1e-9)
     True
     """
-    if not 0 <= axis < u.dimensions or len(at) != u.dimensions:
-        fail(
-            line_of_user(),
-            f"derivative: axis {axis} and {len(at)} indices do not fit the {u.dimensions} dimensions of '{u.name}'.",
-        )
-    if not isinstance(order, int) or order < 1 or not isinstance(accuracy, int) or accuracy < 2 or accuracy % 2:
+    point = _point("derivative", u, at)
+    along = as_integer(axis)
+    if along is None or not 0 <= along < u.dimensions:
+        fail(line_of_user(), f"derivative: axis {axis!r} is not one of the {u.dimensions} dimensions of '{u.name}'.")
+    m, even = as_integer(order), as_integer(accuracy)
+    if m is None or m < 1 or even is None or even < 2 or even % 2:
         fail(
             line_of_user(),
             f"derivative: order {order!r} must be at least 1, and accuracy {accuracy!r} even and at least 2.",
         )
-    half = (order + 1) // 2 + accuracy // 2 - 1
-    index = at[axis]
-    value = _weighted(u, at, axis, order, range(-half, half + 1))
+    half = (m + 1) // 2 + even // 2 - 1
+    index = point[along]
+    value = _weighted(u, point, along, m, range(-half, half + 1))
     if closure:
-        one_sided = order + accuracy
+        if not isinstance(index, Index):
+            text = f"derivative: closure=True needs the index of axis {along} itself in at=, "
+            fail(line_of_user(), text + "such as i, not i + 1 or 2 * i.")
+        one_sided = m + even
         for p in reversed(range(half)):
             first, last = range(-p, one_sided - p), range(p + 1 - one_sided, p + 1)
-            value = where(index == p, _weighted(u, at, axis, order, first), value)
-            value = where(index == index.extent - 1 - p, _weighted(u, at, axis, order, last), value)
+            value = where(index == p, _weighted(u, point, along, m, first), value)
+            value = where(index == index.extent - 1 - p, _weighted(u, point, along, m, last), value)
             assert isinstance(value, Where)
-            value.least = axis, one_sided
-    step = spacing
-    for _ in range(order - 1):
-        step = step * spacing
-    return value * (1.0 / step)
+            value.least = along, one_sided
+    return value * _inverse(spacing, m)
 
 
-def _weighted(u: Grid, at: Sequence[Index], axis: int, order: int, offsets: range) -> Expr:
+def _inverse(spacing: Expr | float, order: int) -> Expr | complex:
+    """Return 1 / spacing ** order."""
+    if isinstance(spacing, Expr):
+        step = spacing
+        for _ in range(order - 1):
+            step = step * spacing
+        return 1.0 / step
+    try:
+        number = as_number(spacing, "the spacing")
+    except InputError as error:
+        fail(line_of_user(), f"derivative: {error}")
+    power: complex = 1.0
+    for _ in range(order):
+        power *= number
+    if not power or not cmath.isfinite(power) or not cmath.isfinite(1.0 / power):
+        text = f"derivative: the spacing is {number}, and 1 / spacing ** {order} is to be a finite number."
+        fail(line_of_user(), f"{text} Give another spacing.")
+    return 1.0 / power
+
+
+def _point(what: str, u: object, at: object) -> tuple[Integer | Quotient, ...]:
+    """Return the indices of the point at which a grid is differentiated."""
+    if not isinstance(u, Grid):
+        fail(line_of_user(), f"{what}: a {type(u).__name__} is no grid; give u itself, and its indices as at=(i, j).")
+    point = tuple(at) if isinstance(at, Iterable) else ()
+    if len(point) != u.dimensions or not all(isinstance(i, (Integer, Quotient)) for i in point):
+        got = f"has {', '.join(type(i).__name__ for i in point)}" if point else f"is a {type(at).__name__}"
+        need = ("(i,)", "(i, j)", "(i, j, k)")[u.dimensions - 1]
+        fail(line_of_user(), f"{what}: at {got}; '{u.name}' has {u.dimensions} dimensions: at={need} is needed.")
+    return point
+
+
+def _weighted(u: Grid, at: Sequence[Integer | Quotient], axis: int, order: int, offsets: range) -> Expr:
     total: Expr | None = None
     factors: Sequence[Fraction | float] = weights(order, offsets)
     for o, w in zip(offsets, factors, strict=True):
@@ -168,7 +224,8 @@ def laplacian(
     >>> len(am.stencil.assign(out(*at), am.stencil.laplacian(u, at, accuracy=4)).offsets("u"))
     13
     """
-    steps = list(spacing) if isinstance(spacing, Sequence) else [spacing] * u.dimensions
+    _point("laplacian", u, at)
+    steps = list(spacing) if np.iterable(spacing) else [spacing] * u.dimensions
     if len(steps) != u.dimensions:
         fail(line_of_user(), f"laplacian: {len(steps)} spacings for {u.dimensions} dimensions.")
     total = derivative(u, at, 0, 2, accuracy, steps[0], closure)

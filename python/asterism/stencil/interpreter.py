@@ -39,10 +39,35 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 _REDUCTIONS: dict[str, Callable[..., Any]] = {"sum": np.sum, "max": np.max, "min": np.min}
 
 
-def points_of(facts: Facts, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the number of points along each axis, from the shapes of the arrays, which must agree."""
+def points_of(
+    facts: Facts, shapes: Mapping[str, tuple[int, ...]], known: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Return the number of points along each axis, from the shapes of the arrays, which must agree.
+
+    Coarse arrays alone tell it of a fine grid up to one point: then it is ``known``, or twice theirs.
+    """
+    if not shapes:
+        if known is not None:
+            return known
+        name = facts.outputs[0] if facts.outputs else facts.grids[0]
+        raise ShapeError(
+            "no array is given, so the number of points cannot be known. Give one of that shape, such as "
+            f"{name}=np.zeros(...), or compile the stencil for a shape."
+        )
+    for name, shape in shapes.items():
+        if len(shape) != facts.dimensions:
+            raise ShapeError(f"the array '{name}' has {len(shape)} dimensions; the stencil has {facts.dimensions}.")
     here = {g: s for g, s in shapes.items() if g not in facts.elsewhere}
     if not here:
+        if known is not None and facts.space == "fine":
+            coarse = tuple((n + 1) // 2 for n in known)
+            for name, shape in shapes.items():
+                if shape != coarse:
+                    raise ShapeError(
+                        f"the array '{name}' has the shape {shape}; {coarse} is that of the coarse grid for {known} "
+                        "points."
+                    )
+            return known
         halves = {tuple((n + 1) // 2 for n in s) for s in shapes.values()}
         doubles = {tuple(2 * n for n in s) for s in shapes.values()}
         found = halves if facts.space == "coarse" else doubles
@@ -50,8 +75,6 @@ def points_of(facts: Facts, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int,
             raise ShapeError(f"the arrays have the shapes {dict(shapes)}; they must agree.")
         return found.pop()
     name, shape = next(iter(here.items()))
-    if len(shape) != facts.dimensions:
-        raise ShapeError(f"the array '{name}' has {len(shape)} dimensions; the stencil has {facts.dimensions}.")
     for other, theirs in here.items():
         if theirs != shape:
             raise ShapeError(f"the array '{other}' has the shape {theirs}, and '{name}' {shape}.")
@@ -91,7 +114,10 @@ def taken(facts: Facts, given: Mapping[str, Any], dtype: Any) -> tuple[dict[str,
 
 
 def _array(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of different lengths
+        raise ShapeError(f"the array '{name}' is none: {error}") from None
     if array.dtype.kind not in ("buifc" if dtype.kind == "c" else "buif"):
         what = "numbers are needed" if dtype.kind == "c" else "real numbers are needed, or a complex dtype"
         raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; {what}.")
@@ -105,9 +131,13 @@ def interpret(
     constants: Mapping[str, complex],
     periodic: Sequence[bool],
     dtype: Any,
+    points: tuple[int, ...] | None = None,
 ) -> tuple[dict[str, Array], dict[str, complex]]:
-    """Return the outputs by name, and the reductions. Points beyond an end that is not periodic are zero."""
-    shape = points_of(facts, {n: a.shape for n, a in arrays.items()})
+    """Return the outputs by name, and the reductions. Points beyond an end that is not periodic are zero.
+
+    The number of points is only needed where the arrays do not tell it (`points_of`).
+    """
+    shape = points_of(facts, {n: a.shape for n, a in arrays.items()}, points)
     known = dict(arrays)
     scalars = {n: np.dtype(dtype).type(v) for n, v in constants.items()}
     out: dict[str, Array] = {}
@@ -118,6 +148,8 @@ def interpret(
             known[s.target.grid.name] = out[s.target.grid.name] = np.array(value, dtype)
         else:
             wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+            if not wide.size and s.op != "sum":
+                raise ShapeError(f"the arrays have the shape {shape}: without points there is no {s.op} '{s.name}'.")
             reduced[s.name] = _REDUCTIONS[s.op](wide).item()
     return out, reduced
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.indices import as_shape
+from ..base.indices import as_flags, as_shape
 from ..errors import DtypeError, InputError, ShapeError, UnsupportedError
 from .checks import are_real
 from .compiler import Library, build
 from .interpreter import interpret, points_of, taken
 from .language import Reduction
 from .sources import Source, generate
-from .stencil import Stencil, as_dtype, as_flags
+from .stencil import Stencil, as_dtype
 from .table import Table, build_table
 
 __all__ = ["Kernel", "compile"]
@@ -164,11 +164,13 @@ class Kernel:
         if "out" in f.inputs:  # a grid of that name, as transposes read
             given, out = {"out": out, **given} if out is not None else given, None
         arrays, constants = taken(f, given, dtype)
-        shape = points_of(f, {n: a.shape for n, a in arrays.items()}) if arrays else self.shape
+        shape = points_of(f, {n: a.shape for n, a in arrays.items()}, self.shape)
         if shape != self.shape:
             raise ShapeError(f"the kernel is for {self.shape} points; the arrays have {shape}.")
         if self.library is None:
-            outputs, reduced = interpret(self.stencil.statements, f, arrays, constants, self.periodic, dtype)
+            outputs, reduced = interpret(
+                self.stencil.statements, f, arrays, constants, self.periodic, dtype, self.shape
+            )
             result: dict[str, Any] = {**outputs, **reduced}
         else:
             result = self._run(self.library, arrays, constants, dtype)
@@ -274,7 +276,8 @@ def compile(
     ----------
     stencil : Stencil
     shape : int or sequence of int
-        Points of the grids that are written; grids of another space have twice or half as many.
+        Points of the grids that are written; grids of another space have twice or half as many. A fine grid may have an
+        odd number n, with (n + 1) // 2 coarse points.
     periodic : bool or sequence of bool
         For each axis, whose points must be a multiple of a brick's. Points beyond other ends are zero.
     target : {"generic", "avx2", "avx512"}, optional

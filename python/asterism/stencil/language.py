@@ -6,6 +6,7 @@ Input: Python expressions of the user. Output: `Assignment` and `Reduction`, tre
 from __future__ import annotations
 
 import linecache
+import operator
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ __all__ += ["sqrt", "where"]
 
 Line = tuple[str, int]
 Number = int | float | complex
+LARGEST = 2**31 - 1  # of the integers in indices, as kernels count
 
 
 def _line() -> Line:
@@ -47,6 +49,25 @@ def as_number(value: object, what: str) -> float | complex:
         return simplest(complex(value))  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise InputError(f"{what} is a {type(value).__name__}; a number is needed.") from None
+    except OverflowError:
+        raise InputError(f"{what} is {_short(value)}; the largest number is {sys.float_info.max:.2g}.") from None
+
+
+def as_integer(value: object) -> int | None:
+    """Return an integer, of Python or NumPy, as an int; None for anything else, also for True and False."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def _short(value: object) -> str:
+    """Return a number as text that is never long."""
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return f"an integer of about {int(value.bit_length() * 0.30103) + 1} digits"
+    return repr(value) if isinstance(value, int) else f"a {type(value).__name__} beyond any float"
 
 
 class Expr:
@@ -86,13 +107,14 @@ class Expr:
         return Operation("/", _expr(other), self)
 
     def __pow__(self, power: int) -> Expr:
-        if not isinstance(power, int) or not 1 <= power <= 16:
+        times = as_integer(power)
+        if times is None or not 1 <= times <= 16:
             fail(
                 _line(),
                 f"a power must be an integer from 1 to 16, not {power!r}. Write others as products, or with sqrt.",
             )
         out = self
-        for _ in range(power - 1):
+        for _ in range(times - 1):
             out = Operation("*", out, self)
         return out
 
@@ -164,6 +186,10 @@ class Integer(Expr):
     def __init__(self, terms: tuple[tuple[str, int, int], ...], add: int) -> None:
         super().__init__()
         self.terms, self.add = terms, add
+        for n in (add, *(f for _, _, f in terms)):
+            if abs(n) > LARGEST:
+                text = f"an index has {_short(n)} in it; at most {LARGEST} is possible. Conditions take floats too."
+                fail(self.line, text)
 
     def _plus(self, other: Integer, sign: int) -> Integer:
         factors = {(s, a): f for s, a, f in self.terms}
@@ -187,25 +213,27 @@ class Integer(Expr):
         return whole._plus(self, -1) if whole is not None else super().__rsub__(other)
 
     def __mul__(self, other: Expr | Number) -> Expr:
-        if isinstance(other, int):
-            return Integer(tuple((s, a, f * other) for s, a, f in self.terms if other), self.add * other)
+        by = as_integer(other)
+        if by is not None:
+            return Integer(tuple((s, a, f * by) for s, a, f in self.terms if by), self.add * by)
         return super().__mul__(other)
 
     def __rmul__(self, other: Number) -> Expr:
-        return self * other if isinstance(other, int) else super().__rmul__(other)
+        return super().__rmul__(other) if as_integer(other) is None else self * other
 
     def __neg__(self) -> Expr:
         return self * -1
 
     def __floordiv__(self, other: int) -> Quotient:
-        if other != 2:
+        if isinstance(other, Expr) or other != 2:
             fail(_line(), f"coarse grids have half as many points: i // 2 is there, // {other!r} is not.")
         return Quotient(self, 0)
 
     def __mod__(self, other: int) -> Remainder:
-        if not isinstance(other, int) or other < 1:
-            fail(_line(), f"% takes a positive integer, not {other!r}.")
-        return Remainder(self, other)
+        by = as_integer(other)
+        if by is None or not 1 <= by <= LARGEST:
+            fail(_line(), f"% takes an integer from 1 to {LARGEST}, not {_short(by) if by else repr(other)}.")
+        return Remainder(self, by)
 
 
 class Index(Integer):
@@ -233,10 +261,12 @@ class Quotient(Expr):
         self.of, self.add = of, add
 
     def __add__(self, other: Expr | Number) -> Expr:
-        return Quotient(self.of, self.add + other) if isinstance(other, int) else super().__add__(other)
+        more = as_integer(other)
+        return super().__add__(other) if more is None else Quotient(self.of, self.add + more)
 
     def __sub__(self, other: Expr | Number) -> Expr:
-        return Quotient(self.of, self.add - other) if isinstance(other, int) else super().__sub__(other)
+        less = as_integer(other)
+        return super().__sub__(other) if less is None else Quotient(self.of, self.add - less)
 
 
 class Remainder(Expr):
@@ -316,9 +346,10 @@ class Grid:
     def __init__(self, name: str, dimensions: int) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
             fail(_line(), f"a grid's name must be an identifier without _ at its ends, not {name!r}.")
-        if dimensions not in (1, 2, 3):
+        count = as_integer(dimensions)
+        if count not in (1, 2, 3):
             fail(_line(), f"a grid has 1, 2 or 3 dimensions, not {dimensions!r}.")
-        self.name, self.dimensions = name, dimensions
+        self.name, self.dimensions = name, count
 
     def __call__(self, *subscripts: object) -> Ref:
         """Return the value at these indices."""
@@ -389,20 +420,21 @@ class Reduction:
 def _integer(value: object) -> Integer | None:
     if isinstance(value, Integer):
         return value
-    return Integer((), value) if isinstance(value, int) and not isinstance(value, bool) else None
+    whole = as_integer(value)
+    return None if whole is None else Integer((), whole)
 
 
 def _expr(value: object) -> Expr:
     if isinstance(value, Expr):
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        try:
-            value = simplest(complex("" if isinstance(value, str) else value))  # type: ignore[call-overload]  # of NumPy
-        except (TypeError, ValueError):
-            name = type(value).__name__
-            hint = " Call it with indices." if isinstance(value, Grid) else ""
-            fail(_line(), f"a {name} is no value of a stencil.{hint}")
-    return Value(value)
+    try:
+        number = complex("" if isinstance(value, str) else value)  # type: ignore[call-overload]  # of NumPy
+    except (TypeError, ValueError):
+        hint = " Call it with indices." if isinstance(value, Grid) else ""
+        fail(_line(), f"a {type(value).__name__} is no value of a stencil.{hint}")
+    except OverflowError:
+        fail(_line(), f"{_short(value)} is no value of a stencil; the largest is {sys.float_info.max:.2g}.")
+    return Value(value if isinstance(value, (int, float)) and not isinstance(value, bool) else simplest(number))
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
@@ -421,9 +453,10 @@ def walk(*roots: Expr) -> Iterator[Expr]:
 
 def indices(dimensions: int) -> tuple[Index, ...]:
     """Return the indices of the axes; the last is the fastest, as in a NumPy array."""
-    if dimensions not in (1, 2, 3):
+    count = as_integer(dimensions)
+    if count not in (1, 2, 3):
         fail(_line(), f"a stencil has 1, 2 or 3 dimensions, not {dimensions!r}.")
-    return tuple(Index(axis) for axis in range(dimensions))
+    return tuple(Index(axis) for axis in range(count))
 
 
 def grid(name: str, dimensions: int) -> Grid:

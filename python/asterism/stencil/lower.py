@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from .checks import Facts, Statement
 from .language import (
+    LARGEST,
     Assignment,
     Condition,
     Constant,
@@ -135,7 +136,7 @@ def _difference(left: Integer | Value, right: Integer | Value) -> Integer | None
     sides = []
     for side in (left, right):
         if isinstance(side, Value):
-            if isinstance(side.value, complex) or float(side.value) != int(side.value):
+            if isinstance(side.value, complex) or not abs(side.value) <= LARGEST or side.value != int(side.value):
                 return None
             side = Integer((), int(side.value))
         sides.append(side)

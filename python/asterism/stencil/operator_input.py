@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..base.indices import as_shape
+from ..base.indices import as_flags, as_shape
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
 from .language import as_number
 from .reach import bricks_away, default_brick
-from .stencil import Stencil, as_brick, as_dtype, as_flags
+from .stencil import Stencil, as_brick, as_dtype
 from .transpose import coefficients_of
 
 __all__ = ["checked"]

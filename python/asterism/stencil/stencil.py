@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.indices import as_shape
+from ..base.indices import as_flags, as_shape
 from ..errors import DtypeError, InputError, ShapeError
 from .checks import Facts, Statement, check, check_dtype
 from .cost import Cost, cost
@@ -24,17 +24,6 @@ def as_dtype(dtype: Any) -> str:
     if name not in ("float32", "float64", "complex64", "complex128"):
         raise DtypeError(f"stencils are computed in float32, float64, complex64 or complex128, not {name}.")
     return str(name)
-
-
-def as_flags(periodic: bool | Sequence[bool], dimensions: int) -> tuple[bool, ...]:
-    """Return one flag for each axis."""
-    flags = tuple(periodic) if np.iterable(periodic) else (periodic,) * dimensions
-    for flag in flags:
-        if not isinstance(flag, (bool, np.bool_)):
-            raise InputError(f"periodic has {flag!r}; True or False is needed, or one of them for each axis.")
-    if len(flags) != dimensions:
-        raise InputError(f"periodic has {len(flags)} flags for {dimensions} dimensions.")
-    return tuple(bool(p) for p in flags)
 
 
 def as_brick(brick: int | Sequence[int], dimensions: int, what: str) -> tuple[int, ...]:
@@ -134,12 +123,19 @@ class Stencil:
         return {**out, **reduced}
 
     def check_shape(self, shape: Sequence[int], periodic: Sequence[bool]) -> None:
-        """Raise for an axis with too few points: a periodic one, or one with one-sided differences at its ends."""
+        """Raise for an axis with too few points, and for a periodic one that a red-black update cannot go around."""
         for axis, (n, needed) in enumerate(zip(shape, self.facts.least, strict=True)):
             if n < needed:
                 raise ShapeError(
                     f"axis {axis} has {n} points; the one-sided differences at its ends (closure=True) need {needed}. "
                     "Take more points, or a lower accuracy."
+                )
+        for axis, n in enumerate(shape):
+            if periodic[axis] and self.facts.coloured[axis] and n % 2:
+                raise ShapeError(
+                    f"axis {axis} is periodic with {n} points, an odd number: around its end a red-black update would "
+                    f"read points of the colour that it changes. Take {n + 1} points, write another grid, or make the "
+                    "axis not periodic."
                 )
         for axis, (n, least) in enumerate(zip(shape, self.least_periodic, strict=True)):
             if periodic[axis] and least is None:
@@ -245,6 +241,11 @@ def fuse(*stencils: Stencil) -> Stencil:
     >>> both.interpret(x=[1.0, 1.0], b=[1.0, 2.0])["square"]
     1.0
     """
+    for one in stencils:
+        if not isinstance(one, Stencil):
+            fail(_line(), f"fuse takes stencils, one after the other, not a {type(one).__name__}; assign makes one.")
+    if not stencils:
+        fail(_line(), "fuse needs at least one stencil; none is given.")
     found = Stencil([s for one in stencils for s in one.statements])
     for one in stencils:
         found.least_periodic = _larger(found.least_periodic, one.least_periodic)

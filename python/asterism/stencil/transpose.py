@@ -78,7 +78,9 @@ def coefficients_of(statements: Sequence[Statement], name: str) -> dict[Offsets,
     s = statements[0]
     terms = _linear(s.value, name)
     if _FREE in terms:
-        fail(s.line, f"a part of the value is without '{name}', so it is not linear, and has no transpose.")
+        fail(
+            s.line, f"a part of the value is without '{name}', so the stencil is not linear in it. Take that part out."
+        )
     return terms
 
 
@@ -100,7 +102,9 @@ def _linear(value: Expr, name: str) -> _Linear:
     found: dict[int, _Linear] = {}
     for n in walk(value):
         parts = [found[id(c)] for c in n.children()]
-        found[id(n)] = _combined(n, parts, name)
+        terms = found[id(n)] = _combined(n, parts, name)
+        if len(terms) > 1 and _number(terms.get(_FREE, n)) == 0:
+            del terms[_FREE]  # of where(condition, w * x, 0), say
     return found[id(value)]
 
 
@@ -108,7 +112,8 @@ def _combined(n: Expr, parts: list[_Linear], name: str) -> _Linear:
     if isinstance(n, Ref) and n.grid.name == name:
         return {n.offsets: Value(1.0)}
     if all(not p or set(p) == {_FREE} for p in parts):
-        return {_FREE: n}
+        nothing = isinstance(n, Operation) and n.op == "*" and any(_number(p[_FREE]) == 0 for p in parts)
+        return {_FREE: Value(0.0) if nothing else n}
     if isinstance(n, Condition):  # on x: only a guard may have it
         return {o: c for part in parts for o, c in part.items()}
     if isinstance(n, Where) and _guards(n, set(parts[2]), name):
@@ -123,8 +128,6 @@ def _combined(n: Expr, parts: list[_Linear], name: str) -> _Linear:
             out: _Linear = {}
             for part, factor in zip(parts, sign, strict=True):
                 for o, c in part.items():
-                    if o == _FREE and _number(c) == 0:
-                        continue  # as sum() begins with
                     scaled = c if factor == 1 else _product(Value(-1.0), c)
                     out[o] = _sum(out[o], scaled) if o in out else scaled
             return out
@@ -136,7 +139,7 @@ def _combined(n: Expr, parts: list[_Linear], name: str) -> _Linear:
         if n.op == "/" and set(parts[1]) == {_FREE}:
             inverse = Operation("/", Value(1.0), parts[1][_FREE])
             return {o: _product(inverse, c) for o, c in parts[0].items()}
-    fail(n.line, f"the stencil is not linear in '{name}' here, so it has no transpose.")
+    fail(n.line, f"the stencil is not linear in '{name}' here, as operators and transposes must be.")
 
 
 def _guards(n: Where, offsets: set[Offsets], name: str) -> bool:
@@ -159,6 +162,8 @@ def _product(a: Expr, b: Expr) -> Expr:
     x, y = _number(a), _number(b)
     if x is not None and y is not None:
         return Value(x * y)
+    if x == 0 or y == 0:
+        return Value(0.0)
     for number, other in ((x, b), (y, a)):  # so that conditions come first
         if number is not None and isinstance(other, Where):
             factor = Value(number)

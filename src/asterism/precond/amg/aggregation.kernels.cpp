@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/precond/amg/grid_boxes.hpp"
@@ -21,12 +22,7 @@ constexpr i32 in_set = 0x7fffffff, out_of_set = 0;
 
 /// State "undecided" with a priority of 30 bits that changes every round. Two equal ones within two steps of
 /// each other (one in a hundred million) found two roots side by side: smaller aggregates, no harm.
-i32 priority(i64 global, u64 round) {
-  u64 z = u64(global) * 0x9e3779b97f4a7c15ull + round * 0xd1342543de82ef95ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return i32(1 + (z >> 34));
-}
+i32 priority(i64 global, u64 round) { return i32(1 + (mixed_bits(u64(global) * 0x9e3779b97f4a7c15u + round * 0xd1342543de82ef95u) >> 34)); }
 
 /// By value: a reference would make a branch of it, which is a coin toss here.
 i32 larger(i32 a, i32 b) { return a > b ? a : b; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/la/products/galerkin.hpp"
 #include "asterism/la/products/sparse_product.hpp"
@@ -14,14 +15,9 @@ using i32 = std::int32_t;
 using i64 = std::int64_t;
 using u64 = std::uint64_t;
 
-u64 mixed(u64 z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
 /// Of an edge, from either end.
 u64 edge_hash(i64 a, i64 b) {
-  return mixed(u64(std::min(a, b)) * 0x9e3779b97f4a7c15ull + mixed(u64(std::max(a, b)) + 0xd1342543de82ef95ull));
+  return mixed_bits(u64(std::min(a, b)) * 0x9e3779b97f4a7c15u + mixed_bits(u64(std::max(a, b)) + 0xd1342543de82ef95u));
 }
 
 /// Weights of the couplings between nodes, symmetric, and 1 on the diagonal of those that stay out.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 
@@ -21,10 +22,7 @@ bool is_needed(float way) { return way != 1; }
 
 /// Of an undecided point, more than is_fine: the points that depend on it, and 31 bits of a hash.
 i64 measure(i64 dependents, i64 global) {
-  u64 z = u64(global) * 0x9e3779b97f4a7c15ull + 0xd1342543de82ef95ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return dependents << 31 | i64(z >> 33);
+  return dependents << 31 | i64(mixed_bits(u64(global) * 0x9e3779b97f4a7c15u + 0xd1342543de82ef95u) >> 33);
 }
 
 /// Points of a block with couplings between them alone.

@@ -4,18 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/comm/communicator/cancellation.hpp"
 
 namespace asterism::precond {
 namespace {
 
-std::uint64_t hashed(std::int64_t i) {
-  auto z = std::uint64_t(i) + 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
+std::uint64_t hashed(std::int64_t i) { return mixed_bits(std::uint64_t(i) + 0x9e3779b97f4a7c15u); }
 /// Who is coloured first; no two rows are equal.
 bool comes_before(std::int64_t i, std::int64_t j) { return std::pair(hashed(i), i) < std::pair(hashed(j), j); }
 
