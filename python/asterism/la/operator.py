@@ -222,7 +222,7 @@ class Operator:
 
     def __rmatmul__(self, x: Any) -> NDArray[Any]:
         raise UnsupportedError(
-            f"x @ A of a {type(x).__name__} and a {type(self).__name__} is not offered. Use A.rmatvec(x), or A.T @ x of a Matrix."
+            f"x @ A of a {type(x).__name__} and a {type(self).__name__} is not offered. Use A.T @ x or A.rmatvec(x), or x @ A.to_scipy()."
         )
 
     @reported("A @ x")

@@ -11,7 +11,8 @@ namespace asterism::solve {
 using krylov::Monitor;
 using krylov::Reason;
 
-bool Solver::solves_directly() const { return method_name_ == "preonly" && preconditioner_->direct() && A_->matrix() && P_is_A(); }
+bool Solver::applies_once() const { return method_name_ == "preonly"; }
+bool Solver::solves_directly() const { return applies_once() && preconditioner_->direct() && A_->matrix() && P_is_A(); }
 
 /// By the factors; where that gets nowhere, as with factors of a lower precision, by gmres preconditioned with them (Carson and Higham
 /// 2017, 2018).

@@ -14,7 +14,23 @@ namespace asterism::solve {
 
 namespace {
 
-void look_at_entries(Matrix const& A, double size_before, Inspection& found) {
+/// Of my rows.
+bool has_entry(Matrix const& A, std::int64_t row) {
+  if (A.half() && A.half()->absolute_row_sums()[std::size_t(row)] > 0) return true;
+  return with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const in = [row](la::Csr const& a) {
+      auto const ptr = a.row_offsets();
+      auto const values = a.template entries<T>().subspan(std::size_t(ptr[std::size_t(row)]),
+                                                          std::size_t(ptr[std::size_t(row) + 1] - ptr[std::size_t(row)]));
+      return std::any_of(values.begin(), values.end(), [](T v) { return v != T(0); });
+    };
+    return (!A.half() && in(A.diagonal_block())) || in(A.coupling_block());
+  });
+}
+
+/// unscaled: A before it was scaled, or none.
+void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found) {
   auto const& comm = A.comm();
   bool const is_half = A.half() != nullptr;  // all of its entries are finite, since they have mirror images
   auto const& O = A.coupling_block();
@@ -72,10 +88,10 @@ void look_at_entries(Matrix const& A, double size_before, Inspection& found) {
                        "the matrix has an entry that is NaN or infinite in row {}. Look for a division by zero or an overflow where "
                        "it is assembled.",
                        first_row + first_not_finite);
-      ASTERISM_REQUIRE(first_empty == rows || size_before == 0, value,
-                       "row {} of the matrix has no entry that is seen in {} beside the largest one, {}: all are zero, or far smaller. "
-                       "Scale rows and columns to entries of like size.",
-                       first_row + first_empty, name_of(A.dtype()), size_before);
+      ASTERISM_REQUIRE(first_empty == rows || !unscaled || !has_entry(*unscaled, first_empty), value,
+                       "the entries of row {} of the matrix are too small to be seen in {} beside the largest one, {}. Scale rows and "
+                       "columns to entries of like size.",
+                       first_row + first_empty, name_of(A.dtype()), found.size);
       ASTERISM_REQUIRE(first_empty == rows, value,
                        "row {} of the matrix is empty (all entries zero): the matrix is singular. Remove the row and its unknown, or put "
                        "1 on its diagonal.",
@@ -142,12 +158,13 @@ void look_at_diagonal(Operator const& A, Inspection& found) {
 
 }  // namespace
 
-Inspection inspect(Operator const& A, double size_before) {
+Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
   static int const event = profile::event("SolverInspect");
   profile::Scope const scope(event);
   Inspection found;
+  found.size = largest;
   auto const* const matrix = A.matrix();
-  if (matrix) look_at_entries(*matrix, size_before, found), count_dominant_rows(*matrix, found);
+  if (matrix) look_at_entries(*matrix, unscaled, found), count_dominant_rows(*matrix, found);
   Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
   fill_hashed(x, 1);
   fill_hashed(y, 2);

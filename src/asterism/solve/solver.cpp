@@ -234,7 +234,7 @@ void Solver::look_at_system() {
   scale_system({scaling_exponent(inspection_.size, dtype), false});
   if (looks_) {
     double const size = inspection_.size;
-    inspection_ = inspect(*A_, scale_.exponent != 0 ? size : 0);
+    inspection_ = inspect(*A_, scale_.exponent != 0 ? given_A_->matrix() : nullptr, size);
     if (entries) inspection_.size = size;
     else scale_system({scaling_exponent(inspection_.size, dtype), false});
     of_P_ = P_ && !P_is_A() ? inspect(P_) : inspection_;

@@ -50,8 +50,9 @@ struct Inspection {
 };
 /// Dominance is counted where a direct solve may come first, of at most so many rows.
 constexpr std::int64_t rows_for_direct_first = 10000;
-/// Of an operator without entries: only its size, and whether it is Hermitian. Collective.
-Inspection inspect(Operator const& A, double size_before = 0);
+/// Of an operator without entries: only its size, and whether it is Hermitian. unscaled: a matrix before it
+/// was scaled to A, and the size of its largest entry; rows may have vanished. Collective.
+Inspection inspect(Operator const& A, Matrix const* unscaled = nullptr, double largest = 1);
 
 /// A preconditioner that auto tries, with options that hold where the user gave none.
 struct AutomaticAttempt {
@@ -172,6 +173,7 @@ class Solver {
                             std::int64_t max_it);
   /// Whether an answer is to be refined to rounding level: A is solved directly.
   bool solves_directly() const;
+  bool applies_once() const;  ///< the preconditioner, whatever it leaves
   void refine(Operator const& A, Operator const& M, bool adjoint, Vector const& b, Vector& x, SolveInfo& info) const;
   void conclude_directly(krylov::Monitor& monitor, std::vector<double> const& norms, SolveInfo const& info) const;
   Vector projected_rhs(Vector const& b, std::vector<std::string>& notes) const;

@@ -353,8 +353,8 @@ bool Solver::ended(Monitor& monitor, std::vector<double> const& norms, Vector co
     auto const where = format("||b - A x|| stays at {} ({} of ||b||) above the target {}", norms[worst] * unit,
                               norms[worst] / std::max(targets[worst].norm_b, 1e-300), targets[worst].tolerance * unit);
     bool const alone = why.empty() || krylov::converged(monitor.reason(std::int64_t(worst)));
-    if (alone && method_name_ == "preonly" && !preconditioner_->direct())
-      why = format("preonly applies the preconditioner once, and {} is no direct solve: {}", preconditioner_name(), where);
+    if (alone && applies_once() && !preconditioner_->direct())
+      why = format("{} applies the preconditioner once, and {} is no direct solve: {}", method_name_, preconditioner_name(), where);
     else if (alone)
       why = format("the method believed it had converged, but {}: rounding in A x and in the preconditioner is that large in {}", where,
                    name_of(A_->dtype()));

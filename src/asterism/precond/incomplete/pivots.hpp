@@ -25,12 +25,14 @@ class Pivots {
         real_option("pc_factor_zeropivot", 2.3e-14, "a pivot below this times the largest entry of its row counts as zero", 0),
     };
   }
-  /// method: for errors. first_row: the global number of row 0.
-  Pivots(OptionReader& r, std::string method, std::int64_t first_row)
+  /// method, advice: for errors. first_row: the global number of row 0.
+  Pivots(OptionReader& r, std::string method, std::int64_t first_row,
+         std::string advice = "-pc_factor_matching true, -pc_type ilut, or -pc_factor_shift_type nonzero")
       : shift_(r.text("pc_factor_shift_type")),
         amount_(r.real("pc_factor_shift_amount")),
         zero_(r.real("pc_factor_zeropivot")),
         method_(std::move(method)),
+        advice_(std::move(advice)),
         first_row_(first_row) {}
 
   /// Those of a definite matrix: its symmetry is to be kept.
@@ -64,10 +66,8 @@ class Pivots {
       pivot = T(real_t<T>(double(real(pivot)) < 0 ? -s : s));
       ++shifted_;
     } else {
-      ASTERISM_REQUIRE(!zero, value,
-                       "{}: the pivot of row {} is {}, beside entries up to {}. Use {}-pc_type ilut, or -pc_factor_shift_type {}.", method_,
-                       row_number(i), double(magnitude(pivot)), largest, method_ == "icc" ? "" : "-pc_factor_matching true, ",
-                       method_ == "icc" ? "positive_definite" : "nonzero");
+      ASTERISM_REQUIRE(!zero, value, "{}: the pivot of row {} is {}, beside entries up to {}. Use {}.", method_, row_number(i),
+                       double(magnitude(pivot)), largest, advice_);
     }
     auto const out = T(1) / pivot;
     ASTERISM_REQUIRE(std::isfinite(double(magnitude(out))), value, "{}: the inverse pivot of row {} is not finite.", method_,
@@ -107,7 +107,7 @@ class Pivots {
 
   std::string shift_;
   double amount_, zero_, alpha_ = 0;
-  std::string method_;
+  std::string method_, advice_;
   std::int64_t first_row_, shifted_ = 0;
   std::vector<std::int32_t> row_of_;  // empty: each its own
 };
