@@ -34,6 +34,11 @@ void set_error(ErrorKind kind, nb::object const& text, bool shared = false) {
   PyErr_SetObject(cls.ptr(), value.ptr());
 }
 
+void set_memory_error(char const* text) {
+  if (error_class().is_valid()) set_error(ErrorKind::memory, as_text(text));
+  else PyErr_NoMemory();
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -54,17 +59,9 @@ NB_MODULE(_core, m) {
       }
       set_error(e.kind(), as_text(e.what()), e.shared());
     } catch (std::bad_alloc const&) {
-      if (!error_class().is_valid()) {
-        PyErr_NoMemory();
-        return;
-      }
-      set_error(ErrorKind::memory, as_text("out of memory."));
+      set_memory_error("out of memory.");
     } catch (std::length_error const&) {
-      if (!error_class().is_valid()) {
-        PyErr_NoMemory();
-        return;
-      }
-      set_error(ErrorKind::memory, as_text("out of memory: an array of more entries than an address can tell."));
+      set_memory_error("out of memory: an array of more entries than an address can tell.");
     }
   });
   m.def("set_error_classes", [](nb::object by_name) { error_class() = std::move(by_name); });

@@ -62,8 +62,8 @@ def test_arguments_that_are_no_numbers_matrices_or_paths(tmp_path):
         (am.DtypeError, "maxiter is 2.5", lambda: am.least_squares(A, b, maxiter=2.5)),
         (am.InputError, "monitor is 3; a function", lambda: am.least_squares(A, b, monitor=3)),
         (am.ShapeError, "two dimensions", lambda: am.Matrix.from_scipy(sp.coo_array(np.ones(3)))),
-        (am.InputError, "A / a: by 0", lambda: A / 0),
-        (am.InputError, "by 1000", lambda: A * 10**400),
+        (am.InputError, "A / a: a is 0", lambda: A / 0),
+        (am.InputError, "a is 1000", lambda: A * 10**400),
         (am.OutOfMemoryError, "out of memory", lambda: am.VectorAssembly(2**62, [])),
         (TypeError, "A is a csr_array; an asterism.Matrix", lambda: am.write_matrix(tmp_path / "A.mtx", A.to_scipy())),
         (TypeError, "A is a Transposed; an asterism.Matrix", lambda: am.write_matrix(tmp_path / "A.mtx", A.T)),
@@ -75,6 +75,7 @@ def test_arguments_that_are_no_numbers_matrices_or_paths(tmp_path):
         (am.DtypeError, "block_size is 2.5", lambda: am.read_matrix(tmp_path / "A.mtx", block_size=2.5)),
         (am.InputError, "Name it FILE.ast", lambda: am.solve(A, b, ksp="cg", checkpoint=tmp_path / "c.mtx")),
         (am.OptionError, "An option without a value is 'true'", lambda: am.solve(A, b, options="-pc_type")),
+        (am.OptionError, "An option without a value is 'true'", lambda: am.solve(A, b, options="-ksp_max_it")),
         (
             am.OptionError,
             "An option without a value is 'true'",

@@ -227,7 +227,7 @@ def test_arrays_that_tell_no_shape():
     with pytest.raises(am.ShapeError, match=r"shape \(0, 3\): without points there is no max 'm'"):
         st.reduce("max", "m", u(i, j)).interpret(u=np.ones((0, 3)))
     assert st.reduce("sum", "m", u(i, j)).interpret(u=np.ones((0, 3))) == {"m": 0.0}
-    with pytest.raises(am.ShapeError, match="the array 'u' is none"):
+    with pytest.raises(am.ShapeError, match="the array 'u' is not one"):
         coarse.interpret(u=[[1.0, 2.0], [3.0]])
     with pytest.raises(am.InputError, match="the constant 'k' is an integer of about 401 digits"):
         st.assign(out(i, j), st.constant("k") * u(i, j)).interpret(u=np.ones((2, 2)), k=10**400)

@@ -247,9 +247,8 @@ def make(how: Made, domain: Any) -> StencilOperator:
         handle.set_colouring(False)
     handle.set_maker(lambda name: form(how, name), [max(r) for r in how.stencil.facts.reach], transposes)
 
-    def coarse(
-        A: Any, by: str, rows_per_rank: int, paired: bool
-    ) -> Any:  # A holds this function, which must not hold A
+    # A holds this function, which must not hold A
+    def coarse(A: Any, by: str, rows_per_rank: int, paired: bool) -> Any:
         found = coarse_level(make, how, A, domain, by, rows_per_rank, paired)
         return found and (found[0]._h, *found[1:])
 

@@ -31,6 +31,9 @@ def check_weak(args: argparse.Namespace) -> None:
     if launch.under_mpi() and not args.here:
         raise InputError("weak starts its ranks itself. Start it without mpiexec; --ranks 1,2,4 says how many.")
     if not args.here:
+        if args.nodes and (others := [n for n in args.counts if n % args.nodes]):
+            listed = ", ".join(map(str, others))
+            raise InputError(f"--nodes {args.nodes}: {listed} ranks are no multiple of it. Choose other --ranks.")
         for ranks in args.counts:
             launch.check_ranks(argparse.Namespace(ranks=ranks, oversubscribe=args.oversubscribe))
 
@@ -39,10 +42,6 @@ def weak_cases(args: argparse.Namespace, comm: Any) -> dict[str, Any]:
     """Measure each number of ranks with each size, in processes of their own with one thread each."""
     if args.here:
         return {"cases": [_case(cells, args.repeats, args.nodes, comm) for cells in args.sizes]}
-    if args.nodes and (others := [ranks for ranks in args.counts if ranks % args.nodes]):
-        raise InputError(
-            f"--nodes {args.nodes}: {', '.join(map(str, others))} ranks are no multiple. Choose other --ranks."
-        )
     cases = []
     for ranks in steps("weak scaling, numbers of ranks", args.counts):
         words = ["bench", "weak", "--here", "--json", "--repeats", str(args.repeats)]

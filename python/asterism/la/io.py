@@ -123,7 +123,8 @@ def _check_path(path: str) -> None:
 def _own(A: Any, call: str, kind: type[Operator] = Matrix) -> Any:
     if not isinstance(A, kind):
         raise TypeError(
-            f"{call}: A is a {type(A).__name__}; an asterism.{kind.__name__} is needed. Matrix.from_scipy makes one, or transpose()."
+            f"{call}: A is a {type(A).__name__}; an asterism.{kind.__name__} is needed. Use am.Matrix.from_scipy(S) for a matrix of "
+            "SciPy's, and B.transpose() for B.T."
         )
     return A
 

@@ -238,9 +238,7 @@ def _multiple(A: Any, a: Any, what: str, hint: str) -> Any:
         if "/" in what:
             value = 1.0 / value
     except (OverflowError, ZeroDivisionError) as error:
-        raise InputError(
-            f"{what}: by {a!r:.40}, the factor of the matrix is no number of its dtype ({error})."
-        ) from None
+        raise InputError(f"{what}: a is {a!r:.40}; the factor of the matrix would not be finite ({error}).") from None
     A = _whole(A)
     return type(A)(_core.matrix_scaled(value, A._h))
 

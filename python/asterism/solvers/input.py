@@ -78,6 +78,6 @@ def check_checkpoint(path: str | Path, every: int, asynchronous: bool) -> None:
         raise InputError(f"checkpoint_every is {every}; at least 1.")
     if asynchronous:
         raise UnsupportedError("checkpoints need the iterate, which -ksp_asynchronous looks at late.")
-    if str(path).endswith((".mtx", ".mm", ".gz", ".npy", ".npz", ".petsc", ".bin", ".dat", ".mat", ".h5", ".hdf5")):
-        raise InputError(f"checkpoint='{path}': a checkpoint is a file of asterism's own format. Name it FILE.ast.")
     check_target(path, "checkpoint")
+    if not str(path).endswith(".ast"):
+        raise InputError(f"checkpoint='{path}': a checkpoint is a file of asterism's own format. Name it FILE.ast.")

@@ -117,7 +117,7 @@ def _array(name: str, value: Any, dtype: np.dtype[Any]) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:  # rows of different lengths
-        raise ShapeError(f"the array '{name}' is none: {error}") from None
+        raise ShapeError(f"the array '{name}' is not one: {error}") from None
     if array.dtype.kind not in ("buifc" if dtype.kind == "c" else "buif"):
         what = "numbers are needed" if dtype.kind == "c" else "real numbers are needed, or a complex dtype"
         raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; {what}.")

@@ -103,7 +103,7 @@ def _linear(value: Expr, name: str) -> _Linear:
     for n in walk(value):
         parts = [found[id(c)] for c in n.children()]
         terms = found[id(n)] = _combined(n, parts, name)
-        if len(terms) > 1 and _number(terms.get(_FREE, n)) == 0:
+        if len(terms) > 1 and _FREE in terms and _number(terms[_FREE]) == 0:
             del terms[_FREE]  # of where(condition, w * x, 0), say
     return found[id(value)]
 

@@ -171,8 +171,8 @@ std::int64_t OptionReader::integer(std::string_view name) {
   std::int64_t v = 0;
   double d = 0;
   if (!parse_number(s, v)) {
-    ASTERISM_REQUIRE(parse_number(s, d) && d == double(std::int64_t(d)), option, "option -{} ({}): '{}' is not an integer.",
-                     prefix_ + spec->name, record_.back().origin, s);
+    ASTERISM_REQUIRE(parse_number(s, d) && d == double(std::int64_t(d)), option, "option -{} ({}): '{}' is not an integer.{}",
+                     prefix_ + spec->name, record_.back().origin, s, s == "true" ? no_value : "");
     v = std::int64_t(d);
   }
   ASTERISM_REQUIRE(double(v) >= spec->lo && double(v) <= spec->hi, option, "option -{} ({}): {} is outside [{}, {}].", prefix_ + spec->name,

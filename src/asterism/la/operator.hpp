@@ -86,7 +86,7 @@ class Operator {
     bool paired = true;  ///< R is a multiple of P^H
   };
   virtual std::optional<Coarse> coarse(CoarseRule const&) const { return std::nullopt; }
-  /// Whether coarse() knows one, for some rule at least. The same on all ranks.
+  /// Whether coarse() may know one. The same on all ranks.
   virtual bool coarsens() const { return false; }
   /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.
   virtual std::vector<Vector> colours() const { return {}; }

@@ -120,9 +120,8 @@ bool may_differ_between_ranks(std::string_view option) {
 OptionTable const& preconditioner_table() {
   static OptionTable const t = {
       choice_option("pc_type", "auto", names_and_auto(precond::preconditioners()),
-                    "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; where these fail ilut of matched "
-                    "rows; gmg of large "
-                    "stencils"),
+                    "the preconditioner; auto: amg if Hermitian with a diagonal of one sign, else ilu; factors first where the matrix is "
+                    "small and its diagonal weak, and where these fail; gmg for large stencils"),
       choice_option("pc_dtype", "auto", {"auto", "float32", "float64"},
                     "precision of the preconditioner; auto: float32 for amg where the values allow it"),
   };

@@ -50,8 +50,8 @@ struct Inspection {
 };
 /// Dominance is counted where a direct solve may come first, of at most so many rows.
 constexpr std::int64_t rows_for_direct_first = 10000;
-/// Of an operator without entries: only its size, and whether it is Hermitian. unscaled: a matrix before it
-/// was scaled to A, and the size of its largest entry; rows may have vanished. Collective.
+/// Of an operator without entries: only its size, and whether it is Hermitian. unscaled, largest: the matrix that was scaled to A, in which
+/// rows may have vanished, and its largest entry. Collective.
 Inspection inspect(Operator const& A, Matrix const* unscaled = nullptr, double largest = 1);
 
 /// A preconditioner that auto tries, with options that hold where the user gave none.

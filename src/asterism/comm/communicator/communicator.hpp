@@ -109,5 +109,7 @@ void agree(Communicator const& comm, std::function<void()> const& f);
 
 /// What agree() does, for an error caught before: throws everywhere if any rank has one.
 void agree_on(Communicator const& comm, std::optional<Error> const& mine);
+/// Whether all ranks have caught this error, so that they may go on together: one rank alone cannot.
+inline bool is_of_all(Communicator const& comm, Error const& e) { return e.shared() || comm.size() == 1; }
 
 }  // namespace asterism::comm

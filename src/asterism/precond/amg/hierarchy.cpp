@@ -53,8 +53,7 @@ PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed) {
     made = sparse_direct(A, rule);
     return condition_of(*made) <= most ? std::make_shared<Cast>(narrow, made, A.dtype()) : nullptr;
   } catch (Error const& e) {
-    bool const of_all = e.shared() || A.comm().size() == 1;  // one rank alone cannot go on
-    if (!of_all || (e.kind() != ErrorKind::value && e.kind() != ErrorKind::memory)) throw;
+    if (!comm::is_of_all(A.comm(), e) || (e.kind() != ErrorKind::value && e.kind() != ErrorKind::memory)) throw;
     return nullptr;
   }
 }

@@ -88,10 +88,13 @@ Matrix matrix_of(Operator const& A) {
   return out;
 }
 
-/// What the last level's inverse should know: whether the finest operator maps constants to zero. Rounding may hide that there. Collective.
-CoarseOrigin origin_of(Operator const& finest, Space const& coarse) {
+/// What the last level's inverse should know. If a null space is projected: whether the finest operator maps constants to zero, since
+/// rounding may hide that on the last level. Else constants that it maps to little, as a small reaction term does, are no null vector.
+/// Collective.
+CoarseOrigin origin_of(Operator const& finest, Space const& coarse, bool projects) {
   CoarseOrigin out;
   out.finest_rows = points_of(finest.range());
+  if (!projects) return out;
   auto d = finest.diagonal();
   clear_padding(d);
   Vector ones(finest.domain(), finest.dtype()), product(finest.range(), finest.dtype());
@@ -260,7 +263,7 @@ class GeometricMultigrid final : public Preconditioner {
       last_ = made->describe();
       coarse_varies_ = made->varies();
     } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 2048)) {  // with the padding
-      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, origin_of(finest, A->range()));
+      auto const inverse = std::make_shared<DenseInverse>(matrix_of(*A), A->dtype(), false, origin_of(finest, A->range(), nest.projects));
       last_ = inverse->storage();
       made = inverse;
     } else {
