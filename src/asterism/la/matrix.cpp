@@ -339,6 +339,33 @@ void Matrix::keep_product_only(bool adds) {
   data_->coupling = Csr(data_->dtype, 0, 0, 0);
 }
 
+Matrix Matrix::for_products(Dtype dtype, bool adds) const {
+  auto& from = *data_;
+  ASTERISM_ASSERT(dtype != from.dtype && !from.product_only);
+  if (reproducible()) {
+    auto m = converted(dtype);
+    m.keep_product_only(adds);
+    return m;
+  }
+  Matrix m;
+  m.data_ = std::make_shared<Data>(from);
+  auto& d = *m.data_;
+  static_cast<Products&>(d) = {};
+  d.dtype = dtype;
+  d.half = nullptr;
+  d.values_at = device::Memory::host;
+  auto const& known = adds ? from.adding_product : from.diagonal_product;
+  (adds ? d.adding_product : d.diagonal_product).made_by([&] {
+    return choose_format(from.block(), adds ? Writes::rows_with_entries : Writes::all_rows, dtype, known ? known->get() : nullptr);
+  });
+  d.coupling = la::converted(from.coupling, dtype);
+  d.rest();
+  d.product_only = true;
+  d.diagonal = Csr(dtype, 0, 0, 0);
+  d.coupling = Csr(dtype, 0, 0, 0);
+  return m;
+}
+
 void Matrix::set_space(Space space) {
   ASTERISM_REQUIRE(space.fits(range()), shape, "a space of {} entries here for a matrix of {} rows.", space.local_size(),
                    range().local_size());

@@ -108,6 +108,8 @@ class Matrix final : public Operator {
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
   /// adds: for apply_add() instead of the other products.
   void keep_product_only(bool adds = false);
+  /// The same for products alone, in another precision: the entries are not held twice on the way.
+  Matrix for_products(Dtype dtype, bool adds = false) const;
 
   /// Another meaning of its rows: block size, near-null space, coordinates.
   void set_space(Space space);

@@ -115,17 +115,28 @@ std::vector<int64_t> parts(Grid const& g, Dense const& a) {
   return root;
 }
 
-/// of_node[global]; empty: they are no boxes.
-void expect_boxes(Dense const& a, std::vector<int64_t> const& wanted) {
+/// wanted[global]: the first node of its part; empty: they are no boxes. whole: none may be taken for divided.
+void expect_boxes(Dense const& a, std::vector<int64_t> const& wanted, bool whole = false) {
   Progress progress("boxes", 1);
   comm::Cancellation cancel(world(), progress);
   for (auto const& layout : {uneven(world(), a.rows()), la::Layout::even(world(), a.rows())}) {
     auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
     auto const graph = strong_couplings(rows, layout, 1, 0.05, cancel);
-    Buffer<int64_t> root(graph.map.size(), int64_t(-7));
-    ASSERT_EQ(boxes_of_grid(graph, root, cancel), !wanted.empty());
-    for (int32_t l = 0; l < graph.map.size(); ++l)
-      ASSERT_EQ(root[l], wanted.empty() ? -7 : wanted[std::size_t(graph.map.global(l))]) << "node " << graph.map.global(l);
+    Aggregates out;
+    out.of_node = Buffer<int64_t>(graph.map.size(), int64_t(-7));
+    auto const found = boxes_of_grid(graph, out, cancel);
+    ASSERT_EQ(found != GridBoxes::none, !wanted.empty());
+    ASSERT_TRUE(!whole || found == GridBoxes::whole);
+    std::vector<int64_t> roots;  // of whole boxes, whose numbers are told
+    for (int64_t i = 0; i < int64_t(wanted.size()); ++i)
+      if (wanted[std::size_t(i)] == i) roots.push_back(i);
+    for (int32_t l = 0; l < graph.map.size(); ++l) {
+      auto const told = out.of_node[l], root = found == GridBoxes::whole ? roots.at(std::size_t(told)) : told;
+      ASSERT_EQ(root, wanted.empty() ? -7 : wanted[std::size_t(graph.map.global(l))]) << "node " << graph.map.global(l);
+    }
+    if (found != GridBoxes::whole) continue;
+    ASSERT_EQ(out.coarse.global_size(), int64_t(roots.size()));
+    for (auto const& r : roots) ASSERT_EQ(out.coarse.owns(&r - roots.data()), layout.owns(r)) << "aggregate of node " << r;
   }
 }
 
@@ -170,7 +181,7 @@ TEST(GridBoxes, ArePartsThatHangTogether) {
         for (auto const n : g.length) boxes *= (n + 2) / 3;
         if (2 * with_couplings * boxes < g.nodes() * parts || 4 * in_parts < 3 * with_couplings) wanted.clear();  // they are small
         EXPECT_TRUE(kept < 1 || !wanted.empty());
-        expect_boxes(a, wanted);
+        expect_boxes(a, wanted, kept == 1 && g.length[1] > 1);
       }
 }
 

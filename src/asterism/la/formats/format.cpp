@@ -18,4 +18,14 @@ std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes write
   return nullptr;
 }
 
+std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes writes, Dtype dtype, SparseFormat const* known) {
+  if (dtype == block.dtype) return choose_format(block, writes);
+  if (dtype == Dtype::float32 && block.dtype == Dtype::float64) {
+    if (auto made = known ? known->narrowed(block) : nullptr) return made;
+    for (auto const& format : formats())
+      if (auto made = !known && format.make_narrow ? format.make_narrow(block, writes) : nullptr) return made;
+  }
+  return choose_format(converted(block, dtype), writes);
+}
+
 }  // namespace asterism::la

@@ -46,6 +46,8 @@ class SparseFormat : public std::enable_shared_from_this<SparseFormat> {
   /// Least bytes of one product (matrix, x, y), k columns.
   virtual double bytes(std::int64_t k = 1) const = 0;
   virtual std::size_t memory_bytes() const = 0;
+  /// The same in float32, of the float64 block that this was made from; nullptr: it is made from the converted block.
+  virtual std::shared_ptr<SparseFormat const> narrowed(Csr const&) const { return nullptr; }
   /// The block's own values, which an assembly on a queue may still be filling; nullptr: the format has a copy.
   virtual Array const* shared_values() const { return nullptr; }
   bool shares_block() const { return shared_values() != nullptr; }
@@ -53,7 +55,9 @@ class SparseFormat : public std::enable_shared_from_this<SparseFormat> {
   std::int64_t nnz() const { return nnz_; }
 
  protected:
-  explicit SparseFormat(Csr const& block) : SparseFormat(block.dtype, block.rows, block.cols, block.nnz()) { bfloat16_ = block.bfloat16; }
+  explicit SparseFormat(Csr const& block) : SparseFormat(block, block.dtype) {}
+  /// Of products in that dtype.
+  SparseFormat(Csr const& block, Dtype dtype) : SparseFormat(dtype, block.rows, block.cols, block.nnz()) { bfloat16_ = block.bfloat16; }
   SparseFormat(Dtype dtype, std::int32_t rows, std::int32_t cols, std::int64_t nnz) : dtype_(dtype), rows_(rows), cols_(cols), nnz_(nnz) {}
   /// Of x and y, where each is read or written once: all rows, or `updated` ones, which are read and written.
   double vector_bytes(std::int64_t k, Writes writes, std::int64_t updated) const {
@@ -73,6 +77,8 @@ struct FormatEntry {
   std::string_view name;
   /// One look at the block decides and makes. nullptr: it does not suit, or is not possible.
   std::shared_ptr<SparseFormat const> (*make)(Csr const& block, Writes writes, FormatChoice choice);
+  /// The same in float32, of a float64 block; none: of the converted block.
+  std::shared_ptr<SparseFormat const> (*make_narrow)(Csr const& block, Writes writes) = nullptr;
 };
 
 /// The table. FORMAT(name) stands for name_format(), defined with the class; the first that suits is taken, and csr suits all.
@@ -89,5 +95,7 @@ ASTERISM_FORMATS(ASTERISM_DECLARE_FORMAT)
 std::span<FormatEntry const> formats();
 /// In the format that moves the fewest bytes, by the pattern.
 std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes writes = Writes::all_rows);
+/// For products in another precision. known: the format of the block itself, where that is made.
+std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes writes, Dtype dtype, SparseFormat const* known);
 
 }  // namespace asterism::la

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "asterism/la/products/row_product.hpp"
@@ -144,13 +145,16 @@ void multiply_in_windows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows
   double const share = part == Part::all ? 1 : 0.6;  // of A's entries
   // a third of the products stand in different places
   auto const entries_of_row = share * double(A.nnz()) / std::max(A.count, 1) * double(P.own.nnz()) / std::max(P.own.count, 1) / 3 + 1;
-  auto const shapes = shapes_of(P);
+  constexpr i32 most_numbered = std::numeric_limits<i32>::max() / most_rows;
+  auto shapes = A.count < most_numbered ? equal_rows_of(P) : Buffer<RowShape>();
+  bool const equal = shapes.size() > 0;
+  if (!equal) shapes = shapes_of(P);
   append_in_shares<T>(R.count, R.ptr.data(), C, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
     if (first == last) return;
     Window<T> window(first_wanted[first], wanted_rows, std::max(i64(1) << 14, i64(double(wanted_rows) * entries_of_row)));
-    Multiplier<T, WideRight<T>> inner({P, shapes.data()}, C.map.size(), false, false);
+    Multiplier<T, WideRight<T>> inner({P, shapes.data()}, C.map.size(), false, false, equal);
     WindowRight<T> const right(window, far, R.map);
-    Multiplier<T, WindowRight<T>> outer(right, C.map.size(), true, false);
+    Multiplier<T, WindowRight<T>> outer(right, C.map.size(), true, false, equal);
     std::optional<SparseSum<T>> sum;  // of rows that are like no others
     Buffer<T> room;
     auto const entries = R.nnz();
@@ -168,11 +172,12 @@ void multiply_in_windows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows
           continue;
         }
         auto const made = inner.multiply(group_of(A, k, alike, part, room));
-        for (i32 r = 0; r < alike; ++r) window.append(made, r, inner.shape_as(k + r + R.map.below, made.length), first_wanted[i]);
+        for (i32 r = 0; r < alike; ++r) window.append(made, r, inner.shape_as(k + r + R.map.below, r, made.length), first_wanted[i]);
       }
+      if (!inner.gives_equal()) outer.look_at_values_no_more();
       for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {  // of later rows
         if (p + 96 < entries) window.ask_for_place(R.col[p + 96] - R.map.below);
-        if (p + 48 < entries) window.ask_for(R.col[p + 48] - R.map.below);
+        if (p + 48 < entries && !outer.gives_equal()) window.ask_for(R.col[p + 48] - R.map.below);
       }
       if (rows == 1 && !outer.looks()) {
         if (!sum) sum.emplace(C.map.size());

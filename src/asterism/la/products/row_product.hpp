@@ -20,6 +20,7 @@ using u8 = std::uint8_t;
 
 constexpr i32 most_rows = 8;                               // that are multiplied together
 constexpr std::size_t most_places = std::size_t(4) << 20;  // of shapes, where rows need not keep theirs
+constexpr std::size_t most_results = std::size_t(1) << 18;
 
 /// Up to `width` rows with the same columns, and of each column one value a row.
 template <class T>
@@ -153,32 +154,62 @@ void multiply_group(u8 const* places, RowGroup<T> const& in, Right const& right,
 }
 
 /// One thread's multiplication by one factor. Rows that are like no others are quicker by a SparseSum (add_row), unless places are kept.
+/// Where rows on the right with one number have equal values, rows of the product whose factors are equal too are computed once.
 template <class T, class Right>
 class Multiplier {
  public:
-  /// Columns of the result ascend if asked for, and places are kept.
-  Multiplier(Right const& right, i32 columns, bool ascending, bool keeps)
+  /// Columns of the result ascend if asked for, and places are kept. equal: so are rows on the right with one number.
+  Multiplier(Right const& right, i32 columns, bool ascending, bool keeps, bool equal = false)
       : right_(right),
         columns_(columns),
         ascending_(ascending),
         keeps_(keeps),
+        numbers_(equal ? most_rows : 1),
+        equal_(equal),
         seen_(columns),
         place_of_(columns),
         list_(columns + chunk) {}
 
   /// Whether rows are alike so often that it pays to look.
-  bool looks() const { return shapes_.pays(); }
+  bool looks() {
+    if (equal_ && !shapes_.pays()) look_at_values_no_more();
+    return shapes_.pays();
+  }
+  /// Whether rows of the product with one number have equal values.
+  bool gives_equal() const { return equal_; }
+  /// Rows on the right with one number need not be equal from now on.
+  void look_at_values_no_more() {
+    if (!std::exchange(equal_, false)) return;
+    results_ = {};
+    places_.clear();
+    shapes_.start_again();
+  }
   /// Valid until the next one.
   RowGroup<T> multiply(RowGroup<T> const& in) {
-    bool const looks = shapes_.pays();
-    found_ = looks ? shapes_.find(in.length, [&](i64 t) { return right_.shape(in.columns[t] + in.shift); }) : -1;
+    bool const looks = this->looks();
+    ValueWords<T> const factors = equal_ ? ValueWords<T>(in.values, in.length * in.width) : ValueWords<T>();
+    found_ = looks ? shapes_.find(in.length, [&](i64 t) { return right_.shape(in.columns[t] + in.shift); }, factors) : -1;
     alone_ = !looks;
+    if (equal_ && found_ >= 0) {
+      auto const& shape = shapes_[found_];
+      return {shapes_.columns(shape), shapes_.shift(), shape.length, results_.data() + shape.places, in.width};
+    }
     i32 const* columns = nullptr;
     if (found_ < 0) {
-      if (!keeps_ && (!looks || shapes_.is_full() || places_.size() > most_places)) places_.clear(), shapes_.forget(false);
+      if (!keeps_ && (!looks || shapes_.is_full() || places_.size() > most_places || results_.size() > most_results))
+        places_.clear(), results_.clear(), shapes_.forget(false);
       else if (shapes_.is_full()) shapes_.forget(true);
       auto const length = unite(in);
       columns = ascending_ ? ordered_.data() : list_.data();
+      if (equal_) {
+        places_.clear();
+        append_places(in, columns, length);
+        auto const at = results_.size();
+        results_.resize(at + std::size_t(length * in.width + chunk));
+        multiply_group(places_.data(), in, right_, results_.data() + at, length);
+        found_ = shapes_.add(columns, length, i64(at));
+        return {columns, 0, length, results_.data() + at, in.width};
+      }
       auto const places = append_places(in, columns, length);
       found_ = looks ? shapes_.add(columns, length, places) : shapes_.add_alone(ascending_ ? nullptr : columns, length, places);
     }
@@ -191,10 +222,10 @@ class Multiplier {
   /// The last group's, where places are kept.
   i32 shape() const { return found_; }
   i32 shift() const { return shapes_.shift(); }
-  /// The last group's, as that of row k where it is like no other.
-  RowShape shape_as(i32 k, i64 length) const {
+  /// That of row r of the last group, as that of row k where it is like no other. Rows of a group have the same columns.
+  RowShape shape_as(i32 k, i32 r, i64 length) const {
     if (length == 0) return {RowShape::empty, 0};
-    return alone_ ? RowShape{-2 - k, 0} : RowShape{shapes_.identity(found_), shapes_.shift()};
+    return alone_ ? RowShape{-2 - k, 0} : RowShape{shapes_.identity(found_) * numbers_ + (equal_ ? r : 0), shapes_.shift()};
   }
   void take(ProductShapes& shapes, std::vector<u8>& places) {
     shapes_.forget_keys();
@@ -257,9 +288,11 @@ class Multiplier {
   Right const right_;
   i32 const columns_;
   bool const ascending_, keeps_;
-  bool alone_ = false;
+  i32 const numbers_;  // of a shape: rows of a group may differ
+  bool equal_, alone_ = false;
   ProductShapes shapes_;
   std::vector<u8> places_;
+  std::vector<T> results_;  // of shapes with their factors, where these are equal
   Zeros<i32> seen_;      // the group that a column occurred in last
   Zeros<i32> place_of_;  // of the group's columns alone
   Zeros<i32> list_;      // as they occurred; one more is written to than there are

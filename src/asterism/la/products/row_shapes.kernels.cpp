@@ -1,6 +1,7 @@
 #include "asterism/la/products/row_shapes.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace asterism::la {
 namespace {
@@ -14,11 +15,11 @@ u64 mixed(u64 x) {
   return x ^ x >> 32;
 }
 
-}  // namespace
-
-template <class T>
-Buffer<RowShape> shapes_of(WideRows<T> const& B) {
+/// Empty: equal rows are wanted, and there are few.
+template <bool equal, class T>
+Buffer<RowShape> shapes(WideRows<T> const& B) {
   Buffer<RowShape> out(B.count());
+  std::atomic<bool> few{false};
   in_shares(B.own.count, B.own.ptr.data(), [&](i32 begin, i32 end) {
     constexpr std::size_t slots = 4096;
     struct Shape {
@@ -28,6 +29,7 @@ Buffer<RowShape> shapes_of(WideRows<T> const& B) {
     std::vector<i32> of_hash(slots, -1);
     auto const* const ptr = B.own.ptr.data();
     auto const* const col = B.own.col.data();
+    [[maybe_unused]] auto const* const val = B.own.val.data();
     auto* const to = out.data() + B.below;
     auto const same = [=](i32 i, i32 k) {
       auto const *const x = col + ptr[i], *const y = col + ptr[k];
@@ -36,7 +38,11 @@ Buffer<RowShape> shapes_of(WideRows<T> const& B) {
       i32 const shift = x[0] - y[0];
       i32 other = 0;
       for (i64 e = 0; e < n; ++e) other |= (x[e] - y[e]) ^ shift;
-      return other == 0;
+      if constexpr (!equal) return other == 0;
+      ValueWords<T> const mine(val + ptr[i], n), its(val + ptr[k], n);
+      u64 differ = 0;
+      for (i64 w = 0; w < mine.size; ++w) differ |= mine[w] ^ its[w];
+      return other == 0 && differ == 0;
     };
     i64 hits = 0, misses = 0;
     i32 last = -1;
@@ -47,6 +53,7 @@ Buffer<RowShape> shapes_of(WideRows<T> const& B) {
         continue;
       }
       if (misses >= hits + 1024) {
+        if (equal) return (void)(few = true);
         to[i] = {i + B.below, *c};
         continue;
       }
@@ -56,6 +63,10 @@ Buffer<RowShape> shapes_of(WideRows<T> const& B) {
       } else {
         u64 h = 0;
         for (auto const* at = c; at < c_end; ++at) h += mixed(u64(*at - *c) + (u64(at - c) << 32) + 1);
+        if (equal) {
+          ValueWords<T> const words(val + ptr[i], c_end - c);
+          for (i64 w = 0; w < words.size; ++w) h += mixed(words[w] ^ u64(w) << 48);
+        }
         auto& found = of_hash[std::size_t(mixed(h) % slots)];
         if (found >= 0 && same(i, known[std::size_t(found)].row)) {
           ++hits;
@@ -71,6 +82,7 @@ Buffer<RowShape> shapes_of(WideRows<T> const& B) {
       to[i] = {known[std::size_t(number)].row + B.below, *c};
     }
   });
+  if (few) return {};
   if (B.far.count == 0) return out;
   auto const own_end = B.below + B.own.count;
   for (i32 k = 0; k < B.count(); ++k) {
@@ -82,13 +94,24 @@ Buffer<RowShape> shapes_of(WideRows<T> const& B) {
   return out;
 }
 
+}  // namespace
+
+template <class T>
+Buffer<RowShape> shapes_of(WideRows<T> const& B) {
+  return shapes<false>(B);
+}
+template <class T>
+Buffer<RowShape> equal_rows_of(WideRows<T> const& B) {
+  return shapes<true>(B);
+}
+
 i32 ProductShapes::find_row() {
   u64 h = 0;
   for (std::size_t t = 0; t < row_.size(); ++t) h += mixed(row_[t] ^ u64(t) << 24);
   slot_ = std::size_t(mixed(h) % slots);
   auto const found = of_hash_[slot_];
   auto const same = [&](Key const& k) {
-    return std::size_t(k.terms) == row_.size() && std::equal(row_.begin(), row_.end(), keys_.begin() + k.begin);
+    return k.is_of(terms_, i64(row_.size()) - terms_) && std::equal(row_.begin(), row_.end(), keys_.begin() + k.begin);
   };
   if (found < 0 || !same(known_[std::size_t(found)])) {
     ++misses_;
@@ -110,7 +133,7 @@ i32 ProductShapes::add(i32 const* columns, i64 length, i64 places) {
   auto const number = i32(known_.size());
   shapes_.push_back({i64(columns_.size() - chunk), places, i32(length)});
   append(columns, length, shift_);
-  known_.push_back({i64(keys_.size()), i32(row_.size()), i32(shapes_.size()) - 1, -1});
+  known_.push_back({i64(keys_.size()), terms_, i32(row_.size()) - terms_, i32(shapes_.size()) - 1, -1});
   keys_.insert(keys_.end(), row_.begin(), row_.end());
   of_hash_[slot_] = number;
   if (last_ >= 0) known_[std::size_t(last_)].next = number;
@@ -146,7 +169,9 @@ void ProductShapes::forget_keys() {
   shapes_.shrink_to_fit();
 }
 
-#define INSTANTIATE(T) template Buffer<RowShape> shapes_of(WideRows<T> const&);
+#define INSTANTIATE(T)                                   \
+  template Buffer<RowShape> shapes_of(WideRows<T> const&); \
+  template Buffer<RowShape> equal_rows_of(WideRows<T> const&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(Complex<float>)

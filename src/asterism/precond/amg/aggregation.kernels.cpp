@@ -409,7 +409,9 @@ Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel)
   Aggregates out;
   out.of_node = Buffer<i64>(all, i64(-1));
   auto& root = out.of_node;  // first the root's global index, at the end the aggregate's
-  out.boxes = boxes && boxes_of_grid(g, root, cancel);
+  auto const found = boxes ? boxes_of_grid(g, out, cancel) : GridBoxes::none;
+  out.boxes = found != GridBoxes::none;
+  if (found == GridBoxes::whole) return out;
   if (!out.boxes) aggregates_around_roots(g, root, cancel);
 
   // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without

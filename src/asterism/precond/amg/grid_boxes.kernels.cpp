@@ -83,11 +83,66 @@ struct Boxes {
     }
   }
   i64 along(int d, i64 x) const { return x < pairs_from[d] ? x / side : pairs_from[d] / side + (x - pairs_from[d]) / 2; }
+  bool is_inside(int d, i64 x) const { return x < pairs_from[d] ? x % side != 0 : (x - pairs_from[d]) % 2 != 0; }
   i64 of(i64 global) const {
     auto const x = global % length[0], yz = global / length[0];
     return along(0, x) + count[0] * (along(1, yz % length[1]) + count[1] * along(2, yz / length[1]));
   }
+  /// Nodes of the smallest one.
+  i64 fewest() const {
+    i64 out = 1;
+    for (int d = 0; d < 3; ++d) out *= length[d] % side == 0 ? side : std::min(length[d], i64(2));
+    return out;
+  }
 };
+
+/// f(node, its box, whether the one before it in each dimension is in the same box) of nodes [begin, end)
+template <class F>
+void walk(Boxes const& boxes, i64 begin, i64 end, F const& f) {
+  auto const nx = boxes.length[0], ny = boxes.length[1];
+  for (i64 i = begin; i < end;) {
+    auto const row = i / nx, y = row % ny, z = row / ny;
+    auto const of_row = boxes.count[0] * (boxes.along(1, y) + boxes.count[1] * boxes.along(2, z));
+    bool const inside_y = boxes.is_inside(1, y), inside_z = boxes.is_inside(2, z);
+    for (auto x = i - row * nx, last = std::min(nx, x + end - i); x < last; ++x, ++i)
+      f(i, boxes.along(0, x) + of_row, boxes.is_inside(0, x), inside_y, inside_z);
+  }
+}
+
+/// Where each node but the first one of its box is coupled to one before it in the box, all of a box hangs together.
+bool are_whole(NodeGraph const& g, Boxes const& boxes, comm::Cancellation& cancel) {
+  std::atomic<bool> whole{boxes.fewest() >= fewest_members};
+  if (whole) {
+    i64 const steps[3] = {1, boxes.length[0], boxes.length[0] * boxes.length[1]};
+    auto const local = [&map = g.map](i64 global) {  // -1: not among the columns
+      if (global >= map.begin) return i32(global - map.begin) + map.below;
+      auto const at = std::lower_bound(map.ghosts.begin(), map.ghosts.end(), global);
+      return at != map.ghosts.end() && *at == global ? i32(at - map.ghosts.begin()) : -1;
+    };
+    device::Executor executor;
+    device::parallel_ranges(executor, g.count, [&, ptr = g.ptr.data(), col = g.col.data()](i64 first, i64 last) {
+      bool all = true;
+      for (auto from = first; from < last && all && whole; from += 4096) {
+        if (cancel.requested()) return;
+        walk(boxes, g.map.begin + from, g.map.begin + std::min(last, from + 4096), [&](i64 i, i64, bool x, bool y, bool z) {
+          auto const v = i - g.map.begin;
+          if (!(x || y || z)) {
+            all = all && g.neighbours(i32(v)) > 0;
+            return;
+          }
+          i32 const wanted[3] = {x ? local(i - steps[0]) : -1, y ? local(i - steps[1]) : -1, z ? local(i - steps[2]) : -1};
+          bool found = false;
+          for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p)
+            found |= (col[p] == wanted[0]) | (col[p] == wanted[1]) | (col[p] == wanted[2]);
+          all = all && found;
+        });
+      }
+      if (!all) whole = false;
+    });
+    cancel.throw_if_requested();
+  }
+  return g.layout.comm().min(i64(whole.load())) > 0;
+}
 
 }  // namespace
 
@@ -107,15 +162,32 @@ std::vector<i64> lengths_of_grid(std::span<i64 const> differences, i64 n) {
   return left.empty() && n == 1 ? lengths : std::vector<i64>{};
 }
 
-bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& cancel) {
+GridBoxes boxes_of_grid(NodeGraph const& g, Aggregates& out, comm::Cancellation& cancel) {
   auto const& comm = g.layout.comm();
   i32 const below = g.map.below, n = g.count, all = g.map.size();
+  auto& root = out.of_node;
   auto const lengths = lengths_of_grid(usual_differences(g), g.layout.global_size());
-  if (lengths.empty()) return false;
+  if (lengths.empty()) return GridBoxes::none;
   i64 neighbours = 0;
   for (i32 v = 0; v < n; ++v) neighbours = std::max(neighbours, g.neighbours(v));
-  if (comm.max(neighbours) > most_neighbours) return false;
+  if (comm.max(neighbours) > most_neighbours) return GridBoxes::none;
   Boxes const boxes(lengths);
+  if (are_whole(g, boxes, cancel)) {
+    std::atomic<i64> first_nodes{0};
+    device::Executor executor;
+    device::parallel_ranges(executor, n, [&, begin = g.map.begin, to = root.data() + below](i64 first, i64 last) {
+      i64 found = 0;
+      walk(boxes, begin + first, begin + last, [&](i64 i, i64 box, bool x, bool y, bool z) {
+        to[i - begin] = box;
+        found += !(x || y || z);
+      });
+      first_nodes += found;
+    });
+    for (i32 l = 0; l < below; ++l) root[l] = boxes.of(g.map.global(l));
+    for (i32 l = below + n; l < all; ++l) root[l] = boxes.of(g.map.global(l));
+    out.coarse = Layout(comm, first_nodes);
+    return GridBoxes::whole;
+  }
   Buffer<i32> box(all);  // modulo 2^32: those of neighbours differ
   Buffer<i64> label(all + 1, none);
   cancellable_for(cancel, all, [&, box = box.data()](i64 l) { box[l] = i32(boxes.of(g.map.global(i32(l)))); });
@@ -176,13 +248,13 @@ bool boxes_of_grid(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& ca
     }
   comm.sum(std::span<i64>(counts));
   double const nodes_of_box = double(g.layout.global_size()) / double(boxes.count[0] * boxes.count[1] * boxes.count[2]);
-  if (2 * double(counts[0]) < nodes_of_box * double(counts[1]) || 4 * counts[2] < 3 * counts[0]) return false;
+  if (2 * double(counts[0]) < nodes_of_box * double(counts[1]) || 4 * counts[2] < 3 * counts[0]) return GridBoxes::none;
   for (i32 l = 0; l < all; ++l) {
     auto const r = label[l];
     bool const is_in = r != none && (far.is_mine(r) ? members[r - g.map.begin] : far_members[far.at(r)]) >= fewest_members;
     root[l] = is_in ? r : -1;
   }
-  return true;
+  return GridBoxes::parts;
 }
 
 }  // namespace asterism::precond::amg

@@ -311,17 +311,14 @@ Rows<T> HierarchySetUp<T>::coarse_operator(Interpolation<T> const& between) {
 template <class T>
 void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& level) {
   if (!again_) {
-    between.P_product = precision().of(matrix_of(between.P, A_.range(), between.coarse));
-    between.R_product = precision().of(matrix_of(between.R, between.coarse, A_.range()));
-    if (keep_) {  // where nothing was converted the products' storage is the rows themselves
+    between.P_product = precision().for_products(matrix_of(between.P, A_.range(), between.coarse), true);
+    between.R_product = precision().for_products(matrix_of(between.R, between.coarse, A_.range()));
+    if (keep_) {
       new_ones_.push_back(between);
     } else {
       between.P = {};
       between.R = {};
     }
-    at(0.87);
-    between.P_product.keep_product_only(true);
-    between.R_product.keep_product_only();
   }
   level.P = std::make_shared<Matrix>(between.P_product);
   level.R = std::make_shared<Matrix>(between.R_product);
@@ -337,10 +334,14 @@ void HierarchySetUp<T>::store_transfers(Interpolation<T>& between, GridLevel& le
 
 template <class T>
 void HierarchySetUp<T>::store_operator(GridLevel& level) {
-  auto const product = std::make_shared<Matrix>(precision().of(A_));  // this late: what was freed is used again
-  if (!level.smoother) level.smoother = smoother_of_matrix(smoother_, *product, options_.hermitian);
   // products with the adjoint, of a matrix that is not its own, are made of the rows when they are first asked for
-  if (options_.hermitian && (level_ > 0 || A_.dtype() != product->dtype() || precision().bfloat16)) product->keep_product_only();
+  bool const alone = options_.hermitian && (level_ > 0 || A_.dtype() != precision().dtype || precision().bfloat16);
+  // this late: what was freed is used again
+  auto const product = std::make_shared<Matrix>(alone && level.smoother ? precision().for_products(A_) : precision().of(A_));
+  if (!level.smoother) {
+    level.smoother = smoother_of_matrix(smoother_, *product, options_.hermitian);
+    if (alone) product->keep_product_only();
+  }
   out_.sizes.back().storage = std::string(product->storage_name());
   count(product->memory_bytes() + level.smoother->memory_bytes());
   level.A = product;

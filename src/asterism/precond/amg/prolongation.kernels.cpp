@@ -292,10 +292,10 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   auto const column_of_node = [&](i32 l) { return a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m); };
   if (bs == 1 && m == 1) {
     Buffer<la::RowShape> aggregate_of(g.map.size());
-    for (i32 l = 0; l < g.map.size(); ++l) {
-      i32 const column = column_of_node(l);
-      aggregate_of[l] = {column < 0 ? -1 : 0, column};
-    }
+    cancellable_for(cancel, g.map.size(), [&, of = aggregate_of.data()](i64 l) {
+      i32 const column = column_of_node(i32(l));
+      of[l] = {column < 0 ? -1 : 0, column};
+    });
     scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P, cancel);
     return P;
   }

@@ -55,6 +55,13 @@ Matrix LevelPrecision::of(Matrix const& A) const {
   return bfloat16 ? converted.rounded_to_bfloat16() : converted;
 }
 
+Matrix LevelPrecision::for_products(Matrix const& A, bool adds) const {
+  if (!bfloat16 && dtype != A.dtype()) return A.for_products(dtype, adds);
+  auto out = of(A);
+  out.keep_product_only(adds);
+  return out;
+}
+
 LevelPrecisions::LevelPrecisions(std::string_view words, Dtype matrix) {
   levels_.clear();
   for (std::size_t begin = 0; begin <= words.size();) {

@@ -62,7 +62,8 @@ CsrArrays::CsrArrays(Csr const& a, Writes writes) : offsets_(a.offsets), columns
   lengths_ = length_runs(offsets_.as<std::int64_t>(), count_);
 }
 
-CsrArrays::CsrArrays(Csr const& a, std::span<std::int32_t const> ids) : row_ids_(Array::of(ids)), count_(std::int32_t(ids.size())) {
+CsrArrays::CsrArrays(Csr const& a, std::span<std::int32_t const> ids, Dtype dtype)
+    : row_ids_(Array::of(ids)), count_(std::int32_t(ids.size())) {
   auto const ptr = a.row_offsets();
   std::vector<std::int64_t> offsets{0};
   for (auto const i : ids) offsets.push_back(offsets.back() + ptr[std::size_t(i) + 1] - ptr[std::size_t(i)]);
@@ -70,7 +71,7 @@ CsrArrays::CsrArrays(Csr const& a, std::span<std::int32_t const> ids) : row_ids_
   columns_ = Array(std::size_t(offsets.back()) * sizeof(std::int32_t));
   auto const* const col = a.columns.as<std::int32_t>();
   auto* const to_col = columns_.as<std::int32_t>();
-  with_stored(a.dtype, a.bfloat16, [&](auto tag, auto stored) {
+  auto const copy = [&](auto tag, auto stored) {
     using T = typename decltype(tag)::type;
     using V = typename decltype(stored)::type;
     values_ = Array(std::size_t(offsets.back()) * sizeof(V));
@@ -80,7 +81,9 @@ CsrArrays::CsrArrays(Csr const& a, std::span<std::int32_t const> ids) : row_ids_
       auto at = offsets[l];
       for (auto e = ptr[std::size_t(ids[l])]; e < ptr[std::size_t(ids[l]) + 1]; ++e, ++at) to_col[at] = col[e], to_val[at] = V(val[e]);
     }
-  });
+  };
+  if (dtype == a.dtype) with_stored(a.dtype, a.bfloat16, copy);
+  else copy(Tag<double>{}, Tag<float>{});
   lengths_ = length_runs(offsets.data(), count_);
 }
 

@@ -20,12 +20,15 @@ class CsrArrays {
  public:
   /// In the block's arrays, but for values that are held as Bfloat16.
   CsrArrays(Csr const& block, Writes writes);
-  /// The listed ones in this order; a copy.
-  CsrArrays(Csr const& block, std::span<std::int32_t const> ids);
+  /// The listed ones in this order; a copy, for products in that dtype.
+  CsrArrays(Csr const& block, std::span<std::int32_t const> ids) : CsrArrays(block, ids, block.dtype) {}
+  CsrArrays(Csr const& block, std::span<std::int32_t const> ids, Dtype dtype);
   CsrArrays with_values(Array values) const;
 
   std::int32_t count() const { return count_; }
   Array const& values() const { return values_; }
+  /// Of listed rows.
+  std::span<std::int32_t const> row_ids() const { return {row_ids_.as<std::int32_t>(), row_ids_.bytes() / sizeof(std::int32_t)}; }
   std::span<std::int64_t const> offsets() const { return {offsets_.as<std::int64_t>(), std::size_t(count_) + 1}; }
   template <class T, class V>
   kernel::CsrRows<T, V> view(device::Memory m) const {

@@ -1,7 +1,8 @@
 #include "asterism/la/formats/row_pattern/row_pattern_format.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <type_traits>
 
 #include "asterism/base/error.hpp"
 #include "asterism/la/formats/format_argument.hpp"
@@ -13,69 +14,96 @@ using kernel::PatternRun;
 
 namespace {
 
-/// Runs of `shortest` rows or more, in the order of their first rows. covered: their entries.
-std::vector<PatternRun> pattern_runs(Csr const& a, std::int32_t shortest, std::int64_t& covered) {
+/// Of a block of rows, in the order of their first rows.
+struct Found {
+  std::vector<PatternRun> runs;
+  std::vector<std::int32_t> rest;  // rows in none of them
+  std::int64_t covered = 0;        // entries in runs
+};
+
+/// Runs of `shortest` rows or more among rows [begin, end).
+Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t begin, std::int32_t end) {
   constexpr std::int32_t longest = 2048;  // so that threads can share a long run
   constexpr std::int32_t most = 4;        // of a step
   auto const* const ptr = a.offsets.as<std::int64_t>();
   auto const* const col = a.columns.as<std::int32_t>();
-  std::vector<bool> taken(std::size_t(a.rows), false);
+  std::vector<char> taken(std::size_t(end - begin), 0);
   auto const follows = [ptr, col](std::int32_t i, std::int32_t j, std::int32_t step) {  // row j has the columns of i, moved
     auto const length = ptr[i + 1] - ptr[i];
     if (ptr[j + 1] - ptr[j] != length) return false;
     auto const *before = col + ptr[i], *here = col + ptr[j];
-    for (std::int64_t l = 0; l < length; ++l)
-      if (here[l] != before[l] + step) return false;
-    return true;
+    std::int32_t other = 0;
+    for (std::int64_t l = 0; l < length; ++l) other |= (here[l] - before[l]) ^ step;
+    return other == 0;
   };
   auto const run_from = [&](std::int32_t first, std::int32_t row_step) {
     PatternRun run{first, 1, std::int32_t(ptr[first + 1] - ptr[first]), 0, row_step, 1, 0, 0, 0};
-    if (first + row_step >= a.rows || ptr[first + row_step + 1] == ptr[first + row_step]) return run;
+    if (first + row_step >= end || ptr[first + row_step + 1] == ptr[first + row_step]) return run;
     auto const step = col[ptr[first + row_step]] - col[ptr[first]];
     if (step < 1 || step > most || (row_step > 1 && step > 1)) return run;
     run.column_step = step;
-    for (auto i = first; run.count < longest && i + row_step < a.rows && !taken[std::size_t(i + row_step)]; ++run.count, i += row_step)
+    for (auto i = first; run.count < longest && i + row_step < end && !taken[std::size_t(i + row_step - begin)]; ++run.count, i += row_step)
       if (!follows(i, i + row_step, step)) break;
     return run;
   };
-  std::vector<PatternRun> runs;
-  covered = 0;
-  std::int32_t last = 1, places = 0;  // last: the step of the run before, which the next one has too in most cases
-  for (std::int32_t i = 0; i < a.rows; ++i) {
-    if (taken[std::size_t(i)] || ptr[i + 1] == ptr[i]) continue;
-    auto run = run_from(i, last);
-    for (std::int32_t step = 1; run.count < shortest && step <= most; ++step)
+  Found out;
+  std::int32_t last = 1;  // the step of the run before, which the next one has too in most cases
+  for (std::int32_t i = begin; i < end; ++i) {
+    if (taken[std::size_t(i - begin)]) continue;
+    bool const is_empty = ptr[i + 1] == ptr[i];
+    PatternRun run{};
+    if (!is_empty) run = run_from(i, last);
+    for (std::int32_t step = 1; !is_empty && run.count < shortest && step <= most; ++step)
       if (step != last) run = run_from(i, step);
-    if (run.count < shortest) continue;
+    if (run.count < shortest) {
+      if (!is_empty || writes == Writes::all_rows) out.rest.push_back(i);
+      continue;
+    }
     last = run.row_step;
-    for (std::int32_t l = 0; l < run.count; ++l) taken[std::size_t(i + l * last)] = true;
-    run.place = places;
-    places += run.count;
-    covered += std::int64_t(run.length) * run.count;
-    runs.push_back(run);
+    for (std::int32_t l = 0; l < run.count; ++l) taken[std::size_t(i - begin + l * last)] = 1;
+    out.covered += std::int64_t(run.length) * run.count;
+    out.runs.push_back(run);
   }
-  return runs;
+  return out;
 }
 
-std::vector<std::int32_t> rows_in_no_run(Csr const& a, Writes writes, std::vector<PatternRun> const& runs) {
-  std::vector<bool> taken(std::size_t(a.rows), false);
-  for (auto const& r : runs)
-    for (std::int32_t l = 0; l < r.count; ++l) taken[std::size_t(r.first + l * r.row_step)] = true;
-  auto const* const ptr = a.offsets.as<std::int64_t>();
-  std::vector<std::int32_t> rest;
-  for (std::int32_t i = 0; i < a.rows; ++i)
-    if (!taken[std::size_t(i)] && (writes == Writes::all_rows || ptr[i + 1] > ptr[i])) rest.push_back(i);
-  return rest;
+/// Those of all rows; none crosses from one block of rows into the next.
+Found find_runs(Csr const& a, Writes writes, std::int32_t shortest) {
+  constexpr std::int32_t block = 1 << 16;
+  std::vector<Found> parts((std::size_t(a.rows) + block - 1) / block);
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, std::int64_t(parts.size()),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (auto b = begin; b < end; ++b)
+          parts[std::size_t(b)] = find_runs(a, writes, shortest, std::int32_t(b * block), std::int32_t(std::min<std::int64_t>((b + 1) * block, a.rows)));
+      },
+      1);
+  Found out;
+  for (auto& part : parts) {
+    out.runs.insert(out.runs.end(), part.runs.begin(), part.runs.end());
+    out.rest.insert(out.rest.end(), part.rest.begin(), part.rest.end());
+    out.covered += part.covered;
+  }
+  return out;
 }
+
+/// Rows of a run that make a register's worth of values, and so the least there may be.
+std::int32_t shortest_run(Dtype dtype) { return dtype == Dtype::float32 ? kernel::group_rows<float> : kernel::group_rows<double>; }
+
+bool suits(Csr const& block, Found const& found) { return !found.runs.empty() && found.covered >= block.nnz() * 3 / 4; }
 
 }  // namespace
 
-template <class T, class V>
+template <class T, class S, class V>
 void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
   constexpr auto W = kernel::group_rows<T>;
   auto const ptr = a.row_offsets();
   auto const col = a.column_indices();
-  auto const val = a.entries<T>();
+  auto const val = a.entries<S>();
+  using Bits = std::conditional_t<sizeof(V) == 8, std::uint64_t, std::conditional_t<sizeof(V) == 4, std::uint32_t, std::uint16_t>>;
+  std::vector<std::int32_t> places{0};
+  for (auto const& r : runs) places.push_back(places.back() + r.count);
   device::Executor executor;
   device::parallel_ranges(
       executor, std::int64_t(runs.size()),
@@ -83,9 +111,15 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
         for (auto n = begin; n < end; ++n) {
           auto& r = runs[std::size_t(n)];
           auto const row = [&](std::int32_t l) { return val.data() + ptr[std::size_t(r.first + l * r.row_step)]; };
-          auto l = 1;
-          while (l < r.count && std::memcmp(row(0), row(l), std::size_t(r.length) * sizeof(T)) == 0) ++l;
+          auto const is_first = [first = row(0), length = r.length](S const* other) {
+            Bits differ = 0;
+            for (std::int32_t l = 0; l < length; ++l) differ |= std::bit_cast<Bits>(V(first[l])) ^ std::bit_cast<Bits>(V(other[l]));
+            return differ == 0;
+          };
+          auto l = r.uniform ? r.count : 1;  // known
+          while (l < r.count && is_first(row(l))) ++l;
           r.uniform = l == r.count;
+          r.place = places[std::size_t(n)];
         }
       },
       32);
@@ -108,7 +142,7 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
           auto* out = values_.as<V>() + r.value_at;
           if (r.uniform) {
             auto const* const first = val.data() + ptr[std::size_t(r.first)];
-            std::transform(first, first + r.length, out, [](T v) { return V(v); });
+            std::transform(first, first + r.length, out, [](S v) { return V(v); });
             continue;
           }
           for (std::int32_t at = 0; at < r.count; at += W, out += std::int64_t(W) * r.length) {
@@ -123,12 +157,30 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
       32);
 }
 
-RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, std::vector<PatternRun> runs)
-    : SparseFormat(a), writes_(writes), rest_(a, rows_in_no_run(a, writes, runs)) {
-  if (a.bfloat16) fill<float, Bfloat16>(a, runs);
-  else if (a.dtype == Dtype::float32) fill<float, float>(a, runs);
-  else fill<double, double>(a, runs);
+RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, Dtype dtype, std::vector<PatternRun> runs, std::vector<std::int32_t> const& rest)
+    : SparseFormat(a, dtype), writes_(writes), rest_(a, rest, dtype) {
+  if (a.bfloat16) fill<float, float, Bfloat16>(a, runs);
+  else if (a.dtype == Dtype::float32) fill<float, float, float>(a, runs);
+  else if (dtype == Dtype::float32) fill<float, double, float>(a, runs);
+  else fill<double, double, double>(a, runs);
   runs_ = Array::of(std::span<PatternRun const>(runs));
+}
+
+/// Runs that are too short for float32 are rows of the rest.
+std::shared_ptr<SparseFormat const> RowPatternFormat::narrowed(Csr const& block) const {
+  std::span const known(runs_.as<PatternRun>(), runs_.bytes() / sizeof(PatternRun));
+  Found found;
+  found.rest.assign(rest_.row_ids().begin(), rest_.row_ids().end());
+  for (auto const& r : known)
+    if (r.count >= shortest_run(Dtype::float32)) {
+      found.runs.push_back(r);
+      found.covered += std::int64_t(r.length) * r.count;
+    } else {
+      for (std::int32_t l = 0; l < r.count; ++l) found.rest.push_back(r.first + l * r.row_step);
+    }
+  if (!suits(block, found)) return nullptr;
+  std::sort(found.rest.begin(), found.rest.end());
+  return std::make_shared<RowPatternFormat const>(block, writes_, Dtype::float32, std::move(found.runs), found.rest);
 }
 
 double RowPatternFormat::bytes(std::int64_t k) const {
@@ -172,12 +224,17 @@ void RowPatternFormat::run(device::Queue const& queue, Epilogue e, std::int64_t 
 
 /// Where at least three quarters of the entries are in such runs. Of real blocks: for complex ones there is no kernel.
 FormatEntry row_pattern_format() {
-  return {"row_pattern", [](Csr const& block, Writes writes, FormatChoice choice) -> std::shared_ptr<SparseFormat const> {
+  return {"row_pattern",
+          [](Csr const& block, Writes writes, FormatChoice choice) -> std::shared_ptr<SparseFormat const> {
             if (is_complex(block.dtype)) return nullptr;
-            std::int64_t covered = 0;
-            auto runs = pattern_runs(block, block.dtype == Dtype::float32 ? 16 : 8, covered);
-            if (covered == 0 || (choice == FormatChoice::where_it_suits && covered < block.nnz() * 3 / 4)) return nullptr;
-            return std::make_shared<RowPatternFormat const>(block, writes, std::move(runs));
+            auto found = find_runs(block, writes, shortest_run(block.dtype));
+            if (found.runs.empty() || (choice == FormatChoice::where_it_suits && !suits(block, found))) return nullptr;
+            return std::make_shared<RowPatternFormat const>(block, writes, block.dtype, std::move(found.runs), found.rest);
+          },
+          [](Csr const& block, Writes writes) -> std::shared_ptr<SparseFormat const> {
+            auto found = find_runs(block, writes, shortest_run(Dtype::float32));
+            if (!suits(block, found)) return nullptr;
+            return std::make_shared<RowPatternFormat const>(block, writes, Dtype::float32, std::move(found.runs), found.rest);
           }};
 }
 

@@ -12,14 +12,16 @@ namespace asterism::la {
 
 class RowPatternFormat final : public SparseFormat {
  public:
-  /// With at least one run; offset_at and value_at are found here.
-  RowPatternFormat(Csr const& block, Writes writes, std::vector<kernel::PatternRun> runs);
+  /// For products in that dtype. With at least one run, whose place, offset_at and value_at are found here, and whether it is uniform,
+  /// unless that is known. rest: rows in none.
+  RowPatternFormat(Csr const& block, Writes writes, Dtype dtype, std::vector<kernel::PatternRun> runs, std::vector<std::int32_t> const& rest);
 
   std::string_view name() const override { return "row_pattern"; }
   void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b,
            Array const& w) const override;
   double bytes(std::int64_t k) const override;
   std::size_t memory_bytes() const override { return total_bytes(*this); }
+  std::shared_ptr<SparseFormat const> narrowed(Csr const& block) const override;
 
   template <class T, class V>
   kernel::PatternBlock<T, V> view(device::Memory m) const;
@@ -31,7 +33,7 @@ class RowPatternFormat final : public SparseFormat {
   }
 
  private:
-  template <class T, class V>
+  template <class T, class S, class V>
   void fill(Csr const& block, std::vector<kernel::PatternRun>& runs);
   std::int32_t rows_in_runs() const;
   Array const& tiles() const;
