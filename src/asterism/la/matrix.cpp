@@ -84,10 +84,12 @@ Vector Matrix::diagonal() const {
     auto const val = block.template entries<T>();
     auto const out = v.host<T>();
     device::Executor executor;
-    device::parallel_for(executor, block.rows, [=](std::int64_t r) {
-      auto const b = col.begin() + ptr[std::size_t(r)], e = col.begin() + ptr[std::size_t(r) + 1];
-      auto const it = std::lower_bound(b, e, std::int32_t(r));
-      out[std::size_t(r)] = it != e && *it == r ? val[std::size_t(it - col.begin())] : T(0);
+    device::parallel_ranges(executor, block.rows, [=](std::int64_t begin, std::int64_t end) {
+      EntryPlace place;
+      for (auto r = std::size_t(begin); r < std::size_t(end); ++r) {
+        auto const at = place(col.data(), ptr[r], ptr[r + 1], std::int32_t(r));
+        out[r] = at >= 0 ? val[std::size_t(at)] : T(0);
+      }
     });
   });
   return v;

@@ -7,6 +7,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/gathered.hpp"
+#include "asterism/la/vectors/vector.kernels.hpp"
 #include "asterism/solve/scaling.hpp"
 #include "asterism/solve/solver.hpp"
 
@@ -49,32 +50,46 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
       };
       auto const view_of = [](la::Csr const& a) { return View{a.row_offsets(), a.column_indices(), a.template entries<T>()}; };
       View const views[2] = {is_half ? View() : view_of(A.diagonal_block()), view_of(O)};
+      auto const used = std::span(views).subspan(is_half ? 1 : 0);
+      // no row is empty or has NaN or infinity: those with an entry in the first block, which is most often so
+      auto const are_good = [&](std::size_t begin, std::size_t end) {
+        bool good = !is_half;
+        for (auto r = begin; good && r < end; ++r) good = views[0].ptr[r] < views[0].ptr[r + 1];
+        for (auto const& view : used)
+          good = good && la::kernel::are_finite_and_not_zero(view.ptr[end] - view.ptr[begin], view.val.data() + view.ptr[begin]);
+        return good;
+      };
       auto first_not_finite = A.range().local_size(), first_empty = first_not_finite;
       std::mutex mutex;
       device::Executor executor;
       device::parallel_ranges(executor, A.range().local_size(), [&](std::int64_t begin, std::int64_t end) {
         std::int64_t zeros = 0, others[2] = {0, 0}, bad[2] = {end, end};  // the first rows of either kind, from the last one on
-        for (auto i = end; i-- > begin;) {
+        auto const look = [&](std::int64_t i) {
           auto const r = std::size_t(i);
           bool any = is_half && sums[r] > 0;
           real_t<T> not_finite = 0;  // 0 times NaN or infinity is NaN: no branch for each entry
-          T diagonal = known ? known[r] : T(0);
-          for (auto const& view : std::span(views).subspan(is_half ? 1 : 0)) {
-            bool const own = &view == &views[0];
-            auto const* const col = view.col.data();
-            auto const* const val = view.val.data();
+          for (auto const& view : used)
             for (auto p = view.ptr[r], last = view.ptr[r + 1]; p < last; ++p) {
-              T const v = val[p];
+              T const v = view.val[std::size_t(p)];
               not_finite += real(v) * 0 + imag(v) * 0;
               any = any | !(v == T(0));
-              diagonal = own & (std::size_t(col[p]) == r) ? v : diagonal;
             }
-          }
           if (not_finite != 0 || not_finite != not_finite) bad[0] = i;
           if (!any) bad[1] = i;
-          zeros += diagonal == T(0);
-          others[0] += !(double(real(diagonal)) > 0);
-          others[1] += !(double(real(diagonal)) < 0);
+        };
+        la::EntryPlace place;
+        for (auto last = end; last > begin;) {
+          auto const first = std::max(begin, last - 256);
+          if (!are_good(std::size_t(first), std::size_t(last)))
+            for (auto i = last; i-- > first;) look(i);
+          for (auto r = std::size_t(first); r < std::size_t(last); ++r) {
+            auto const at = is_half ? -1 : place(views[0].col.data(), views[0].ptr[r], views[0].ptr[r + 1], std::int32_t(r));
+            T const diagonal = known ? known[r] : at >= 0 ? views[0].val[std::size_t(at)] : T(0);
+            zeros += diagonal == T(0);
+            others[0] += !(double(real(diagonal)) > 0);
+            others[1] += !(double(real(diagonal)) < 0);
+          }
+          last = first;
         }
         std::lock_guard const lock(mutex);
         zero_diagonal += zeros;

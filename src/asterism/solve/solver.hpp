@@ -214,7 +214,6 @@ class Solver {
   std::int64_t check_every_ = 0;  // 0: not asynchronous
   bool graphs_ = true;
   std::shared_ptr<device::host::InUse> in_use_ = std::make_shared<device::host::InUse>();
-  device::host::FreedBlocks work_memory_;  ///< of the last solve, for the next one
   double setup_seconds_ = 0;
   bool reused_ = false;
 };

@@ -45,7 +45,6 @@ std::vector<double> column_norms(Vector const& v) {
 SolveInfo Solver::solve(Vector const& b, Vector& x, krylov::Watcher const& watcher, bool needs_iterate, bool zero_guess) {
   return comm::collective(given_A_->range().comm(), "Solver.solve", [&] {
     auto const turn = take_turn("solve");
-    device::host::KeepFreed const work_vectors(work_memory_);
     return solve_in_turn(b, x, {watcher, needs_iterate, false, zero_guess});
   });
 }
@@ -55,7 +54,6 @@ SolveInfo Solver::solve_transpose(Vector const& b, Vector& x, bool conjugated, k
     comm::Fact const facts[] = {{"conjugate", conjugated ? "true" : "false"}};
     comm::require_same(given_A_->range().comm(), "Solver.solve_transpose", facts);
     auto const turn = take_turn("solve_transpose");
-    device::host::KeepFreed const work_vectors(work_memory_);
     Watch const watch{watcher, needs_iterate, true};
     if (conjugated || !is_complex(A_->dtype()) || b.columns() == 0) return solve_in_turn(b, x, watch);
     ASTERISM_REQUIRE(!needs_iterate, unsupported, "solve_transpose: iterates of A^T x = b are not shown; those of A^H x = b are.");

@@ -1,6 +1,7 @@
 #include "asterism/device/host/memory.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -27,10 +28,11 @@ constexpr std::size_t large = 4 * huge;
 constexpr std::size_t small = 4096;
 constexpr std::size_t staggered = std::size_t(64) << 10;  // blocks from there on
 constexpr std::size_t small_after_slow = std::size_t(256) << 20;
+constexpr std::size_t most_loose = 3;  // a kept block is taken for an array that is so many times smaller
 
 struct Kept {
   std::mutex mutex;
-  int set_ups = 0, solves = 0;               // that are under way
+  int set_ups = 0;                           // that are under way
   std::multimap<std::size_t, void*> blocks;  // by capacity
   std::size_t bytes = 0;                     // of these
 };
@@ -49,10 +51,24 @@ void give_back(Kept& k, std::size_t most = 0) {
   }
 }
 
-void keep(Kept& k, std::size_t capacity, void* data) {
-  k.blocks.emplace(capacity, data);
-  k.bytes += capacity;
+/// Of the machine, or of this process' control group.
+std::size_t whole_memory() {
+  std::size_t out = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE)), limit = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) out = std::min(out, limit);  // "max" is no number
+  return out;
 }
+
+std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
+
+/// Bytes to keep while no set-up is under way: no more than were in use before, and little beside the machine's.
+std::size_t most_kept() {
+  static std::size_t const most = whole_memory() / 16;
+  auto const before = most_in_use.load(), now = in_use.load();
+  return before > now ? std::min(most, before - now) : 0;
+}
+
+/// The system takes the pages where memory is short, and no page is cleared anew where it is not.
+bool offer_to_system(void* data, std::size_t capacity) { return madvise(data, capacity, MADV_FREE) == 0; }
 
 /// Where in a page a block begins: those that follow each other as far apart as can be.
 std::size_t next_place() {
@@ -101,8 +117,6 @@ Allocator const* keep(Allocator a) {
   all->push_back(std::make_unique<Allocator const>(std::move(a)));
   return all->back().get();
 }
-std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
-
 /// Counts a block before it is there, and no longer where it is not got.
 struct Counted {
   explicit Counted(std::size_t n) : bytes(n) {
@@ -163,7 +177,7 @@ Block allocate(std::size_t bytes) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
     auto const fit = k.blocks.lower_bound(capacity);
-    if (fit != k.blocks.end()) {
+    if (fit != k.blocks.end() && fit->first <= most_loose * capacity) {
       auto* const begin = static_cast<char*>(fit->second);
       Block const b{begin + behind, fit->first, nullptr, behind};
       k.blocks.erase(fit);
@@ -217,9 +231,10 @@ void release(Block block) noexcept {
   if (block.capacity >= large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
-    if (k.set_ups + k.solves > 0) {
+    if (k.set_ups > 0 || (k.bytes + block.capacity <= most_kept() && offer_to_system(data, block.capacity))) {
       try {
-        keep(k, block.capacity, data);
+        k.blocks.emplace(block.capacity, data);
+        k.bytes += block.capacity;
         return;
       } catch (...) {  // no memory for the list: give the block back
       }
@@ -228,42 +243,19 @@ void release(Block block) noexcept {
   std::free(data);
 }
 
-FreedBlocks::~FreedBlocks() {
-  for (auto const& [capacity, data] : blocks_) {
-    in_use -= capacity;
-    std::free(data);
-  }
-}
-
-KeepFreed::KeepFreed(FreedBlocks* again) : again_(again) {
+KeepFreed::KeepFreed() {
   auto& k = kept();
   std::lock_guard const lock(k.mutex);
-  ++(again_ ? k.solves : k.set_ups);
-  if (!again_) return;
-  for (auto const& [capacity, data] : again_->blocks_) {
-    keep(k, capacity, data);
-    in_use -= capacity;
-  }
-  again_->blocks_.clear();
+  ++k.set_ups;
 }
 
 KeepFreed::~KeepFreed() {
   auto& k = kept();
   std::lock_guard const lock(k.mutex);
-  if (!again_) {
-    if (--k.set_ups == 0) give_back(k);
-    return;
-  }
-  if (--k.solves > 0 || k.set_ups > 0) return;  // the last one has them
-  try {
-    again_->blocks_.assign(k.blocks.begin(), k.blocks.end());
-  } catch (...) {  // no memory for the list
+  if (--k.set_ups > 0) return;
+  give_back(k, most_kept());
+  if (!std::all_of(k.blocks.begin(), k.blocks.end(), [](auto const& block) { return offer_to_system(block.second, block.first); }))
     give_back(k);
-    return;
-  }
-  for (auto const& [capacity, data] : k.blocks) in_use += capacity;
-  k.blocks.clear();
-  k.bytes = 0;
 }
 
 }  // namespace asterism::device::host

@@ -2,8 +2,6 @@
 #pragma once
 #include <cstddef>
 #include <functional>
-#include <utility>
-#include <vector>
 
 namespace asterism::device::host {
 
@@ -41,35 +39,17 @@ struct Block {
 Block allocate(std::size_t bytes);
 void release(Block block) noexcept;
 
-/// Blocks that were freed, for who will need the like again. They count as in use, and go back to the system with this.
-class FreedBlocks {
- public:
-  FreedBlocks() = default;
-  ~FreedBlocks();
-  FreedBlocks(FreedBlocks const&) = delete;
-  FreedBlocks& operator=(FreedBlocks const&) = delete;
-
- private:
-  friend class KeepFreed;
-  std::vector<std::pair<std::size_t, void*>> blocks_;  // capacities
-};
-
-/// While one of these lives, freed large blocks are kept for the next arrays that fit, and go back to the
-/// system with the last of them. A set-up allocates and frees many arrays, and fresh pages are cleared by
-/// the system at a few GB/s: a fifth of multigrid's set-up was that. What is kept hardly adds to the
-/// peak: an allocation that finds no fitting block first gives back what would bring the sum beyond the most that was in use.
+/// While one of these lives, all freed large blocks are kept for the next arrays that fit: a set-up allocates and frees many arrays, and
+/// fresh pages are cleared by the system at a few GB/s, which was a fifth of multigrid's set-up. What is kept hardly adds to the peak: an
+/// allocation that finds no fitting block first gives back what would bring the sum beyond the most that was in use. Afterwards, as at
+/// other times, up to a sixteenth of the machine's memory is kept, offered to the system for when memory is short (MADV_FREE): the next
+/// set-up and the next solve need the like again.
 class KeepFreed {
  public:
-  KeepFreed() : KeepFreed(nullptr) {}
-  /// Blocks come from `again` and go there in the end: a solve needs the work vectors of the one before.
-  explicit KeepFreed(FreedBlocks& again) : KeepFreed(&again) {}
+  KeepFreed();
   ~KeepFreed();
   KeepFreed(KeepFreed const&) = delete;
   KeepFreed& operator=(KeepFreed const&) = delete;
-
- private:
-  explicit KeepFreed(FreedBlocks* again);
-  FreedBlocks* again_;
 };
 
 }  // namespace asterism::device::host

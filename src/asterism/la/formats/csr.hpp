@@ -1,5 +1,6 @@
 // A local sparse block in compressed rows: 64-bit row offsets, 32-bit columns, any dtype.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,6 +30,22 @@ struct Csr {
   std::span<T> entries() const {
     return {values.as<T>(), std::size_t(nnz())};
   }
+};
+
+/// Finds an entry of one row after the other: in most it stands at the place of the row before.
+class EntryPlace {
+ public:
+  /// Where col[first, last), ascending, has that column; -1: nowhere.
+  std::int64_t operator()(std::int32_t const* col, std::int64_t first, std::int64_t last, std::int32_t column) {
+    if (first + place_ < last && col[first + place_] == column) return first + place_;
+    auto const* const at = std::lower_bound(col + first, col + last, column);
+    if (at == col + last || *at != column) return -1;
+    place_ = at - (col + first);
+    return first + place_;
+  }
+
+ private:
+  std::int64_t place_ = 0;
 };
 
 /// Rows become columns; columns stay ascending. conjugate: the Hermitian transpose.

@@ -308,8 +308,11 @@ i32 rows_alike(Rows<T> const& A, i32 i, i32 last) {
   auto const* const columns = A.col.data() + ptr[i];
   i64 const n = ptr[i + 1] - ptr[i];
   i32 end = i + 1;
-  while (end < last && end - i < most_rows && ptr[end + 1] - ptr[end] == n && std::equal(columns, columns + n, A.col.data() + ptr[end]))
-    ++end;
+  auto const is_alike = [&](i32 j) {
+    auto const* const others = A.col.data() + ptr[j];
+    return ptr[j + 1] - ptr[j] == n && (n == 0 || (others[0] == columns[0] && std::equal(columns, columns + n, others)));
+  };
+  while (end < last && end - i < most_rows && is_alike(end)) ++end;
   return end - i;
 }
 

@@ -99,6 +99,7 @@ struct Piece {
   Buffer<std::int32_t> col;
   Buffer<T> val;
   std::int64_t size = 0;
+  std::int64_t times = 1;  ///< as much room as is asked for
 
   void reserve(std::int64_t total);
   void make_room(std::int64_t more) {

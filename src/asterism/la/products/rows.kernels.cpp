@@ -354,8 +354,8 @@ Rows<T> transpose(Rows<T> const& B, Layout const& rows, Layout const& columns, b
 
 template <class T>
 void Piece<T>::reserve(i64 n) {
-  Buffer<i32> c(n);
-  Buffer<T> v(n);
+  Buffer<i32> c(n * times);
+  Buffer<T> v(n * times);
   std::copy_n(col.data(), size, c.data());
   std::copy_n(val.data(), size, v.data());
   col = std::move(c);
@@ -384,6 +384,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
       [&](i64 b, i64 e) {
         for (auto s = b; s < e; ++s) {
           Piece<T> piece;  // of this thread alone: neighbours in the vector share cache lines
+          if (s == 0) piece.times = shares;
           append(begin_of_share(n, work, s, shares), begin_of_share(n, work, s + 1, shares), piece);
           pieces[std::size_t(s)] = std::move(piece);
         }
@@ -392,20 +393,22 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
   cancel.throw_if_requested();
   rows.ptr[0] = 0;
   for (i32 i = 0; i < rows.count; ++i) rows.ptr[i + 1] += rows.ptr[i];
-  if (pieces.size() == 1) {
-    auto& p = pieces[0];
-    rows.col = Buffer<i32>(p.col.array().view(0, std::size_t(p.size) * sizeof(i32)));
-    rows.val = Buffer<T>(p.val.array().view(0, std::size_t(p.size) * sizeof(T)));
-    return;
+  // the first piece stays where it is if the others have room behind it
+  auto const total = rows.ptr[rows.count];
+  bool const stays = pieces[0].col.size() >= total;
+  if (stays) {
+    rows.col = Buffer<i32>(pieces[0].col.array().view(0, std::size_t(total) * sizeof(i32)));
+    rows.val = Buffer<T>(pieces[0].val.array().view(0, std::size_t(total) * sizeof(T)));
+  } else {
+    rows.col = Buffer<i32>(total);
+    rows.val = Buffer<T>(total);
   }
-  rows.col = Buffer<i32>(rows.ptr[rows.count]);
-  rows.val = Buffer<T>(rows.ptr[rows.count]);
   std::vector<i64> first(pieces.size() + 1, 0);
   for (std::size_t s = 0; s < pieces.size(); ++s) first[s + 1] = first[s] + pieces[s].size;
   device::parallel_ranges(
       executor, shares,
       [&](i64 b, i64 e) {
-        for (auto s = std::size_t(b); s < std::size_t(e); ++s) {
+        for (auto s = std::max(std::size_t(b), std::size_t(stays)); s < std::size_t(e); ++s) {
           std::copy_n(pieces[s].col.data(), pieces[s].size, rows.col.data() + first[s]);
           std::copy_n(pieces[s].val.data(), pieces[s].size, rows.val.data() + first[s]);
         }

@@ -321,6 +321,20 @@ ASTERISM_FN T hashed_value(std::uint64_t h) {
 
 #if !defined(ASTERISM_ON_GPU)
 template <class T>
+bool are_finite_and_not_zero(i64 n, T const* x) {
+  using R = real_t<T>;
+  auto const size_of = [](R v) { return v < 0 ? -v : v; };
+  R check = 0, least = 1;
+#pragma omp simd reduction(+ : check) reduction(min : least)
+  for (i64 i = 0; i < n; ++i) {
+    R const size = size_of(real(x[i])) + size_of(imag(x[i]));
+    check += size * R(0);  // 0 times what is not finite is NaN
+    least = size < least ? size : least;
+  }
+  return check == 0 && least > 0;
+}
+
+template <class T>
 i64 look_at_entries(Executor& executor, i64 n, i64 k, T const* x, double* largest, i64* first_not_finite) {
   using R = real_t<T>;
   constexpr i64 parts = is_complex_v<T> ? 2 : 1, block = 4096;
@@ -336,11 +350,13 @@ i64 look_at_entries(Executor& executor, i64 n, i64 k, T const* x, double* larges
           R check = 0;  // 0 times what is not finite is NaN
           if (k == 1) {
             R largest_here = 0;
+            auto const* const from = v + b * block * parts;
+            i64 const count = (last - b * block) * parts;
 #pragma omp simd reduction(max : largest_here) reduction(+ : check)
-            for (i64 i = b * block * parts; i < last * parts; ++i) {
-              R const a = v[i] < 0 ? -v[i] : v[i];
+            for (i64 i = 0; i < count; ++i) {
+              R const a = from[i] < 0 ? -from[i] : from[i];
               largest_here = a > largest_here ? a : largest_here;
-              check += v[i] * R(0);
+              check += from[i] * R(0);
             }
             most[b] = largest_here;
           } else {
@@ -447,7 +463,9 @@ void convert_and_dot(Executor& executor, i64 n, i64 k, S const* ASTERISM_RESTRIC
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 #if !defined(ASTERISM_ON_GPU)
-#define INSTANTIATE(T) template i64 look_at_entries(Executor&, i64, i64, T const*, double*, i64*);
+#define INSTANTIATE(T)                           \
+  template bool are_finite_and_not_zero(i64, T const*); \
+  template i64 look_at_entries(Executor&, i64, i64, T const*, double*, i64*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 #endif

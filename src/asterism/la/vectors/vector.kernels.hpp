@@ -50,6 +50,9 @@ void chebyshev_step(Executor&, std::int64_t n, std::int64_t k, double a, double 
 /// them. On the host.
 template <class T>
 std::int64_t look_at_entries(Executor&, std::int64_t n, std::int64_t k, T const* x, double* largest, std::int64_t* first_not_finite);
+/// Whether each entry is finite and not zero. On the host, by the caller's thread.
+template <class T>
+bool are_finite_and_not_zero(std::int64_t n, T const* x);
 template <class T>
 void hashed(Executor&, std::int64_t n, std::int64_t k, std::int64_t first_row, std::uint64_t seed, T* x);
 /// y = x in the columns whose mask is not zero

@@ -2,6 +2,7 @@
 // order that no number of ranks changes: see docs/explanation/multigrid.md.
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <optional>
 #include <variant>
 
@@ -10,6 +11,7 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/base/reproducible_sum.hpp"
+#include "asterism/device/parallel.hpp"
 #include "asterism/precond/amg/block_size.hpp"
 #include "asterism/precond/amg/hierarchy.hpp"
 #include "asterism/precond/amg/smoother_choice.hpp"
@@ -69,13 +71,21 @@ struct Range {
 Range range_of_diagonal(Matrix const& A) {
   double most = 0, least = 1e300;
   auto const d = A.diagonal();
+  std::mutex mutex;
   with_dtype(A.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (auto const& v : d.host<T>()) {
-      double const x = double(magnitude(v));
-      most = std::max(most, x);
-      if (x > 0) least = std::min(least, x);
-    }
+    device::Executor executor;
+    device::parallel_ranges(executor, d.local_size(), [&, v = d.host<T>().data()](std::int64_t begin, std::int64_t end) {
+      double most_here = 0, least_here = 1e300;
+      for (auto i = begin; i < end; ++i) {
+        double const x = double(magnitude(v[i]));
+        most_here = std::max(most_here, x);
+        least_here = std::min(least_here, x > 0 ? x : least_here);
+      }
+      std::lock_guard const lock(mutex);
+      most = std::max(most, most_here);
+      least = std::min(least, least_here);
+    });
   });
   double both[2] = {most, -least};
   A.comm().max(std::span<double>(both));

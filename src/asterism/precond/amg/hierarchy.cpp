@@ -106,8 +106,10 @@ void HierarchySetUp<T>::take_near_null_space(Matrix const& given) {
     near_null_space_ = Buffer<T>(modes.data());
   } else {
     auto const n = given.range().local_size(), m = columns_ = block_size_;
-    near_null_space_ = Buffer<T>(n * m, T(0));
-    for (std::int64_t i = 0; i < n; ++i) near_null_space_[i * m + i % m] = T(1);
+    near_null_space_ = Buffer<T>(n * m);
+    la::cancellable_for(cancel_, n, [m, to = near_null_space_.data()](std::int64_t i) {
+      for (std::int64_t j = 0; j < m; ++j) to[i * m + j] = T(real_t<T>(j == i % m));
+    });
   }
   out_.columns = columns_;
   null_vectors_ = {rows_, given.range(), modes ? std::optional(near_null_space_) : std::nullopt, columns_};

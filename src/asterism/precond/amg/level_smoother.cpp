@@ -1,6 +1,7 @@
 #include "asterism/precond/amg/level_smoother.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/largest_eigenvalue.hpp"
@@ -22,27 +23,34 @@ template <class T>
 Weights weights_of(Rows<T> const& A, Layout const& layout, RowFacts<T> const& facts, bool spai, bool l1, double radius, Dtype dtype) {
   Weights out{Vector(layout, dtype), radius};
   device::Executor executor;
-  la::Buffer<T> w(std::max(A.count, 1));
-  la::Buffer<double> reach(std::max(A.count, 1));
-  device::parallel_for(executor, A.count, [&](std::int64_t i) {
-    T const d = facts.diagonal[i];
-    auto const squares = facts.squares[i];
-    real_t<T> sum = 0;
-    for (auto p = A.ptr[i]; l1 && p < A.ptr[i + 1]; ++p) sum += magnitude(A.val[p]);
-    auto const size = magnitude(d);
-    if (spai) w[i] = squares > 0 ? conj(d) * T(real_t<T>(1) / squares) : T(0);
-    else if (d == T(0)) w[i] = T(0);
-    else w[i] = l1 ? conj(d) * T(real_t<T>(1) / (size * sum)) : T(1) / d;
-    reach[i] = double(magnitude(w[i])) * double(size);
+  double most = 0;
+  std::mutex mutex;
+  with_dtype(dtype, [&](auto tag) {
+    using W = typename decltype(tag)::type;
+    if constexpr (is_complex_v<W> == is_complex_v<T>) {
+      device::parallel_ranges(executor, A.count, [&, w = out.w.host<W>().data()](std::int64_t begin, std::int64_t end) {
+        double reach = 0;
+        for (auto i = begin; i < end; ++i) {
+          T const d = facts.diagonal[i];
+          auto const squares = facts.squares[i];
+          real_t<T> sum = 0;
+          for (auto p = A.ptr[i]; l1 && p < A.ptr[i + 1]; ++p) sum += magnitude(A.val[p]);
+          auto const size = magnitude(d);
+          T weight(0);
+          if (spai) weight = squares > 0 ? conj(d) * T(real_t<T>(1) / squares) : T(0);
+          else if (!(d == T(0))) weight = l1 ? conj(d) * T(real_t<T>(1) / (size * sum)) : T(1) / d;
+          w[i] = W(weight);
+          reach = std::max(reach, double(magnitude(weight)) * double(size));
+        }
+        std::lock_guard const lock(mutex);
+        most = std::max(most, reach);
+      });
+    } else {
+      ASTERISM_ASSERT(false);
+    }
   });
-  copy(Vector::wrap(layout, dtype_v<T>, 1, w.array()), out.w);
-  if (l1) {
-    out.reach = std::min(1.0, radius);
-  } else if (spai) {
-    double most = 0;
-    for (std::int64_t i = 0; i < A.count; ++i) most = std::max(most, reach[i]);
-    out.reach = layout.comm().max(most) * radius;
-  }
+  if (l1) out.reach = std::min(1.0, radius);
+  else if (spai) out.reach = layout.comm().max(most) * radius;
   return out;
 }
 

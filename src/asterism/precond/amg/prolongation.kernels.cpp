@@ -66,6 +66,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
     i32* const nodes = node_buffer.data();
     T* const terms = term_buffer.data();
     std::vector<i32> terms_of;                         // of each column of a shape: how many, and which
+    la::EntryPlace place;
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
       if (is_look(i) && cancel.requested()) return;
@@ -77,11 +78,11 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
         terms[n] = factor * tentative[l];
         n += counts & (aggregate[l].number >= 0);
       };
-      T a_ii(0);
-      for (auto p = first; p < last; ++p) a_ii = ac[p] == i + below ? av[p] : a_ii;
+      auto const at = place(ac, first, last, i32(i) + below);
+      T const a_ii = at >= 0 ? av[at] : T(0);
       if (gp[i + 1] - gp[i] == last - first - stands_out) {  // none is weak
         T const scale = scale_for(a_ii);
-        for (auto p = first; p < last; ++p) add(ac[p], T(real_t<T>(ac[p] == i + below)) + scale * av[p], true);
+        for (auto p = first; p < last; ++p) add(ac[p], T(real_t<T>(p == at)) + scale * av[p], true);
       } else {
         // f(p, it is the diagonal, it is strong): which one is strong is a coin toss, so no branch asks
         auto const each = [&](auto const& f) {
@@ -90,7 +91,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
           i32 next = strong < end ? gc[strong] : -1;
           for (auto p = first; p < last; ++p) {
             bool const is_strong = ac[p] == next;
-            f(p, ac[p] == i + below, is_strong);
+            f(p, p == at, is_strong);
             strong += is_strong;
             next = strong < end ? gc[strong] : -1;
           }

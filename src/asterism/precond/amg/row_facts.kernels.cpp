@@ -12,6 +12,23 @@ namespace asterism::precond::amg {
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 
+namespace {
+
+/// Whether row i is the one before, moved by one column.
+template <class T>
+bool is_moved(la::Rows<T> const& A, i64 i) {
+  auto const* const ptr = A.ptr.data();
+  auto const n = ptr[i + 1] - ptr[i];
+  if (ptr[i] - ptr[i - 1] != n) return false;
+  auto const* const col = A.col.data() + ptr[i];
+  auto const* const val = A.val.data() + ptr[i];
+  bool same = true;
+  for (i64 l = 0; l < n; ++l) same &= (col[l] == col[l - n] + 1) & (val[l] == val[l - n]);
+  return same;
+}
+
+}  // namespace
+
 template <class T>
 RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGLook");
@@ -31,10 +48,17 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     auto* const squares = out.squares.data();
     double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity();
     i64 rows_unlike = 0;
+    bool is_unlike = false;
+    la::EntryPlace place;
     for (i64 i = begin; i < end; ++i) {
       if (la::is_look(i) && cancel.requested()) return;
-      i64 at = -1;
-      for (auto p = ap[i]; p < ap[i + 1]; ++p) at = ac[p] == i + below ? p : at;
+      if (i > begin && is_moved(A, i)) {
+        diagonal[i] = diagonal[i - 1];
+        squares[i] = squares[i - 1];
+        rows_unlike += is_unlike;
+        continue;
+      }
+      i64 const at = place(ac, ap[i], ap[i + 1], i32(i) + below);
       T const d = at >= 0 ? av[at] : T(0);
       real_t<T> sum = 0;
       double alike = 0, other = 0, square = std::numeric_limits<double>::infinity();
@@ -54,7 +78,8 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
       row_sum = std::max(row_sum, size > 0 ? (alike + other + size) / size : 0);
       largest = std::max(largest, size);
       coupling = std::min(coupling, size > 0 ? square / size : 0);
-      rows_unlike += alike > 0.1 * other;
+      is_unlike = alike > 0.1 * other;
+      rows_unlike += is_unlike;
     }
     std::lock_guard const lock(mutex);
     most[0] = std::max(most[0], row_sum);
