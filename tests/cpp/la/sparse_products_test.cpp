@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "asterism/device/host/team.hpp"
 #include "asterism/la/products/galerkin.hpp"
+#include "asterism/la/products/matrix_product.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 #include "harness/dense.hpp"
 #include "harness/fenced.hpp"
@@ -144,5 +147,80 @@ TEST(GalerkinProduct, OfOrderedAndUnorderedMatricesOnAnyRanksAndThreads) {
             });
           });
         }
+      }
+}
+
+namespace {
+
+/// What the rows of a line's matrix and of its interpolation have: where they are equal, products are computed once.
+struct Line {
+  int64_t nodes = 2000;
+  int64_t unknowns = 1;            // of a node
+  int64_t equal_from = 0, to = 0;  // nodes whose rows of A have the same values
+  bool equal_interpolation = true;
+};
+
+/// A couples each node to two on either side; P takes each node from its aggregate of three, and the first of each from the one before.
+std::array<Matrix, 2> matrices_of(Line const& line, comm::Layout const& fine, comm::Layout const& coarse, Dtype dtype) {
+  std::vector<int64_t> i[2], j[2];
+  auto const k = line.unknowns;
+  for (auto row = fine.begin(); row < fine.begin() + fine.local_size(); ++row) {
+    auto const node = row / k;
+    for (auto other = std::max<int64_t>(0, node - 2); other <= std::min(line.nodes - 1, node + 2); ++other)
+      for (int64_t c = 0; c < k; ++c) i[0].push_back(row), j[0].push_back(other * k + c);
+    for (auto part = node / 3 - (node % 3 == 0 && node > 0); part <= node / 3; ++part)
+      for (int64_t c = 0; c < k; ++c) i[1].push_back(row), j[1].push_back(part * k + c);
+  }
+  auto const hash = [](int64_t a, int64_t b) { return double((a * 7919 + b * 104729) % 1000) / 500 - 1; };
+  auto const made = [&](std::size_t which, comm::Layout const& columns, auto const& value) {
+    return with_dtype(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> values;
+      for (std::size_t e = 0; e < i[which].size(); ++e) values.push_back(T(real_t<T>(value(i[which][e], j[which][e]))));
+      return Matrix::from_coo<int64_t>(fine, columns, dtype, i[which], j[which], values.data());
+    });
+  };
+  return {made(0, fine,
+               [&](int64_t a, int64_t b) {
+                 auto const least = std::min(a, b) / k, most = std::max(a, b) / k;
+                 bool const equal = least >= line.equal_from && most < line.to;
+                 return equal ? hash(most - least, (a % k) * (b % k) + (a % k) + (b % k)) : hash(a + b, a * b);
+               }),
+          made(1, coarse, [&](int64_t a, int64_t b) {
+            return line.equal_interpolation ? hash(a % (3 * k) + 1, b % k + 3 * (a / k / 3 - b / k)) : hash(a, b);
+          })};
+}
+
+}  // namespace
+
+// Whole products are found again, up to where rows begin to differ; the other way is two products.
+TEST(GalerkinProduct, OfRowsThatAreEqual) {
+  for (auto const dtype : all_dtypes)
+    for (Line const& line : {Line{2000, 1, 0, 2000}, Line{3000, 1, 0, 1700}, Line{3000, 1, 900, 3000}, Line{1500, 1, 0, 0},
+                             Line{1500, 1, 0, 1500, false}, Line{1200, 3, 0, 1200}, Line{1000, 2, 300, 700}})
+      for (auto const& comm : {comm::Communicator(), world()}) {
+        auto const k = line.unknowns, parts = (line.nodes + 2) / 3;
+        auto const fine = comm::Layout::even(comm, line.nodes * k), coarse = comm::Layout::even(comm, parts * k);
+        auto const [A, P] = matrices_of(line, fine, coarse, dtype);
+        auto const R = transposed(P, true);
+        Factor const factors[] = {{R}, {A}, {P}};
+        auto const wanted = product(factors);
+        with_dtype(dtype, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          Progress progress("a product", 1);
+          comm::Cancellation cancel(comm, progress);
+          auto const inner = rows_of<T>(A), right = rows_of<T>(P);
+          auto const left = transpose(right, fine, coarse, true, cancel);
+          std::optional<Matrix> first;
+          for_threads({1, 2, 3}, [&](int threads) {
+            auto const what = std::to_string(line.nodes) + " nodes, " + std::to_string(threads) + " threads";
+            auto const found = matrix_of(triple_product(left, inner, right, fine, fine, coarse, cancel), coarse, coarse);
+            EXPECT_EQ(sum(1, found, -1, wanted).frobenius_norm(), 0) << what;
+            auto const half = matrix_of(hermitian_triple_product(left, inner, right, fine, coarse, cancel), coarse, coarse);
+            EXPECT_LE(sum(1, half, -1, wanted).frobenius_norm(), tolerance(dtype) * wanted.frobenius_norm()) << what;
+            EXPECT_EQ(sum(1, half, -1, first ? *first : half).frobenius_norm(), 0) << what;
+            if (!first) first = half;
+          });
+        });
       }
 }

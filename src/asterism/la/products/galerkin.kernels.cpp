@@ -175,10 +175,11 @@ void multiply_in_windows(Rows<T> const& R, Rows<T> const& A, Part part, WideRows
         for (i32 r = 0; r < alike; ++r) window.append(made, r, inner.shape_as(k + r + R.map.below, r, made.length), first_wanted[i]);
       }
       if (!inner.gives_equal()) outer.look_at_values_no_more();
-      for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {  // of later rows
-        if (p + 96 < entries) window.ask_for_place(R.col[p + 96] - R.map.below);
-        if (p + 48 < entries && !outer.gives_equal()) window.ask_for(R.col[p + 48] - R.map.below);
-      }
+      if (!outer.gives_equal())
+        for (auto p = R.ptr[i], end = R.ptr[i + 1]; p < end; ++p) {  // of later rows
+          if (p + 96 < entries) window.ask_for_place(R.col[p + 96] - R.map.below);
+          if (p + 48 < entries) window.ask_for(R.col[p + 48] - R.map.below);
+        }
       if (rows == 1 && !outer.looks()) {
         if (!sum) sum.emplace(C.map.size());
         add_row(*sum, R, i, Part::all, right);

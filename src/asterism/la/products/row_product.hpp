@@ -293,9 +293,9 @@ class Multiplier {
   ProductShapes shapes_;
   std::vector<u8> places_;
   std::vector<T> results_;  // of shapes with their factors, where these are equal
-  Zeros<i32> seen_;      // the group that a column occurred in last
-  Zeros<i32> place_of_;  // of the group's columns alone
-  Zeros<i32> list_;      // as they occurred; one more is written to than there are
+  Zeros<i32> seen_;         // the group that a column occurred in last
+  Zeros<i32> place_of_;     // of the group's columns alone
+  Zeros<i32> list_;         // as they occurred; one more is written to than there are
   Buffer<i32> ordered_;
   Buffer<T> sums_;
   i32 groups_ = 0, found_ = -1;

@@ -59,7 +59,8 @@ class ProductShapes {
       auto const s = shape_of(t);
       return std::uint64_t(std::uint32_t(s.number)) << 32 | std::uint32_t(s.number == RowShape::empty ? 0 : s.column - shift);
     };
-    if (auto const guess = last_ >= 0 ? known_[std::size_t(last_)].next : -1; guess >= 0 && known_[std::size_t(guess)].is_of(n, factors.size)) {
+    if (auto const guess = last_ >= 0 ? known_[std::size_t(last_)].next : -1;
+        guess >= 0 && known_[std::size_t(guess)].is_of(n, factors.size)) {
       auto const* const keys = keys_.data() + known_[std::size_t(guess)].begin;
       std::uint64_t other = 0;
       for (std::int64_t t = 0; t < n; ++t) other |= keys[t] ^ key(t);

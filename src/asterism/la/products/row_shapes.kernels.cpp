@@ -169,7 +169,7 @@ void ProductShapes::forget_keys() {
   shapes_.shrink_to_fit();
 }
 
-#define INSTANTIATE(T)                                   \
+#define INSTANTIATE(T)                                     \
   template Buffer<RowShape> shapes_of(WideRows<T> const&); \
   template Buffer<RowShape> equal_rows_of(WideRows<T> const&);
 INSTANTIATE(float)

@@ -395,7 +395,7 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
   for (i32 i = 0; i < rows.count; ++i) rows.ptr[i + 1] += rows.ptr[i];
   // the first piece stays where it is if the others have room behind it
   auto const total = rows.ptr[rows.count];
-  bool const stays = pieces[0].col.size() >= total;
+  bool const stays = total > 0 && pieces[0].col.size() >= total;
   if (stays) {
     rows.col = Buffer<i32>(pieces[0].col.array().view(0, std::size_t(total) * sizeof(i32)));
     rows.val = Buffer<T>(pieces[0].val.array().view(0, std::size_t(total) * sizeof(T)));
@@ -403,17 +403,12 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
     rows.col = Buffer<i32>(total);
     rows.val = Buffer<T>(total);
   }
-  std::vector<i64> first(pieces.size() + 1, 0);
-  for (std::size_t s = 0; s < pieces.size(); ++s) first[s + 1] = first[s] + pieces[s].size;
-  device::parallel_ranges(
-      executor, shares,
-      [&](i64 b, i64 e) {
-        for (auto s = std::max(std::size_t(b), std::size_t(stays)); s < std::size_t(e); ++s) {
-          std::copy_n(pieces[s].col.data(), pieces[s].size, rows.col.data() + first[s]);
-          std::copy_n(pieces[s].val.data(), pieces[s].size, rows.val.data() + first[s]);
-        }
-      },
-      1);
+  i64 first = stays ? pieces[0].size : 0;
+  for (auto s = std::size_t(stays); s < pieces.size(); first += pieces[s++].size)
+    device::parallel_ranges(executor, pieces[s].size, [&, col = pieces[s].col.data(), val = pieces[s].val.data()](i64 b, i64 e) {
+      std::copy(col + b, col + e, rows.col.data() + first + b);
+      std::copy(val + b, val + e, rows.val.data() + first + b);
+    });
 }
 
 #define INSTANTIATE(T)                                                                                                                    \

@@ -463,7 +463,7 @@ void convert_and_dot(Executor& executor, i64 n, i64 k, S const* ASTERISM_RESTRIC
 ASTERISM_FOR_DTYPES(INSTANTIATE)
 #undef INSTANTIATE
 #if !defined(ASTERISM_ON_GPU)
-#define INSTANTIATE(T)                           \
+#define INSTANTIATE(T)                                  \
   template bool are_finite_and_not_zero(i64, T const*); \
   template i64 look_at_entries(Executor&, i64, i64, T const*, double*, i64*);
 ASTERISM_FOR_DTYPES(INSTANTIATE)

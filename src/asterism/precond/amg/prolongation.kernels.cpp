@@ -45,7 +45,7 @@ void orthonormalise(T* Q, i64 r, i64 m, T* R) {
 /// smoothed_prolongation() for one unknown a node and one near-null vector: the common case, without inner loops. Rows that couple to
 /// aggregates in the same way, but for a shift of their numbers, share columns, and which terms make each of them.
 template <class T>
-void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape const* aggregate_of, T const* P0, double omega, Rows<T>& P,
+void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column_of, T const* P0, double omega, Rows<T>& P,
                          comm::Cancellation& cancel) {
   constexpr i32 most_terms = 64;               // of rows that are looked for: what a new one takes grows with the square
   i64 const stands_out = g.with_self ? 0 : 1;  // a row's diagonal
@@ -56,16 +56,16 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
     auto const *const ap = A.ptr.data(), *const gp = g.ptr.data();
     auto const *const ac = A.col.data(), *const gc = g.col.data();
     auto const* const av = A.val.data();
-    auto const* const aggregate = aggregate_of;
+    auto const* const column = column_of;
     auto const* const tentative = P0;
     i32 const below = g.map.below;
     la::ProductShapes shapes;
     la::SparseSum<T> sum(size);
-    Buffer<i32> const node_buffer(longest);  // of the terms of a row
+    Buffer<i32> const place_buffer(longest);  // of the terms of a row
     Buffer<T> const term_buffer(longest);
-    i32* const nodes = node_buffer.data();
+    i32* const places = place_buffer.data();
     T* const terms = term_buffer.data();
-    std::vector<i32> terms_of;                         // of each column of a shape: how many, and which
+    std::vector<i32> terms_of;  // of each column of a shape: how many, and which
     la::EntryPlace place;
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
@@ -74,9 +74,9 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
       i32 n = 0;
       auto const scale_for = [=](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
       auto const add = [&](i32 l, T factor, bool counts) {  // written always, kept where l is in an aggregate
-        nodes[n] = l;
+        places[n] = column[l];
         terms[n] = factor * tentative[l];
-        n += counts & (aggregate[l].number >= 0);
+        n += counts & (column[l] >= 0);
       };
       auto const at = place(ac, first, last, i32(i) + below);
       T const a_ii = at >= 0 ? av[at] : T(0);
@@ -107,7 +107,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
       T* const values = piece.val.data() + piece.size;
       bool const looks = n <= most_terms && shapes.pays();
       i32 length;
-      i32 const found = looks ? shapes.find(n, [=](i64 t) { return aggregate[nodes[t]]; }) : -1;
+      i32 const found = looks ? shapes.find(n, [=](i64 t) { return la::RowShape{0, places[t]}; }) : -1;
       if (found >= 0) {
         auto const& shape = shapes[found];
         length = shape.length;
@@ -122,7 +122,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
       } else {
         auto const [columns, factors, products] = sum.room_for(n);
         for (i32 t = 0; t < n; ++t) {
-          columns[t] = aggregate[nodes[t]].column;
+          columns[t] = places[t];
           factors[t] = T(1);
           products[t] = terms[t];
         }
@@ -135,7 +135,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, la::RowShape cons
             auto const at = terms_of.size();
             terms_of.push_back(0);
             for (i32 t = 0; t < n; ++t)
-              if (aggregate[nodes[t]].column == to[l]) terms_of.push_back(t);
+              if (places[t] == to[l]) terms_of.push_back(t);
             terms_of[at] = i32(terms_of.size() - at - 1);
           }
         }
@@ -291,17 +291,12 @@ Rows<T> smoothed_prolongation(Rows<T> const& A, NodeGraph const& g, Aggregates c
   P.ptr = Buffer<i64>(P.count + 1);
   // first local coarse column of each node's aggregate
   auto const column_of_node = [&](i32 l) { return a.of_node[l] < 0 ? -1 : P.map.local(a.of_node[l] * m); };
+  Buffer<i32> column_of(g.map.size());
+  cancellable_for(cancel, g.map.size(), [&, of = column_of.data()](i64 l) { of[l] = column_of_node(i32(l)); });
   if (bs == 1 && m == 1) {
-    Buffer<la::RowShape> aggregate_of(g.map.size());
-    cancellable_for(cancel, g.map.size(), [&, of = aggregate_of.data()](i64 l) {
-      i32 const column = column_of_node(i32(l));
-      of[l] = {column < 0 ? -1 : 0, column};
-    });
-    scalar_prolongation(A, g, aggregate_of.data(), P0.values.data(), omega, P, cancel);
+    scalar_prolongation(A, g, column_of.data(), P0.values.data(), omega, P, cancel);
     return P;
   }
-  Buffer<i32> column_of(g.map.size());
-  for (i32 l = 0; l < g.map.size(); ++l) column_of[l] = column_of_node(l);
   // of a scalar column
   Buffer<i32> node_of(A.map.size()), component_of(A.map.size());
   for (i32 l = 0; l < A.map.size(); ++l) {

@@ -76,7 +76,8 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest) {
       executor, std::int64_t(parts.size()),
       [&](std::int64_t begin, std::int64_t end) {
         for (auto b = begin; b < end; ++b)
-          parts[std::size_t(b)] = find_runs(a, writes, shortest, std::int32_t(b * block), std::int32_t(std::min<std::int64_t>((b + 1) * block, a.rows)));
+          parts[std::size_t(b)] =
+              find_runs(a, writes, shortest, std::int32_t(b * block), std::int32_t(std::min<std::int64_t>((b + 1) * block, a.rows)));
       },
       1);
   Found out;
@@ -157,7 +158,8 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
       32);
 }
 
-RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, Dtype dtype, std::vector<PatternRun> runs, std::vector<std::int32_t> const& rest)
+RowPatternFormat::RowPatternFormat(Csr const& a, Writes writes, Dtype dtype, std::vector<PatternRun> runs,
+                                   std::vector<std::int32_t> const& rest)
     : SparseFormat(a, dtype), writes_(writes), rest_(a, rest, dtype) {
   if (a.bfloat16) fill<float, float, Bfloat16>(a, runs);
   else if (a.dtype == Dtype::float32) fill<float, float, float>(a, runs);

@@ -14,7 +14,8 @@ class RowPatternFormat final : public SparseFormat {
  public:
   /// For products in that dtype. With at least one run, whose place, offset_at and value_at are found here, and whether it is uniform,
   /// unless that is known. rest: rows in none.
-  RowPatternFormat(Csr const& block, Writes writes, Dtype dtype, std::vector<kernel::PatternRun> runs, std::vector<std::int32_t> const& rest);
+  RowPatternFormat(Csr const& block, Writes writes, Dtype dtype, std::vector<kernel::PatternRun> runs,
+                   std::vector<std::int32_t> const& rest);
 
   std::string_view name() const override { return "row_pattern"; }
   void run(device::Queue const& queue, Epilogue epilogue, std::int64_t k, Array const& x, Array const& y, Array const& b,
