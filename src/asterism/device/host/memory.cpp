@@ -27,7 +27,7 @@ constexpr std::size_t huge = std::size_t(2) << 20;
 constexpr std::size_t large = 4 * huge;
 constexpr std::size_t small = 4096;
 constexpr std::size_t staggered = std::size_t(64) << 10;  // blocks from there on
-constexpr std::size_t small_after_slow = std::size_t(256) << 20;
+constexpr std::size_t small_after_slow = std::size_t(2) << 30;
 constexpr std::size_t most_loose = 3;  // a kept block is taken for an array that is so many times smaller
 
 struct Kept {
