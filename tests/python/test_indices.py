@@ -113,3 +113,29 @@ def test_values_that_are_not_finite_are_refused(dtype, bad):
         am.InputError, match="NaN or infinite in row 4"
     ):  # found where it is used: sums are made many times
         am.Solver(plan.matrix(v), pc="jacobi")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("row", [0, 255, 256, 257, 511, 998, 999])
+def test_a_bad_row_is_found_wherever_it_is(dtype, row):
+    """The look at a matrix takes rows together."""
+    n = 1000
+    i = np.arange(n)
+    j = np.minimum(i + 1, n - 1)
+    plan = am.Assembly((n, n), np.concatenate([i, i]), np.concatenate([i, j]))
+
+    def solver(diagonal, beside):
+        return am.Solver(plan.matrix(np.concatenate([diagonal, beside]).astype(dtype)), pc="jacobi")
+
+    def with_value(v):
+        out = np.ones(n)
+        out[row] = v
+        return out
+
+    for bad in (np.nan, np.inf):
+        with pytest.raises(am.InputError, match=rf"NaN or infinite in row {row}\."):
+            solver(np.ones(n), with_value(bad))
+    zeros = with_value(0) * 0 + (i != row) * 1.0
+    with pytest.raises(am.InputError, match=rf"row {row} of the matrix is empty"):
+        solver(zeros, zeros if row < n - 1 else zeros * (j != row))
+    solver(np.ones(n), zeros)  # a zero beside the diagonal

@@ -35,6 +35,8 @@ class Buffer {
   /// nullptr where no queue has asked for that copy yet.
   void* data(Memory m = Memory::host) const { return data_[std::size_t(m)]; }
   std::size_t bytes() const { return bytes_; }
+  /// Only so many are needed any more, the first ones. No task has used it.
+  void shrink(std::size_t bytes);
 
   /// Divides it into ranges that follow each other, each with a ledger of its own: tasks on different parts are not ordered, and each part
   /// has its own newest copy. In each memory the parts lie in one block. sizes add up to bytes(); no task has used the buffer.

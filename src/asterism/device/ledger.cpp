@@ -105,6 +105,12 @@ Buffer::Buffer(Buffer& whole, std::size_t offset, std::size_t bytes)
   involved_.store(whole.involved(), std::memory_order_relaxed);
 }
 
+void Buffer::shrink(std::size_t bytes) {
+  ASTERISM_ASSERT(bytes <= bytes_ && parts_.empty() && !whole_ && !involved());
+  bytes_ = bytes;
+  host::shrink(blocks_[0], bytes);
+}
+
 void Buffer::divide(std::vector<std::size_t> const& sizes) {
   ASTERISM_ASSERT(parts_.empty() && !whole_ && !writer_.tasks && readers_.empty());
   std::size_t at = 0;

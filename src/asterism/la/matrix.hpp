@@ -108,7 +108,7 @@ class Matrix final : public Operator {
   /// Frees the assembled rows once the product storage exists; only products are possible afterwards.
   /// adds: for apply_add() instead of the other products.
   void keep_product_only(bool adds = false);
-  /// The same for products alone, in another precision: the entries are not held twice on the way.
+  /// The same for products alone, in another precision. Where rows have patterns (row_pattern), no copy is made on the way.
   Matrix for_products(Dtype dtype, bool adds = false) const;
 
   /// Another meaning of its rows: block size, near-null space, coordinates.

@@ -51,7 +51,7 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
       auto const view_of = [](la::Csr const& a) { return View{a.row_offsets(), a.column_indices(), a.template entries<T>()}; };
       View const views[2] = {is_half ? View() : view_of(A.diagonal_block()), view_of(O)};
       auto const used = std::span(views).subspan(is_half ? 1 : 0);
-      // no row is empty or has NaN or infinity: those with an entry in the first block, which is most often so
+      // true: each row has an entry in the first block, and no entry is zero, NaN or infinite. False: each row must be looked at
       auto const are_good = [&](std::size_t begin, std::size_t end) {
         bool good = !is_half;
         for (auto r = begin; good && r < end; ++r) good = views[0].ptr[r] < views[0].ptr[r + 1];

@@ -156,8 +156,15 @@ TEST(Memory, BlocksThatFollowEachOtherBeginAtDifferentPlacesOfAPage) {
       places.insert(place);
     }
     for (int n = 0; n < 4; ++n) EXPECT_EQ(arrays[std::size_t(n)].as<char>()[bytes - 1], n);
-    if (bytes > (std::size_t(256) << 10)) EXPECT_EQ(places.size(), 4u) << bytes;  // small ones may come from an allocator
+    // small ones may come from an allocator; the system may give a block that begins just where another one was moved to
+    if (bytes > (std::size_t(256) << 10)) EXPECT_GE(places.size(), 3u) << bytes;
   }
+}
+
+std::size_t resident_bytes() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages >> pages;
+  return pages * std::size_t(sysconf(_SC_PAGESIZE));
 }
 
 TEST(Memory, FreedBlocksComeBackInASetUp) {
@@ -213,12 +220,45 @@ TEST(Memory, FreedBlocksComeBackAtOtherTimesToo) {
   EXPECT_EQ(again.as<char>()[0], 4);
 }
 
+TEST(Memory, AnArrayInALongerKeptBlockCountsWithItsOwnSize) {
+  constexpr std::size_t unit = std::size_t(70) << 20;  // longer than what other tests leave
+  auto const before = host::memory_use().now;
+  std::uintptr_t first = 0;
+  {
+    Array const whole(3 * unit);
+    first = page_of(whole);
+  }
+  Array const third(unit);
+  EXPECT_EQ(page_of(third), first);
+  EXPECT_LT(host::memory_use().now, before + unit + (std::size_t(3) << 20));
+  host::set_memory_cap(before + 5 * unit);
+  {
+    Array const more(3 * unit);
+  }  // below the cap
+  host::set_memory_cap(0);
+}
+
+TEST(Memory, WhatIsShrunkIsNotInUse) {
+  constexpr std::size_t large = std::size_t(64) << 20, kept = std::size_t(9) << 20;
+  auto const before = host::memory_use().now;
+  {
+    Array const a(large);
+    std::memset(a.raw(), 1, large);
+    auto const resident = resident_bytes();
+    a.buffer()->shrink(kept);
+    EXPECT_LE(host::memory_use().now, before + kept + 8192);
+    EXPECT_GE(host::memory_use().now, before + kept);
+    EXPECT_LT(resident_bytes(), resident - large / 2);
+    EXPECT_EQ(a.as<char>()[kept - 1], 1);
+    Array const small(std::size_t(1) << 20);  // stays as it is
+    auto const now = host::memory_use().now;
+    small.buffer()->shrink(10);
+    EXPECT_EQ(host::memory_use().now, now);
+  }
+  EXPECT_EQ(host::memory_use().now, before);
+}
+
 TEST(Memory, KeptBlocksDoNotAddToTheMostInUse) {
-  auto const resident = [] {
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages >> pages;
-    return pages * std::size_t(sysconf(_SC_PAGESIZE));
-  };
   constexpr std::size_t large = std::size_t(32) << 20;
   auto const touched = [](std::size_t bytes) {
     Array a(bytes);
@@ -226,9 +266,9 @@ TEST(Memory, KeptBlocksDoNotAddToTheMostInUse) {
     return a;
   };
   for (int n = 0; n < 3; ++n) touched(large);
-  auto const before = resident();
+  auto const before = resident_bytes();
   for (std::size_t n = 0; n < 12; ++n) touched(large + n * (std::size_t(2) << 20));  // none fits the next one
-  EXPECT_LE(resident(), before + 3 * large);
+  EXPECT_LE(resident_bytes(), before + 3 * large);
 }
 
 TEST(Memory, UseIsCountedAndCapped) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/shared_array.hpp"
 #include "asterism/comm/node/node.hpp"
 #include "asterism/la/assembly.hpp"
@@ -250,6 +252,55 @@ TEST(Assembly, QueuesSumWhileOthersMultiply) {
     for (auto const& y : products) got.insert(got.end(), y.host<double>().begin(), y.host<double>().end());
     if (want.empty()) want = got;
     EXPECT_EQ(got, want) << q.kind();
+  }
+}
+
+TEST(Matrix, ForProductsInAnotherPrecision) {
+  auto const& c = world();
+  Dense dense;
+  auto const unordered = random_matrix<double>(c, 90 * c.size(), 70 * c.size(), 1, dense);
+  std::vector<std::int64_t> i, j;  // in a grid's order
+  std::vector<double> values;
+  Layout const line = Layout::even(c, 800 * c.size());
+  for (auto row = line.begin(); row < line.begin() + line.local_size(); ++row)
+    for (auto col = std::max<std::int64_t>(0, row - 1); col <= std::min(line.global_size() - 1, row + 1); ++col)
+      i.push_back(row), j.push_back(col),
+          values.push_back(row == col                 ? 2.1
+                           : std::max(row, col) < 300 ? -1
+                                                      : -1 - 1e-3 * double(row + col));
+  auto const grid = Matrix::from_coo<std::int64_t>(line, line, Dtype::float64, i, j, values.data());
+  for (auto const& A : {unordered, grid, grid.symmetric(SymmetricHalf::Kind::symmetric)})
+    for (bool const was_used : {false, true})
+      for (bool const adds : {false, true})
+        for (bool const same_bits : {false, true}) {
+          Vector wide(A.domain(), Dtype::float64), x(A.domain(), Dtype::float32), b(A.range(), Dtype::float32), y = b.like(), z = b.like();
+          fill_hashed(x, 5), fill_hashed(b, 6), fill(y, 1.0), fill(z, 1.0), fill(wide, 1.0);
+          auto of_wide = Vector(A.range(), Dtype::float64);
+          if (was_used) A.apply(wide, of_wide);
+          set_reproducible(same_bits);
+          auto const narrow = A.for_products(Dtype::float32, adds), plain = A.converted(Dtype::float32);
+          EXPECT_EQ(narrow.dtype(), Dtype::float32);
+          EXPECT_EQ(narrow.nnz(), A.nnz());
+          if (adds) narrow.apply_add(x, y), plain.apply_add(x, z);
+          else narrow.residual(x, b, y), plain.residual(x, b, z);
+          set_reproducible(false);
+          auto const size = norm(z).real();
+          axpby(-1.0, z, 1.0, y);
+          EXPECT_LE(norm(y).real(), 20 * epsilon_of(Dtype::float32) * size) << narrow.storage_name();
+          A.apply(wide, of_wide);  // as it was
+        }
+}
+
+TEST(Matrix, EntriesOfRowsAreFoundWhereverTheyStand) {
+  std::vector<std::int32_t> const col{0, 3, 5, 0, 4, 7, 4, 2, 5, 9};
+  std::vector<std::int64_t> const ptr{0, 3, 6, 6, 7, 10};
+  for (std::int32_t const column : {0, 2, 3, 4, 5, 8, 9}) {
+    EntryPlace place;
+    for (std::size_t r = 0; r + 1 < ptr.size(); ++r) {
+      auto const at = place(col.data(), ptr[r], ptr[r + 1], column);
+      auto const first = col.begin() + ptr[r], last = col.begin() + ptr[r + 1], wanted = std::find(first, last, column);
+      EXPECT_EQ(at, wanted == last ? -1 : wanted - col.begin()) << "row " << r << ", column " << column;
+    }
   }
 }
 

@@ -193,13 +193,15 @@ std::array<Matrix, 2> matrices_of(Line const& line, comm::Layout const& fine, co
 
 }  // namespace
 
-// Whole products are found again, up to where rows begin to differ; the other way is two products.
+// Whole products are found again, up to where rows begin to differ; the other way is two products. In the longest line so many rows differ
+// that what is known of them is forgotten.
 TEST(GalerkinProduct, OfRowsThatAreEqual) {
   for (auto const dtype : all_dtypes)
     for (Line const& line : {Line{2000, 1, 0, 2000}, Line{3000, 1, 0, 1700}, Line{3000, 1, 900, 3000}, Line{1500, 1, 0, 0},
-                             Line{1500, 1, 0, 1500, false}, Line{1200, 3, 0, 1200}, Line{1000, 2, 300, 700}})
+                             Line{1500, 1, 0, 1500, false}, Line{1200, 3, 0, 1200}, Line{1000, 2, 300, 700}, Line{7800, 8, 0, 6000}})
       for (auto const& comm : {comm::Communicator(), world()}) {
         auto const k = line.unknowns, parts = (line.nodes + 2) / 3;
+        if (line.nodes > 5000 && (dtype != Dtype::float64 || comm.size() > 1)) continue;
         auto const fine = comm::Layout::even(comm, line.nodes * k), coarse = comm::Layout::even(comm, parts * k);
         auto const [A, P] = matrices_of(line, fine, coarse, dtype);
         auto const R = transposed(P, true);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "asterism/base/error.hpp"
+#include "asterism/device/host/team.hpp"
 
 namespace asterism::device::host {
 namespace {
@@ -28,27 +29,40 @@ constexpr std::size_t large = 4 * huge;
 constexpr std::size_t small = 4096;
 constexpr std::size_t staggered = std::size_t(64) << 10;  // blocks from there on
 constexpr std::size_t small_after_slow = std::size_t(2) << 30;
-constexpr std::size_t most_loose = 3;  // a kept block is taken for an array that is so many times smaller
+constexpr std::size_t most_loose = 3;  // a kept block is at most so many times as large as the array that takes it
+
+struct KeptBlock {
+  void* data;
+  bool small_pages;
+  std::uint64_t age;  // the least is the oldest
+};
 
 struct Kept {
   std::mutex mutex;
-  int set_ups = 0;                           // that are under way
-  std::multimap<std::size_t, void*> blocks;  // by capacity
-  std::size_t bytes = 0;                     // of these
+  int set_ups = 0;                               // that are under way
+  std::multimap<std::size_t, KeptBlock> blocks;  // by capacity
+  std::size_t bytes = 0;                         // of these
+  std::uint64_t ages = 0;
 };
-Kept& kept() {
-  static auto* k = new Kept;  // arrays may be freed after static destruction began
-  return *k;
-}
+Kept& kept();
 
-/// Blocks, until the others take at most that many bytes.
+/// The oldest ones, until the others take at most that many bytes.
 void give_back(Kept& k, std::size_t most = 0) {
   while (k.bytes > most) {
-    auto const first = k.blocks.begin();
-    std::free(first->second);
-    k.bytes -= first->first;
-    k.blocks.erase(first);
+    auto const oldest =
+        std::min_element(k.blocks.begin(), k.blocks.end(), [](auto const& a, auto const& b) { return a.second.age < b.second.age; });
+    std::free(oldest->second.data);
+    k.bytes -= oldest->first;
+    k.blocks.erase(oldest);
   }
+}
+
+Kept& kept() {
+  static auto* const k = new Kept;  // arrays may be freed after static destruction began
+  // a child of fork has no thread that would unlock it
+  static int const once = pthread_atfork([] { kept().mutex.lock(); }, [] { kept().mutex.unlock(); }, [] { kept().mutex.unlock(); });
+  static_cast<void>(once);
+  return *k;
 }
 
 /// Of the machine, or of this process' control group.
@@ -60,15 +74,32 @@ std::size_t whole_memory() {
 
 std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
 
-/// Bytes to keep while no set-up is under way: no more than were in use before, and little beside the machine's.
+/// Bytes to keep while no set-up is under way: no more than were in use before, and of all ranks little beside the machine's.
 std::size_t most_kept() {
-  static std::size_t const most = whole_memory() / 16;
+#if defined(__SANITIZE_ADDRESS__)
+  return 0;  // which sees no use of what is kept
+#else
+  static std::size_t const whole = whole_memory();
   auto const before = most_in_use.load(), now = in_use.load();
-  return before > now ? std::min(most, before - now) : 0;
+  return before > now ? std::min(whole / 8 / std::size_t(node_share().ranks), before - now) : 0;
+#endif
+}
+
+std::size_t page_size() {
+  static auto const bytes = std::size_t(sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
 /// The system takes the pages where memory is short, and no page is cleared anew where it is not.
-bool offer_to_system(void* data, std::size_t capacity) { return madvise(data, capacity, MADV_FREE) == 0; }
+bool offer_to_system(void* data, std::size_t capacity) { return madvise(data, capacity / page_size() * page_size(), MADV_FREE) == 0; }
+
+/// What is behind the first bytes of a block holds no memory; returns what does.
+std::size_t drop_behind(void* data, std::size_t bytes, std::size_t capacity) {
+  auto const begin = (bytes + page_size() - 1) / page_size() * page_size(), end = capacity / page_size() * page_size();
+  if (begin >= end) return capacity;
+  madvise(static_cast<char*>(data) + begin, end - begin, MADV_DONTNEED);
+  return begin;
+}
 
 /// Where in a page a block begins: those that follow each other as far apart as can be.
 std::size_t next_place() {
@@ -86,8 +117,8 @@ double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
 /// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
 /// first as well, unless a virtual machine's host took back what lay free, or the system must move others' pages to make one: then
 /// several times slower. Seen from the first page of the block; after one that took longer than as many small ones, the next blocks have
-/// small ones.
-void advise(std::byte* data, std::size_t bytes) {
+/// small ones. Returns whether this one does.
+bool advise(std::byte* data, std::size_t bytes) {
   static double const by_small = [] {
     void* const fresh = mmap(nullptr, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED) return 1.0;
@@ -105,6 +136,7 @@ void advise(std::byte* data, std::size_t bytes) {
     if (seconds_to_touch(data, huge, small) > by_small) now = left = small_after_slow;
   }
   madvise(data, bytes, now == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  return now > 0;
 }
 
 std::atomic<Allocator const*> allocator{nullptr}, small_allocator{nullptr};
@@ -117,6 +149,7 @@ Allocator const* keep(Allocator a) {
   all->push_back(std::make_unique<Allocator const>(std::move(a)));
   return all->back().get();
 }
+
 /// Counts a block before it is there, and no longer where it is not got.
 struct Counted {
   explicit Counted(std::size_t n) : bytes(n) {
@@ -165,33 +198,32 @@ Block allocate(std::size_t bytes) {
     void* const data = users->allocate(capacity, align);
     ASTERISM_REQUIRE(data, memory, "the allocator that was set has no {} bytes.", capacity);
     counted.kept = true;
-    return {data, capacity, users};
+    return {data, capacity, capacity, users};
   }
   if (small_ones)
     if (void* const data = small_ones->allocate(capacity, align)) {
       counted.kept = true;
-      return {data, capacity, small_ones};
+      return {data, capacity, capacity, small_ones};
     }
-  bool in_set_up = false;
+  bool in_set_up = false, small_pages = false;
   if (is_large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
-    auto const fit = k.blocks.lower_bound(capacity);
+    in_set_up = k.set_ups > 0;
+    auto fit = k.blocks.lower_bound(capacity);
+    while (fit != k.blocks.end() && fit->second.small_pages && !in_set_up) ++fit;  // products of a solve want huge ones
     if (fit != k.blocks.end() && fit->first <= most_loose * capacity) {
-      auto* const begin = static_cast<char*>(fit->second);
-      Block const b{begin + behind, fit->first, nullptr, behind};
+      auto* const begin = static_cast<char*>(fit->second.data);
+      Block const b{begin + behind, fit->first, capacity, nullptr, behind, fit->second.small_pages};
       k.blocks.erase(fit);
       k.bytes -= b.capacity;
-      // the rest of a longer block holds no memory
-      if (b.capacity > capacity) madvise(begin + capacity, b.capacity - capacity, MADV_DONTNEED);
-      in_use += b.capacity - capacity;
+      drop_behind(begin, capacity, b.capacity);
       counted.kept = true;
       return b;
     }
     // what is kept does not add to the most that was in use
     auto const most = most_in_use.load(), now = in_use.load();
     give_back(k, most > now ? most - now : 0);
-    in_set_up = k.set_ups > 0;
   }
   void* data = nullptr;  // not aligned_alloc: the capacity is no multiple of the alignment
   auto const is_given = [&] { return posix_memalign(&data, align, capacity) == 0; };
@@ -202,11 +234,27 @@ Block allocate(std::size_t bytes) {
   }
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
   // what is behind whole large pages has small ones
-  if (in_set_up) advise(static_cast<std::byte*>(data), whole);
+  if (in_set_up) small_pages = advise(static_cast<std::byte*>(data), whole);
   else if (is_large) madvise(data, whole, MADV_HUGEPAGE);
   counted.kept = true;
-  return {static_cast<char*>(data) + behind, capacity, nullptr, behind};
+  return {static_cast<char*>(data) + behind, capacity, capacity, nullptr, behind, small_pages};
 }
+
+void shrink(Block& block, std::size_t bytes) noexcept {
+  if (block.from || block.capacity < large) return;
+  auto const counted =
+      std::min(block.counted, drop_behind(static_cast<char*>(block.data) - block.behind, block.behind + bytes, block.capacity));
+  in_use -= block.counted - counted;
+  block.counted = counted;
+}
+
+namespace {
+std::size_t bytes_kept() {
+  auto& k = kept();
+  std::lock_guard const lock(k.mutex);
+  return k.bytes;
+}
+}  // namespace
 
 std::size_t available_memory() {
   std::size_t out = std::numeric_limits<std::size_t>::max();
@@ -219,21 +267,23 @@ std::size_t available_memory() {
   }
   std::size_t limit = 0, used = 0;  // of control groups, where there is one ("max" is no number)
   if ((std::ifstream("/sys/fs/cgroup/memory.max") >> limit) && (std::ifstream("/sys/fs/cgroup/memory.current") >> used))
-    out = std::min(out, limit > used ? limit - used : 0);
+    out = std::min(out, limit - std::min(limit, used) + bytes_kept());
   if (auto const use = memory_use(); use.cap > 0) out = std::min(out, use.cap > use.now ? use.cap - use.now : 0);
   return out == std::numeric_limits<std::size_t>::max() ? 0 : std::max<std::size_t>(out, 1);
 }
 
 void release(Block block) noexcept {
-  in_use -= block.capacity;
+  in_use -= block.counted;
   if (block.from) return block.from->release(block.data, block.capacity);
   void* const data = static_cast<char*>(block.data) - block.behind;
   if (block.capacity >= large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
-    if (k.set_ups > 0 || (k.bytes + block.capacity <= most_kept() && offer_to_system(data, block.capacity))) {
+    auto const most = k.set_ups > 0 ? std::numeric_limits<std::size_t>::max() : most_kept();
+    if (k.set_ups > 0 || (block.capacity <= most && offer_to_system(data, block.capacity))) {
+      give_back(k, most - std::min(most, block.capacity));
       try {
-        k.blocks.emplace(block.capacity, data);
+        k.blocks.emplace(block.capacity, KeptBlock{data, block.small_pages, k.ages++});
         k.bytes += block.capacity;
         return;
       } catch (...) {  // no memory for the list: give the block back
@@ -254,7 +304,7 @@ KeepFreed::~KeepFreed() {
   std::lock_guard const lock(k.mutex);
   if (--k.set_ups > 0) return;
   give_back(k, most_kept());
-  if (!std::all_of(k.blocks.begin(), k.blocks.end(), [](auto const& block) { return offer_to_system(block.second, block.first); }))
+  if (!std::all_of(k.blocks.begin(), k.blocks.end(), [](auto const& block) { return offer_to_system(block.second.data, block.first); }))
     give_back(k);
 }
 

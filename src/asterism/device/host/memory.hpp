@@ -28,22 +28,25 @@ std::size_t available_memory();
 
 struct Block {
   void* data = nullptr;
-  std::size_t capacity = 0;
+  std::size_t capacity = 0;         ///< what was got for it
+  std::size_t counted = 0;          ///< what is in use of that
   Allocator const* from = nullptr;  ///< nothing: the system
   std::size_t behind = 0;           ///< so many bytes behind the beginning of the memory that the system gave
+  bool small_pages = false;         ///< a large one that has no huge pages
 };
 
 /// At least `bytes` bytes, aligned to 64; from 8 MiB on, on 2 MiB pages, in a set-up (KeepFreed) where the system has them ready. From 64
 /// KiB on, blocks of the system that follow each other begin at different places of a 4 KiB page, which costs a page: kernels were slower
 /// where all their vectors begin at the same one (decision 033). Throws a memory error.
 Block allocate(std::size_t bytes);
+/// Only so many bytes are needed any more: the rest of a large block is no memory, and not in use.
+void shrink(Block& block, std::size_t bytes) noexcept;
 void release(Block block) noexcept;
 
 /// While one of these lives, all freed large blocks are kept for the next arrays that fit: a set-up allocates and frees many arrays, and
 /// fresh pages are cleared by the system at a few GB/s, which was a fifth of multigrid's set-up. What is kept hardly adds to the peak: an
 /// allocation that finds no fitting block first gives back what would bring the sum beyond the most that was in use. Afterwards, as at
-/// other times, up to a sixteenth of the machine's memory is kept, offered to the system for when memory is short (MADV_FREE): the next
-/// set-up and the next solve need the like again.
+/// other times, some are kept too: the next set-up and the next solve need the like again (decision 042).
 class KeepFreed {
  public:
   KeepFreed();

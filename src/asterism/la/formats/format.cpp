@@ -13,8 +13,11 @@ std::span<FormatEntry const> formats() {
 
 std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes writes) {
   // as the couplings to other ranks where there are none: no row is looked at
-  if (writes == Writes::rows_with_entries && block.rows > 0 && block.nnz() == 0)
-    return choose_format(Csr(block.dtype, 0, block.cols, 0), writes);
+  if (writes == Writes::rows_with_entries && block.rows > 0 && block.nnz() == 0) {
+    Csr empty(block.dtype, 0, block.cols, 0);
+    empty.bfloat16 = block.bfloat16;
+    return choose_format(empty, writes);
+  }
   for (auto const& format : formats())
     if (auto made = format.make(block, writes, FormatChoice::where_it_suits)) return made;
   ASTERISM_ASSERT(false);

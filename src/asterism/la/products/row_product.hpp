@@ -288,7 +288,7 @@ class Multiplier {
   Right const right_;
   i32 const columns_;
   bool const ascending_, keeps_;
-  i32 const numbers_;  // of a shape: rows of a group may differ
+  i32 const numbers_;  // that a shape takes: one for each row of a group, if values count
   bool equal_, alone_ = false;
   ProductShapes shapes_;
   std::vector<u8> places_;

@@ -19,7 +19,7 @@ struct RowShape {
 /// Of each row. Some that are alike may have different numbers. Time and memory: a few passes over the columns, 8 bytes a row.
 template <class T>
 Buffer<RowShape> shapes_of(WideRows<T> const& B);
-/// Rows with one number have the same values too, to the bit. Empty: too few rows are like others, which a few thousand of them showed.
+/// Rows with one number have the same values too, to the bit. Empty: more than a sixteenth of the rows are like no others.
 template <class T>
 Buffer<RowShape> equal_rows_of(WideRows<T> const& B);
 

@@ -15,7 +15,7 @@ u64 mixed(u64 x) {
   return x ^ x >> 32;
 }
 
-/// Empty: equal rows are wanted, and there are few.
+/// Returns nothing if equal rows are asked for and few are equal: products would look in vain, and find fewer that are alike.
 template <bool equal, class T>
 Buffer<RowShape> shapes(WideRows<T> const& B) {
   Buffer<RowShape> out(B.count());
@@ -52,8 +52,8 @@ Buffer<RowShape> shapes(WideRows<T> const& B) {
         to[i] = {RowShape::empty, 0};
         continue;
       }
+      if (equal && (few || 16 * misses > hits + 4096)) return (void)(few = true);
       if (misses >= hits + 1024) {
-        if (equal) return (void)(few = true);
         to[i] = {i + B.below, *c};
         continue;
       }

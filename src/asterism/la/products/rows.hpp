@@ -45,6 +45,12 @@ class Buffer {
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }
   std::int64_t size() const { return size_; }
+  /// The first n alone stay.
+  void shrink(std::int64_t n) {
+    if (array_) array_.buffer()->shrink(std::size_t(n) * sizeof(T));
+    array_ = array_.view(0, std::size_t(n) * sizeof(T));
+    size_ = n;
+  }
   device::Array const& array() const { return array_; }
 
  private:
@@ -99,11 +105,13 @@ struct Piece {
   Buffer<std::int32_t> col;
   Buffer<T> val;
   std::int64_t size = 0;
-  std::int64_t times = 1;  ///< as much room as is asked for
+  std::int64_t times = 1;  ///< reserve() takes this many times the room that is asked for
 
   void reserve(std::int64_t total);
   void make_room(std::int64_t more) {
-    if (size + more > col.size()) reserve(2 * (size + more));
+    if (size + more <= col.size()) return;
+    times = 1;
+    reserve(2 * (size + more));
   }
 };
 

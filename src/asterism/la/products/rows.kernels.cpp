@@ -397,18 +397,23 @@ void append_in_shares(i32 n, i64 const* work, Rows<T>& rows, comm::Cancellation&
   auto const total = rows.ptr[rows.count];
   bool const stays = total > 0 && pieces[0].col.size() >= total;
   if (stays) {
-    rows.col = Buffer<i32>(pieces[0].col.array().view(0, std::size_t(total) * sizeof(i32)));
-    rows.val = Buffer<T>(pieces[0].val.array().view(0, std::size_t(total) * sizeof(T)));
+    rows.col = std::move(pieces[0].col);
+    rows.val = std::move(pieces[0].val);
+    rows.col.shrink(total);
+    rows.val.shrink(total);
   } else {
     rows.col = Buffer<i32>(total);
     rows.val = Buffer<T>(total);
   }
   i64 first = stays ? pieces[0].size : 0;
-  for (auto s = std::size_t(stays); s < pieces.size(); first += pieces[s++].size)
-    device::parallel_ranges(executor, pieces[s].size, [&, col = pieces[s].col.data(), val = pieces[s].val.data()](i64 b, i64 e) {
+  for (auto s = std::size_t(stays); s < pieces.size(); ++s) {
+    auto const piece = std::exchange(pieces[s], {});
+    device::parallel_ranges(executor, piece.size, [&, col = piece.col.data(), val = piece.val.data()](i64 b, i64 e) {
       std::copy(col + b, col + e, rows.col.data() + first + b);
       std::copy(val + b, val + e, rows.val.data() + first + b);
     });
+    first += piece.size;
+  }
 }
 
 #define INSTANTIATE(T)                                                                                                                    \

@@ -55,7 +55,7 @@ Matrix LevelPrecision::of(Matrix const& A) const {
   return bfloat16 ? converted.rounded_to_bfloat16() : converted;
 }
 
-Matrix LevelPrecision::for_products(Matrix const& A, bool adds) const {
+Matrix LevelPrecision::for_products(Matrix A, bool adds) const {
   if (!bfloat16 && dtype != A.dtype()) return A.for_products(dtype, adds);
   auto out = of(A);
   out.keep_product_only(adds);

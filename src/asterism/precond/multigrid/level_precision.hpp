@@ -15,8 +15,9 @@ struct LevelPrecision {
   std::string_view name() const { return bfloat16 ? "bfloat16" : name_of(dtype); }
   /// The matrix with its entries rounded to what is held.
   Matrix of(Matrix const& A) const;
-  /// The same for products alone. A, if it has that precision, is for products alone then. adds: for apply_add() instead of the others.
-  Matrix for_products(Matrix const& A, bool adds = false) const;
+  /// The same for products alone, and so are other handles of A then, if it has that precision. adds: for apply_add() instead of the
+  /// others.
+  Matrix for_products(Matrix A, bool adds = false) const;
 };
 
 /// Of each level, the finest first; the last one counts for all that follow.
