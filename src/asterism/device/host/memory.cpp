@@ -35,6 +35,7 @@ struct KeptBlock {
   void* data;
   bool small_pages;
   std::uint64_t age;  // the least is the oldest
+  std::size_t bytes;  // that may be memory; the rest of its capacity is not
 };
 
 struct Kept {
@@ -52,7 +53,7 @@ void give_back(Kept& k, std::size_t most = 0) {
     auto const oldest =
         std::min_element(k.blocks.begin(), k.blocks.end(), [](auto const& a, auto const& b) { return a.second.age < b.second.age; });
     std::free(oldest->second.data);
-    k.bytes -= oldest->first;
+    k.bytes -= oldest->second.bytes;
     k.blocks.erase(oldest);
   }
 }
@@ -215,8 +216,8 @@ Block allocate(std::size_t bytes) {
     if (fit != k.blocks.end() && fit->first <= most_loose * capacity) {
       auto* const begin = static_cast<char*>(fit->second.data);
       Block const b{begin + behind, fit->first, capacity, nullptr, behind, fit->second.small_pages};
+      k.bytes -= fit->second.bytes;
       k.blocks.erase(fit);
-      k.bytes -= b.capacity;
       drop_behind(begin, capacity, b.capacity);
       counted.kept = true;
       return b;
@@ -280,11 +281,11 @@ void release(Block block) noexcept {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
     auto const most = k.set_ups > 0 ? std::numeric_limits<std::size_t>::max() : most_kept();
-    if (k.set_ups > 0 || (block.capacity <= most && offer_to_system(data, block.capacity))) {
-      give_back(k, most - std::min(most, block.capacity));
+    if (k.set_ups > 0 || (block.counted <= most && offer_to_system(data, block.capacity))) {
+      give_back(k, most - std::min(most, block.counted));
       try {
-        k.blocks.emplace(block.capacity, KeptBlock{data, block.small_pages, k.ages++});
-        k.bytes += block.capacity;
+        k.blocks.emplace(block.capacity, KeptBlock{data, block.small_pages, k.ages++, block.counted});
+        k.bytes += block.counted;
         return;
       } catch (...) {  // no memory for the list: give the block back
       }
