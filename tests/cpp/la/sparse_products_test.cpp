@@ -10,6 +10,7 @@
 #include "asterism/device/host/team.hpp"
 #include "asterism/la/products/galerkin.hpp"
 #include "asterism/la/products/matrix_product.hpp"
+#include "asterism/la/products/row_shapes.hpp"
 #include "asterism/la/products/sparse_product.hpp"
 #include "harness/dense.hpp"
 #include "harness/fenced.hpp"
@@ -158,6 +159,8 @@ struct Line {
   int64_t unknowns = 1;            // of a node
   int64_t equal_from = 0, to = 0;  // nodes whose rows of A have the same values
   bool equal_interpolation = true;
+  bool by_component = false;  // an unknown of a coarse node is interpolated to the like ones alone
+  int64_t other_first = 0;    // of each so many nodes the first coupling has another value
 };
 
 /// A couples each node to two on either side; P takes each node from its aggregate of three, and the first of each from the one before.
@@ -169,7 +172,8 @@ std::array<Matrix, 2> matrices_of(Line const& line, comm::Layout const& fine, co
     for (auto other = std::max<int64_t>(0, node - 2); other <= std::min(line.nodes - 1, node + 2); ++other)
       for (int64_t c = 0; c < k; ++c) i[0].push_back(row), j[0].push_back(other * k + c);
     for (auto part = node / 3 - (node % 3 == 0 && node > 0); part <= node / 3; ++part)
-      for (int64_t c = 0; c < k; ++c) i[1].push_back(row), j[1].push_back(part * k + c);
+      for (int64_t c = 0; c < k; ++c)
+        if (!line.by_component || c == row % k) i[1].push_back(row), j[1].push_back(part * k + c);
   }
   auto const hash = [](int64_t a, int64_t b) { return double((a * 7919 + b * 104729) % 1000) / 500 - 1; };
   auto const made = [&](std::size_t which, comm::Layout const& columns, auto const& value) {
@@ -183,22 +187,49 @@ std::array<Matrix, 2> matrices_of(Line const& line, comm::Layout const& fine, co
   return {made(0, fine,
                [&](int64_t a, int64_t b) {
                  auto const least = std::min(a, b) / k, most = std::max(a, b) / k;
-                 bool const equal = least >= line.equal_from && most < line.to;
+                 bool const other = line.other_first > 0 && most % line.other_first == 0 && most == least + 2;
+                 bool const equal = least >= line.equal_from && most < line.to && !other;
                  return equal ? hash(most - least, (a % k) * (b % k) + (a % k) + (b % k)) : hash(a + b, a * b);
                }),
           made(1, coarse, [&](int64_t a, int64_t b) {
+            if (line.by_component) return hash(a / k % 3 + 1, a / k / 3 - b / k);
             return line.equal_interpolation ? hash(a % (3 * k) + 1, b % k + 3 * (a / k / 3 - b / k)) : hash(a, b);
           })};
 }
 
 }  // namespace
 
+// Rows that are still at hand keep the numbers that they got before.
+TEST(ProductShapes, ForgottenOnesHaveNumbersOfTheirOwn) {
+  for (bool const again : {false, true}) {
+    ProductShapes shapes;
+    std::vector<int32_t> numbers;
+    int32_t const columns[] = {3, 4, 8};
+    for (int64_t n = 1; n <= 5; ++n) {
+      auto const shape_of = [n](int64_t t) { return RowShape{int32_t(t), int32_t(5 * t + n)}; };
+      double const factors[] = {1, 2, 3, 4, double(n)};
+      ValueWords<double> const words(factors, n);
+      ASSERT_LT(shapes.find(n, shape_of, words), 0);
+      auto const found = shapes.add(columns, 3, n);
+      numbers.push_back(shapes.identity(found));
+      EXPECT_EQ(shapes.find(n, shape_of, words), found);
+      double const others[] = {-1, 2, 3, 4, -double(n)};
+      EXPECT_LT(shapes.find(n, shape_of, ValueWords<double>(others, n)), 0);
+      EXPECT_LT(shapes.find(n, shape_of), 0);
+      if (n % 2 == 0) again ? shapes.start_again() : shapes.forget(false);
+    }
+    std::sort(numbers.begin(), numbers.end());
+    EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());
+  }
+}
+
 // Whole products are found again, up to where rows begin to differ; the other way is two products. In the longest line so many rows differ
 // that what is known of them is forgotten.
 TEST(GalerkinProduct, OfRowsThatAreEqual) {
   for (auto const dtype : all_dtypes)
     for (Line const& line : {Line{2000, 1, 0, 2000}, Line{3000, 1, 0, 1700}, Line{3000, 1, 900, 3000}, Line{1500, 1, 0, 0},
-                             Line{1500, 1, 0, 1500, false}, Line{1200, 3, 0, 1200}, Line{1000, 2, 300, 700}, Line{7800, 8, 0, 6000}})
+                             Line{1500, 1, 0, 1500, false}, Line{1200, 3, 0, 1200}, Line{1000, 2, 300, 700},
+                             Line{900, 3, 0, 900, true, true}, Line{2000, 1, 0, 2000, true, false, 97}, Line{7800, 8, 0, 6000}})
       for (auto const& comm : {comm::Communicator(), world()}) {
         auto const k = line.unknowns, parts = (line.nodes + 2) / 3;
         if (line.nodes > 5000 && (dtype != Dtype::float64 || comm.size() > 1)) continue;

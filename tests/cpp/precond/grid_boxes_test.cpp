@@ -185,6 +185,21 @@ TEST(GridBoxes, ArePartsThatHangTogether) {
       }
 }
 
+// One node is cut off from those before it in its box. It may still hang together with the others by way of those behind it.
+TEST(GridBoxes, AreDividedWhereOneNodeIsCutOff) {
+  Grid const g{{6, 5, 4}};
+  for (int64_t node = 1; node < g.nodes(); ++node) {
+    auto a = couplings(g, star(1), 1, 1);
+    bool was_cut = false;
+    for (int64_t j = 0; j < node; ++j)
+      if (g.box(j) == g.box(node) && a(node, j) != Value(0)) {
+        a(node, j) = a(j, node) = 0;
+        was_cut = true;
+      }
+    expect_boxes(a, parts(g, a), !was_cut);
+  }
+}
+
 TEST(GridBoxes, AreNotMadeWhereThePartsAreSmallOrThereIsNoGrid) {
   Grid const g{{9, 8, 7}};
   expect_boxes(couplings(g, {{0, 1, 0}}, 1, 1), {});  // lines in the second dimension
