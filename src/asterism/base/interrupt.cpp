@@ -12,13 +12,20 @@ std::function<bool()>& poll() {
   return p;
 }
 
+double interval = 0.05;
+
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 thread_local double time_ends = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-void set_interrupt_poll(std::function<bool()> p) { poll() = std::move(p); }
+void set_interrupt_poll(std::function<bool()> p, double seconds) {
+  poll() = std::move(p);
+  interval = seconds;
+}
+double interrupt_interval() { return interval; }
+
 void set_time_limit(double seconds) { time_ends = seconds_now() + seconds; }
 
 Interrupt interrupt_requested() {

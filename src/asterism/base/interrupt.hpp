@@ -8,8 +8,9 @@ namespace asterism {
 /// In ascending order: where ranks differ, the largest holds.
 enum class Interrupt : std::int64_t { none, time_limit, user };
 
-/// poll() is true once the user asked to stop. The Python layer installs PyErr_CheckSignals.
-void set_interrupt_poll(std::function<bool()> poll);
+/// poll() is true once the user asked to stop. The Python layer installs PyErr_CheckSignals. Long work asks it every `seconds` or so.
+void set_interrupt_poll(std::function<bool()> poll, double seconds = 0.05);
+double interrupt_interval();
 /// Work of this thread that is under way so many seconds from now ends then, as after Ctrl-C: set-ups by an error of kind time_limit,
 /// solves as DIVERGED_TIME_LIMIT. Infinity: no limit any more.
 void set_time_limit(double seconds);

@@ -44,7 +44,7 @@ void Progress::look(double done) {
   else if (t - looked_ > 4 * milliseconds) stride_ = std::max(stride_ / 8, 1);
   looked_ = t;
   calls_left_ = stride_;
-  if (t - asked_ > 50 * milliseconds) {
+  if (double(t - asked_) >= 1e9 * interrupt_interval()) {
     asked_ = t;
     if (auto const why = interrupt_requested(); why != Interrupt::none) {
       bool const by_user = why == Interrupt::user;

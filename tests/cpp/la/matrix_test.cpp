@@ -262,12 +262,10 @@ TEST(Matrix, ForProductsInAnotherPrecision) {
   std::vector<std::int64_t> i, j;  // in a grid's order
   std::vector<double> values;
   Layout const line = Layout::even(c, 800 * c.size());
+  auto const beside = [](std::int64_t row) { return row < 300 ? -1 : -1 - 1e-3 * double(row); };  // equal, and then not
   for (auto row = line.begin(); row < line.begin() + line.local_size(); ++row)
     for (auto col = std::max<std::int64_t>(0, row - 1); col <= std::min(line.global_size() - 1, row + 1); ++col)
-      i.push_back(row), j.push_back(col),
-          values.push_back(row == col                 ? 2.1
-                           : std::max(row, col) < 300 ? -1
-                                                      : -1 - 1e-3 * double(row + col));
+      i.push_back(row), j.push_back(col), values.push_back(row == col ? 2.1 : beside(std::max(row, col)));
   auto const grid = Matrix::from_coo<std::int64_t>(line, line, Dtype::float64, i, j, values.data());
   for (auto const& A : {unordered, grid, grid.symmetric(SymmetricHalf::Kind::symmetric)})
     for (bool const was_used : {false, true})

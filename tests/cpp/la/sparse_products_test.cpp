@@ -89,6 +89,18 @@ Dense interpolation(int64_t n, int64_t coarse, bool ordered, bool complex, unsig
   return out;
 }
 
+/// f(R, A, P, cancel): the rows of the factors, R = P^H.
+template <class F>
+void with_factors(Matrix const& A, Matrix const& P, comm::Layout const& fine, comm::Layout const& coarse, F const& f) {
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Progress progress("a product", 1);
+    comm::Cancellation cancel(fine.comm(), progress);
+    auto const inner = rows_of<T>(A), right = rows_of<T>(P);
+    f(transpose(right, fine, coarse, true, cancel), inner, right, cancel);
+  });
+}
+
 }  // namespace
 
 // Short rows are read as whole vectors: not beyond the end of the arrays. Sums of up to 32 terms, and of more, are made in other ways.
@@ -129,12 +141,7 @@ TEST(GalerkinProduct, OfOrderedAndUnorderedMatricesOnAnyRanksAndThreads) {
         for (auto const& comm : {comm::Communicator(), world()}) {
           auto const fine = uneven(comm, n), few = comm::Layout::even(comm, coarse);
           auto const A = to_sparse(a, fine, fine, dtype), P = to_sparse(p, fine, few, dtype);
-          with_dtype(dtype, [&](auto tag) {
-            using T = typename decltype(tag)::type;
-            Progress progress("a product", 1);
-            comm::Cancellation cancel(comm, progress);
-            auto const inner = rows_of<T>(A), right = rows_of<T>(P);
-            auto const left = transpose(right, fine, few, true, cancel);
+          with_factors(A, P, fine, few, [&](auto const& left, auto const& inner, auto const& right, auto& cancel) {
             std::vector<Dense> first;
             for_threads({1, 2, 3}, [&](int threads) {
               auto const what = std::to_string(threads) + " threads, reach " + std::to_string(reach);
@@ -238,12 +245,7 @@ TEST(GalerkinProduct, OfRowsThatAreEqual) {
         auto const R = transposed(P, true);
         Factor const factors[] = {{R}, {A}, {P}};
         auto const wanted = product(factors);
-        with_dtype(dtype, [&](auto tag) {
-          using T = typename decltype(tag)::type;
-          Progress progress("a product", 1);
-          comm::Cancellation cancel(comm, progress);
-          auto const inner = rows_of<T>(A), right = rows_of<T>(P);
-          auto const left = transpose(right, fine, coarse, true, cancel);
+        with_factors(A, P, fine, coarse, [&](auto const& left, auto const& inner, auto const& right, auto& cancel) {
           std::optional<Matrix> first;
           for_threads({1, 2, 3}, [&](int threads) {
             auto const what = std::to_string(line.nodes) + " nodes, " + std::to_string(threads) + " threads";

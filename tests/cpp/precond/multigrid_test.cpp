@@ -1,10 +1,13 @@
 // Algebraic multigrid as a whole: every smoother, cycle and family is one operator on any number of ranks.
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "asterism/apps/gallery.hpp"
+#include "asterism/base/interrupt.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
 
@@ -119,6 +122,64 @@ TEST(Multigrid, OfAGeneralMatrixHasAnAdjoint) {
         EXPECT_LT(norm(columns_of_transpose(*M, conjugate) - transposed(m, conjugate)), tolerance(dtype) * norm(m))
             << row.options << " " << name_of(dtype) << conjugate;
     }
+}
+
+namespace {
+double seconds_of_this_thread() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+/// The user is asked each time that work may ask.
+struct AskedAlways {
+  explicit AskedAlways(std::function<bool()> poll) { set_interrupt_poll(std::move(poll), 0); }
+  AskedAlways(AskedAlways const&) = delete;
+  AskedAlways& operator=(AskedAlways const&) = delete;
+  ~AskedAlways() { set_interrupt_poll({}); }
+};
+}  // namespace
+
+TEST(Multigrid, SetUpAsksForCtrlCWithinItsLoops) {
+  if (world().size() > 1) return;  // there it waits as well
+  for (std::string const options : {"-pc_type amg", "-pc_type amg -pc_amg_agg_type mis2", "-pc_type amg -pc_amg_type classical"}) {
+    auto const A = apps::poisson(world(), {56, 56, 56}, Dtype::float64);
+    double longest = 1;  // between two questions, as a part of the whole
+    for (int tries = 0; tries < 3; ++tries) {
+      double const begin = seconds_of_this_thread();
+      double last = begin, here = 0;
+      auto const ask = [&] {
+        double const now = seconds_of_this_thread();
+        here = std::max(here, now - last);
+        last = now;
+        return false;
+      };
+      AskedAlways const asked(ask);
+      solver(A, options);
+      ask();
+      longest = std::min(longest, here / (last - begin));
+    }
+    EXPECT_LT(longest, 0.15) << options;  // about 0.2 where no loop asks
+  }
+}
+
+TEST(Multigrid, CtrlCEndsASetUpOnAllRanks) {
+  auto const A = apps::poisson(world(), {30, 30, 30}, Dtype::float64);
+  int asked = 0;
+  {
+    AskedAlways const count([&] { return ++asked < 0; });
+    solver(A, "-pc_type amg");
+  }
+  bool const presses = world().rank() == world().size() - 1;
+  for (double const part : {0.0, 0.2, 0.5, 0.8}) {
+    int n = 0;
+    AskedAlways const pressed([&] { return presses && ++n > part * asked; });
+    EXPECT_NE(error_of([&] { solver(A, "-pc_type amg"); }).find("interrupted"), std::string::npos) << part;
+  }
+  la::Vector b(A.range(), Dtype::float64), x = b.like();
+  fill(b, 1.0);
+  fill(x, 0.0);
+  EXPECT_TRUE(solver(A, "-ksp_type cg -pc_type amg").solve(b, x).converged);
 }
 
 TEST(Multigrid, KCyclesWithFlexibleMethods) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,12 +29,11 @@ constexpr std::size_t huge = std::size_t(2) << 20;
 constexpr std::size_t large = 4 * huge;
 constexpr std::size_t small = 4096;
 constexpr std::size_t staggered = std::size_t(64) << 10;  // blocks from there on
-constexpr std::size_t small_after_slow = std::size_t(2) << 30;
+constexpr std::size_t small_after_slow = std::size_t(256) << 20;
 constexpr std::size_t most_loose = 3;  // a kept block is at most so many times as large as the array that takes it
 
 struct KeptBlock {
   void* data;
-  bool small_pages;
   std::uint64_t age;  // the least is the oldest
   std::size_t bytes;  // that may be memory; the rest of its capacity is not
 };
@@ -45,7 +45,6 @@ struct Kept {
   std::size_t bytes = 0;                         // of these
   std::uint64_t ages = 0;
 };
-Kept& kept();
 
 /// The oldest ones, until the others take at most that many bytes.
 void give_back(Kept& k, std::size_t most = 0) {
@@ -66,11 +65,16 @@ Kept& kept() {
   return *k;
 }
 
-/// Of the machine, or of this process' control group.
-std::size_t whole_memory() {
-  std::size_t out = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE)), limit = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) out = std::min(out, limit);  // "max" is no number
-  return out;
+std::size_t page_size() {
+  static auto const bytes = std::size_t(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+/// Of this process' control group; none: there is no limit.
+std::optional<std::size_t> group_limit() {
+  std::size_t limit = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit) return limit;  // "max" is no number
+  return {};
 }
 
 std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
@@ -80,15 +84,11 @@ std::size_t most_kept() {
 #if defined(__SANITIZE_ADDRESS__)
   return 0;  // which sees no use of what is kept
 #else
-  static std::size_t const whole = whole_memory();
+  static std::size_t const machine = std::size_t(sysconf(_SC_PHYS_PAGES)) * page_size(),
+                           whole = std::min(machine, group_limit().value_or(machine));
   auto const before = most_in_use.load(), now = in_use.load();
   return before > now ? std::min(whole / 8 / std::size_t(node_share().ranks), before - now) : 0;
 #endif
-}
-
-std::size_t page_size() {
-  static auto const bytes = std::size_t(sysconf(_SC_PAGESIZE));
-  return bytes;
 }
 
 /// The system takes the pages where memory is short, and no page is cleared anew where it is not.
@@ -118,8 +118,8 @@ double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
 /// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
 /// first as well, unless a virtual machine's host took back what lay free, or the system must move others' pages to make one: then
 /// several times slower. Seen from the first page of the block; after one that took longer than as many small ones, the next blocks have
-/// small ones. Returns whether this one does.
-bool advise(std::byte* data, std::size_t bytes) {
+/// small ones.
+void advise(std::byte* data, std::size_t bytes) {
   static double const by_small = [] {
     void* const fresh = mmap(nullptr, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED) return 1.0;
@@ -137,7 +137,6 @@ bool advise(std::byte* data, std::size_t bytes) {
     if (seconds_to_touch(data, huge, small) > by_small) now = left = small_after_slow;
   }
   madvise(data, bytes, now == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  return now > 0;
 }
 
 std::atomic<Allocator const*> allocator{nullptr}, small_allocator{nullptr};
@@ -206,16 +205,15 @@ Block allocate(std::size_t bytes) {
       counted.kept = true;
       return {data, capacity, capacity, small_ones};
     }
-  bool in_set_up = false, small_pages = false;
+  bool in_set_up = false;
   if (is_large) {
     auto& k = kept();
     std::lock_guard const lock(k.mutex);
     in_set_up = k.set_ups > 0;
-    auto fit = k.blocks.lower_bound(capacity);
-    while (fit != k.blocks.end() && fit->second.small_pages && !in_set_up) ++fit;  // products of a solve want huge ones
+    auto const fit = k.blocks.lower_bound(capacity);
     if (fit != k.blocks.end() && fit->first <= most_loose * capacity) {
       auto* const begin = static_cast<char*>(fit->second.data);
-      Block const b{begin + behind, fit->first, capacity, nullptr, behind, fit->second.small_pages};
+      Block const b{begin + behind, fit->first, capacity, nullptr, behind};
       k.bytes -= fit->second.bytes;
       k.blocks.erase(fit);
       drop_behind(begin, capacity, b.capacity);
@@ -235,10 +233,10 @@ Block allocate(std::size_t bytes) {
   }
   ASTERISM_REQUIRE(data, memory, "out of memory: an array of {} bytes cannot be allocated.", bytes);
   // what is behind whole large pages has small ones
-  if (in_set_up) small_pages = advise(static_cast<std::byte*>(data), whole);
+  if (in_set_up) advise(static_cast<std::byte*>(data), whole);
   else if (is_large) madvise(data, whole, MADV_HUGEPAGE);
   counted.kept = true;
-  return {static_cast<char*>(data) + behind, capacity, capacity, nullptr, behind, small_pages};
+  return {static_cast<char*>(data) + behind, capacity, capacity, nullptr, behind};
 }
 
 void shrink(Block& block, std::size_t bytes) noexcept {
@@ -266,9 +264,9 @@ std::size_t available_memory() {
     if (name == "MemAvailable:") out = std::min(out, kib * 1024);
     std::getline(machine, unit);
   }
-  std::size_t limit = 0, used = 0;  // of control groups, where there is one ("max" is no number)
-  if ((std::ifstream("/sys/fs/cgroup/memory.max") >> limit) && (std::ifstream("/sys/fs/cgroup/memory.current") >> used))
-    out = std::min(out, limit - std::min(limit, used) + bytes_kept());
+  std::size_t used = 0;
+  if (auto const limit = group_limit(); limit && (std::ifstream("/sys/fs/cgroup/memory.current") >> used))
+    out = std::min(out, *limit - std::min(*limit, used) + bytes_kept());
   if (auto const use = memory_use(); use.cap > 0) out = std::min(out, use.cap > use.now ? use.cap - use.now : 0);
   return out == std::numeric_limits<std::size_t>::max() ? 0 : std::max<std::size_t>(out, 1);
 }
@@ -284,7 +282,7 @@ void release(Block block) noexcept {
     if (k.set_ups > 0 || (block.counted <= most && offer_to_system(data, block.capacity))) {
       give_back(k, most - std::min(most, block.counted));
       try {
-        k.blocks.emplace(block.capacity, KeptBlock{data, block.small_pages, k.ages++, block.counted});
+        k.blocks.emplace(block.capacity, KeptBlock{data, k.ages++, block.counted});
         k.bytes += block.counted;
         return;
       } catch (...) {  // no memory for the list: give the block back

@@ -32,7 +32,6 @@ struct Block {
   std::size_t counted = 0;          ///< what is in use of that
   Allocator const* from = nullptr;  ///< nothing: the system
   std::size_t behind = 0;           ///< so many bytes behind the beginning of the memory that the system gave
-  bool small_pages = false;         ///< a large one that has no huge pages
 };
 
 /// At least `bytes` bytes, aligned to 64; from 8 MiB on, on 2 MiB pages, in a set-up (KeepFreed) where the system has them ready. From 64

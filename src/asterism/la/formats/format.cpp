@@ -27,9 +27,11 @@ std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes write
 std::shared_ptr<SparseFormat const> choose_format(Csr const& block, Writes writes, Dtype dtype, SparseFormat const* known) {
   if (dtype == block.dtype) return choose_format(block, writes);
   if (dtype == Dtype::float32 && block.dtype == Dtype::float64) {
-    if (auto made = known ? known->narrowed(block) : nullptr) return made;
+    if (known)
+      if (auto made = known->narrowed(block)) return made;
     for (auto const& format : formats())
-      if (auto made = !known && format.make_narrow ? format.make_narrow(block, writes) : nullptr) return made;
+      if (!known && format.make_narrow)
+        if (auto made = format.make_narrow(block, writes)) return made;
   }
   return choose_format(converted(block, dtype), writes);
 }

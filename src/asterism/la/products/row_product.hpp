@@ -18,9 +18,9 @@ using i32 = std::int32_t;
 using i64 = std::int64_t;
 using u8 = std::uint8_t;
 
-constexpr i32 most_rows = 8;                               // that are multiplied together
-constexpr std::size_t most_places = std::size_t(4) << 20;  // of shapes, where rows need not keep theirs
-constexpr std::size_t most_results = std::size_t(1) << 18;
+constexpr i32 most_rows = 8;                                // that are multiplied together
+constexpr std::size_t most_places = std::size_t(4) << 20;   // of shapes, where rows need not keep theirs
+constexpr std::size_t most_results = std::size_t(1) << 18;  // values of rows that are found again
 
 /// Up to `width` rows with the same columns, and of each column one value a row.
 template <class T>

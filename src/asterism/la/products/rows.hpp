@@ -45,7 +45,7 @@ class Buffer {
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }
   std::int64_t size() const { return size_; }
-  /// The first n alone stay.
+  /// The first n alone stay. Nobody else holds the array.
   void shrink(std::int64_t n) {
     if (array_) array_.buffer()->shrink(std::size_t(n) * sizeof(T));
     array_ = array_.view(0, std::size_t(n) * sizeof(T));

@@ -61,12 +61,12 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
     i32 const below = g.map.below;
     la::ProductShapes shapes;
     la::SparseSum<T> sum(size);
-    Buffer<i32> const place_buffer(longest);  // of the terms of a row
+    Buffer<i32> const column_buffer(longest);  // of the terms of a row
     Buffer<T> const term_buffer(longest);
-    i32* const places = place_buffer.data();
+    i32* const term_columns = column_buffer.data();
     T* const terms = term_buffer.data();
     std::vector<i32> terms_of;  // of each column of a shape: how many, and which
-    la::EntryPlace place;
+    la::EntryPlace diagonal_place;
     piece.reserve(gp[end] - gp[begin] + end - begin);  // at most one entry per strong coupling and one for itself
     for (i64 i = begin; i < end; ++i) {
       if (is_look(i) && cancel.requested()) return;
@@ -74,11 +74,11 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
       i32 n = 0;
       auto const scale_for = [=](T diagonal) { return diagonal == T(0) ? T(0) : T(real_t<T>(-omega)) / diagonal; };
       auto const add = [&](i32 l, T factor, bool counts) {  // written always, kept where l is in an aggregate
-        places[n] = column[l];
+        term_columns[n] = column[l];
         terms[n] = factor * tentative[l];
         n += counts & (column[l] >= 0);
       };
-      auto const at = place(ac, first, last, i32(i) + below);
+      auto const at = diagonal_place(ac, first, last, i32(i) + below);
       T const a_ii = at >= 0 ? av[at] : T(0);
       if (gp[i + 1] - gp[i] == last - first - stands_out) {  // none is weak
         T const scale = scale_for(a_ii);
@@ -107,7 +107,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
       T* const values = piece.val.data() + piece.size;
       bool const looks = n <= most_terms && shapes.pays();
       i32 length;
-      i32 const found = looks ? shapes.find(n, [=](i64 t) { return la::RowShape{0, places[t]}; }) : -1;
+      i32 const found = looks ? shapes.find(n, [=](i64 t) { return la::RowShape{0, term_columns[t]}; }) : -1;
       if (found >= 0) {
         auto const& shape = shapes[found];
         length = shape.length;
@@ -122,7 +122,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
       } else {
         auto const [columns, factors, products] = sum.room_for(n);
         for (i32 t = 0; t < n; ++t) {
-          columns[t] = places[t];
+          columns[t] = term_columns[t];
           factors[t] = T(1);
           products[t] = terms[t];
         }
@@ -135,7 +135,7 @@ void scalar_prolongation(Rows<T> const& A, NodeGraph const& g, i32 const* column
             auto const at = terms_of.size();
             terms_of.push_back(0);
             for (i32 t = 0; t < n; ++t)
-              if (places[t] == to[l]) terms_of.push_back(t);
+              if (term_columns[t] == to[l]) terms_of.push_back(t);
             terms_of[at] = i32(terms_of.size() - at - 1);
           }
         }

@@ -83,7 +83,7 @@ CsrArrays::CsrArrays(Csr const& a, std::span<std::int32_t const> ids, Dtype dtyp
     }
   };
   if (dtype == a.dtype) with_stored(a.dtype, a.bfloat16, copy);
-  else copy(Tag<double>{}, Tag<float>{});
+  else copy(Tag<double>{}, Tag<float>{});  // nothing else is asked for
   lengths_ = length_runs(offsets.data(), count_);
 }
 

@@ -112,13 +112,13 @@ void RowPatternFormat::fill(Csr const& a, std::vector<PatternRun>& runs) {
         for (auto n = begin; n < end; ++n) {
           auto& r = runs[std::size_t(n)];
           auto const row = [&](std::int32_t l) { return val.data() + ptr[std::size_t(r.first + l * r.row_step)]; };
-          auto const is_first = [first = row(0), length = r.length](S const* other) {
+          auto const equals_first = [first = row(0), length = r.length](S const* other) {
             Bits differ = 0;
             for (std::int32_t l = 0; l < length; ++l) differ |= std::bit_cast<Bits>(V(first[l])) ^ std::bit_cast<Bits>(V(other[l]));
             return differ == 0;
           };
           auto l = r.uniform ? r.count : 1;  // known
-          while (l < r.count && is_first(row(l))) ++l;
+          while (l < r.count && equals_first(row(l))) ++l;
           r.uniform = l == r.count;
           r.place = places[std::size_t(n)];
         }
@@ -224,20 +224,20 @@ void RowPatternFormat::run(device::Queue const& queue, Epilogue e, std::int64_t 
   else submit(Tag<double>{}, Tag<double>{});
 }
 
+namespace {
 /// Where at least three quarters of the entries are in such runs. Of real blocks: for complex ones there is no kernel.
+std::shared_ptr<SparseFormat const> row_pattern_of(Csr const& block, Writes writes, Dtype dtype, FormatChoice choice) {
+  if (is_complex(block.dtype)) return nullptr;
+  auto found = find_runs(block, writes, shortest_run(dtype));
+  if (found.runs.empty() || (choice == FormatChoice::where_it_suits && !suits(block, found))) return nullptr;
+  return std::make_shared<RowPatternFormat const>(block, writes, dtype, std::move(found.runs), found.rest);
+}
+}  // namespace
+
 FormatEntry row_pattern_format() {
   return {"row_pattern",
-          [](Csr const& block, Writes writes, FormatChoice choice) -> std::shared_ptr<SparseFormat const> {
-            if (is_complex(block.dtype)) return nullptr;
-            auto found = find_runs(block, writes, shortest_run(block.dtype));
-            if (found.runs.empty() || (choice == FormatChoice::where_it_suits && !suits(block, found))) return nullptr;
-            return std::make_shared<RowPatternFormat const>(block, writes, block.dtype, std::move(found.runs), found.rest);
-          },
-          [](Csr const& block, Writes writes) -> std::shared_ptr<SparseFormat const> {
-            auto found = find_runs(block, writes, shortest_run(Dtype::float32));
-            if (!suits(block, found)) return nullptr;
-            return std::make_shared<RowPatternFormat const>(block, writes, Dtype::float32, std::move(found.runs), found.rest);
-          }};
+          [](Csr const& block, Writes writes, FormatChoice choice) { return row_pattern_of(block, writes, block.dtype, choice); },
+          [](Csr const& block, Writes writes) { return row_pattern_of(block, writes, Dtype::float32, FormatChoice::where_it_suits); }};
 }
 
 }  // namespace asterism::la
