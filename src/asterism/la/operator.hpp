@@ -90,6 +90,8 @@ class Operator {
   virtual bool coarsens() const { return false; }
   /// Rows in groups that are not coupled among themselves, if the operator knows some: one at the rows of each group, zero elsewhere.
   virtual std::vector<Vector> colours() const { return {}; }
+  /// Of an operator that works in another precision and converts what it reads and gives: the one without conversions.
+  virtual Operator const* in_its_precision() const { return nullptr; }
   /// The same in another dtype, if the operator knows it. Collective.
   virtual std::shared_ptr<Operator const> converted_to(Dtype) const { return nullptr; }
   /// y = x always: methods may leave it out.

@@ -69,15 +69,6 @@ void Cast::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
   });
 }
 
-Scalar Cast::apply_and_dot(Vector const& x, Vector& y) const {
-  Scalar out;
-  in_precision(x, [&](Vector const& u, Vector& v) {
-    inner_->apply(u, v);
-    out = copy_and_dot(v, x, y);
-  });
-  return out;
-}
-
 std::string Cast::describe() const { return format("{} in {}", inner_->describe(), name_of(inner_->dtype())); }
 std::string Cast::report() const { return inner_->report(); }
 

@@ -174,7 +174,7 @@ class Cast final : public Preconditioner {
   Cast(Operator const& A, PreconditionerPtr inner, Dtype made_from) : Preconditioner(A), inner_(std::move(inner)), made_from_(made_from) {}
   void apply(Vector const& x, Vector& y) const override;
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override;
-  Scalar apply_and_dot(Vector const& x, Vector& y) const override;
+  Operator const* in_its_precision() const override { return inner_.get(); }
   std::string describe() const override;
   std::string report() const override;
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }

@@ -12,14 +12,24 @@ class ConjugateGradients final : public Method {
   bool blocks_columns() const override { return true; }
   bool asynchronous() const override { return true; }
 
-  // Per iteration: 1 A, 1 M, 3 messages (2 without M), and 11 n values moved besides A and M.
+  // Per iteration: 1 A, 1 M, 3 messages (2 without M), and 11 n values moved besides A and M. What an M in less precision reads and gives
+  // is in that precision alone.
   void solve(Operator const& A, Operator const& M, Vector const& b, Vector& x, Monitor& monitor) const override {
     bool const plain = M.is_identity();
-    auto r = b.like(), p = b.like(), q = b.like(), z = plain ? r : b.like();  // a handle: z is r
+    auto const* const inner = M.in_its_precision();
+    auto const for_inner = [&] { return Vector(b.space(), inner->dtype(), b.columns(), b.queue()); };
+    auto r = b.like(), p = b.like(), q = b.like(), z = plain ? r : inner ? for_inner() : b.like();  // a handle: z is r
+    auto s = inner ? for_inner() : r;
+    auto const precondition = [&] {  // z = M r; returns r^H z
+      if (!inner) return M.apply_and_dot(r, z);
+      inner->apply(s, z);
+      return mixed_dot(r, z);
+    };
     monitor.initial_residual(A, b, x, r);
     Scalar const rr0 = real_part(dot(r, r));
     if (monitor.stop(0, sqrt(rr0))) return;
-    Scalar rz = plain ? rr0 : M.apply_and_dot(r, z);  // z = M r
+    if (inner) copy(r, s);
+    Scalar rz = plain ? rr0 : precondition();
     copy(z, p);
     for (std::int64_t k = 1;; ++k) {
       if (monitor.break_down_if(rz, bad_, Reason::diverged_indefinite_pc,
@@ -31,11 +41,12 @@ class ConjugateGradients final : public Method {
         return;
       Scalar const active = monitor.active();  // finished columns stand still
       Scalar const alpha = select(active, rz / pq, 0.0);
-      Scalar const rr = update_and_norm2(alpha, p, q, x, r);  // x += alpha p, r -= alpha q
+      // x += alpha p, r -= alpha q
+      Scalar const rr = inner ? mixed_update_and_norm2(alpha, p, q, x, r, s) : update_and_norm2(alpha, p, q, x, r);
       if (monitor.stop(k, sqrt(rr))) return;
-      Scalar const rz_new = plain ? rr : M.apply_and_dot(r, z);  // z = M r
+      Scalar const rz_new = plain ? rr : precondition();
       Scalar const beta = select(active, rz_new / rz, 0.0);
-      aypx(beta, z, p);  // p = z + beta p
+      inner ? mixed_aypx(beta, z, p) : aypx(beta, z, p);  // p = z + beta p
       rz = rz_new;
     }
   }

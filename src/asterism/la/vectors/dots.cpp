@@ -162,27 +162,71 @@ Scalar multiply_and_dot(Vector const& d, Vector const& r, Vector& z) {
   return reduction.result(0, r.columns());
 }
 
-Scalar copy_and_dot(Vector const& x, Vector const& r, Vector& z) {
-  static Event const e("VecCopyDot");
-  VectorScope const scope(e, z, 3, 2);
-  require_same(r, z, "copy_and_dot");
-  ASTERISM_REQUIRE(x.local_size() == z.local_size() && x.columns() == z.columns(), shape,
-                   "copy_and_dot: local shapes ({}, {}) and ({}, {}) differ.", x.local_size(), x.columns(), z.local_size(), z.columns());
-  auto const other = with_precision_of(z.dtype(), real_of(z.dtype()) == Dtype::float32 ? Dtype::float64 : Dtype::float32);
-  if (reproducible() || x.dtype() != other) {
-    copy(x, z);
-    return dot(r, z);
+namespace {
+void require_other_precision(Vector const& x, Vector const& y, char const* what) {
+  ASTERISM_REQUIRE(x.local_size() == y.local_size() && x.columns() == y.columns(), shape, "{}: local shapes ({}, {}) and ({}, {}) differ.",
+                   what, x.local_size(), x.columns(), y.local_size(), y.columns());
+  auto const other = with_precision_of(x.dtype(), real_of(x.dtype()) == Dtype::float32 ? Dtype::float64 : Dtype::float32);
+  ASTERISM_REQUIRE(y.dtype() == other, dtype, "{}: {} is not the other precision of {}.", what, name_of(y.dtype()), name_of(x.dtype()));
+}
+Vector in_precision_of(Vector const& x, Vector const& y) {
+  auto out = x.like();
+  copy(y, out);
+  return out;
+}
+}  // namespace
+
+Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r, Vector& s) {
+  require_other_precision(r, s, "mixed_update_and_norm2");
+  if (reproducible()) {
+    auto const out = update_and_norm2(alpha, p, q, x, r);
+    copy(r, s);
+    return out;
   }
-  Reduction reduction(z.comm(), z.queue(), z.columns());
-  with_dtype(z.dtype(), [&](auto tag) {
+  static Event const e("VecUpdateNorm");
+  VectorScope const scope(e, x, 6.5, 6);
+  require_same(p, x, "mixed_update_and_norm2");
+  require_same(q, r, "mixed_update_and_norm2");
+  require_same(x, r, "mixed_update_and_norm2");
+  Reduction reduction(x.comm(), x.queue(), x.columns());
+  with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using S = other_precision<T>;
-    submit(z.queue(), kernel::convert_and_dot<S, T>, z.local_size(), z.columns(), read<S>(x.data()), read<T>(r.data()), write<T>(z.data()),
+    submit(x.queue(), kernel::mixed_update_and_norm2<S, T>, x.local_size(), x.columns(), value<T>(alpha, x.columns()), read<T>(p.data()),
+           read<T>(q.data()), update<T>(x.data()), update<T>(r.data()), write<S>(s.data()), write<Sum>(reduction.partial()));
+  });
+  reduction.begin();
+  reduction.end();
+  return real_part(reduction.result(0, x.columns()));
+}
+
+Scalar mixed_dot(Vector const& x, Vector const& y) {
+  require_other_precision(x, y, "mixed_dot");
+  if (reproducible()) return dot(x, in_precision_of(x, y));
+  static Event const e("VecDot");
+  VectorScope const scope(e, x, 1.5, 2);
+  Reduction reduction(x.comm(), x.queue(), x.columns());
+  with_dtype(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using S = other_precision<T>;
+    submit(x.queue(), kernel::mixed_dot<S, T>, x.local_size(), x.columns(), read<T>(x.data()), read<S>(y.data()),
            write<Sum>(reduction.partial()));
   });
   reduction.begin();
   reduction.end();
-  return reduction.result(0, z.columns());
+  return reduction.result(0, x.columns());
+}
+
+void mixed_aypx(Scalar const& b, Vector const& x, Vector& y) {
+  require_other_precision(y, x, "mixed_aypx");
+  static Event const e("VecAXPBY");
+  VectorScope const scope(e, y, 2.5, 3);
+  with_dtype(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using S = other_precision<T>;
+    submit(y.queue(), kernel::mixed_aypx<S, T>, y.local_size(), y.columns(), value<T>(b, y.columns()), read<S>(x.data()),
+           update<T>(y.data()));
+  });
 }
 
 Basis::Basis(Vector const& like, std::int64_t m)

@@ -116,8 +116,13 @@ Scalar norm(Vector const& x);
 Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r);
 /// z = d .* r; returns r^H z. One pass, as the next one.
 Scalar multiply_and_dot(Vector const& d, Vector const& r, Vector& z);
-/// z = x in the precision of z; returns r^H z.
-Scalar copy_and_dot(Vector const& x, Vector const& r, Vector& z);
+// Of vectors in two precisions, so that what is in less need not be stored in more. They give what copies would.
+/// update_and_norm2(), and s = r.
+Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r, Vector& s);
+/// x^H y
+Scalar mixed_dot(Vector const& x, Vector const& y);
+/// y = x + b y
+void mixed_aypx(Scalar const& b, Vector const& x, Vector& y);
 
 /// m vectors of one layout and dtype, each contiguous: the basis of GMRES.
 class Basis {

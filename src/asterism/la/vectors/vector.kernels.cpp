@@ -111,8 +111,8 @@ namespace {
 
 // conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise. The compiler makes vectors
 // only of a loop whose step it knows: Known is the step, or 0 where it is `any`.
-template <int Known, class T>
-ASTERISM_FN Sum dot_with(i64 begin, i64 end, i64 any, T const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT y) {
+template <int Known, class T, class S>
+ASTERISM_FN Sum dot_with(i64 begin, i64 end, i64 any, T const* ASTERISM_RESTRICT x, S const* ASTERISM_RESTRICT y) {
   i64 const step = Known > 0 ? Known : any;
   double re = 0, im = 0;
   if constexpr (is_complex_v<T>) {
@@ -127,14 +127,14 @@ ASTERISM_FN Sum dot_with(i64 begin, i64 end, i64 any, T const* ASTERISM_RESTRICT
   }
   return {re, im};
 }
-template <class T>
-ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* x, T const* y) {
+template <class T, class S>
+ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* x, S const* y) {
   return step == 1 ? dot_with<1>(begin, end, step, x, y) : dot_with<0>(begin, end, step, x, y);
 }
 
 /// conj(x) y in double precision: products of float32 values that are small or large are none in float32
-template <class T>
-ASTERISM_FN void add_product(T x, T y, Sum& acc) {
+template <class T, class S>
+ASTERISM_FN void add_product(T x, S y, Sum& acc) {
   if constexpr (is_complex_v<T>) {
     acc.re += double(x.re) * double(y.re) + double(x.im) * double(y.im);
     acc.im += double(x.re) * double(y.im) - double(x.im) * double(y.re);
@@ -143,13 +143,14 @@ ASTERISM_FN void add_product(T x, T y, Sum& acc) {
   }
 }
 
-template <class T>
-ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, T const* y, Sum* acc) {
+template <class T, class S>
+ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, S const* y, Sum* acc) {
   i64 j0 = 0;
   for (; j0 + 8 <= k; j0 += 8) {  // sums in registers
     double re[8] = {}, im[8] = {};
     for (i64 row = begin; row < end; row += step) {
-      T const *const xr = x + row * k + j0, *const yr = y + row * k + j0;
+      auto const* const xr = x + row * k + j0;
+      auto const* const yr = y + row * k + j0;
       if constexpr (is_complex_v<T>) {
         for (int l = 0; l < 8; ++l) {
           re[l] += double(xr[l].re) * double(yr[l].re) + double(xr[l].im) * double(yr[l].im);
@@ -424,21 +425,39 @@ void convert(Executor& executor, i64 n, S const* x, T* y) {
 }
 
 template <class S, class T>
-void convert_and_dot(Executor& executor, i64 n, i64 k, S const* ASTERISM_RESTRICT x, T const* ASTERISM_RESTRICT r, T* ASTERISM_RESTRICT y,
-                     Sum* out) {
+void mixed_dot(Executor& executor, i64 n, i64 k, T const* x, S const* y, Sum* out) {
+  if (k == 1)
+    parallel_sum_blocks<1>(executor, n, k, out,
+                           [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
+  else
+    parallel_sum_blocks(executor, n, k, out,
+                        [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
+}
+
+template <class S, class T>
+void mixed_aypx(Executor& executor, i64 n, i64 k, Numbers<T> b, S const* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT y) {
+  auto const bn = b.here();
+  ASTERISM_ELEMENTWISE(n, k, T const b0 = coefficient<T>(bn), y[i] = T(x[i]) + b0 * y[i], y[i] = T(x[i]) + bn[j] * y[i])
+}
+
+template <class S, class T>
+void mixed_update_and_norm2(Executor& executor, i64 n, i64 k, Numbers<T> alpha, T const* ASTERISM_RESTRICT p, T const* ASTERISM_RESTRICT qv,
+                            T* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT r, S* ASTERISM_RESTRICT s, Sum* out) {
+  auto const a = alpha.here();
   if (k == 1)
     parallel_sum_blocks<1>(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      for (i64 i = begin; i < end; i += step) y[i] = T(x[i]);
-      acc[0] += dot_range(begin, end, step, r, y);
+      T const a0 = coefficient<T>(a);
+      for (i64 i = begin; i < end; i += step) {
+        x[i] += a0 * p[i];
+        r[i] -= a0 * qv[i];
+        s[i] = S(r[i]);
+      }
+      acc[0] += dot_range(begin, end, step, r, r);
     });
   else
     parallel_sum_blocks(executor, n, k, out, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) {
-      i64 const some = 128 * step;
-      for (i64 b = begin; b < end; b += some) {  // these rows of y are still in the first cache
-        i64 const e = b + some < end ? b + some : end;
-        for (i64 row = b; row < e; row += step) ASTERISM_COLUMNS(row, k, y[i] = T(x[i]))
-        dot_columns(b, e, step, k, r, y, acc);
-      }
+      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, x[i] += a[j] * p[i]; r[i] -= a[j] * qv[i]; s[i] = S(r[i]))
+      dot_columns(begin, end, step, k, r, r, acc);
     });
 }
 
@@ -480,9 +499,14 @@ template void convert(Executor&, i64, Complex<double> const*, Complex<double>*);
 template void convert(Executor&, i64, float const*, Complex<float>*);
 template void convert(Executor&, i64, float const*, Complex<double>*);
 template void convert(Executor&, i64, double const*, Complex<double>*);
-template void convert_and_dot(Executor&, i64, i64, float const*, double const*, double*, Sum*);
-template void convert_and_dot(Executor&, i64, i64, double const*, float const*, float*, Sum*);
-template void convert_and_dot(Executor&, i64, i64, Complex<float> const*, Complex<double> const*, Complex<double>*, Sum*);
-template void convert_and_dot(Executor&, i64, i64, Complex<double> const*, Complex<float> const*, Complex<float>*, Sum*);
+#define INSTANTIATE(S, T)                                                  \
+  template void mixed_dot(Executor&, i64, i64, T const*, S const*, Sum*);  \
+  template void mixed_aypx(Executor&, i64, i64, Numbers<T>, S const*, T*); \
+  template void mixed_update_and_norm2(Executor&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, S*, Sum*);
+INSTANTIATE(float, double)
+INSTANTIATE(double, float)
+INSTANTIATE(Complex<float>, Complex<double>)
+INSTANTIATE(Complex<double>, Complex<float>)
+#undef INSTANTIATE
 
 }  // namespace asterism::la::kernel

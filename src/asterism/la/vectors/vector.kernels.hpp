@@ -60,8 +60,15 @@ template <class T>
 void copy_where(Executor&, std::int64_t n, std::int64_t k, Numbers<T> mask, T const* x, T* y);
 template <class S, class T>
 void convert(Executor&, std::int64_t n, S const* x, T* y);
-/// The same; out: r^H y of each column.
+// vectors of two precisions
 template <class S, class T>
-void convert_and_dot(Executor&, std::int64_t n, std::int64_t k, S const* x, T const* r, T* y, Sum* out);
+void mixed_dot(Executor&, std::int64_t n, std::int64_t k, T const* x, S const* y, Sum* out);
+/// y = x + b y
+template <class S, class T>
+void mixed_aypx(Executor&, std::int64_t n, std::int64_t k, Numbers<T> b, S const* x, T* y);
+/// update_and_norm2(), and s = r.
+template <class S, class T>
+void mixed_update_and_norm2(Executor&, std::int64_t n, std::int64_t k, Numbers<T> alpha, T const* p, T const* q, T* x, T* r, S* s,
+                            Sum* out);
 
 }  // namespace asterism::la::kernel

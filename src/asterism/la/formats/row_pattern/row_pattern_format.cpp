@@ -1,8 +1,11 @@
 #include "asterism/la/formats/row_pattern/row_pattern_format.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "asterism/base/error.hpp"
 #include "asterism/la/formats/format_argument.hpp"
@@ -21,8 +24,15 @@ struct Found {
   std::int64_t covered = 0;        // entries in runs
 };
 
+/// Entries outside runs, of all threads. With more than `most` the search ends: a matrix without runs is seen at its first quarter.
+struct Outside {
+  std::int64_t most;
+  std::atomic<std::int64_t> entries{0};
+  bool are_too_many() const { return entries.load(std::memory_order_relaxed) > most; }
+};
+
 /// Runs of `shortest` rows or more among rows [begin, end).
-Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t begin, std::int32_t end) {
+Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t begin, std::int32_t end, Outside& outside) {
   constexpr std::int32_t longest = 2048;  // so that threads can share a long run
   constexpr std::int32_t most = 4;        // of a step
   auto const* const ptr = a.offsets.as<std::int64_t>();
@@ -48,7 +58,12 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
   };
   Found out;
   std::int32_t last = 1;  // the step of the run before, which the next one has too in most cases
+  std::int64_t alone = 0;
   for (std::int32_t i = begin; i < end; ++i) {
+    if ((i - begin) % 1024 == 1023) {
+      outside.entries.fetch_add(std::exchange(alone, 0), std::memory_order_relaxed);
+      if (outside.are_too_many()) return out;
+    }
     if (taken[std::size_t(i - begin)]) continue;
     bool const is_empty = ptr[i + 1] == ptr[i];
     PatternRun run{};
@@ -56,6 +71,7 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
     for (std::int32_t step = 1; !is_empty && run.count < shortest && step <= most; ++step)
       if (step != last) run = run_from(i, step);
     if (run.count < shortest) {
+      alone += ptr[i + 1] - ptr[i];
       if (!is_empty || writes == Writes::all_rows) out.rest.push_back(i);
       continue;
     }
@@ -67,20 +83,23 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int32_t
   return out;
 }
 
-/// Those of all rows; none crosses from one block of rows into the next.
-Found find_runs(Csr const& a, Writes writes, std::int32_t shortest) {
+/// Those of all rows; none crosses from one block of rows into the next. Nothing where more than `most` entries are outside.
+Found find_runs(Csr const& a, Writes writes, std::int32_t shortest, std::int64_t most) {
   constexpr std::int32_t block = 1 << 16;
   std::vector<Found> parts((std::size_t(a.rows) + block - 1) / block);
+  Outside outside{most};
   device::Executor executor;
   device::parallel_ranges(
       executor, std::int64_t(parts.size()),
       [&](std::int64_t begin, std::int64_t end) {
-        for (auto b = begin; b < end; ++b)
-          parts[std::size_t(b)] =
-              find_runs(a, writes, shortest, std::int32_t(b * block), std::int32_t(std::min<std::int64_t>((b + 1) * block, a.rows)));
+        for (auto b = begin; b < end; ++b) {
+          auto const last = std::int32_t(std::min<std::int64_t>((b + 1) * block, a.rows));
+          parts[std::size_t(b)] = find_runs(a, writes, shortest, std::int32_t(b * block), last, outside);
+        }
       },
       1);
   Found out;
+  if (outside.are_too_many()) return out;
   for (auto& part : parts) {
     out.runs.insert(out.runs.end(), part.runs.begin(), part.runs.end());
     out.rest.insert(out.rest.end(), part.rest.begin(), part.rest.end());
@@ -92,7 +111,8 @@ Found find_runs(Csr const& a, Writes writes, std::int32_t shortest) {
 /// Rows of a run that make a register's worth of values, and so the least there may be.
 std::int32_t shortest_run(Dtype dtype) { return dtype == Dtype::float32 ? kernel::group_rows<float> : kernel::group_rows<double>; }
 
-bool suits(Csr const& block, Found const& found) { return !found.runs.empty() && found.covered >= block.nnz() * 3 / 4; }
+std::int64_t most_outside(Csr const& block) { return block.nnz() - block.nnz() * 3 / 4; }
+bool suits(Csr const& block, Found const& found) { return !found.runs.empty() && block.nnz() - found.covered <= most_outside(block); }
 
 }  // namespace
 
@@ -228,8 +248,9 @@ namespace {
 /// Where at least three quarters of the entries are in such runs. Of real blocks: for complex ones there is no kernel.
 std::shared_ptr<SparseFormat const> row_pattern_of(Csr const& block, Writes writes, Dtype dtype, FormatChoice choice) {
   if (is_complex(block.dtype)) return nullptr;
-  auto found = find_runs(block, writes, shortest_run(dtype));
-  if (found.runs.empty() || (choice == FormatChoice::where_it_suits && !suits(block, found))) return nullptr;
+  bool const must_suit = choice == FormatChoice::where_it_suits;
+  auto found = find_runs(block, writes, shortest_run(dtype), must_suit ? most_outside(block) : std::numeric_limits<std::int64_t>::max());
+  if (found.runs.empty() || (must_suit && !suits(block, found))) return nullptr;
   return std::make_shared<RowPatternFormat const>(block, writes, dtype, std::move(found.runs), found.rest);
 }
 }  // namespace
