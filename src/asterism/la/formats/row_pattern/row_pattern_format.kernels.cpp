@@ -22,6 +22,26 @@ inline auto every_third(double const* p) {
   __m512d const ab = _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 3, 6, 9, 12, 15, 0, 0), b);
   return (typename Group<double>::type)_mm512_permutex2var_pd(ab, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 10, 13), c);
 }
+
+/// y[3 l] += s[l] for the lanes from `first` on. No other entry of y is written: it may be another thread's.
+inline void add_to_every_third(Group<float>::type s, std::int32_t first, float* y) {
+  auto const add = [=](__m512i lanes, __mmask16 thirds, float* to) {
+    auto const mask = _mm512_mask_cmp_epi32_mask(thirds, lanes, _mm512_set1_epi32(first), _MM_CMPINT_NLT);
+    _mm512_mask_storeu_ps(to, mask, _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to), _mm512_permutexvar_ps(lanes, (__m512)s)));
+  };
+  add(_mm512_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5), 0x9249, y);
+  add(_mm512_setr_epi32(5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10), 0x4924, y + 16);
+  add(_mm512_setr_epi32(10, 11, 11, 11, 12, 12, 12, 13, 13, 13, 14, 14, 14, 15, 15, 15), 0x2492, y + 32);
+}
+inline void add_to_every_third(Group<double>::type s, std::int32_t first, double* y) {
+  auto const add = [=](__m512i lanes, __mmask8 thirds, double* to) {
+    auto const mask = _mm512_mask_cmp_epi64_mask(thirds, lanes, _mm512_set1_epi64(first), _MM_CMPINT_NLT);
+    _mm512_mask_storeu_pd(to, mask, _mm512_add_pd(_mm512_maskz_loadu_pd(mask, to), _mm512_permutexvar_pd(lanes, (__m512d)s)));
+  };
+  add(_mm512_setr_epi64(0, 0, 0, 1, 1, 1, 2, 2), 0x49, y);
+  add(_mm512_setr_epi64(2, 3, 3, 3, 4, 4, 4, 5), 0x92, y + 8);
+  add(_mm512_setr_epi64(5, 5, 6, 6, 6, 7, 7, 7), 0x24, y + 16);
+}
 #elif defined(__AVX2__)
 inline auto third_of(float const* p) {
   __m256 const a = _mm256_loadu_ps(p), b = _mm256_loadu_ps(p + 8), c = _mm256_loadu_ps(p + 16);
@@ -172,6 +192,13 @@ void strided_run(PatternRun const& run, std::int32_t columns, std::int32_t const
       finish_group<E, T>(s, run.first + l0, x, y, b, w);
       continue;
     }
+#if defined(__AVX512F__)
+    if constexpr (E == Epilogue::add)
+      if (run.row_step == 3) {
+        add_to_every_third(s, at - l0, y + run.first + 3 * i64(l0));
+        continue;
+      }
+#endif
     T sums[W];
     Group<T>::store(s, sums);
     for (auto l = at; l < l0 + W; ++l) finish<E>(sums[l - l0], run.first + i64(l) * run.row_step, 1, 0, x, y, b, w);
