@@ -114,9 +114,9 @@ DotsInFlight dots_begin(std::span<std::pair<Vector const*, Vector const*> const>
 Scalar norm(Vector const& x);
 /// x += alpha p; r -= alpha q; returns r^H r. One pass instead of three.
 Scalar update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r);
-/// z = d .* r; returns r^H z. One pass, as the next one.
+/// z = d .* r; returns r^H z. One pass.
 Scalar multiply_and_dot(Vector const& d, Vector const& r, Vector& z);
-// Of vectors in two precisions, so that what is in less need not be stored in more. They give what copies would.
+// Of vectors in two precisions, so that what is in one need not be stored in the other as well. They give what copies would.
 /// update_and_norm2(), and s = r.
 Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r, Vector& s);
 /// x^H y

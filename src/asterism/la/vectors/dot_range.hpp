@@ -1,0 +1,69 @@
+// Sums of products over ranges of rows, for kernels (*.kernels.cpp).
+#pragma once
+#include "asterism/la/vectors/vector.kernels.hpp"
+
+namespace asterism::la::kernel {
+namespace {  // each file's own, so that its instruction set is the file's
+
+using i64 = std::int64_t;
+
+// conj(x) y summed over [begin, end); real and complex parts apart so that both vectorise. The compiler makes vectors
+// only of a loop whose step it knows: Known is the step, or 0 where it is `any`.
+template <int Known, class T, class S>
+ASTERISM_FN Sum dot_with(i64 begin, i64 end, i64 any, T const* ASTERISM_RESTRICT x, S const* ASTERISM_RESTRICT y) {
+  i64 const step = Known > 0 ? Known : any;
+  double re = 0, im = 0;
+  if constexpr (is_complex_v<T>) {
+#pragma omp simd reduction(+ : re, im)
+    for (i64 i = begin; i < end; i += step) {
+      re += double(x[i].re) * double(y[i].re) + double(x[i].im) * double(y[i].im);
+      im += double(x[i].re) * double(y[i].im) - double(x[i].im) * double(y[i].re);
+    }
+  } else {
+#pragma omp simd reduction(+ : re)
+    for (i64 i = begin; i < end; i += step) re += double(x[i]) * double(y[i]);
+  }
+  return {re, im};
+}
+template <class T, class S>
+ASTERISM_FN Sum dot_range(i64 begin, i64 end, i64 step, T const* x, S const* y) {
+  return step == 1 ? dot_with<1>(begin, end, step, x, y) : dot_with<0>(begin, end, step, x, y);
+}
+
+/// conj(x) y in double precision: products of float32 values that are small or large are none in float32
+template <class T, class S>
+ASTERISM_FN void add_product(T x, S y, Sum& acc) {
+  if constexpr (is_complex_v<T>) {
+    acc.re += double(x.re) * double(y.re) + double(x.im) * double(y.im);
+    acc.im += double(x.re) * double(y.im) - double(x.im) * double(y.re);
+  } else {
+    acc.re += double(x) * double(y);
+  }
+}
+
+template <class T, class S>
+ASTERISM_FN void dot_columns(i64 begin, i64 end, i64 step, i64 k, T const* x, S const* y, Sum* acc) {
+  i64 j0 = 0;
+  for (; j0 + 8 <= k; j0 += 8) {  // sums in registers
+    double re[8] = {}, im[8] = {};
+    for (i64 row = begin; row < end; row += step) {
+      auto const* const xr = x + row * k + j0;
+      auto const* const yr = y + row * k + j0;
+      if constexpr (is_complex_v<T>) {
+        for (int l = 0; l < 8; ++l) {
+          re[l] += double(xr[l].re) * double(yr[l].re) + double(xr[l].im) * double(yr[l].im);
+          im[l] += double(xr[l].re) * double(yr[l].im) - double(xr[l].im) * double(yr[l].re);
+        }
+      } else {
+#pragma omp simd
+        for (int l = 0; l < 8; ++l) re[l] += double(xr[l]) * double(yr[l]);
+      }
+    }
+    for (int l = 0; l < 8; ++l) acc[j0 + l] += Sum(re[l], im[l]);
+  }
+  for (i64 row = begin; row < end; row += step)
+    for (i64 j = j0; j < k; ++j) add_product(x[row * k + j], y[row * k + j], acc[j]);
+}
+
+}  // namespace
+}  // namespace asterism::la::kernel
