@@ -13,7 +13,6 @@ namespace {
 
 Dtype other_than(Dtype d) { return with_precision_of(d, real_of(d) == Dtype::float32 ? Dtype::float64 : Dtype::float32); }
 
-/// A vector with pieces of all columns.
 Vector hashed(comm::Layout const& rows, Dtype dtype, std::int64_t columns, unsigned seed) {
   Vector v(rows, dtype, columns);
   fill_hashed(v, seed);

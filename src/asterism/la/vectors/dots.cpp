@@ -169,11 +169,6 @@ void require_other_precision(Vector const& x, Vector const& y, char const* what)
   auto const other = with_precision_of(x.dtype(), real_of(x.dtype()) == Dtype::float32 ? Dtype::float64 : Dtype::float32);
   ASTERISM_REQUIRE(y.dtype() == other, dtype, "{}: {} is not the other precision of {}.", what, name_of(y.dtype()), name_of(x.dtype()));
 }
-Vector in_precision_of(Vector const& x, Vector const& y) {
-  auto out = x.like();
-  copy(y, out);
-  return out;
-}
 }  // namespace
 
 Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const& q, Vector& x, Vector& r, Vector& s) {
@@ -202,7 +197,11 @@ Scalar mixed_update_and_norm2(Scalar const& alpha, Vector const& p, Vector const
 
 Scalar mixed_dot(Vector const& x, Vector const& y) {
   require_other_precision(x, y, "mixed_dot");
-  if (reproducible()) return dot(x, in_precision_of(x, y));
+  if (reproducible()) {
+    auto in_one = x.like();
+    copy(y, in_one);
+    return dot(x, in_one);
+  }
   static Event const e("VecDot");
   VectorScope const scope(e, x, 1.5, 2);
   Reduction reduction(x.comm(), x.queue(), x.columns());
