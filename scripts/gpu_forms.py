@@ -12,7 +12,7 @@ REQUIRED = {
     *("sum_entries", "sum_received_entries", "add_parts", "set_signal", "await_signal"),
     "take_in",
     *("dot", "update_and_norm2", "multiply_and_dot", "multi_dot", "multi_axpy"),
-    *("mixed_dot", "mixed_aypx", "mixed_update_and_norm2"),
+    *("mixed_aypx", "mixed_update_and_norm2"),
     *(
         "star",
         "interpolate",

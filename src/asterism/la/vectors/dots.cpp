@@ -208,8 +208,8 @@ Scalar mixed_dot(Vector const& x, Vector const& y) {
   with_dtype(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using S = other_precision<T>;
-    submit(x.queue(), kernel::mixed_dot<S, T>, x.local_size(), x.columns(), read<T>(x.data()), read<S>(y.data()),
-           write<Sum>(reduction.partial()));
+    submit(x.queue(), kernel::dot<T, S>, x.local_size(), x.columns(), read<T>(x.data()), read<S>(y.data()), write<Sum>(reduction.partial()),
+           std::int64_t(0));
   });
   reduction.begin();
   reduction.end();

@@ -144,8 +144,8 @@ ASTERISM_FN Squares squares_of(i64 begin, i64 end, i64 step, T const* x) {
 }  // namespace
 
 // One column apart: its sum is in a register then.
-template <class T>
-void dot(Executor& executor, i64 n, i64 k, T const* x, T const* y, Sum* out, i64 offset) {
+template <class T, class S>
+void dot(Executor& executor, i64 n, i64 k, T const* x, S const* y, Sum* out, i64 offset) {
   if (k == 1)
     parallel_sum_blocks<1>(executor, n, k, out + offset,
                            [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
@@ -367,16 +367,6 @@ void convert(Executor& executor, i64 n, S const* x, T* y) {
 }
 
 template <class S, class T>
-void mixed_dot(Executor& executor, i64 n, i64 k, T const* x, S const* y, Sum* out) {
-  if (k == 1)
-    parallel_sum_blocks<1>(executor, n, k, out,
-                           [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { acc[0] += dot_range(begin, end, step, x, y); });
-  else
-    parallel_sum_blocks(executor, n, k, out,
-                        [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step, Sum* acc) { dot_columns(begin, end, step, k, x, y, acc); });
-}
-
-template <class S, class T>
 void mixed_aypx(Executor& executor, i64 n, i64 k, Numbers<T> b, S const* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT y) {
   auto const bn = b.here();
   ASTERISM_ELEMENTWISE(n, k, T const b0 = coefficient<T>(bn), y[i] = T(x[i]) + b0 * y[i], y[i] = T(x[i]) + bn[j] * y[i])
@@ -442,7 +432,7 @@ template void convert(Executor&, i64, float const*, Complex<float>*);
 template void convert(Executor&, i64, float const*, Complex<double>*);
 template void convert(Executor&, i64, double const*, Complex<double>*);
 #define INSTANTIATE(S, T)                                                  \
-  template void mixed_dot(Executor&, i64, i64, T const*, S const*, Sum*);  \
+  template void dot(Executor&, i64, i64, T const*, S const*, Sum*, i64);   \
   template void mixed_aypx(Executor&, i64, i64, Numbers<T>, S const*, T*); \
   template void mixed_update_and_norm2(Executor&, i64, i64, Numbers<T>, T const*, T const*, T*, T*, S*, Sum*);
 INSTANTIATE(float, double)
