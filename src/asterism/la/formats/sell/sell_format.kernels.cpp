@@ -1,5 +1,6 @@
 #include "asterism/la/formats/sell/sell_format.kernels.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "asterism/base/dtype.hpp"
@@ -159,19 +160,31 @@ void sell_run(SliceRun const& run, bool scattered, std::int32_t const* id, I con
 
 template <Epilogue E, class T, class V>
 void sell_with(Executor& executor, SellRows<T, V> const& a, i64 k, T const* x, T* y, T const* b, T const* w) {
+  constexpr i64 W = group_rows<T>, serial = 1 << 14;
+  auto const* const runs_end = a.runs + a.run_count;
+  // shares of equal work: a group is in the one where its entries begin
   device::parallel_ranges(
-      executor, a.run_count,
+      executor, runs_end[-1].entry_at + runs_end[-1].groups * W * runs_end[-1].length,
       [=](i64 begin, i64 end) {
-        for (i64 r = begin; r < end; ++r) {
-          auto const& run = a.runs[r];
-          auto const* const id = a.row_ids + run.first;
-          auto const* const c = a.columns + run.column_at;
-          auto const* const v = a.values + run.entry_at;
-          if (run.base == SliceRun::wide) sell_run<E>(run, a.scattered, id, reinterpret_cast<std::uint32_t const*>(c), v, k, x, y, b, w);
-          else sell_run<E>(run, false, id, reinterpret_cast<std::uint16_t const*>(c), v, k, x, y, b, w);
+        auto const* run = std::upper_bound(a.runs, runs_end, begin, [](i64 at, SliceRun const& r) { return at < r.entry_at; }) - 1;
+        for (; run < runs_end && run->entry_at < end; ++run) {
+          i64 const size = W * run->length;
+          auto const groups_before = [&](i64 entry) {
+            return std::min(i64(run->groups), (std::max(entry - run->entry_at, i64(0)) + size - 1) / size);
+          };
+          auto part = *run;
+          auto const first = groups_before(begin);
+          part.groups = std::int32_t(groups_before(end) - first);
+          if (part.groups == 0) continue;
+          auto const* const id = a.row_ids + run->first + first * W;
+          auto const* const c = a.columns + run->column_at;
+          auto const* const v = a.values + run->entry_at + first * size;
+          if (run->base == SliceRun::wide)
+            sell_run<E>(part, a.scattered, id, reinterpret_cast<std::uint32_t const*>(c) + first * size, v, k, x, y, b, w);
+          else sell_run<E>(part, false, id, reinterpret_cast<std::uint16_t const*>(c) + first * size, v, k, x, y, b, w);
         }
       },
-      32);
+      serial);
 }
 
 }  // namespace

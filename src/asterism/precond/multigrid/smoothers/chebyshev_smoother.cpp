@@ -1,5 +1,7 @@
-// A polynomial in diag(w) A, of either kind: Adams, Brezina, Hu and Tuminaro (2003); Lottes (2023). Where the operator takes several steps
-// in one pass it is a weighted step for each root, else the recurrence.
+// A polynomial in diag(w) A, of either kind: Adams, Brezina, Hu and Tuminaro (2003); Lottes (2023). A weighted step for each of its roots,
+// where they are few, else the recurrence.
+#include <algorithm>
+
 #include "asterism/precond/multigrid/smoothers/step_smoother.hpp"
 
 namespace asterism::precond {
@@ -8,56 +10,82 @@ namespace {
 /// Above this degree rounding between the steps would be seen.
 constexpr std::int64_t most_roots = 16;
 
-class ChebyshevSmoother final : public Smoother {
+std::string description(ChebyshevPolynomial const& p, Steps const& degrees, std::string const& name) {
+  return format("chebyshev ({}) {} with {}", name_of(p.kind), text_of(degrees), name);
+}
+
+ChebyshevPolynomial of_degree(ChebyshevPolynomial p, std::int64_t degree) {
+  p.degree = degree;
+  return p;
+}
+
+class RootSteps final : public StepSmoother {
  public:
-  ChebyshevSmoother(ChebyshevPolynomial p, Steps degrees, std::string name, AtOnce const& at_once)
+  RootSteps(ChebyshevPolynomial p, Steps degrees, std::string name, AtOnce const& at_once)
       : p_(std::move(p)), degrees_(degrees), name_(std::move(name)) {
-    if (std::max(degrees_.before, degrees_.after) > most_roots) return;
-    auto const steps = [&](Side side) {
-      std::vector<la::Step> out;
-      for (double const root : roots_of(on(side))) out.push_back({p_.weights, 1 / root});
-      return out;
-    };
-    if (at_once.A) prepared_.prepare(at_once, steps(Side::before), steps(Side::after));
+    prepare(at_once);
+    if (is_prepared()) return;
+    before_ = scaled_weights(degrees_.before);
+    after_ = degrees_.after == degrees_.before ? before_ : scaled_weights(degrees_.after);
   }
-  void run(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const override {
-    if (auto const* const prepared = prepared_.of(A, side)) return prepared->run(b, x, other, fresh, nullptr, w.of_b);
-    ASTERISM_REQUIRE(!prepared_, internal, "{} is asked for another operator than it was made for", describe());
-    auto const p = on(side);
-    if (p.degree > 0) chebyshev(A, p, b, *x, w.r, w.t, w.d, fresh);
-    else if (fresh) fill(*x, 0.0);
-  }
-  void run_and_residual(Operator const& A, Vector const& b, Vector*& x, Vector*& other, Work& w, Side side, bool fresh) const override {
-    if (auto const* const prepared = prepared_.of(A, side)) return prepared->run(b, x, other, fresh, &w.r, w.of_b);
-    Smoother::run_and_residual(A, b, x, other, w, side, fresh);
-  }
-  bool gives_residual() const override { return bool(prepared_); }
-  bool swaps(bool residual_after, bool on_gpu) const override { return prepared_ && prepared_.swaps(residual_after, on_gpu); }
-  SmootherPtr adjoint() const override { return std::make_shared<ChebyshevSmoother>(p_.adjoint(), degrees_.swapped(), name_, AtOnce{}); }
-  SmootherPtr with(Steps steps) const override { return std::make_shared<ChebyshevSmoother>(p_, steps, name_, AtOnce{}); }
+  SmootherPtr adjoint() const override { return chebyshev_smoother(p_.adjoint(), degrees_.swapped(), name_); }
+  SmootherPtr with(Steps steps) const override { return chebyshev_smoother(p_, steps, name_); }
   bool symmetric() const override { return degrees_.before == degrees_.after; }
-  bool needs_d() const override { return !prepared_; }
-  std::size_t memory_bytes() const override { return p_.weights.data().bytes(); }
-  std::string describe() const override {
-    return format("chebyshev ({}) {} with {}{}", name_of(p_.kind), text_of(degrees_), name_, prepared_.describe());
+  std::size_t memory_bytes() const override {
+    auto const vectors = 1 + before_.size() + (symmetric() ? 0 : after_.size());
+    return vectors * p_.weights.data().bytes();
   }
+  std::string describe() const override { return description(p_, degrees_, name_) + about_steps(); }
 
  private:
-  ChebyshevPolynomial on(Side side) const {
-    auto p = p_;
-    p.degree = degrees_.on(side);
-    return p;
+  std::vector<Vector> scaled_weights(std::int64_t degree) const {
+    std::vector<Vector> out;
+    for (double const root : roots_of(of_degree(p_, degree))) axpby(1 / root, p_.weights, 0.0, out.emplace_back(p_.weights.like()));
+    return out;
   }
+  std::vector<Vector const*> weights_on(Side side) const override {
+    std::vector<Vector const*> out;
+    for (auto const& w : side == Side::before ? before_ : after_) out.push_back(&w);
+    return out;
+  }
+  std::vector<la::Step> steps_on(Side side) const override {
+    std::vector<la::Step> out;
+    for (double const root : roots_of(of_degree(p_, degrees_.on(side)))) out.push_back({p_.weights, 1 / root});
+    return out;
+  }
+
   ChebyshevPolynomial p_;
   Steps degrees_;
   std::string name_;
-  PreparedSteps prepared_;
+  std::vector<Vector> before_, after_;  // weights over roots
+};
+
+class Recurrence final : public Smoother {
+ public:
+  Recurrence(ChebyshevPolynomial p, Steps degrees, std::string name) : p_(std::move(p)), degrees_(degrees), name_(std::move(name)) {}
+  void run(Operator const& A, Vector const& b, Vector*& x, Vector*&, Work& w, Side side, bool fresh) const override {
+    auto const p = of_degree(p_, degrees_.on(side));
+    if (p.degree > 0) chebyshev(A, p, b, *x, w.r, w.t, w.d, fresh);
+    else if (fresh) fill(*x, 0.0);
+  }
+  SmootherPtr adjoint() const override { return std::make_shared<Recurrence>(p_.adjoint(), degrees_.swapped(), name_); }
+  SmootherPtr with(Steps steps) const override { return chebyshev_smoother(p_, steps, name_); }
+  bool symmetric() const override { return degrees_.before == degrees_.after; }
+  bool needs_d() const override { return true; }
+  std::size_t memory_bytes() const override { return p_.weights.data().bytes(); }
+  std::string describe() const override { return description(p_, degrees_, name_); }
+
+ private:
+  ChebyshevPolynomial p_;
+  Steps degrees_;
+  std::string name_;
 };
 
 }  // namespace
 
 SmootherPtr chebyshev_smoother(ChebyshevPolynomial p, Steps degrees, std::string name, AtOnce const& at_once) {
-  return std::make_shared<ChebyshevSmoother>(std::move(p), degrees, std::move(name), at_once);
+  if (std::max(degrees.before, degrees.after) > most_roots) return std::make_shared<Recurrence>(std::move(p), degrees, std::move(name));
+  return std::make_shared<RootSteps>(std::move(p), degrees, std::move(name), at_once);
 }
 
 }  // namespace asterism::precond

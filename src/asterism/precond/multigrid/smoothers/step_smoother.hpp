@@ -13,7 +13,6 @@ class PreparedSteps {
  public:
   /// Collective.
   void prepare(AtOnce const& at_once, std::vector<la::Step> const& before, std::vector<la::Step> const& after) {
-    if (!at_once.A) return;
     A_ = at_once.A;
     before_ = A_->steps(before, at_once.most), after_ = A_->steps(after, at_once.most);
   }
@@ -61,17 +60,19 @@ class StepSmoother : public Smoother {
   }
 
  protected:
-  /// Of each step.
+  /// Of each step by smooth().
   virtual std::vector<Vector const*> weights_on(Side side) const = 0;
+  /// The same, as an operator prepares them.
+  virtual std::vector<la::Step> steps_on(Side side) const {
+    std::vector<la::Step> steps;
+    for (auto const* const w : weights_on(side)) steps.push_back({*w, 1});
+    return steps;
+  }
   /// Collective.
   void prepare(AtOnce const& at_once) {
-    auto const of = [&](Side side) {
-      std::vector<la::Step> steps;
-      for (auto const* const w : weights_on(side)) steps.push_back({*w, 1});
-      return steps;
-    };
-    prepared_.prepare(at_once, of(Side::before), of(Side::after));
+    if (at_once.A) prepared_.prepare(at_once, steps_on(Side::before), steps_on(Side::after));
   }
+  bool is_prepared() const { return bool(prepared_); }
   std::string about_steps() const { return prepared_.describe(); }
 
  private:
