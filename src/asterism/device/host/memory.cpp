@@ -29,8 +29,7 @@ constexpr std::size_t huge = std::size_t(2) << 20;
 constexpr std::size_t large = 4 * huge;
 constexpr std::size_t small = 4096;
 constexpr std::size_t staggered = std::size_t(64) << 10;  // blocks from there on
-constexpr std::size_t small_after_slow = std::size_t(256) << 20;
-constexpr std::size_t most_loose = 3;  // a kept block is at most so many times as large as the array that takes it
+constexpr std::size_t most_loose = 3;                     // a kept block is at most so many times as large as the array that takes it
 
 struct KeptBlock {
   void* data;
@@ -115,10 +114,13 @@ double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// A set-up has met a huge page that was slow to touch.
+std::atomic<bool> huge_pages_are_slow{false};
+
 /// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
 /// first as well, unless a virtual machine's host took back what lay free, or the system must move others' pages to make one: then
-/// several times slower. Seen from the first page of the block; after one that took longer than as many small ones, the next blocks have
-/// small ones.
+/// several times slower. Seen from the first page of each block: after one that took longer than as many small ones, the set-up has small
+/// ones.
 void advise(std::byte* data, std::size_t bytes) {
   static double const by_small = [] {
     void* const fresh = mmap(nullptr, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -128,15 +130,11 @@ void advise(std::byte* data, std::size_t bytes) {
     munmap(fresh, huge);
     return seconds;
   }();
-  static std::atomic<std::size_t> left{0};  // bytes to have small pages without a look
-  auto now = left.load();
-  while (now > 0 && !left.compare_exchange_weak(now, now - std::min(now, bytes))) {
-  }
-  if (now == 0) {
+  if (!huge_pages_are_slow) {
     madvise(data, huge, MADV_HUGEPAGE);
-    if (seconds_to_touch(data, huge, small) > by_small) now = left = small_after_slow;
+    if (seconds_to_touch(data, huge, small) > by_small) huge_pages_are_slow = true;
   }
-  madvise(data, bytes, now == 0 ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  madvise(data, bytes, huge_pages_are_slow ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 }
 
 std::atomic<Allocator const*> allocator{nullptr}, small_allocator{nullptr};
@@ -295,7 +293,7 @@ void release(Block block) noexcept {
 KeepFreed::KeepFreed() {
   auto& k = kept();
   std::lock_guard const lock(k.mutex);
-  ++k.set_ups;
+  if (k.set_ups++ == 0) huge_pages_are_slow = false;
 }
 
 KeepFreed::~KeepFreed() {
