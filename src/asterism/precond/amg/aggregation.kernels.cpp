@@ -300,21 +300,22 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
   double const t2 = threshold * threshold;
   auto const of_other = [or_by_row](double other, double mine) { return or_by_row && mine < other ? mine : other; };
   if (bs == 1) {
-    Buffer<i32> col(A.nnz());
     auto const* const ap = A.ptr.data();
     auto const* const ac = A.col.data();
     auto const* const av = A.val.data();
     auto const* const dg = diagonal.data();
-    auto const is_complete = [&] {
-      auto const diagonals = g.count - std::count(dg + below, dg + below + g.count, 0.0);
-      g.complete = layout.comm().sum(A.nnz() - diagonals - g.ptr[g.count]) == 0;
+    auto* const gp = g.ptr.data();
+    Buffer<i32> room(A.nnz());
+    struct Share {
+      i32 first, last;
+      i64 count;
     };
-    if (device::host::team_size() == 1) {
-      i64 at = 0;
-      auto* const out = col.data();
-      auto* const gp = g.ptr.data();
-      for (i32 i = 0; i < g.count; ++i) {
-        if (is_look(i)) cancel.throw_if_requested();
+    std::vector<Share> shares;
+    std::mutex mutex;
+    la::in_shares(g.count, ap, [&, out = room.data()](i32 first, i32 last) {
+      i64 at = ap[first];
+      for (i32 i = first; i < last; ++i) {
+        if (is_look(i) && cancel.requested()) return;
         double const di = t2 * dg[i + below];
         for (auto p = ap[i]; p < ap[i + 1]; ++p) {
           i32 const c = ac[p];
@@ -322,29 +323,31 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
           // branch-free: the entry is kept by moving on
           at += c != i + below && double(abs2(av[p])) > di * of_other(dg[c], dg[i + below]);
         }
-        gp[i + 1] = at;
+        gp[i + 1] = at - ap[first];
       }
-      g.col = col;
-      is_complete();
-      return g;
+      std::lock_guard const lock(mutex);
+      shares.push_back({first, last, at - ap[first]});
+    });
+    cancel.throw_if_requested();
+    if (shares.size() == 1) {
+      g.col = room;
+    } else {  // those of each share behind those of the share before
+      std::sort(shares.begin(), shares.end(), [](Share const& x, Share const& y) { return x.first < y.first; });
+      std::vector<i64> begin(shares.size() + 1, 0);
+      for (std::size_t s = 0; s < shares.size(); ++s) begin[s + 1] = begin[s] + shares[s].count;
+      g.col = Buffer<i32>(begin.back());
+      device::parallel_ranges(
+          executor, i64(shares.size()),
+          [&, to = g.col.data()](i64 first, i64 last) {
+            for (auto s = std::size_t(first); s < std::size_t(last); ++s) {
+              std::copy_n(room.data() + ap[shares[s].first], shares[s].count, to + begin[s]);
+              for (i32 i = shares[s].first; i < shares[s].last; ++i) gp[i + 1] += begin[s];
+            }
+          },
+          1);
     }
-    auto const strong = [&](i64 i, i64 p) {
-      i32 const c = ac[p];
-      return c != i + below && double(abs2(av[p])) > t2 * dg[i + below] * of_other(dg[c], dg[i + below]);
-    };
-    cancellable_for(cancel, g.count, [&](i64 i) {
-      i64 n = 0;
-      for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p) n += strong(i, p);
-      g.ptr[i + 1] = n;
-    });
-    for (i32 i = 0; i < g.count; ++i) g.ptr[i + 1] += g.ptr[i];
-    cancellable_for(cancel, g.count, [&](i64 i) {
-      auto at = g.ptr[i];
-      for (auto p = A.ptr[i]; p < A.ptr[i + 1]; ++p)
-        if (strong(i, p)) col[at++] = A.col[p];
-    });
-    g.col = col;
-    is_complete();
+    auto const diagonals = g.count - std::count(dg + below, dg + below + g.count, 0.0);
+    g.complete = layout.comm().sum(A.nnz() - diagonals - gp[g.count]) == 0;
     return g;
   }
   Rows<float> out;
