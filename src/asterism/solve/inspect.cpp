@@ -6,7 +6,6 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/la/gathered.hpp"
 #include "asterism/la/vectors/vector.kernels.hpp"
 #include "asterism/solve/scaling.hpp"
 #include "asterism/solve/solver.hpp"
@@ -127,21 +126,34 @@ void count_dominant_rows(Matrix const& A, Inspection& found) {
   if (rows == 0 || rows > rows_for_direct_first) return;
   if (space.near_null_space() || (space.block_size() > 1 && space.coordinates())) return;  // amg has what it needs
   auto const B = A.half() ? A.general() : A;
-  auto const first = B.range().begin();
-  std::vector<double> diagonal(std::size_t(B.range().local_size()), 0.0), others = diagonal;
+  std::int64_t counts[2] = {0, 0};
   with_dtype(B.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    la::each_own_entry<T>(B, [&](std::int64_t i, std::int64_t j, T v) {
-      auto& sum = i == j ? diagonal : others;
-      sum[std::size_t(i - first)] += std::abs(double(real(v))) + std::abs(double(imag(v)));
+    auto const &D = B.diagonal_block(), &O = B.coupling_block();
+    auto const own = D.template entries<T>(), coupled = O.template entries<T>();
+    auto const own_at = D.row_offsets(), coupled_at = O.row_offsets();
+    auto const columns = D.column_indices();
+    auto const size = [](T v) { return std::abs(double(real(v))) + std::abs(double(imag(v))); };
+    auto const before = B.range().begin() - B.domain().begin();
+    std::mutex mutex;
+    device::Executor executor;
+    device::parallel_ranges(executor, B.range().local_size(), [&](std::int64_t begin, std::int64_t end) {
+      std::int64_t here[2] = {0, 0};
+      for (auto r = std::size_t(begin); r < std::size_t(end); ++r) {
+        double diagonal = 0, all = 0;
+        for (auto p = std::size_t(own_at[r]); p < std::size_t(own_at[r + 1]); ++p) {
+          all += size(own[p]);
+          diagonal += columns[p] == std::int64_t(r) + before ? size(own[p]) : 0;
+        }
+        for (auto p = std::size_t(coupled_at[r]); p < std::size_t(coupled_at[r + 1]); ++p) all += size(coupled[p]);
+        double const with_rounding = diagonal * (1 + 1e-6), others = all - diagonal;
+        here[0] += with_rounding >= others;
+        here[1] += 2 * with_rounding >= others;
+      }
+      std::lock_guard const lock(mutex);
+      for (int k = 0; k < 2; ++k) counts[k] += here[k];
     });
   });
-  std::int64_t counts[2] = {0, 0};
-  for (std::size_t i = 0; i < diagonal.size(); ++i) {
-    double const with_rounding = diagonal[i] * (1 + 1e-6);
-    counts[0] += with_rounding >= others[i];
-    counts[1] += 2 * with_rounding >= others[i];
-  }
   A.comm().sum(std::span<std::int64_t>(counts));
   found.dominant = double(counts[0]) / double(rows);
   found.half_dominant = double(counts[1]) / double(rows);

@@ -53,7 +53,7 @@ double fullness(Matrix const& A, Nodes const& nodes) {
   auto const count = nodes.count();
   // some hundred of them; primes, since a distance that divides the size of a grid meets the same places again and again
   constexpr i64 strides[] = {1, 3, 11, 31, 101, 307, 1009, 3001, 10'007, 30'011, 100'003};
-  auto const* const enough = std::find_if(std::begin(strides), std::end(strides) - 1, [&](i64 s) { return count / s <= 500; });
+  auto const* const enough = std::find_if(std::begin(strides), std::end(strides) - 1, [&](i64 s) { return count / s <= 200; });
   i64 const stride = *enough;
   auto const looked_at = [&](i64 node) { return node >= 0 && node < count && node % stride == 0; };
   // the rank that has a node's first row counts; what others have of it they send, once at most
