@@ -49,8 +49,8 @@ Csr const& Matrix::coupling_block() const {
 std::vector<std::int64_t> const& Matrix::ghosts() const { return data_->ghosts; }
 StarForest const& Matrix::halo() const { return data_->halo.forest(); }
 void Matrix::prepare_halo_for_gpu() const { data_->halo.prepare_for_gpu(); }
-double Matrix::product_bytes() const { return data_->whole().bytes(); }
-std::string_view Matrix::storage_name() const { return data_->whole().name(); }
+double Matrix::product_bytes() const { return data_->any_product().bytes(); }
+std::string_view Matrix::storage_name() const { return data_->any_product().name(); }
 
 std::size_t Matrix::memory_bytes() const {
   std::size_t b = data_->ghosts.size() * 8 + (data_->half ? data_->half->memory_bytes() : 0);

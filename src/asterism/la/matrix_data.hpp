@@ -47,6 +47,8 @@ struct Matrix::Data : Matrix::Products {
   std::shared_ptr<PatternProducts> pattern_products = std::make_shared<PatternProducts>();
 
   SparseFormat const* ordered_for(Epilogue e);
+  /// Whether there is, or can be made, what such products read, but for those in the order of global columns.
+  bool has_plain(Epilogue e) { return half || !product_only || bool(e == Epilogue::add ? adding_product : diagonal_product); }
   /// Values that a queue made are the host's.
   void settle() const {
     for (auto const* const c : {&diagonal, &coupling}) c->values.settle(device::Access::read, "a matrix's values");
@@ -66,6 +68,13 @@ struct Matrix::Data : Matrix::Products {
     return diagonal;
   }
   SparseFormat const& whole() { return half ? *half : *stored(diagonal_product, pattern_products->diagonal, Writes::all_rows); }
+  /// What products are done with, where some kinds of them are all that was kept.
+  SparseFormat const& any_product() {
+    if (product_only && !half)
+      for (auto const* const kept : {&diagonal_product, &adding_product, &ordered, &ordered_adding})
+        if (*kept) return ***kept;
+    return whole();
+  }
   SparseFormat const& adding() { return half ? *half : *stored(adding_product, pattern_products->adding, Writes::rows_with_entries); }
   SparseFormat const& rest() {
     return *coupling_product.made_by([this] {

@@ -65,8 +65,7 @@ void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vecto
   ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
                    "matrix product: x and y are the same vector; they must differ.");
   auto const k = x.columns();
-  bool const has_plain = d.half || !d.product_only || bool(whole == Epilogue::add ? d.adding_product : d.diagonal_product);
-  if (reproducible() || !has_plain)
+  if (reproducible() || !d.has_plain(whole))
     if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
   auto const& product = whole == Epilogue::add ? d.adding() : d.whole();
   double const scalar = double(size_of(d.dtype));
@@ -121,7 +120,7 @@ void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
 }
 
 void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
-  if (reproducible()) return Operator::smooth(b, x, w, y);
+  if (reproducible() || !data_->has_plain(Epilogue::smooth)) return Operator::smooth(b, x, w, y);
   product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, b.data(), w.data());
 }
 

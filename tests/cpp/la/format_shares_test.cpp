@@ -1,4 +1,4 @@
-// Threads share the entries of a product, not its rows: no number of them changes a bit.
+// However threads share a product, no number of them changes a bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,18 +14,18 @@ using namespace asterism::la;
 
 namespace {
 
-/// Most rows are short, and those in the middle are long: the entries of half the rows are not half the entries.
-Csr uneven_rows(Dtype d) {
+/// Most rows are short, and those in the middle are long: the entries of half the rows are not half the entries. Columns are `apart`.
+Csr uneven_rows(Dtype d, std::int32_t apart) {
   std::int32_t const n = 3000;
   std::vector<std::int64_t> ptr{0};
   std::vector<std::int32_t> col;
   for (std::int32_t i = 0; i < n; ++i) {
     std::int32_t const length = i % 41 == 0 ? 0 : i > 1400 && i < 1600 ? 90 + i % 3 : 2 + i / 250;
-    for (std::int32_t l = 0; l < length; ++l) col.push_back((i + l * 31) % n);
+    for (std::int32_t l = 0; l < length; ++l) col.push_back((i + l * 31) % n * apart);
     std::sort(col.begin() + ptr.back(), col.end());
     ptr.push_back(std::int64_t(col.size()));
   }
-  Csr a(d, n, n, std::int64_t(col.size()));
+  Csr a(d, n, n * apart, std::int64_t(col.size()));
   std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
   std::copy(col.begin(), col.end(), a.column_indices().begin());
   Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
@@ -48,17 +48,26 @@ class TeamOf {
 }  // namespace
 
 TEST(SparseFormat, SharesOfThreadsChangeNoBits) {
-  for (auto const d : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
-    auto const a = uneven_rows(d);
-    auto const layout = Layout::from_offsets(comm::Communicator(), {0, a.rows});
+  struct Case {
+    Dtype dtype;
+    std::int32_t apart = 1;  // columns: far apart they are stored in 32 bits
+    bool bfloat16 = false;
+  };
+  for (auto const& of : {Case{Dtype::float32}, Case{Dtype::float64}, Case{Dtype::complex64}, Case{Dtype::complex128},
+                         Case{Dtype::float32, 100}, Case{Dtype::float64, 100}, Case{Dtype::float32, 1, true}}) {
+    auto const d = of.dtype;
+    auto const plain = uneven_rows(d, of.apart), a = of.bfloat16 ? rounded_to_bfloat16(plain) : plain;
+    auto const rows = Layout::from_offsets(comm::Communicator(), {0, a.rows}),
+               columns = Layout::from_offsets(comm::Communicator(), {0, a.cols});
     for (auto const writes : {Writes::all_rows, Writes::rows_with_entries})
       for (auto const& format : formats()) {
         auto const made = format.make(a, writes, FormatChoice::wherever_possible);
         if (!made) continue;
         for (auto const e : {Epilogue::assign, Epilogue::residual, Epilogue::smooth, Epilogue::add, Epilogue::subtract_scaled})
           for (std::int64_t const k : {1, 3}) {
-            if ((writes == Writes::all_rows) != (e == Epilogue::assign || e == Epilogue::residual || e == Epilogue::smooth)) continue;
-            Vector x(layout, d, k), b(layout, d, k), w(layout, d), y(layout, d, k), z(layout, d, k);
+            if (written_by(e) != writes) continue;
+            if (e == Epilogue::smooth && a.rows != a.cols) continue;
+            Vector x(columns, d, k), b(rows, d, k), w(rows, d), y(rows, d, k), z(rows, d, k);
             fill_hashed(x, 1);
             fill_hashed(b, 2);
             fill_hashed(w, 3);

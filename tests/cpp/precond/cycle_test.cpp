@@ -149,6 +149,10 @@ TEST(Multigrid, TheCycleIsThatOfTheBook) {
        [&](Dense const& a, la::Matrix const&) { return twice(chebyshev(a, diagonal(a), 2, 2, 8)); }},
       {"fourth", polynomial(ChebyshevKind::fourth, 3, 1),
        [&](Dense const& a, la::Matrix const&) { return std::pair(fourth_kind(a, diagonal(a), 2, 3), fourth_kind(a, diagonal(a), 2, 1)); }},
+      {"fourth, by its recurrence", polynomial(ChebyshevKind::fourth, 17, 1),
+       [&](Dense const& a, la::Matrix const&) { return std::pair(fourth_kind(a, diagonal(a), 2, 17), fourth_kind(a, diagonal(a), 2, 1)); }},
+      {"first, none before", polynomial(ChebyshevKind::first, 0, 2),
+       [&](Dense const& a, la::Matrix const&) { return std::pair(Dense(a.rows(), a.cols()), chebyshev(a, diagonal(a), 2, 2, 8)); }},
       {"a preconditioner",
        [](la::Matrix const& A, la::Vector const&) { return precond::preconditioned_steps(precond::jacobi(A), {2, 1}, 0.7, false); },
        [&](Dense const& a, la::Matrix const&) {

@@ -8,6 +8,7 @@
 
 #include "asterism/apps/gallery.hpp"
 #include "asterism/base/interrupt.hpp"
+#include "asterism/base/reproducible_sum.hpp"
 #include "asterism/comm/communicator/failures.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
@@ -179,12 +180,45 @@ TEST(Multigrid, CtrlCEndsASetUpOnAllRanks) {
     // loops ask by the clock: a set-up that is quicker than the first one may end before the key is pressed
     bool const reached = comm::collective(world(), "reached", [&] { return world().max(std::int64_t(n > part * asked)) > 0; });
     EXPECT_EQ(error.find("interrupted") != std::string::npos, reached) << part << " " << error;
-    EXPECT_TRUE(reached || part > 0);
+    EXPECT_TRUE(reached || part > 0.2);
   }
   la::Vector b(A.range(), Dtype::float64), x = b.like();
   fill(b, 1.0);
   fill(x, 0.0);
   EXPECT_TRUE(solver(A, "-ksp_type cg -pc_type amg").solve(b, x).converged);
+}
+
+// The levels keep what products with the same bits on any ranks read, and nothing else.
+TEST(Multigrid, ASolveGoesOnWhereTheSetUpHadTheSameBitsOnAnyRanks) {
+  auto const A = apps::poisson(world(), {31, 33}, Dtype::float64);
+  la::Vector b(A.range(), Dtype::float64), x = b.like();
+  fill(b, 1.0);
+  for (std::string const options : {"-mg_levels_ksp_type chebyshev", "-mg_levels_pc_type spai0"}) {
+    auto const made = [&] { return solver(A, "-ksp_type cg -ksp_rtol 1e-8 -pc_type amg -pc_amg_coarse_size 20 " + options); };
+    set_reproducible(true);
+    auto s = made();
+    set_reproducible(false);
+    fill(x, 0.0);
+    auto const found = s.solve(b, x);
+    EXPECT_TRUE(found.converged) << options << " " << found.reason << " " << found.why;
+    auto plain = made();
+    fill(x, 0.0);
+    EXPECT_NEAR(double(found.iterations), double(plain.solve(b, x).iterations), 1) << options;
+  }
+}
+
+TEST(Multigrid, MemoryIsThatOfTheChosenSmoother) {
+  auto const A = apps::elasticity(world(), {9, 8, 7}, 1.0, 0.3, Dtype::float64);
+  std::string const options = "-ksp_type cg -pc_type amg -pc_amg_coarse_size 20", kind = "chebyshev (opt_fourth) x ";
+  auto const chosen = solver(A, options);
+  auto const text = chosen.view();
+  auto const at = text.find(kind);
+  ASSERT_NE(at, std::string::npos) << text;
+  auto const degree = text.substr(at + kind.size(), 1);
+  ASSERT_GT(degree, "1");
+  auto const given =
+      solver(A, options + " -mg_levels_ksp_type chebyshev -mg_levels_ksp_chebyshev_kind opt_fourth -mg_levels_ksp_max_it " + degree);
+  EXPECT_EQ(chosen.preconditioner()->memory_bytes(), given.preconditioner()->memory_bytes()) << degree;
 }
 
 TEST(Multigrid, KCyclesWithFlexibleMethods) {

@@ -114,13 +114,13 @@ double seconds_to_touch(std::byte* data, std::size_t bytes, std::size_t step) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// A set-up has met a huge page that was slow to touch.
+/// The set-up under way has met huge pages that were slow to touch.
 std::atomic<bool> huge_pages_are_slow{false};
 
 /// Says what pages a new large block of a set-up is to have, which is often written and read only once. Huge ones are the quicker to touch
 /// first as well, unless a virtual machine's host took back what lay free, or the system must move others' pages to make one: then
-/// several times slower. Seen from the first page of each block: after one that took longer than as many small ones, the set-up has small
-/// ones.
+/// several times slower. Seen from the first pages of each block: after two that took longer than as many small ones (one may have been a
+/// thread that waited for its core), the rest of the set-up has small ones.
 void advise(std::byte* data, std::size_t bytes) {
   static double const by_small = [] {
     void* const fresh = mmap(nullptr, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,8 +131,9 @@ void advise(std::byte* data, std::size_t bytes) {
     return seconds;
   }();
   if (!huge_pages_are_slow) {
-    madvise(data, huge, MADV_HUGEPAGE);
-    if (seconds_to_touch(data, huge, small) > by_small) huge_pages_are_slow = true;
+    madvise(data, 2 * huge, MADV_HUGEPAGE);
+    auto const is_slow = [&](int page) { return seconds_to_touch(data + page * huge, huge, small) > by_small; };
+    if (is_slow(0) && is_slow(1)) huge_pages_are_slow = true;
   }
   madvise(data, bytes, huge_pages_are_slow ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 }

@@ -260,7 +260,15 @@ class Amg final : public Preconditioner {
       profile::Scope const scope(event);
       std::vector<double> entries;
       for (auto const& z : sizes_) entries.push_back(double(z.nnz));
+      auto const count = [&](bool adds) {
+        for (std::size_t l = 0; l < sizes_.size(); ++l) {
+          auto const bytes = made.levels[l].smoother ? made.levels[l].smoother->memory_bytes() : 0;
+          for (auto* const sum : {&sizes_[l].bytes, &memory_}) *sum = adds ? *sum + bytes : *sum - bytes;
+        }
+      };
+      count(false);
       choice_ = amg::choose_degree(made.levels, entries, options_.cycle);
+      count(true);
     }
     cycle_ = Cycle(std::move(made.levels), options_.cycle, options_.hermitian);
     adjoint_ = {};

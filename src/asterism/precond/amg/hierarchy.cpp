@@ -157,7 +157,7 @@ bool HierarchySetUp<T>::set_up_level(Matrix const& given) {
   if (!again_) interpolate(found, radius, between);
   at(0.5);
   auto next = coarse_operator(between);
-  rows_ = {};  // a copy on several ranks, whose memory serves what is stored
+  rows_ = {};  // on several ranks this is a copy: what is stored next uses its memory
   at(0.85);
   {
     static int const event = profile::event("AMGStore");

@@ -63,7 +63,8 @@ SmootherPtr weighted_steps(Vector weights, Steps steps, std::string name, AtOnce
 /// The same for one colour after the other, each with weights that are zero elsewhere: Gauss-Seidel where rows of a colour are not coupled.
 /// symmetric: in the reverse order after the coarse correction. about: more to say of it. A product for each colour.
 SmootherPtr coloured_steps(std::vector<Vector> weights, Steps steps, bool symmetric, std::string about, AtOnce const& at_once = {});
-/// A polynomial in diag(w) A of that degree on each side. p.degree is not read. Up to degree 16 a weighted step for each root.
+/// A polynomial in diag(w) A of that degree on each side. p.degree is not read. Up to degree 16 a weighted step for each root: one
+/// product a step, the first one from zero has none, and a vector of weights is kept for each root.
 SmootherPtr chebyshev_smoother(ChebyshevPolynomial p, Steps degrees, std::string name, AtOnce const& at_once = {});
 /// x += damping M (b - A x) by any preconditioner. Two passes a step; the first one from zero has one.
 SmootherPtr preconditioned_steps(PreconditionerPtr M, Steps steps, double damping, bool by_ranks);

@@ -44,6 +44,7 @@ class RootSteps final : public StepSmoother {
     return out;
   }
   std::vector<Vector const*> weights_on(Side side) const override {
+    ASTERISM_REQUIRE(!is_prepared(), internal, "{} is asked for another operator than it was made for", describe());
     std::vector<Vector const*> out;
     for (auto const& w : side == Side::before ? before_ : after_) out.push_back(&w);
     return out;

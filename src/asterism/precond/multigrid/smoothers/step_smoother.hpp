@@ -13,6 +13,7 @@ class PreparedSteps {
  public:
   /// Collective.
   void prepare(AtOnce const& at_once, std::vector<la::Step> const& before, std::vector<la::Step> const& after) {
+    if (!at_once.A) return;
     A_ = at_once.A;
     before_ = A_->steps(before, at_once.most), after_ = A_->steps(after, at_once.most);
   }
@@ -60,7 +61,7 @@ class StepSmoother : public Smoother {
   }
 
  protected:
-  /// Of each step by smooth().
+  /// The weights of each step, where smooth() does them.
   virtual std::vector<Vector const*> weights_on(Side side) const = 0;
   /// The same, as an operator prepares them.
   virtual std::vector<la::Step> steps_on(Side side) const {
