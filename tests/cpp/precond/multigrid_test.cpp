@@ -167,17 +167,18 @@ TEST(Multigrid, SetUpAsksForCtrlCWithinItsLoops) {
 
 TEST(Multigrid, CtrlCEndsASetUpOnAllRanks) {
   auto const A = apps::poisson(world(), {30, 30, 30}, Dtype::float64);
+  solver(A, "-pc_type amg");  // the first one takes longer
   int asked = 0;
   {
     AskedAlways const count([&] { return ++asked < 0; });
     solver(A, "-pc_type amg");
   }
   bool const presses = world().rank() == world().size() - 1;
-  for (double const part : {0.0, 0.2, 0.5, 0.8}) {
+  for (double const part : {0.0, 0.2, 0.5}) {
     int n = 0;
     AskedAlways const pressed([&] { return presses && ++n > part * asked; });
     auto const error = error_of([&] { solver(A, "-pc_type amg"); });
-    // loops ask by the clock: a set-up that is quicker than the first one may end before the key is pressed
+    // loops ask by the clock: a set-up that is quicker than the one before may end before the key is pressed
     bool const reached = comm::collective(world(), "reached", [&] { return world().max(std::int64_t(n > part * asked)) > 0; });
     EXPECT_EQ(error.find("interrupted") != std::string::npos, reached) << part << " " << error;
     EXPECT_TRUE(reached || part > 0.2);
