@@ -78,6 +78,7 @@ struct Matrix::Data : Matrix::Products {
   SparseFormat const& adding() { return half ? *half : *stored(adding_product, pattern_products->adding, Writes::rows_with_entries); }
   SparseFormat const& rest() {
     return *coupling_product.made_by([this] {
+      ASTERISM_ASSERT(!product_only);
       if (values_at == device::Memory::gpu) return pattern_products->with(pattern_products->rest, coupling, Writes::rows_with_entries);
       settle();
       return choose_format(coupling, Writes::rows_with_entries);
@@ -87,6 +88,7 @@ struct Matrix::Data : Matrix::Products {
  private:
   Product const& stored(Lazy<Product>& product, std::shared_ptr<CsrFormat const>& pattern, Writes writes) {
     return product.made_by([&] {
+      ASTERISM_ASSERT(!product_only);  // its rows are gone
       if (values_at == device::Memory::gpu) return pattern_products->with(pattern, diagonal, writes);
       return choose_format(block(), writes);
     });

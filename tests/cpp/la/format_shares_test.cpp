@@ -7,7 +7,7 @@
 #include "asterism/device/host/team.hpp"
 #include "asterism/la/formats/format.hpp"
 #include "asterism/la/vectors/vector.hpp"
-#include "harness/world.hpp"
+#include "la/hashed_csr.hpp"
 
 using namespace asterism;
 using namespace asterism::la;
@@ -25,13 +25,7 @@ Csr uneven_rows(Dtype d, std::int32_t apart) {
     std::sort(col.begin() + ptr.back(), col.end());
     ptr.push_back(std::int64_t(col.size()));
   }
-  Csr a(d, n, n * apart, std::int64_t(col.size()));
-  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-  std::copy(col.begin(), col.end(), a.column_indices().begin());
-  Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
-  fill_hashed(values, 4);
-  std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
-  return a;
+  return test::hashed(d, n, n * apart, ptr, col);
 }
 
 class TeamOf {

@@ -19,9 +19,11 @@
 #include "harness/gpu.hpp"
 #include "harness/repeats.hpp"
 #include "harness/world.hpp"
+#include "la/hashed_csr.hpp"
 
 using namespace asterism;
 using namespace asterism::la;
+using test::hashed;
 
 namespace {
 
@@ -31,19 +33,6 @@ Csr halves(std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const
   std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
   std::copy(col.begin(), col.end(), a.column_indices().begin());
   std::fill(a.entries<double>().begin(), a.entries<double>().end(), 0.5);
-  return a;
-}
-
-/// One of that pattern with entries of all sizes, or all 0.5.
-Csr hashed(Dtype d, std::int32_t rows, std::int32_t cols, std::vector<std::int64_t> const& ptr, std::vector<std::int32_t> const& col,
-           bool same = false) {
-  Csr a(d, rows, cols, std::int64_t(col.size()));
-  std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-  std::copy(col.begin(), col.end(), a.column_indices().begin());
-  Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
-  if (same) fill(values, 0.5);
-  else fill_hashed(values, 4);
-  std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
   return a;
 }
 
@@ -331,12 +320,7 @@ TEST(SparseFormat, RowsOfChangingLengthAreSliced) {
   }
   auto const layout = Layout::from_offsets(comm::Communicator(), {0, n});
   for (auto const d : {Dtype::float32, Dtype::float64, Dtype::complex64, Dtype::complex128}) {
-    Csr a(d, n, n, std::int64_t(col.size()));
-    std::copy(ptr.begin(), ptr.end(), a.row_offsets().begin());
-    std::copy(col.begin(), col.end(), a.column_indices().begin());
-    Vector values(Layout::from_offsets(comm::Communicator(), {0, std::int64_t(col.size())}), d);
-    fill_hashed(values, 4);
-    std::memcpy(a.values.raw(), values.data().raw(), a.values.bytes());
+    auto const a = hashed(d, n, n, ptr, col);
     ASSERT_EQ(choose_format(a)->name(), "sell");
     ASSERT_EQ(choose_format(a, Writes::rows_with_entries)->name(), "sell");
     auto const plain = in_csr(a);

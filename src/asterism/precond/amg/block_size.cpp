@@ -51,7 +51,7 @@ i64 append_column_nodes(Matrix const& A, Nodes const& nodes, i64 begin, i64 end,
 double fullness(Matrix const& A, Nodes const& nodes) {
   auto const& layout = A.range();
   auto const count = nodes.count();
-  // at most 200 of them; primes, since a distance that divides the size of a grid meets the same places again and again
+  // some 200 of them at most; primes, since a distance that divides the size of a grid meets the same places again and again
   constexpr i64 strides[] = {1, 3, 11, 31, 101, 307, 1009, 3001, 10'007, 30'011, 100'003};
   auto const* const enough = std::find_if(std::begin(strides), std::end(strides) - 1, [&](i64 s) { return count / s <= 200; });
   i64 const stride = *enough;

@@ -80,7 +80,7 @@ double left_by_optimal(std::int64_t degree, double at) {
 }
 
 /// One between any two points of a fine enough grid where the sign changes, by bisection.
-std::vector<double> found_roots_of_optimal(std::int64_t degree) {
+std::vector<double> searched_roots_of_optimal(std::int64_t degree) {
   constexpr int points = 1024;
   std::vector<double> out;
   for (int n = 0; n < points; ++n) {
@@ -100,7 +100,7 @@ std::vector<double> found_roots_of_optimal(std::int64_t degree) {
 std::vector<double> roots_of_optimal(std::int64_t degree) {
   static auto const all = [] {
     std::array<std::vector<double>, most_opt_fourth + 1> out;
-    for (std::size_t d = 1; d < out.size(); ++d) out[d] = found_roots_of_optimal(std::int64_t(d));
+    for (std::size_t d = 1; d < out.size(); ++d) out[d] = searched_roots_of_optimal(std::int64_t(d));
     return out;
   }();
   return all[std::size_t(degree)];

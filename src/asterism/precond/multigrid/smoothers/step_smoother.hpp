@@ -70,9 +70,7 @@ class StepSmoother : public Smoother {
     return steps;
   }
   /// Collective.
-  void prepare(AtOnce const& at_once) {
-    if (at_once.A) prepared_.prepare(at_once, steps_on(Side::before), steps_on(Side::after));
-  }
+  void prepare(AtOnce const& at_once) { prepared_.prepare(at_once, steps_on(Side::before), steps_on(Side::after)); }
   bool is_prepared() const { return bool(prepared_); }
   std::string about_steps() const { return prepared_.describe(); }
 
