@@ -71,6 +71,26 @@ void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bo
   into_bricks ? d.to_bricks(from.data(), to.data(), bytes * k) : d.from_bricks(from.data(), to.data(), bytes * k);
 }
 
+/// From values of a small grid: places in it of the rank's points, along each axis.
+void set_diagonal_by_places(StencilOperator& A, ReadArray const& values, std::vector<std::vector<std::int64_t>> const& places,
+                            std::optional<double> bound) {
+  auto const& domain = A.bricks();
+  ASTERISM_REQUIRE(values.ndim() == places.size() && places.size() == std::size_t(domain.dimensions()) &&
+                       dtype_of_array(values) == A.dtype(),
+                   internal, "{} axes of places for a diagonal of {} axes", places.size(), values.ndim());
+  grid::Triple sizes{1, 1, 1};
+  std::array<std::vector<std::int64_t>, 3> all;
+  auto const box = domain.owned().sizes();
+  for (std::size_t a = 0, missing = 3 - places.size(); a < 3; ++a) {
+    all[a] = a < missing ? std::vector<std::int64_t>(std::size_t(box[a]), 0) : places[a - missing];
+    if (a >= missing) sizes[a] = std::int64_t(values.shape(a - missing));
+  }
+  nb::gil_scoped_release const gil;
+  la::Vector d(A.range(), A.dtype());
+  domain.spread(values.data(), sizes, all, d.data().raw(), values.itemsize());
+  A.set_diagonal(std::move(d), bound);
+}
+
 }  // namespace
 
 void bind_bricks(nb::module_& m) {
@@ -143,12 +163,17 @@ void bind_bricks(nb::module_& m) {
       .def("has", [](StencilOperator const& A, std::string const& form) { return A.has(form_of(form)); })
       .def(
           "set_diagonal",
-          [](StencilOperator& A, ReadArray const& d, std::optional<double> bound) {
+          [](StencilOperator& A, ReadArray const& d, ReadArray const& row_sums) {
             la::Vector own(A.range(), A.dtype());
-            copy(as_vector(A.range(), d, "diagonal of a stencil"), own);
-            A.set_diagonal(std::move(own), bound);
+            auto const given = as_vector(A.range(), d, "diagonal of a stencil");
+            auto const sums = as_vector(A.range(), row_sums, "sums of a stencil's rows");
+            nb::gil_scoped_release const gil;
+            copy(given, own);
+            A.set_diagonal(std::move(own), sums);
           },
-          nb::arg("diagonal"), nb::arg("bound").none())
+          nb::arg("diagonal"), nb::arg("row_sums"))
+      .def("set_diagonal_by_places", &set_diagonal_by_places, nb::arg("values"), nb::arg("places"), nb::arg("bound").none())
+      .def("least_at_ends", &StencilOperator::least_at_ends, nb::call_guard<nb::gil_scoped_release>())
       .def("set_colouring",
            [](StencilOperator& A, bool star) { A.set_colouring(star ? grid::Colouring::red_black : grid::Colouring::boxes); })
       .def("set_converted",

@@ -30,24 +30,14 @@ def ends_of(how: Made, A: Any, domain: Any) -> list[list[float]]:
     There a product with ones is not small: constants are far from solutions.
     """
     d = len(how.shape)
-    usual = 0.5 if how.cells else 1.0
-    out = [[usual] * 2 for _ in range(3)]
-    small = 0.05 if how.cells else 1e-3
-    ones, product, main = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(3))
-    low, high = (b[3 - d :] for b in domain.owned(how.comm.rank))
-    mine = [b - a for a, b in zip(low, high, strict=True)]
-    domain.to_bricks(np.ones(mine, how.dtype), ones)
-    A.apply(ones, product)
-    A.diagonal(main)
-    shares = np.abs(product) / np.abs(main)
-    share = np.empty(mine, shares.dtype)
-    domain.from_bricks(shares, share)
-    for axis in range(d):
-        for side in range(2):
-            at_end = share.size > 0 and (low[axis] == 0 if side == 0 else high[axis] == how.shape[axis])
-            least = -float(how.comm.max(-float(np.min(np.take(share, -side, axis))) if at_end else -np.inf))
-            zero = not how.periodic[axis] and small < least < np.inf
-            out[3 - d + axis][side] = usual if zero else 0.0
+    usual, small = (0.5, 0.05) if how.cells else (1.0, 1e-3)
+    out = [[usual] * 2 for _ in range(3 - d)] + [[0.0, 0.0] for _ in range(d)]
+    if all(how.periodic):
+        return out
+    least = A.least_at_ends()
+    for axis, periodic in enumerate(how.periodic, 3 - d):
+        if not periodic:
+            out[axis] = [usual if small < share < np.inf else 0.0 for share in least[axis]]
     return out
 
 

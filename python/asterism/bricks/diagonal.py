@@ -5,6 +5,7 @@ Input: the coefficients of the stencil, or its grids. Output: what the core is t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,32 +37,35 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
         total = abs(c) if total is None else total + abs(c)
     assert total is not None
 
+    by_ends = _by_ends(how, y, (centre, total), domain)
+    if by_ends is not None:
+        (main, sums), places = by_ends
+        mine = np.ix_(*map(np.unique, places))
+        A.set_diagonal_by_places(main, places, _gershgorin(how, main[mine], np.real(sums[mine])))
+        return
+
     def values(e: Expr) -> NDArray[Any]:
-        points = _by_ends(how, y, e, domain)
-        if points is not None:
-            entries = aligned((int(domain.layout.local_size),), how.dtype)
-            domain.to_bricks(points, entries)
-            return entries
         s = assign(y(*indices(d)), e)
         handle = _core.StencilOperator(
             domain, how.dtype, how.kernel(s, {y.name: Y}, quick=True), how.arrays, "a diagonal"
         )
-        nothing, out = (aligned((int(domain.layout.local_size),), how.dtype) for _ in range(2))
-        nothing[...] = 0
+        nothing, out = (aligned((int(domain.layout.local_size),), how.dtype, zero=True) for _ in range(2))
         handle.apply(nothing, out)
         return out
 
-    _tell(how, A, domain, values(centre), np.real(values(total)))
+    A.set_diagonal(values(centre), values(total))
 
 
-def _by_ends(how: Made, y: Grid, e: Expr, domain: Any) -> NDArray[Any] | None:
-    """Return a value at my points that depends on nothing but how near they are to the ends; None for other values.
+def _by_ends(
+    how: Made, y: Grid, several: Sequence[Expr], domain: Any
+) -> tuple[list[NDArray[Any]], list[NDArray[np.int64]]] | None:
+    """Return values that depend on nothing but how near a point is to the ends; None for other values.
 
-    It is computed on a grid of the points near the ends and one between.
+    They are those of a small grid of the points near the ends and one between, with the place in it of each of my points, by axes.
     """
     d, b = y.dimensions, Builder()
-    s = assign(y(*indices(d)), e)
-    values = [store.value for store in lower(s.statements, s.facts, b).stores]
+    assigned = [assign(y(*indices(d)), e) for e in several]
+    values = [store.value for s in assigned for store in lower(s.statements, s.facts, b).stores]
     for n in postorder(*values):
         if n.op in ("index", "remainder", "read") or (n.op == "test" and known_far_from_ends(n) is None):
             return None
@@ -72,30 +76,30 @@ def _by_ends(how: Made, y: Grid, e: Expr, domain: Any) -> NDArray[Any] | None:
         size, at = min(n, low + high + 1), np.arange(first, end)
         sizes.append(size)
         places.append(np.where(at < low, at, np.where(at >= n - high, at - n + size, low)))
-    shape_of = Grid(unused("shape_of", [y.name, *(name for name, _ in s.facts.constants)]), d)
-    given: dict[str, Any] = {name: how.constants[name] for name, _ in s.facts.constants}
-    given[shape_of.name] = np.zeros(sizes)
-    small = assign(y(*indices(d)), e + shape_of(*indices(d))).interpret(dtype=how.dtype, **given)
-    return np.ascontiguousarray(small[y.name][np.ix_(*places)])
+    small = []
+    for s, e in zip(assigned, several, strict=True):
+        names = [name for name, _ in s.facts.constants]
+        shape_of = Grid(unused("shape_of", [y.name, *names]), d)
+        given: dict[str, Any] = {name: how.constants[name] for name in names}
+        given[shape_of.name] = np.zeros(sizes)
+        on_small = assign(y(*indices(d)), e + shape_of(*indices(d)))
+        small.append(np.ascontiguousarray(on_small.interpret(dtype=how.dtype, **given)[y.name]))
+    return small, places
 
 
-def _tell(how: Made, A: Any, domain: Any, main: NDArray[Any], sums: NDArray[Any]) -> None:
-    inside = main != 0
-    points = aligned(main.shape, how.dtype)
-    low, high = domain.owned(how.comm.rank)
-    domain.to_bricks(np.ones([b - a for a, b in zip(low, high, strict=True)], how.dtype), points)
-    whole = bool(np.all(inside | (points == 0)))
-    ratio = float(np.max(sums[inside] / np.abs(main[inside]), initial=0.0)) if whole else np.inf
-    bound = float(how.comm.max(ratio))
-    A.set_diagonal(np.where(points == 0, 1, main).astype(how.dtype), bound if np.isfinite(bound) else None)
+def _gershgorin(how: Made, main: NDArray[Any], sums: NDArray[Any]) -> float | None:
+    """Return the largest sum of a row over its diagonal entry, on all ranks; None if one is zero. Collective."""
+    size = np.abs(main)
+    ratio = float(np.max(np.divide(sums, size, out=np.full(sums.shape, np.inf), where=size > 0), initial=0.0))
+    bound = float(how.comm.max(ratio if ratio < np.inf else np.inf))
+    return bound if bound < np.inf else None
 
 
 def tell_diagonal_of_product(how: Made, A: Any, domain: Any) -> None:
     """Tell the core the diagonal of a stencil whose coefficients are grids, and Gershgorin's bound."""
-    n = int(domain.layout.local_size)
-    main, sums = np.zeros(n, np.promote_types(how.dtype, np.float64)), np.zeros(n)
+    main, sums = (aligned((int(domain.layout.local_size),), how.dtype, zero=True) for _ in range(2))
     for o, c in zip(how.stencil.offsets(how.of), how.arrays, strict=True):
         sums += np.abs(c)
         if not any(o):
             main += c
-    _tell(how, A, domain, main, sums)
+    A.set_diagonal(main, sums)

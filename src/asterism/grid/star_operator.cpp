@@ -141,7 +141,12 @@ std::optional<la::Operator::Coarse> StarOperator::coarse(la::CoarseRule const& r
 
 std::vector<Vector> StarOperator::colours() const {
   int const count = colour_count(grid_.shape(), grid_.partition().periodic(), Colouring::red_black);
-  return colour_vectors(range(), dtype_, colour_numbers(grid_.owned(), Colouring::red_black), count);
+  return colour_vectors(range(), dtype_, count, Colouring::red_black, [box = grid_.owned()](auto const& f) {
+    std::int64_t place = 0;
+    for (auto i = box.low[0]; i < box.high[0]; ++i)
+      for (auto j = box.low[1]; j < box.high[1]; ++j)
+        for (auto k = box.low[2]; k < box.high[2]; ++k) f(place++, Triple{i, j, k});
+  });
 }
 
 std::string StarOperator::describe() const {

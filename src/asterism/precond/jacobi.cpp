@@ -1,8 +1,10 @@
 // z = D^-1 r, and no preconditioner at all.
-#include <cmath>
+#include <algorithm>
+#include <atomic>
+#include <limits>
 
 #include "asterism/base/lazy.hpp"
-
+#include "asterism/device/parallel.hpp"
 #include "asterism/precond/preconditioner.hpp"
 
 namespace asterism::precond {
@@ -83,20 +85,25 @@ class None final : public Preconditioner {
 }  // namespace
 
 void invert_entries(Vector& d, char const* name) {
-  std::int64_t bad = -1;
+  constexpr auto none = std::numeric_limits<std::int64_t>::max();
+  std::atomic<std::int64_t> bad{none};  // the first row
   with_dtype(d.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const v = d.host<T>();
-    for (std::size_t i = 0; i < v.size(); ++i) {
-      if (v[i] == T(0) && bad < 0) bad = d.layout().begin() + std::int64_t(i);
-      v[i] = v[i] == T(0) ? T(1) : T(1) / v[i];
-    }
+    device::Executor executor;
+    device::parallel_ranges(executor, d.local_size(), [&bad, v = d.host<T>().data()](std::int64_t begin, std::int64_t end) {
+      auto first = none;
+      for (auto i = begin; i < end; ++i) {
+        if (v[i] == T(0)) first = std::min(first, i);
+        v[i] = v[i] == T(0) ? T(1) : T(1) / v[i];
+      }
+      for (auto known = bad.load(); first < known && !bad.compare_exchange_weak(known, first);) {}
+    });
   });
   comm::agree(d.comm(), [&] {
-    ASTERISM_REQUIRE(bad < 0, value,
+    ASTERISM_REQUIRE(bad == none, value,
                      "{}: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
                      "-pc_type jacobi -pc_jacobi_type rowl1, or reorder the equations.",
-                     name, bad);
+                     name, d.layout().begin() + bad);
   });
 }
 

@@ -166,17 +166,20 @@ void look_at_diagonal(Operator const& A, Inspection& found) {
   auto const& padding = d.space().padding();
   with_dtype(d.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    auto const values = d.host<T>();
-    auto run = padding.begin();
-    for (std::int64_t i = 0; i < d.local_size(); ++i) {
-      if (run != padding.end() && i == run->first) {
-        i += run->second - 1;
-        ++run;
-        continue;
+    auto const* const values = d.host<T>().data();
+    auto const count = [values](std::int64_t begin, std::int64_t end, std::int64_t* to) {
+      for (auto i = begin; i < end; ++i) {
+        to[0] += !(double(real(values[i])) > 0);
+        to[1] += !(double(real(values[i])) < 0);
       }
-      counts[0] += !(double(real(values[std::size_t(i)])) > 0);
-      counts[1] += !(double(real(values[std::size_t(i)])) < 0);
-    }
+    };
+    device::Executor executor;
+    device::parallel_sum_blocks<2>(
+        executor, d.local_size(), 2, counts,
+        [&](std::int64_t begin, std::int64_t end, std::int64_t, std::int64_t* to) { count(begin, end, to); });
+    std::int64_t of_padding[2] = {0, 0};
+    for (auto const& [first, length] : padding) count(first, first + length, of_padding);
+    for (int k = 0; k < 2; ++k) counts[k] -= of_padding[k];
   });
   A.range().comm().sum(std::span<std::int64_t>(counts));
   found.positive_diagonal = counts[0] == 0;

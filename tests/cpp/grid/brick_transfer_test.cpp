@@ -259,7 +259,8 @@ TEST(Colouring, NoTwoPointsOfAColourAreCoupled) {
   Box const box{{0, 0, 0}, {4, 6, 2}};
   auto const sizes = box.sizes();
   for (auto const kind : {Colouring::red_black, Colouring::boxes}) {
-    auto const colours = colour_numbers(box, kind);
+    std::vector<int> colours;
+    for (i64 a = 0; a < box.points(); ++a) colours.push_back(colour_of(point(a, sizes), kind));
     for (std::size_t a = 0; a < colours.size(); ++a)
       for (std::size_t b = 0; b < a; ++b) {
         auto const p = point(i64(a), sizes), q = point(i64(b), sizes);

@@ -150,11 +150,9 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   auto const& space = s->space;
   s_ = s;
   std::vector<std::pair<i64, i64>> padding;
-  each_row(
-      [&](i64, i64 place, i64 count) {
-        if (count < s->brick[2]) padding.emplace_back(place + count, s->brick[2] - count);
-      },
-      true);
+  each_row(0, lines(), [&](Triple const&, i64 place, i64 count) {
+    if (count < s->brick[2]) padding.emplace_back(place + count, s->brick[2] - count);
+  });
   std::sort(padding.begin(), padding.end());
   if (!padding.empty()) s->space = space.with_padding(std::move(padding));
 }
@@ -241,37 +239,26 @@ i64 BrickDomain::place(Triple const& point) const {
   return s_->order.number({point[0] / b[0], point[1] / b[1], point[2] / b[2]}) * points_of_brick() + in;
 }
 
-template <class F>
-void BrickDomain::each_row(F const& f, bool one_thread) const {
+i64 BrickDomain::lines() const {
   auto const size = owned().sizes();
   auto const& b = s_->brick;
-  i64 const planes = (size[0] + b[0] - 1) / b[0], lines = (size[1] + b[1] - 1) / b[1], columns = (size[2] + b[2] - 1) / b[2];
-  device::Executor executor;
-  device::parallel_ranges(
-      executor, planes * lines,
-      [&, size](i64 begin, i64 end) {
-        for (i64 at = begin; at < end; ++at)
-          for (i64 c = 0; c < columns; ++c) {
-            Triple const first{at / lines * b[0], at % lines * b[1], c * b[2]};
-            i64 const brick = place(first);
-            for (i64 i = 0; i < b[0]; ++i)
-              for (i64 j = 0; j < b[1]; ++j) {
-                bool const there = first[0] + i < size[0] && first[1] + j < size[1];
-                i64 const row = ((first[0] + i) * size[1] + first[1] + j) * size[2] + first[2];
-                f(row, brick + (i * b[1] + j) * b[2], there ? std::min(b[2], size[2] - first[2]) : 0);
-              }
-          }
-      },
-      one_thread ? planes * lines : std::max<i64>(1, 4096 / (points_of_brick() * std::max<i64>(columns, 1))));
+  return size[2] == 0 ? 0 : (size[0] + b[0] - 1) / b[0] * ((size[1] + b[1] - 1) / b[1]);
+}
+
+i64 BrickDomain::serial_lines() const {
+  auto const& b = s_->brick;
+  i64 const columns = (owned().sizes()[2] + b[2] - 1) / b[2];
+  return std::max<i64>(1, 4096 / (points_of_brick() * std::max<i64>(columns, 1)));
 }
 
 void BrickDomain::to_bricks(void const* points, void* bricks, std::size_t bytes) const {
   auto const* const from = static_cast<std::byte const*>(points);
   auto* const to = static_cast<std::byte*>(bricks);
   auto const row = std::size_t(s_->brick[2]);
-  each_row([=](i64 point, i64 place, i64 count) {
+  each_row([=, size = owned().sizes()](Triple const& point, i64 place, i64 count) {
     auto const n = std::size_t(count);
-    if (n > 0) std::memcpy(to + std::size_t(place) * bytes, from + std::size_t(point) * bytes, n * bytes);
+    auto const at = std::size_t((point[0] * size[1] + point[1]) * size[2] + point[2]);
+    if (n > 0) std::memcpy(to + std::size_t(place) * bytes, from + at * bytes, n * bytes);
     std::memset(to + (std::size_t(place) + n) * bytes, 0, (row - n) * bytes);
   });
 }
@@ -279,8 +266,29 @@ void BrickDomain::to_bricks(void const* points, void* bricks, std::size_t bytes)
 void BrickDomain::from_bricks(void const* bricks, void* points, std::size_t bytes) const {
   auto const* const from = static_cast<std::byte const*>(bricks);
   auto* const to = static_cast<std::byte*>(points);
-  each_row([=](i64 point, i64 place, i64 count) {
-    if (count > 0) std::memcpy(to + std::size_t(point) * bytes, from + std::size_t(place) * bytes, std::size_t(count) * bytes);
+  each_row([=, size = owned().sizes()](Triple const& point, i64 place, i64 count) {
+    auto const at = std::size_t((point[0] * size[1] + point[1]) * size[2] + point[2]);
+    if (count > 0) std::memcpy(to + at * bytes, from + std::size_t(place) * bytes, std::size_t(count) * bytes);
+  });
+}
+
+void BrickDomain::spread(void const* items, Triple const& sizes, std::array<std::vector<i64>, 3> const& places, void* bricks,
+                         std::size_t bytes) const {
+  auto const box = owned().sizes();
+  for (std::size_t a = 0; a < 3; ++a)
+    ASTERISM_REQUIRE(std::ssize(places[a]) == box[a] &&
+                         std::all_of(places[a].begin(), places[a].end(), [&](i64 at) { return at >= 0 && at < sizes[a]; }),
+                     internal, "places along axis {} do not fit {} points of a box and {} items", a, box[a], sizes[a]);
+  auto const* const from = static_cast<std::byte const*>(items);
+  auto* const to = static_cast<std::byte*>(bricks);
+  i64 const row = s_->brick[2];
+  each_row([=, &places](Triple const& point, i64 place, i64 count) {
+    if (count > 0) {
+      i64 const first = (places[0][std::size_t(point[0])] * sizes[1] + places[1][std::size_t(point[1])]) * sizes[2];
+      for (i64 k = 0; k < count; ++k)
+        std::memcpy(to + std::size_t(place + k) * bytes, from + std::size_t(first + places[2][std::size_t(point[2] + k)]) * bytes, bytes);
+    }
+    std::memset(to + std::size_t(place + count) * bytes, 0, std::size_t(row - count) * bytes);
   });
 }
 

@@ -1,10 +1,13 @@
 // A structured grid in bricks, dealt to the ranks: small boxes of points that stand in memory one after the other, without ghost points.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <vector>
 
+#include "asterism/device/parallel.hpp"
 #include "asterism/grid/bricks/brick_order.hpp"
 #include "asterism/la/vectors/space.hpp"
 
@@ -74,6 +77,40 @@ class BrickDomain {
   /// Items of `bytes` each: from the rank's points in lexicographic order to bricks, with zeros in the padding, and back.
   void to_bricks(void const* points, void* bricks, std::size_t bytes) const;
   void from_bricks(void const* bricks, void* points, std::size_t bytes) const;
+  /// To bricks from a smaller grid in lexicographic order: the item for the point (i, j, k) of the rank's box is the one at (places[0][i],
+  /// places[1][j], places[2][k]) of `sizes` items.
+  void spread(void const* items, Triple const& sizes, std::array<std::vector<std::int64_t>, 3> const& places, void* bricks,
+              std::size_t bytes) const;
+  /// Lines of bricks along the last direction.
+  std::int64_t lines() const;
+  /// f(first point, counted from the box's first one, its place in vectors, how many points of it are there) for each row of the bricks of
+  /// lines [begin, end), by one thread. Rows of the padding have none.
+  template <class F>
+  void each_row(std::int64_t begin, std::int64_t end, F const& f) const {
+    auto const size = owned().sizes();
+    auto const& b = brick();
+    std::int64_t const across = (size[1] + b[1] - 1) / b[1];
+    for (auto at = begin; at < end; ++at)
+      for (std::int64_t k = 0; k < size[2]; k += b[2]) {
+        Triple const first{at / across * b[0], at % across * b[1], k};
+        auto const brick = place(first);
+        for (std::int64_t i = 0; i < b[0]; ++i)
+          for (std::int64_t j = 0; j < b[1]; ++j) {
+            Triple const point{first[0] + i, first[1] + j, k};
+            bool const there = point[0] < size[0] && point[1] < size[1];
+            f(point, brick + (i * b[1] + j) * b[2], there ? std::min(b[2], size[2] - k) : 0);
+          }
+      }
+  }
+  /// The same of all lines, by all threads.
+  template <class F>
+  void each_row(F const& f) const {
+    device::Executor executor;
+    device::parallel_ranges(
+        executor, lines(), [&](std::int64_t begin, std::int64_t end) { each_row(begin, end, f); }, serial_lines());
+  }
+  /// So few lines are not worth a second thread.
+  std::int64_t serial_lines() const;
 
  private:
   struct State {
@@ -90,9 +127,6 @@ class BrickDomain {
     device::Array neighbours, origins, visits;
   };
   std::vector<comm::StarForest::EdgeSets> find_ghosts(State& s, std::vector<int>& ids) const;
-  /// f(first point in the box, first point in bricks, how many of the row are there) for each row of each brick.
-  template <class F>
-  void each_row(F const& f, bool one_thread = false) const;
   std::shared_ptr<State const> s_;
 };
 

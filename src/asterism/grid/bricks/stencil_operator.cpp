@@ -1,6 +1,9 @@
 #include "asterism/grid/bricks/stencil_operator.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "asterism/comm/communicator/failures.hpp"
@@ -78,18 +81,78 @@ std::optional<la::Operator::Coarse> StencilOperator::coarse(la::CoarseRule const
 
 std::vector<Vector> StencilOperator::colours() const {
   auto const& domain = s_->domain;
-  auto numbers = colour_numbers(domain.owned(), colouring_);
-  for (auto& n : numbers) ++n;  // padding becomes 0
-  std::vector<int> in_bricks(std::size_t(range().local_size()));
-  domain.to_bricks(numbers.data(), in_bricks.data(), sizeof(int));
-  for (auto& n : in_bricks) --n;
-  return colour_vectors(range(), dtype(), in_bricks, colour_count(domain.shape(), domain.periodic(), colouring_));
+  return colour_vectors(range(), dtype(), colour_count(domain.shape(), domain.periodic(), colouring_), colouring_, [&](auto const& f) {
+    domain.each_row([&, low = domain.owned().low](Triple const& point, i64 place, i64 points) {
+      for (i64 k = 0; k < points; ++k) f(place + k, Triple{low[0] + point[0], low[1] + point[1], low[2] + point[2] + k});
+    });
+  });
 }
 
-void StencilOperator::set_diagonal(Vector d, std::optional<double> eigenvalue_bound) {
+void StencilOperator::set_diagonal(Vector d, std::optional<double> bound) {
   la::require_layout(d, range(), dtype(), "diagonal of a stencil");
+  with_dtype(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto* const values = d.host<T>().data();
+    for (auto const& [first, count] : range().padding()) std::fill_n(values + first, count, T(1));
+  });
   diagonal_ = std::move(d);
-  bound_ = eigenvalue_bound;
+  bound_ = bound;
+}
+
+void StencilOperator::set_diagonal(Vector d, Vector const& row_sums) {
+  la::require_layout(row_sums, range(), dtype(), "sums of a stencil's rows");
+  set_diagonal(std::move(d), std::nullopt);
+  double most = 0;
+  with_dtype(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::mutex mutex;
+    device::Executor executor;
+    device::parallel_ranges(executor, range().local_size(),
+                            [&, values = diagonal_.host<T>().data(), sums = row_sums.host<T>().data()](i64 begin, i64 end) {
+                              double here = 0;
+                              for (i64 i = begin; i < end; ++i) {
+                                double const ratio = double(real(sums[i])) / double(magnitude(values[i]));
+                                here = ratio < INFINITY ? std::max(here, ratio) : INFINITY;  // a diagonal of zero, and NaN
+                              }
+                              std::lock_guard const lock(mutex);
+                              most = std::max(most, here);
+                            });
+  });
+  most = range().comm().max(most);
+  if (most < INFINITY) bound_ = most;
+}
+
+std::array<std::array<double, 2>, 3> StencilOperator::least_at_ends() const {
+  auto const& domain = s_->domain;
+  Vector ones(range(), dtype()), product(range(), dtype());
+  fill(ones, 1.0);
+  clear_padding(ones);
+  apply(ones, product);
+  std::array<double, 6> least;
+  least.fill(INFINITY);
+  auto const box = domain.owned();
+  auto const size = box.sizes();
+  with_dtype(dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const* const values = product.host<T>().data();
+    auto const* const diagonal = diagonal_ ? diagonal_.host<T>().data() : nullptr;
+    for (std::size_t a = 0; a < 3; ++a)
+      for (std::size_t side = 0; side < 2; ++side) {
+        if (box.points() == 0 || (side == 0 ? box.low[a] != 0 : box.high[a] != domain.shape()[a])) continue;
+        Triple from{}, to = size;
+        (side == 0 ? to[a] : from[a]) = side == 0 ? 1 : size[a] - 1;
+        for (i64 i = from[0]; i < to[0]; ++i)
+          for (i64 j = from[1]; j < to[1]; ++j)
+            for (i64 k = from[2]; k < to[2]; ++k) {
+              auto const at = domain.place({i, j, k});
+              double const share = double(magnitude(values[at])) / (diagonal ? double(magnitude(diagonal[at])) : 1.0);
+              least[2 * a + side] = std::min(least[2 * a + side], share);
+            }
+      }
+  });
+  for (auto& x : least) x = -x;
+  range().comm().max(std::span<double>(least));
+  return {{{-least[0], -least[1]}, {-least[2], -least[3]}, {-least[4], -least[5]}}};
 }
 
 Vector StencilOperator::diagonal() const {

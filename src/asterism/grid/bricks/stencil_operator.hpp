@@ -1,5 +1,6 @@
 // A linear stencil on a domain of bricks, as an operator: products are calls of generated kernels.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -54,8 +55,12 @@ class StencilOperator final : public la::Operator {
   /// make is collective.
   void set_maker(std::function<StencilKernel(StencilForm)> make, std::vector<int> const& reach, bool transposes = false);
   void set_colouring(Colouring kind) { colouring_ = kind; }
-  /// The padding of d is one.
-  void set_diagonal(la::Vector d, std::optional<double> eigenvalue_bound);
+  /// bound: of the eigenvalues of D^-1 A. Whatever the padding of d, it becomes one.
+  void set_diagonal(la::Vector d, std::optional<double> bound);
+  /// With Gershgorin's bound, if no diagonal entry is zero. row_sums: of magnitudes of entries. Collective.
+  void set_diagonal(la::Vector d, la::Vector const& row_sums);
+  /// The least |A 1| / |D| of the points at both ends of each axis, of a periodic one too; infinity where an axis has none. Collective.
+  std::array<std::array<double, 2>, 3> least_at_ends() const;
 
  private:
   void check(StencilKernel const& kernel) const;

@@ -3,6 +3,7 @@
 // known around them, comes nearer by the reach of the stencil with each stage.
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -230,27 +231,37 @@ class StencilSteps final : public la::StepSequence {
   int at_once_;
 };
 
-/// The value at even sums of indices, and what the one at odd ones is more, if these are all that a vector has up to rounding; the same on
-/// all ranks.
+/// Of w times the diagonal: the value at even sums of indices, and what the one at odd ones is more, if these are all that there is up to
+/// rounding; the same on all ranks.
 template <class T>
-std::optional<Scales> two_values(BrickDomain const& domain, Vector const& v) {
-  auto const values = v.host<T>();
-  auto const parity = [&] {
-    auto numbers = colour_numbers(domain.owned(), Colouring::red_black);
-    for (auto& n : numbers) ++n;  // padding becomes 0
-    std::vector<int> out(values.size());
-    domain.to_bricks(numbers.data(), out.data(), sizeof(int));
-    return out;
-  }();
+std::optional<Scales> two_values(BrickDomain const& domain, Vector const& w, Vector const& diagonal) {
+  auto const* const weights = w.host<T>().data();
+  auto const* const entries = diagonal.host<T>().data();
+  auto const low = domain.owned().low;
   auto const& comm = domain.space().comm();
   std::array<double, 4> most, least;  // real and imaginary parts; least: of the negative
   most.fill(-INFINITY), least.fill(-INFINITY);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (parity[i] == 0) continue;
-    auto const p = 2 * std::size_t(parity[i] - 1);
-    double const parts[2] = {double(real(values[i])), double(imag(values[i]))};
-    for (std::size_t q = 0; q < 2; ++q) most[p + q] = std::max(most[p + q], parts[q]), least[p + q] = std::max(least[p + q], -parts[q]);
-  }
+  std::mutex mutex;
+  device::Executor executor;
+  device::parallel_ranges(
+      executor, domain.lines(),
+      [&](i64 begin, i64 end) {
+        std::array<double, 4> here, here_least;
+        here.fill(-INFINITY), here_least.fill(-INFINITY);
+        domain.each_row(begin, end, [&](Triple const& point, i64 place, i64 count) {
+          for (i64 k = 0; k < count; ++k) {
+            auto const value = weights[place + k] * entries[place + k];
+            auto const p = 2 * std::size_t((low[0] + point[0] + low[1] + point[1] + low[2] + point[2] + k) % 2);
+            double const parts[2] = {double(real(value)), double(imag(value))};
+            for (std::size_t q = 0; q < (is_complex_v<T> ? 2 : 1); ++q)
+              here[p + q] = std::max(here[p + q], parts[q]), here_least[p + q] = std::max(here_least[p + q], -parts[q]);
+          }
+          if (!is_complex_v<T> && count > 0) here[1] = here[3] = here_least[1] = here_least[3] = 0;
+        });
+        std::lock_guard const lock(mutex);
+        for (std::size_t p = 0; p < 4; ++p) most[p] = std::max(most[p], here[p]), least[p] = std::max(least[p], here_least[p]);
+      },
+      domain.serial_lines());
   double size = 0;
   for (std::size_t p = 0; p < 4; ++p) {
     most[p] = comm.max(most[p]), least[p] = -comm.max(least[p]);
@@ -258,9 +269,9 @@ std::optional<Scales> two_values(BrickDomain const& domain, Vector const& v) {
     size = std::max({size, std::abs(most[p]), std::abs(least[p])});
   }
   for (std::size_t p = 0; p < 4; ++p)
-    if (!(most[p] - least[p] <= 4 * epsilon_of(v.dtype()) * size)) return std::nullopt;
+    if (!(most[p] - least[p] <= 4 * epsilon_of(w.dtype()) * size)) return std::nullopt;
   Scales const out{std::complex<double>(most[0], most[1]), std::complex<double>(most[2] - most[0], most[3] - most[1])};
-  return std::abs(out[1]) <= 4 * epsilon_of(v.dtype()) * size ? Scales{out[0]} : out;
+  return std::abs(out[1]) <= 4 * epsilon_of(w.dtype()) * size ? Scales{out[0]} : out;
 }
 
 }  // namespace
@@ -288,9 +299,7 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::S
     if (auto const m = first[n]; m < n) {
       found = Scales{stages[m].scales[0] / steps[m].scale, stages[m].scales[1] / steps[m].scale};
     } else {
-      auto relative = diagonal_.like();
-      multiply(w, diagonal_, relative);
-      found = with_dtype(dtype(), [&](auto tag) { return two_values<typename decltype(tag)::type>(domain, relative); });
+      found = with_dtype(dtype(), [&](auto tag) { return two_values<typename decltype(tag)::type>(domain, w, diagonal_); });
     }
     vectors = !found;
     if (!found) break;
