@@ -27,6 +27,7 @@ from .comm.communicator import collective
 from .comm.forest import StarForest
 from .errors import DtypeError, FileError, InputError, ShapeError
 from .grid import Grid
+from .la.vector import Vector
 
 __all__ = ["write_vtk"]
 
@@ -124,6 +125,17 @@ def _owned(on: Grid | StencilOperator, rank: int) -> Box:
     return tuple(zip(low, high, strict=True))
 
 
+def _of_points(on: Grid | StencilOperator, name: str, values: Any) -> Any:
+    """Return what a vector holds in the order of points."""
+    if not isinstance(values, Vector):
+        return values
+    of_bricks = isinstance(on, StencilOperator)
+    fits = values._h.layout.fits(on._h.rows if isinstance(on, StencilOperator) else on._h.layout)
+    if not fits or (values._h.has_own_order and not of_bricks):
+        raise ShapeError(f"write_vtk: {name} is {values!r}, which is no vector of {on!r}.")
+    return on.from_bricks(values.numpy()) if isinstance(on, StencilOperator) else values.numpy()
+
+
 def _checked(
     path: str | Path, on: Grid | StencilOperator, box: Box, spacing: Any, origin: Any, fields: dict[str, Any]
 ) -> tuple[_Image, Fields]:
@@ -145,7 +157,7 @@ def _checked(
     mine = tuple(b - a for a, b in box)
     arrays: Fields = {}
     for name, values in fields.items():
-        a: Any = np.asarray(values)
+        a: Any = np.asarray(_of_points(on, name, values))
         if a.shape[: len(mine)] == mine and a.ndim <= len(mine) + 1:
             a = a.reshape(*mine, (*a.shape, 1)[len(mine)])
         elif a.ndim in (1, 2) and a.shape[0] == np.prod(mine):

@@ -173,7 +173,7 @@ void bind_bricks(nb::module_& m) {
           },
           nb::arg("diagonal"), nb::arg("row_sums"))
       .def("set_diagonal_by_places", &set_diagonal_by_places, nb::arg("values"), nb::arg("places"), nb::arg("bound").none())
-      .def("least_at_ends", &StencilOperator::least_at_ends, nb::call_guard<nb::gil_scoped_release>())
+      .def("zero_beyond", &StencilOperator::zero_beyond, nb::call_guard<nb::gil_scoped_release>())
       .def("set_colouring",
            [](StencilOperator& A, bool star) { A.set_colouring(star ? grid::Colouring::red_black : grid::Colouring::boxes); })
       .def("set_converted",

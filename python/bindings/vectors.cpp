@@ -344,6 +344,7 @@ void bind_vectors(nb::module_& m) {
       .def_prop_ro("dtype", [](QueueVector const& v) { return std::string(name_of(v.value.dtype())); })
       .def_prop_ro("columns", [](QueueVector const& v) { return v.value.columns(); })
       .def_prop_ro("local_size", [](QueueVector const& v) { return v.value.local_size(); })
+      .def_prop_ro("has_own_order", [](QueueVector const& v) { return v.value.space().has_own_order(); })
       .def_prop_ro("layout", [](QueueVector const& v) { return v.value.layout(); })
       .def("array", &settled)
       .def(

@@ -24,21 +24,11 @@ _Make = Callable[[Made, Any], Any]
 _Level = tuple[Any, Any, Any, bool]  # the operator, P, R, and whether R is a multiple of P^T
 
 
-def ends_of(how: Made, A: Any, domain: Any) -> list[list[float]]:
-    """Return how far behind the ends of the axes values are zero, in spacings; 0 where they go on as they are. Collective.
-
-    There a product with ones is not small: constants are far from solutions.
-    """
-    d = len(how.shape)
-    usual, small = (0.5, 0.05) if how.cells else (1.0, 1e-3)
-    out = [[usual] * 2 for _ in range(3 - d)] + [[0.0, 0.0] for _ in range(d)]
-    if all(how.periodic):
-        return out
-    least = A.least_at_ends()
-    for axis, periodic in enumerate(how.periodic, 3 - d):
-        if not periodic:
-            out[axis] = [usual if small < share < np.inf else 0.0 for share in least[axis]]
-    return out
+def ends_of(how: Made, A: Any) -> list[list[float]]:
+    """Return how far behind the ends of the axes values are zero, in spacings; 0 where they go on as they are. Collective."""
+    d, usual = len(how.shape), 0.5 if how.cells else 1.0
+    zero = [[False, False]] * 3 if all(how.periodic) else A.zero_beyond()
+    return [[usual] * 2] * (3 - d) + [[usual if z else 0.0 for z in at] for at in zero[3 - d :]]
 
 
 def coarse_level(
@@ -49,7 +39,7 @@ def coarse_level(
     by: "again", "galerkin", or "either". paired: R must be a multiple of P^T. None: there is no such grid.
     """
     if how.ends is None:
-        how.ends = ends_of(how, A, domain)
+        how.ends = ends_of(how, A)
     if by == "galerkin" or how.is_product:
         return _product_level(make, how, A, domain, rows_per_rank)
     found = _discretised_again(make, how, domain, how.ends, by == "again", rows_per_rank, paired)

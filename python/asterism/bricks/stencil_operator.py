@@ -191,8 +191,8 @@ def operator(
 ) -> StencilOperator:
     """Return a linear stencil as an operator. `am.stencil.operator` documents it."""
     c = as_communicator(comm)
-    sizes, flags, blocks, kind, name, scalars, coefficients, centring, names = agreed(
-        c, lambda: checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, given)
+    sizes, flags, blocks, kind, name, scalars, coefficients, centring, names, cut = agreed(
+        c, lambda: checked(stencil, shape, periodic, brick, dtype, of, points, interpolation, spacing, ranks, given)
     )
     if c.size > 1:
         said = {
@@ -204,13 +204,13 @@ def operator(
             "of": name,
             "points": centring,
             "spacing": names,
-            "ranks": ranks if ranks is None else list(map(int, ranks)),
+            "ranks": cut,
             "target": target,
             **{f"the constant {n}": v for n, v in scalars.items()},
             **{f"the coefficient {n}": "a function" if callable(v) else "an array" for n, v in coefficients.items()},
         }
         c.require_same("stencil.operator", [(what, str(value)) for what, value in said.items()])
-    domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), [] if ranks is None else list(ranks), None)
+    domain = _core.BrickDomain(c, list(sizes), list(blocks), list(flags), cut, None)
     how = Made(c, stencil, name, sizes, flags, blocks, kind, target, scalars, coefficients, centring, names)
     how.arrays = agreed(c, lambda: [coefficient(n, v, how, domain) for n, v in coefficients.items()])
     return make(how, domain)

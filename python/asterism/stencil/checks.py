@@ -180,6 +180,8 @@ def red_black(s: Statement) -> bool:
     left, right = w.condition.arguments
     if not isinstance(left, Remainder) or left.by != 2 or not isinstance(right, (Value, Constant)):
         return False
+    if w.condition.op == "!=" and not (isinstance(right, Value) and right.value in (0, 1)):
+        return False  # of another number: the points of both colours
     colours = [t[0] == "i" and t[2] % 2 == 1 for t in left.of.terms]
     if len(colours) != s.target.grid.dimensions or not all(colours):
         return False

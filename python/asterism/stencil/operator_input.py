@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.indices import as_flags, as_shape
+from ..base.indices import as_counts, as_flags, as_shape
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
 from .language import as_number
@@ -30,6 +30,7 @@ def checked(
     points: str,
     interpolation: str,
     spacing: Any,
+    ranks: Any,
     given: dict[str, Any],
 ) -> tuple[Any, ...]:
     """Check what is given, and return it in one form."""
@@ -99,10 +100,13 @@ def checked(
     if interpolation == "constant" and points == "nodes":
         raise OptionError("interpolation='constant' goes with points='cells'.")
     centring = "blocks" if interpolation == "constant" else points
-    names = ("h",) if spacing is None and "h" in scalars else () if spacing is None else spacing
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = (("h",) if "h" in scalars else ()) if spacing is None else (spacing,) if isinstance(spacing, str) else spacing
+    if not (np.iterable(names) and all(isinstance(n, str) for n in names)):
+        raise InputError(f"spacing={spacing!r}: the name of a constant is needed, such as 'h', or several.")
+    names = tuple(names)
     for n in names:
         if n not in scalars:
             raise InputError(f"spacing={n!r} is no constant of the stencil; it has {', '.join(scalars) or 'none'}.")
+    cut = [] if ranks is None else as_counts(ranks, f.dimensions, "stencil.operator: ranks")
     check_dtype(stencil.statements, kind)
-    return sizes, flags, blocks, kind, name, scalars, coefficients, centring, names
+    return sizes, flags, blocks, kind, name, scalars, coefficients, centring, names, cut

@@ -84,7 +84,7 @@ class None final : public Preconditioner {
 
 }  // namespace
 
-void invert_entries(Vector& d, char const* name) {
+void invert_entries(Vector& d, char const* name, char const* hint) {
   constexpr auto none = std::numeric_limits<std::int64_t>::max();
   std::atomic<std::int64_t> bad{none};  // the first row
   with_dtype(d.dtype(), [&](auto tag) {
@@ -100,10 +100,7 @@ void invert_entries(Vector& d, char const* name) {
     });
   });
   comm::agree(d.comm(), [&] {
-    ASTERISM_REQUIRE(bad == none, value,
-                     "{}: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero, "
-                     "-pc_type jacobi -pc_jacobi_type rowl1, or reorder the equations.",
-                     name, d.layout().begin() + bad);
+    ASTERISM_REQUIRE(bad == none, value, "{}: the diagonal entry of {} is zero. {}.", name, d.space().own_entry_name(bad), hint);
   });
 }
 

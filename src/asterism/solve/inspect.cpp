@@ -206,8 +206,8 @@ Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
     for (auto const& of : sizes)
       ASTERISM_REQUIRE_ALIKE(of.not_finite == 0, value,
                              "the product of {} with a vector of numbers in (-1, 1) has {} entries that are NaN or infinite; the first is "
-                             "in row {}.",
-                             A.describe(), of.not_finite, of.first_not_finite);
+                             "in {}.",
+                             A.describe(), of.not_finite, A.range().entry_name(of.first_not_finite));
     found.size = std::max(sizes[0].largest[0], sizes[1].largest[0]);
     if (int const e = scaling_exponent(found.size, A.dtype()))
       for (auto* const product : {&u, &v}) scale_by_powers(*product, std::span(&e, 1));

@@ -93,8 +93,8 @@ NullSpace given_null_space(la::Operator const& A, Vector const& vectors, double 
   for (std::int64_t j = 0; j < vectors.columns(); ++j) {
     auto z = column_of(vectors, j);
     auto const entries = look_at_entries(z);
-    ASTERISM_REQUIRE_ALIKE(entries.not_finite == 0, value, "null_space: column {} has an entry that is NaN or infinite in row {}.", j,
-                           entries.first_not_finite);
+    ASTERISM_REQUIRE_ALIKE(entries.not_finite == 0, value, "null_space: column {} has an entry that is NaN or infinite in {}.", j,
+                           z.space().entry_name(entries.first_not_finite));
     ASTERISM_REQUIRE_ALIKE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
     if (matrix || size_of_A > 0) {
       double const size = size_of_product(A, z), norm_A = matrix ? matrix->scaled_row_sum_norm() : size_of_A;

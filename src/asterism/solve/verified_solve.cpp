@@ -87,11 +87,11 @@ SolveInfo Solver::solve_in_turn(Vector const& b, Vector& x, Watch const& watch) 
   auto entries = look_at_entries(std::span(both).first(zero ? 1 : 2));
   if (zero) entries.emplace_back().largest.assign(std::size_t(x.columns()), 0);
   auto const &rhs = entries[0], &guess = entries[1];
-  ASTERISM_REQUIRE_ALIKE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in row {}.",
-                         rhs.not_finite, rhs.first_not_finite);
+  ASTERISM_REQUIRE_ALIKE(rhs.not_finite == 0, value, "solve: b has {} entries that are NaN or infinite; the first is in {}.",
+                         rhs.not_finite, b.space().entry_name(rhs.first_not_finite));
   ASTERISM_REQUIRE_ALIKE(guess.not_finite == 0, value,
-                         "solve: the initial guess has {} entries that are NaN or infinite; the first is in row {}.", guess.not_finite,
-                         guess.first_not_finite);
+                         "solve: the initial guess has {} entries that are NaN or infinite; the first is in {}.", guess.not_finite,
+                         x.space().entry_name(guess.first_not_finite));
 
   if (!queue_.runs_inline() && b.queue().runs_inline()) {  // the same memory, worked on through the queue
     auto const on_queue = [&](Vector const& v) { return Vector::wrap(v.space(), v.dtype(), v.columns(), v.data(), queue_); };

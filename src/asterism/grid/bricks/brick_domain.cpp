@@ -155,6 +155,13 @@ BrickDomain::BrickDomain(comm::Communicator const& comm, std::vector<i64> const&
   });
   std::sort(padding.begin(), padding.end());
   if (!padding.empty()) s->space = space.with_padding(std::move(padding));
+  s->space = space.with_names([d, brick = s->brick, points, firsts = s->origins](i64 entry) {
+    i64 const in = entry % points, at[3] = {in / (brick[1] * brick[2]), in / brick[2] % brick[1], in % brick[2]};
+    std::string text;
+    for (auto a = 3 - d; a < 3; ++a)
+      text += (text.empty() ? "" : ", ") + std::to_string(firsts.as<int>()[entry / points * i64(d) + i64(a + d - 3)] + at[a]);
+    return "point (" + text + ")";
+  });
 }
 
 /// Sets the number of ghosts; ids: of all bricks around the box. The copies on one side of it stand together, in the order that their owner

@@ -59,8 +59,9 @@ class StencilOperator final : public la::Operator {
   void set_diagonal(la::Vector d, std::optional<double> bound);
   /// With Gershgorin's bound, if no diagonal entry is zero. row_sums: of magnitudes of entries. Collective.
   void set_diagonal(la::Vector d, la::Vector const& row_sums);
-  /// The least |A 1| / |D| of the points at both ends of each axis, of a periodic one too; infinity where an axis has none. Collective.
-  std::array<std::array<double, 2>, 3> least_at_ends() const;
+  /// At which ends of each axis vectors are zero beyond the grid: where rows of most points of the end couple to what is beyond, as much
+  /// as to half of what is within. They do if the sum of a row is that large. False at ends of periodic axes. Collective.
+  std::array<std::array<bool, 2>, 3> zero_beyond() const;
 
  private:
   void check(StencilKernel const& kernel) const;

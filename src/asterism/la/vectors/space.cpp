@@ -23,6 +23,7 @@ struct Space::Meaning {
   std::optional<comm::QueuedForest> ghosts;
   std::shared_ptr<std::vector<std::pair<std::int64_t, std::int64_t>> const> padding;
   device::Array padding_runs;
+  std::function<std::string(std::int64_t)> names;
 };
 
 Space::Meaning Space::changed() const { return meaning_ ? *meaning_ : Meaning(); }
@@ -136,6 +137,23 @@ std::vector<std::pair<std::int64_t, std::int64_t>> const& Space::padding() const
 device::Array const& Space::padding_runs() const {
   static device::Array const none;
   return meaning_ ? meaning_->padding_runs : none;
+}
+
+std::string Space::own_entry_name(std::int64_t place) const {
+  return meaning_ && meaning_->names ? meaning_->names(place) : format("row {}", begin() + place);
+}
+
+std::string Space::entry_name(std::int64_t entry) const {
+  int const rank = owner(entry);
+  return comm().bcast(rank == comm().rank() ? own_entry_name(entry - begin()) : std::string(), rank);
+}
+
+bool Space::has_own_order() const { return meaning_ && meaning_->names; }
+
+Space Space::with_names(std::function<std::string(std::int64_t)> names) const {
+  auto m = changed();
+  m.names = std::move(names);
+  return with(std::move(m));
 }
 
 Space Space::with_padding(std::vector<std::pair<std::int64_t, std::int64_t>> runs) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,14 @@ class Space : public comm::Layout {
   /// The same for kernels: first, count, first, count, ... of 64 bits.
   device::Array const& padding_runs() const;
   Space with_padding(std::vector<std::pair<std::int64_t, std::int64_t>> runs) const;
+
+  /// What messages call an own entry: its row, or what was given by its place here, such as a point of a grid.
+  std::string own_entry_name(std::int64_t place) const;
+  /// The same of any entry. Collective.
+  std::string entry_name(std::int64_t entry) const;
+  /// For entries in an order of the space's own.
+  Space with_names(std::function<std::string(std::int64_t place)> names) const;
+  bool has_own_order() const;
 
  private:
   struct Coordinates;

@@ -142,7 +142,7 @@ struct Choices {
 SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double directions, bool symmetric) {
   auto s = o.smoother;
   auto w = A->diagonal();
-  invert_entries(w, "gmg");
+  invert_entries(w, "gmg", "Give points that stand for nothing a 1 there, or use another preconditioner, such as -pc_type none");
   auto weights = s.kind == "color_sor" ? A->colours() : std::vector<Vector>();
   if (s.kind == "color_sor" && weights.empty()) {
     ASTERISM_REQUIRE(o.open, option,
@@ -274,13 +274,15 @@ class GeometricMultigrid final : public Preconditioner {
     memory_ += made->memory_bytes();
     return made;
   }
-  static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
+  static constexpr char const* shapes =
+      "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells, where a coarse brick has at least the points "
+      "that the stencil reads on a side";
   [[noreturn]] static void refuse(Operator const& A) {
     throw Error(
         ErrorKind::option,
         format(
-            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, and an even "
-            "number where the axis is periodic. A Grid.star_operator, or any with -pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
+            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, an even "
+            "number where the axis is periodic, and bricks that are not too small (brick=). A Grid.star_operator, or any with -pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
             "or amg for a matrix.",
             A.describe(), shapes),
         true);
@@ -319,7 +321,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             r.flag("pc_gmg_log"),
             r.flag("pc_gmg_measure"),
             false,
-            r.given("mg_levels_ksp_max_it") || r.given("mg_levels_up_ksp_max_it"),
+            r.integer("mg_levels_ksp_max_it") > 0 || r.integer("mg_levels_up_ksp_max_it") >= 0,
             amg::smoother_options(nest, r)};
   auto& s = o.smoother;
   o.open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
