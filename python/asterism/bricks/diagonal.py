@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..base.aligned import aligned
+from ..errors import InputError
 from ..stencil.language import Expr, Grid, indices
 from ..stencil.lower import lower
 from ..stencil.nodes import Builder, postorder
@@ -40,6 +41,13 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
     by_ends = _by_ends(how, y, (centre, total), domain)
     if by_ends is not None:
         (main, sums), places = by_ends
+        if not np.isfinite(sums).all():
+            said = ", ".join(f"{n}={v}" for n, v in how.constants.items())
+            raise InputError(
+                f"coefficients of the stencil are not finite in {how.dtype}{f', with {said}' if said else ''}. Look for a division by "
+                "zero or an overflow."
+            )
+        how.largest = float(np.max(np.abs(main), initial=0.0))
         mine = np.ix_(*map(np.unique, places))
         A.set_diagonal_by_places(main, places, _gershgorin(how, main[mine], np.real(sums[mine])))
         return
@@ -53,7 +61,9 @@ def tell_diagonal(how: Made, A: Any, domain: Any) -> None:
         handle.apply(nothing, out)
         return out
 
-    A.set_diagonal(values(centre), values(total))
+    main = values(centre)
+    how.largest = float(how.comm.max(float(np.max(np.abs(main), initial=0.0))))
+    A.set_diagonal(main, values(total))
 
 
 def _by_ends(
@@ -83,7 +93,8 @@ def _by_ends(
         given: dict[str, Any] = {name: how.constants[name] for name in names}
         given[shape_of.name] = np.zeros(sizes)
         on_small = assign(y(*indices(d)), e + shape_of(*indices(d)))
-        small.append(np.ascontiguousarray(on_small.interpret(dtype=how.dtype, **given)[y.name]))
+        with np.errstate(all="ignore"):  # the caller looks at what comes out
+            small.append(np.ascontiguousarray(on_small.interpret(dtype=how.dtype, **given)[y.name]))
     return small, places
 
 

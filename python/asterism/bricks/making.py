@@ -58,6 +58,7 @@ class Made:
         self.compiled = True
         self.is_product = False  # of Galerkin
         self.ends: list[list[float]] | None = None  # as _ends finds them
+        self.largest = 1.0  # of the diagonal's magnitudes
 
     def coarser(self, shape: tuple[int, ...], brick: tuple[int, ...]) -> Made:
         """Return the same for the grid of half as many points."""
@@ -67,7 +68,12 @@ class Made:
         return out
 
     def converted(self, dtype: str) -> Made:
-        """Return the same in another dtype."""
+        """Return the same in another dtype. Raises an UnsupportedError for one of single precision if entries are near the ends of its range."""
+        if np.dtype(dtype).itemsize < np.dtype(self.dtype).itemsize and not 1e-15 < self.largest < 1e15:
+            raise UnsupportedError(
+                f"the stencil in {dtype}: entries of the diagonal are as large as {self.largest:.3g}, so that products would leave the "
+                "range of that dtype. Use -pc_dtype float64, or scale the stencil."
+            )
         out = copy.copy(self)
         out.dtype = dtype
         out.arrays = [aligned(a.shape, dtype) for a in self.arrays]
@@ -187,8 +193,14 @@ def coefficient(name: str, value: Any, how: Made, domain: Any) -> NDArray[Any]:
     if array.dtype.kind not in ("buifc" if of_complex else "buif"):
         what = "numbers are needed" if of_complex else "real numbers are needed, or a complex dtype"
         raise DtypeError(f"the array '{name}' has the dtype {array.dtype}; {what}.")
-    if not np.isfinite(array).all():
-        raise InputError(f"the array '{name}' has entries that are not finite.")
+    with np.errstate(over="ignore"):
+        values = np.ascontiguousarray(array, dtype=how.dtype)
+    if not np.isfinite(values).all():
+        finite = np.isfinite(array).all()
+        raise InputError(
+            f"the array '{name}' has entries that are "
+            + (f"too large for {how.dtype}: up to {np.abs(array).max():.3g}." if finite else "not finite.")
+        )
     out = aligned((int(domain.layout.local_size),), how.dtype)
-    domain.to_bricks(np.ascontiguousarray(array, dtype=how.dtype), out)
+    domain.to_bricks(values, out)
     return out

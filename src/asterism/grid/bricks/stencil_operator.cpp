@@ -101,6 +101,11 @@ void StencilOperator::set_diagonal(Vector d, std::optional<double> bound) {
 
 void StencilOperator::set_diagonal(Vector d, Vector const& row_sums) {
   la::require_layout(row_sums, range(), dtype(), "sums of a stencil's rows");
+  auto const entries = look_at_entries(row_sums);
+  ASTERISM_REQUIRE_ALIKE(entries.not_finite == 0, value,
+                         "coefficients of the stencil at {} points are not finite in {}; the first is {}. Look for a division by zero or "
+                         "an overflow.",
+                         entries.not_finite, name_of(dtype()), range().entry_name(entries.first_not_finite));
   set_diagonal(std::move(d), std::nullopt);
   double most = 0;
   with_dtype(dtype(), [&](auto tag) {
@@ -127,7 +132,7 @@ std::array<std::array<bool, 2>, 3> StencilOperator::zero_beyond() const {
   auto const box = domain.owned();
   auto const size = box.sizes();
   auto const is_here = [&](std::size_t a, std::size_t side) {
-    return box.points() > 0 && !domain.periodic()[a] && (side == 0 ? box.low[a] == 0 : box.high[a] == domain.shape()[a]);
+    return box.points() > 0 && int(a) >= 3 - domain.dimensions() && !domain.periodic()[a] && (side == 0 ? box.low[a] == 0 : box.high[a] == domain.shape()[a]);
   };
   auto const each_at = [&](std::size_t a, std::size_t side, auto const& f) {
     Triple from{}, to = size;
