@@ -136,6 +136,12 @@ def test_info_and_bench():
     assert table[1].split() == ["set-up", "s", "solve", "s", "iterations"] and len(table[1]) == len(table[2])
 
 
+def test_cycles_go_on_from_an_iterate_whose_residual_is_larger():
+    r = json.loads(said("bench", "gmg", "-d", "32,32,32", "-smooth", "1,0", "-n", 3, "-I", 1, "--json"))
+    before, *after = r["residuals"]
+    assert len(after) == r["cycles"] == 3 and before < after[0] < after[1] < after[2]
+
+
 def test_multigrid_on_bricks_reports_as_the_paper_does():
     out = said("bench", "gmg", "-d", "16,16,16", "-I", 1, "-l", 2)
     assert "converged to 1e-10 in 9 V cycles" in out

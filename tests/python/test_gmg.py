@@ -279,20 +279,6 @@ def test_the_coarser_operator_is_the_stencil_discretised_again():
     np.testing.assert_allclose(C.from_bricks(product), want, rtol=1e-13, atol=1e-14)
 
 
-def test_zero_ends_are_found():
-    kinds = {"zero": [0.5, 0.5], "flat": [0, 0], "nodes": [1, 1]}
-    for kind, want in kinds.items():
-        L = made(16, 2, kind)
-        assert bricks.ends_of(L._how, L._h)[1:] == [want, want]
-    i, j = st.indices(2)
-    u, out, h = st.grid("u", 2), st.grid("out", 2), st.constant("h")
-    left = st.where(i == 0, -1.0 * u(i, j), u(i - 1, j))
-    right = st.where(i == i.extent - 1, u(i, j), u(i + 1, j))
-    s = st.assign(out(i, j), (4 * u(i, j) - left - right - u(i, j - 1) - u(i, j + 1)) / (h * h))
-    L = st.operator(s, (24, 16), (False, True), h=0.1, points="cells")
-    assert bricks.ends_of(L._how, L._h)[1:] == [[0.5, 0], [0, 0]]
-
-
 def test_operators_that_need_no_spacing_of_that_name():
     i, j = st.indices(2)
     u, out, dx, dy = st.grid("u", 2), st.grid("out", 2), st.constant("dx"), st.constant("dy")

@@ -95,10 +95,14 @@ def test_red_black_updates_are_allowed_and_others_not():
     mean = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1))
     st.assign(u(i, j), st.where((i + j) % 2 == 1, mean, u(i, j)))
     st.assign(u(i, j), st.where((i + j) % 2 == st.constant("colour"), mean, u(i, j)))
+    st.assign(u(i, j), st.where((i + j) % 2 != 0, mean, u(i, j)))
     for wrong in (
         mean,
         st.where(i % 2 == 1, mean, u(i, j)),
         st.where((i + j) % 2 == 1, mean + u(i - 1, j - 1), u(i, j)),
+        st.where((i + j) % 2 != 2, mean, u(i, j)),
+        st.where((i + j) % 2 != 0.5, mean, u(i, j)),
+        st.where((i + j) % 2 != st.constant("colour"), mean, u(i, j)),
     ):
         with pytest.raises(am.InputError, match="order of the points"):
             st.assign(u(i, j), wrong)

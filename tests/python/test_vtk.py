@@ -100,6 +100,22 @@ def test_vtk_reads_what_was_written(on_ranks, tmp_path, monkeypatch, ranks):
     assert len(seen) >= 7
 
 
+def test_vectors_of_a_stencil_are_written_in_the_order_of_points(tmp_path):
+    i, j = am.stencil.indices(2)
+    u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)
+    for shape in ((16, 24), (16, 23)):
+        L = am.stencil.operator(am.stencil.assign(out(i, j), u(i, j)), shape)
+        values = np.arange(float(np.prod(shape))).reshape(shape)
+        am.write_vtk(tmp_path / "v.vti", L, u=L.make_vector(values))
+        _, _, arrays = read(tmp_path / "v.vti")
+        assert (arrays["u"] == values.reshape(arrays["u"].shape)).all()
+    with pytest.raises(am.ShapeError, match="no vector of"):
+        am.write_vtk(tmp_path / "v.vti", am.grid.Grid((16, 24)), u=L.make_vector())
+    L = am.stencil.operator(am.stencil.assign(out(i, j), u(i, j)), (16, 24))
+    with pytest.raises(am.ShapeError, match="no vector of"):
+        am.write_vtk(tmp_path / "v.vti", am.grid.Grid((16, 24)), u=L.make_vector())
+
+
 CELLS = """
 i, j = am.stencil.indices(2)
 u, out = am.stencil.grid("u", 2), am.stencil.grid("out", 2)

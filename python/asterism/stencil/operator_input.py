@@ -100,7 +100,9 @@ def checked(
     if interpolation == "constant" and points == "nodes":
         raise OptionError("interpolation='constant' goes with points='cells'.")
     centring = "blocks" if interpolation == "constant" else points
-    names = (("h",) if "h" in scalars else ()) if spacing is None else (spacing,) if isinstance(spacing, str) else spacing
+    names = (
+        (("h",) if "h" in scalars else ()) if spacing is None else (spacing,) if isinstance(spacing, str) else spacing
+    )
     if not (np.iterable(names) and all(isinstance(n, str) for n in names)):
         raise InputError(f"spacing={spacing!r}: the name of a constant is needed, such as 'h', or several.")
     names = tuple(names)

@@ -25,10 +25,10 @@ GolubKahan::GolubKahan(la::Operator const& A, la::Vector const& b, la::Vector co
   ASTERISM_REQUIRE(b.columns() == 1 && x.columns() == 1, unsupported, "{}: one column at a time; b has {}, x has {}.", method, b.columns(),
                    x.columns());
   auto const bad = la::look_at_entries(b), guess = la::look_at_entries(x);
-  ASTERISM_REQUIRE(bad.not_finite == 0, value, "{}: b has {} entries that are NaN or infinite; the first is in {}.", method,
-                   bad.not_finite, b.space().entry_name(bad.first_not_finite));
-  ASTERISM_REQUIRE(guess.not_finite == 0, value, "{}: the initial guess has {} entries that are NaN or infinite; the first is in {}.", method,
-                   guess.not_finite, x.space().entry_name(guess.first_not_finite));
+  ASTERISM_REQUIRE(bad.not_finite == 0, value, "{}: b has {} entries that are NaN or infinite; the first is in {}.", method, bad.not_finite,
+                   b.space().entry_name(bad.first_not_finite));
+  ASTERISM_REQUIRE(guess.not_finite == 0, value, "{}: the initial guess has {} entries that are NaN or infinite; the first is in {}.",
+                   method, guess.not_finite, x.space().entry_name(guess.first_not_finite));
   if (guess.all_zero()) copy(b, u);
   else A.residual(b, x, u);
   beta = normalise(u);

@@ -96,7 +96,8 @@ void invert_entries(Vector& d, char const* name, char const* hint) {
         if (v[i] == T(0)) first = std::min(first, i);
         v[i] = v[i] == T(0) ? T(1) : T(1) / v[i];
       }
-      for (auto known = bad.load(); first < known && !bad.compare_exchange_weak(known, first);) {}
+      for (auto known = bad.load(); first < known && !bad.compare_exchange_weak(known, first);) {
+      }
     });
   });
   comm::agree(d.comm(), [&] {

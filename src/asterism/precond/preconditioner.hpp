@@ -205,8 +205,9 @@ bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Com
 
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
 void invert_entries(Vector& d, char const* name,
-                    char const* hint = "Use -pc_type ilu with -pc_factor_shift_type nonzero, -pc_type jacobi -pc_jacobi_type rowl1, or "
-                                       "reorder the equations");
+                    char const* hint =
+                        "Use -pc_type ilu with -pc_factor_shift_type nonzero, -pc_type jacobi -pc_jacobi_type rowl1, or "
+                        "reorder the equations");
 
 /// The table of preconditioners: -pc_type, and FUNCTION_entry() in the preconditioner's own file.
 #define ASTERISM_PRECONDITIONERS(X) \

@@ -174,9 +174,8 @@ void look_at_diagonal(Operator const& A, Inspection& found) {
       }
     };
     device::Executor executor;
-    device::parallel_sum_blocks<2>(
-        executor, d.local_size(), 2, counts,
-        [&](std::int64_t begin, std::int64_t end, std::int64_t, std::int64_t* to) { count(begin, end, to); });
+    device::parallel_sum_blocks<2>(executor, d.local_size(), 2, counts,
+                                   [&](std::int64_t begin, std::int64_t end, std::int64_t, std::int64_t* to) { count(begin, end, to); });
     std::int64_t of_padding[2] = {0, 0};
     for (auto const& [first, length] : padding) count(first, first + length, of_padding);
     for (int k = 0; k < 2; ++k) counts[k] -= of_padding[k];

@@ -106,8 +106,7 @@ class BrickDomain {
   template <class F>
   void each_row(F const& f) const {
     device::Executor executor;
-    device::parallel_ranges(
-        executor, lines(), [&](std::int64_t begin, std::int64_t end) { each_row(begin, end, f); }, serial_lines());
+    device::parallel_ranges(executor, lines(), [&](std::int64_t begin, std::int64_t end) { each_row(begin, end, f); }, serial_lines());
   }
   /// So few lines are not worth a second thread.
   std::int64_t serial_lines() const;

@@ -132,7 +132,8 @@ std::array<std::array<bool, 2>, 3> StencilOperator::zero_beyond() const {
   auto const box = domain.owned();
   auto const size = box.sizes();
   auto const is_here = [&](std::size_t a, std::size_t side) {
-    return box.points() > 0 && int(a) >= 3 - domain.dimensions() && !domain.periodic()[a] && (side == 0 ? box.low[a] == 0 : box.high[a] == domain.shape()[a]);
+    return box.points() > 0 && int(a) >= 3 - domain.dimensions() && !domain.periodic()[a] &&
+           (side == 0 ? box.low[a] == 0 : box.high[a] == domain.shape()[a]);
   };
   auto const each_at = [&](std::size_t a, std::size_t side, auto const& f) {
     Triple from{}, to = size;

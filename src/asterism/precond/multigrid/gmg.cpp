@@ -278,14 +278,13 @@ class GeometricMultigrid final : public Preconditioner {
       "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells, where a coarse brick has at least the points "
       "that the stencil reads on a side";
   [[noreturn]] static void refuse(Operator const& A) {
-    throw Error(
-        ErrorKind::option,
-        format(
-            "gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, an even "
-            "number where the axis is periodic, and bricks that are not too small (brick=). A Grid.star_operator, or any with -pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
-            "or amg for a matrix.",
-            A.describe(), shapes),
-        true);
+    throw Error(ErrorKind::option,
+                format("gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, an even "
+                       "number where the axis is periodic, and bricks that are not too small (brick=). A Grid.star_operator, or any with "
+                       "-pc_gmg_galerkin none, needs {}. Use -pc_type chebyshev, "
+                       "or amg for a matrix.",
+                       A.describe(), shapes),
+                true);
   }
   [[noreturn]] static void refuse(Operator const& A, std::int64_t points) {
     throw Error(ErrorKind::option,
