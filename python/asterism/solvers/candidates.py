@@ -130,6 +130,7 @@ CANDIDATES: tuple[tuple[str, Suits], ...] = (
     ("-ksp_type gmres -pc_type amg", lambda a: not a.Hermitian and a.positive_diagonal),
     ("-ksp_type gmres -pc_type amg -pc_amg_type classical", lambda a: not a.Hermitian and a.positive_diagonal),
     ("-ksp_type idr -pc_type jacobi -pc_jacobi_type rowl1", lambda a: not a.Hermitian),
+    ("-ksp_type preonly -pc_type cholesky", lambda a: a.Hermitian),
     ("-ksp_type preonly -pc_type lu", lambda a: a.rows <= 8000),
 )
 

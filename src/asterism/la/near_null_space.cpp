@@ -1,5 +1,6 @@
 #include "asterism/la/near_null_space.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -36,10 +37,11 @@ void each_row(Matrix const& A, Begin const& begin, F const& f, End const& end) {
   }
 }
 
-void require_finite(Vector const& x, char const* name, char const* unit) {
+Entries require_finite(Vector const& x, char const* name, char const* unit) {
   auto const found = look_at_entries(x);
   ASTERISM_REQUIRE_ALIKE(found.not_finite == 0, value, "{} has {} values that are NaN or infinite; the first belongs to {} {}.", name,
                          found.not_finite, unit, found.first_not_finite);
+  return found;
 }
 
 bool maps_rows_to_rows(Matrix const& A) { return A.range().fits(A.domain()); }
@@ -214,6 +216,9 @@ Vector near_null_space_of(Space const& space, Dtype dtype) {
         modes(given.space(), dtype, given.columns());
     copy(given, wide);
     copy(wide, modes);
+    std::vector<int> exponents;  // squares of entries are summed
+    for (auto const size : look_at_entries(modes).largest) exponents.push_back(size > 1e75 || size < 1e-75 ? -std::ilogb(size) : 0);
+    if (std::any_of(exponents.begin(), exponents.end(), [](int e) { return e != 0; })) scale_by_powers(modes, exponents);
     return modes;
   }
   auto const d = space.coordinates().columns();
@@ -222,7 +227,9 @@ Vector near_null_space_of(Space const& space, Dtype dtype) {
 }
 
 void attach_near_null_space(Matrix& A, Vector B) {
-  require_finite(B, "near_null_space", "row");
+  auto const entries = require_finite(B, "near_null_space", "row");
+  for (std::size_t j = 0; j < entries.largest.size() && A.global_rows() > 0; ++j)
+    ASTERISM_REQUIRE_ALIKE(entries.largest[j] > 0, value, "near_null_space: column {} is zero. Leave it out.", j);
   A.set_space(A.range().with_near_null_space(B));
   if (!maps_rows_to_rows(A)) return;
   auto const images = mean_images(A, B);

@@ -57,6 +57,8 @@ class Preconditioner : public Operator {
   /// The second phase of a set-up, that of the values. A has the pattern of the matrix that this was made from. What depends on the pattern
   /// alone is kept. False: what was kept does not fit these values, and this is to be made from scratch. Collective.
   virtual bool update(Matrix const& A) = 0;
+  /// Whether the last update that succeeded ran the first phase too, to keep it from then on.
+  virtual bool updated_from_scratch() const { return false; }
   /// Whether A was found Hermitian: M^H is M then, if it is symmetric().
   virtual void set_hermitian(bool yes) { self_adjoint_ = yes && symmetric(); }
   /// By apply_adjoint(), unless it is overridden.
@@ -188,6 +190,7 @@ class Cast final : public Preconditioner {
   void prepare(device::Queue const& queue) override { inner_->prepare(queue); }
   std::vector<std::string> notes() const override { return inner_->notes(); }
   bool update(Matrix const& A) override { return inner_->update(A.converted(made_from_)); }
+  bool updated_from_scratch() const override { return inner_->updated_from_scratch(); }
   bool pivot_more(Matrix const& A) override { return inner_->pivot_more(A.converted(made_from_)); }
 
  private:

@@ -336,9 +336,9 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     auto old = std::exchange(preconditioner_, nullptr);  // freed before another one is made
     bool const alike = same_pattern && old && type == preconditioner_type_ && of_P_.hermitian == made_for_hermitian_;
     made_for_hermitian_ = of_P_.hermitian;
-    reused_ = alike && updates(*old, by_itself);
-    if (reused_) {
+    if (alike && updates(*old, by_itself)) {
       preconditioner_ = std::move(old);
+      reused_ = !preconditioner_->updated_from_scratch();
       for (auto const& e : record_before)  // what it was made with
         if (std::none_of(record_.begin(), record_.end(), [&](auto const& now) { return now.name == e.name; })) record_.push_back(e);
       if (attempt_ > 0) tell_attempt(attempts_[attempt_]);

@@ -157,13 +157,17 @@ SolveInfo Solver::solve_by_columns(Vector const& b, Vector& x, la::Entries const
   return all;
 }
 
-/// b without what no x can give.
+/// b without what no x can give; zero, where rounding alone is left.
 Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) const {
   auto out = b.like();
   copy(b, out);
   double const size = norm(out).real();
   double removed = 0;
   for (auto const& part : null_space_.remove_from(out)) removed = std::hypot(removed, std::abs(part.value()));
+  if (removed > 0.5 * size) {
+    null_space_.remove_from(out);  // what rounding left beside a large part
+    if (norm(out).real() <= 16 * epsilon_of(b.dtype()) * size) fill(out, 0.0);
+  }
   if (removed > 1e-8 * size)
     notes.push_back(
         format("b is not in the range of the matrix: its part in the null space, {} of ||b||, was removed; x solves the "

@@ -21,7 +21,7 @@ struct NodeGraph {
   ColumnMap map;
   Halo halo;
   bool with_self = false;  ///< each node is among its own neighbours
-  bool symmetric = false;  ///< neighbours are each other's, as far as is known
+  bool symmetric = false;  ///< neighbours are each other's, but for rounding
   bool complete = false;   ///< no entry of the matrix is a weak coupling, on any rank
   std::int64_t neighbours(std::int32_t v) const { return ptr[v + 1] - ptr[v] - with_self; }
 };

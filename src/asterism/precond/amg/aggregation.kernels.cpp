@@ -95,7 +95,8 @@ void ask_for_neighbours(i64 const* ptr, i32 const* col, i32 const* nodes, i64 u,
 }
 
 /// independent_set() where all nodes are here and neighbours are each other's: who has a larger one within two steps is seen at the first
-/// that is larger, and roots tell those within two steps. The same set, in less time.
+/// that is larger, and roots tell those within two steps. The same set, in less time. Some couplings may be of one direction, as rounding
+/// makes them beside a threshold: who sees a root that did not tell is out.
 void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel) {
   // after which round there was a root within two steps, by way of an active node; 0: there is none
   Buffer<std::uint16_t> told(g.count, std::uint16_t(0));
@@ -108,14 +109,14 @@ void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer
   auto* const told_at = told.data();
   auto* const verdict_of = verdicts.data();
   // without branches within some, but no further than the first that are larger: else all neighbours of a dense row read it whole
-  auto const is_larger_beside = [=](i32 v, i32 mine) {
+  auto const larger_beside = [=](i32 v, i32 mine) {
     constexpr i64 some = 64;
     for (auto p = ptr[v], end = ptr[v + 1]; p < end; p += some) {
       i32 m = out_of_set;
       for (auto q = p, last = std::min(p + some, end); q < last; ++q) m = larger(m, t[col[q]]);
-      if (m > mine) return true;
+      if (m > mine) return m;
     }
-    return false;
+    return out_of_set;
   };
   for (u64 round = 0; !undecided.empty(); ++round) {
     auto const count = i64(undecided.size());
@@ -126,9 +127,12 @@ void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer
       i32 const v = nodes[u], mine = t[v];
       auto const when = std::atomic_ref(told_at[v]).load(std::memory_order_relaxed);
       verdict_of[u] = when != 0 && when < now ? out_of_set : mine;
-      if (verdict_of[u] == out_of_set || is_larger_beside(v, mine)) return;
-      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p)
-        if (active[col[p]] != 0 && is_larger_beside(col[p], mine)) return;
+      if (verdict_of[u] == out_of_set) return;
+      i32 found = larger_beside(v, mine);
+      for (auto p = ptr[v], end = ptr[v + 1]; found == out_of_set && p < end; ++p)
+        if (active[col[p]] != 0) found = larger_beside(col[p], mine);
+      if (found == in_set) verdict_of[u] = out_of_set;
+      if (found != out_of_set) return;
       verdict_of[u] = in_set;
       auto const tell = [=](i32 w) {
         std::atomic_ref at(told_at[w]);
@@ -316,12 +320,11 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       i64 at = ap[first];
       for (i32 i = first; i < last; ++i) {
         if (is_look(i) && cancel.requested()) return;
-        double const di = t2 * dg[i + below];
         for (auto p = ap[i]; p < ap[i + 1]; ++p) {
           i32 const c = ac[p];
           out[at] = c;
-          // branch-free: the entry is kept by moving on
-          at += c != i + below && double(abs2(av[p])) > di * of_other(dg[c], dg[i + below]);
+          // branch-free: the entry is kept by moving on. The diagonals first, as the other row multiplies them too
+          at += c != i + below && double(abs2(av[p])) > t2 * (dg[i + below] * of_other(dg[c], dg[i + below]));
         }
         gp[i + 1] = at - ap[first];
       }
@@ -373,7 +376,7 @@ NodeGraph strong_couplings(Rows<T> const& A, Layout const& layout, i64 bs, doubl
       auto const before = piece.size;
       for (auto const w : seen) {
         bool const other = w != v + below;
-        bool const strong = size[w] > t2 * diagonal[v + below] * of_other(diagonal[w], diagonal[v + below]) + 1e-299;
+        bool const strong = size[w] > t2 * (diagonal[v + below] * of_other(diagonal[w], diagonal[v + below])) + 1e-299;
         piece.col[piece.size] = w;
         piece.val[piece.size] = 1;
         piece.size += other && strong;

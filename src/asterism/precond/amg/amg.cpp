@@ -117,9 +117,11 @@ class Amg final : public Preconditioner {
     auto const& kind = options_.smoother.kind;
     if (!options_.reuse || precisions_for(A, range_of_diagonal(A)) != precisions_ || kind == "ilu" || kind == "icc") return false;
     auto const before = dtype_;
+    from_scratch_ = std::visit([](auto const& kept) { return kept.empty(); }, kept_);
     set_up(A, true);
     return dtype_ == before;
   }
+  bool updated_from_scratch() const override { return from_scratch_; }
 
   std::string describe() const override {
     return format("amg ({}{} levels, operator complexity {})", options_.type == amg::AmgType::classical ? "classical, " : "", sizes_.size(),
@@ -302,6 +304,7 @@ class Amg final : public Preconditioner {
   std::vector<std::pair<double, double>> factors_;      // of each level's smoother, and of the cycle from there
   mutable Lazy<std::shared_ptr<Cycle const>> adjoint_;  // made when asked for
   std::variant<amg::Interpolations<double>, amg::Interpolations<Complex<double>>> kept_;
+  bool from_scratch_ = false;  // the last update found nothing kept
   std::vector<amg::LevelSize> sizes_;
   LevelPrecisions precisions_;
   std::int64_t block_size_ = 0, near_null_columns_ = 1;
