@@ -309,3 +309,10 @@ def test_the_command_fails_clearly(tmp_path):
     (tmp_path / "r.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n")
     assert "not square" in said("advise", tmp_path / "r.mtx", expect=1)
     assert "examples:" in said("advise", "--help")
+
+
+def test_factors_of_hermitian_matrices_are_for_these_alone():
+    wind = am.advise(am.gallery.convection_diffusion((20, 20), (10.0, 5.0), 0.05), np.ones(400), budget=3)
+    assert not any(t.result == "ERROR" or "cholesky" in t.options for t in wind.trials)
+    still = am.advise(am.gallery.poisson((20, 20)), np.ones(400), budget=3)
+    assert "-ksp_type preonly -pc_type cholesky" in [t.options for t in still.trials]

@@ -153,6 +153,19 @@ print("SAID" if rank == 0 else "")
     assert out.count("SAID") == 1
 
 
+def test_columns_of_zero_are_refused_and_any_size_is_taken():
+    P = am.gallery.poisson((30, 30))
+
+    def iterations(column):
+        s = am.Solver(P, ksp="cg", pc="amg", rtol=1e-8, near_null_space=column)
+        s.solve(np.ones(900))
+        return s.info.iterations
+
+    assert {iterations(np.full((900, 1), size)) for size in (1e-160, 1.0, 1e160)} == {iterations(None)}
+    with pytest.raises(am.InputError, match="column 1 is zero"):
+        iterations(np.stack([np.ones(900), np.zeros(900)], 1))
+
+
 def test_what_does_not_fit_is_refused():
     A, xyz = body()
     with pytest.raises(

@@ -150,3 +150,36 @@ check(neumann(40, 40).astype(complex), 20, comm=comm)
 print("done", flush=True)
 """
     assert on_ranks(ranks, NEUMANN + script).count("done") == ranks
+
+
+METHODS = ["cg amg", "gmres amg", "minres jacobi", "cg jacobi", "preonly lu", "preonly cholesky", "gmres lu"]
+
+
+def insulated(n=30):
+    """A grid of n x n points without flux through the ends."""
+    L = sp.diags_array([-np.ones(n - 1), np.r_[1, 2 * np.ones(n - 2), 1], -np.ones(n - 1)], offsets=[-1, 0, 1])
+    return sp.csr_array(sp.kron(L, sp.eye_array(n)) + sp.kron(sp.eye_array(n), L))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_right_hand_sides_near_the_null_space(method):
+    """What is left of b has the rounding of all of it."""
+    S = insulated()
+    ksp, pc = method.split()
+    r = np.random.default_rng(0).standard_normal(900)
+    r -= r.mean()
+    for part in (0.03, 1e-7, 1e-10, 1e-14):
+        b = 1 + part * r
+        x, info = am.solve(S, b, ksp=ksp, pc=pc, rtol=1e-8)
+        left = b - 1.0  # exact
+        left -= left.mean()
+        assert np.linalg.norm(left - S @ x) <= 2e-8 * np.linalg.norm(left) + 1e-14
+        assert any("not in the range" in note for note in info.notes)
+    x, info = am.solve(S, np.ones(900), ksp=ksp, pc=pc, rtol=1e-8)
+    assert (
+        info.converged
+        and np.linalg.norm(x) < 1e-12
+        and any("1.0 of ||b||" in note or "1 of ||b||" in note for note in info.notes)
+    )
+    both, info = am.solve(S, np.stack([r, np.ones(900)], 1), ksp=ksp, pc=pc, rtol=1e-8)
+    assert info.converged and np.linalg.norm(S @ both[:, 0] - r) <= 2e-8 * np.linalg.norm(r)
