@@ -26,6 +26,7 @@ import asterism as am
 from asterism import _core, bricks
 from asterism import stencil as st
 from asterism.base.aligned import aligned
+from asterism.cli.bench_gmg import PAST_CACHES
 
 N = 256
 SMOOTHERS = {
@@ -112,7 +113,7 @@ def operations() -> dict[str, Any]:
                 seconds = best(call, 0.5)
                 least = bytes_of_point * size * points
                 # each beside the triad with its kind of stores: of all it writes, or of the residual alone
-                stores = {"applyOp": 1.0, "smooth": 1.0, "smooth + residual": 0.5}.get(name, 0.0)
+                stores = PAST_CACHES.get(name, 0.0)
                 best_speed = 1 / (stores / speed_past + (1 - stores) / speed)
                 out["operations"].append(
                     {"dtype": dtype, "operation": name, "seconds": seconds, "of_triad": least / seconds / best_speed}

@@ -52,7 +52,8 @@ def test_an_update_is_a_new_solver(options, dtype):
         x = solver.solve(b)
         assert np.array_equal(x, am.Solver(B, options, ksp="gmres", rtol=1e-4).solve(b))
         assert np.linalg.norm(b - B.to_scipy() @ x) <= 2e-4 * np.linalg.norm(b)
-        assert solver.reused == ("-pc_amg_reuse_interpolation false" not in options)
+        # amg keeps what it has found from the first update on
+        assert solver.reused == ("reuse_interpolation false" not in options and (seed > 0 or "amg" not in options))
         assert solver.explain() == before
 
 
@@ -68,7 +69,7 @@ def test_amg_keeps_its_prolongation(dtype, smoother):
     solver.update(A)
     solver.solve(b)
     kept = solver.info.memory_bytes
-    assert solver.reused and kept > first.memory_bytes and solver.info.iterations == first.iterations
+    assert not solver.reused and kept > first.memory_bytes and solver.info.iterations == first.iterations
     solver.update(A.with_values(2 * A.to_scipy().data))  # what is kept does not depend on a factor
     x = solver.solve(b)
     assert solver.reused and solver.info.memory_bytes == kept
@@ -91,9 +92,9 @@ def test_amg_is_made_of_the_values_themselves(rng):
     x = rng.standard_normal(930)
     fresh = am.Solver(A, options, ksp="cg", pc="amg")
     again = am.Solver(A, options, ksp="cg", pc="amg")
-    for _ in range(3):
+    for update in range(3):
         again.update(A)
-        assert again.reused
+        assert again.reused == (update > 0)
         a, b = (am.Operator._of(s._h.preconditioner_operator()) @ x for s in (fresh, again))
         assert np.array_equal(a, b)
 
@@ -220,7 +221,7 @@ found = []
 for A in (P, Q, P, Q):
     solver.update(A)
     solver.solve(np.ones(hi - lo))
-    assert solver.reused and solver.info.converged
+    assert solver.reused == (len(found) > 0) and solver.info.converged
     found.append(solver.info.iterations)
 # one rank alone has another pattern
 R = T.copy()

@@ -117,8 +117,10 @@ class Amg final : public Preconditioner {
     auto const& kind = options_.smoother.kind;
     if (!options_.reuse || precisions_for(A, range_of_diagonal(A)) != precisions_ || kind == "ilu" || kind == "icc") return false;
     auto const before = dtype_;
-    from_scratch_ = std::visit([](auto const& kept) { return kept.empty(); }, kept_);
+    auto const keeps = [this] { return std::visit([](auto const& kept) { return !kept.empty(); }, kept_); };
+    bool const kept = keeps();
     set_up(A, true);
+    from_scratch_ = !kept && keeps();
     return dtype_ == before;
   }
   bool updated_from_scratch() const override { return from_scratch_; }
