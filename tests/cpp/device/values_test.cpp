@@ -243,6 +243,23 @@ TEST(Memory, AnArrayInALongerKeptBlockCountsWithItsOwnSize) {
   host::set_memory_cap(0);
 }
 
+TEST(Memory, RoomThatWasNeverWrittenKeepsNothing) {
+  if (!keeps_outside_set_ups) GTEST_SKIP() << "the address sanitizer holds what was freed";
+  constexpr std::size_t unit = std::size_t(64) << 20;
+  host::KeepFreed const set_up;
+  auto const use = host::memory_use();
+  Array const most(use.most - use.now + unit);  // more than ever: never written
+  Array room(32 * unit);
+  room.buffer()->shrink(unit);
+  {
+    Array const freed(unit);
+    std::memset(freed.raw(), 1, unit);
+  }
+  auto const before = resident_bytes();
+  Array const longer(4 * unit);  // does not fit into what is kept, which is no part of the most that was in use
+  EXPECT_LT(resident_bytes(), before - unit / 2);
+}
+
 TEST(Memory, WhatIsShrunkIsNotInUse) {
   constexpr std::size_t large = std::size_t(64) << 20, kept = std::size_t(9) << 20;
   auto const before = host::memory_use().now;

@@ -77,6 +77,12 @@ std::optional<std::size_t> group_limit() {
 }
 
 std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
+std::atomic<std::size_t> most_written{0};  // the same without room that was given back unwritten
+
+void raise(std::atomic<std::size_t>& most, std::size_t now) {
+  for (auto before = most.load(); before < now && !most.compare_exchange_weak(before, now);) {
+  }
+}
 
 /// Bytes to keep while no set-up is under way: no more than were in use before, and of all ranks little beside the machine's.
 std::size_t most_kept() {
@@ -158,8 +164,8 @@ struct Counted {
       fail(ErrorKind::memory, "an array of {} bytes would bring the arrays of this process to {} bytes, above the cap of {} (-memory_cap).",
            n, now, limit);
     }
-    for (auto before = most_in_use.load(); before < now && !most_in_use.compare_exchange_weak(before, now);) {
-    }
+    raise(most_in_use, now);
+    raise(most_written, now);
   }
   ~Counted() {
     if (!kept) in_use -= bytes;
@@ -220,7 +226,7 @@ Block allocate(std::size_t bytes) {
       return b;
     }
     // what is kept does not add to the most that was in use
-    auto const most = most_in_use.load(), now = in_use.load();
+    auto const most = most_written.load(), now = in_use.load();
     give_back(k, most > now ? most - now : 0);
   }
   void* data = nullptr;  // not aligned_alloc: the capacity is no multiple of the alignment
@@ -242,7 +248,9 @@ void shrink(Block& block, std::size_t bytes) noexcept {
   if (block.from || block.capacity < large) return;
   auto const counted =
       std::min(block.counted, drop_behind(static_cast<char*>(block.data) - block.behind, block.behind + bytes, block.capacity));
-  in_use -= block.counted - counted;
+  auto const unwritten = block.counted - counted, now = in_use.fetch_sub(unwritten) - unwritten;
+  for (auto most = most_written.load(); !most_written.compare_exchange_weak(most, std::max(now, most - std::min(most, unwritten)));) {
+  }
   block.counted = counted;
 }
 
