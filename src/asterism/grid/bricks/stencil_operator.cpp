@@ -161,7 +161,7 @@ std::array<std::array<bool, 2>, 3> StencilOperator::zero_beyond() const {
           each_at(a, side, [&, n = counts.data() + 2 * (2 * a + side)](i64 at) {
             double const rounding = 16 * epsilon_of(dtype()) * (diagonal ? double(magnitude(diagonal[at])) : 1.0);
             n[0] += 1;
-            n[1] += double(magnitude(all[at])) > 0.5 * double(magnitude(within[at])) + rounding;
+            n[1] += double(magnitude(all[at])) > 0.25 * double(magnitude(within[at])) + rounding;
           });
   });
   range().comm().sum(std::span<i64>(counts));
