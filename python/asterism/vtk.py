@@ -129,11 +129,11 @@ def _of_points(on: Grid | StencilOperator, name: str, values: Any) -> Any:
     """Return what a vector holds in the order of points."""
     if not isinstance(values, Vector):
         return values
-    of_bricks = isinstance(on, StencilOperator)
-    fits = values._h.layout.fits(on._h.rows if isinstance(on, StencilOperator) else on._h.layout)
-    if not fits or (values._h.has_own_order and not of_bricks):
+    if not values._h.has_own_order:
+        return values.numpy()
+    if not isinstance(on, StencilOperator) or not values._h.has_order_of(on._h):
         raise ShapeError(f"write_vtk: {name} is {values!r}, which is no vector of {on!r}.")
-    return on.from_bricks(values.numpy()) if isinstance(on, StencilOperator) else values.numpy()
+    return on.from_bricks(values.numpy())
 
 
 def _checked(

@@ -15,6 +15,7 @@ using grid::BrickDomain;
 using grid::StencilForm;
 using grid::StencilKernel;
 using grid::StencilOperator;
+using Numbers = nb::ndarray<std::int64_t const, nb::ndim<1>, nb::device::cpu, nb::c_contig>;
 
 /// Address, table, what keeps them, the grids, the constants, flops, the constants that are scales, and what compiles it for a GPU.
 using KernelRow = std::tuple<std::uintptr_t, std::uintptr_t, nb::object, std::vector<int>, std::vector<std::complex<double>>, double,
@@ -72,18 +73,22 @@ void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bo
 }
 
 /// From values of a small grid: places in it of the rank's points, along each axis.
-void set_diagonal_by_places(StencilOperator& A, ReadArray const& values, std::vector<std::vector<std::int64_t>> const& places,
-                            std::optional<double> bound) {
+void set_diagonal_by_places(StencilOperator& A, ReadArray const& values, std::vector<Numbers> const& places, std::optional<double> bound) {
   auto const& domain = A.bricks();
-  ASTERISM_REQUIRE(
-      values.ndim() == places.size() && places.size() == std::size_t(domain.dimensions()) && dtype_of_array(values) == A.dtype(), internal,
-      "{} axes of places for a diagonal of {} axes", places.size(), values.ndim());
+  ASTERISM_REQUIRE(values.ndim() == places.size() && places.size() == std::size_t(domain.dimensions()) &&
+                       dtype_of_array(values) == A.dtype(),
+                   internal, "{} axes of places for a diagonal of {} axes", places.size(), values.ndim());
   grid::Triple sizes{1, 1, 1};
   std::array<std::vector<std::int64_t>, 3> all;
   auto const box = domain.owned().sizes();
   for (std::size_t a = 0, missing = 3 - places.size(); a < 3; ++a) {
-    all[a] = a < missing ? std::vector<std::int64_t>(std::size_t(box[a]), 0) : places[a - missing];
-    if (a >= missing) sizes[a] = std::int64_t(values.shape(a - missing));
+    if (a < missing) {
+      all[a].assign(std::size_t(box[a]), 0);
+    } else {
+      auto const& of_axis = places[a - missing];
+      all[a].assign(of_axis.data(), of_axis.data() + of_axis.size());
+      sizes[a] = std::int64_t(values.shape(a - missing));
+    }
   }
   nb::gil_scoped_release const gil;
   la::Vector d(A.range(), A.dtype());

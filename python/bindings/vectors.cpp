@@ -47,12 +47,12 @@ QueueVector new_unified(Layout const& layout, std::string const& dtype, std::int
   return Vector::wrap(layout, d, k, Array::unified(std::size_t(layout.local_size() * k) * size_of(d)), q.value);
 }
 
-QueueVector wrapped(Layout const& layout, nb::object const& array, Queue const& q) {
-  check_threads(layout, q.value);
+QueueVector wrapped(la::Space const& space, nb::object const& array, Queue const& q) {
+  check_threads(space, q.value);
   auto const a = nb::cast<AnyArray>(array);
-  auto const view = as_vector(layout, a, "Vector.wrap");
+  auto const view = as_vector(space, a, "Vector.wrap");
   auto const bytes = std::size_t(view.local_size() * view.columns()) * size_of(view.dtype());
-  return Vector::wrap(layout, view.dtype(), view.columns(), Array::wrap(a.data(), bytes, keep(array)), q.value);
+  return Vector::wrap(space, view.dtype(), view.columns(), Array::wrap(a.data(), bytes, keep(array)), q.value);
 }
 
 /// The vector's memory on the host as a NumPy array that keeps it.
@@ -336,7 +336,9 @@ void bind_vectors(nb::module_& m) {
       .def(
           "like", [](QueueVector const& v) { return QueueVector(v.value.like()); }, Release())
       .def_static("make_unified", &new_unified, Release())
-      .def_static("wrap", &wrapped)
+      .def_static("wrap", [](Layout const& layout, nb::object const& array, Queue const& q) { return wrapped(layout, array, q); })
+      .def_static("wrap_of_operator",
+                  [](la::Operator const& A, nb::object const& array, Queue const& q) { return wrapped(A.range(), array, q); })
       .def_static("wrap_gpu", &wrapped_gpu, nb::arg("layout"), nb::arg("data"), nb::arg("dtype"), nb::arg("rows"), nb::arg("k"),
                   nb::arg("stream").none(), nb::arg("owner"), nb::arg("queue"))
       .def("gpu_pointer", &gpu_pointer, Release())
@@ -345,6 +347,7 @@ void bind_vectors(nb::module_& m) {
       .def_prop_ro("columns", [](QueueVector const& v) { return v.value.columns(); })
       .def_prop_ro("local_size", [](QueueVector const& v) { return v.value.local_size(); })
       .def_prop_ro("has_own_order", [](QueueVector const& v) { return v.value.space().has_own_order(); })
+      .def("has_order_of", [](QueueVector const& v, la::Operator const& A) { return v.value.space().has_order_of(A.range()); })
       .def_prop_ro("layout", [](QueueVector const& v) { return v.value.layout(); })
       .def("array", &settled)
       .def(

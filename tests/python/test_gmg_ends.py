@@ -37,6 +37,21 @@ def test_zero_ends_are_found():
     assert bricks.ends_of(L._how, L._h)[1:] == [[0.5, 0], [0, 0]]
 
 
+@pytest.mark.parametrize("shape", [(64, 64, 2), (64, 64, 4), (4, 40, 40), (48, 6, 6)])
+def test_a_reaction_is_no_zero_end_of_a_thin_grid(shape):
+    at = st.indices(3)
+    u, out = st.grid("u", 3), st.grid("out", 3)
+    flux = []
+    for axis in range(3):
+        for step in (-1, 1):
+            end = at[axis] == (0 if step < 0 else at[axis].extent - 1)
+            flux.append(u(*at) - st.where(end, u(*at), u(*(i + step * (n == axis) for n, i in enumerate(at)))))
+    L = st.operator(st.assign(out(*at), sum(flux[1:], flux[0]) / (h * h) + 1.0 * u(*at)), shape, h=1 / 64)
+    assert bricks.ends_of(L._how, L._h) == [[0, 0]] * 3
+    _, info = am.solve(L, np.random.default_rng(0).random(shape), ksp="cg", pc="gmg", rtol=1e-8)
+    assert info.iterations <= 9
+
+
 @pytest.mark.parametrize("points", ["nodes", "cells"])
 @pytest.mark.parametrize("reaction", [1.0, 200.0, 2e4, 1e6])
 def test_a_reaction_is_no_zero_end(points, reaction):
@@ -78,6 +93,11 @@ def test_the_diagonal_and_the_bound_are_those_of_the_matrix(dtype):
             entries = aligned((int(L._h.rows.local_size),), dtype)
             L._h.diagonal(entries)
             np.testing.assert_allclose(L.from_bricks(entries).ravel(), np.diag(columns), rtol=1e-6)
+            off = np.abs(columns).sum(1) / np.abs(np.diag(columns))
+            bound = L._h.bound
+            assert off.max() * (1 - 1e-6) <= bound  # of coefficients, also of those that reach beyond an end
+            if min(shape) > 2 and not given:
+                assert bound <= off.max() * (1 + 1e-6)
             padding = entries[L.to_bricks(np.ones(shape, dtype)) == 0]
             assert (padding == 1).all()
 

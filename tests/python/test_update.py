@@ -232,3 +232,14 @@ if rank == 0: print("FOUND", found)
 """
     seen = {n: on_ranks(n, script).split("FOUND")[1].split("]")[0] for n in (1, 2, 3, 4)}
     assert len(set(seen.values())) == 1, seen
+
+
+@pytest.mark.parametrize("outer", ["-pc_type bjacobi -sub_pc_type amg -sub_", "-pc_type asm -sub_pc_type amg -sub_", "-pc_type ksp -ksp_pc_type amg -ksp_"])
+def test_amg_within_another_one_tells_its_first_phase(outer):
+    A = am.gallery.poisson((40, 40))
+    s = am.Solver(A, f"{outer}pc_amg_coarse_size 50", ksp="fgmres")
+    told = []
+    for _ in range(3):
+        s.update(A)
+        told.append(s.reused)
+    assert told == [False, True, True]

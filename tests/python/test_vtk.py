@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import asterism as am
 
@@ -111,9 +112,18 @@ def test_vectors_of_a_stencil_are_written_in_the_order_of_points(tmp_path):
         assert (arrays["u"] == values.reshape(arrays["u"].shape)).all()
     with pytest.raises(am.ShapeError, match="no vector of"):
         am.write_vtk(tmp_path / "v.vti", am.grid.Grid((16, 24)), u=L.make_vector())
-    L = am.stencil.operator(am.stencil.assign(out(i, j), u(i, j)), (16, 24))
-    with pytest.raises(am.ShapeError, match="no vector of"):
-        am.write_vtk(tmp_path / "v.vti", am.grid.Grid((16, 24)), u=L.make_vector())
+    s = am.stencil.assign(out(i, j), u(i, j))
+    L, finer, turned = am.stencil.operator(s, (16, 24)), am.stencil.operator(s, (16, 24), brick=4), am.stencil.operator(s, (24, 16))
+    for on, x in ((am.grid.Grid((16, 24)), L.make_vector()), (L, finer.make_vector()), (L, turned.make_vector())):
+        with pytest.raises(am.ShapeError, match="no vector of"):
+            am.write_vtk(tmp_path / "v.vti", on, u=x)
+    values = np.arange(384.0)
+    flat = am.Vector.wrap(am.Matrix.from_scipy(sp.eye_array(384, format="csr")), values)  # in the order of points
+    solved = am.solve(L, L.make_vector(values.reshape(16, 24)), ksp="richardson", pc="none")[0]
+    for x in (flat, solved):
+        am.write_vtk(tmp_path / "v.vti", L, u=x)
+        _, _, arrays = read(tmp_path / "v.vti")
+        assert (arrays["u"].ravel() == values).all()
 
 
 CELLS = """

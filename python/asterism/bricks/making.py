@@ -69,10 +69,11 @@ class Made:
 
     def converted(self, dtype: str) -> Made:
         """Return the same in another dtype. Raises an UnsupportedError for one of single precision if entries are near the ends of its range."""
-        if np.dtype(dtype).itemsize < np.dtype(self.dtype).itemsize and not 1e-15 < self.largest < 1e15:
+        most = 1e18 if np.dtype(dtype).kind == "f" else 1e15  # squares are summed
+        if np.dtype(dtype).itemsize < np.dtype(self.dtype).itemsize and not 1 / most < self.largest < most:
             raise UnsupportedError(
-                f"the stencil in {dtype}: entries of the diagonal are as large as {self.largest:.3g}, so that products would leave the "
-                "range of that dtype. Use -pc_dtype float64, or scale the stencil."
+                f"the stencil in {dtype}: the largest entry of the diagonal is {self.largest:.3g}, so that products would leave the range "
+                f"of that dtype. From {1 / most:g} to {most:g} is possible. Use -pc_dtype float64, or scale the stencil."
             )
         out = copy.copy(self)
         out.dtype = dtype

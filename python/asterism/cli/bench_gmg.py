@@ -248,7 +248,7 @@ def _operations(comm: Any, cycles: int) -> list[dict[str, Any]]:
 
 def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]:
     """Return times of the operations of the finest level, and the share of the least time: each vector once at the speed of STREAM triads
-    of the same run, of vectors that are as long, with the same kind of stores.
+    of the same run, of vectors that are as long or longer, with the same kind of stores.
     """
     transfers = bricks.coarse_level(bricks.make, L._how, L._h, L._domain, "again", 0)
     b, x, y, r = (aligned((int(L._h.rows.local_size),), L.dtype) for _ in range(4))

@@ -279,7 +279,11 @@ class Vector:
             )
         if not usable.flags.writeable:
             raise InputError("Vector.wrap: the array is read-only. Vector(A).copy_from takes it.")
-        return cls._of(_core.QueueVector.wrap(A._vector_layout, usable, q._h), q, usable.ndim == 1)
+        if isinstance(A, Operator):
+            h = _core.QueueVector.wrap_of_operator(A._h, usable, q._h)
+        else:
+            h = _core.QueueVector.wrap(A._vector_layout, usable, q._h)
+        return cls._of(h, q, usable.ndim == 1)
 
     def like(self, fill: float | complex | None = None) -> Vector:
         """Return a new vector of the same layout, dtype, columns and queue."""

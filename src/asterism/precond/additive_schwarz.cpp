@@ -56,6 +56,7 @@ class AdditiveSchwarz final : public Preconditioner {
     rows_.update(A);
     return updated_by_each_rank(*inner_, local_block(), A.comm());
   }
+  bool updated_from_scratch() const override { return inner_->updated_from_scratch(); }
 
   // The inner one, and a message from and, for `basic`, one to every neighbour.
   void apply(Vector const& x, Vector& y) const override {

@@ -8,6 +8,7 @@ class BlockJacobi final : public Preconditioner {
  public:
   BlockJacobi(Nest const& nest, Matrix const& A) : Preconditioner(A) { inner_ = made_by_each_rank(nest, A.diagonal_block(), A.comm()); }
   bool update(Matrix const& A) override { return updated_by_each_rank(*inner_, A.diagonal_block(), A.comm()); }
+  bool updated_from_scratch() const override { return inner_->updated_from_scratch(); }
   void apply(Vector const& x, Vector& y) const override {
     auto mine = own(y);
     inner_->apply(own(x), mine);

@@ -84,7 +84,7 @@ class None final : public Preconditioner {
 
 }  // namespace
 
-void invert_entries(Vector& d, char const* name, char const* hint) {
+void invert_entries(Vector& d, char const* name) {
   constexpr auto none = std::numeric_limits<std::int64_t>::max();
   std::atomic<std::int64_t> bad{none};  // the first row
   with_dtype(d.dtype(), [&](auto tag) {
@@ -101,7 +101,11 @@ void invert_entries(Vector& d, char const* name, char const* hint) {
     });
   });
   comm::agree(d.comm(), [&] {
-    ASTERISM_REQUIRE(bad == none, value, "{}: the diagonal entry of {} is zero. {}.", name, d.space().own_entry_name(bad), hint);
+    ASTERISM_REQUIRE(bad == none, value, "{}: the diagonal entry of {} is zero. {}.", name, d.space().own_entry_name(bad),
+                     d.space().has_own_order()  // a stencil, without entries
+                         ? "Give points that stand for nothing a 1 there, or use -pc_type none"
+                         : "Use -pc_type ilu with -pc_factor_shift_type nonzero, -pc_type jacobi -pc_jacobi_type rowl1, or reorder the "
+                           "equations");
   });
 }
 

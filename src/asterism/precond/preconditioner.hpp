@@ -57,7 +57,7 @@ class Preconditioner : public Operator {
   /// The second phase of a set-up, that of the values. A has the pattern of the matrix that this was made from. What depends on the pattern
   /// alone is kept. False: what was kept does not fit these values, and this is to be made from scratch. Collective.
   virtual bool update(Matrix const& A) = 0;
-  /// Whether the last update that succeeded ran the first phase too, to keep it from then on.
+  /// Whether the last update that succeeded ran the first phase too, to keep it from then on. Each rank's own.
   virtual bool updated_from_scratch() const { return false; }
   /// Whether A was found Hermitian: M^H is M then, if it is symmetric().
   virtual void set_hermitian(bool yes) { self_adjoint_ = yes && symmetric(); }
@@ -207,10 +207,7 @@ PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm
 bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Communicator const& comm);
 
 /// d = 1 / d; a zero is an error with its row on every rank. Collective.
-void invert_entries(Vector& d, char const* name,
-                    char const* hint =
-                        "Use -pc_type ilu with -pc_factor_shift_type nonzero, -pc_type jacobi -pc_jacobi_type rowl1, or "
-                        "reorder the equations");
+void invert_entries(Vector& d, char const* name);
 
 /// The table of preconditioners: -pc_type, and FUNCTION_entry() in the preconditioner's own file.
 #define ASTERISM_PRECONDITIONERS(X) \

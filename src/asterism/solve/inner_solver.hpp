@@ -23,6 +23,7 @@ class InnerSolver final : public precond::Preconditioner {
   void apply(Vector const& x, Vector& y) const override;
   /// Of a matrix of the same pattern, where the inner preconditioner can be updated too.
   bool update(Matrix const& A) override;
+  bool updated_from_scratch() const override { return M_->updated_from_scratch(); }
   std::string describe() const override;
   std::string report() const override;
   std::size_t memory_bytes() const override { return M_->memory_bytes(); }

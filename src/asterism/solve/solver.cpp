@@ -338,7 +338,7 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
     made_for_hermitian_ = of_P_.hermitian;
     if (alike && updates(*old, by_itself)) {
       preconditioner_ = std::move(old);
-      reused_ = !preconditioner_->updated_from_scratch();
+      reused_ = given_A_->range().comm().max(std::int64_t(preconditioner_->updated_from_scratch())) == 0;
       for (auto const& e : record_before)  // what it was made with
         if (std::none_of(record_.begin(), record_.end(), [&](auto const& now) { return now.name == e.name; })) record_.push_back(e);
       if (attempt_ > 0) tell_attempt(attempts_[attempt_]);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "asterism/apps/gallery.hpp"
 #include "harness/dense.hpp"
@@ -175,4 +176,28 @@ TEST(Aggregates, AreTheSameWhereNeighboursAreKnownToBeEachOthers) {
               ASSERT_EQ(found.of_node[l], wanted[std::size_t(graph.map.global(l))]) << n << " " << seed << " node " << graph.map.global(l);
           }
       }
+}
+
+TEST(Aggregates, EndWhereCouplingsAreOfOneDirection) {
+  // as rounding makes them beside a threshold; the graph is taken for symmetric
+  comm::Communicator const alone;
+  for (int64_t const n : {2, 3, 40, 300})
+    for (unsigned const seed : {1u, 2u, 3u, 4u}) {
+      auto a = sparse_positive(n, false, seed);
+      std::mt19937 random(seed);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          if (i != j && random() % 3 == 0) a(i, j) = 0;
+      Progress progress("aggregates", 1);
+      comm::Cancellation cancel(alone, progress);
+      auto const layout = la::Layout::even(alone, n);
+      auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
+      auto graph = strong_couplings(rows, layout, 1, 0, cancel);
+      graph.symmetric = true;
+      auto const found = aggregate(graph, false, cancel);
+      for (int32_t v = 0; v < n; ++v)
+        if (graph.neighbours(v) > 0) {
+          ASSERT_TRUE(found.of_node[v] >= 0 && found.of_node[v] < found.coarse.global_size()) << n << " " << seed << " node " << v;
+        }
+    }
 }

@@ -77,7 +77,7 @@ std::optional<std::size_t> group_limit() {
 }
 
 std::atomic<std::size_t> in_use{0}, most_in_use{0}, cap{0};
-std::atomic<std::size_t> most_written{0};  // the same without room that was given back unwritten
+std::atomic<std::size_t> most_written{0};  // at most the same without room that was given back unwritten
 
 void raise(std::atomic<std::size_t>& most, std::size_t now) {
   for (auto before = most.load(); before < now && !most.compare_exchange_weak(before, now);) {

@@ -131,39 +131,40 @@ std::array<std::array<bool, 2>, 3> StencilOperator::zero_beyond() const {
   auto const& domain = s_->domain;
   auto const box = domain.owned();
   auto const size = box.sizes();
-  auto const is_here = [&](std::size_t a, std::size_t side) {
-    return box.points() > 0 && int(a) >= 3 - domain.dimensions() && !domain.periodic()[a] &&
-           (side == 0 ? box.low[a] == 0 : box.high[a] == domain.shape()[a]);
-  };
-  auto const each_at = [&](std::size_t a, std::size_t side, auto const& f) {
-    Triple from{}, to = size;
-    (side == 0 ? to[a] : from[a]) = side == 0 ? 1 : size[a] - 1;
-    for (i64 i = from[0]; i < to[0]; ++i)
-      for (i64 j = from[1]; j < to[1]; ++j)
-        for (i64 k = from[2]; k < to[2]; ++k) f(domain.place({i, j, k}));
-  };
   Vector x(range(), dtype()), sums(range(), dtype()), inner(range(), dtype());
-  fill(x, 1.0);
-  clear_padding(x);
+  auto const set_to_ones = [&] {
+    fill(x, 1.0);
+    clear_padding(x);
+  };
+  set_to_ones();
   apply(x, sums);
   std::array<i64, 12> counts{};  // of the points of each end, and of those that couple to what is beyond
-  with_dtype(dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (std::size_t a = 0; a < 3; ++a)
-      for (std::size_t side = 0; side < 2; ++side)
-        if (is_here(a, side)) each_at(a, side, [to = x.host<T>().data()](i64 at) { to[at] = T(0); });
-    apply(x, inner);  // of rows at an end, what couples them to points within
-    auto const *const all = sums.host<T>().data(), *const within = inner.host<T>().data();
-    auto const* const diagonal = diagonal_ ? diagonal_.host<T>().data() : nullptr;
-    for (std::size_t a = 0; a < 3; ++a)
-      for (std::size_t side = 0; side < 2; ++side)
-        if (is_here(a, side))
-          each_at(a, side, [&, n = counts.data() + 2 * (2 * a + side)](i64 at) {
-            double const rounding = 16 * epsilon_of(dtype()) * (diagonal ? double(magnitude(diagonal[at])) : 1.0);
-            n[0] += 1;
-            n[1] += double(magnitude(all[at])) > 0.25 * double(magnitude(within[at])) + rounding;
-          });
-  });
+  auto const look_at = [&](std::size_t a, std::size_t side) {
+    auto const each = [&](auto const& f) {
+      if (box.points() == 0 || (side == 0 ? box.low[a] != 0 : box.high[a] != domain.shape()[a])) return;
+      Triple from{}, to = size;
+      (side == 0 ? to[a] : from[a]) = side == 0 ? 1 : size[a] - 1;
+      for (i64 i = from[0]; i < to[0]; ++i)
+        for (i64 j = from[1]; j < to[1]; ++j)
+          for (i64 k = from[2]; k < to[2]; ++k) f(domain.place({i, j, k}));
+    };
+    with_dtype(dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      set_to_ones();
+      each([to = x.host<T>().data()](i64 at) { to[at] = T(0); });
+      apply(x, inner);  // of rows at this end, what couples them to points within
+      auto const *const all = sums.host<T>().data(), *const within = inner.host<T>().data();
+      auto const* const diagonal = diagonal_ ? diagonal_.host<T>().data() : nullptr;
+      each([&, n = counts.data() + 2 * (2 * a + side)](i64 at) {
+        double const rounding = 16 * epsilon_of(dtype()) * (diagonal ? double(magnitude(diagonal[at])) : 1.0);
+        n[0] += 1;
+        n[1] += double(magnitude(all[at])) > 0.25 * double(magnitude(within[at])) + rounding;
+      });
+    });
+  };
+  for (auto a = std::size_t(3 - domain.dimensions()); a < 3; ++a)
+    if (!domain.periodic()[a] && domain.shape()[a] > 1)
+      for (std::size_t const side : {0, 1}) look_at(a, side);
   range().comm().sum(std::span<i64>(counts));
   std::array<std::array<bool, 2>, 3> out{};
   for (std::size_t e = 0; e < 6; ++e) out[e / 2][e % 2] = 2 * counts[2 * e + 1] > counts[2 * e];

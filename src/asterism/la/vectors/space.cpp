@@ -23,7 +23,7 @@ struct Space::Meaning {
   std::optional<comm::QueuedForest> ghosts;
   std::shared_ptr<std::vector<std::pair<std::int64_t, std::int64_t>> const> padding;
   device::Array padding_runs;
-  std::function<std::string(std::int64_t)> names;
+  std::shared_ptr<std::function<std::string(std::int64_t)> const> names;
 };
 
 Space::Meaning Space::changed() const { return meaning_ ? *meaning_ : Meaning(); }
@@ -140,7 +140,7 @@ device::Array const& Space::padding_runs() const {
 }
 
 std::string Space::own_entry_name(std::int64_t place) const {
-  return meaning_ && meaning_->names ? meaning_->names(place) : format("row {}", begin() + place);
+  return meaning_ && meaning_->names ? (*meaning_->names)(place) : format("row {}", begin() + place);
 }
 
 std::string Space::entry_name(std::int64_t entry) const {
@@ -150,9 +150,13 @@ std::string Space::entry_name(std::int64_t entry) const {
 
 bool Space::has_own_order() const { return meaning_ && meaning_->names; }
 
+bool Space::has_order_of(Space const& other) const {
+  return has_own_order() && other.has_own_order() && meaning_->names == other.meaning_->names;
+}
+
 Space Space::with_names(std::function<std::string(std::int64_t)> names) const {
   auto m = changed();
-  m.names = std::move(names);
+  m.names = std::make_shared<std::function<std::string(std::int64_t)> const>(std::move(names));
   return with(std::move(m));
 }
 

@@ -66,6 +66,8 @@ class Space : public comm::Layout {
   /// For entries in an order of the space's own.
   Space with_names(std::function<std::string(std::int64_t place)> names) const;
   bool has_own_order() const;
+  /// Whether both have that of one with_names().
+  bool has_order_of(Space const& other) const;
 
  private:
   struct Coordinates;

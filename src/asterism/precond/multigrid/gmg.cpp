@@ -142,7 +142,7 @@ struct Choices {
 SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double directions, bool symmetric) {
   auto s = o.smoother;
   auto w = A->diagonal();
-  invert_entries(w, "gmg", "Give points that stand for nothing a 1 there, or use another preconditioner, such as -pc_type none");
+  invert_entries(w, "gmg");
   auto weights = s.kind == "color_sor" ? A->colours() : std::vector<Vector>();
   if (s.kind == "color_sor" && weights.empty()) {
     ASTERISM_REQUIRE(o.open, option,
