@@ -20,6 +20,18 @@
 namespace asterism::python {
 
 namespace nb = nanobind;
+/// Calls Python within work of the core. Ctrl-C that Python sees there is raised again, for the next question of that work.
+template <class F>
+void call_within(F const& f) {
+  nb::gil_scoped_acquire const gil;
+  try {
+    f();
+  } catch (nb::python_error const& e) {
+    if (!e.matches(PyExc_KeyboardInterrupt)) throw;
+    PyErr_SetInterrupt();
+  }
+}
+
 using AnyArray = nb::ndarray<nb::device::cpu, nb::c_contig>;
 using ReadArray = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;  // of which nothing is written
 

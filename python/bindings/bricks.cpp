@@ -75,9 +75,9 @@ void permute(BrickDomain const& d, ReadArray const& from, AnyArray const& to, bo
 /// From values of a small grid: places in it of the rank's points, along each axis.
 void set_diagonal_by_places(StencilOperator& A, ReadArray const& values, std::vector<Numbers> const& places, std::optional<double> bound) {
   auto const& domain = A.bricks();
-  ASTERISM_REQUIRE(values.ndim() == places.size() && places.size() == std::size_t(domain.dimensions()) &&
-                       dtype_of_array(values) == A.dtype(),
-                   internal, "{} axes of places for a diagonal of {} axes", places.size(), values.ndim());
+  ASTERISM_REQUIRE(
+      values.ndim() == places.size() && places.size() == std::size_t(domain.dimensions()) && dtype_of_array(values) == A.dtype(), internal,
+      "{} axes of places for a diagonal of {} axes", places.size(), values.ndim());
   grid::Triple sizes{1, 1, 1};
   std::array<std::vector<std::int64_t>, 3> all;
   auto const box = domain.owned().sizes();

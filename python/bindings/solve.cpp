@@ -113,11 +113,7 @@ void bind_solve(nb::module_& m) {
         auto const bv = as_vector(A->range(), b, "least squares: b");
         auto xv = as_vector(A->domain(), x, "least squares: x");
         std::function<void(std::int64_t, double, double)> f;
-        if (!watch.is_none())
-          f = [&watch](std::int64_t it, double r, double n) {
-            nb::gil_scoped_acquire const gil;
-            watch(it, r, n);
-          };
+        if (!watch.is_none()) f = [&watch](std::int64_t it, double r, double n) { call_within([&] { watch(it, r, n); }); };
         krylov::LeastSquaresInfo i;
         {
           nb::gil_scoped_release const gil;
@@ -171,10 +167,7 @@ void bind_solve(nb::module_& m) {
             auto xv = as_vector(s.op().range(), x, "solve: x");
             krylov::Watcher watch;
             if (!watcher.is_none())
-              watch = [&watcher](std::int64_t it, std::vector<double> const& norms) {
-                nb::gil_scoped_acquire const gil;
-                watcher(it, norms);
-              };
+              watch = [&watcher](std::int64_t it, std::vector<double> const& norms) { call_within([&] { watcher(it, norms); }); };
             nb::gil_scoped_release const gil;
             if (transpose != "N") return s.solve_transpose(bv, xv, transpose == "H", watch, needs_iterate);
             return s.solve(bv, xv, watch, needs_iterate, zero_guess);

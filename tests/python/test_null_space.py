@@ -183,3 +183,11 @@ def test_right_hand_sides_near_the_null_space(method):
     )
     both, info = am.solve(S, np.stack([r, np.ones(900)], 1), ksp=ksp, pc=pc, rtol=1e-8)
     assert info.converged and np.linalg.norm(S @ both[:, 0] - r) <= 2e-8 * np.linalg.norm(r)
+
+
+@pytest.mark.parametrize("method", ["cg jacobi", "gmres none", "preonly lu"])
+def test_constants_that_are_no_null_vector_are_refused(method):
+    ksp, pc = method.split()
+    with pytest.raises(am.InputError, match="A times column 0 is"):
+        am.Solver(am.gallery.poisson((30, 30)), "-ksp_null_space constant", ksp=ksp, pc=pc)
+    assert am.Solver(insulated(), "-ksp_null_space constant", ksp=ksp, pc=pc).solve(np.ones(900)).max() < 1e-12

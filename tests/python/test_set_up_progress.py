@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import asterism as am
@@ -184,3 +185,19 @@ for updates in (0, 1):  # the first one keeps the prolongations, the next use th
 """,
         limit=240,
     )
+
+
+def test_ctrl_c_that_a_monitor_sees_ends_the_solve_and_keeps_the_checkpoint(tmp_path):
+    A = am.gallery.poisson((60, 60))
+
+    def press(it, norm):
+        if it == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match="interrupted at iteration"):
+        am.solve(
+            A, np.ones(3600), ksp="richardson", pc="jacobi", maxiter=10**6, monitor=press,
+            checkpoint=tmp_path / "x.ast", checkpoint_every=10**6,
+        )  # fmt: skip
+    x = am.load(tmp_path / "x.ast")["x"]
+    assert x.shape == (3600,) and 0 < np.abs(x).max() and np.linalg.norm(A @ x - 1) < 60

@@ -234,7 +234,14 @@ if rank == 0: print("FOUND", found)
     assert len(set(seen.values())) == 1, seen
 
 
-@pytest.mark.parametrize("outer", ["-pc_type bjacobi -sub_pc_type amg -sub_", "-pc_type asm -sub_pc_type amg -sub_", "-pc_type ksp -ksp_pc_type amg -ksp_"])
+@pytest.mark.parametrize(
+    "outer",
+    [
+        "-pc_type bjacobi -sub_pc_type amg -sub_",
+        "-pc_type asm -sub_pc_type amg -sub_",
+        "-pc_type ksp -ksp_pc_type amg -ksp_",
+    ],
+)
 def test_amg_within_another_one_tells_its_first_phase(outer):
     A = am.gallery.poisson((40, 40))
     s = am.Solver(A, f"{outer}pc_amg_coarse_size 50", ksp="fgmres")

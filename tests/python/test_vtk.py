@@ -113,7 +113,11 @@ def test_vectors_of_a_stencil_are_written_in_the_order_of_points(tmp_path):
     with pytest.raises(am.ShapeError, match="no vector of"):
         am.write_vtk(tmp_path / "v.vti", am.grid.Grid((16, 24)), u=L.make_vector())
     s = am.stencil.assign(out(i, j), u(i, j))
-    L, finer, turned = am.stencil.operator(s, (16, 24)), am.stencil.operator(s, (16, 24), brick=4), am.stencil.operator(s, (24, 16))
+    L, finer, turned = (
+        am.stencil.operator(s, (16, 24)),
+        am.stencil.operator(s, (16, 24), brick=4),
+        am.stencil.operator(s, (24, 16)),
+    )
     for on, x in ((am.grid.Grid((16, 24)), L.make_vector()), (L, finer.make_vector()), (L, turned.make_vector())):
         with pytest.raises(am.ShapeError, match="no vector of"):
             am.write_vtk(tmp_path / "v.vti", on, u=x)

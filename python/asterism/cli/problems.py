@@ -121,6 +121,8 @@ def load(name: str, n: int | None, comm: Any, block_size: int, which: str | None
     """Return the matrix and a line that describes it."""
     check(name, n, which)
     if name in BUILT_IN:
+        if block_size != 1:
+            raise InputError(f"--block-size is for files; {name} has its own.")
         size = BUILT_IN[name][0] if n is None else n
         A = {
             "poisson1d": lambda: gallery.poisson((size,), comm),

@@ -217,7 +217,8 @@ Vector near_null_space_of(Space const& space, Dtype dtype) {
     copy(given, wide);
     copy(wide, modes);
     std::vector<int> exponents;  // squares of entries are summed
-    for (auto const size : look_at_entries(modes).largest) exponents.push_back(size > 0 && (size > 1e75 || size < 1e-75) ? -std::ilogb(size) : 0);
+    for (auto const size : look_at_entries(modes).largest)
+      exponents.push_back(size > 0 && (size > 1e75 || size < 1e-75) ? -std::ilogb(size) : 0);
     if (std::any_of(exponents.begin(), exponents.end(), [](int e) { return e != 0; })) scale_by_powers(modes, exponents);
     return modes;
   }

@@ -261,7 +261,8 @@ void Solver::look_at_system() {
   } else if (projects_ == "constant") {
     Vector ones(A_->range(), A_->dtype());
     fill(ones, 1.0);
-    null_space_ = NullSpace({ones});
+    clear_padding(ones);
+    null_space_ = given_null_space(*A_, ones, looks_ ? largest_A_ : 0);
   } else if (projects_ == "auto" && looks_ && inspection_.hermitian && A_->matrix()) {
     null_space_ = detected_null_space(*A_->matrix());
   } else if (projects_ == "auto" && looks_ && inspection_.hermitian && A_->eigenvalue_bound()) {

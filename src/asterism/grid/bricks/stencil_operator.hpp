@@ -60,7 +60,8 @@ class StencilOperator final : public la::Operator {
   /// With Gershgorin's bound, if no diagonal entry is zero. row_sums: of magnitudes of entries. Collective.
   void set_diagonal(la::Vector d, la::Vector const& row_sums);
   /// At which ends of each axis vectors are zero beyond the grid: where rows of most points of the end couple to what is beyond, as much
-  /// as to a quarter of what is within. They do if the sum of a row is that large. False at ends of periodic axes, and of those with one point. Seven products. Collective.
+  /// as to a quarter of what is within. They do if the sum of a row is that large. False at ends of periodic axes, and of those with one
+  /// point. Seven products. Collective.
   std::array<std::array<bool, 2>, 3> zero_beyond() const;
 
  private:

@@ -177,8 +177,10 @@ template <class T>
 bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
   auto const n = A_.global_rows();
   if (n <= options_.coarse_size || std::int64_t(level_) + 1 >= options_.max_levels) return false;
-  // no progress: all couplings are weak, or every node stands alone
-  auto const is_fewer = [n](std::int64_t coarse) { return coarse > 0 && double(coarse) <= 0.9 * double(n); };
+  // no progress: all couplings are weak, or every node stands alone. Of cycles that visit a level twice as often as the one above, the
+  // visits must not cost more and more
+  double const most = options_.cycle == CycleType::w || options_.cycle == CycleType::k ? 0.6 : 0.9;
+  auto const is_fewer = [n, most](std::int64_t coarse) { return coarse > 0 && double(coarse) <= most * double(n); };
   if (options_.type == AmgType::classical) {
     out.splitting = split(rows_, A_.range(), block_size_, component_, threshold_, options_.classical, cancel_);
     at(0.15);
