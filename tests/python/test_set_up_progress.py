@@ -177,7 +177,7 @@ wall = seconds_of(lambda: want.update(B))
 for updates in (0, 1):  # the first one keeps the prolongations, the next use them
     solver = am.Solver(A, ksp="cg", pc="amg", rtol=1e-6)
     for _ in range(updates): solver.update(B)
-    ends = [interrupted_at(part, wall, lambda: solver.update(B)) for part in (0.5, 0.85)]
+    ends = [interrupted_at(part, wall, lambda: solver.update(B)) for part in (0.05, 0.2, 0.5, 0.85)]
     assert any(ends), "Ctrl-C came too late"
     solver.update(B)
     assert np.array_equal(solver.solve(b), want.solve(b))
@@ -187,6 +187,7 @@ for updates in (0, 1):  # the first one keeps the prolongations, the next use th
     )
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_that_a_monitor_sees_ends_the_solve_and_keeps_the_checkpoint(tmp_path):
     A = am.gallery.poisson((60, 60))
 
