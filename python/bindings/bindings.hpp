@@ -13,6 +13,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <csignal>
+
 #include "asterism/comm/transport/choice.hpp"
 #include "asterism/device/queue.hpp"
 #include "asterism/la/matrix.hpp"
@@ -20,14 +22,16 @@
 namespace asterism::python {
 
 namespace nb = nanobind;
-/// Calls Python within work of the core. Ctrl-C that Python sees there is raised again, for the next question of that work.
+
+/// Calls Python within work of the core. Ctrl-C that Python sees there is raised again, for the next question of that work; where SIGINT
+/// is ignored nothing would come of that, and the exception goes on.
 template <class F>
 void call_within(F const& f) {
   nb::gil_scoped_acquire const gil;
   try {
     f();
   } catch (nb::python_error const& e) {
-    if (!e.matches(PyExc_KeyboardInterrupt)) throw;
+    if (!e.matches(PyExc_KeyboardInterrupt) || PyOS_getsig(SIGINT) == SIG_IGN) throw;
     PyErr_SetInterrupt();
   }
 }

@@ -117,6 +117,7 @@ void bind_bricks(nb::module_& m) {
       .def_prop_ro("bricks", &BrickDomain::bricks)
       .def_prop_ro("inner_bricks", &BrickDomain::inner_bricks)
       .def_prop_ro("ghost_bricks", &BrickDomain::ghost_bricks)
+      .def("is_past_caches", [](BrickDomain const& d, std::string const& dtype) { return grid::is_past_caches(d, dtype_from_name(dtype)); })
       .def_prop_ro("ghosts", [](BrickDomain const& d) { return d.space().ghost_forest().forest(); })
       .def("to_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, true); })
       .def("from_bricks", [](BrickDomain const& d, ReadArray const& from, AnyArray const& to) { permute(d, from, to, false); });

@@ -1,5 +1,7 @@
 """Families of algebraic multigrid: classical, pairwise, and measures of strength."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -299,3 +301,15 @@ def test_boxes_where_nodes_reach_two_points_in_each_dimension(shape, boxes):
     A = (sp.diags_array(B.sum(axis=1) + 1.0) - B).tocsr()
     view = am.Solver(A, "-pc_amg_threshold 0 -pc_amg_coarse_size 50", ksp="cg", pc="amg").view()
     assert f"      1       {boxes} " in view, view
+
+
+def test_cycles_that_visit_levels_often_have_few(data):
+    """Of a matrix that coarsens slowly: a level is visited twice as often as the one above, of at most 0.6 of its rows but for the last."""
+    A = am.read_matrix(data / "bayer10.mtx.gz")
+    rows = {}
+    for cycle in "vwk":
+        o = f"-pc_amg_agg_type pairwise -pc_amg_cycle_type {cycle} -pc_amg_coarse_size 20"
+        view = am.Solver(A, o, ksp="fgmres", pc="amg").view()
+        rows[cycle] = [int(line.split()[1]) for line in view.splitlines() if re.match(r"\s+\d+\s+\d+\s", line)]
+    assert len(rows["v"]) > 15 and rows["w"] == rows["k"] == rows["v"][: len(rows["w"])]
+    assert all(b <= 0.6 * a for a, b in zip(rows["w"], rows["w"][1:], strict=False))

@@ -156,3 +156,7 @@ told = said(*STIFFNESS, "--coordinates", NODES)
 if rank == 0: assert iterations(told) < 17, told
 """,
     )
+
+
+def test_the_block_size_of_a_built_in_problem_is_its_own():
+    assert "--block-size is for files" in said("solve", "poisson2d", "--n", 20, "--block-size", 3, expect=1)

@@ -202,3 +202,19 @@ def test_ctrl_c_that_a_monitor_sees_ends_the_solve_and_keeps_the_checkpoint(tmp_
         )  # fmt: skip
     x = am.load(tmp_path / "x.ast")["x"]
     assert x.shape == (3600,) and 0 < np.abs(x).max() and np.linalg.norm(A @ x - 1) < 60
+
+
+def test_a_monitor_that_stops_is_heeded_where_the_signal_is_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def stop(it, norm):
+        if it == 7:
+            raise KeyboardInterrupt("by hand")
+
+    try:
+        with pytest.raises(KeyboardInterrupt, match="by hand"):
+            am.solve(
+                am.gallery.poisson((60, 60)), np.ones(3600), ksp="richardson", pc="jacobi", maxiter=2000, monitor=stop
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -259,7 +259,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     one, several = (L._h.steps([(weight, 1.0)] * n, n) for n in (1, depth))
     fused = L._h.steps([(weight, 1.0)], 2)
     points = int(np.prod(L.grid_shape))
-    is_large, length = b.nbytes >= 32 << 20, max(8_000_000, b.size)
+    streams, length = L._domain.is_past_caches(L.dtype.name), max(8_000_000, b.size)
     calls: list[tuple[str, int, Callable[[], Any]]] = [
         ("applyOp", 16 * points, lambda: L._h.apply(x, y)),
         ("smooth", 24 * points, lambda: one.run(L._h, b, x, y, False, None)),
@@ -277,7 +277,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
     rows = []
     for name, least, call in calls:
         call()
-        seconds, triads, past = [], [], PAST_CACHES.get(name, 0.0) if is_large else 0.0
+        seconds, triads, past = [], [], PAST_CACHES.get(name, 0.0) if streams else 0.0
         for _ in range(args.repeats):
             usual, other = (min(_core.stream_triad(length, 2, p)) for p in (False, True))
             mine = 24.0 * length / (past * other + (1 - past) * usual)

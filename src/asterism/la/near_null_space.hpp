@@ -12,11 +12,12 @@ namespace asterism::la {
 Vector rigid_body_modes(Space const& space, Dtype dtype);
 
 /// What is known of the vectors that operators of this space map to nearly zero: those that were given; else the rigid-body modes, if
-/// there are coordinates and nodes have as many unknowns as dimensions (2 or 3); else a vector without entries.
+/// there are coordinates and nodes have as many unknowns as dimensions (2 or 3); else a vector without entries. Columns of extreme sizes
+/// are scaled by powers of two. Collective.
 Vector near_null_space_of(Space const& space, Dtype dtype);
 
-/// B becomes A's near-null space. NaN is an error that names the row; a warning says if A does not map B to nearly zero. Collective. Cost:
-/// as two products with B.
+/// B becomes A's near-null space. NaN is an error that names the row, and so is a column of zeros; a warning says if A does not map B to
+/// nearly zero. Collective. Cost: as two products with B.
 void attach_near_null_space(Matrix& A, Vector B);
 
 /// The coordinates of my nodes, (my nodes, d) row-major, become those of A's space, d its block size, and a near-null space that was given

@@ -251,7 +251,8 @@ std::optional<Scales> two_values(BrickDomain const& domain, Vector const& w, Vec
         domain.each_row(begin, end, [&](Triple const& point, i64 place, i64 count) {
           for (i64 k = 0; k < count; ++k) {
             auto const value = weights[place + k] * entries[place + k];
-            auto const p = 2 * std::size_t((low[0] + point[0] + low[1] + point[1] + low[2] + point[2] + k) % 2);
+            Triple const at{low[0] + point[0], low[1] + point[1], low[2] + point[2] + k};
+            auto const p = 2 * std::size_t(colour_of(at, Colouring::red_black));
             double const parts[2] = {double(real(value)), double(imag(value))};
             for (std::size_t q = 0; q < (is_complex_v<T> ? 2 : 1); ++q)
               here[p + q] = std::max(here[p + q], parts[q]), here_least[p + q] = std::max(here_least[p + q], -parts[q]);

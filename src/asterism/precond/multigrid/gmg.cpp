@@ -274,9 +274,7 @@ class GeometricMultigrid final : public Preconditioner {
     memory_ += made->memory_bytes();
     return made;
   }
-  static constexpr char const* shapes =
-      "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells, where a coarse brick has at least the points "
-      "that the stencil reads on a side";
+  static constexpr char const* shapes = "2^k m - 1 points along an axis with borders, or 2^k m if it is periodic, or of cells";
   [[noreturn]] static void refuse(Operator const& A) {
     throw Error(ErrorKind::option,
                 format("gmg: {} has no coarser operator. One of am.stencil.operator has, with more than one point along each axis, an even "
