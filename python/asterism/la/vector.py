@@ -77,7 +77,7 @@ class Scalar:
 
     def __float__(self) -> float:
         v = self._one()
-        if v.imag != 0:
+        if v.imag != 0 and v.real == v.real:  # the imaginary part of a NaN is one too
             raise InputError(f"{v} is not real. Use complex(), real() or abs().")
         return v.real
 

@@ -34,7 +34,12 @@ Matrix on_one_rank(la::Csr const& block) {
 
 PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm) {
   PreconditionerPtr out;
-  comm::agree(comm, [&] { out = nest.make_inner(nest.config.nested("sub_"), on_one_rank(block), "ilu"); });
+  auto const sub = nest.config.nested("sub_");
+  bool const iterates = sub.options->find(sub.prefix + "ksp_type");
+  comm::agree(comm, [&] {
+    auto A = on_one_rank(block);
+    out = iterates ? nest.make_solver(sub, std::make_shared<Matrix>(std::move(A)), "ilu") : nest.make_inner(sub, A, "ilu");
+  });
   return out;
 }
 

@@ -80,8 +80,8 @@ struct Nest {
   Configuration config;
   /// Reads pc_type (with the given default) under `config`'s prefix and sets it up on A.
   std::function<PreconditionerPtr(Configuration const& config, Matrix const& A, std::string const& fallback)> make_inner;
-  /// Reads ksp_type and pc_type under `config`'s prefix, and makes a solver with A of them.
-  std::function<PreconditionerPtr(Configuration const& config, OperatorPtr const& A)> make_solver;
+  /// Reads ksp_type and pc_type (with the given default) under `config`'s prefix, and makes a solver with A of them.
+  std::function<PreconditionerPtr(Configuration const& config, OperatorPtr const& A, std::string const& fallback)> make_solver;
   bool hermitian = false;  ///< A was found to be so: M^H need not be kept ready
   bool symmetric = true;   ///< the method needs a preconditioner that is so for a Hermitian A
   bool projects = false;   ///< the solver projects a null space of A out of b and x

@@ -428,7 +428,7 @@ PreconditionerPtr Solver::make_preconditioner(Configuration const& config, Matri
 precond::Nest Solver::nest(Configuration const& config) const {
   return {config,
           [this](Configuration const& c, Matrix const& A, std::string const& f) { return make_preconditioner(c, A, f); },
-          [this](Configuration const& c, OperatorPtr const& A) { return make_inner_solver(c, A); },
+          [this](Configuration const& c, OperatorPtr const& A, std::string const& f) { return make_inner_solver(c, A, f); },
           of_P_.hermitian || (!looks_ && method_->needs_symmetric_matrix()),
           config.prefix != prefix_ || method_->needs_symmetric_matrix(),
           !null_space_.empty()};
@@ -459,10 +459,10 @@ PreconditionerPtr Solver::make_matrix_free(Configuration const& config, Operator
 }
 
 /// One that is nested: its options are those of a solver, under its own prefix.
-PreconditionerPtr Solver::make_inner_solver(Configuration const& config, OperatorPtr const& A) const {
+PreconditionerPtr Solver::make_inner_solver(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const {
   auto r = config.reader(method_table());
   auto const* const matrix = A->matrix();
-  auto M = matrix ? make_preconditioner(config, *matrix, "auto") : make_matrix_free(config, A, "none");
+  auto M = matrix ? make_preconditioner(config, *matrix, fallback) : make_matrix_free(config, A, fallback);
   auto type = r.text("ksp_type");
   if (type == "auto")
     type = M->varies() ? "fgmres" : M->symmetric() ? automatic_choice(inspection_, A->range().global_size()).method : "gmres";

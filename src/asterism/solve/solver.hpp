@@ -131,7 +131,7 @@ class Solver {
   /// As it was found; unseen, as the method takes it to be.
   bool A_is_hermitian() const { return looks_ ? inspection_.hermitian : method_->needs_symmetric_matrix(); }
   bool P_is_A() const { return given_P_ && given_A_->matrix() && given_A_->matrix()->is_same(given_P_); }
-  precond::PreconditionerPtr make_inner_solver(Configuration const& config, OperatorPtr const& A) const;
+  precond::PreconditionerPtr make_inner_solver(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const;
   precond::PreconditionerPtr make_matrix_free(Configuration const& config, OperatorPtr const& A, std::string const& fallback) const;
   precond::Nest nest(Configuration const& config) const;
   precond::PreconditionerPtr make_preconditioner(Configuration const& config, Matrix const& A, std::string const& fallback) const;

@@ -5,15 +5,20 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/host/signal.hpp"
 
@@ -23,16 +28,32 @@ namespace {
 std::atomic<int> threads{0};  // 0: not decided yet
 NodeShare share_of_node;
 
+constexpr int most_threads = 1024;
+
+/// 0: it does not say. A number of OpenMP may be followed by those of nested regions.
 int from_environment() {
-  for (auto const* name : {"ASTERISM_NUM_THREADS", "OMP_NUM_THREADS"})
-    if (auto const* v = std::getenv(name); v && std::atoi(v) > 0) return std::atoi(v);
+  for (std::string_view const name : {"ASTERISM_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    auto const* const v = std::getenv(name.data());
+    if (!v || *v == 0) continue;
+    int n = 0;
+    auto const [end, error] = std::from_chars(v, v + std::strlen(v), n);
+    bool const ends = *end == 0 || (*end == ',' && name.starts_with("OMP"));
+    if (error == std::errc() && ends && n > 0 && n <= most_threads) return n;
+    static std::atomic<bool> told{false};
+    if (!told.exchange(true)) log::warning("{}={} is ignored: it is no number of threads from 1 to {}.", name, v, most_threads);
+  }
   return 0;
 }
 
 class Team {
  public:
   explicit Team(int size) : size_(size), claimed_(std::make_unique<Claim[]>(std::size_t(size))) {
-    for (int t = 1; t < size; ++t) std::thread([this, t] { work(t); }).detach();  // they end with the process
+    for (int t = 1; t < size; ++t) try {
+        std::thread([this, t] { work(t); }).detach();  // they end with the process
+      } catch (std::system_error const& e) {  // those that are there take all shares
+        log::warning("{} of {} threads: the system starts no more ({}). Set ASTERISM_NUM_THREADS to fewer.", t, size, e.what());
+        break;
+      }
   }
   int size() const { return size_; }
 

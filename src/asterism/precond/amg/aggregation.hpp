@@ -23,6 +23,7 @@ struct NodeGraph {
   bool with_self = false;  ///< each node is among its own neighbours
   bool symmetric = false;  ///< neighbours are each other's, but for rounding
   bool complete = false;   ///< no entry of the matrix is a weak coupling, on any rank
+  std::vector<std::int32_t> alone;  ///< own nodes that become an aggregate each
   std::int64_t neighbours(std::int32_t v) const { return ptr[v + 1] - ptr[v] - with_self; }
 };
 

@@ -419,6 +419,7 @@ Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel)
   out.boxes = found != GridBoxes::none;
   if (found == GridBoxes::whole) return out;
   if (!out.boxes) aggregates_around_roots(g, root, cancel);
+  for (auto const v : g.alone) root[v + below] = g.map.begin + v;
 
   // the rest joins the aggregate it has most couplings with; a node whose neighbours are all without
   // an aggregate (an unsymmetric pattern) becomes its own

@@ -188,11 +188,14 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
   }
   bool const pairwise = options_.aggregation == AggregationType::pairwise;
   out.by_diagonals = !pairwise && options_.strength == Strength::symmetric;
+  out.has_dense_rows = !pairwise && facts.longest_row > longest_sparse_row(n);
+  bool const boxes = options_.aggregation == AggregationType::automatic && !out.has_dense_rows;
   auto const aggregates_of = [&](NodeGraph graph) {
     out.graph = std::move(graph);
+    if (out.has_dense_rows) set_dense_rows_apart(out.graph, rows_, A_.range(), block_size_, cancel_);
     at(0.1);
     out.aggregates = pairwise ? pairwise_aggregates(rows_, out.graph, block_size_, threshold_, cancel_)
-                              : aggregate(out.graph, options_.aggregation == AggregationType::automatic, cancel_);
+                              : aggregate(out.graph, boxes, cancel_);
     at(0.15);
     return is_fewer(out.aggregates.coarse.global_size() * columns_);
   };
@@ -294,8 +297,10 @@ void HierarchySetUp<T>::interpolate_by_aggregates(Coarsening& found, double radi
   out.coarse = Layout::from_offsets(A_.comm(), std::move(offsets));
   auto const damping = found.aggregates.boxes && !options_.damping_given ? damping_of_boxes : options_.damping;
   // beside a jump of the coefficient a coupling may be weak for one row alone: the other one's smoothing keeps it
-  if (damping > 0 && found.by_diagonals && !found.graph.with_self && !found.graph.complete)
+  if (damping > 0 && found.by_diagonals && !found.graph.with_self && !found.graph.complete) {
     found.graph = strong_couplings(rows_, A_.range(), block_size_, threshold_, cancel_, true);
+    if (found.has_dense_rows) set_dense_rows_apart(found.graph, rows_, A_.range(), block_size_, cancel_);
+  }
   out.P = damping > 0 ? smoothed_prolongation(rows_, found.graph, found.aggregates, P0, block_size_, damping / radius, out.coarse, cancel_)
                       : unsmoothed_prolongation(found.graph, found.aggregates, P0, block_size_, out.coarse, cancel_);
   found = {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "asterism/precond/amg/classical.hpp"
+#include "asterism/precond/amg/dense_rows.hpp"
 #include "asterism/precond/amg/level_smoother.hpp"
 #include "asterism/precond/amg/null_vectors.hpp"
 #include "asterism/precond/amg/pairwise.hpp"
@@ -78,6 +79,7 @@ class HierarchySetUp {
   struct Coarsening {
     NodeGraph graph;
     bool by_diagonals = false;  ///< which couplings are strong
+    bool has_dense_rows = false;
     Aggregates aggregates;
     Splitting<T> splitting;
   };

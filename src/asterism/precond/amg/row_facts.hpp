@@ -10,6 +10,7 @@ struct RowFacts {
   la::Buffer<T> diagonal;         ///< 0 where none is stored
   la::Buffer<real_t<T>> squares;  ///< sum of |a_ij|^2
   // of all ranks
+  std::int64_t longest_row = 0;  ///< entries
   double row_sum = 0;           ///< largest sum of magnitudes over that of the diagonal: no eigenvalue of D^-1 A is beyond it
   double largest_diagonal = 0;  ///< magnitude
   double least_coupling = 0;    ///< least |a_ij|^2 / |a_ii|, j other than i; 0 if a row has no diagonal

@@ -36,7 +36,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
   RowFacts<T> out;
   out.diagonal = la::Buffer<T>(std::max(A.count, 1));
   out.squares = la::Buffer<real_t<T>>(std::max(A.count, 1));
-  double most[2] = {0, 0}, least = std::numeric_limits<double>::infinity();
+  double most[3] = {0, 0, 0}, least = std::numeric_limits<double>::infinity();
   i64 unlike = 0;
   std::mutex mutex;
   device::Executor executor;
@@ -48,6 +48,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     auto* const squares = out.squares.data();
     double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity();
     i64 rows_unlike = 0;
+    i64 longest = 0;
     bool is_unlike = false;
     la::EntryPlace place;
     for (i64 i = begin; i < end; ++i) {
@@ -60,6 +61,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
       }
       i64 const at = place(ac, ap[i], ap[i + 1], i32(i) + below);
       T const d = at >= 0 ? av[at] : T(0);
+      longest = std::max(longest, ap[i + 1] - ap[i]);
       real_t<T> sum = 0;
       double alike = 0, other = 0, square = std::numeric_limits<double>::infinity();
       for (auto p = ap[i]; p < ap[i + 1]; ++p) {
@@ -84,15 +86,17 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     std::lock_guard const lock(mutex);
     most[0] = std::max(most[0], row_sum);
     most[1] = std::max(most[1], largest);
+    most[2] = std::max(most[2], double(longest));
     least = std::min(least, coupling);
     unlike += rows_unlike;
   });
   cancel.throw_if_requested();
-  double all[3] = {most[0], most[1], -least};
+  double all[4] = {most[0], most[1], -least, most[2]};
   layout.comm().max(std::span<double>(all));
   out.row_sum = all[0];
   out.largest_diagonal = all[1];
   out.least_coupling = -all[2];
+  out.longest_row = i64(all[3]);
   out.near_m_matrix = double(layout.comm().sum(unlike)) <= 0.02 * double(layout.global_size());
   return out;
 }

@@ -259,7 +259,7 @@ class GeometricMultigrid final : public Preconditioner {
   OperatorPtr coarse_solver(Nest const& nest, Choices const& options, Operator const& finest, OperatorPtr const& A) {
     PreconditionerPtr made;
     if (options.coarse == CoarseType::ksp) {
-      made = nest.make_solver(nest.config.nested("mg_coarse_"), A);
+      made = nest.make_solver(nest.config.nested("mg_coarse_"), A, A->matrix() ? "auto" : "none");
       last_ = made->describe();
       coarse_varies_ = made->varies();
     } else if (A->range().global_size() <= std::max<std::int64_t>(options.coarse_size, 2048)) {  // with the padding
