@@ -56,12 +56,39 @@ def test_to_any_depth():
         assert np.linalg.norm(P @ x - b) <= 1e-9 * np.linalg.norm(b)
     assert iterations[0] > iterations[1] > iterations[2]
     # inside of each rank's block, and with a prefix of the outer one
-    for prefix in ("", "mine_"):
-        options = "ksp_type fgmres,pc_type bjacobi,sub_pc_type ksp,sub_ksp_ksp_type cg,sub_ksp_pc_type jacobi".split(
-            ","
-        )
-        x, info = am.solve(P, b, options=" ".join(f"-{prefix}{o}" for o in options), prefix=prefix, rtol=1e-9)
-        assert info.iterations < 5 and "solver (cg + jacobi)" in info.preconditioner
+    for block in ("sub_pc_type ksp,sub_ksp_ksp_type cg,sub_ksp_pc_type jacobi", "sub_ksp_type cg,sub_pc_type jacobi"):
+        for prefix in ("", "mine_"):
+            options = " ".join(f"-{prefix}{o}" for o in f"ksp_type fgmres,pc_type bjacobi,{block}".split(","))
+            x, info = am.solve(P, b, options=options, prefix=prefix, rtol=1e-9)
+            assert info.iterations < 5 and "solver (cg + jacobi)" in info.preconditioner
+
+
+@pytest.mark.parametrize("pc", ["bjacobi", "asm"])
+def test_blocks_are_solved(on_ranks, pc):
+    script = f"""
+P = am.gallery.poisson((30, 30), comm)
+b = np.ones(P.local_shape[0])
+given = "-ksp_type fgmres -pc_type {pc} "
+one = am.Solver(P, given + "-sub_pc_type lu", rtol=1e-9)
+one.solve(b)
+inner = am.Solver(P, given + "-sub_ksp_type cg -sub_ksp_rtol 1e-12 -sub_ksp_max_it 500", rtol=1e-9)
+inner.solve(b)
+assert abs(one.info.iterations - inner.info.iterations) <= 1, (one.info.iterations, inner.info.iterations)
+assert "solver (cg + ilu(0)" in inner.info.preconditioner, inner.info.preconditioner
+fixed = am.Solver(P, "-ksp_type gmres -pc_type {pc} -sub_ksp_type preonly -sub_pc_type lu", rtol=1e-9)
+fixed.solve(b)
+assert abs(one.info.iterations - fixed.info.iterations) <= 1
+for word in ("nonsense", "cgg"):
+    try:
+        am.Solver(P, given + "-sub_ksp_type " + word)
+    except am.OptionError as e:
+        assert "-sub_ksp_type" in str(e)
+    else:
+        raise SystemExit("accepted")
+print("SOLVED")
+"""
+    for ranks in (1, 3):
+        assert on_ranks(ranks, script).count("SOLVED") == ranks
 
 
 def test_wrong_names_are_refused_at_any_depth():

@@ -33,7 +33,7 @@ class BlockJacobi final : public Preconditioner {
 PreconditionerEntry block_jacobi_entry() {
   static OptionTable const none;
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr { return std::make_shared<BlockJacobi>(nest, A); }, &none,
-          "each rank's diagonal block, solved by -sub_pc_type (default ilu)", true};
+          "each rank's diagonal block, by -sub_pc_type (default ilu), or solved with it by -sub_ksp_type", true};
 }
 
 }  // namespace asterism::precond
