@@ -55,14 +55,14 @@ check_cxx_compiler_flag("--param=avoid-fma-max-bits=0" CAN_FUSE_ALIKE)
 # loops over sparse rows: left to itself g++ makes gathers and lane by lane sums of them, at a third of the speed. Loops that
 # gain from vectors say so (vector types, omp simd)
 set(row_kernels ${kernel_sources})
-list(FILTER row_kernels INCLUDE REGEX "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|items|index_set).kernels.cpp$")
+list(FILTER row_kernels INCLUDE REGEX "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|independent_set|items|index_set).kernels.cpp$")
 if(NOT ASTERISM_SANITIZE)
   set_source_files_properties(${row_kernels} PROPERTIES COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
 endif()
 
 if(FEWER_HEADERS)  # the short ones
   set(short_kernels ${kernel_sources})
-  list(FILTER short_kernels EXCLUDE REGEX "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|items|index_set|vector|symmetric_half).kernels.cpp$")
+  list(FILTER short_kernels EXCLUDE REGEX "/(.*_format|rows|row_shapes|galerkin|sparse_product|aggregation|prolongation|classical|pairwise|strength|independent_set|items|index_set|vector|symmetric_half).kernels.cpp$")
   set_source_files_properties(${short_kernels} PROPERTIES UNITY_GROUP kernels)
 endif()
 

@@ -212,6 +212,20 @@ def test_zeros_on_the_diagonal_are_refused_with_a_reason():
         am.Solver(am.Matrix.from_scipy(S), "-pc_amg_type classical", ksp="gmres", pc="amg")
 
 
+@pytest.mark.parametrize("epsilon", [0.2, 0.1, 0.02, 0.01])
+def test_boxes_are_left_to_even_couplings(epsilon):
+    """Boxes of as many nodes in each direction take 33 to 50 iterations, other aggregates 19 to 27."""
+    A = am.gallery.poisson((200, 200), epsilon=(1, epsilon))
+    assert iterations(A, "") <= 31
+
+
+def test_order_of_the_nodes_serves_aggregates():
+    """Aggregates of roots taken at random: 36 to 50 iterations."""
+    assert iterations(am.gallery.rotated_anisotropy((200, 200)), "-pc_amg_agg_type mis2") <= 42
+    S = am.gallery.poisson((200, 200))
+    assert iterations(S, "-pc_amg_agg_type mis2") <= 19
+
+
 def test_ranks_and_threads_change_nothing(on_ranks):
     script = """
 for A in (am.gallery.poisson((14, 13, 12), comm), am.gallery.elasticity((5, 4, 4), comm), am.gallery.poisson((40, 30), comm, epsilon=(1, 1e-3)),

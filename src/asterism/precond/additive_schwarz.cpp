@@ -156,7 +156,9 @@ PreconditionerEntry additive_schwarz_entry() {
             auto const overlap = r.integer("pc_asm_overlap");
             return std::make_shared<AdditiveSchwarz>(nest, A, overlap, r.text("pc_asm_type") == "restrict");
           },
-          &asm_table(), "additive Schwarz: each rank's rows and some around them, by -sub_pc_type (default ilu), or solved with it by -sub_ksp_type", true};
+          &asm_table(),
+          "additive Schwarz: each rank's rows and some around them, by -sub_pc_type (default ilu), or solved with it by -sub_ksp_type",
+          true};
 }
 
 }  // namespace asterism::precond

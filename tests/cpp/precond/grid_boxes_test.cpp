@@ -124,7 +124,8 @@ void expect_boxes(Dense const& a, std::vector<int64_t> const& wanted, bool whole
     auto const graph = strong_couplings(rows, layout, 1, 0.05, cancel);
     Aggregates out;
     out.of_node = Buffer<int64_t>(graph.map.size(), int64_t(-7));
-    auto const found = boxes_of_grid(graph, out, cancel);
+    auto const lengths = lengths_of_grid(graph);
+    auto const found = lengths.empty() ? GridBoxes::none : boxes_of_grid(graph, lengths, out, cancel);
     ASSERT_EQ(found != GridBoxes::none, !wanted.empty());
     ASSERT_TRUE(!whole || found == GridBoxes::whole);
     std::vector<int64_t> roots;  // of whole boxes, whose numbers are told
@@ -209,4 +210,34 @@ TEST(GridBoxes, AreNotMadeWhereThePartsAreSmallOrThereIsNoGrid) {
   for (int64_t j = 0; j < 400; j += 3)
     if (j != 150) hub(150, j) = hub(j, 150) = -0.1;
   expect_boxes(hub, {});
+}
+
+TEST(GridBoxes, ArePlacedWhereCouplingsAreEven) {
+  Progress progress("boxes", 1);
+  comm::Cancellation cancel(world(), progress);
+  for (auto const& shape : {std::vector<int64_t>{13, 11}, {9, 8, 7}})
+    for (int64_t const bs : {1, 2})
+      for (double const epsilon : {1.0, 0.4, 0.2, 0.01})
+        for (std::size_t weak = 0; weak < shape.size(); ++weak) {
+          int64_t n = 1;
+          for (auto const length : shape) n *= length;
+          Dense a(n * bs, n * bs);
+          int64_t step = 1;
+          for (std::size_t d = 0; d < shape.size(); step *= shape[d++])
+            for (int64_t i = 0; i + step < n; ++i)
+              if (i / step % shape[d] + 1 < shape[d])
+                for (int64_t c = 0; c < bs; ++c)
+                  a(i * bs + c, (i + step) * bs + c) = a((i + step) * bs + c, i * bs + c) = d == weak ? -epsilon : -1;
+          for (int64_t i = 0; i < n * bs; ++i) a(i, i) = 6;
+          auto const layout = la::Layout::from_offsets(world(), [&] {
+            auto offsets = la::Layout::even(world(), n).offsets();
+            for (auto& o : offsets) o *= bs;
+            return offsets;
+          }());
+          auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
+          auto const graph = strong_couplings(rows, layout, bs, 1e-4, cancel);
+          auto const lengths = lengths_of_grid(graph);
+          ASSERT_EQ(lengths, shape);
+          EXPECT_EQ(couplings_are_even(rows, graph, lengths, bs), epsilon > 0.3) << epsilon << " along " << weak;
+        }
 }

@@ -1,5 +1,6 @@
 // Smoothed prolongation of scalar unknowns, against its formula with dense matrices.
 #include "asterism/precond/amg/prolongation.hpp"
+#include "asterism/precond/amg/grid_boxes.hpp"
 #include "asterism/precond/amg/pairwise.hpp"
 
 #include <gtest/gtest.h>
@@ -60,7 +61,7 @@ void check(Dense const& a, bool complete) {
   auto const A = to_sparse(a, layout, layout, dtype_v<T>);
   auto const rows = rows_of<T>(A);
   auto const graph = complete ? pattern_graph(rows, layout) : strong_couplings(rows, layout, 1, threshold, cancel);
-  auto const aggregates = aggregate(graph, true, cancel);
+  auto const aggregates = aggregate(graph, lengths_of_grid(graph), cancel);
   auto const near_null = random(n, 1, sizeof(T) > 8, 3);
   Buffer<T> B(layout.local_size());
   for (int64_t i = 0; i < B.size(); ++i) {

@@ -50,7 +50,7 @@ class Team {
   explicit Team(int size) : size_(size), claimed_(std::make_unique<Claim[]>(std::size_t(size))) {
     for (int t = 1; t < size; ++t) try {
         std::thread([this, t] { work(t); }).detach();  // they end with the process
-      } catch (std::system_error const& e) {  // those that are there take all shares
+      } catch (std::system_error const& e) {           // those that are there take all shares
         log::warning("{} of {} threads: the system starts no more ({}). Set ASTERISM_NUM_THREADS to fewer.", t, size, e.what());
         break;
       }

@@ -20,9 +20,9 @@ struct NodeGraph {
   Buffer<std::int32_t> col;
   ColumnMap map;
   Halo halo;
-  bool with_self = false;  ///< each node is among its own neighbours
-  bool symmetric = false;  ///< neighbours are each other's, but for rounding
-  bool complete = false;   ///< no entry of the matrix is a weak coupling, on any rank
+  bool with_self = false;           ///< each node is among its own neighbours
+  bool symmetric = false;           ///< neighbours are each other's, but for rounding
+  bool complete = false;            ///< no entry of the matrix is a weak coupling, on any rank
   std::vector<std::int32_t> alone;  ///< own nodes that become an aggregate each
   std::int64_t neighbours(std::int32_t v) const { return ptr[v + 1] - ptr[v] - with_self; }
 };
@@ -62,9 +62,9 @@ struct Aggregates {
   bool boxes = false;            ///< of a regular grid
 };
 
-/// On regular grids boxes, where they are wanted: see grid_boxes.hpp. Else a maximal distance-2 independent set by rounds of hashed
-/// priorities (Bell, Dalton, Olson 2012; Kelley and Rajamanickam 2022), and a second set among what is left. Then the rest joins the
-/// neighbour it has most couplings with. Nodes without strong couplings stay out. Collective.
-Aggregates aggregate(NodeGraph const& graph, bool boxes, comm::Cancellation& cancel);
+/// On a regular grid with these lengths boxes: see grid_boxes.hpp; empty: none are wanted. Else each node of an independent set with its
+/// neighbours (independent_set.hpp), and those of a second set among what is left. Then the rest joins the neighbour it has most couplings
+/// with. Nodes without strong couplings stay out. Collective.
+Aggregates aggregate(NodeGraph const& graph, std::vector<std::int64_t> const& grid, comm::Cancellation& cancel);
 
 }  // namespace asterism::precond::amg

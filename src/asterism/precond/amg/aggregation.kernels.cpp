@@ -10,6 +10,8 @@
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/precond/amg/grid_boxes.hpp"
+#include "asterism/precond/amg/independent_set.hpp"
+#include "asterism/precond/amg/keep_where.hpp"
 
 namespace asterism::precond::amg {
 namespace {
@@ -18,51 +20,7 @@ using i32 = std::int32_t;
 using i64 = std::int64_t;
 using u64 = std::uint64_t;
 
-constexpr i32 in_set = 0x7fffffff, out_of_set = 0;
-
-/// State "undecided" with a priority of 30 bits that changes every round. Two equal ones within two steps of
-/// each other (one in a hundred million) found two roots side by side: smaller aggregates, no harm.
-i32 priority(i64 global, u64 round) { return i32(1 + (mixed_bits(u64(global) * 0x9e3779b97f4a7c15u + round * 0xd1342543de82ef95u) >> 34)); }
-
-/// By value: a reference would make a branch of it, which is a coin toss here.
-i32 larger(i32 a, i32 b) { return a > b ? a : b; }
-
-/// Leaves in `nodes` those with keep(v), in their order.
-template <class F>
-void keep_where(std::vector<i32>& nodes, F const& keep) {
-  struct Kept {
-    i64 begin, count;
-  };
-  std::vector<Kept> parts;
-  std::mutex mutex;
-  device::Executor executor;
-  device::parallel_ranges(executor, i64(nodes.size()), [&, list = nodes.data()](i64 begin, i64 end) {
-    i64 at = begin;
-    for (i64 u = begin; u < end; ++u) {
-      i32 const v = list[u];
-      list[at] = v;
-      at += keep(v);
-    }
-    std::lock_guard const lock(mutex);
-    parts.push_back({begin, at - begin});
-  });
-  std::sort(parts.begin(), parts.end(), [](Kept const& a, Kept const& b) { return a.begin < b.begin; });
-  i64 size = 0;
-  for (auto const& part : parts) {
-    if (part.begin > size) std::copy_n(nodes.begin() + part.begin, part.count, nodes.begin() + size);
-    size += part.count;
-  }
-  nodes.resize(std::size_t(size));
-}
-
-/// Own nodes with f(v).
-template <class F>
-std::vector<i32> nodes_where(i32 n, F const& f) {
-  std::vector<i32> nodes(static_cast<std::size_t>(n));
-  std::iota(nodes.begin(), nodes.end(), 0);
-  keep_where(nodes, f);
-  return nodes;
-}
+constexpr i32 in_set = 1;  // of independent_set()
 
 /// Of the numbers of at most `few` nodes the most frequent one, of several the least; -1: none has one. Which are equal is a coin toss, so
 /// all pairs are compared.
@@ -85,110 +43,6 @@ i64 most_frequent(i64 const* number, i32 const* nodes, i64 n) {
     votes = wins ? counts[k] : votes;
   }
   return best;
-}
-
-/// Of nodes in a list: those that are left stand far apart.
-void ask_for_neighbours(i64 const* ptr, i32 const* col, i32 const* nodes, i64 u, i64 count) {
-  if (u + 32 >= count) return;
-  __builtin_prefetch(ptr + nodes[u + 32]);
-  __builtin_prefetch(col + ptr[nodes[u + 16]]);
-}
-
-/// independent_set() where all nodes are here and neighbours are each other's: who has a larger one within two steps is seen at the first
-/// that is larger, and roots tell those within two steps. The same set, in less time. Some couplings may be of one direction, as rounding
-/// makes them beside a threshold: who sees a root that did not tell is out.
-void independent_set_here(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel) {
-  // after which round there was a root within two steps, by way of an active node; 0: there is none
-  Buffer<std::uint16_t> told(g.count, std::uint16_t(0));
-  std::fill(T.begin(), T.end(), out_of_set);
-  auto undecided = nodes_where(g.count, [=](i32 v) { return active[v] != 0; });
-  Buffer<i32> verdicts(i64(undecided.size()));
-  auto const* const ptr = g.ptr.data();
-  auto const* const col = g.col.data();
-  auto* const t = T.data();
-  auto* const told_at = told.data();
-  auto* const verdict_of = verdicts.data();
-  // without branches within some, but no further than the first that are larger: else all neighbours of a dense row read it whole
-  auto const larger_beside = [=](i32 v, i32 mine) {
-    constexpr i64 some = 64;
-    for (auto p = ptr[v], end = ptr[v + 1]; p < end; p += some) {
-      i32 m = out_of_set;
-      for (auto q = p, last = std::min(p + some, end); q < last; ++q) m = larger(m, t[col[q]]);
-      if (m > mine) return m;
-    }
-    return out_of_set;
-  };
-  for (u64 round = 0; !undecided.empty(); ++round) {
-    auto const count = i64(undecided.size());
-    auto const now = std::uint16_t(round + 1);
-    cancellable_for(cancel, count, [=, nodes = undecided.data()](i64 u) { t[nodes[u]] = priority(nodes[u], round * 64 + seed); });
-    cancellable_for(cancel, count, [=, nodes = undecided.data()](i64 u) {
-      ask_for_neighbours(ptr, col, nodes, u, count);
-      i32 const v = nodes[u], mine = t[v];
-      auto const when = std::atomic_ref(told_at[v]).load(std::memory_order_relaxed);
-      verdict_of[u] = when != 0 && when < now ? out_of_set : mine;
-      if (verdict_of[u] == out_of_set) return;
-      i32 found = larger_beside(v, mine);
-      for (auto p = ptr[v], end = ptr[v + 1]; found == out_of_set && p < end; ++p)
-        if (active[col[p]] != 0) found = larger_beside(col[p], mine);
-      if (found == in_set) verdict_of[u] = out_of_set;
-      if (found != out_of_set) return;
-      verdict_of[u] = in_set;
-      auto const tell = [=](i32 w) {
-        std::atomic_ref at(told_at[w]);
-        if (at.load(std::memory_order_relaxed) == 0) at.store(now, std::memory_order_relaxed);
-      };
-      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) {
-        i32 const w = col[p];
-        tell(w);
-        for (auto q = ptr[w], last = active[w] ? ptr[w + 1] : q; q < last; ++q) tell(col[q]);
-      }
-    });
-    cancellable_for(cancel, count, [=, nodes = undecided.data()](i64 u) { t[nodes[u]] = verdict_of[u]; });
-    keep_where(undecided, [=](i32 v) { return t[v] != in_set && t[v] != out_of_set; });
-  }
-}
-
-/// The coarse numbering's set of roots: T becomes in_set or out_of_set for the own active nodes.
-void independent_set(NodeGraph const& g, std::uint8_t const* active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel) {
-  if (g.layout.comm().size() == 1 && g.symmetric) return independent_set_here(g, active, T, seed, cancel);
-  i32 const below = g.map.below;
-  auto const& comm = g.layout.comm();
-  Buffer<i32> M(g.map.size(), out_of_set);  // largest within one step, of the active nodes alone
-  std::fill(T.begin(), T.end(), out_of_set);
-  auto undecided = nodes_where(g.count, [=](i32 v) { return active[v + below] != 0; });
-  auto relays = undecided;
-  auto const* const ptr = g.ptr.data();
-  auto const* const col = g.col.data();
-  auto* const t = T.data();
-  auto* const m_of = M.data();
-  for (u64 round = 0; comm.sum(i64(undecided.size())) > 0; ++round) {
-    cancellable_for(cancel, i64(undecided.size()), [=, begin = g.map.begin, nodes = undecided.data()](i64 u) {
-      i32 const v = nodes[u];
-      t[v + below] = priority(begin + v, round * 64 + seed);
-    });
-    g.halo.update(t);
-    cancellable_for(cancel, i64(relays.size()), [=, nodes = relays.data(), count = i64(relays.size())](i64 u) {
-      ask_for_neighbours(ptr, col, nodes, u, count);
-      i32 const v = nodes[u];
-      i32 m = t[v + below];
-      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, t[col[p]]);
-      m_of[v + below] = m;
-    });
-    g.halo.update(m_of);
-    cancellable_for(cancel, i64(undecided.size()), [=, nodes = undecided.data(), count = i64(undecided.size())](i64 u) {
-      ask_for_neighbours(ptr, col, nodes, u, count);
-      i32 const v = nodes[u], mine = t[v + below];
-      i32 m = m_of[v + below];
-      if (round == 0 && m != mine) return;  // none is in the set yet
-      for (auto p = ptr[v], end = ptr[v + 1]; p < end; ++p) m = larger(m, m_of[col[p]]);
-      t[v + below] = m == in_set ? out_of_set : m == mine ? in_set : mine;
-    });
-    keep_where(undecided, [=](i32 v) { return t[v + below] != in_set && t[v + below] != out_of_set; });
-    // those beside a root are done, and those beside nothing undecided
-    keep_where(relays, [=](i32 v) { return m_of[v + below] != in_set && m_of[v + below] != out_of_set; });
-  }
-  g.halo.update(t);
 }
 
 /// Around a maximal independent set of distance two, and a second one among what is left. root: the first of an aggregate's nodes.
@@ -221,19 +75,19 @@ void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancel
   };
 
   // first set
-  independent_set(g, active.data(), T, 0, cancel);
+  independent_set(g, active, T, 0, cancel);
   join_roots();
 
   // second set, among the nodes two steps from a root: alone they would make the aggregates too large
   for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
   share_active();
-  independent_set(g, active.data(), T, 32, cancel);
+  independent_set(g, active, T, 32, cancel);
   for (i32 v = 0; v < n; ++v)
     if (T[v + below] == in_set) {
       i64 free = g.with_self ? -1 : 0;  // v itself is free
       for (auto p = g.ptr[v]; p < g.ptr[v + 1]; ++p) free += active[g.col[p]];
       // a root with few free neighbours would found a small aggregate: the level below gets dense
-      if (free < 2 || 5 * (free + 1) < 3 * (g.neighbours(v) + 1)) T[v + below] = out_of_set;
+      if (free < 2 || 5 * (free + 1) < 3 * (g.neighbours(v) + 1)) T[v + below] = 0;
     }
   g.halo.update(T.data());
   join_roots();
@@ -407,7 +261,7 @@ template NodeGraph pattern_graph(Rows<Complex<double>> const&, Layout const&);
 template NodeGraph strong_couplings(Rows<double> const&, Layout const&, i64, double, comm::Cancellation&, bool);
 template NodeGraph strong_couplings(Rows<Complex<double>> const&, Layout const&, i64, double, comm::Cancellation&, bool);
 
-Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel) {
+Aggregates aggregate(NodeGraph const& g, std::vector<i64> const& grid, comm::Cancellation& cancel) {
   static int const event = profile::event("AMGAggregate");
   profile::Scope const scope(event);
   i32 const below = g.map.below, n = g.count, all = g.map.size();
@@ -415,7 +269,7 @@ Aggregates aggregate(NodeGraph const& g, bool boxes, comm::Cancellation& cancel)
   Aggregates out;
   out.of_node = Buffer<i64>(all, i64(-1));
   auto& root = out.of_node;  // first the root's global index, at the end the aggregate's
-  auto const found = boxes ? boxes_of_grid(g, out, cancel) : GridBoxes::none;
+  auto const found = grid.empty() ? GridBoxes::none : boxes_of_grid(g, grid, out, cancel);
   out.boxes = found != GridBoxes::none;
   if (found == GridBoxes::whole) return out;
   if (!out.boxes) aggregates_around_roots(g, root, cancel);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 
@@ -17,6 +18,8 @@ constexpr i64 side = 3;               // nodes of a box in each dimension
 constexpr i64 furthest = 2;           // nodes that a coupling reaches in a dimension
 constexpr i64 most_neighbours = 124;  // of a node of a grid, at most; many more in one box would make the coarse matrix dense
 constexpr i32 fewest_members = 3;     // of an aggregate
+constexpr double evenness = 0.25;     // the weakest couplings of a node over the strongest, at least
+constexpr i64 sample = 256;           // nodes that are looked at
 constexpr i64 none = std::numeric_limits<i64>::max();
 
 i64 rounded_quotient(i64 a, i64 b) { return (a + b / 2) / b; }
@@ -42,13 +45,15 @@ i64 first_length(std::span<i64 const> differences, i64 n) {
   return 0;
 }
 
+i64 of_sample(i64 s, i64 n) { return i64(double(n) * (double(s) + 0.5) / double(sample)); }
+
 /// Differences of indices that a quarter of a sample of nodes has; none, where many couplings of these nodes have others. Collective.
 std::vector<i64> usual_differences(NodeGraph const& g) {
-  constexpr i64 sample = 256, most = 62;  // a node of a grid has at most 13 positive ones, of a coarse one 62
+  constexpr i64 most = 62;  // a node of a grid has at most 13 positive ones, of a coarse one 62
   auto const n = g.layout.global_size();
   std::vector<double> found(std::size_t(sample * most), 0.0);
   for (i64 s = 0; s < sample; ++s) {
-    auto const global = i64(double(n) * (double(s) + 0.5) / double(sample));
+    auto const global = of_sample(s, n);
     if (!g.layout.owns(global)) continue;
     auto const v = global - g.map.begin;
     auto* at = found.data() + s * most;
@@ -162,12 +167,41 @@ std::vector<i64> lengths_of_grid(std::span<i64 const> differences, i64 n) {
   return left.empty() && n == 1 ? lengths : std::vector<i64>{};
 }
 
-GridBoxes boxes_of_grid(NodeGraph const& g, Aggregates& out, comm::Cancellation& cancel) {
+std::vector<i64> lengths_of_grid(NodeGraph const& g) { return lengths_of_grid(usual_differences(g), g.layout.global_size()); }
+
+template <class T>
+bool couplings_are_even(Rows<T> const& A, NodeGraph const& g, std::vector<i64> const& lengths, i64 bs) {
+  auto const n = g.layout.global_size();
+  std::vector<double> ratios(std::size_t(sample), 0.0);
+  for (i64 s = 0; s < sample; ++s) {
+    auto const node = of_sample(s, n);
+    if (!g.layout.owns(node)) continue;
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    i64 step = 1;
+    for (auto const length : lengths) {
+      double squares = 0;
+      for (auto r = (node - g.map.begin) * bs; r < (node - g.map.begin + 1) * bs; ++r)
+        for (auto p = A.ptr[r]; p < A.ptr[r + 1]; ++p)
+          if (std::abs(A.map.global(A.col[p]) / bs - node) == step) squares += double(abs2(A.val[p]));
+      least = std::min(least, squares);
+      most = std::max(most, squares);
+      step *= length;
+    }
+    if (most > 0) ratios[std::size_t(s)] = std::sqrt(least / most);
+  }
+  g.layout.comm().max(std::span<double>(ratios));
+  auto const middle = ratios.begin() + sample / 2;
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return *middle >= evenness;
+}
+
+template bool couplings_are_even(Rows<double> const&, NodeGraph const&, std::vector<i64> const&, i64);
+template bool couplings_are_even(Rows<Complex<double>> const&, NodeGraph const&, std::vector<i64> const&, i64);
+
+GridBoxes boxes_of_grid(NodeGraph const& g, std::vector<i64> const& lengths, Aggregates& out, comm::Cancellation& cancel) {
   auto const& comm = g.layout.comm();
   i32 const below = g.map.below, n = g.count, all = g.map.size();
   auto& root = out.of_node;
-  auto const lengths = lengths_of_grid(usual_differences(g), g.layout.global_size());
-  if (lengths.empty()) return GridBoxes::none;
   i64 neighbours = 0;
   for (i32 v = 0; v < n; ++v) neighbours = std::max(neighbours, g.neighbours(v));
   if (comm.max(neighbours) > most_neighbours) return GridBoxes::none;

@@ -6,6 +6,7 @@
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/near_null_space.hpp"
 #include "asterism/la/products/galerkin.hpp"
+#include "asterism/precond/amg/grid_boxes.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 #include "asterism/precond/direct/sparse_direct.hpp"
 
@@ -194,8 +195,10 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
     out.graph = std::move(graph);
     if (out.has_dense_rows) set_dense_rows_apart(out.graph, rows_, A_.range(), block_size_, cancel_);
     at(0.1);
-    out.aggregates = pairwise ? pairwise_aggregates(rows_, out.graph, block_size_, threshold_, cancel_)
-                              : aggregate(out.graph, boxes, cancel_);
+    auto grid = boxes ? lengths_of_grid(out.graph) : std::vector<std::int64_t>();
+    if (!grid.empty() && !couplings_are_even(rows_, out.graph, grid, block_size_)) grid.clear();
+    out.aggregates =
+        pairwise ? pairwise_aggregates(rows_, out.graph, block_size_, threshold_, cancel_) : aggregate(out.graph, grid, cancel_);
     at(0.15);
     return is_fewer(out.aggregates.coarse.global_size() * columns_);
   };
@@ -221,7 +224,9 @@ NodeGraph HierarchySetUp<T>::strong_graph(RowFacts<T> const& facts, Strength str
   auto const strong = strength == Strength::classical ? classical_couplings(rows_, block_size_, threshold, cancel_)
                                                       : evolution_couplings(rows_, layout, block_size_, threshold,
                                                                             spectral_radius(rows_, layout, facts, cancel_), cancel_);
-  return node_graph(rows_, strong, layout, block_size_, cancel_);
+  auto graph = node_graph(rows_, strong, layout, block_size_, cancel_);
+  graph.symmetric = options_.hermitian;
+  return graph;
 }
 
 /// By a dense inverse; by sparse factors, where that would be slower. False: neither is possible.

@@ -11,9 +11,9 @@ struct RowFacts {
   la::Buffer<real_t<T>> squares;  ///< sum of |a_ij|^2
   // of all ranks
   std::int64_t longest_row = 0;  ///< entries
-  double row_sum = 0;           ///< largest sum of magnitudes over that of the diagonal: no eigenvalue of D^-1 A is beyond it
-  double largest_diagonal = 0;  ///< magnitude
-  double least_coupling = 0;    ///< least |a_ij|^2 / |a_ii|, j other than i; 0 if a row has no diagonal
+  double row_sum = 0;            ///< largest sum of magnitudes over that of the diagonal: no eigenvalue of D^-1 A is beyond it
+  double largest_diagonal = 0;   ///< magnitude
+  double least_coupling = 0;     ///< least |a_ij|^2 / |a_ii|, j other than i; 0 if a row has no diagonal
   /// Whether SPAI-0 is known to be a good smoother: in nearly all rows what has the diagonal's sign is a small part of the rest, as in an
   /// M-matrix, for which it was made.
   bool near_m_matrix = false;
