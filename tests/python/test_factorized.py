@@ -309,3 +309,17 @@ am.configure(memory_cap=0)
 assert F.L.shape == (900, 900)
 """,
     )
+
+
+def test_one_rank_may_look_at_factors(on_ranks):
+    script = """
+A = am.gallery.poisson((40, 40), comm)
+F = am.factorized(A, "cholesky")
+if rank == 1: print(F, F.nnz > 1600, F.kind, F.memory_bytes > 0, F.condition > 1)
+x = F.solve(np.ones(A.local_shape[0]))
+F.update(2 * A)
+if rank == 0: print(repr(F), F.nnz)
+assert np.allclose(2 * F.solve(np.ones(A.local_shape[0])), x)
+print("LOOKED")
+"""
+    assert on_ranks(2, script).count("LOOKED") == 2

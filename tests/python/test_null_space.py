@@ -191,3 +191,60 @@ def test_constants_that_are_no_null_vector_are_refused(method):
     with pytest.raises(am.InputError, match="A times column 0 is"):
         am.Solver(am.gallery.poisson((30, 30)), "-ksp_null_space constant", ksp=ksp, pc=pc)
     assert am.Solver(insulated(), "-ksp_null_space constant", ksp=ksp, pc=pc).solve(np.ones(900)).max() < 1e-12
+
+
+def periodic(n, shift, dtype):
+    """u - laplace(u) and the like on the periodic unit square: the shift is far below ||A||, and the matrix regular."""
+    T = 2 * sp.eye_array(n, format="lil")
+    for i in range(n):
+        T[i, (i + 1) % n] = T[i, (i - 1) % n] = -1
+    T, one = T.tocsr(), sp.eye_array(n)
+    return sp.csr_array((sp.kron(T, one) + sp.kron(one, T)) * n * n + shift * sp.eye_array(n * n)).astype(dtype)
+
+
+@pytest.mark.parametrize("pc", ["lu", "cholesky", "amg", "jacobi", "icc"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_regular_matrix_is_not_taken_for_singular(pc, dtype):
+    """||A 1|| is 64 epsilon ||A||, in all rows alike; the condition number is 1e5."""
+    S = periodic(128, 1, dtype)
+    b = np.ones(128**2, dtype)
+    ksp = "preonly" if pc in ("lu", "cholesky") else "cg"
+    x, info = am.solve(S, b, ksp=ksp, pc=pc, rtol=2e-2)
+    assert abs(x - 1).max() < 0.05 and not any("null space" in note for note in info.notes), info.notes
+
+
+def test_a_regular_matrix_in_float64():
+    S = am.gallery.poisson((64, 64), neumann=True).to_scipy() + 3e-14 * sp.eye_array(4096)
+    for pc in ("lu", "cholesky"):
+        x = am.solve(S, 3e-14 * np.ones(4096), ksp="preonly", pc=pc, rtol=1e-3)[0]
+        assert abs(x - 1).max() < 0.5
+    small = periodic(24, 0, "float64") + 2e-11 * sp.eye_array(576)
+    x = am.solve(small, 2e-11 * np.ones(576), ksp="preonly", pc="lu", options="-pc_lu_type dense", rtol=1e-3)[0]
+    assert abs(x - 1).max() < 0.5
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_regular_stencil(on_ranks, ranks):
+    script = """
+i, j = am.stencil.indices(2)
+u, out = (am.stencil.grid(n, 2) for n in ("u", "out"))
+h = am.stencil.constant("h")
+near = u(i + 1, j) + u(i - 1, j) + u(i, j + 1) + u(i, j - 1)
+screened = am.stencil.assign(out(i, j), (4 * u(i, j) - near) / (h * h) + u(i, j))
+L = am.stencil.operator(screened, (128, 128), True, comm, h=1 / 128, dtype="float32")
+x, info = am.solve(L, np.ones(L.local_grid_shape, "f"), ksp="cg", pc="gmg", rtol=2e-2)
+assert abs(x - 1).max() < 0.05, (x.min(), x.max())
+print("REGULAR")
+"""
+    assert on_ranks(ranks, script).count("REGULAR") == ranks
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("pc", ["lu", "cholesky", "amg"])
+def test_rounding_in_the_rows_is_no_shift(pc, dtype):
+    """Couplings that differ by six orders of magnitude, each diagonal entry the sum of the rounded ones."""
+    S = am.gallery.diffusion((40, 40), contrast=1e6).to_scipy()
+    S = sp.csr_array(S - sp.diags_array(S.diagonal())).astype(dtype)
+    S = S - sp.diags_array(np.asarray(S.sum(axis=1)).ravel().astype(dtype))
+    notes = am.Solver(S.astype(dtype), ksp="cg" if pc == "amg" else "preonly", pc=pc)._h.notes()
+    assert any("null space" in note for note in notes), notes

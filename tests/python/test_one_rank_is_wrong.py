@@ -68,6 +68,7 @@ CASES = {
     "Builder.add": ("build([0], by([1.0], [1.0, 2.0]))", "shapes"),
     "Builder.add, index": ("build([by(0, 99)], [1.0])", "99"),
     "Builder.insert, dtype": ("build([0], by([1.0], [1j]), 'insert')", "complex128"),
+    "astype": ("A.astype(by('f4', 'no dtype'))", "no dtype"),
     "with_values": ("A.with_values(by(S.data, S.data[1:]))", "values"),
     "with_values, dtype": ("A.with_values(by(S.data, S.data.astype(str)))", "dtype"),
     "with_storage": ("A.with_storage(by('symmetric', 'half'))", "half"),
@@ -162,6 +163,7 @@ def test_bad_input_on_one_rank(on_ranks, n, place):
         ("am.Matrix.from_scipy(S[:60] if comm.rank else S, comm, distribute=True)", "shape"),
         ("am.Matrix.from_scipy(S[:60, :60] if comm.rank else S, comm, distribute=True)", "shape"),
         ("am.Matrix.from_scipy(S, comm, distribute=comm.rank == 0)", "distribute"),
+        ("A.astype('c8' if comm.rank else 'f8')", "dtype"),
         ("B @ B", "dtype of factor 1"),
         ("A.T @ B", "dtype of factor 2"),
         ("am.ptap(A, B)", "dtype of factor"),
@@ -173,7 +175,7 @@ def test_ranks_that_give_different_matrices_are_told(on_ranks, call, what):
     script = f"""
 S = am.gallery.poisson((9, 7)).to_scipy().tocsr()
 A = am.Matrix.from_scipy(S, comm, distribute=True)
-B = A.astype('f4' if comm.rank else 'f8')
+B = am.Matrix(A._h.converted('float32' if comm.rank else 'float64'))
 try:
     {call}
 except am.CommError as e:

@@ -60,6 +60,8 @@ def test_against_scipy(dtype):
         (np.float32(2) * A, 2 * S),
         (A.transpose(), S.T),
         (A.T.T, S),
+        (A.H.H, S),
+        (sum([A, A, A]), 3 * S),
         (A.T + A / 2, S.T + S / 2),
         (A - A.T / 4, S - S.T / 4),
         (-A.T, -S.T),

@@ -187,6 +187,11 @@ def check_keywords(
     for name in given:
         if name in aliases or name in _option_names():
             continue
+        if name == "comm":
+            raise OptionError(
+                f"{call.__qualname__.removesuffix('.__init__')}: there is no argument comm=. Give it to the matrix: "
+                "am.Matrix.from_scipy(S, comm, distribute=True) for one that each rank has whole."
+            )
         where = {argument: f"Did you mean {argument}=?" for argument in _arguments(call)}
         for other in others:
             for argument in _arguments(other):

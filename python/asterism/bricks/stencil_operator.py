@@ -202,7 +202,7 @@ def operator(
             "brick": blocks,
             "dtype": kind,
             "of": name,
-            "points": centring,
+            "points, interpolation": f"{points}, {interpolation}",
             "spacing": names,
             "ranks": cut,
             "target": target,

@@ -399,7 +399,9 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
     for name, thing in things.items():
         if isinstance(thing, Matrix):
             if thing._h.comm.size != c.size:
-                raise InputError(f"save: matrix {name} is on {thing.comm_size} ranks, the communicator has {c.size}.")
+                raise InputError(
+                    f"save: matrix {name} is on {thing.comm_size} ranks, the communicator has {c.size}: am.save(path, comm, ...)."
+                )
             matrices[name] = thing._h
         elif isinstance(thing, str):
             texts[name] = thing

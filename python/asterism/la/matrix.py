@@ -311,8 +311,7 @@ class Matrix(Arithmetic, Operator):
 
     def diagonal(self) -> NDArray[Any]:
         """My part of the diagonal, (n)."""
-        d: NDArray[Any] = self._h.diagonal()
-        return d
+        return np.asarray(self._h.diagonal())
 
     @one_call("Matrix.with_values")
     def with_values(self, values: Any) -> Matrix:
@@ -357,8 +356,10 @@ class Matrix(Arithmetic, Operator):
         """
         return Matrix(self._h.with_storage(str(storage)))
 
+    @one_call("Matrix.astype")
     def astype(self, dtype: Any) -> Matrix:
-        """Return the matrix in another precision, or a real one as complex."""
+        """Return the matrix in another precision, or a real one as complex. Collective."""
+        self._comm.require_same("Matrix.astype", [("dtype", np.dtype(dtype).name)])
         return Matrix(self._h.converted(np.dtype(dtype).name))
 
     @one_call("Matrix.submatrix")
@@ -455,8 +456,7 @@ def _as_csr(S: Any, part: slice) -> _Csr:
         if csr.indices.dtype not in (np.int32, np.int64):
             raise DtypeError(f"index dtype {csr.indices.dtype}; int32 or int64 is needed.")
         return _Csr(csr.indptr, csr.indices, csr.data)
-    rows = np.asarray(S)[part]
-    places = np.nonzero(rows)
+    places = np.nonzero(rows := np.asarray(S)[part])
     ptr = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=len(rows)))])
     return _Csr(ptr.astype(np.int64), places[1].astype(np.int64), rows[places])
 

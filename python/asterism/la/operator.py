@@ -24,6 +24,8 @@ def as_values(values: Any, what: str) -> NDArray[Any]:
     array = np.asarray(values)
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
+    if isinstance(values, Operator):
+        raise InputError(f"{what} is {values!r}; an array is needed. A.to_scipy() makes a SciPy matrix of a Matrix.")
     if array.dtype.name not in _DTYPES:
         raise DtypeError(f"{what} has dtype {array.dtype}; float32, float64, complex64 or complex128 is needed.")
     if not array.dtype.isnative:

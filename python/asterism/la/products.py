@@ -24,8 +24,14 @@ class Arithmetic:
     def __add__(self, B: Any) -> Any:
         return _sum(self, B, 1.0, "A + B")
 
+    def __radd__(self, B: Any) -> Any:
+        return self if isinstance(B, int) and B == 0 else _sum(self, B, 1.0, "A + B")  # sum() begins with 0
+
     def __sub__(self, B: Any) -> Any:
         return _sum(self, B, -1.0, "A - B")
+
+    def __rsub__(self, B: Any) -> Any:
+        raise UnsupportedError(f"B - A with a {type(B).__name__} is not offered; a Matrix is needed.")
 
     def __neg__(self) -> Any:
         return _multiple(self, -1.0, "A * a", "")
@@ -52,6 +58,13 @@ class Transposed(Arithmetic):
         """The transpose of ``A.T`` is A. For ``A.H`` use ``A.transpose(conjugate=True).T``."""
         if self._conjugate and self._a.dtype.kind == "c":
             raise UnsupportedError("A.H.T is not offered. Use A.transpose(conjugate=True).T.")
+        return self._a
+
+    @property
+    def H(self) -> Matrix:
+        """The adjoint of ``A.H`` is A. For ``A.T`` use ``A.transpose().H``."""
+        if not self._conjugate and self._a.dtype.kind == "c":
+            raise UnsupportedError("A.T.H is not offered. Use A.transpose().H.")
         return self._a
 
     def __repr__(self) -> str:

@@ -81,12 +81,20 @@ class Factors:
         self.solver = solver
         self._known: dict[str, Any] | None = None
         self._explicit: Explicit | None = None
+        self._share_facts()
+
+    def _share_facts(self) -> None:
+        """Ask all ranks now, so that one of them may look later."""
+        if self._comm.size > 1:
+            self._known = self.solver.factors
 
     def __repr__(self) -> str:
         n, m = self.shape
         try:
-            f = self._facts
+            f = self._facts if self._comm.size == 1 else self._known
         except AsterismError:
+            f = None
+        if f is None:
             return f"<asterism.Factors of {n} x {m}, {self.dtype}: the last update failed>"
         return f"<asterism.Factors {f['kind']} of {n} x {m}, {self.dtype}, {f['entries']} entries, {f['ordering'] or 'natural'} order>"
 
@@ -285,6 +293,7 @@ class Factors:
         """
         self._known = self._explicit = None
         self.solver.update(A)
+        self._share_facts()
 
 
 class TakenFactors(Factors):

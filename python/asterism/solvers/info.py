@@ -21,7 +21,8 @@ class SolveInfo:
     ----------
     converged : bool
     reason : str
-        ``CONVERGED_RTOL`` and others by PETSc's names; ``CONVERGED_ROUNDING`` where ``rtol`` and ``atol`` are 0.
+        ``CONVERGED_RTOL`` and others by PETSc's names; ``CONVERGED_ROUNDING`` where ``rtol`` and ``atol`` are 0, and of
+        direct solves that miss them.
     why : str
         In words, with the option to try; empty when converged.
     iterations : int

@@ -1,6 +1,6 @@
 """Complex numbers in the text of kernels: of scalars, of vectors, and of the lanes of a GPU.
 
-Input: what stands before a function. Output: C++ text, which needs functions absolute, root and negative of real numbers.
+Input: what stands before a function. Output: C++ text, which needs functions absolute and root of real numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ template <class X>
 LONG Complex<X> root(Complex<X> z) {
   X const large = root((absolute(z) + absolute(z.re)) / 2), small = large > 0 ? absolute(z.im) / (2 * large) : large;
   X const y = z.re < 0 ? large : small;
-  return {z.re < 0 ? small : large, negative(z.im) ? -y : y};
+  return {z.re < 0 ? small : large, z.im < 0 ? -y : y};
 }
 template <class B, class P, class Q>
 FUNCTION auto choose(B condition, P a, Q b) -> Complex<decltype(re(a))> {

@@ -280,7 +280,6 @@ def _head(dialect: Dialect, facts: Facts, shape: Shape, plan: Plan, title: str) 
         numbers = f"""typedef {number} R;
 {inline} R absolute(R x) {{ return fabs(x); }}
 {inline} R root(R x) {{ return sqrt(x); }}
-{inline} bool negative(R x) {{ return x < 0 || 1 / x < 0; }}
 {complex_numbers(inline, inline)}typedef Complex<R> T;"""
     return f"""// {title}
 // Bricks of {" x ".join(map(str, shape.brick[shape.missing :]))} points, {"scatter" if plan.scatter else "gather"} form. A warp of {lanes} lanes computes {what}{lanes_of}.

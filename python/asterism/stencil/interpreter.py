@@ -31,8 +31,15 @@ from .language import (
 __all__ = ["constant_value", "interpret"]
 
 Array = NDArray[Any]
+
+
+def _root(a: Array) -> Array:
+    """Return the square root; of complex numbers on the negative real axis i times a positive one, whatever the sign of their zero."""
+    return np.sqrt(a + np.zeros((), a.dtype) if np.iscomplexobj(a) else a)
+
+
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt,
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "neg": np.negative, "abs": np.abs, "sqrt": _root,
     "min": np.minimum, "max": np.maximum, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
     "==": np.equal, "!=": np.not_equal, "&": np.logical_and, "|": np.logical_or, "~": np.logical_not,
 }  # fmt: skip

@@ -354,11 +354,12 @@ class Grid:
     def __call__(self, *subscripts: object) -> Ref:
         """Return the value at these indices."""
         if len(subscripts) != self.dimensions:
-            fail(
-                _line(),
-                f"the grid '{self.name}' has {self.dimensions} dimensions; {len(subscripts)} indices are given.",
-            )
+            problem = f"the grid '{self.name}' has {self.dimensions} dimensions; {len(subscripts)} indices are given."
+            fail(_line(), problem)
         return Ref(self, [_subscript(self, axis, s) for axis, s in enumerate(subscripts)])
+
+    def __getitem__(self, _: object) -> Ref:
+        fail(_line(), f"a grid takes its indices in round brackets: {self.name}(i, ...), not {self.name}[i, ...].")
 
     def __repr__(self) -> str:
         return f"<asterism.stencil.Grid '{self.name}' of {self.dimensions} dimensions>"
@@ -494,5 +495,5 @@ def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
 
 
 def sqrt(a: Expr | Number) -> Expr:
-    """Return the square root at each point."""
+    """Return the square root at each point; of a complex number on the negative real axis i times a positive one."""
     return Operation("sqrt", _expr(a))

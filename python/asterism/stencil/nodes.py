@@ -178,7 +178,9 @@ class Builder:
                 return self.number(math.hypot(values[0].real, values[0].imag))
             if op != "sqrt":
                 return self.number(min(values) if op == "min" else max(values))
-            if isinstance(values[0], complex) or values[0] >= 0:
+            if isinstance(values[0], complex):
+                return self.number(cmath.sqrt(complex(values[0].real, values[0].imag + 0.0)))
+            if values[0] >= 0:
                 return self.number(cmath.sqrt(values[0]))
         return self.node(op, *args)
 

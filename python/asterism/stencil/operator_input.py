@@ -19,6 +19,11 @@ from .transpose import coefficients_of
 
 __all__ = ["checked"]
 
+# of am.stencil.operator
+_ARGUMENTS = (
+    "stencil", "shape", "periodic", "comm", "brick", "dtype", "of", "ranks", "target", "points", "interpolation", "spacing",
+)  # fmt: skip
+
 
 def checked(
     stencil: Stencil,
@@ -69,6 +74,11 @@ def checked(
         else:
             known = ", ".join([*f.inputs, *scalars])
             raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
+    for name in [*f.inputs, *scalars]:
+        if name in _ARGUMENTS and name != of and name not in given:
+            raise InputError(
+                f"'{name}' is an argument of stencil.operator, and a grid or constant of this stencil. Give that another name."
+            )
     for name, number in scalars.items():
         if number is None:
             raise InputError(f"the constant '{name}' has no value: give {name}=..., or a default.")

@@ -178,10 +178,8 @@ def _complex(V: int, real: str, odd: str) -> str:
         for u, kind in (("", "A"), ("u", "U"))
     )
     return f"""{real}static inline V odd(V x, V y) {{ return __builtin_shufflevector(x, y, {odd}); }}
-static inline I negative(V x) {{ return (I)x < 0; }}
 static inline R absolute(R x) {{ return __builtin_fabs(x); }}
 static inline R root(R x) {{ return __builtin_sqrt(x); }}
-static inline bool negative(R x) {{ return __builtin_signbit(x); }}
 {complex_numbers("static inline", "__attribute__((noinline)) static")}typedef Complex<R> T;
 typedef Complex<V> C;
 {both}{loads}static inline void store(T* p, C x) {{

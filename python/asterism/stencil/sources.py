@@ -35,6 +35,7 @@ TARGETS: dict[str, tuple[int, int, tuple[str, ...], tuple[str, ...]]] = {
 }
 _LANE_REGISTERS = 64  # numbers that a lane of a GPU keeps at once
 _MOST_VECTORS = 40_000  # of a kernel; more take minutes to compile
+_FURTHEST = 1000  # points that a read is away; more take minutes too
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,11 @@ def generate(
 
 def _generate(stencil: Stencil, target: str, sizes: tuple[int, ...], name: str, function: str) -> tuple[str, Plan]:
     f = stencil.facts
+    furthest = max((abs(end) for ends in f.reach for end in ends), default=0)
+    if furthest > _FURTHEST:
+        raise InputError(
+            f"the stencil reads {furthest} points far: the kernel would be too long to compile. At most {_FURTHEST} points are offered."
+        )
     missing = 3 - f.dimensions
     three = (1,) * missing + sizes
     shape = Shape((three[0], three[1], three[2]), missing, name)

@@ -7,6 +7,10 @@
 
 namespace asterism::la {
 
+/// What rounding leaves of A z for z in A's null space, in epsilons: in each row, beside the row's size; and in z^H A z, where the rows'
+/// parts differ in sign and nearly cancel. Those of a small multiple of the identity do not.
+constexpr double null_rounding_of_rows = 100, null_rounding_of_sum = 8;
+
 /// The six (three in 2-D) rigid-body modes of a space with coordinates, whose nodes have as many unknowns as dimensions: translations,
 /// then rotations.
 Vector rigid_body_modes(Space const& space, Dtype dtype);

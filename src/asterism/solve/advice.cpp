@@ -47,8 +47,11 @@ std::string Solver::advice(Reason reason) const {
     case Reason::diverged_its:
       return format("Try {}{}, or more -ksp_max_it.", other_preconditioner(), is_gmres ? ", a larger -ksp_gmres_restart" : "");
     case Reason::diverged_stagnated:
-      return format("Accept this accuracy with a larger -ksp_rtol, or try {}{}.", other_preconditioner(),
-                    is_gmres ? ", or a larger -ksp_gmres_restart" : "");
+      if (bool const direct = preconditioner_type_ == "lu" || preconditioner_type_ == "cholesky"; !direct)
+        return format("Accept this accuracy with a larger -ksp_rtol, or try {}{}{}.",
+                      epsilon_of(A_->dtype()) > 1e-10 ? "a wider dtype (float64), " : "", other_preconditioner(),
+                      is_gmres ? ", or a larger -ksp_gmres_restart" : "");
+      return format("Accept this accuracy with a larger -ksp_rtol, or try {}.", other_preconditioner());
     case Reason::diverged_indefinite_mat:
       return format("Use -ksp_type minres (Hermitian) or gmres.{}",
                     inspection_.positive_diagonal ? " If the matrix should be definite, look for a wrong sign."

@@ -179,7 +179,9 @@ PreconditionerPtr Solver::automatic_without_entries(Configuration const& config)
   bool const open = type == "auto";
   preconditioner_type_ = open ? "none" : type;
   if (!open || !A_->coarsens() || check_every_ > 0) return none();
-  auto const rows = A_->range().global_size();
+  std::int64_t padding = 0;
+  for (auto const& [first, count] : A_->range().padding()) padding += count;
+  auto const rows = A_->range().global_size() - A_->range().comm().sum(padding);
   if (rows < rows_for_gmg) {
     notes_.push_back(format("pc auto: none, for {} rows. -pc_type gmg is geometric multigrid for this operator", rows));
     return none();

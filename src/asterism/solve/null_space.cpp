@@ -10,14 +10,31 @@ namespace {
 
 using la::Vector;
 
-/// ||A z|| / ||z|| in the largest entries: to be compared with the largest sum of a row.
-double size_of_product(la::Operator const& A, Vector const& z) {
-  auto product = z.like();
-  A.apply(z, product);
-  Vector const* const both[] = {&z, &product};
-  auto const found = look_at_entries(both);
-  return found[0].largest[0] > 0 ? found[1].largest[0] / found[0].largest[0] : 0;
-}
+/// A z for a vector z that is not zero.
+class Image {
+ public:
+  Image(la::Operator const& A, Vector const& z) : z_(z), product_(z.like()) {
+    A.apply(z, product_);
+    Vector const* const both[] = {&z, &product_};
+    auto const found = look_at_entries(both);
+    is_finite_ = found[1].not_finite == 0;
+    size_ = found[0].largest[0] > 0 ? found[1].largest[0] / found[0].largest[0] : 0;
+  }
+  /// ||A z|| / ||z|| in the largest entries: to be compared with the largest sum of a row.
+  double size() const { return size_; }
+  bool is_zero(double norm_A) const {
+    double const unit = epsilon_of(z_.dtype()) * norm_A;
+    if (!is_finite_ || size_ > la::null_rounding_of_rows * unit) return false;
+    double const length = norm(z_).real();
+    return std::abs(dot(z_, product_).value()) <= la::null_rounding_of_sum * unit * length * length;
+  }
+
+ private:
+  Vector const& z_;
+  Vector product_;
+  double size_;
+  bool is_finite_;
+};
 
 }  // namespace
 
@@ -49,14 +66,14 @@ std::vector<la::Scalar> NullSpace::remove_from(Vector& y) const {
 
 NullSpace detected_null_space(la::Matrix const& A) {
   if (A.global_rows() < 2) return {};
-  double const rounding = 100 * epsilon_of(A.dtype()), most = 2 * A.largest_entry() * double(A.global_cols());
+  double const most = 2 * A.largest_entry() * double(A.global_cols());
   std::optional<double> norm_A;
   std::vector<Vector> found;
   auto const try_one = [&](Vector const& z) {
-    double const size = size_of_product(A, z);
-    if (size > rounding * most) return;  // nor is the norm beyond that: it takes longer
+    Image const image(A, z);
+    if (!image.is_zero(most)) return;  // nor is the norm beyond that: it takes longer
     if (!norm_A) norm_A = A.scaled_row_sum_norm();
-    if (size <= rounding * *norm_A) found.push_back(z);
+    if (image.is_zero(*norm_A)) found.push_back(z);
   };
   Vector ones(A.range(), A.dtype());
   fill(ones, 1.0);
@@ -78,12 +95,9 @@ NullSpace detected_null_space(la::Matrix const& A) {
 
 NullSpace detected_null_space(la::Operator const& A, double size) {
   if (A.range().global_size() < 2) return {};
-  Vector ones(A.domain(), A.dtype()), product(A.range(), A.dtype());
+  Vector ones(A.range(), A.dtype());
   fill(ones, 1.0);
-  A.apply(ones, product);
-  auto const found = la::look_at_entries(product);
-  bool const zero = found.not_finite == 0 && found.largest[0] <= 100 * epsilon_of(A.dtype()) * size;
-  return zero ? NullSpace({ones}) : NullSpace();
+  return Image(A, ones).is_zero(size) ? NullSpace({ones}) : NullSpace();
 }
 
 NullSpace given_null_space(la::Operator const& A, Vector const& vectors, double size_of_A) {
@@ -97,7 +111,7 @@ NullSpace given_null_space(la::Operator const& A, Vector const& vectors, double 
                            z.space().entry_name(entries.first_not_finite));
     ASTERISM_REQUIRE_ALIKE(!entries.all_zero(), value, "null_space: column {} is zero. Leave it out.", j);
     if (matrix || size_of_A > 0) {
-      double const size = size_of_product(A, z), norm_A = matrix ? matrix->scaled_row_sum_norm() : size_of_A;
+      double const size = Image(A, z).size(), norm_A = matrix ? matrix->scaled_row_sum_norm() : size_of_A;
       ASTERISM_REQUIRE_ALIKE(
           size <= 1e4 * epsilon_of(A.dtype()) * norm_A, value,
           "null_space: A times column {} is {} of ||A|| times that column, in the largest entries, and should be zero. A vector "

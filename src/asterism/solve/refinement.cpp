@@ -130,7 +130,7 @@ Refined Refinement::refine(la::Operator const& M, Vector const& b, Vector& x, in
       bool const is_better = now[j] < error[j];
       better.push_back(is_better ? 1.0 : 0.0);
       any = any || is_better;
-      halved = halved || (error[j] > eps && now[j] <= 0.5 * error[j]);
+      halved = halved || (is_better && error[j] > eps && now[j] <= 0.5 * error[j]);  // two infinite ones are no progress
       if (is_better) error[j] = now[j];
     }
     if (any) {

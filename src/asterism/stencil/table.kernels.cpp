@@ -34,7 +34,7 @@ R root(R x) {
 }
 template <class R>
 Complex<R> root(Complex<R> z) {
-  auto const r = std::sqrt(std::complex<R>(z.re, z.im));
+  auto const r = std::sqrt(std::complex<R>(z.re, z.im == 0 ? R(0) : z.im));  // the sign of a zero decides nothing
   return {r.real(), r.imag()};
 }
 

@@ -263,7 +263,7 @@ void HierarchySetUp<T>::choose_smoother(GridLevel& level, RowFacts<T> const& fac
   if (level_ == 0 && smoother_.is_open()) {
     bool const spai = !options_.hermitian || facts.near_m_matrix;
     smoother_ = smoother_.chosen(spai);
-    out_.open_degree = !spai;
+    out_.open_degree = !spai && !smoother_.steps_are_given();
   }
   if (!smoother_.needs_matrix()) level.smoother = smoother_of_rows(smoother_, rows_, A_.range(), facts, radius, precision().dtype);
 }

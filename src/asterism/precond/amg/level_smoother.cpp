@@ -91,10 +91,10 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   ASTERISM_REQUIRE(polynomial || !r.given("mg_levels_ksp_chebyshev_kind"), option,
                    "multigrid: -mg_levels_ksp_chebyshev_kind has no effect with -mg_levels_ksp_type {}. Use chebyshev.", o.method);
   bool const none_before = after > 0 && r.given("mg_levels_ksp_max_it");  // which is zero
-  o.steps.before = before > 0 || none_before ? before : polynomial ? 2 : 1;
-  o.steps.after = after < 0 ? o.steps.before : after;
-  bool const anything = before > 0 || after >= 0 || o.kind != "auto" || r.given("mg_levels_pc_jacobi_type");
-  if (o.method == "auto" && anything) o.method = "richardson";
+  o.given_before = before > 0 || none_before ? before : -1;
+  o.given_after = after;
+  o.steps = o.steps_or(polynomial ? 2 : 1);
+  if (o.method == "auto" && (o.kind != "auto" || r.given("mg_levels_pc_jacobi_type"))) o.method = "richardson";
   if (o.kind == "auto" && !o.is_open()) o.kind = o.method == "chebyshev" || r.given("mg_levels_pc_jacobi_type") ? "jacobi" : "spai0";
   ASTERISM_REQUIRE(o.method != "chebyshev" || !o.needs_matrix(), option,
                    "multigrid: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.",
@@ -113,7 +113,16 @@ SmootherOptions SmootherOptions::chosen(bool spai) const {
   auto o = *this;
   o.method = spai ? "richardson" : "chebyshev";
   o.kind = spai ? "spai0" : "jacobi";
+  o.steps = steps_or(spai ? 1 : 2);
+  if (std::max(o.steps.before, o.steps.after) > most_opt_fourth) o.chebyshev = ChebyshevKind::fourth;
   return o;
+}
+
+Steps SmootherOptions::steps_or(std::int64_t usual) const {
+  Steps out;
+  out.before = given_before >= 0 ? given_before : usual;
+  out.after = given_after >= 0 ? given_after : out.before;
+  return out;
 }
 
 template <class T>

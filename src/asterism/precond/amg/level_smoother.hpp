@@ -13,11 +13,15 @@ struct SmootherOptions {
   std::string method, kind;  ///< -mg_levels_ksp_type, -mg_levels_pc_type
   bool l1 = false;           ///< sums of rows instead of the diagonal
   ChebyshevKind chebyshev = ChebyshevKind::opt_fourth;
+  std::int64_t given_before = -1, given_after = -1;  ///< of the steps; -1: not given
   Steps steps;
   Nest nest;  ///< for preconditioners of levels
 
   /// Neither the method nor what it multiplies with is given: it is chosen.
   bool is_open() const { return method == "auto"; }
+  bool steps_are_given() const { return given_before >= 0 || given_after >= 0; }
+  /// Those that are given; else as many as is usual before the coarse correction, and as many after it.
+  Steps steps_or(std::int64_t usual) const;
   /// What is chosen: SPAI-0, or a polynomial whose degree a trial finds.
   SmootherOptions chosen(bool spai) const;
   /// Made of a matrix's rows in the dtype of the levels, not of their sums.

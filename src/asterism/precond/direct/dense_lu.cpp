@@ -11,6 +11,7 @@
 #include "asterism/base/progress.hpp"
 #include "asterism/device/host/memory.hpp"
 #include "asterism/direct/lapack.hpp"
+#include "asterism/la/near_null_space.hpp"
 #include "asterism/precond/direct/dense_lu.kernels.hpp"
 #include "asterism/precond/direct/gather.hpp"
 
@@ -172,9 +173,13 @@ class DenseLU final : public Preconditioner {
         for (auto* const s : {&rows[std::size_t(i)], &columns[std::size_t(j)]}) s->plain += v, s->size += size;
         largest = std::max(largest, size);
       }
+    T total(0);
+    double all = 0;
+    for (auto const& s : rows) total += s.plain, all += double(s.size);
+    if (double(magnitude(total)) > la::null_rounding_of_sum * epsilon_of(dtype_v<T>) * all) return;
     auto const vanish = [](std::vector<Sum> const& sums) {
       return std::all_of(sums.begin(), sums.end(), [](Sum const& s) {
-        return s.size > 0 && double(magnitude(s.plain)) <= 100 * epsilon_of(dtype_v<T>) * double(s.size);
+        return s.size > 0 && double(magnitude(s.plain)) <= la::null_rounding_of_rows * epsilon_of(dtype_v<T>) * double(s.size);
       });
     };
     without_constants_ = vanish(rows) || vanish(columns);

@@ -10,6 +10,7 @@
 #include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
 #include "asterism/direct/multifrontal/explicit_triangles.hpp"
+#include "asterism/la/near_null_space.hpp"
 #include "asterism/la/ordering/ordering.hpp"
 #include "asterism/precond/direct/gather.hpp"
 
@@ -260,7 +261,7 @@ std::pair<bool, bool> sums_vanish(Matrix const& A) {
   auto const n = std::size_t(A.global_rows());
   if (n < 2) return {false, false};
   auto const rows = A.to_rows();
-  double const limit = 100 * epsilon_of(A.dtype());
+  double const limit = la::null_rounding_of_rows * epsilon_of(A.dtype());
   bool rows_vanish = true;
   std::vector<double> sums(3 * n, 0);  // of each column: re, im and size
   with_dtype(A.dtype(), [&](auto tag) {
@@ -279,6 +280,10 @@ std::pair<bool, bool> sums_vanish(Matrix const& A) {
   });
   if (A.comm().size() > 1) A.comm().sum(std::span<double>(sums));
   bool columns_vanish = true;
+  std::complex<double> total = 0;
+  double size = 0;
+  for (std::size_t j = 0; j < n; ++j) total += std::complex<double>(sums[3 * j], sums[3 * j + 1]), size += sums[3 * j + 2];
+  if (std::abs(total) > la::null_rounding_of_sum * epsilon_of(A.dtype()) * size) return {false, false};
   for (std::size_t j = 0; j < n && columns_vanish; ++j) {
     auto const* const column = sums.data() + 3 * j;
     columns_vanish = column[2] > 0 && std::abs(std::complex<double>(column[0], column[1])) <= limit * column[2];

@@ -38,7 +38,7 @@ OptionTable const& table() {
                        0, 1000000000),
         integer_option("pc_gmg_steps_at_once", 8,
                        "most steps of a smoother, the residual included, in one pass over memory and for one exchange", 1, 100),
-        real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor; 0: what is best for a Laplacian", 0, 2 - 1e-6),
+        real_option("pc_gmg_omega", 0, "relaxation factor of jacobi and color_sor, below 2; 0: what is best for a Laplacian", 0, 1.99),
         flag_option("pc_gmg_log", false, "events of their own for what is done on each level, in -log_view"),
         flag_option("pc_gmg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
     };
@@ -134,7 +134,7 @@ struct Choices {
   la::CoarseRule rule;
   std::int64_t max_levels, coarse_size, at_once;
   double omega;
-  bool log, measure, open, steps_given;  ///< open: the smoother is chosen
+  bool log, measure, open;  ///< open: the smoother is chosen
   amg::SmootherOptions smoother;
 };
 
@@ -151,7 +151,7 @@ SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double direction
                      A->describe());
     s.kind = "jacobi";
     s.method = o.omega > 0 ? "richardson" : "chebyshev";  // a polynomial has no factor
-    if (!o.steps_given) s.steps = {2, 2};
+    s.steps = s.steps_or(2);
   }
   if (!weights.empty()) {
     double const omega = o.omega > 0 ? o.omega : symmetric ? 1 : 1 + 0.05 * directions;  // Yavneh (1996)
@@ -318,7 +318,6 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             r.flag("pc_gmg_log"),
             r.flag("pc_gmg_measure"),
             false,
-            r.integer("mg_levels_ksp_max_it") > 0 || r.integer("mg_levels_up_ksp_max_it") >= 0,
             amg::smoother_options(nest, r)};
   auto& s = o.smoother;
   o.open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
@@ -327,7 +326,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
     bool const colours = o.omega > 0 || (!nest.symmetric && !A->colours().empty());
     s.method = colours ? "richardson" : "chebyshev";
     s.kind = colours ? "color_sor" : "jacobi";
-    if (!o.steps_given) s.steps = colours ? Steps{1, 1} : Steps{2, 2};
+    s.steps = s.steps_or(colours ? 1 : 2);
   } else if (s.kind == "spai0" && !r.given("mg_levels_pc_type")) {
     s.kind = "jacobi";
   }
