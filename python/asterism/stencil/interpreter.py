@@ -35,7 +35,8 @@ Array = NDArray[Any]
 
 def _root(a: Array) -> Array:
     """Return the square root; of complex numbers on the negative real axis i times a positive one, whatever the sign of their zero."""
-    return np.sqrt(a + np.zeros((), a.dtype) if np.iscomplexobj(a) else a)
+    root: Array = np.sqrt(a + np.zeros((), a.dtype) if np.iscomplexobj(a) else a)
+    return root
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
