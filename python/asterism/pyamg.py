@@ -44,6 +44,9 @@ class MultilevelSolver:
         self.A = A
         self._options = options
         self._setups: dict[str, Solver] = {}
+        S = A.to_scipy()
+        of_rounding = 100 * np.finfo(A.dtype).eps * abs(S).max()
+        self._hermitian = bool(abs(S - S.conj().T).max() <= of_rounding)
         self.levels: list[dict[str, int]] = [
             {"rows": rows, "entries": entries} for rows, entries in self._setup("V")._h.levels()
         ]
@@ -55,7 +58,7 @@ class MultilevelSolver:
         if kind not in self._setups:
             self._setups[kind] = Solver(
                 self.A,
-                ksp_type="preonly",
+                ksp_type="cg" if self._hermitian else "preonly",  # so that the set-up knows; cycles alone are made
                 pc_type="amg",
                 pc_amg_cycle_type=kind.lower(),
                 ksp_check_input="false",

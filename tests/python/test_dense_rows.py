@@ -56,7 +56,8 @@ A = am.Matrix.from_scipy(with_dense_rows(50, 2), comm, distribute=True)
 for strength in STRENGTHS:
     s = am.Solver(A, "-pc_amg_coarse_size 60 " + strength, ksp="cg", pc="amg", rtol=1e-8)
     s.solve(np.ones(A.local_shape[0]))
-    if rank == 0: print("RESULT", s.info.iterations, s._h.levels())
+    assert 9 <= s.info.iterations <= 12  # a dense row's product is summed in other orders
+    if rank == 0: print("RESULT", s._h.levels())
 """
     seen = [[line for line in on_ranks(n, script).splitlines() if line.startswith("RESULT")] for n in (1, 2, 3, 4)]
     assert len(seen[0]) == len(STRENGTHS)

@@ -278,7 +278,7 @@ told(lambda: am.Solver(A, pc="ilu" if last else "amg"), "-pc_type is amg", "ilu"
 told(lambda: am.Solver(A, rtol=1e-8 / (1 + rank)), "-ksp_rtol is", "1e-08 on rank 0")
 told(lambda: am.Solver(A, atol=1e-8 if last else None), "-ksp_atol is", "not given")
 told(lambda: am.Solver(A, maxiter=10 + last), "-ksp_max_it is 10", "11")
-told(lambda: am.Solver(A.astype("float32") if last else A), "dtype of A is float", f"float32 on rank {size - 1}")
+told(lambda: am.Solver(am.Matrix(A._h.converted("float32")) if last else A), "dtype of A is float", f"float32 on rank {size - 1}")
 s = am.Solver(A, ksp="cg", pc="amg", rtol=1e-8)
 told(lambda: s.solve(np.ones((len(b), 3 if last else 2))), "the number of columns of b (", "is 2", "3")
 M = am.Operator(lambda x: x, A.local_shape[0], comm=comm)
@@ -316,7 +316,7 @@ told(lambda: am.write_vector(file, b, A), "write_vector: ", "the path is")
 told(lambda: am.write_matrix(file, A), "write_matrix: ", "the path is")
 told(lambda: am.save(file, comm, b=b), "save: ", "the path is")
 told(lambda: am.load(file, comm), "load: ", "the path is")
-told(lambda: A + (A.astype("complex64") if last else A), "A + B: ", "the dtype of factor 2 is", "float64", "complex64")
+told(lambda: A + (am.Matrix(A._h.converted("complex64")) if last else A), "A + B: ", "the dtype of factor 2 is", "float64", "complex64")
 assert am.read_matrix(one, comm, block_size=2, name="A").block_size == 2
 # what each rank may have its own way
 am.configure(memory_cap=10**10 if last else 2 * 10**10)

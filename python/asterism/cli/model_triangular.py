@@ -261,9 +261,12 @@ def _print(
         + ["forward simulated", "backward simulated", "all messages", "MB", "speed-up", ""],
         rows,
     )
-    print(f"machine: {machine.name}, {machine.bandwidth / 1e9:.1f} GB/s a rank, {1e6 * machine.near.latency:.2f} us")
+    latency = f"{1e6 * machine.near.latency:.2f} us" if machine.near.latency > 0 else "messages by their size alone"
+    print(f"machine: {machine.name}, {machine.bandwidth / 1e9:.1f} GB/s a rank, {latency}")
+    simulated = any(p.forward.simulated is not None for those in found.values() for p in those)
     print(
-        "levels, supernodes, messages: on the critical path forward; simulated: ranks wait for messages, speed-up of that"
+        "levels, supernodes, messages: on the critical path forward; "
+        + ("simulated: ranks wait for messages, speed-up of that" if simulated else "speed-up: of the critical path")
     )
     if len({p for p in best}) > 1:
         fastest = min(best.values(), key=lambda t: t.seconds)

@@ -4,9 +4,7 @@
 #include <atomic>
 #include <iterator>
 #include <mutex>
-#include <numeric>
 
-#include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
 #include "asterism/precond/amg/grid_boxes.hpp"
@@ -18,7 +16,6 @@ namespace {
 
 using i32 = std::int32_t;
 using i64 = std::int64_t;
-using u64 = std::uint64_t;
 
 constexpr i32 in_set = 1;  // of independent_set()
 

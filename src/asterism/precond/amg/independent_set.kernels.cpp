@@ -1,7 +1,6 @@
 #include "asterism/precond/amg/independent_set.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "asterism/base/mixed_bits.hpp"
