@@ -75,6 +75,8 @@ inner = am.Solver(P, given + "-sub_ksp_type cg -sub_ksp_rtol 1e-12 -sub_ksp_max_
 inner.solve(b)
 assert abs(one.info.iterations - inner.info.iterations) <= 1, (one.info.iterations, inner.info.iterations)
 assert "solver (cg + ilu(0)" in inner.info.preconditioner, inner.info.preconditioner
+asynchronous = am.Solver(P, "-ksp_type gcr -ksp_asynchronous -pc_type {pc} -sub_ksp_type preonly -sub_pc_type jacobi", rtol=1e-6)
+asynchronous.solve(b)
 fixed = am.Solver(P, "-ksp_type gmres -pc_type {pc} -sub_ksp_type preonly -sub_pc_type lu", rtol=1e-9)
 fixed.solve(b)
 assert abs(one.info.iterations - fixed.info.iterations) <= 1

@@ -248,3 +248,14 @@ def test_rounding_in_the_rows_is_no_shift(pc, dtype):
     S = S - sp.diags_array(np.asarray(S.sum(axis=1)).ravel().astype(dtype))
     notes = am.Solver(S.astype(dtype), ksp="cg" if pc == "amg" else "preonly", pc=pc)._h.notes()
     assert any("null space" in note for note in notes), notes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "weight"), [(700, 0.1), (1000, 0.3)])
+def test_sums_of_many_equal_entries_are_biased(dtype, n, weight):
+    """Each row's sum is rounded in the same direction: the matrix is singular all the same."""
+    S = np.full((n, n), -weight, dtype)
+    np.fill_diagonal(S, (n - 1) * weight)
+    for pc, options in (("lu", "-pc_lu_type dense"), ("lu", "-pc_lu_type sparse"), ("jacobi", "")):
+        notes = am.Solver(S, options, ksp="gmres", pc=pc)._h.notes()
+        assert any("null space" in note for note in notes), (pc, options, notes)

@@ -48,6 +48,9 @@ def test_gmg():
         assert "chebyshev" in s.view()
     assert iterations[""] == iterations["-mg_levels_up_ksp_max_it 2"] == iterations["-mg_levels_ksp_max_it 2"]
     assert iterations["-mg_levels_ksp_max_it 3"] <= iterations[""]
+    told = am.Solver(L, "-mg_levels_ksp_type auto -mg_levels_ksp_max_it 2", ksp="cg", pc="gmg", rtol=1e-8)
+    told.solve(b)
+    assert told.info.iterations == iterations[""]
     with pytest.raises(am.OptionError, match="equal steps before and after"):
         am.Solver(L, "-mg_levels_up_ksp_max_it 1", ksp="cg", pc="gmg")
     unequal = am.Solver(L, "-mg_levels_ksp_type chebyshev -mg_levels_up_ksp_max_it 1", ksp="gmres", pc="gmg")

@@ -53,3 +53,7 @@ def test_mistakes_show_the_line():
         laplace = st.assign(out(i), (2 * u(i) - u(i - 1) - u(i + 1)) / (h * h))
         with pytest.raises(am.InputError, match=f"'{name}' is an argument of stencil.operator.*another name"):
             st.operator(laplace, (31,))
+    # none of these needs to be given by its name
+    target, points = st.grid("target", 1), st.constant("points", 1.0)
+    L = st.operator(st.assign(out(i), 2 * target(i) - points * target(i - 1) - target(i + 1)), (31,))
+    assert np.allclose(L @ np.ones(31), [1] + [0] * 29 + [1])

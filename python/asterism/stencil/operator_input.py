@@ -74,8 +74,10 @@ def checked(
         else:
             known = ", ".join([*f.inputs, *scalars])
             raise InputError(f"the stencil reads no grid and has no constant '{name}'; it has {known}.")
-    for name in [*f.inputs, *scalars]:
-        if name in _ARGUMENTS and name != of and name not in given:
+    others = [g for g in f.inputs if g not in coefficients and g != of]
+    to_give = [n for n, number in scalars.items() if number is None] + (others if len(others) > 1 or of else [])
+    for name in to_give:
+        if name in _ARGUMENTS:
             raise InputError(
                 f"'{name}' is an argument of stencil.operator, and a grid or constant of this stencil. Give that another name."
             )

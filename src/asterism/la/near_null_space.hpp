@@ -7,9 +7,11 @@
 
 namespace asterism::la {
 
-/// What rounding leaves of A z for z in A's null space, in epsilons: in each row, beside the row's size; and in z^H A z, where the rows'
-/// parts differ in sign and nearly cancel. Those of a small multiple of the identity do not.
-constexpr double null_rounding_of_rows = 100, null_rounding_of_sum = 8;
+/// What rounding leaves of A z for z in A's null space, in epsilons. In each row, beside the row's size.
+constexpr double null_rounding_of_rows = 100;
+/// In z^H A z: the rows' parts differ in sign and nearly cancel, but for what sums of many equal terms are biased by. A small multiple of
+/// the identity leaves more.
+constexpr double null_rounding_of_sum(double entries_of_a_row) { return 8 + entries_of_a_row / 16; }
 
 /// The six (three in 2-D) rigid-body modes of a space with coordinates, whose nodes have as many unknowns as dimensions: translations,
 /// then rotations.

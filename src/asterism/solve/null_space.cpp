@@ -2,6 +2,7 @@
 
 #include "asterism/la/near_null_space.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -18,6 +19,8 @@ class Image {
     Vector const* const both[] = {&z, &product_};
     auto const found = look_at_entries(both);
     is_finite_ = found[1].not_finite == 0;
+    if (auto const* const matrix = A.matrix())
+      entries_of_a_row_ = double(matrix->nnz()) / double(std::max<std::int64_t>(matrix->global_rows(), 1));
     size_ = found[0].largest[0] > 0 ? found[1].largest[0] / found[0].largest[0] : 0;
   }
   /// ||A z|| / ||z|| in the largest entries: to be compared with the largest sum of a row.
@@ -26,13 +29,13 @@ class Image {
     double const unit = epsilon_of(z_.dtype()) * norm_A;
     if (!is_finite_ || size_ > la::null_rounding_of_rows * unit) return false;
     double const length = norm(z_).real();
-    return std::abs(dot(z_, product_).value()) <= la::null_rounding_of_sum * unit * length * length;
+    return std::abs(dot(z_, product_).value()) <= la::null_rounding_of_sum(entries_of_a_row_) * unit * length * length;
   }
 
  private:
   Vector const& z_;
   Vector product_;
-  double size_;
+  double size_, entries_of_a_row_ = 0;
   bool is_finite_;
 };
 

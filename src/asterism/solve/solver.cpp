@@ -467,9 +467,9 @@ PreconditionerPtr Solver::make_inner_solver(Configuration const& config, Operato
   auto type = r.text("ksp_type");
   if (type == "auto")
     type = M->varies() ? "fgmres" : M->symmetric() ? automatic_choice(inspection_, A->range().global_size()).method : "gmres";
+  if (type == "preonly" && check_every_ > 0) return M;
   auto const method = krylov::methods().at(type).make(config);
-  // a solver within a solver that gets nowhere would otherwise take the square of the usual limit
-  auto const most = r.given("ksp_max_it") ? r.integer("ksp_max_it") : inner_iterations;
+  auto const most = r.given("ksp_max_it") ? r.integer("ksp_max_it") : inner_iterations;  // not the square of the usual limit
   krylov::StopRule rule{r.real("ksp_rtol"), r.real("ksp_atol"), 0, most};
   // whoever says how many iterations, and nothing of a tolerance, means that many
   if (r.given("ksp_max_it") && !r.given("ksp_rtol")) rule.rtol = 0;

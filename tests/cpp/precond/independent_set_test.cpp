@@ -70,7 +70,7 @@ TEST(IndependentSet, IsThatOfItsOrder) {
               la::Buffer<std::uint8_t> active(graph.map.size());
               for (int32_t l = 0; l < graph.map.size(); ++l) active[l] = is_active[std::size_t(graph.map.global(l))];
               la::Buffer<int32_t> T(graph.map.size());
-              independent_set(graph, active, T, 0, cancel, block);
+              independent_set(graph, true, active, T, 0, cancel, block);
               for (int32_t l = 0; l < graph.map.size(); ++l)
                 ASSERT_EQ(T[l], wanted[std::size_t(graph.map.global(l))])
                     << n << " kind " << kind << " block " << block << " node " << graph.map.global(l);
@@ -101,7 +101,7 @@ TEST(Aggregates, AreTheSameOnAnyRanks) {
       }
 }
 
-TEST(Aggregates, EndWhereCouplingsAreOfOneDirection) {
+TEST(Aggregates, AreTheSameWhereCouplingsAreOfOneDirection) {
   // as rounding makes them beside a threshold; the graph is taken for symmetric
   comm::Communicator const alone;
   for (int64_t const n : {2, 3, 40, 300})
@@ -111,6 +111,7 @@ TEST(Aggregates, EndWhereCouplingsAreOfOneDirection) {
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j)
           if (i != j && random() % 3 == 0) a(i, j) = 0;
+      std::vector<int64_t> wanted;
       for (auto const& comm : {alone, world()}) {
         Progress progress("aggregates", 1);
         comm::Cancellation cancel(comm, progress);
@@ -118,7 +119,14 @@ TEST(Aggregates, EndWhereCouplingsAreOfOneDirection) {
         auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
         auto graph = strong_couplings(rows, layout, 1, 0, cancel);
         graph.symmetric = true;
+        bool one_way = false;
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < n; ++j) one_way = one_way || (a(i, j) == Value(0)) != (a(j, i) == Value(0));
+        EXPECT_EQ(neighbours_are_mutual(graph), !one_way);
         auto const found = aggregate(graph, {}, cancel);
+        if (wanted.empty()) wanted.assign(found.of_node.begin(), found.of_node.end());
+        for (int32_t l = 0; l < graph.map.size(); ++l)
+          ASSERT_EQ(found.of_node[l], wanted[std::size_t(graph.map.global(l))]) << n << " " << l;
         for (int32_t v = 0; v < graph.count; ++v)
           if (graph.neighbours(v) > 0) {
             auto const of = found.of_node[v + graph.map.below];

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -35,10 +33,11 @@ int from_environment() {
   for (std::string_view const name : {"ASTERISM_NUM_THREADS", "OMP_NUM_THREADS"}) {
     auto const* const v = std::getenv(name.data());
     if (!v || *v == 0) continue;
-    int n = 0;
-    auto const [end, error] = std::from_chars(v, v + std::strlen(v), n);
+    char* end = nullptr;
+    long const n = std::strtol(v, &end, 10);
+    while (*end == ' ') ++end;
     bool const ends = *end == 0 || (*end == ',' && name.starts_with("OMP"));
-    if (error == std::errc() && ends && n > 0 && n <= most_threads) return n;
+    if (ends && n > 0 && n <= most_threads) return int(n);
     static std::atomic<bool> told{false};
     if (!told.exchange(true)) log::warning("{}={} is ignored: it is no number of threads from 1 to {}.", name, v, most_threads);
   }

@@ -45,6 +45,7 @@ i64 most_frequent(i64 const* number, i32 const* nodes, i64 n) {
 /// Around a maximal independent set of distance two, and a second one among what is left. root: the first of an aggregate's nodes.
 void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancellation& cancel) {
   i32 const below = g.map.below, n = g.count, all = g.map.size();
+  bool const in_order = g.symmetric && neighbours_are_mutual(g);
   Buffer<std::uint8_t> active(all, std::uint8_t(0));
   Buffer<i32> T(all);
 
@@ -72,13 +73,13 @@ void aggregates_around_roots(NodeGraph const& g, Buffer<i64>& root, comm::Cancel
   };
 
   // first set
-  independent_set(g, active, T, 0, cancel);
+  independent_set(g, in_order, active, T, 0, cancel);
   join_roots();
 
   // second set, among the nodes two steps from a root: alone they would make the aggregates too large
   for (i32 v = 0; v < n; ++v) active[v + below] = active[v + below] && root[v + below] < 0;
   share_active();
-  independent_set(g, active, T, 32, cancel);
+  independent_set(g, in_order, active, T, 32, cancel);
   for (i32 v = 0; v < n; ++v)
     if (T[v + below] == in_set) {
       i64 free = g.with_self ? -1 : 0;  // v itself is free

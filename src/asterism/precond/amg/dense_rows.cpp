@@ -8,12 +8,12 @@ namespace asterism::precond::amg {
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 
-i64 longest_sparse_row(i64 rows) { return i64(std::max(16.0, 10 * std::sqrt(double(rows)))); }
+i64 longest_sparse_row(i64 rows, i64 bs) { return bs * i64(std::max(16.0, 10 * std::sqrt(double(rows / bs)))); }
 
 template <class T>
 void set_dense_rows_apart(NodeGraph& g, Rows<T> const& A, Layout const& layout, i64 bs, comm::Cancellation& cancel) {
   i32 const below = g.map.below;
-  auto const most = longest_sparse_row(layout.global_size());
+  auto const most = longest_sparse_row(layout.global_size(), bs);
   Buffer<i32> dense(std::max(g.map.size(), 1), 0);
   for (i64 i = 0; i < A.count; ++i)
     if (A.ptr[i + 1] - A.ptr[i] > most) dense[below + i / bs] = 1;

@@ -189,7 +189,7 @@ bool HierarchySetUp<T>::coarsen(RowFacts<T> const& facts, Coarsening& out) {
   }
   bool const pairwise = options_.aggregation == AggregationType::pairwise;
   out.by_diagonals = !pairwise && options_.strength == Strength::symmetric;
-  out.has_dense_rows = !pairwise && facts.longest_row > longest_sparse_row(n);
+  out.has_dense_rows = !pairwise && facts.longest_row > longest_sparse_row(n, block_size_);
   bool const boxes = options_.aggregation == AggregationType::automatic && !out.has_dense_rows;
   auto const aggregates_of = [&](NodeGraph graph) {
     out.graph = std::move(graph);

@@ -1,6 +1,7 @@
 #include "asterism/precond/amg/independent_set.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "asterism/base/mixed_bits.hpp"
@@ -294,8 +295,32 @@ void hashed_set(NodeGraph const& g, u8 const* active, Buffer<i32>& T, u64 seed, 
 
 u64 place_in_order(i64 node, i64 block) { return mixed_bits(u64(node / block) + 1) >> index_bits << index_bits | u64(node); }
 
-void independent_set(NodeGraph const& g, Buffer<u8> const& active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel, i64 block) {
-  if (g.symmetric) OrderedSet(g, active, T, block, cancel);
+bool neighbours_are_mutual(NodeGraph const& g) {
+  // of a pair in both orders the terms cancel; all others' do so by chance alone
+  constexpr u64 of_first = 0x9e3779b97f4a7c15u, of_second = 0xd1342543de82ef95u, mixes = 0xbf58476d1ce4e5b9u;
+  std::atomic<u64> sum{0};
+  device::Executor executor;
+  device::parallel_ranges(executor, g.count, [&, map = &g.map, ptr = g.ptr.data(), col = g.col.data()](i64 begin, i64 end) {
+    u64 mine = 0;
+    auto const hash = [=](u64 i, u64 j) {
+      u64 const x = (i + 1) * of_first + (j + 1) * of_second;
+      return (x ^ (x >> 32)) * mixes;
+    };
+    for (auto v = begin; v < end; ++v) {
+      auto const i = u64(map->begin + v);
+      for (auto p = ptr[v]; p < ptr[v + 1]; ++p) {
+        auto const j = u64(map->global(col[p]));
+        mine += hash(i, j) - hash(j, i);
+      }
+    }
+    sum += mine;
+  });
+  return u64(g.layout.comm().sum(i64(sum.load()))) == 0;
+}
+
+void independent_set(NodeGraph const& g, bool in_order, Buffer<u8> const& active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel,
+                     i64 block) {
+  if (in_order) OrderedSet(g, active, T, block, cancel);
   else hashed_set(g, active.data(), T, seed, cancel);
 }
 

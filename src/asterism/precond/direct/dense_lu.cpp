@@ -176,7 +176,7 @@ class DenseLU final : public Preconditioner {
     T total(0);
     double all = 0;
     for (auto const& s : rows) total += s.plain, all += double(s.size);
-    if (double(magnitude(total)) > la::null_rounding_of_sum * epsilon_of(dtype_v<T>) * all) return;
+    if (double(magnitude(total)) > la::null_rounding_of_sum(n) * epsilon_of(dtype_v<T>) * all) return;
     auto const vanish = [](std::vector<Sum> const& sums) {
       return std::all_of(sums.begin(), sums.end(), [](Sum const& s) {
         return s.size > 0 && double(magnitude(s.plain)) <= la::null_rounding_of_rows * epsilon_of(dtype_v<T>) * double(s.size);

@@ -283,7 +283,7 @@ std::pair<bool, bool> sums_vanish(Matrix const& A) {
   std::complex<double> total = 0;
   double size = 0;
   for (std::size_t j = 0; j < n; ++j) total += std::complex<double>(sums[3 * j], sums[3 * j + 1]), size += sums[3 * j + 2];
-  if (std::abs(total) > la::null_rounding_of_sum * epsilon_of(A.dtype()) * size) return {false, false};
+  if (std::abs(total) > la::null_rounding_of_sum(double(A.nnz()) / double(n)) * epsilon_of(A.dtype()) * size) return {false, false};
   for (std::size_t j = 0; j < n && columns_vanish; ++j) {
     auto const* const column = sums.data() + 3 * j;
     columns_vanish = column[2] > 0 && std::abs(std::complex<double>(column[0], column[1])) <= limit * column[2];

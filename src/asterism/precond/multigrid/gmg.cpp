@@ -320,8 +320,7 @@ PreconditionerPtr make(Nest const& nest, OperatorPtr const& A) {
             false,
             amg::smoother_options(nest, r)};
   auto& s = o.smoother;
-  o.open = !r.given("mg_levels_ksp_type") && !r.given("mg_levels_pc_type") && !r.given("mg_levels_pc_jacobi_type") &&
-           !r.given("mg_levels_ksp_chebyshev_kind");
+  o.open = s.is_open();
   if (o.open) {
     bool const colours = o.omega > 0 || (!nest.symmetric && !A->colours().empty());
     s.method = colours ? "richardson" : "chebyshev";
