@@ -38,7 +38,7 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # files of a room together: their helpers in anonymous namespaces have names of their own
   foreach(room apps base comm comm/communicator comm/forest comm/gpu comm/mpi comm/node comm/transport device device/host
       direct/symbolic direct/multifrontal direct/distributed direct/foreign direct/triangular direct/triangular/gpu direct/triangular/model grid grid/bricks krylov krylov/methods la
-      la/formats la/formats/csr la/ordering la/products la/vectors precond precond/amg precond/direct precond/incomplete
+      la/formats la/formats/csr la/ordering la/products la/vectors precond precond/amg precond/amg/coarsening precond/direct precond/incomplete
       precond/multigrid precond/multigrid/smoothers solve)
     file(GLOB room_sources CONFIGURE_DEPENDS src/asterism/${room}/*.cpp)
     list(FILTER room_sources EXCLUDE REGEX "kernels.cpp$")

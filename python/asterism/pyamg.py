@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
 from .errors import InputError, ShapeError, UnsupportedError
 from .la.matrix import Matrix
 from .la.operator import Operator, as_values
@@ -44,9 +45,7 @@ class MultilevelSolver:
         self.A = A
         self._options = options
         self._setups: dict[str, Solver] = {}
-        S = A.to_scipy()
-        of_rounding = 100 * np.finfo(A.dtype).eps * abs(S).max()
-        self._hermitian = bool(abs(S - S.conj().T).max() <= of_rounding)
+        self._hermitian = bool(_core.look(A._h)["Hermitian"])
         self.levels: list[dict[str, int]] = [
             {"rows": rows, "entries": entries} for rows, entries in self._setup("V")._h.levels()
         ]

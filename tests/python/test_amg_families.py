@@ -220,10 +220,10 @@ def test_boxes_are_left_to_even_couplings(epsilon):
 
 
 def test_order_of_the_nodes_serves_aggregates():
-    """Aggregates of roots taken at random: 36 to 50 iterations."""
-    assert iterations(am.gallery.rotated_anisotropy((200, 200)), "-pc_amg_agg_type mis2") <= 42
-    S = am.gallery.poisson((200, 200))
-    assert iterations(S, "-pc_amg_agg_type mis2") <= 19
+    """22, 12 and 16 iterations; around roots at random 30, 14 and 21."""
+    assert iterations(am.gallery.rotated_anisotropy((200, 200)), "-pc_amg_agg_type mis2") <= 26
+    assert iterations(am.gallery.poisson((200, 200)), "-pc_amg_agg_type mis2") <= 13
+    assert iterations(am.gallery.poisson((200, 200), epsilon=(1, 1e-3)), "-pc_amg_agg_type mis2") <= 18
 
 
 def test_ranks_and_threads_change_nothing(on_ranks):

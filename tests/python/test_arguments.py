@@ -72,7 +72,7 @@ def test_what_is_said_of_the_mesh():
         assert solver.info.iterations == expected
         for A in (bare, bare.to_scipy(), bare.toarray()):
             # without stored zeros, or by scalar rows, products are summed in another order
-            assert abs(am.solve(A, load, **said, **options)[1].iterations - expected) <= 1
+            assert abs(am.solve(A, load, **said, **options)[1].iterations - expected) <= (A is not bare)
         function = am.Operator(lambda x: bare @ x, len(load))
         assert abs(am.solve(function, load, P=bare, **said, **options)[1].iterations - expected) <= 1
         with pytest.raises(am.InputError, match="Give a matrix near it as P"):

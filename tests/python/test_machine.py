@@ -131,3 +131,19 @@ asterism._load_core()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.splitlines() == ["('RuntimeError', True)", "('FileError', True)"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "size"),
+    [("ASTERISM", "3", 3), ("OMP", " 2 ", 2), ("OMP", "3,2", 3), ("ASTERISM", "3,2", None), ("ASTERISM", "many", None)]
+    + [("OMP", "-1", None), ("ASTERISM", "0", None), ("ASTERISM", "1000000", None)],
+)
+def test_threads_of_the_environment(monkeypatch, name, value, size):
+    monkeypatch.delenv("ASTERISM_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv(f"{name}_NUM_THREADS", value)
+    script = "from asterism import _core; print(_core.team_size(), _core.allowed_cores())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    threads, cores = map(int, done.stdout.split())
+    told = f"{name}_NUM_THREADS={value} is ignored: it is no number of threads from 1 to 1024" in done.stderr
+    assert (threads, told) == ((size, False) if size else (cores, True)), done

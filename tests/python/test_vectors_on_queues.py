@@ -81,6 +81,7 @@ def test_scalars_are_lazy_and_behave_like_numbers():
         bool(am.Scalar([1, 2]))
     with pytest.raises(am.errors.InputError, match="not real"):
         float(am.Scalar(1j))
+    assert np.isnan(float(am.Scalar(complex(np.nan, np.nan))))
     with pytest.raises(TypeError):
         hash(s)
 

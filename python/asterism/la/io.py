@@ -400,7 +400,7 @@ def save(path: str | Path, comm: Any = None, **things: Any) -> None:
         if isinstance(thing, Matrix):
             if thing._h.comm.size != c.size:
                 raise InputError(
-                    f"save: matrix {name} is on {thing.comm_size} ranks, the communicator has {c.size}: am.save(path, comm, ...)."
+                    f"save: matrix {name} is on {thing.comm_size} ranks, the communicator has {c.size}. Give the matrix's: am.save(path, comm, ...)."
                 )
             matrices[name] = thing._h
         elif isinstance(thing, str):

@@ -251,10 +251,11 @@ void attach_coordinates(Matrix& A, std::span<double const> xyz, i64 d) {
     ASTERISM_REQUIRE(layout.local_size() % d == 0, shape,
                      "coordinates in {} dimensions are for nodes of {} unknowns, but the matrix has {} rows here. Give whole nodes.", d, d,
                      layout.local_size());
-    ASTERISM_REQUIRE(i64(xyz.size()) == layout.local_size(), shape,
-                     "coordinates has {} nodes where the matrix has {} rows of {}; ({}, {}) is needed here: it is for as many unknowns a "
-                     "node as dimensions.",
-                     i64(xyz.size()) / d, layout.local_size(), d, layout.local_size() / d, d);
+    ASTERISM_REQUIRE(
+        i64(xyz.size()) == layout.local_size(), shape,
+        "coordinates has {} nodes where the matrix has {} rows of {}; ({}, {}) is needed here. Coordinates are for nodes of as "
+        "many unknowns as dimensions.",
+        i64(xyz.size()) / d, layout.local_size(), d, layout.local_size() / d, d);
   });
   auto const space = layout.with_block_size(d);
   Vector nodes(space.nodes(), Dtype::float64, d);

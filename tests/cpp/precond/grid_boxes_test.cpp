@@ -1,5 +1,5 @@
 // Boxes of regular grids, against components found from coordinates.
-#include "asterism/precond/amg/grid_boxes.hpp"
+#include "asterism/precond/amg/coarsening/grid_boxes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Independent sets of nodes, by their definition, and the aggregates around them.
-#include "asterism/precond/amg/independent_set.hpp"
+#include "asterism/precond/amg/coarsening/independent_set.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,10 +45,21 @@ std::vector<int32_t> set_by_definition(Dense const& a, std::vector<bool> const& 
   return set;
 }
 
+/// f(the graph of the couplings above a threshold, whatever can be cancelled) on one process, and on all.
+template <class F>
+void on_one_and_all(Dense const& a, double threshold, F const& f) {
+  for (auto const& comm : {comm::Communicator(), world()}) {
+    Progress progress("aggregates", 1);
+    comm::Cancellation cancel(comm, progress);
+    auto const layout = la::Layout::even(comm, a.rows());
+    auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
+    f(threshold < 0 ? pattern_graph(rows, layout) : strong_couplings(rows, layout, 1, threshold, cancel), cancel);
+  }
+}
+
 }  // namespace
 
 TEST(IndependentSet, IsThatOfItsOrder) {
-  comm::Communicator const alone;
   int const threads = device::host::team_size();
   for (int64_t const n : {1, 2, 30, 200, 500})
     for (unsigned const kind : {1u, 2u, 3u})
@@ -58,15 +69,9 @@ TEST(IndependentSet, IsThatOfItsOrder) {
           std::vector<bool> is_active(static_cast<std::size_t>(n));
           for (int64_t i = 0; i < n; ++i) is_active[std::size_t(i)] = all || (i * i + kind) % 3 != 0;
           auto const wanted = set_by_definition(a, is_active, block);
-          for (auto const& comm : {alone, world()})
-            for (int const team : {1, 3}) {
-              device::host::set_team_size(team);
-              Progress progress("aggregates", 1);
-              comm::Cancellation cancel(comm, progress);
-              auto const layout = la::Layout::even(comm, n);
-              auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
-              auto graph = strong_couplings(rows, layout, 1, 0, cancel);
-              graph.symmetric = true;
+          for (int const team : {1, 3}) {
+            device::host::set_team_size(team);
+            on_one_and_all(a, 0, [&](NodeGraph const& graph, comm::Cancellation& cancel) {
               la::Buffer<std::uint8_t> active(graph.map.size());
               for (int32_t l = 0; l < graph.map.size(); ++l) active[l] = is_active[std::size_t(graph.map.global(l))];
               la::Buffer<int32_t> T(graph.map.size());
@@ -74,36 +79,35 @@ TEST(IndependentSet, IsThatOfItsOrder) {
               for (int32_t l = 0; l < graph.map.size(); ++l)
                 ASSERT_EQ(T[l], wanted[std::size_t(graph.map.global(l))])
                     << n << " kind " << kind << " block " << block << " node " << graph.map.global(l);
-            }
+            });
+          }
         }
   device::host::set_team_size(threads);
 }
 
+/// The aggregates of a graph that is taken for symmetric or not: the same on one process and on all, of all nodes with neighbours.
+void expect_aggregates(Dense const& a, double threshold, bool symmetric) {
+  std::vector<int64_t> wanted;
+  on_one_and_all(a, threshold, [&](NodeGraph graph, comm::Cancellation& cancel) {
+    graph.symmetric = symmetric;
+    auto const found = aggregate(graph, {}, cancel);
+    if (wanted.empty()) wanted.assign(found.of_node.begin(), found.of_node.end());
+    for (int32_t l = 0; l < graph.map.size(); ++l) ASSERT_EQ(found.of_node[l], wanted[std::size_t(graph.map.global(l))]) << "node " << l;
+    for (int32_t v = 0; v < graph.count; ++v)
+      if (auto const of = found.of_node[v + graph.map.below]; graph.neighbours(v) > 0) {
+        ASSERT_TRUE(of >= 0 && of < found.coarse.global_size()) << "node " << v;
+      }
+  });
+}
+
 TEST(Aggregates, AreTheSameOnAnyRanks) {
-  comm::Communicator const alone;
   for (int64_t const n : {1, 2, 30, 200, 700})
     for (unsigned const kind : {1u, 2u, 3u})
-      for (bool const symmetric : {false, true}) {
-        auto const a = couplings(n, kind);
-        std::vector<int64_t> wanted;
-        for (auto const& comm : {alone, world()}) {
-          Progress progress("aggregates", 1);
-          comm::Cancellation cancel(comm, progress);
-          auto const layout = la::Layout::even(comm, n);
-          auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
-          auto graph = kind == 2 ? pattern_graph(rows, layout) : strong_couplings(rows, layout, 1, 0.05, cancel);
-          graph.symmetric = symmetric;
-          auto const found = aggregate(graph, {}, cancel);
-          if (wanted.empty()) wanted.assign(found.of_node.begin(), found.of_node.end());
-          for (int32_t l = 0; l < graph.map.size(); ++l)
-            ASSERT_EQ(found.of_node[l], wanted[std::size_t(graph.map.global(l))]) << n << " " << kind << " node " << graph.map.global(l);
-        }
-      }
+      for (bool const symmetric : {false, true}) expect_aggregates(couplings(n, kind), kind == 2 ? -1 : 0.05, symmetric);
 }
 
 TEST(Aggregates, AreTheSameWhereCouplingsAreOfOneDirection) {
-  // as rounding makes them beside a threshold; the graph is taken for symmetric
-  comm::Communicator const alone;
+  // as rounding makes them beside a threshold
   for (int64_t const n : {2, 3, 40, 300})
     for (unsigned const seed : {1u, 2u, 3u, 4u}) {
       auto a = sparse_positive(n, false, seed);
@@ -111,27 +115,10 @@ TEST(Aggregates, AreTheSameWhereCouplingsAreOfOneDirection) {
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j)
           if (i != j && random() % 3 == 0) a(i, j) = 0;
-      std::vector<int64_t> wanted;
-      for (auto const& comm : {alone, world()}) {
-        Progress progress("aggregates", 1);
-        comm::Cancellation cancel(comm, progress);
-        auto const layout = la::Layout::even(comm, n);
-        auto const rows = la::rows_of<double>(to_sparse(a, layout, layout, Dtype::float64));
-        auto graph = strong_couplings(rows, layout, 1, 0, cancel);
-        graph.symmetric = true;
-        bool one_way = false;
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t j = 0; j < n; ++j) one_way = one_way || (a(i, j) == Value(0)) != (a(j, i) == Value(0));
-        EXPECT_EQ(neighbours_are_mutual(graph), !one_way);
-        auto const found = aggregate(graph, {}, cancel);
-        if (wanted.empty()) wanted.assign(found.of_node.begin(), found.of_node.end());
-        for (int32_t l = 0; l < graph.map.size(); ++l)
-          ASSERT_EQ(found.of_node[l], wanted[std::size_t(graph.map.global(l))]) << n << " " << l;
-        for (int32_t v = 0; v < graph.count; ++v)
-          if (graph.neighbours(v) > 0) {
-            auto const of = found.of_node[v + graph.map.below];
-            ASSERT_TRUE(of >= 0 && of < found.coarse.global_size()) << n << " " << seed << " node " << v;
-          }
-      }
+      bool one_way = false;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j) one_way = one_way || (a(i, j) == Value(0)) != (a(j, i) == Value(0));
+      on_one_and_all(a, 0, [&](NodeGraph const& graph, comm::Cancellation&) { EXPECT_EQ(neighbours_are_mutual(graph), !one_way); });
+      expect_aggregates(a, 0, true);
     }
 }

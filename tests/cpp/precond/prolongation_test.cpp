@@ -1,6 +1,6 @@
 // Smoothed prolongation of scalar unknowns, against its formula with dense matrices.
 #include "asterism/precond/amg/prolongation.hpp"
-#include "asterism/precond/amg/grid_boxes.hpp"
+#include "asterism/precond/amg/coarsening/grid_boxes.hpp"
 #include "asterism/precond/amg/pairwise.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Measures of strength for aggregation, against their formulas in dense matrices.
-#include "asterism/precond/amg/strength.hpp"
+#include "asterism/precond/amg/coarsening/strength.hpp"
 
 #include <gtest/gtest.h>
 

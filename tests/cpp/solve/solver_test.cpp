@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "asterism/apps/gallery.hpp"
 #include "harness/dense.hpp"
@@ -184,4 +186,24 @@ TEST(Solver, HierarchyDoesNotDependOnTheRanks) {
             strip(view(apps::poisson(comm::Communicator(), {9, 10, 11}, Dtype::float64))));
   EXPECT_EQ(strip(view(apps::elasticity(world(), {5, 4, 4}, 1, 0.3, Dtype::float64))),
             strip(view(apps::elasticity(comm::Communicator(), {5, 4, 4}, 1, 0.3, Dtype::float64))));
+}
+
+TEST(Refinement, EndsWhereTheBackwardErrorIsInfinite) {
+  // nothing is solved, of so many rows in float32 that b alone is beside rounding: each step's error is as infinite as the one before
+  comm::Communicator const alone;
+  la::Layout const layout(alone, 20000);
+  auto const rows = layout.local_size();
+  std::vector<std::int64_t> offsets(std::size_t(rows) + 1), columns(static_cast<std::size_t>(rows));
+  std::iota(offsets.begin(), offsets.end(), 0);
+  std::iota(columns.begin(), columns.end(), 0);
+  std::vector<float> const ones(std::size_t(rows), 1), zeros(std::size_t(rows), 0);
+  auto const A = la::Matrix::from_rows<std::int64_t>(layout, layout, Dtype::float32, offsets, columns, ones.data());
+  auto const none = la::Matrix::from_rows<std::int64_t>(layout, layout, Dtype::float32, offsets, columns, zeros.data());
+  la::Vector b(layout, Dtype::float32), x = b.like();
+  fill(b, 1.0);
+  fill(x, 0.0);
+  auto const size = solve::magnitudes_of(A);
+  auto const done = solve::Refinement(A, size, false).refine(none, b, x, 10);
+  EXPECT_EQ(done.steps, 0);
+  EXPECT_TRUE(std::isinf(done.backward_error.at(0)));
 }

@@ -1,6 +1,6 @@
 // Classical multigrid: coarse unknowns are some of the fine ones, from which the others are interpolated (Ruge and Stueben 1987).
 #pragma once
-#include "asterism/precond/amg/splitting.hpp"
+#include "asterism/precond/amg/coarsening/splitting.hpp"
 
 namespace asterism::precond::amg {
 

@@ -6,7 +6,7 @@
 #include "asterism/device/parallel.hpp"
 #include "asterism/la/near_null_space.hpp"
 #include "asterism/la/products/galerkin.hpp"
-#include "asterism/precond/amg/grid_boxes.hpp"
+#include "asterism/precond/amg/coarsening/grid_boxes.hpp"
 #include "asterism/precond/direct/dense_inverse.hpp"
 #include "asterism/precond/direct/sparse_direct.hpp"
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "asterism/precond/amg/classical.hpp"
-#include "asterism/precond/amg/dense_rows.hpp"
+#include "asterism/precond/amg/coarsening/dense_rows.hpp"
+#include "asterism/precond/amg/coarsening/strength.hpp"
 #include "asterism/precond/amg/level_smoother.hpp"
 #include "asterism/precond/amg/null_vectors.hpp"
 #include "asterism/precond/amg/pairwise.hpp"
-#include "asterism/precond/amg/strength.hpp"
 #include "asterism/precond/multigrid/fewer_ranks.hpp"
 #include "asterism/precond/multigrid/level_precision.hpp"
 

@@ -1,6 +1,6 @@
 // Smoothed-aggregation prolongation: Vanek, Mandel, Brezina (1996).
 #pragma once
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 #include "asterism/precond/amg/row_facts.hpp"
 
 namespace asterism::precond::amg {

@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/grid_boxes.hpp"
+#include "asterism/precond/amg/coarsening/grid_boxes.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 // Which unknowns become those of the coarse level in classical multigrid: the same on any number of ranks.
 #pragma once
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 
 namespace asterism::precond::amg {
 

@@ -1,6 +1,6 @@
 // Which couplings count for aggregation: measures other than the symmetric one of aggregation.hpp.
 #pragma once
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 
 namespace asterism::precond::amg {
 

@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/dense_rows.hpp"
+#include "asterism/precond/amg/coarsening/dense_rows.hpp"
 
 #include <algorithm>
 #include <cmath>

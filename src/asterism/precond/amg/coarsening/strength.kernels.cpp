@@ -1,10 +1,10 @@
-#include "asterism/precond/amg/strength.hpp"
+#include "asterism/precond/amg/coarsening/strength.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "asterism/base/profile.hpp"
-#include "asterism/precond/amg/splitting.hpp"
+#include "asterism/precond/amg/coarsening/splitting.hpp"
 
 namespace asterism::precond::amg {
 namespace {

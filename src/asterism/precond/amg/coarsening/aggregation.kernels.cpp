@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,9 +7,9 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/precond/amg/grid_boxes.hpp"
-#include "asterism/precond/amg/independent_set.hpp"
-#include "asterism/precond/amg/keep_where.hpp"
+#include "asterism/precond/amg/coarsening/grid_boxes.hpp"
+#include "asterism/precond/amg/coarsening/independent_set.hpp"
+#include "asterism/precond/amg/coarsening/keep_where.hpp"
 
 namespace asterism::precond::amg {
 namespace {

@@ -1,6 +1,6 @@
 // Nodes that no two steps connect: what aggregates are built around.
 #pragma once
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 
 namespace asterism::precond::amg {
 

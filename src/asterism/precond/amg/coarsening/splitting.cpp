@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/splitting.hpp"
+#include "asterism/precond/amg/coarsening/splitting.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 // Rows with so many entries that aggregates must not be made of their couplings.
 #pragma once
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 
 namespace asterism::precond::amg {
 

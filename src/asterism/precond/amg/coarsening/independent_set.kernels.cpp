@@ -1,4 +1,4 @@
-#include "asterism/precond/amg/independent_set.hpp"
+#include "asterism/precond/amg/coarsening/independent_set.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include "asterism/base/mixed_bits.hpp"
 #include "asterism/device/host/team.hpp"
 #include "asterism/device/parallel.hpp"
-#include "asterism/precond/amg/keep_where.hpp"
+#include "asterism/precond/amg/coarsening/keep_where.hpp"
 
 namespace asterism::precond::amg {
 namespace {

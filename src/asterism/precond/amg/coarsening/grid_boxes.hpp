@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "asterism/precond/amg/aggregation.hpp"
+#include "asterism/precond/amg/coarsening/aggregation.hpp"
 
 namespace asterism::precond::amg {
 
