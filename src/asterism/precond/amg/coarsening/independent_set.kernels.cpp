@@ -1,7 +1,9 @@
 #include "asterism/precond/amg/coarsening/independent_set.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <span>
 #include <utility>
 
 #include "asterism/base/mixed_bits.hpp"
@@ -315,7 +317,10 @@ bool neighbours_are_mutual(NodeGraph const& g) {
     }
     sum += mine;
   });
-  return u64(g.layout.comm().sum(i64(sum.load()))) == 0;
+  auto const mine = sum.load();
+  std::array<i64, 2> halves{i64(mine & 0xffffffffu), i64(mine >> 32)};  // sums of ranks have room in 64 bits
+  g.layout.comm().sum(std::span<i64>(halves));
+  return u64(halves[0]) + (u64(halves[1]) << 32) == 0;
 }
 
 void independent_set(NodeGraph const& g, bool in_order, Buffer<u8> const& active, Buffer<i32>& T, u64 seed, comm::Cancellation& cancel,
