@@ -14,8 +14,9 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import InputError
-from .language import Expr, Grid, Index, Integer, Quotient, Where, as_integer, as_number, fail, where
+from .language import Expr, Grid, Index, Integer, Quotient, Where, fail, where
 from .language import _line as line_of_user
+from .numerals import as_integer, as_number
 
 __all__ = ["derivative", "laplacian", "weights"]
 

@@ -24,9 +24,9 @@ from .language import (
     Remainder,
     Value,
     Where,
-    as_number,
     walk,
 )
+from .numerals import as_number
 
 __all__ = ["constant_value", "interpret"]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import linecache
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..errors import InputError
+from .numerals import as_integer, as_number, short, simplest
 
 __all__ = ["Assignment", "Expr", "Grid", "Index", "Reduction", "constant", "grid", "indices", "maximum", "minimum"]
 __all__ += ["sqrt", "where"]
@@ -34,40 +35,6 @@ def fail(line: Line, problem: str) -> NoReturn:
     """Raise an `InputError` that shows the line of the user's program."""
     text = linecache.getline(*line).strip()
     raise InputError(f"{problem}\n  {line[0]}:{line[1]}" + (f": {text}" if text else ""))
-
-
-def simplest(value: complex) -> float | complex:
-    """Return a complex number that is real as a float."""
-    return value.real if value.imag == 0 else value
-
-
-def as_number(value: object, what: str) -> float | complex:
-    """Return a float, or a complex number that is not real; raises an `InputError` for anything else."""
-    if isinstance(value, str):
-        raise InputError(f"{what} is {value!r}; a number is needed.")
-    try:
-        return simplest(complex(value))  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is a {type(value).__name__}; a number is needed.") from None
-    except OverflowError:
-        raise InputError(f"{what} is {_short(value)}; the largest number is {sys.float_info.max:.2g}.") from None
-
-
-def as_integer(value: object) -> int | None:
-    """Return an integer, of Python or NumPy, as an int; None for anything else, also for True and False."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        return None
-
-
-def _short(value: object) -> str:
-    """Return a number as text that is never long."""
-    if isinstance(value, int) and abs(value) >= 10**20:
-        return f"an integer of about {int(value.bit_length() * 0.30103) + 1} digits"
-    return repr(value) if isinstance(value, int) else f"a {type(value).__name__} beyond any float"
 
 
 class Expr:
@@ -109,9 +76,10 @@ class Expr:
     def __pow__(self, power: int) -> Expr:
         times = as_integer(power)
         if times is None or not 1 <= times <= 16:
+            what = "a value of the stencil" if isinstance(power, Expr) else repr(power)
             fail(
                 _line(),
-                f"a power must be an integer from 1 to 16, not {power!r}. Write others as products, or with sqrt.",
+                f"a power must be an integer from 1 to 16, not {what}. Write others as products, or with sqrt.",
             )
         out = self
         for _ in range(times - 1):
@@ -144,13 +112,29 @@ class Expr:
 
     __hash__ = object.__hash__
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any:
+        """Serve NumPy's functions that the language has, and NumPy's numbers as operands."""
+        own = NUMPY.get(ufunc.__name__) if method == "__call__" and not more else None
+        if own is None:
+            problem = f"numpy.{ufunc.__name__} is not in the stencil language, which has + - * / ** abs sqrt minimum maximum where."
+            fail(
+                _line(),
+                f"{problem} Compute other functions of given numbers with NumPy, and give the result as a grid.",
+            )
+        return own(*map(_operand, inputs))
+
+    def __float__(self) -> float:
+        fail(
+            _line(), "a stencil's value is known at run time only; functions of Python's math are not in the language."
+        )
+
     def __bool__(self) -> bool:
         fail(
             _line(), "a stencil's value is known at run time only: write where(condition, a, b) instead of if, and, or."
         )
 
-    def __and__(self, other: object) -> Condition:
-        fail(_line(), "& joins conditions; this is a number.")
+    def __and__(self, other: object = None) -> Condition:
+        fail(_line(), "& | ~ take conditions; this is a number.")
 
     __or__ = __invert__ = __and__
 
@@ -188,7 +172,7 @@ class Integer(Expr):
         self.terms, self.add = terms, add
         for n in (add, *(f for _, _, f in terms)):
             if abs(n) > LARGEST:
-                text = f"an index has {_short(n)} in it; at most {LARGEST} is possible. Conditions take floats too."
+                text = f"an index has {short(n)} in it; at most {LARGEST} is possible. Conditions take floats too."
                 fail(self.line, text)
 
     def _plus(self, other: Integer, sign: int) -> Integer:
@@ -232,7 +216,7 @@ class Integer(Expr):
     def __mod__(self, other: int) -> Remainder:
         by = as_integer(other)
         if by is None or not 1 <= by <= LARGEST:
-            fail(_line(), f"% takes an integer from 1 to {LARGEST}, not {_short(by) if by else repr(other)}.")
+            fail(_line(), f"% takes an integer from 1 to {LARGEST}, not {short(by) if by else repr(other)}.")
         return Remainder(self, by)
 
 
@@ -434,8 +418,14 @@ def _expr(value: object) -> Expr:
         hint = " Call it with indices." if isinstance(value, Grid) else ""
         fail(_line(), f"a {type(value).__name__} is no value of a stencil.{hint}")
     except OverflowError:
-        fail(_line(), f"{_short(value)} is no value of a stencil; the largest is {sys.float_info.max:.2g}.")
+        fail(_line(), f"{short(value)} is no value of a stencil; the largest is {sys.float_info.max:.2g}.")
     return Value(value if isinstance(value, (int, float)) and not isinstance(value, bool) else simplest(number))
+
+
+def _operand(value: object) -> Expr | int:
+    """Return an operand of a function of NumPy; integers stay integers, as those in indices must be."""
+    whole = None if isinstance(value, Expr) else as_integer(value)
+    return _expr(value) if whole is None else whole
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
@@ -497,3 +487,18 @@ def maximum(a: Expr | Number, b: Expr | Number) -> Expr:
 def sqrt(a: Expr | Number) -> Expr:
     """Return the square root at each point; of a complex number on the negative real axis i times a positive one."""
     return Operation("sqrt", _expr(a))
+
+
+# by the names of NumPy's functions
+NUMPY: dict[str, Callable[..., Any]] = {"sqrt": sqrt, "absolute": abs, "minimum": minimum, "maximum": maximum}
+NUMPY |= {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
+NUMPY |= {"floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "negative": operator.neg}
+NUMPY |= {"square": lambda a: a * a, "reciprocal": lambda a: 1 / a, "positive": lambda a: a}
+NUMPY |= {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge}
+NUMPY |= {"equal": operator.eq, "not_equal": operator.ne, "bitwise_and": operator.and_, "bitwise_or": operator.or_}
+NUMPY |= {
+    "invert": operator.invert,
+    "logical_and": operator.and_,
+    "logical_or": operator.or_,
+    "logical_not": operator.invert,
+}

@@ -12,7 +12,7 @@ import numpy as np
 from ..base.indices import as_counts, as_flags, as_shape
 from ..errors import DtypeError, InputError, OptionError, ShapeError
 from .checks import check_dtype
-from .language import as_number
+from .numerals import as_number
 from .reach import bricks_away, default_brick
 from .stencil import Stencil, as_brick, as_dtype
 from .transpose import coefficients_of
