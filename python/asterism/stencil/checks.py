@@ -21,10 +21,10 @@ from .language import (
     Remainder,
     Value,
     Where,
-    fail,
     walk,
 )
 from .language import Where as WhereNode
+from .user_line import fail
 
 __all__ = ["Facts", "are_real", "check", "check_dtype"]
 

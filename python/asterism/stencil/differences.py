@@ -14,9 +14,9 @@ from typing import TypeVar
 import numpy as np
 
 from ..errors import InputError
-from .language import Expr, Grid, Index, Integer, Quotient, Where, fail, where
-from .language import _line as line_of_user
+from .language import Expr, Grid, Index, Integer, Quotient, Where, where
 from .numerals import as_integer, as_number
+from .user_line import fail, line_of_user
 
 __all__ = ["derivative", "laplacian", "weights"]
 

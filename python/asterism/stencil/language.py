@@ -5,36 +5,21 @@ Input: Python expressions of the user. Output: `Assignment` and `Reduction`, tre
 
 from __future__ import annotations
 
-import linecache
 import operator
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from ..errors import InputError
 from .numerals import as_integer, as_number, short, simplest
+from .user_line import Line, fail, fail_here, line_of_user
 
 __all__ = ["Assignment", "Expr", "Grid", "Index", "Reduction", "constant", "grid", "indices", "maximum", "minimum"]
 __all__ += ["sqrt", "where"]
 
-Line = tuple[str, int]
 Number = int | float | complex
 LARGEST = 2**31 - 1  # of the integers in indices, as kernels count
-
-
-def _line() -> Line:
-    """Return file and line of the nearest caller outside of this package."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith(__package__ or "?") and frame.f_back:
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-def fail(line: Line, problem: str) -> NoReturn:
-    """Raise an `InputError` that shows the line of the user's program."""
-    text = linecache.getline(*line).strip()
-    raise InputError(f"{problem}\n  {line[0]}:{line[1]}" + (f": {text}" if text else ""))
 
 
 class Expr:
@@ -43,7 +28,7 @@ class Expr:
     __slots__ = ("line",)
 
     def __init__(self) -> None:
-        self.line = _line()
+        self.line = line_of_user()
 
     def children(self) -> tuple[Expr, ...]:
         """Return what it is made of."""
@@ -77,8 +62,7 @@ class Expr:
         times = as_integer(power)
         if times is None or not 1 <= times <= 16:
             what = "a value of the stencil" if isinstance(power, Expr) else repr(power)
-            fail(
-                _line(),
+            fail_here(
                 f"a power must be an integer from 1 to 16, not {what}. Write others as products, or with sqrt.",
             )
         out = self
@@ -117,26 +101,29 @@ class Expr:
         own = NUMPY.get(ufunc.__name__) if method == "__call__" and not more else None
         if own is None:
             problem = f"numpy.{ufunc.__name__} is not in the stencil language, which has + - * / ** abs sqrt minimum maximum where."
-            fail(
-                _line(),
+            fail_here(
                 f"{problem} Compute other functions of given numbers with NumPy, and give the result as a grid.",
             )
         return own(*map(_operand, inputs))
 
     def __float__(self) -> float:
-        fail(
-            _line(), "a stencil's value is known at run time only; functions of Python's math are not in the language."
+        fail_here(
+            "a stencil's value is known at run time only; functions of Python's math are not in the language.",
         )
 
     def __bool__(self) -> bool:
-        fail(
-            _line(), "a stencil's value is known at run time only: write where(condition, a, b) instead of if, and, or."
+        fail_here(
+            "a stencil's value is known at run time only: write where(condition, a, b) instead of if, and, or.",
         )
 
-    def __and__(self, other: object = None) -> Condition:
-        fail(_line(), "& | ~ take conditions; this is a number.")
+    def __and__(self, other: object) -> Condition:
+        return ~self
 
-    __or__ = __invert__ = __and__
+    def __or__(self, other: object) -> Condition:
+        return ~self
+
+    def __invert__(self) -> Condition:
+        fail_here("& | ~ take conditions; this is a number.")
 
 
 class Value(Expr):
@@ -210,13 +197,13 @@ class Integer(Expr):
 
     def __floordiv__(self, other: int) -> Quotient:
         if isinstance(other, Expr) or other != 2:
-            fail(_line(), f"coarse grids have half as many points: i // 2 is there, // {other!r} is not.")
+            fail_here(f"coarse grids have half as many points: i // 2 is there, // {other!r} is not.")
         return Quotient(self, 0)
 
     def __mod__(self, other: int) -> Remainder:
         by = as_integer(other)
         if by is None or not 1 <= by <= LARGEST:
-            fail(_line(), f"% takes an integer from 1 to {LARGEST}, not {short(by) if by else repr(other)}.")
+            fail_here(f"% takes an integer from 1 to {LARGEST}, not {short(by) if by else repr(other)}.")
         return Remainder(self, by)
 
 
@@ -302,7 +289,7 @@ class Condition(Expr):
     def __or__(self, other: object) -> Condition:
         return Condition("|", self, _expr(other))
 
-    def __invert__(self) -> Condition:  # type: ignore[override]
+    def __invert__(self) -> Condition:
         return Condition("~", self)
 
 
@@ -329,21 +316,21 @@ class Grid:
 
     def __init__(self, name: str, dimensions: int) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
-            fail(_line(), f"a grid's name must be an identifier without _ at its ends, not {name!r}.")
+            fail_here(f"a grid's name must be an identifier without _ at its ends, not {name!r}.")
         count = as_integer(dimensions)
         if count not in (1, 2, 3):
-            fail(_line(), f"a grid has 1, 2 or 3 dimensions, not {dimensions!r}.")
+            fail_here(f"a grid has 1, 2 or 3 dimensions, not {dimensions!r}.")
         self.name, self.dimensions = name, count
 
     def __call__(self, *subscripts: object) -> Ref:
         """Return the value at these indices."""
         if len(subscripts) != self.dimensions:
             problem = f"the grid '{self.name}' has {self.dimensions} dimensions; {len(subscripts)} indices are given."
-            fail(_line(), problem)
+            fail_here(problem)
         return Ref(self, [_subscript(self, axis, s) for axis, s in enumerate(subscripts)])
 
     def __getitem__(self, _: object) -> Ref:
-        fail(_line(), f"a grid takes its indices in round brackets: {self.name}(i, ...), not {self.name}[i, ...].")
+        fail_here(f"a grid takes its indices in round brackets: {self.name}(i, ...), not {self.name}[i, ...].")
 
     def __repr__(self) -> str:
         return f"<asterism.stencil.Grid '{self.name}' of {self.dimensions} dimensions>"
@@ -370,16 +357,15 @@ def _subscript(grid: Grid, axis: int, given: object) -> tuple[int, int, int]:
     quotient = given if isinstance(given, Quotient) else None
     whole = quotient.of if quotient is not None else _integer(given)
     if whole is None:
-        fail(_line(), f"an index of '{grid.name}' is a {type(given).__name__}; i + 1, 2 * i, i // 2 are possible.")
+        fail_here(f"an index of '{grid.name}' is a {type(given).__name__}; i + 1, 2 * i, i // 2 are possible.")
     if [t[:2] for t in whole.terms] != [("i", axis)]:
         names = ", ".join(sorted({"ijk"[a] if s == "i" else "an extent" for s, a, _ in whole.terms})) or "none"
-        fail(
-            _line(),
+        fail_here(
             f"index {axis} of '{grid.name}' must be made of the index '{'ijk'[axis]}' of that axis; it has {names}.",
         )
     factor = whole.terms[0][2]
     if factor not in ((1,) if quotient is not None else (1, 2)):
-        fail(_line(), f"index {axis} of '{grid.name}' has the factor {factor}; i, 2 * i and i // 2 are possible.")
+        fail_here(f"index {axis} of '{grid.name}' has the factor {factor}; i, 2 * i and i // 2 are possible.")
     return (1, whole.add + 2 * quotient.add, 2) if quotient is not None else (factor, whole.add, 1)
 
 
@@ -416,9 +402,9 @@ def _expr(value: object) -> Expr:
         number = complex("" if isinstance(value, str) else value)  # type: ignore[call-overload]  # of NumPy
     except (TypeError, ValueError):
         hint = " Call it with indices." if isinstance(value, Grid) else ""
-        fail(_line(), f"a {type(value).__name__} is no value of a stencil.{hint}")
+        fail_here(f"a {type(value).__name__} is no value of a stencil.{hint}")
     except OverflowError:
-        fail(_line(), f"{short(value)} is no value of a stencil; the largest is {sys.float_info.max:.2g}.")
+        fail_here(f"{short(value)} is no value of a stencil; the largest is {sys.float_info.max:.2g}.")
     return Value(value if isinstance(value, (int, float)) and not isinstance(value, bool) else simplest(number))
 
 
@@ -446,7 +432,7 @@ def indices(dimensions: int) -> tuple[Index, ...]:
     """Return the indices of the axes; the last is the fastest, as in a NumPy array."""
     count = as_integer(dimensions)
     if count not in (1, 2, 3):
-        fail(_line(), f"a stencil has 1, 2 or 3 dimensions, not {dimensions!r}.")
+        fail_here(f"a stencil has 1, 2 or 3 dimensions, not {dimensions!r}.")
     return tuple(Index(axis) for axis in range(count))
 
 
@@ -458,19 +444,19 @@ def grid(name: str, dimensions: int) -> Grid:
 def constant(name: str, default: float | complex | None = None) -> Expr:
     """Return a number that is given when the kernel runs. Kernels need no new compilation for another value."""
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or name.endswith("_"):
-        fail(_line(), f"a constant's name must be an identifier without _ at its ends, not {name!r}.")
+        fail_here(f"a constant's name must be an identifier without _ at its ends, not {name!r}.")
     if default is not None:
         try:
             default = as_number(default, f"the default of '{name}'")
         except InputError as error:
-            fail(_line(), str(error))
+            fail_here(str(error))
     return Constant(name, default)
 
 
 def where(condition: object, a: Expr | Number, b: Expr | Number) -> Expr:
     """Return ``a`` at points where the condition holds, and ``b`` elsewhere, as `numpy.where`."""
     if not isinstance(condition, Condition):
-        fail(_line(), f"where needs a condition such as i == 0 or u(i, j) > 0, not a {type(condition).__name__}.")
+        fail_here(f"where needs a condition such as i == 0 or u(i, j) > 0, not a {type(condition).__name__}.")
     return Where(condition, _expr(a), _expr(b))
 
 
@@ -496,9 +482,5 @@ NUMPY |= {"floor_divide": operator.floordiv, "remainder": operator.mod, "power":
 NUMPY |= {"square": lambda a: a * a, "reciprocal": lambda a: 1 / a, "positive": lambda a: a}
 NUMPY |= {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge}
 NUMPY |= {"equal": operator.eq, "not_equal": operator.ne, "bitwise_and": operator.and_, "bitwise_or": operator.or_}
-NUMPY |= {
-    "invert": operator.invert,
-    "logical_and": operator.and_,
-    "logical_or": operator.or_,
-    "logical_not": operator.invert,
-}
+NUMPY |= {"logical_and": operator.and_, "logical_or": operator.or_}
+NUMPY |= {"invert": operator.invert, "logical_not": operator.invert}

@@ -12,8 +12,9 @@ from ..errors import DtypeError, InputError, ShapeError
 from .checks import Facts, Statement, check, check_dtype
 from .cost import Cost, cost
 from .interpreter import interpret, points_of, taken
-from .language import Assignment, Expr, Number, Reduction, Ref, _expr, _line, fail, walk
+from .language import Assignment, Expr, Number, Reduction, Ref, _expr, walk
 from .transpose import transposed
+from .user_line import fail, line_of_user
 
 __all__ = ["Stencil", "assign", "fuse", "reduce"]
 
@@ -204,8 +205,11 @@ def assign(target: object, value: Expr | Number) -> Stencil:
     [2.0, 3.0, -2.0]
     """
     if not isinstance(target, Ref):
-        fail(_line(), f"the left side must be a grid at its indices, such as out(i, j), not a {type(target).__name__}.")
-    return Stencil([Assignment(target, _expr(value), _line())])
+        fail(
+            line_of_user(),
+            f"the left side must be a grid at its indices, such as out(i, j), not a {type(target).__name__}.",
+        )
+    return Stencil([Assignment(target, _expr(value), line_of_user())])
 
 
 def reduce(op: str, name: str, value: Expr) -> Stencil:
@@ -220,10 +224,10 @@ def reduce(op: str, name: str, value: Expr) -> Stencil:
     {'largest': 3.0}
     """
     if op not in ("sum", "max", "min"):
-        fail(_line(), f"a reduction is sum, max or min, not {op!r}.")
+        fail(line_of_user(), f"a reduction is sum, max or min, not {op!r}.")
     if not isinstance(name, str) or not name.isidentifier():
-        fail(_line(), f"a reduction's name must be an identifier, not {name!r}.")
-    return Stencil([Reduction(name, op, _expr(value), _line())])
+        fail(line_of_user(), f"a reduction's name must be an identifier, not {name!r}.")
+    return Stencil([Reduction(name, op, _expr(value), line_of_user())])
 
 
 def fuse(*stencils: Stencil) -> Stencil:
@@ -243,9 +247,12 @@ def fuse(*stencils: Stencil) -> Stencil:
     """
     for one in stencils:
         if not isinstance(one, Stencil):
-            fail(_line(), f"fuse takes stencils, one after the other, not a {type(one).__name__}; assign makes one.")
+            fail(
+                line_of_user(),
+                f"fuse takes stencils, one after the other, not a {type(one).__name__}; assign makes one.",
+            )
     if not stencils:
-        fail(_line(), "fuse needs at least one stencil; none is given.")
+        fail(line_of_user(), "fuse needs at least one stencil; none is given.")
     found = Stencil([s for one in stencils for s in one.statements])
     for one in stencils:
         found.least_periodic = _larger(found.least_periodic, one.least_periodic)

@@ -21,9 +21,9 @@ from .language import (
     Remainder,
     Value,
     Where,
-    fail,
     walk,
 )
+from .user_line import fail
 
 __all__ = ["coefficients_of", "transposed"]
 
