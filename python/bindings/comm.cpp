@@ -35,7 +35,7 @@ void bind_comm(nb::module_& m) {
              nb::gil_scoped_release const gil;
              c.call->failed(kind_named(kind), text);
            })
-      .def("end", [](PythonCall& c) { c.call.reset(); });
+      .def("end", [](PythonCall& c) { c.call.reset(); }, nb::call_guard<nb::gil_scoped_release>());
   m.def("load_mpi", &comm::load_mpi_plugin);
   m.def("set_stack", [](nb::object const& f) {
     comm::roll_call::set_stack([held = keep(f)] {
@@ -50,7 +50,7 @@ void bind_comm(nb::module_& m) {
   m.def("collective_calls_begun", &comm::CollectiveCall::begun);
   nb::class_<Communicator>(m, "Communicator")
       .def(nb::init<>())
-      .def_static("from_handle", &Communicator::from_handle)
+      .def_static("from_handle", &Communicator::from_handle, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("rank", &Communicator::rank)
       .def_prop_ro("size", &Communicator::size)
       .def_prop_ro("is_broken", [](Communicator const& c) { return c.size() > 1 && c.failures().broken; })

@@ -203,6 +203,7 @@ void bind_solve(nb::module_& m) {
              d["memory_bytes"] = f->bytes;
              d["delayed"] = f->delayed;
              d["replaced"] = f->replaced;
+             d["zero"] = f->zero;
              d["two_by_two"] = f->two_by_two;
              d["negative"] = f->negative;
              d["growth"] = f->growth;

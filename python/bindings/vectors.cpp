@@ -282,7 +282,8 @@ void bind_vectors(nb::module_& m) {
                    })
       .def("submit_on_gpu", &submit_on_gpu)
       .def_prop_ro("kind", [](Queue const& q) { return std::string(q.value.kind()); })
-      .def("fork", [](Queue const& q) { return Queue(q.value.fork()); })
+      .def(
+          "fork", [](Queue const& q) { return Queue(q.value.fork()); }, Release())
       .def(
           "record", [](Queue const& q) { return q.value.record(); }, Release())
       .def(

@@ -123,6 +123,28 @@ def test_misuse_is_an_error():
             call()
 
 
+LIVING = """
+other = 1 - rank
+living = am.Channels(comm, [(other, 64)], transport="p2p")
+for _ in range(3400):  # more than there are tags for at once
+    am.Channels(comm, [(other, 8)])
+forest = am.StarForest(comm, 2, None, np.array([[other, 0], [other, 1]]), transport="p2p")
+x, y = np.array([rank, 7.0]), np.zeros(2)
+for k in range(21_000):
+    x[1] = k
+    forest.bcast(x, y)
+    assert y[0] == other and y[1] == k
+living.put(other, b"still here")
+assert living.wait().data == b"still here"
+print("done", flush=True)
+"""
+
+
+def test_channels_keep_their_tags_while_others_come_and_go(on_ranks):
+    # operations that follow each other use tags again; one of a living channel took their messages
+    assert on_ranks(2, LIVING).count("done") == 2
+
+
 def test_the_guide_is_true(on_ranks):
     page = (Path(__file__).parents[2] / "docs" / "howto" / "exchange-data.md").read_text()
     block = page.partition("```py\n")[2].partition("```")[0]

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import asterism as am
+import asterism.scipy
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
@@ -323,3 +324,46 @@ assert np.allclose(2 * F.solve(np.ones(A.local_shape[0])), x)
 print("LOOKED")
 """
     assert on_ranks(2, script).count("LOOKED") == 2
+
+
+def path(rng, n):
+    """The Laplacian of a path of n nodes with random weights."""
+    w = rng.uniform(0.5, 2, n - 1)
+    first = sp.diags_array([np.ones(n - 1), -np.ones(n - 1)], offsets=[0, 1], shape=(n - 1, n))
+    return sp.csr_array(first.T @ sp.diags_array(w) @ first)
+
+
+def test_inertia_and_determinant_of_singular_matrices(rng):
+    L = am.gallery.poisson((10, 10)).to_scipy()
+    grid = sp.csr_array(L - sp.diags_array(np.asarray(L.sum(1)).ravel()))
+    for A in (grid, *(path(rng, n) for n in (20, 31, 50))):
+        F = am.factorized(A, "cholesky")
+        n = A.shape[0]
+        assert F.inertia == (n - 1, 0, 1) and F.determinant == (0, -np.inf)
+        negated = am.factorized(-A, "cholesky")
+        assert negated.inertia == (0, n - 1, 1)
+        with pytest.raises(RuntimeError, match="singular"):
+            asterism.scipy.splu(A)
+    for _ in range(5):
+        two = sp.csr_array(sp.block_diag([path(rng, 20), path(rng, 30)]))
+        Z = np.zeros((50, 2))
+        Z[:20, 0] = Z[20:, 1] = 1
+        F = am.factorized(two, "cholesky", null_space=Z)
+        assert F.inertia == (48, 0, 2) and F.determinant == (0, -np.inf)
+        b = two @ rng.standard_normal(50)
+        assert np.linalg.norm(two @ F.solve(b) - b) <= 1e-12 * np.linalg.norm(b)
+
+
+def test_a_second_null_vector_is_told(rng):
+    two = sp.csr_array(sp.block_diag([path(rng, 20), path(rng, 30)]))
+    F = am.factorized(two, "cholesky")
+    F.solve(two @ np.arange(50.0))
+    assert any("another null vector" in note for note in F.info.notes)
+    one = am.factorized(path(rng, 50), "cholesky")
+    one.solve(np.zeros(50))
+    assert not any("another null vector" in note for note in one.info.notes)
+
+
+def test_arguments_of_other_solvers_are_told():
+    with pytest.raises(am.errors.OptionError, match="no argument ksp=, as it factors"):
+        am.factorized(np.eye(2), ksp="gmres")

@@ -1,4 +1,8 @@
 import gzip
+import os
+import stat
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -175,3 +179,54 @@ def test_numbers_are_read_to_the_last_bit(tmp_path):
         want = np.array([float(v) for v in values])
         wrong = np.flatnonzero(got.view(np.int64) != want.view(np.int64))
         assert len(wrong) == 0, [(values[i], got[i], want[i]) for i in wrong[:5]]
+
+
+def test_a_text_of_another_type_in_an_archive_is_an_error(tmp_path):
+    # with checksums that fit: what was read went beyond the memory for it
+    good, bad = tmp_path / "good.ast", tmp_path / "bad.ast"
+    am.save(good, A=am.gallery.poisson((10, 10)), note="y" * 100_000)
+    data = bytearray(good.read_bytes())
+    head, line = struct.Struct("<8sIIqII"), struct.Struct("<64sIIqqqq")
+    *start, count, end, block, _ = head.unpack_from(data)
+    changed = 0
+    for k in range(count):
+        name, kind, part, rows, columns, offset, sums = line.unpack_from(data, head.size + k * line.size)
+        if name.rstrip(b"\0") == b"note":
+            line.pack_into(data, head.size + k * line.size, name, 3, part, rows // 16, columns, offset, sums)
+            changed += 1
+    assert changed == 1
+    head.pack_into(data, 0, *start, count, end, block, 0)
+    table = bytes(data[head.size : head.size + count * line.size])
+    head.pack_into(data, 0, *start, count, end, block, zlib.crc32(table, zlib.crc32(bytes(data[: head.size]))))
+    bad.write_bytes(data)
+    with pytest.raises(am.errors.FormatError, match="the text 'note' has 1 columns, or another type"):
+        am.load(bad)
+
+
+def test_row_offsets_beyond_the_columns_are_an_error():
+    offsets, columns = np.array([0, 10, 4, 4, 4], dtype=np.int32), np.zeros(4, dtype=np.int32)
+    wrong = sp.csr_array((4, 5))
+    wrong.indptr, wrong.indices, wrong.data = offsets, columns, np.ones(4)
+    with pytest.raises(am.InputError, match="local row 0 ends at 10, but there are 4 columns given"):
+        am.Matrix.from_scipy(wrong)
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz", "a.mat", "a.petsc", "a.ast"])
+def test_files_are_as_private_as_the_umask_says(tmp_path, name):
+    A = am.gallery.poisson((4, 4))
+    for mask, mode in ((0o077, 0o600), (0o027, 0o640), (0o022, 0o644)):
+        before = os.umask(mask)
+        try:
+            am.write_matrix(tmp_path / name, A)
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+        (tmp_path / name).unlink()
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz", "a.mat"])
+def test_nothing_is_left_where_a_file_cannot_take_its_place(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(am.errors.AsterismError):
+        am.write_matrix(tmp_path / name, am.gallery.poisson((4, 4)))
+    assert [p.name for p in tmp_path.iterdir()] == [name]

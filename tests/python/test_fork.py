@@ -88,3 +88,30 @@ def test_a_fork(tmp_path, script, threads):
     path.write_text(CHILDREN + script)
     code, out = run_session([sys.executable, str(path)], PATIENCE, dict(os.environ, ASTERISM_NUM_THREADS=str(threads)))
     assert code == 0, out
+
+
+def test_a_child_has_a_copy_of_the_arrays_that_ranks_share(on_ranks):
+    script = """
+import gc, os
+forest = am.StarForest(comm, 1, None, np.array([[1 - rank, 0]]))
+x = am.shared_zeros(2_000_000)  # freed blocks of this size give their pages back
+x[:] = 1
+child = os.fork()
+if child == 0:
+    good = x.sum() == x.size
+    x[:] = 5
+    good = good and x.sum() == 5 * x.size
+    del x
+    gc.collect()
+    try: forest.bcast(np.zeros(1), np.zeros(1)) if rank == 0 else am.StarForest(comm, 1, None, np.array([[0, 0]]))
+    except am.AsterismError as e: good = good and "made by fork" in str(e)
+    else: good = False
+    os._exit(0 if good else 3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert x.sum() == x.size
+y = np.zeros(1)
+forest.bcast(np.array([3.0 + rank]), y)
+assert y[0] == 4 - rank
+print("done", flush=True)
+"""
+    assert on_ranks(2, script, alone=True).count("done") == 2

@@ -109,3 +109,38 @@ for shared in (False, True):
 print("done", flush=True)
 """
     assert on_ranks(2, script).count("done") == 2
+
+
+def test_a_dropped_operation_whose_function_raises_is_a_warning(caplog):
+    forest = am.StarForest(None, 4, None, np.array([[0, i % 4] for i in range(8)]))
+
+    def bad(a, b):
+        raise ValueError("not this")
+
+    flight = forest.reduce_begin(np.arange(8.0), np.zeros(4), bad)
+    del flight
+    assert "never ended" in caplog.text and "not this" in caplog.text
+    y = np.zeros(8)
+    forest.bcast(np.arange(4.0), y)
+    np.testing.assert_array_equal(y, np.arange(8) % 4)
+
+
+def test_threads_use_communicators_of_their_own_first_in_any_order(on_ranks):
+    script = """
+import threading, time
+assert MPI.Query_thread() == MPI.THREAD_MULTIPLE
+comms = [comm.Dup(), comm.Dup()]
+good = [False, False]
+def work(k):
+    time.sleep(0.0 if k == rank else 0.3)  # the ranks in opposite order
+    forest = am.StarForest(comms[k], 1, None, np.array([[1 - rank, 0]]))
+    y = np.zeros(1)
+    forest.bcast(np.array([float(k)]), y)
+    good[k] = y[0] == k
+threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in (0, 1)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert good == [True, True]
+print("done", flush=True)
+"""
+    assert on_ranks(2, script, alone=True).count("done") == 2

@@ -335,3 +335,43 @@ print("end", flush=True)
     assert r.returncode == 0, r.stderr
     assert sorted(r.stdout.split()) == ["end", "ran", "ran", "ran"]
     assert "told at the end" in r.stderr
+
+
+@pytest.mark.parametrize("kind", ["thread", "inline"])
+def test_long_expressions_of_scalars_take_time_that_grows_with_their_length(kind):
+    queue = am.Queue(kind)
+    x = am.Vector(am.gallery.poisson((10, 10)), fill=1.0, queue=queue)
+    s = x.dot(x)
+    for _ in range(20_000):
+        s = s + 1.0
+    assert float(s) == 20_100
+    s = x.dot(x)
+    for _ in range(60):  # met twice at each step: 2^60 visits of a tree
+        s = (s + s) * 0.5
+    assert float(s) == 100
+    w = am.Vector(am.gallery.poisson((10, 10)), columns=2, fill=1.0, queue=queue)
+    s = w.dot(w)
+    for _ in range(2_000):
+        s = s - 0.03125
+    assert s.width == 2 and [complex(v) for v in s.values()] == [37.5, 37.5] and bool((s < 38.0).any())
+
+
+def test_queues_are_forked_while_others_give_up_arrays_of_numpy():
+    queue, space = am.Queue("thread"), am.gallery.poisson((100,))
+    stop = threading.Event()
+
+    def forks():
+        while not stop.is_set():
+            queue.fork()
+
+    thread = threading.Thread(target=forks, daemon=True)
+    thread.start()
+    for _ in range(50):
+        for _ in range(20):
+            v, w = am.Vector.wrap(space, np.ones(100), queue=queue), am.Vector(space, queue=queue)
+            w.axpy(1.0, v)
+            del v
+        queue.wait()
+    stop.set()
+    thread.join(60)
+    assert not thread.is_alive()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,17 +30,16 @@ def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
     """Open a file beside `path` that takes its place when the block ends, and is dropped if the block fails."""
     target = Path(path).resolve()
     try:
-        mode, encoding = ("wb", None) if binary else ("w", "utf-8")
-        with tempfile.NamedTemporaryFile(
-            mode, dir=target.parent, suffix=".part", delete=False, encoding=encoding
-        ) as out:
-            try:
-                yield out.file
-            except BaseException:
-                os.unlink(out.name)
-                raise
-        os.chmod(out.name, 0o644)
-        os.replace(out.name, target)
+        part = target.parent / f"{target.name[:200]}.{secrets.token_hex(6)}.part"
+        # as any file of the user's: the umask decides who may read it
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with open(descriptor, "wb" if binary else "w", encoding=None if binary else "utf-8") as out:
+                yield out
+            os.replace(part, target)
+        except BaseException:
+            os.unlink(part)
+            raise
     except FileError:
         raise
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import AsterismError, DtypeError, InputError, ShapeError, UnsupportedError
+from ..errors import AsterismError, ConvergenceError, DtypeError, InputError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix
 from ..solvers.factors import Factors
 from ..solvers.factors import factorized as factors_of
@@ -155,7 +155,7 @@ def splu(
         if "singular" not in str(error):
             raise
         raise RuntimeError(f"Factor is exactly singular, or to working precision: {error}") from error
-    if factors.solver.factors and factors.solver.factors["replaced"]:
+    if factors.solver.factors and factors.solver.factors["zero"]:
         raise RuntimeError("Factor is exactly singular, or to working precision: it has a null space.")
     return _SuperLU(factors)
 
@@ -211,15 +211,20 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     S, rhs = S.astype(dtype, copy=False), rhs.astype(dtype, copy=False)
     try:
         lu = splu(S, permc_spec)
+        try:
+            x: Any = lu._factors.solve(rhs) if sparse else lu.solve(rhs)
+        except ConvergenceError as error:
+            if not lu._factors.condition * np.finfo(dtype).eps > 0.1:
+                raise
+            raise RuntimeError(f"Factor is singular to working precision: {error}") from error
     except AsterismError:
         raise
     except RuntimeError as error:
         warnings.warn(str(error).replace("Factor", "Matrix"), MatrixRankWarning, stacklevel=2)
-        return type(A)(np.full(rhs.shape, np.nan, dtype)) if sparse else np.full(rhs.shape, np.nan, dtype).squeeze()
+        x = np.full(rhs.shape, np.nan, dtype)
+        return csc_array(x) if sparse else x.squeeze()
     if sparse:
-        x = lu._factors.solve(rhs)
-        return type(A)(x) if issparse(A) else x
-    x = lu.solve(rhs)
+        return x.asformat(A.format) if issparse(A) and A.format in ("csc", "csr") else x
     return x.ravel() if x.ndim == 2 and x.shape[1] == 1 else x
 
 

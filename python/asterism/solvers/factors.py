@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..comm.communicator import one_call
-from ..errors import AsterismError, DtypeError, InputError, ShapeError, UnsupportedError
+from ..errors import AsterismError, DtypeError, InputError, OptionError, ShapeError, UnsupportedError
 from ..la.matrix import Matrix, as_operator
 from .info import SolveInfo
 from .solver import Solver
@@ -161,7 +161,7 @@ class Factors:
         f = self._facts
         if f["kind"] == "lu":
             return None
-        negative, zero = int(f["negative"]), int(f["replaced"])
+        negative, zero = int(f["negative"]), int(f["zero"])
         return Inertia(self.shape[0] - negative - zero, negative, zero)
 
     def _factors(self) -> Explicit:
@@ -326,6 +326,7 @@ class TakenFactors(Factors):
             "logabsdet": log,
             "negative": 0,
             "replaced": 0,
+            "zero": 0,
         }
 
     @property
@@ -427,7 +428,8 @@ def factorized(A: Any, kind: str = "lu", **more: Any) -> Factors:
     Raises
     ------
     InputError
-        A is singular: structurally, with its rank, or to working precision. Or it is not Hermitian, for cholesky.
+        A is singular: structurally, with its rank, or since a pivot is at rounding level. Or it is not Hermitian, for cholesky. Where
+        all pivots are larger, and A is singular to working precision all the same, `solve` says so. See ``condition``.
     OutOfMemoryError
         The factors would not fit. This is known before they are made.
 
@@ -473,4 +475,7 @@ def factorized(A: Any, kind: str = "lu", **more: Any) -> Factors:
     if not isinstance(operator, Matrix):
         raise UnsupportedError(f"factorized: A is {operator!r}; factors are made of the entries of a matrix.")
     sparse = {"pc_lu_type": "sparse"} if kind == "lu" else {}
+    for name in ("ksp", "pc"):
+        if name in more:
+            raise OptionError(f"factorized: there is no argument {name}=, as it factors. am.Solver takes {name}=.")
     return Factors(Solver(operator, ksp="preonly", pc=kind, **{**sparse, **more}))

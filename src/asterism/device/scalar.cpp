@@ -19,7 +19,12 @@ struct Scalar::Node {
   std::int64_t offset = 0;
   Op op = no_op;  // of an expression
   Scalar a, b, c;
+  int size = 1;  // nodes of the expression, those met twice counted twice
 };
+
+namespace {
+constexpr int largest = 1000;  // of an expression, which is walked through at every use
+}
 
 Scalar::Scalar(std::vector<Value> values) : width_(std::int64_t(values.size())) {
   ASTERISM_REQUIRE(width_ >= 1, shape, "a scalar of no columns; at least 1.");
@@ -179,7 +184,11 @@ Scalar Scalar::combine(Op op, Scalar const& a, Scalar const& b, Scalar const& c)
   for (auto const* s : {&a, &b, &c})
     ASTERISM_REQUIRE(s->width_ == 1 || s->width_ == k, shape, "scalars of widths {}, {} and {} do not combine.", a.width_, b.width_,
                      c.width_);
-  if (a.known() && b.known() && c.known()) {
+  int size = 1;
+  for (auto const* s : {&a, &b, &c}) size += s->node_ ? s->node_->size : 0;
+  if (size > largest)  // waiting now and then is cheaper
+    for (auto const* s : {&a, &b, &c}) s->settle();
+  if (size > largest || (a.known() && b.known() && c.known())) {
     if (k == 1) {  // one of a wider known value's columns is not asked for here
       auto const at = [](Scalar const& s) { return s.evaluate(0); };
       return Scalar(compute(op, at(a), at(b), at(c)));
@@ -194,6 +203,7 @@ Scalar Scalar::combine(Op op, Scalar const& a, Scalar const& b, Scalar const& c)
   n->a = a;
   n->b = b;
   n->c = c;
+  n->size = size;
   Scalar s;
   s.width_ = k;
   s.node_ = std::move(n);
@@ -217,7 +227,8 @@ Scalar less_equal(Scalar const& a, Scalar const& b) { return Scalar::combine(Op:
 Scalar equal(Scalar const& a, Scalar const& b) { return Scalar::combine(Op::is_equal, a, b, {}); }
 
 Scalar any(Scalar const& a) {
-  if (a.known()) {
+  if (a.known() || a.node_->size >= largest) {
+    a.settle();
     for (std::int64_t j = 0; j < a.width_; ++j)
       if (a.evaluate(j) != Scalar::Value(0)) return 1.0;
     return 0.0;

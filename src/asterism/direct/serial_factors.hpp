@@ -57,6 +57,8 @@ class SerialFactors {
   virtual double condition_beyond(double limit) const = 0;
   /// Of A.
   virtual Determinant determinant() const = 0;
+  /// How many of the `count` eigenvalues of D that are nearest to zero are negative, where D is stored. Those of a null space are rounding.
+  virtual std::int64_t negative_among_least(std::int64_t) const { return 0; }
   /// Nothing where they are not given. Cost: time and memory of the factors.
   virtual std::shared_ptr<ExplicitFactors> explicit_factors() const { return nullptr; }
 

@@ -15,7 +15,7 @@ void sum_entries(Executor& executor, i64 n, I const* offsets, I const* sources, 
       I const begin = offsets[e], end = offsets[e + 1];
 #if !defined(ASTERISM_ON_GPU)
       // values of neighbouring elements are far from each other, and the hardware sees no stride in them
-      for (I p = begin + sources_ahead; p < end + sources_ahead; ++p) __builtin_prefetch(values + sources[p]);
+      for (i64 p = begin; p < end; ++p) __builtin_prefetch(values + sources[p + sources_ahead]);
 #endif
       T sum = begin < end ? values[sources[begin]] : T(0);
       for (I p = begin + 1; p < end; ++p) sum += values[sources[p]];

@@ -64,15 +64,19 @@ void Builder::put(char const* what, int turn, std::int64_t count, std::span<std:
 
   if (known_ && !follows(given, i.data(), j.data())) forget_the_rest();
   auto const index = sizeof(std::int64_t), scalar = size_of(dtype_);
+  // all room first: where there is none, nothing is added
+  auto* const value_room = values_.room(std::size_t(last_.value) * scalar, std::size_t(last_.value + number) * scalar);
   if (!known_) {
-    std::memcpy(i_.room(std::size_t(last_.row) * index, (std::size_t(last_.row) + i.size()) * index), i.data(), i.size_bytes());
-    std::memcpy(j_.room(std::size_t(last_.column) * index, (std::size_t(last_.column) + j.size()) * index), j.data(), j.size_bytes());
+    auto* const i_room = i_.room(std::size_t(last_.row) * index, (std::size_t(last_.row) + i.size()) * index);
+    auto* const j_room = j_.room(std::size_t(last_.column) * index, (std::size_t(last_.column) + j.size()) * index);
+    runs_.reserve(runs_.size() + 1);
+    std::memcpy(i_room, i.data(), i.size_bytes());
+    std::memcpy(j_room, j.data(), j.size_bytes());
     if (runs_.empty() || runs_.back().m != given.m || runs_.back().n != given.n || runs_.back().turn != turn)
       runs_.push_back({0, given.m, given.n, turn});
     runs_.back().count += count;
   }
-  std::memcpy(values_.room(std::size_t(last_.value) * scalar, std::size_t(last_.value + number) * scalar), values,
-              std::size_t(number) * scalar);
+  std::memcpy(value_room, values, std::size_t(number) * scalar);
   last_.row += std::int64_t(i.size());
   last_.column += std::int64_t(j.size());
   last_.value += number;

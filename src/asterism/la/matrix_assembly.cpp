@@ -70,6 +70,8 @@ Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype,
       ASTERISM_REQUIRE(offsets[std::size_t(r)] <= offsets[std::size_t(r) + 1], value,
                        "from_rows: row offsets decrease at local row {} ({} to {}).", r, offsets[std::size_t(r)],
                        offsets[std::size_t(r) + 1]);
+      ASTERISM_REQUIRE(std::int64_t(offsets[std::size_t(r) + 1]) <= std::int64_t(cols.size()), value,
+                       "from_rows: local row {} ends at {}, but there are {} columns given.", r, offsets[std::size_t(r) + 1], cols.size());
       std::int64_t last = -1;
       for (auto p = offsets[std::size_t(r)]; p < offsets[std::size_t(r) + 1]; ++p) {
         auto const c = std::int64_t(cols[std::size_t(p)]);

@@ -1,6 +1,7 @@
 // Answers of direct methods: refined, judged by their backward error; and what is known of the factors.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "asterism/la/adjoint.hpp"
 #include "asterism/solve/inner_solver.hpp"
@@ -41,6 +42,30 @@ void Solver::refine(Operator const& A, Operator const& M, bool adjoint, Vector c
   }
   info.backward_error = done.backward_error;
   info.notes.push_back(format("componentwise backward error {} after {}", worst(), how));
+}
+
+/// What factors cannot tell whose small pivots a null space explains: whether it explains all of them. Two solves.
+void Solver::look_beside_null_space() {
+  if (null_space_.empty() || !inspection_.hermitian || !solves_directly()) return;
+  Vector x(A_->range(), A_->dtype()), y = x.like();
+  WithoutNullSpace const inverse(preconditioner_, null_space_);
+  fill_hashed(x, 3);
+  null_space_.remove_from(x);
+  double size = 0;
+  for (int step = 0; step < 2; ++step) {
+    double const before = norm(x).real();
+    if (!(before > 0)) return;
+    scale(1 / before, x);
+    inverse.apply(x, y);
+    size = norm(y).real();
+    std::swap(x, y);
+  }
+  double const condition = size * A_->matrix()->largest_entry();
+  if (!(condition <= 0.1 / epsilon_of(A_->dtype())))
+    notes_.push_back(
+        format("the matrix has another null vector, or nearly one, beside the {} known: the condition number without those is {} or "
+               "more. x is one of many solutions. Give all of its null space (null_space=)",
+               null_space_.dimension(), condition));
 }
 
 /// What a direct method cannot improve has converged, whatever the residual is beside b.
@@ -93,10 +118,14 @@ std::optional<precond::FactorFacts> Solver::factor_facts() const {
   facts->kind = comm.bcast(facts->kind, 0), facts->ordering = comm.bcast(facts->ordering, 0);
   facts->by = comm.bcast(facts->by, 0);
   auto const n = double(given_A_->range().global_size());
+  facts->zero = std::max({facts->zero, facts->replaced, std::int64_t(null_space_.dimension())});
+  if (facts->zero > 0) facts->determinant = {0, 0, -std::numeric_limits<double>::infinity()};
+  if (facts->kind != "lu") facts->negative -= preconditioner()->negative_among_least(facts->zero - facts->replaced);
   if (scale_.negated && std::fmod(n, 2) != 0) facts->determinant[0] *= -1, facts->determinant[1] *= -1;
-  if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->replaced - facts->negative;
+  if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->zero - facts->negative;
   facts->determinant[2] -= n * double(scale_.exponent) * std::log(2.0);
-  for (auto* const whole : {&facts->entries, &facts->bytes, &facts->delayed, &facts->replaced, &facts->two_by_two, &facts->negative})
+  for (auto* const whole :
+       {&facts->entries, &facts->bytes, &facts->delayed, &facts->replaced, &facts->two_by_two, &facts->negative, &facts->zero})
     comm.bcast(whole, sizeof *whole, 0);
   std::int64_t said[] = {facts->dense, facts->matched};
   comm.bcast(said, sizeof said, 0);

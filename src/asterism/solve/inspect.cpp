@@ -1,6 +1,7 @@
 // What can be seen of a matrix in one pass over its entries and three products.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -36,6 +37,7 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
   auto const& O = A.coupling_block();
   auto const first_row = A.range().begin();
   std::int64_t zero_diagonal = 0, not_positive = 0, not_negative = 0;
+  double least = std::numeric_limits<double>::infinity();
   comm::agree(comm, [&] {
     auto const sums = is_half ? A.half()->absolute_row_sums() : std::vector<double>();
     with_dtype(A.dtype(), [&](auto tag) {
@@ -62,6 +64,7 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
       std::mutex mutex;
       device::Executor executor;
       device::parallel_ranges(executor, A.range().local_size(), [&](std::int64_t begin, std::int64_t end) {
+        double least_here = least;
         std::int64_t zeros = 0, others[2] = {0, 0}, bad[2] = {end, end};  // the first rows of either kind, from the last one on
         auto const look = [&](std::int64_t i) {
           auto const r = std::size_t(i);
@@ -87,11 +90,13 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
             zeros += diagonal == T(0);
             others[0] += !(double(real(diagonal)) > 0);
             others[1] += !(double(real(diagonal)) < 0);
+            least_here = std::min(least_here, double(magnitude(diagonal)));
           }
           last = first;
         }
         std::lock_guard const lock(mutex);
         zero_diagonal += zeros;
+        least = std::min(least, least_here);
         not_positive += others[0];
         not_negative += others[1];
         if (bad[0] < end) first_not_finite = std::min(first_not_finite, bad[0]);
@@ -114,10 +119,41 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
   });
   std::int64_t counts[3] = {zero_diagonal, not_positive, not_negative};
   comm.sum(std::span<std::int64_t>(counts));
+  found.least_diagonal = -comm.max(-least);
   found.entries = A.nnz();
   found.zero_diagonals = counts[0];
   found.positive_diagonal = counts[1] == 0;
   found.negative_diagonal = counts[2] == 0 && A.global_rows() > 0;
+}
+
+/// x_i / max_j |a_ij| in every row. Each row has an entry.
+void divide_by_largest_of_rows(Matrix const& A, Vector& x, Inspection& found) {
+  std::vector<double> sizes(static_cast<std::size_t>(A.range().local_size()));
+  with_dtype(A.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const &D = A.diagonal_block(), &O = A.coupling_block();
+    auto const values = x.host<T>();
+    device::Executor executor;
+    device::parallel_ranges(executor, A.range().local_size(), [&](std::int64_t begin, std::int64_t end) {
+      for (auto r = std::size_t(begin); r < std::size_t(end); ++r) {
+        real_t<T> largest = 0;
+        for (auto const* block : {&D, &O}) {
+          auto const ptr = block->row_offsets();
+          auto const entries = block->template entries<T>();
+          for (auto p = ptr[r]; p < ptr[r + 1]; ++p) largest = std::max(largest, magnitude(entries[std::size_t(p)]));
+        }
+        values[r] = values[r] / T(largest);
+        sizes[r] = double(largest);
+      }
+    });
+  });
+  found.largest_row = A.comm().max(sizes.empty() ? 0.0 : std::ranges::max(sizes));
+  std::vector<std::int64_t> below;
+  for (double const ratio : Inspection::ratios)
+    below.push_back(std::ranges::count_if(sizes, [&](double size) { return size * ratio <= found.largest_row; }));
+  A.comm().sum(std::span<std::int64_t>(below));
+  for (std::size_t k = 0; k < below.size(); ++k)
+    found.smaller_rows[k] = double(below[k]) / double(std::max<std::int64_t>(1, A.global_rows()));
 }
 
 void count_dominant_rows(Matrix const& A, Inspection& found) {
@@ -191,12 +227,16 @@ Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
   static int const event = profile::event("SolverInspect");
   profile::Scope const scope(event);
   Inspection found;
-  found.size = largest;
   auto const* const matrix = A.matrix();
+  if (matrix && largest == 0) largest = matrix->largest_entry();
+  found.size = largest;
   if (matrix) look_at_entries(*matrix, unscaled, found), count_dominant_rows(*matrix, found);
   Vector x(A.range(), A.dtype()), y = x.like(), u = x.like(), v = x.like();
   fill_hashed(x, 1);
   fill_hashed(y, 2);
+  // Entries (i, j) and (j, i) are compared beside the lesser of the largest ones of their rows: those of another row, as large as they may
+  // be, hide nothing
+  if (matrix && !matrix->half() && (unscaled || !(found.least_diagonal >= largest / 16))) divide_by_largest_of_rows(*matrix, x, found);
   A.apply(x, u);
   A.apply(y, v);
   if (!matrix) {  // its size is seen by its products alone
@@ -211,14 +251,14 @@ Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
     if (int const e = scaling_exponent(found.size, A.dtype()))
       for (auto* const product : {&u, &v}) scale_by_powers(*product, std::span(&e, 1));
   }
-  std::pair<Vector const*, Vector const*> const pairs[] = {{&y, &u}, {&x, &v}, {&x, &x}, {&v, &v}, {&x, &u}};
+  std::pair<Vector const*, Vector const*> const pairs[] = {{&y, &u}, {&x, &v}, {&y, &y}, {&u, &u}, {&x, &u}, {&x, &x}};
   auto const d = dots(pairs);
-  double const size = std::sqrt(d[2].real() * d[3].real());
+  double const size = std::sqrt(d[2].real() * d[3].real()), own_size = std::sqrt(d[5].real() * d[3].real());
   found.asymmetry = size > 0 ? std::abs(d[0].value() - std::conj(d[1].value())) / size : 0;
   // a skew part that has one sign everywhere, as damping of waves, is seen best by x^H A x, which is real if A is Hermitian
-  if (size > 0) found.asymmetry = std::max(found.asymmetry, std::abs(d[4].value().imag()) / size);
-  // rounding in the two products is far below. An unsymmetric entry far smaller than the largest one is not seen: solve_transpose, which
-  // solves A then, verifies its answer with the transpose
+  if (own_size > 0) found.asymmetry = std::max(found.asymmetry, std::abs(d[4].value().imag()) / own_size);
+  // rounding in the two products is far below. An unsymmetric entry far smaller than the largest one of its row is not seen:
+  // solve_transpose, which solves A then, verifies its answer with the transpose
   found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
   if (!matrix && found.hermitian && A.eigenvalue_bound()) look_at_diagonal(A, found);
   return found;

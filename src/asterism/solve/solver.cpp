@@ -361,27 +361,6 @@ void Solver::choose_preconditioner(Configuration const& config, bool same_patter
                method_name_));
 }
 
-void Solver::fit_method(Configuration const& config) {
-  if (wanted_method_ == "auto" && preconditioner_->direct() && check_every_ == 0 && P_is_A()) {
-    notes_.push_back(format("ksp auto: preonly instead of {} (the preconditioner solves)", method_name_));
-    use_method(config, "preonly");
-  }
-  if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric() && wanted_method_ == "auto" && check_every_ == 0) {
-    notes_.push_back(format("ksp auto: gmres instead of {} (the preconditioner is not symmetric)", method_name_));
-    use_method(config, preconditioner_->varies() ? "fgmres" : "gmres");
-  }
-  if (method_->needs_symmetric_matrix() && !preconditioner_->symmetric())
-    ASTERISM_REQUIRE_ALIKE(
-        false, option, "{} needs a symmetric preconditioner, but '{}' is not one. Use {}.", method_name_, preconditioner_->describe(),
-        preconditioner_->varies()       ? "-ksp_type fgmres, gcr or richardson"
-        : preconditioner_type_ == "sor" ? "-pc_sor_symmetric true, or -ksp_type gmres"
-        : preconditioner_type_ == "gmg" ? "-pc_gmg_cycle_type v or w with equal steps before and after, or -ksp_type gmres"
-        : preconditioner_type_ == "amg" ? "-pc_amg_cycle_type v or w with equal steps before and after, or -ksp_type gmres"
-        : preconditioner_type_ == "asm" ? "-pc_asm_type basic, or -ksp_type gmres"
-                                        : "-pc_type icc, amg or jacobi, or -ksp_type gmres");
-  if (!M_) preconditioner_->set_hermitian(of_P_.hermitian);
-}
-
 /// Where -reproducible cannot keep its word.
 void Solver::warn_of_other_bits() const {
   if (!reproducible() || M_ || !P_ || given_A_->range().comm().rank() != 0) return;

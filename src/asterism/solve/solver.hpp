@@ -42,8 +42,13 @@ struct SolveInfo {
 /// What a look at the matrix found.
 struct Inspection {
   bool hermitian = false, positive_diagonal = false, negative_diagonal = false;
-  double asymmetry = 0;  ///< |x^H A y - (y^H A x)^*| / (||x|| ||A y||) for hashed x, y
+  double asymmetry = 0;       ///< |x^H A y - (y^H A x)^*| / (||y|| ||A x||) for hashed x, y; x over the largest entries of the rows
+  double least_diagonal = 0;  ///< the least |a_ii|
   std::int64_t zero_diagonals = 0, entries = 0;
+  /// Shares of rows whose largest entry is that of the largest row, over a ratio, or less; 0 where rows are alike.
+  static constexpr std::array<double, 6> ratios{1e4, 1e6, 1e8, 1e10, 1e12, 1e14};
+  std::array<double, 6> smaller_rows{};
+  double largest_row = 0;
   /// Shares of rows whose diagonal entry is as large as all others together, and half as large; 1 where that is not asked for.
   double dominant = 1, half_dominant = 1;
   double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
@@ -51,8 +56,8 @@ struct Inspection {
 /// Dominance is counted where a direct solve may come first, of at most so many rows.
 constexpr std::int64_t rows_for_direct_first = 10000;
 /// Of an operator without entries: only its size, and whether it is Hermitian. unscaled, largest: the matrix that was scaled to A, in which
-/// rows may have vanished, and its largest entry. Collective.
-Inspection inspect(Operator const& A, Matrix const* unscaled = nullptr, double largest = 1);
+/// rows may have vanished, and its largest entry; 0: it is looked for. Collective.
+Inspection inspect(Operator const& A, Matrix const* unscaled = nullptr, double largest = 0);
 
 /// A preconditioner that auto tries, with options that hold where the user gave none.
 struct AutomaticAttempt {
@@ -150,6 +155,8 @@ class Solver {
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
   /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
+  void note_small_rows(Vector const& x, double tolerance, std::vector<std::string>& notes) const;
+  void look_beside_null_space();
   void fit_method(Configuration const& config);
   bool seems_stable(precond::Preconditioner const& M) const;
   std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;

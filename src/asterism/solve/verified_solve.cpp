@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/failures.hpp"
 #include "asterism/comm/communicator/same_on_all.hpp"
@@ -176,6 +177,24 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   return out;
 }
 
+/// Where the residual may be as large as all of A x is in most rows, it says nothing of those.
+void Solver::note_small_rows(Vector const& x, double tolerance, std::vector<std::string>& notes) const {
+  auto const& shares = inspection_.smaller_rows;
+  if (shares[0] < 0.5) return;
+  auto const sizes = la::look_at_entries(x).largest;
+  double const largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  for (std::size_t k = shares.size(); k-- > 0;)
+    if (shares[k] >= 0.5 && inspection_.largest_row / Inspection::ratios[k] * largest <= tolerance) {
+      notes.push_back(
+          format("{} % of the rows have entries at least {} times smaller than the largest, as beside penalties. The tolerance, "
+                 "relative to ||b||, says nothing of those: x may be wrong there. Divide large rows and their b by their size, "
+                 "take a smaller -ksp_rtol, or solve directly: -ksp_type preonly -pc_type lu",
+                 int(100 * shares[k]), Inspection::ratios[k]));
+      if (A_->range().comm().rank() == 0) log::warning("{}.", notes.back());
+      return;
+    }
+}
+
 Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given, la::Entries const& of_b, la::Entries const& of_x,
                                           Watch const& watch, std::int64_t max_it) {
   static int const event = profile::event("KSPSolve");
@@ -250,7 +269,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   std::vector<double> norms, before;
   if (solves_directly() && max_it > 0) {
     method_->solve(A, M, b, x, monitor);
-    if (!krylov::interrupted(monitor.reason())) refine(A, M, adjoint, b, x, info);
+    bool const of_transpose = may_differ && null_space_.empty();
+    if (!krylov::interrupted(monitor.reason())) refine(of_transpose ? *checked : A, M, adjoint || of_transpose, b, x, info);
     norms = true_norms();
     conclude_directly(monitor, norms, info);
   } else do {
@@ -274,6 +294,8 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   }
   for (std::size_t j = 0; j < norms.size(); ++j) info.true_residual.push_back(norms[j] * targets[j].unit);
   info.converged = krylov::converged(monitor.reason());
+  if (info.converged && !solves_directly() && !targets.empty())
+    note_small_rows(x, std::ranges::max(targets, {}, &krylov::Target::tolerance).tolerance, info.notes);
   info.reason = krylov::name_of(monitor.reason());
   info.why = info.converged ? "" : monitor.why();
   info.iterations = monitor.iterations();

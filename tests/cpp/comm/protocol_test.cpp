@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "interleavings.hpp"
 
@@ -153,4 +155,61 @@ TEST(Protocol, TheModelFindsWhatIsPlanted) {
   EXPECT_NE(two_ranks(2, {0, 1, 2, 3, 4}, Planted::forgets_numbers).wrong, "");
   // a receiver that waits for what comes later than the places there are: nobody can go on
   EXPECT_EQ(two_ranks(2, {4, 0, 1, 2, 3}, Planted::nothing).wrong, "some ranks wait for ever");
+}
+
+TEST(Protocol, ANumberThatComesAgainIsNoNewMessage) {
+  struct Words {
+    std::uint64_t word[3] = {};
+    std::size_t id = 0;
+  };
+  struct Plain {  // nobody else looks at this memory
+    using Place = Words*;
+    std::vector<std::unique_ptr<Words>>& places;
+    std::uint64_t& credit;
+    Place make_place() {
+      places.push_back(std::make_unique<Words>());
+      places.back()->id = places.size();
+      return places.back().get();
+    }
+    static std::uint64_t id(Place p) { return p->id; }
+    Place place(std::uint64_t id) const { return places[id - 1].get(); }
+    static std::uint64_t load(Place p, Word w) { return p->word[int(w)]; }
+    static void store(Place p, Word w, std::uint64_t v) { p->word[int(w)] = v; }
+    std::uint64_t load_credit() const { return credit; }
+    void store_credit(std::uint64_t v) { credit = v; }
+  };
+  constexpr std::uint64_t turn = 0xffffff, burst = 12;
+  int const starts[] = {-4, 0, 4};
+  for (auto const start : starts) {
+    std::vector<std::unique_ptr<Words>> places;
+    std::uint64_t credit = 0, sent = 0, taken = 0;
+    Plain memory{places, credit};
+    SendProtocol<Plain> out(memory, 15);
+    ReceiveProtocol<Plain> in(memory);
+    in.connect(out.tail());
+    auto const nothing = [](auto const&) {};
+    auto const send = [&] {
+      auto const m = out.reserve(nothing);
+      out.collect(nothing);
+      out.publish(m, 1);
+      ++sent;
+    };
+    auto const take = [&] {
+      ASSERT_TRUE(in.find(taken));
+      in.take(taken++);
+    };
+    for (std::uint64_t i = 0; i < burst; ++i) send();
+    for (std::uint64_t i = 0; i < burst; ++i) take();
+    while (sent < turn + std::uint64_t(start)) {  // the places that only a burst needs are idle
+      out.collect(nothing);
+      send();
+      take();
+    }
+    out.collect(nothing);
+    for (std::uint64_t i = 0; i < burst; ++i) {
+      send();
+      ASSERT_FALSE(in.find(sent)) << "message " << sent << " was not published";
+    }
+    for (std::uint64_t i = 0; i < burst; ++i) take();
+  }
 }

@@ -111,7 +111,7 @@ Channels::Channels(Communicator const& comm, std::span<Channel const> out, Trans
 }
 
 void Channels::Impl::set_up(TransportChoice transport) {
-  std::array const tags{comm.new_tag(), comm.new_tag(), comm.new_tag()};
+  auto const tags = comm.hold_tags();
   // each sender tells the receiver its channels, and before them where its first place is; 0 says that MPI carries this stream
   std::vector<Parcel> parcels;
   agree(comm, [&] {

@@ -18,8 +18,8 @@ constexpr std::uint32_t below_mask = 0x7fffffff;
 constexpr int look_after = 8;  // sends, for what was sent and for credits
 }  // namespace
 
-Requests::Requests(MpiApi::Comm handle, std::array<int, tag_count> const& tags)
-    : handle_(handle), tags_(tags), receives_(mpi()->batch_new()) {
+Requests::Requests(MpiApi::Comm handle, std::shared_ptr<int const> first_tag)
+    : handle_(handle), first_tag_(std::move(first_tag)), receives_(mpi()->batch_new()) {
   mpi_carries_messages();  // a rank whose channels are gone moves what the other still sends
 }
 
@@ -51,7 +51,7 @@ std::uint64_t Requests::send(void const* data, std::int64_t bytes, int to, Tag t
     spare_.pop_back();
   }
   auto& load = loads_.back();
-  check_mpi(mpi()->isend(load.batch, handle_, data, bytes, to, tags_[tag]), "MPI_Isend");
+  check_mpi(mpi()->isend(load.batch, handle_, data, bytes, to, *first_tag_ + tag), "MPI_Isend");
   ++load.sends;
   if (kept.capacity) load.kept.push_back(std::move(kept));
   return first_load_ + loads_.size() - 1;
@@ -78,7 +78,7 @@ int Requests::place() {
 }
 
 void Requests::receive(int place, void* to, std::int64_t bytes, int from, Tag tag) {
-  check_mpi(mpi()->irecv_at(receives_, place, handle_, to, bytes, from, tags_[tag]), "MPI_Irecv");
+  check_mpi(mpi()->irecv_at(receives_, place, handle_, to, bytes, from, *first_tag_ + tag), "MPI_Irecv");
 }
 
 bool Requests::test(int place) {

@@ -56,8 +56,8 @@ static_assert(sizeof(Envelope) == 64 && sizeof(Credit) == 64);
 /// The requests and buffers of all streams of one set of channels.
 class Requests {
  public:
-  enum Tag : int { envelope, payload, credit, tag_count };
-  Requests(MpiApi::Comm handle, std::array<int, tag_count> const& tags);
+  enum Tag : int { envelope, payload, credit };
+  Requests(MpiApi::Comm handle, std::shared_ptr<int const> first_tag);
   ~Requests();
   Requests(Requests const&) = delete;
 
@@ -80,7 +80,7 @@ class Requests {
     std::vector<Buffer> kept;
   };
   MpiApi::Comm handle_;
-  std::array<int, tag_count> tags_;
+  std::shared_ptr<int const> first_tag_;
   MpiApi::Batch receives_;
   int places_ = 0;
   std::vector<int> free_places_;

@@ -1,5 +1,7 @@
 #include "asterism/comm/communicator/communicator.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -20,7 +22,14 @@
 
 namespace asterism::comm {
 void load_mpi_plugin(std::string const& path) {
+  static int const once = pthread_atfork(nullptr, nullptr, [] { Communicator::made_by_fork = true; });
+  (void)once;
   if (open_mpi_plugin(path)) mpi()->when_freed(Communicator::forget, Communicator::program_ends);
+}
+
+namespace {
+constexpr char const* not_by_fork =
+    "a process made by fork cannot communicate by MPI, as its parent does. Start ranks by mpiexec; in a child use no communicator.";
 }
 
 struct Communicator::Impl : Core {
@@ -35,6 +44,8 @@ struct Communicator::Impl : Core {
   };
   std::vector<Kept> kept;  // in the same order on all ranks
   std::map<std::string, std::shared_ptr<void>> memos;
+  std::vector<std::weak_ptr<int const>> held_tags;  // by places, of this rank
+  std::size_t next_place = 0;                       // the same on all ranks
   Impl() { failures = &all_of_failures; }
   void join() {  // collective
     ranks_here = node::Node::join(*mpi(), handle, rank);
@@ -110,21 +121,25 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
   int flag = 0;
   mpi()->initialized(&flag);
   ASTERISM_REQUIRE(flag, comm, "a communicator was given, but MPI is not initialised (or finalised already).");
+  ASTERISM_REQUIRE(!made_by_fork, comm, "{}", not_by_fork);
   std::uint64_t mine = 0;
   check_mpi(mpi()->duplicate_cached(parent, &mine), "MPI_Comm_dup");
-  std::lock_guard const lock(mpi_groups().mutex);
-  auto& found = mpi_groups().all[mine];
-  if (!found) {
-    auto impl = std::make_shared<Impl>();
+  std::shared_ptr<Impl> impl;
+  {
+    std::lock_guard const lock(mpi_groups().mutex);
+    if (auto const at = mpi_groups().all.find(mine); at != mpi_groups().all.end()) impl = std::static_pointer_cast<Impl>(at->second);
+  }
+  if (!impl) {  // collective, so outside of the lock: other threads may make other communicators known, in another order
+    impl = std::make_shared<Impl>();
     check_mpi(mpi()->rank_and_size(mine, &impl->rank, &impl->size), "MPI_Comm_size");
     impl->handle = mine;
     impl->parent = parent;
     impl->join();
     impl->failures->communicator = number_of_group(*mpi(), mine);
+    std::lock_guard const lock(mpi_groups().mutex);
     if (impl->node->share().ranks > device::host::node_share().ranks) device::host::set_node_share(impl->node->share());
-    found = std::move(impl);
+    mpi_groups().all[mine] = impl;
   }
-  auto impl = std::static_pointer_cast<Impl>(found);
   Communicator c;
   if (impl->size > 1) c.impl_ = std::move(impl);
   return c;
@@ -139,6 +154,7 @@ std::shared_ptr<void>& Communicator::memo(std::string const& name) const { retur
 void Communicator::require_living() const {
   ASTERISM_REQUIRE(!impl_->freed, comm,
                    "the MPI communicator of this object was freed. Free it after the last use of what was made with it.");
+  ASTERISM_REQUIRE(impl_->size == 1 || !made_by_fork, comm, "{}", not_by_fork);
 }
 
 void Communicator::wait_for_queued() const {
@@ -152,12 +168,15 @@ namespace {
 /// A collective call of MPI's, begun by start(batch, buffer) and waited for. MPI gets memory of its own, which outlives the call if that is
 /// given up.
 template <class F>
-std::shared_ptr<std::vector<std::byte>> by_mpi(Communicator const& c, std::size_t bytes, char const* name, F const& start) {
+std::shared_ptr<std::vector<std::byte>> by_mpi(Communicator const& c, std::size_t bytes, char const* name, F const& start,
+                                               std::shared_ptr<void const> more = {}) {
   struct Call {
+    std::shared_ptr<void const> more;  // memory of the caller that MPI reads
     std::vector<std::byte> buffer;
     Batch batch{*mpi()};
   };
   auto const call = std::make_shared<Call>();
+  call->more = std::move(more);
   call->buffer.resize(bytes);
   check_mpi(start(call->batch.get(), call->buffer.data()), name);
   try {
@@ -295,8 +314,10 @@ std::vector<std::byte> Communicator::all_gather_bytes(std::span<std::byte const>
   if (counts_out) *counts_out = counts;
   if (size() == 1) return {mine.begin(), mine.end()};
   std::int64_t total = 0;
-  std::vector<int> n(counts.size()), at(counts.size());
+  auto const parts = std::make_shared<std::pair<std::vector<int>, std::vector<int>>>(counts.size(), counts.size());
+  auto& [n, at] = *parts;
   for (std::size_t r = 0; r < counts.size(); ++r) {
+    ASTERISM_REQUIRE(counts[r] >= 0, comm, "rank {} gives {} bytes to a collective call: the ranks are in different calls.", r, counts[r]);
     ASTERISM_REQUIRE(total + counts[r] <= std::numeric_limits<int>::max(), memory, "gathering {} bytes on every rank is refused.",
                      total + counts[r]);
     n[r] = int(counts[r]);
@@ -308,21 +329,28 @@ std::vector<std::byte> Communicator::all_gather_bytes(std::span<std::byte const>
     NodeCollective call(*this);
     call.send_to_all(mine);
     std::copy(mine.begin(), mine.end(), out.begin() + at[std::size_t(rank())]);
-    call.receive(
-        [&](int r, std::span<std::byte const> theirs) { std::copy(theirs.begin(), theirs.end(), out.begin() + at[std::size_t(r)]); });
+    call.receive([&](int r, std::span<std::byte const> theirs) {
+      ASTERISM_REQUIRE(std::ssize(theirs) == counts[std::size_t(r)], comm,
+                       "rank {} gives {} bytes to a collective call where {} were announced: the ranks are in different calls.", r,
+                       theirs.size(), counts[std::size_t(r)]);
+      std::ranges::copy(theirs, out.begin() + at[std::size_t(r)]);
+    });
     return out;
   }
-  auto const out = by_mpi(*this, std::size_t(total) + mine.size(), "MPI_Iallgatherv", [&](MpiApi::Batch batch, std::byte* buffer) {
-    std::copy(mine.begin(), mine.end(), buffer + total);
-    return mpi()->iallgatherv(batch, handle(), buffer + total, int(mine.size()), buffer, n.data(), at.data(), 1);
-  });
+  auto const out = by_mpi(
+      *this, std::size_t(total) + mine.size(), "MPI_Iallgatherv",
+      [&](MpiApi::Batch batch, std::byte* buffer) {
+        std::copy(mine.begin(), mine.end(), buffer + total);
+        return mpi()->iallgatherv(batch, handle(), buffer + total, int(mine.size()), buffer, parts->first.data(), parts->second.data(), 1);
+      },
+      parts);
   return {out->begin(), out->begin() + total};
 }
 
 bool Communicator::same_on_all_ranks(std::int64_t v) const {
-  std::int64_t pair[2] = {v, -v};
+  std::int64_t pair[2] = {v, ~v};  // of the opposite order, and there for every number
   all_reduce(*this, std::span<std::int64_t>(pair, 2), MpiApi::int64, MpiApi::max);
-  return pair[0] == v && pair[1] == -v;
+  return pair[0] == v && pair[1] == ~v;
 }
 
 void Communicator::give_up(std::shared_ptr<void const> of_a_call) const { impl().given_up.push_back(std::move(of_a_call)); }
@@ -351,7 +379,7 @@ void Communicator::recover(bool call_has_failed) const {
     check_mpi(mpi()->duplicate_anew(batch.get(), im.parent), "MPI_Comm_idup");
     finish("MPI_Comm_idup");
     MpiApi::Comm anew = 0;
-    check_mpi(mpi()->adopt_duplicate(im.parent, &anew), "MPI_Comm_set_attr");
+    check_mpi(mpi()->adopt_duplicate(batch.get(), im.parent, &anew), "MPI_Comm_set_attr");
     std::lock_guard const lock(mpi_groups().mutex);
     auto const at = mpi_groups().all.find(im.handle);
     ASTERISM_ASSERT(at != mpi_groups().all.end());
@@ -400,6 +428,26 @@ void Communicator::recover(bool call_has_failed) const {
   f.broken = false;
   f.news = f.ended.has_value();
   if (failed_somewhere) throw Error(ErrorKind::comm, after_an_error, true);
+}
+
+std::shared_ptr<int const> Communicator::hold_tags() const {
+  constexpr std::size_t places = (last_tag - first_held_tag) / tags_together;
+  auto& im = impl();
+  if (im.next_place >= places) {  // once around: what ranks have dropped is not the same on all
+    std::vector<std::int64_t> held(places);
+    for (std::size_t i = 0; i < places; ++i) held[i] = !im.held_tags[i].expired();
+    sum(held);
+    std::size_t tried = 0;
+    while (tried < places && held[(im.next_place + tried) % places] > 0) ++tried;
+    ASTERISM_REQUIRE(tried < places, comm, "{} objects with channels use one communicator: drop some, or duplicate the communicator.",
+                     places);
+    im.next_place += tried;
+  }
+  auto const place = im.next_place++ % places;
+  auto const held = std::make_shared<int const>(first_held_tag + tags_together * int(place));
+  if (im.held_tags.size() <= place) im.held_tags.resize(place + 1);
+  im.held_tags[place] = held;
+  return held;
 }
 
 std::shared_ptr<void> Communicator::keep(std::function<int()> free) const {

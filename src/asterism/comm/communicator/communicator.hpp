@@ -1,5 +1,6 @@
 // A group of processes. Shared handle; destroying it is never collective.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -62,9 +63,12 @@ class Communicator {
 
   /// A message tag for one use, the same on all ranks when drawn in the same order (collective calls).
   int new_tag() const {
-    impl_->next_tag = (impl_->next_tag + 1) % 30000;
+    impl_->next_tag = (impl_->next_tag + 1) % first_held_tag;
     return impl_->next_tag;
   }
+  /// The first of `tags_together` tags that nobody else gets until all ranks have dropped what is returned. Collective.
+  static constexpr int tags_together = 3, last_tag = 30000;
+  std::shared_ptr<int const> hold_tags() const;
   /// The ranks on this machine; nullptr for a process alone.
   node::Node* node() const { return impl_->node; }
   /// For what MPI frees collectively (windows, communicators): `free` is called in a later keep(), when all ranks have dropped
@@ -76,7 +80,7 @@ class Communicator {
   device::Array const& order_token() const;
   /// Waits for that, if no task asks: before communication at once, which takes its turn too. That of the members above does.
   void end_queued() const {
-    if (impl_->freed || impl_->order_token.involved()) wait_for_queued();
+    if (impl_->freed || impl_->order_token.involved() || made_by_fork.load(std::memory_order_relaxed)) wait_for_queued();
   }
 
   friend bool operator==(Communicator const& a, Communicator const& b) { return a.impl_ == b.impl_; }
@@ -89,6 +93,8 @@ class Communicator {
   static void forget(std::uint64_t duplicate, bool ends);
   /// MPI is about to be finalised: other ranks get to know, in case that they still wait for this one.
   static void program_ends();
+  static constexpr int first_held_tag = 20000;
+  static inline std::atomic<bool> made_by_fork = false;  ///< this process, after MPI was loaded
   /// What every call looks at.
   struct Core {
     int rank = 0, size = 1, next_tag = 0;

@@ -29,11 +29,20 @@ bool receive_one(Communicator const& comm, int tag, std::vector<Parcel>& incomin
   std::int64_t bytes = 0;
   check_mpi(mpi()->iprobe(comm.handle(), tag, &found, &source, &bytes), "MPI_Iprobe");
   if (!found) return false;
-  Parcel p{source, std::vector<std::byte>(static_cast<std::size_t>(bytes))};
-  Batch const receive;
-  check_mpi(mpi()->irecv(receive.get(), comm.handle(), p.data.data(), bytes, source, tag), "MPI_Irecv");
-  wait_for(comm, receive.get(), "MPI_Irecv");
-  incoming.push_back(std::move(p));
+  struct Arriving {
+    Parcel parcel;
+    Batch receive;
+  };
+  auto const a = std::make_shared<Arriving>();
+  a->parcel = {source, std::vector<std::byte>(static_cast<std::size_t>(bytes))};
+  check_mpi(mpi()->irecv(a->receive.get(), comm.handle(), a->parcel.data.data(), bytes, source, tag), "MPI_Irecv");
+  try {
+    wait_for(comm, a->receive.get(), "MPI_Irecv");
+  } catch (...) {
+    comm.give_up(a);
+    throw;
+  }
+  incoming.push_back(std::move(a->parcel));
   return true;
 }
 
@@ -95,6 +104,8 @@ void on_node(Communicator const& comm, std::vector<Parcel> const& outgoing, std:
   meanwhile();
   call.receive([&](int rank, std::span<std::byte const> data) {
     std::int64_t is_there = 0;
+    ASTERISM_REQUIRE(data.size() >= sizeof is_there, comm,
+                     "rank {} gives {} bytes to an exchange, which has 8 at least: the ranks are in different calls.", rank, data.size());
     std::memcpy(&is_there, data.data(), sizeof is_there);
     if (is_there) incoming.push_back({rank, {data.begin() + sizeof is_there, data.end()}});
   });

@@ -40,7 +40,8 @@ device::Array vector_array(Communicator const& comm, std::size_t bytes) {
       (wanted == SharedVectors::automatic && !large_pages()))
     return device::Array(bytes);
   auto* const arena = node::Arena::mine();
-  auto const offset = arena->allocate(std::int64_t(bytes));
+  auto const offset = arena->try_to_allocate(std::int64_t(bytes));
+  if (offset == 0) return device::Array(bytes);  // a full arena only makes communication copy
   auto* const data = arena->at(offset);
   return device::Array::wrap(data, bytes,
                              std::shared_ptr<void>(data, [arena, offset, bytes](void*) { arena->release(offset, std::int64_t(bytes)); }));

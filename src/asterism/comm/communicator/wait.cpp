@@ -59,6 +59,7 @@ void Wait::sleep() {
   if (!announced_) {  // and the caller looks once more, before anybody sleeps
     heard_ = bell.word.load(std::memory_order_seq_cst);
     bell.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the next look, which is a load of any kind
     announced_ = true;
     return;
   }

@@ -429,8 +429,10 @@ QueuedForest::Flight::~Flight() {
   log::warning("an operation of a star forest on a queue was begun and never ended; it is ended now. Call end().");
   try {
     end();
-  } catch (Error const& e) {
+  } catch (std::exception const& e) {  // also one of a user's function
     log::warning("{}", e.what());
+  } catch (...) {
+    log::warning("and it failed");
   }
 }
 

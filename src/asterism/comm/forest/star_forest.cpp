@@ -315,8 +315,10 @@ StarForest::Flight::~Flight() {
                state_->forest->record->name);
   try {
     end();
-  } catch (Error const& e) {
+  } catch (std::exception const& e) {  // also one of a user's function
     log::warning("{}", e.what());
+  } catch (...) {
+    log::warning("and it failed");
   }
 }
 

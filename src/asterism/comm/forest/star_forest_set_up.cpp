@@ -24,6 +24,16 @@ std::optional<bool> known_to_repeat(std::vector<Side> const& sides) {
 
 /// A position below `space` that comes twice in these sides, or -1, by a look at all of them.
 std::int64_t repeated(std::vector<Side> const& sides, std::int64_t space) {
+  std::int64_t edges = 0;
+  for (auto const& s : sides) edges += s.at.count();
+  if (space / 64 > 4 * edges + 4096) {  // few in a large space
+    std::vector<std::int64_t> all;
+    all.reserve(std::size_t(edges));
+    for (auto const& s : sides) s.at.each([&](std::int64_t p) { all.push_back(p); });
+    std::ranges::sort(all);
+    auto const at = std::ranges::adjacent_find(all);
+    return at == all.end() ? -1 : *at;
+  }
   std::vector<std::uint64_t> taken(static_cast<std::size_t>(space / 64 + 1), 0);
   std::int64_t twice = -1;
   for (auto const& s : sides)

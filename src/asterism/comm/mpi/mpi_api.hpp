@@ -11,7 +11,7 @@
 
 namespace asterism::comm {
 
-inline constexpr int mpi_api_version = 12;
+inline constexpr int mpi_api_version = 13;
 
 struct MpiApi {
   int version;      ///< mpi_api_version
@@ -32,7 +32,7 @@ struct MpiApi {
   int (*duplicate_cached)(Comm parent, Comm* duplicate);
   /// Another one: begun, and, when the batch is done, taken in the place of the first, which is given up with what is under way in it.
   int (*duplicate_anew)(Batch, Comm parent);
-  int (*adopt_duplicate)(Comm parent, Comm* duplicate);
+  int (*adopt_duplicate)(Batch, Comm parent, Comm* duplicate);
   /// From now on f is called with a duplicate that goes, before it does: when the user frees the communicator, or when MPI ends.
   void (*when_freed)(void (*freed)(Comm duplicate, bool ends), void (*ends)());  ///< ends: before MPI is finalised
   int (*rank_and_size)(Comm, int* rank, int* size);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "asterism/comm/mpi/mpi_plugin.hpp"
@@ -18,6 +19,7 @@ using Batch = MpiApi::Batch;
 
 struct Requests {
   std::vector<MPI_Request> list;
+  MPI_Comm anew = MPI_COMM_NULL;  // of duplicate_anew
 };
 
 MPI_Datatype datatype(MpiApi::Type t) {
@@ -108,9 +110,13 @@ int library_version(char* text, int length) {
 }
 
 int duplicate_cached(Comm parent, Comm* duplicate) {
-  if (keyval == MPI_KEYVAL_INVALID) {
-    if (int const e = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_duplicate, &keyval, nullptr)) return e;
-    if (int const e = notice_the_end()) return e;
+  {
+    static std::mutex first;
+    std::lock_guard const lock(first);
+    if (keyval == MPI_KEYVAL_INVALID) {
+      if (int const e = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_duplicate, &keyval, nullptr)) return e;
+      if (int const e = notice_the_end()) return e;
+    }
   }
   void* found = nullptr;
   int flag = 0;
@@ -126,9 +132,9 @@ int duplicate_cached(Comm parent, Comm* duplicate) {
   return MPI_SUCCESS;
 }
 
-MPI_Comm anew = MPI_COMM_NULL;  // one at a time
 int duplicate_anew(Batch b, Comm parent);
-int adopt_duplicate(Comm parent, Comm* duplicate) {
+int adopt_duplicate(Batch b, Comm parent, Comm* duplicate) {
+  auto const anew = static_cast<Requests*>(b)->anew;
   void* found = nullptr;
   int flag = 0;
   if (int const e = MPI_Comm_get_attr(comm(parent), keyval, &found, &flag)) return e;
@@ -212,7 +218,7 @@ int ibcast(Batch b, Comm c, void* data, std::int64_t bytes, int root) {
 int ireduce_scatter_sum(Batch b, Comm c, std::int64_t const* in, std::int64_t* out) {
   return MPI_Ireduce_scatter_block(in, out, 1, MPI_INT64_T, MPI_SUM, comm(c), slot(b));
 }
-int duplicate_anew(Batch b, Comm parent) { return MPI_Comm_idup(comm(parent), &anew, slot(b)); }
+int duplicate_anew(Batch b, Comm parent) { return MPI_Comm_idup(comm(parent), &static_cast<Requests*>(b)->anew, slot(b)); }
 /// Items of `unit` bytes.
 class Unit {
  public:

@@ -1,11 +1,13 @@
 #include "asterism/comm/node/arena.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <fstream>
 #include <functional>
@@ -38,6 +40,16 @@ std::byte* map(int file) {
   return static_cast<std::byte*>(p);
 }
 
+std::byte* base_here = nullptr;  // this process's arena
+int file_here = -1;
+std::atomic<bool> copied = false;  // in a child of fork
+
+/// A child of fork would write into its parent's arrays: it gets a copy, page by page as it writes.
+void copy_in_child() {
+  copied = true;
+  mmap(base_here, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file_here, 0);
+}
+
 /// Sizes are powers of two from 64 on.
 std::size_t size_class(std::int64_t bytes) { return std::size_t(std::bit_width(std::uint64_t(bytes < 64 ? 64 : bytes) - 1)); }
 
@@ -63,10 +75,15 @@ Arena* Arena::mine() {
     head->token = a->name_.token;
     head->magic = magic;
     a->free_ = std::make_unique<Free>();
+    base_here = a->base_;
+    file_here = a->file_;
+    if (pthread_atfork(nullptr, nullptr, copy_in_child) != 0) return nullptr;
     return a.release();
   }();
   return arena;
 }
+
+bool Arena::is_copy() { return copied; }
 
 bool Arena::contains(void const* p) const {
   auto const* const b = static_cast<std::byte const*>(p);
@@ -79,7 +96,15 @@ Arena::~Arena() {
 }
 
 std::uint64_t Arena::allocate(std::int64_t bytes) {
+  auto const offset = try_to_allocate(bytes);
+  ASTERISM_REQUIRE(offset > 0, memory, "the {} GiB that a process shares with its node are full: {} more bytes are needed.", size >> 30,
+                   bytes);
+  return offset;
+}
+
+std::uint64_t Arena::try_to_allocate(std::int64_t bytes) {
   auto const c = size_class(bytes);
+  if (is_copy()) return 0;
   std::lock_guard const lock(free_->mutex);
   auto& list = free_->blocks[c];
   if (!list.empty()) {
@@ -89,13 +114,13 @@ std::uint64_t Arena::allocate(std::int64_t bytes) {
   }
   auto const length = std::uint64_t(1) << c, align = length < 4096 ? 128 : std::uint64_t(4096);
   auto const offset = (free_->next + align - 1) / align * align;
-  ASTERISM_REQUIRE(c < 36 && offset + length <= size, memory,
-                   "the {} GiB that a process shares with its node are full: {} more bytes are needed.", size >> 30, bytes);
+  if (c >= 36 || offset + length > size) return 0;
   free_->next = offset + length;
   return offset;
 }
 
 void Arena::release(std::uint64_t offset, std::int64_t bytes) {
+  if (is_copy()) return;  // the file is the parent's
   auto const c = size_class(bytes);
   if (bytes >= returned) fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(offset), off_t(1) << c);
   std::lock_guard const lock(free_->mutex);

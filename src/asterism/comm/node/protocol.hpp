@@ -44,7 +44,7 @@ class SendProtocol {
   };
   /// `spare` places more than the one of the first message: the receiver's credits are then looked at rarely and together.
   SendProtocol(Memory& memory, int spare) : memory_(memory), tail_(memory.make_place()) {
-    for (int i = 0; i < spare; ++i) spare_.push_back(memory.make_place());
+    for (int i = 0; i < spare; ++i) spare_.push_back({memory.make_place(), never});
   }
   /// Place of the next message.
   Place tail() const { return tail_; }
@@ -53,9 +53,12 @@ class SendProtocol {
   template <class F>
   Sent reserve(F const& returned) {
     if (spare_.empty()) collect(returned);
-    if (spare_.empty()) spare_.push_back(memory_.make_place());
-    Sent const sent{std::exchange(tail_, spare_.back()), count_++};
+    if (spare_.empty()) spare_.push_back({memory_.make_place(), never});
+    auto const next = spare_.back();
     spare_.pop_back();
+    Sent const sent{std::exchange(tail_, next.place), count_++};
+    if (next.number != never && numbered(next.number, 0) == numbered(count_, 0))  // numbers come again: what it holds would be believed
+      for (auto const word : {Word::ready, Word::next, Word::taken}) memory_.store(tail_, word, 0);
     under_way_.push_back(sent);
     return sent;
   }
@@ -78,7 +81,7 @@ class SendProtocol {
     for (; i < under_way_.size() && (under_way_[i].number < credit || others-- > 0); ++i) {
       auto const sent = under_way_[i];
       if (sent.number < credit || marked(sent)) {
-        spare_.push_back(sent.place);
+        spare_.push_back(sent);
         returned(sent);
       } else {
         under_way_[kept++] = sent;
@@ -94,7 +97,8 @@ class SendProtocol {
  private:
   bool marked(Sent const& sent) const { return memory_.load(sent.place, Word::taken) == numbered(sent.number, 0); }
   Memory& memory_;
-  std::vector<Place> spare_;
+  static constexpr auto never = ~std::uint64_t(0);
+  std::vector<Sent> spare_;      // with the last message that was there
   std::vector<Sent> under_way_;  // ascending
   Place tail_;
   std::uint64_t count_ = 0, linked_ = 0;

@@ -87,12 +87,13 @@ class Windows final : public SharedTransport, public std::enable_shared_from_thi
    private:
     void grow(Direction& d) {
       d.kept.reset();
-      d.unit = traffic_->unit;
+      d.unit = 0;  // none, if that fails
       void* base = nullptr;
-      check_mpi(mpi()->window_new(shared_->comm_.handle(), d.edges * d.unit, shared_->epoch_, int(d.from.size()), d.from.data(),
+      check_mpi(mpi()->window_new(shared_->comm_.handle(), d.edges * traffic_->unit, shared_->epoch_, int(d.from.size()), d.from.data(),
                                   int(d.to.size()), d.to.data(), &base, &d.window),
                 "MPI_Win_allocate");
       d.base = static_cast<std::byte*>(base);
+      d.unit = traffic_->unit;
       d.kept = shared_->comm_.keep([window = d.window] { return mpi()->window_free(window); });
     }
     /// Another operation needs the window.

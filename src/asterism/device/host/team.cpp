@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -106,20 +107,21 @@ class Team {
 };
 
 thread_local bool in_region = false;
-/// nullptr: none yet. One of another size is left to its threads, which sleep.
-Team* team = nullptr;
+/// One of each size that was asked for. Their threads sleep.
+auto* teams = new std::map<int, Team*>;
 std::mutex team_mutex;
 
 /// A child of fork has none of the threads, and perhaps a mutex that one of them held.
 void forget_team() {
-  team = nullptr;
+  teams = new std::map<int, Team*>;
   new (&team_mutex) std::mutex;
 }
 
 Team& team_of(int size) {
   static int const once = pthread_atfork(nullptr, nullptr, forget_team);
   (void)once;
-  if (!team || team->size() != size) team = new Team(size);
+  auto& team = (*teams)[size];
+  if (!team) team = new Team(size);
   return *team;
 }
 

@@ -182,9 +182,9 @@ class ThreadTaskQueue final : public TaskQueue {
   }
 
   void run_one(Executor& executor, Task& task) {
-    for (auto const& t : task.elsewhere) t.tasks->reach(t.number);
-    if (failed_.load()) return;
     try {
+      for (auto const& t : task.elsewhere) t.tasks->reach(t.number);
+      if (failed_.load()) return;
       profile::QueuedScope const scope(task.event);
       InTask const here;
       task.work(executor);

@@ -109,7 +109,23 @@ Determinant determinant_of(BlockDiagonal<T> const& d) {
   return out;
 }
 
+template <class T>
+std::vector<double> eigenvalues_of(BlockDiagonal<T> const& d) {
+  std::vector<double> out;
+  out.reserve(std::size_t(d.size));
+  each_pivot(
+      d, [&](std::int64_t k) { out.push_back(double(real(d.diagonal[k]))); },
+      [&](std::int64_t k) {
+        double const a = double(real(d.diagonal[k])), c = double(real(d.diagonal[k + 1])), b = std::abs(to_complex(d.lower[k]));
+        double const middle = (a + c) / 2, away = std::hypot((a - c) / 2, b);
+        out.push_back(middle + away);
+        out.push_back(middle - away);
+      });
+  return out;
+}
+
 #define ASTERISM_INSTANTIATE(T)                                                                                    \
+  template std::vector<double> eigenvalues_of(BlockDiagonal<T> const&);                                            \
   template void multiply_columns(BlockDiagonal<T> const&, std::int64_t, T const*, std::int64_t, T*, std::int64_t); \
   template void divide_columns(BlockDiagonal<T> const&, std::int64_t, T*, std::int64_t);                           \
   template void divide_rows(BlockDiagonal<T> const&, std::int64_t, T*);                                            \

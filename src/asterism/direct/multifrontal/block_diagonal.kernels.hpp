@@ -1,6 +1,7 @@
 // D of L D L^H: blocks of one and two on the diagonal.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "asterism/direct/serial_factors.hpp"
 
@@ -24,5 +25,8 @@ template <class T>
 void divide_rows(BlockDiagonal<T> const& d, std::int64_t k, T* x);
 template <class T>
 Determinant determinant_of(BlockDiagonal<T> const& d);
+/// The eigenvalues of D, in any order.
+template <class T>
+std::vector<double> eigenvalues_of(BlockDiagonal<T> const& d);
 
 }  // namespace asterism::direct::kernel

@@ -217,6 +217,18 @@ Determinant Factors::determinant() const {
   return {phase.real(), phase.imag(), log};
 }
 
+std::int64_t Factors::negative_among_least(std::int64_t count) const {
+  auto const& m = *impl_;
+  if (m.options.kind != FactorKind::hermitian || count <= 0) return 0;
+  auto d = with_dtype(m.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return kernel::eigenvalues_of(kernel::BlockDiagonal<T>{m.n, m.numeric.diagonal.as<T>(), m.numeric.lower.as<T>()});
+  });
+  auto const end = d.begin() + std::min<std::int64_t>(count, std::ssize(d));
+  std::partial_sort(d.begin(), end, d.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+  return std::count_if(d.begin(), end, [](double v) { return v < 0; });
+}
+
 std::shared_ptr<ExplicitFactors> Factors::explicit_factors() const {
   auto const& m = *impl_;
   auto [L, U] = explicit_triangles(m.numeric, m.n, m.dtype);

@@ -47,6 +47,7 @@ class Factors final : public SerialFactors {
   double condition() const override;
   double condition_beyond(double limit) const override;
   Determinant determinant() const override;
+  std::int64_t negative_among_least(std::int64_t count) const override;
   std::shared_ptr<ExplicitFactors> explicit_factors() const override;
   /// For solves elsewhere.
   NumericFactors const& numeric() const;

@@ -331,6 +331,8 @@ Archive read_archive(std::string const& path, comm::Communicator const& comm) {
   for (auto const& r : in->table) {
     if (r.part == Part::text) {
       comm::agree(comm, [&] {
+        ASTERISM_REQUIRE(r.type == Type::text && r.columns == 1, format, "'{}': the text '{}' has {} columns, or another type.", path,
+                         r.name, r.columns);
         auto const bytes = in->read<char>(r, 0, r.rows);
         out.texts[r.name] = std::string(bytes.begin(), bytes.end());
       });

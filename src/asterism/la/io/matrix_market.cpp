@@ -130,8 +130,8 @@ MatrixMarketHeader parse_header(TextSource& in, std::string const& path) {
   if (!h.coordinate) {
     auto const n = h.rows;
     h.entries = h.symmetry == Symmetry::general ? checked_product(n, h.cols, "array file")
-                : h.symmetry == Symmetry::skew  ? n * (n - 1) / 2
-                                                : n * (n + 1) / 2;
+                : h.symmetry == Symmetry::skew  ? checked_product(n, n, "array file") / 2 - n / 2
+                                                : (checked_product(n, n, "array file") + n) / 2;
   } else if (h.rows > 0 && h.cols > 0) {
     ASTERISM_REQUIRE(double(h.entries) <= double(h.rows) * double(h.cols) * 4, format,
                      "'{}', line {}: {} entries do not fit in a {} x {} matrix.", path, in.line_number(), h.entries, h.rows, h.cols);

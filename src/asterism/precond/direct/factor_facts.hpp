@@ -14,6 +14,7 @@ struct FactorFacts {
   std::int64_t entries = 0, bytes = 0;
   std::int64_t delayed = 0, replaced = 0, two_by_two = 0;
   std::int64_t negative = 0;                   ///< negative eigenvalues, of cholesky and ldl
+  std::int64_t zero = 0;                       ///< eigenvalues that are zero: pivots that were replaced, or a null space that is known
   double growth = 1;                           ///< NaN: another library made the factors, and does not say
   double condition = 1;                        ///< estimated, in the 1-norm, of the matrix as it was scaled before
   std::array<double, 3> determinant{1, 0, 0};  ///< re and im of its sign, and the logarithm of its size

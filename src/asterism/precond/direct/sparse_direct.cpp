@@ -7,6 +7,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/base/progress.hpp"
+#include "asterism/direct/condition.hpp"
 #include "asterism/direct/distributed/shared_analysis.hpp"
 #include "asterism/direct/foreign/foreign_factors.hpp"
 #include "asterism/direct/multifrontal/explicit_triangles.hpp"
@@ -78,13 +79,17 @@ class SparseDirect final : public Preconditioner {
     out += format("\n  ordering: {}{}{}; {} supernodes, largest front {}", i.ordering, la::library_of_ordering(i.ordering),
                   i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
-    if (rule_.factors.kind != FactorKind::lu)
-      out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
-                    i.two_by_two);
+    if (rule_.factors.kind != FactorKind::lu) {
+      auto const zero = std::max<std::int64_t>(i.replaced, null_ ? 1 : 0);
+      auto const negative = i.negative - factors_->negative_among_least(zero - i.replaced);
+      out += format("\n  inertia: {} positive, {} negative, {} zero; {} blocks of two", space_.global_size() - negative - zero, negative,
+                    zero, i.two_by_two);
+    }
     out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
     return out;
   }
   std::size_t memory_bytes() const override { return factors_ ? factors_->memory_bytes() : 0; }
+  std::int64_t negative_among_least(std::int64_t count) const override { return factors_ ? factors_->negative_among_least(count) : 0; }
   std::optional<FactorFacts> factor_facts() const override {
     FactorFacts f;
     f.kind = kind();
@@ -95,6 +100,7 @@ class SparseDirect final : public Preconditioner {
     f.ordering = i.ordering, f.matched = i.matched, f.by = i.by;
     f.bytes = std::int64_t(memory_bytes());
     f.delayed = i.delayed, f.replaced = i.replaced, f.two_by_two = i.two_by_two, f.negative = i.negative, f.growth = i.growth;
+    f.zero = std::max<std::int64_t>(i.replaced, null_ ? 1 : 0);
     f.condition = factors_->condition();
     f.determinant = {d.re, d.im, d.log};
     return f;
@@ -177,15 +183,38 @@ class SparseDirect final : public Preconditioner {
     auto const [rows, columns] = vanish;
     if (rows || columns) leave_out_constants<T>(rows, columns);
     auto const& i = factors_->info();
-    ASTERISM_REQUIRE(i.replaced == 0 || null_ || rule_.projects, value,
-                     "{}: the matrix is singular to working precision: {} of {} pivots are at rounding level. Look for an equation that "
+    ASTERISM_REQUIRE(i.replaced <= (null_ ? 1 : 0) || rule_.projects, value,
+                     "{}: the matrix is singular to working precision: {} of {} pivots are at rounding level{}. Look for an equation that "
                      "repeats others or a boundary condition that is missing; give its null space (null_space=), if it has one; "
                      "am.least_squares takes singular matrices.",
-                     rule_.name, i.replaced, a.rows);
+                     rule_.name, i.replaced, a.rows, null_ ? ", more than the constants in its null space explain" : "");
     double const limit = 0.1 / epsilon_of(dtype_);
-    condition_ = null_ || rule_.projects ? 0 : factors_->condition_beyond(limit);
+    condition_ = rule_.projects ? 0 : null_ ? condition_beside_constants<T>(a) : factors_->condition_beyond(limit);
     if (condition_ <= limit) condition_ = 0;
     return true;
+  }
+
+  /// An estimate in the 2-norm, of two solves, without the null vector that is known.
+  template <class T>
+  double condition_beside_constants(la::Csr const& a) const {
+    auto const n = a.rows;
+    double norm = 0;
+    for (std::int32_t r = 0; r < n; ++r) {
+      double sum = 0;
+      for (auto p = a.row_offsets()[std::size_t(r)]; p < a.row_offsets()[std::size_t(r) + 1]; ++p)
+        sum += double(magnitude(a.entries<T>()[std::size_t(p)]));
+      norm = std::max(norm, sum);
+    }
+    std::vector<T> x(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = T(real_t<T>(std::sin(double(i) * double(i))));
+    auto const solve = [&](bool transposed) {
+      auto const *before = &null_->w, *after = &null_->z;
+      if (transposed) std::swap(before, after);
+      remove_part(before->template as<T>(), transposed, n, 1, x.data());
+      factors_->solve(transposed ? 'T' : 'N', 1, x.data());
+      remove_part(after->template as<T>(), transposed, n, 1, x.data());
+    };
+    return norm * direct::norm_by_two_steps(n, x, solve, [](double sum) { return sum; });
   }
 
   /// Of b what no x can give is left out, of x its part in the null space. The vectors that are not constant come from inverse iteration.

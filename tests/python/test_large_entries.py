@@ -1,0 +1,83 @@
+"""Large entries, as penalties are, hide nothing: a matrix that is not Hermitian in its other rows is not taken for one."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import asterism as am
+
+
+def convection(n, penalty, dtype="float64"):
+    """Upwind differences of -laplace(u) + u_x + u_y, with the first n points held by a penalty."""
+    one = np.ones(n)
+    second = sp.diags_array([2 * one, -one[1:], -one[1:]], offsets=[0, 1, -1])
+    first = sp.diags_array([one, -one[1:]], offsets=[0, -1])
+    eye = sp.eye_array(n)
+    A = sp.kron(second, eye) + sp.kron(eye, second) + 5 / n * (sp.kron(first, eye) + sp.kron(eye, first))
+    return sp.csr_array(A + sp.diags_array(np.where(np.arange(n * n) < n, penalty, 0.0))).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "dtype"), [(1e14, "float64"), (1e30, "float64"), (1e6, "float32"), (1e12, "complex64")]
+)
+def test_penalties_leave_a_nonsymmetric_matrix_nonsymmetric(penalty, dtype):
+    A = convection(30, penalty, dtype)
+    level = 50 * np.finfo(dtype).eps
+    wide = A.astype(np.promote_types(dtype, "float64"))
+    x, info = am.solve(A, np.where(np.arange(900) < 30, 0, 1).astype(dtype), rtol=1e-5)
+    assert info.converged and not any("the tolerance" in note for note in info.notes)
+    b = A.T @ np.ones(900, dtype)
+    for y in (
+        am.factorized(A).solve(b, trans="T"),
+        am.Solver(A, ksp="gmres", pc="ilu", rtol=100 * level).solve_transpose(b),
+    ):
+        assert np.linalg.norm(wide.T @ y - b) <= 200 * level * np.linalg.norm(b)
+    with pytest.raises(am.InputError, match="not Hermitian"):
+        am.factorized(A, "cholesky")
+
+
+@pytest.mark.parametrize(("penalty", "told"), [(1.0, False), (1e3, False), (1e9, True), (1e30, True)])
+def test_a_tolerance_that_says_nothing_of_most_rows_is_told(penalty, told, caplog):
+    A = convection(30, penalty)
+    x, info = am.solve(A, A @ np.ones(900), ksp="gmres", pc="ilu", rtol=1e-8)
+    error = abs(x - 1).max()
+    assert any("% of the rows have entries at least" in note for note in info.notes) == told
+    assert ("says nothing of those" in caplog.text) == told
+    assert told or error < 1e-3
+    y = am.solve(A, A @ np.ones(900), ksp="preonly", pc="lu")[0]
+    assert abs(y - 1).max() < 1e-10 and not any(
+        "% of the rows" in note for note in am.solve(A, A @ np.ones(900), pc="lu")[1].notes
+    )
+
+
+@pytest.mark.parametrize("rows", [[[1e4, 0], [0.5, 1]], [[1e10, 0], [1e-4, 1e-6]], [[1e30, -1], [0, 4]]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_matrices_with_one_large_entry(rows, dtype):
+    A = np.array(rows, dtype)
+    F = am.factorized(A)
+    b = np.ones(2, dtype)
+    for trans, of in (("N", A), ("T", A.T)):
+        want = np.linalg.solve(of.astype("float64"), b)
+        np.testing.assert_allclose(F.solve(b, trans=trans), want, rtol=20 * np.finfo(dtype).eps)
+
+
+def test_hermitian_matrices_of_uneven_rows_stay_hermitian(rng):
+    # as penalties, contrasts and scaled unknowns make them
+    A = am.gallery.poisson((20, 20)).to_scipy()
+    for scale in (10.0 ** rng.uniform(-6, 6, 400), np.where(np.arange(400) % 7 == 0, 1e15, 1.0)):
+        S = sp.csr_array(sp.diags_array(scale) @ A @ sp.diags_array(scale))
+        assert am.factorized(S, "cholesky").kind == "cholesky"
+        assert am._core.look(am.Matrix.from_scipy(S)._h)["Hermitian"]
+    P = sp.csr_array(A + sp.diags_array(np.where(np.arange(400) < 20, 1e30, 0.0)))
+    assert am._core.look(am.Matrix.from_scipy(P)._h)["Hermitian"] and am.factorized(P, "cholesky").kind == "cholesky"
+
+
+def test_they_are_seen_on_any_number_of_ranks(on_ranks):
+    code = """
+from test_large_entries import convection
+S = convection(12, 1e16)
+A = am.Matrix.from_scipy(S, comm, distribute=True)
+assert not am._core.look(A._h)["Hermitian"]
+print("done", flush=True)
+"""
+    assert on_ranks(3, code).count("done") == 3
