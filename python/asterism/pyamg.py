@@ -144,7 +144,12 @@ class MultilevelSolver:
             raise InputError(
                 f"b is {rhs.dtype}, the matrix {self.A.dtype}; make the solver from A.astype({rhs.dtype})."
             )
-        x = np.zeros(n, self.A.dtype) if x0 is None else np.array(np.asarray(x0).reshape(n), self.A.dtype, order="C")
+        guess = np.zeros(n) if x0 is None else as_values(x0, "x0")
+        if guess.shape not in ((n,), (n, 1)):
+            raise ShapeError(f"x0 has shape {guess.shape}; ({n},) or ({n}, 1) is needed.")
+        if np.result_type(guess.dtype, self.A.dtype) != self.A.dtype and np.iscomplexobj(guess):
+            raise InputError(f"x0 is {guess.dtype}, the matrix {self.A.dtype}: its imaginary part would be lost.")
+        x = np.array(guess.reshape(n), self.A.dtype, order="C")
         watch = None if callback is None else lambda it, _: callback(x) if it > 0 else None
         r = solver._h.solve(np.ascontiguousarray(rhs.reshape(n).astype(self.A.dtype)), x, watch, True)
         if r.reason == "DIVERGED_INTERRUPTED":
@@ -171,7 +176,7 @@ class MultilevelSolver:
             return M @ r.ravel()
 
         make: Any = linalg.LinearOperator  # a function of SciPy that looks like a class
-        return make(self.A.shape, matvec=apply, rmatvec=apply, dtype=self.A.dtype)
+        return make(self.A.shape, matvec=apply, rmatvec=M.rmatvec, dtype=self.A.dtype)
 
 
 def smoothed_aggregation_solver(

@@ -185,3 +185,20 @@ def test_strength_measures_are_those_of_the_options():
         s = am.Solver(A, options, ksp="cg", pc="amg")
         rows = [int(line.split()[1]) for line in s.view().splitlines() if line.strip()[:1].isdigit()]
         assert [level["rows"] for level in ml.levels] == rows and len(rows) > 2
+
+
+@pytest.mark.filterwarnings("ignore:smoothed_aggregation_solver")
+def test_the_preconditioner_has_the_adjoint_of_a_nonsymmetric_matrix(rng):
+    A = am.gallery.poisson((20, 20)).to_scipy() + sp.diags_array(0.3 * np.ones(399), offsets=1)
+    M = smoothed_aggregation_solver(sp.csr_array(A)).aspreconditioner()
+    x, y = rng.standard_normal((2, 400))
+    assert abs(y @ (M @ x) - (M.H @ y) @ x) < 1e-5 * np.linalg.norm(x) * np.linalg.norm(y)
+
+
+@pytest.mark.filterwarnings("ignore:smoothed_aggregation_solver")
+def test_guesses_that_cannot_be(rng):
+    ml = smoothed_aggregation_solver(am.gallery.poisson((20, 20)).to_scipy())
+    with pytest.raises(am.InputError, match="imaginary part would be lost"):
+        ml.solve(np.ones(400), x0=1j * np.ones(400))
+    with pytest.raises(am.errors.ShapeError, match=r"x0 has shape \(3,\)"):
+        ml.solve(np.ones(400), x0=np.ones(3))
