@@ -1,6 +1,7 @@
 """Files that hold an entry twice, or both triangles of a symmetric matrix."""
 
 import gzip
+import struct
 
 import pytest
 import scipy.sparse as sp
@@ -109,3 +110,19 @@ def test_large_files_take_the_fast_way_and_are_judged_alike(tmp_path, rng):
                 tmp_path / "c.mtx", "real", "skew-symmetric", [*(f"{k + 2} 1 1" for k in range(400)), "7 7 1"], 500
             )
         )
+
+
+def petsc(path, columns):
+    """Write two rows of two entries in these columns."""
+    head = struct.pack(">4i", 1211216, 2, 2, 4) + struct.pack(">2i", 2, 2)
+    path.write_bytes(head + struct.pack(">4i", *columns) + struct.pack(">4d", 1, 2, 3, 4))
+    return path
+
+
+def test_of_petsc_files(tmp_path, caplog):
+    A = am.read_matrix(petsc(tmp_path / "a.petsc", [0, 0, 0, 1]))
+    assert (A.to_scipy().toarray() == [[3, 0], [3, 4]]).all()
+    assert "a.petsc" in caplog.text and "more than once, 1 too many" in caplog.text
+    for columns, text in (([0, 1, 0, 2], "entry 3 is in column 2 of 2"), ([-1, 1, 0, 1], "entry 0 is in column -1 of 2")):
+        with pytest.raises(am.FormatError, match=rf"b\.petsc': {text}"):
+            am.read_matrix(petsc(tmp_path / "b.petsc", columns))

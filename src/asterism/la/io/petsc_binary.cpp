@@ -9,6 +9,7 @@
 #include "asterism/base/limits.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/la/io/parallel_file.hpp"
+#include "asterism/la/io/repeated_entries.hpp"
 
 namespace asterism::la::io {
 namespace {
@@ -188,6 +189,9 @@ Matrix read_petsc_matrix(std::string const& path, comm::Communicator const& comm
     comm::agree(comm, [&] {
       auto const at = o.at + o.rows * c.index;
       columns = read_integers(*file, at + first * c.index, mine, c.index);
+      for (std::size_t e = 0; e < columns.size(); ++e)
+        ASTERISM_REQUIRE(columns[e] >= 0 && columns[e] < o.cols, format, "'{}': entry {} is in column {} of {}.", path, first + i64(e),
+                         columns[e], o.cols);
       values.resize(std::size_t(mine * parts));
       read_reals(*file, at + o.entries * c.index + first * c.scalar, mine * parts, c.real(), values.data());
     });
@@ -200,6 +204,10 @@ Matrix read_petsc_matrix(std::string const& path, comm::Communicator const& comm
     });
   }
   auto A = Matrix::from_rows<i64>(rows, cols, c.is_complex() ? Dtype::complex128 : Dtype::float64, offsets, columns, values.data());
+  check_repeated_entries(path, A, i64(columns.size()), false, [&](auto const& f) {
+    for (i64 r = 0; r < n; ++r)
+      for (auto e = offsets[std::size_t(r)]; e < offsets[std::size_t(r) + 1]; ++e) f(rows.begin() + r, columns[std::size_t(e)]);
+  });
   if (block_size > 1) A.set_space(A.range().with_block_size(block_size));
   return c.scalar == 4 ? A.converted(Dtype::float32) : A;
 }
