@@ -147,7 +147,7 @@ class MultilevelSolver:
         guess = np.zeros(n) if x0 is None else as_values(x0, "x0")
         if guess.shape not in ((n,), (n, 1)):
             raise ShapeError(f"x0 has shape {guess.shape}; ({n},) or ({n}, 1) is needed.")
-        if np.result_type(guess.dtype, self.A.dtype) != self.A.dtype and np.iscomplexobj(guess):
+        if np.iscomplexobj(guess) and self.A.dtype.kind != "c":
             raise InputError(f"x0 is {guess.dtype}, the matrix {self.A.dtype}: its imaginary part would be lost.")
         x = np.array(guess.reshape(n), self.A.dtype, order="C")
         watch = None if callback is None else lambda it, _: callback(x) if it > 0 else None

@@ -347,3 +347,14 @@ if rank == 0: print("good")
 """,
     )
     assert "good" in out
+
+
+def test_elements_of_two_shapes_in_turn_take_time_that_grows_with_their_number():
+    builder, n = am.Builder((40_001, 40_001)), 40_000
+    for e in range(n):
+        if e % 2:
+            builder.add([e, e + 1], [e, e + 1], np.array([[1.0, -1.0], [-1.0, 1.0]]))
+        else:
+            builder.add([e], [e], np.array([[2.0]]))
+    A = builder.matrix()
+    assert abs(A.to_scipy().sum() - 2.0 * (n // 2)) < 1e-9

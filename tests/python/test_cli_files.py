@@ -1,6 +1,8 @@
 """asterism convert and inspect, and problems in files."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,3 +93,23 @@ def test_convert_and_inspect(data, tmp_path):
     assert json.loads(said("inspect", "neumann2d", "--n", 5, "--json"))["constants_in_null_space"]
     assert "223 x 472" in said("inspect", data / "lp_e226.mtx.gz")
     assert "neither a file nor a built-in problem" in said("inspect", tmp_path / "none.mtx", expect=1)
+
+
+def test_what_is_read_is_not_overwritten(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    am.write_matrix("k.mtx", am.gallery.poisson((4, 4)))
+    am.write_vector("b.mtx", np.ones(16))
+    before = {name: Path(name).read_bytes() for name in ("k.mtx", "b.mtx")}
+    os.symlink("k.mtx", "link.mtx")
+    for words, text in (
+        ("solve k.mtx --save k.mtx", "--save 'k.mtx' is also the problem"),
+        ("solve k.mtx --save link.mtx", "is also the problem"),
+        ("solve k.mtx --trace ./k.mtx", "is also the problem"),
+        ("solve k.mtx --rhs b.mtx --save b.mtx", "is also --rhs"),
+        ("solve k.mtx --save s.mtx --trace s.mtx", "is also --save"),
+        ("advise k.mtx --save k.mtx", "is also the problem"),
+        ("convert k.mtx k.mtx", "is also the source"),
+    ):
+        assert text in said(*words.split(), expect=1), words
+    assert {name: Path(name).read_bytes() for name in before} == before
+    said("solve", "k.mtx", "--x0", "b.mtx", "--save", "b.mtx", "--quiet")  # a solve that goes on

@@ -367,3 +367,22 @@ def test_a_second_null_vector_is_told(rng):
 def test_arguments_of_other_solvers_are_told():
     with pytest.raises(am.errors.OptionError, match="no argument ksp=, as it factors"):
         am.factorized(np.eye(2), ksp="gmres")
+
+
+def test_inertia_of_singular_matrices_on_ranks(on_ranks):
+    script = """
+L = am.gallery.poisson((101, 101)).to_scipy()
+rng = np.random.default_rng(3)
+for _ in range(3):
+    d = rng.uniform(0.5, 2, L.shape[0])
+    E = sp.diags_array(d) @ L @ sp.diags_array(d)
+    off = E - sp.diags_array(E.diagonal())
+    N = sp.csr_array(off - sp.diags_array(np.asarray(off.sum(1)).ravel()))
+    for A, want in ((N, (10200, 0, 1)), (sp.csr_array(-N), (0, 10200, 1))):
+        B = am.Matrix.from_scipy(A, comm, distribute=True)
+        F = am.factorized(B, "cholesky", null_space=np.ones(B.local_shape[0]))
+        assert F.inertia == want, F.inertia
+        assert F.determinant == (0, -np.inf)
+print("done", flush=True)
+"""
+    assert on_ranks(3, script).count("done") == 3

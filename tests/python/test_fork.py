@@ -90,7 +90,7 @@ def test_a_fork(tmp_path, script, threads):
     assert code == 0, out
 
 
-def test_a_child_has_a_copy_of_the_arrays_that_ranks_share(on_ranks):
+def test_what_a_child_writes_and_frees_of_shared_arrays_is_its_own(on_ranks):
     script = """
 import gc, os
 forest = am.StarForest(comm, 1, None, np.array([[1 - rank, 0]]))

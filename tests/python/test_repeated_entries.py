@@ -123,6 +123,9 @@ def test_of_petsc_files(tmp_path, caplog):
     A = am.read_matrix(petsc(tmp_path / "a.petsc", [0, 0, 0, 1]))
     assert (A.to_scipy().toarray() == [[3, 0], [3, 4]]).all()
     assert "a.petsc" in caplog.text and "more than once, 1 too many" in caplog.text
-    for columns, text in (([0, 1, 0, 2], "entry 3 is in column 2 of 2"), ([-1, 1, 0, 1], "entry 0 is in column -1 of 2")):
+    for columns, text in (
+        ([0, 1, 0, 2], "entry 3 is in column 2 of 2"),
+        ([-1, 1, 0, 1], "entry 0 is in column -1 of 2"),
+    ):
         with pytest.raises(am.FormatError, match=rf"b\.petsc': {text}"):
             am.read_matrix(petsc(tmp_path / "b.petsc", columns))

@@ -125,22 +125,37 @@ def test_a_dropped_operation_whose_function_raises_is_a_warning(caplog):
     np.testing.assert_array_equal(y, np.arange(8) % 4)
 
 
-def test_threads_use_communicators_of_their_own_first_in_any_order(on_ranks):
+def test_threads_use_communicators_first_in_any_order(on_ranks):
     script = """
-import threading, time
+import threading
 assert MPI.Query_thread() == MPI.THREAD_MULTIPLE
 comms = [comm.Dup(), comm.Dup()]
 good = [False, False]
+mine_began = threading.Event()
 def work(k):
-    time.sleep(0.0 if k == rank else 0.3)  # the ranks in opposite order
+    if k == rank: mine_began.set()  # the ranks in opposite order
+    else: mine_began.wait()
     forest = am.StarForest(comms[k], 1, None, np.array([[1 - rank, 0]]))
     y = np.zeros(1)
     forest.bcast(np.array([float(k)]), y)
     good[k] = y[0] == k
-threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in (0, 1)]
+threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in (1 - rank, rank)]
 for t in threads: t.start()
 for t in threads: t.join()
 assert good == [True, True]
+
+for _ in range(5):  # one communicator, for the first time, by many threads
+    alone, together, right = MPI.COMM_SELF.Dup(), threading.Barrier(6), []
+    def use():
+        together.wait()
+        forest = am.StarForest(alone, 1, None, np.array([[0, 0]]))
+        y = np.zeros(1)
+        forest.bcast(np.array([7.0]), y)
+        right.append(y[0] == 7)
+    threads = [threading.Thread(target=use, daemon=True) for _ in range(6)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert right == [True] * 6
 print("done", flush=True)
 """
     assert on_ranks(2, script, alone=True).count("done") == 2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import FileError
 
-__all__ = ["check_target", "replacing"]
+__all__ = ["check_apart", "check_target", "replacing"]
 
 
 def check_target(path: str | Path, what: str) -> None:
@@ -25,12 +25,34 @@ def check_target(path: str | Path, what: str) -> None:
         raise FileError(f"{what} '{path}': the folder '{target.parent}' cannot be written to.")
 
 
+def check_apart(written: dict[str, str | None], read: dict[str, str | None], may_be_one: Sequence[str] = ()) -> None:
+    """Raise where a file that is to be written is one of those that are read, or is written twice.
+
+    Parameters
+    ----------
+    written, read : dict
+        What the user calls each file, and its path; None: not given.
+    may_be_one : sequence of str
+        Of ``read``: what may be replaced by what is written, as the start of a solve that goes on.
+    """
+    seen: dict[str, str] = {}
+    for name, path in read.items():
+        if path and name not in may_be_one:
+            seen[os.path.realpath(path)] = name
+    for name, path in written.items():
+        if not path:
+            continue
+        other = seen.setdefault(os.path.realpath(path), name)
+        if other is not name:
+            raise FileError(f"{name} '{path}' is also {other}: it would be lost. Give another name.")
+
+
 @contextmanager
 def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
     """Open a file beside `path` that takes its place when the block ends, and is dropped if the block fails."""
     target = Path(path).resolve()
     try:
-        part = target.parent / f"{target.name[:200]}.{secrets.token_hex(6)}.part"
+        part = target.parent / f".{secrets.token_hex(8)}.part"
         # as any file of the user's: the umask decides who may read it
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:

@@ -9,7 +9,7 @@ import shlex
 import sys
 from typing import Any
 
-from ..base.files import check_target
+from ..base.files import check_apart, check_target
 from ..base.live import show_set_ups
 from ..errors import InputError
 from ..solvers.advise import Advice, advise
@@ -55,6 +55,7 @@ def check(args: argparse.Namespace) -> None:
         args.save = _TUNED
     if args.save:
         check_target(args.save, "--save")
+        check_apart({"--save": args.save}, problems.files_of(args))
     if not 0 < args.budget < float("inf"):
         raise InputError(f"--budget {args.budget:g}: a positive number of seconds is needed.")
     if not 0 < args.rtol < 1:

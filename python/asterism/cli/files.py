@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from ..base.files import check_target, replacing
+from ..base.files import check_apart, check_target, replacing
 from ..errors import InputError, UnsupportedError
 from ..la.io import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
 from ..la.matrix import Matrix
@@ -27,7 +27,7 @@ def add_arguments(sub: Any) -> None:
         help="write a matrix or vector in another format",
         description="Read a matrix (or, with --vector, a vector) and write it in the format that the new name says.",
         epilog="read: .mtx, .mtx.gz, PETSc binary, .rua/.rb/..., .npz, .npy, .mat, HDF5, SuiteSparse .tar.gz, .ast\n"
-        "written: .mtx, .petsc (.bin, .dat), .npz and .npy (one process), .ast\n\n"
+        "written: .mtx, .petsc (.bin, .dat), .ast; on one process .mtx.gz, .npz, .mat and HDF5; of vectors also .npy\n\n"
         "examples:\n"
         "  asterism convert K.mtx.gz K.ast\n"
         "  asterism convert HB.tar.gz K.petsc --ranks 2 --block-size 3\n"
@@ -69,6 +69,7 @@ def check(args: argparse.Namespace, ranks: int) -> None:
             _picture_kind(args.spy)
         return
     check_target(args.target, "the target")
+    check_apart({"the target": args.target}, {"the source": args.source})
     if args.vector:
         format_of(args.source)
         check_vector_name(args.target, 1)

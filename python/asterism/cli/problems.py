@@ -93,6 +93,15 @@ def check_description(args: argparse.Namespace) -> None:
         )
 
 
+def files_of(args: argparse.Namespace) -> dict[str, str | None]:
+    """Return the files that the description names, by what the user calls them."""
+    out: dict[str, str | None] = {"the problem": args.problem}
+    for name in ("rhs", "near_null_space", "coordinates"):
+        spec = getattr(args, name)
+        out["--" + name.replace("_", "-")] = _named(spec)[0] if spec else None
+    return out
+
+
 def check_vector(argument: str, spec: str) -> None:
     """Raise unless it is a file that can hold vectors, as far as its name and its beginning say."""
     try:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, gallery
-from ..base.files import check_target
+from ..base.files import check_apart, check_target
 from ..base.live import show_set_ups
 from ..base.machine import WaitsForCores
 from ..base.options import use_argv, use_file
@@ -79,9 +79,11 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     if args.help_options:
         return
     problems.check_description(args)
-    for name in ("report", "save", "trace", "checkpoint"):
-        if path := getattr(args, name):
-            check_target(path, f"--{name}")
+    written = {f"--{name}": getattr(args, name) for name in ("report", "save", "trace", "checkpoint")}
+    for name, path in written.items():
+        if path:
+            check_target(path, name)
+    check_apart(written, {**problems.files_of(args), "--x0": args.x0, "--options-file": args.options_file}, ["--x0"])
     if args.save:
         check_vector_name(args.save, ranks)
     if args.x0:

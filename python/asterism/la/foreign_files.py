@@ -22,7 +22,9 @@ def the_one(path: str, names: list[str], wanted: str | None, how: str = "--name"
     if wanted in names:
         return str(wanted)
     if not names:
-        raise FormatError(f"'{path}' holds no such thing.")
+        raise FormatError(
+            f"'{path}' holds no such thing. Where a matrix is needed it may hold a vector, or the reverse."
+        )
     wrong = "" if wanted is None else f" and no '{wanted}'"
     raise FormatError(f"'{path}' holds {', '.join(names)}{wrong}: say which with name= ({how} on the command line).")
 

@@ -204,6 +204,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
     S = _square(A, "spsolve")
     sparse = issparse(b) and b.ndim == 2 and b.shape[1] > 1
+    by_type = issparse(A) and A.format in ("csc", "csr")
     rhs: Any = csc_array(b) if sparse else b.toarray() if issparse(b) else np.asarray(b)
     if rhs.ndim not in (1, 2) or rhs.shape[0] != S.shape[0]:
         raise ShapeError(f"spsolve: b has shape {rhs.shape} for A of {S.shape}; (n,) or (n, k) is needed.")
@@ -222,9 +223,10 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     except RuntimeError as error:
         warnings.warn(str(error).replace("Factor", "Matrix"), MatrixRankWarning, stacklevel=2)
         x = np.full(rhs.shape, np.nan, dtype)
-        return csc_array(x) if sparse else x.squeeze()
+        x = csc_array(x) if sparse else x.squeeze()
+        return type(A)(x) if sparse and by_type else x
     if sparse:
-        return x.asformat(A.format) if issparse(A) and A.format in ("csc", "csr") else x
+        return type(A)(x) if by_type else x
     return x.ravel() if x.ndim == 2 and x.shape[1] == 1 else x
 
 

@@ -344,7 +344,7 @@ class Solver:
     ) -> NDArray[Any]:
         A = self.A
         if checkpoint is not None:
-            A._comm.require_same("solve", [("checkpoint", str(checkpoint)), ("checkpoint_every", str(checkpoint_every))])
+            A._comm.require_same("solve", [("checkpoint", f"{checkpoint}, every {checkpoint_every}")])
             agreed(A._comm, lambda: check_checkpoint(checkpoint, checkpoint_every, self._flag("ksp_asynchronous")))
         rhs, x = prepared(A, b, x0, monitor, checkpoint)
         if isinstance(b, np.ndarray) and b.dtype != rhs.dtype:

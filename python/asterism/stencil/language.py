@@ -98,17 +98,24 @@ class Expr:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any:
         """Serve NumPy's functions that the language has, and NumPy's numbers as operands."""
-        own = NUMPY.get(ufunc.__name__) if method == "__call__" and not more else None
-        if own is None:
-            problem = f"numpy.{ufunc.__name__} is not in the stencil language, which has + - * / ** abs sqrt minimum maximum where."
-            fail_here(
-                f"{problem} Compute other functions of given numbers with NumPy, and give the result as a grid.",
+        name = ufunc.__name__
+        if method != "__call__" or more:
+            fail_here(f"numpy.{name} with {', '.join(f'{k}=' for k in more) or method} is not in the stencil language.")
+        if name not in NUMPY:
+            problem = (
+                f"numpy.{name} is not in the stencil language, which has + - * / ** abs sqrt minimum maximum where."
             )
-        return own(*map(_operand, inputs))
+            fail_here(f"{problem} Compute other functions of given numbers with NumPy, and give the result as a grid.")
+        try:
+            return NUMPY[name](_operand(inputs[0]), *(v if name == "power" else _operand(v) for v in inputs[1:]))
+        except TypeError:
+            fail_here(
+                f"numpy.{name} takes the operands of the operator in Python: {NUMPY[name].__doc__ or 'see the guide'}"
+            )
 
     def __float__(self) -> float:
         fail_here(
-            "a stencil's value is known at run time only; functions of Python's math are not in the language.",
+            "a stencil's value is known at run time only; float() and functions of Python's math are not in the language."
         )
 
     def __bool__(self) -> bool:

@@ -69,7 +69,7 @@ void Builder::put(char const* what, int turn, std::int64_t count, std::span<std:
   if (!known_) {
     auto* const i_room = i_.room(std::size_t(last_.row) * index, (std::size_t(last_.row) + i.size()) * index);
     auto* const j_room = j_.room(std::size_t(last_.column) * index, (std::size_t(last_.column) + j.size()) * index);
-    runs_.reserve(runs_.size() + 1);
+    if (runs_.size() == runs_.capacity()) runs_.reserve(2 * runs_.size() + 4);
     std::memcpy(i_room, i.data(), i.size_bytes());
     std::memcpy(j_room, j.data(), j.size_bytes());
     if (runs_.empty() || runs_.back().m != given.m || runs_.back().n != given.n || runs_.back().turn != turn)

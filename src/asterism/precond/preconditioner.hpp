@@ -40,6 +40,8 @@ class Preconditioner : public Operator {
   virtual std::optional<FactorFacts> factor_facts() const { return std::nullopt; }
   /// How many of so many pivots nearest to zero are negative; on the rank that knows.
   virtual std::int64_t negative_among_least(std::int64_t) const { return 0; }
+  /// Pivots at rounding level that were replaced; on the rank that knows.
+  virtual std::int64_t replaced_pivots() const { return 0; }
   /// Of a sparse direct method: L, U and how the matrix was permuted and scaled, whole on every rank; nothing of others. Collective.
   virtual std::shared_ptr<direct::ExplicitFactors> explicit_factors() const { return nullptr; }
   /// Of a direct method whose pivots are chosen among few rows: makes factors with better ones of the same matrix. False if there are none.

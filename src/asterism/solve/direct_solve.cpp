@@ -61,7 +61,13 @@ void Solver::look_beside_null_space() {
     std::swap(x, y);
   }
   double const condition = size * A_->matrix()->largest_entry();
-  if (!(condition <= 0.1 / epsilon_of(A_->dtype())))
+  auto const replaced = A_->range().comm().max(preconditioner()->replaced_pivots());
+  if (replaced > std::int64_t(null_space_.dimension()))
+    notes_.push_back(
+        format("{} pivots were at rounding level, more than the {} null vector(s) known explain. x is one of many solutions. "
+               "Give all of the null space (null_space=)",
+               replaced, null_space_.dimension()));
+  else if (!(condition <= 0.1 / epsilon_of(A_->dtype())))
     notes_.push_back(
         format("the matrix has another null vector, or nearly one, beside the {} known: the condition number without those is {} or "
                "more. x is one of many solutions. Give all of its null space (null_space=)",

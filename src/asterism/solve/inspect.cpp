@@ -64,7 +64,7 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
       std::mutex mutex;
       device::Executor executor;
       device::parallel_ranges(executor, A.range().local_size(), [&](std::int64_t begin, std::int64_t end) {
-        double least_here = least;
+        double least_here = std::numeric_limits<double>::infinity();
         std::int64_t zeros = 0, others[2] = {0, 0}, bad[2] = {end, end};  // the first rows of either kind, from the last one on
         auto const look = [&](std::int64_t i) {
           auto const r = std::size_t(i);
@@ -128,7 +128,8 @@ void look_at_entries(Matrix const& A, Matrix const* unscaled, Inspection& found)
 
 /// x_i / max_j |a_ij| in every row. Each row has an entry.
 void divide_by_largest_of_rows(Matrix const& A, Vector& x, Inspection& found) {
-  std::vector<double> sizes(static_cast<std::size_t>(A.range().local_size()));
+  auto const all = std::make_shared<std::vector<double>>(static_cast<std::size_t>(A.range().local_size()));
+  auto& sizes = *all;
   with_dtype(A.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const &D = A.diagonal_block(), &O = A.coupling_block();
@@ -147,13 +148,9 @@ void divide_by_largest_of_rows(Matrix const& A, Vector& x, Inspection& found) {
       }
     });
   });
-  found.largest_row = A.comm().max(sizes.empty() ? 0.0 : std::ranges::max(sizes));
-  std::vector<std::int64_t> below;
-  for (double const ratio : Inspection::ratios)
-    below.push_back(std::ranges::count_if(sizes, [&](double size) { return size * ratio <= found.largest_row; }));
-  A.comm().sum(std::span<std::int64_t>(below));
-  for (std::size_t k = 0; k < below.size(); ++k)
-    found.smaller_rows[k] = double(below[k]) / double(std::max<std::int64_t>(1, A.global_rows()));
+  auto const largest = A.comm().max(sizes.empty() ? 0.0 : std::ranges::max(sizes));
+  auto const small = A.comm().sum(std::ranges::count_if(sizes, [&](double size) { return 1e4 * size <= largest; }));
+  if (2 * small >= A.global_rows()) found.row_sizes = all;
 }
 
 void count_dominant_rows(Matrix const& A, Inspection& found) {
@@ -259,7 +256,7 @@ Inspection inspect(Operator const& A, Matrix const* unscaled, double largest) {
   if (own_size > 0) found.asymmetry = std::max(found.asymmetry, std::abs(d[4].value().imag()) / own_size);
   // rounding in the two products is far below. An unsymmetric entry far smaller than the largest one of its row is not seen:
   // solve_transpose, which solves A then, verifies its answer with the transpose
-  found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype());
+  found.hermitian = found.asymmetry <= 1e3 * epsilon_of(A.dtype()) && std::isfinite(size) && std::isfinite(own_size);
   if (!matrix && found.hermitian && A.eigenvalue_bound()) look_at_diagonal(A, found);
   return found;
 }

@@ -224,7 +224,7 @@ void Solver::scale_system(MatrixScale const& by) {
 }
 
 void Solver::look_at_system() {
-  inspection_ = {};
+  inspection_ = {}, small_rows_told_ = false;
   null_space_ = {};
   magnitudes_.reset();
   auto const dtype = given_A_->dtype();

@@ -45,10 +45,8 @@ struct Inspection {
   double asymmetry = 0;       ///< |x^H A y - (y^H A x)^*| / (||y|| ||A x||) for hashed x, y; x over the largest entries of the rows
   double least_diagonal = 0;  ///< the least |a_ii|
   std::int64_t zero_diagonals = 0, entries = 0;
-  /// Shares of rows whose largest entry is that of the largest row, over a ratio, or less; 0 where rows are alike.
-  static constexpr std::array<double, 6> ratios{1e4, 1e6, 1e8, 1e10, 1e12, 1e14};
-  std::array<double, 6> smaller_rows{};
-  double largest_row = 0;
+  /// The largest entry of each of my rows, where that is less than 1e-4 of the largest of all in half of the rows; else none.
+  std::shared_ptr<std::vector<double> const> row_sizes;
   /// Shares of rows whose diagonal entry is as large as all others together, and half as large; 1 where that is not asked for.
   double dominant = 1, half_dominant = 1;
   double size = 1;  ///< of an operator without entries: the largest entry of its product with a vector of entries in (-1, 1)
@@ -154,9 +152,9 @@ class Solver {
   void prepare_preconditioner();
   bool has_stronger() const;
   std::string take_stronger(std::string const& why);
-  /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
-  void note_small_rows(Vector const& x, double tolerance, std::vector<std::string>& notes) const;
+  void note_small_rows(Vector const& x, Vector const& residual, std::vector<std::string>& notes);
   void look_beside_null_space();
+  /// Another method where auto chose one that needs a symmetric preconditioner; an error where the user did.
   void fit_method(Configuration const& config);
   bool seems_stable(precond::Preconditioner const& M) const;
   std::string chosen_preconditioner(Configuration const& config, std::string const& fallback) const;
@@ -205,6 +203,7 @@ class Solver {
   mutable std::vector<EffectiveOption> record_;
   Inspection inspection_, of_P_;  // of A, and of what the preconditioner is made from
   bool made_for_hermitian_ = false;
+  bool small_rows_told_ = false;  // to the log
   std::vector<std::string> notes_;
   std::shared_ptr<krylov::Method> method_;
   std::string wanted_method_, method_name_, preconditioner_type_;

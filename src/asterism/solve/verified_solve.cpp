@@ -177,22 +177,29 @@ Vector Solver::projected_rhs(Vector const& b, std::vector<std::string>& notes) c
   return out;
 }
 
-/// Where the residual may be as large as all of A x is in most rows, it says nothing of those.
-void Solver::note_small_rows(Vector const& x, double tolerance, std::vector<std::string>& notes) const {
-  auto const& shares = inspection_.smaller_rows;
-  if (shares[0] < 0.5) return;
-  auto const sizes = la::look_at_entries(x).largest;
-  double const largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
-  for (std::size_t k = shares.size(); k-- > 0;)
-    if (shares[k] >= 0.5 && inspection_.largest_row / Inspection::ratios[k] * largest <= tolerance) {
-      notes.push_back(
-          format("{} % of the rows have entries at least {} times smaller than the largest, as beside penalties. The tolerance, "
-                 "relative to ||b||, says nothing of those: x may be wrong there. Divide large rows and their b by their size, "
-                 "take a smaller -ksp_rtol, or solve directly: -ksp_type preonly -pc_type lu",
-                 int(100 * shares[k]), Inspection::ratios[k]));
-      if (A_->range().comm().rank() == 0) log::warning("{}.", notes.back());
-      return;
-    }
+/// Rows that are small beside others, and whose residual is large beside themselves.
+void Solver::note_small_rows(Vector const& x, Vector const& residual, std::vector<std::string>& notes) {
+  auto const largest = la::look_at_entries(x).largest;
+  auto const k = std::size_t(x.columns());
+  std::vector<std::int64_t> wrong(k, 0);
+  with_dtype(residual.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto const r = residual.host<T>();
+    auto const& sizes = *inspection_.row_sizes;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      for (std::size_t j = 0; j < k; ++j) wrong[j] += double(magnitude(r[i * k + j])) > 1e-2 * sizes[i] * largest[j];
+  });
+  auto const& comm = A_->range().comm();
+  comm.sum(std::span<std::int64_t>(wrong));
+  auto const most = std::ranges::max(wrong);
+  auto const n = A_->range().global_size();
+  if (10 * most < n) return;
+  notes.push_back(
+      format("in {} of {} rows |b - A x| is more than 1 % of the largest entry times the largest x: x is wrong there. Other rows are "
+             "far larger, as those of penalties, and so is the tolerance, which is relative to ||b||. Divide large rows and their "
+             "b by their size, take a smaller -ksp_rtol, or solve directly: -ksp_type preonly -pc_type lu",
+             most, n));
+  if (comm.rank() == 0 && !std::exchange(small_rows_told_, true)) log::warning("{}.", notes.back());
 }
 
 Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given, la::Entries const& of_b, la::Entries const& of_x,
@@ -255,7 +262,7 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   Monitor monitor(rule, targets, x, {x.queue(), check_every_, 20, watch.needs_iterate, of_x.all_zero(), graphs_}, watcher);
   monitor.set_stagnation(method_->stagnation(b.global_size()), method_->keeps_iterate());
 
-  // a matrix that is taken for Hermitian is so to rounding beside its largest entry, which may be far from that of a row
+  // a matrix that is taken for Hermitian is so to rounding beside the largest entries of its rows
   bool const may_differ = watch.adjoint && !adjoint && A_->matrix() && !A_->matrix()->half();
   auto const checked = may_differ ? OperatorPtr(std::make_shared<la::Adjoint>(A_)) : system;
   Vector residual;
@@ -294,8 +301,10 @@ Solver::Attempted Solver::attempt_at_once(Vector const& b_given, Vector& x_given
   }
   for (std::size_t j = 0; j < norms.size(); ++j) info.true_residual.push_back(norms[j] * targets[j].unit);
   info.converged = krylov::converged(monitor.reason());
-  if (info.converged && !solves_directly() && !targets.empty())
-    note_small_rows(x, std::ranges::max(targets, {}, &krylov::Target::tolerance).tolerance, info.notes);
+  if (info.converged && !solves_directly() && !watch.adjoint && inspection_.row_sizes && !targets.empty()) {
+    if (!residual) true_norms();
+    note_small_rows(x, residual, info.notes);
+  }
   info.reason = krylov::name_of(monitor.reason());
   info.why = info.converged ? "" : monitor.why();
   info.iterations = monitor.iterations();

@@ -3,17 +3,20 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "asterism/base/log.hpp"
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/communicator/failures.hpp"
+#include "asterism/comm/communicator/held_tags.hpp"
 #include "asterism/comm/communicator/node_collective.hpp"
 #include "asterism/comm/communicator/wait.hpp"
 #include "asterism/comm/mpi/batch.hpp"
@@ -44,8 +47,7 @@ struct Communicator::Impl : Core {
   };
   std::vector<Kept> kept;  // in the same order on all ranks
   std::map<std::string, std::shared_ptr<void>> memos;
-  std::vector<std::weak_ptr<int const>> held_tags;  // by places, of this rank
-  std::size_t next_place = 0;                       // the same on all ranks
+  HeldTags held_tags;
   Impl() { failures = &all_of_failures; }
   void join() {  // collective
     ranks_here = node::Node::join(*mpi(), handle, rank);
@@ -67,6 +69,8 @@ namespace {
 struct MpiGroups {
   std::mutex mutex;
   std::map<std::uint64_t, std::shared_ptr<void>> all;
+  std::set<std::uint64_t> in_the_making;  // of which a thread asks for our duplicate: the user's handles
+  std::condition_variable made;
 };
 MpiGroups& mpi_groups() {
   static auto* const k = new MpiGroups;
@@ -75,6 +79,7 @@ MpiGroups& mpi_groups() {
 }  // namespace
 
 void Communicator::program_ends() {
+  if (made_by_fork) return;
   std::lock_guard const lock(mpi_groups().mutex);
   for (auto const& [handle, group] : mpi_groups().all) {
     Communicator c;
@@ -122,6 +127,18 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
   mpi()->initialized(&flag);
   ASTERISM_REQUIRE(flag, comm, "a communicator was given, but MPI is not initialised (or finalised already).");
   ASTERISM_REQUIRE(!made_by_fork, comm, "{}", not_by_fork);
+  // what follows is collective, so outside of the lock: other threads may make other communicators known, in another order
+  auto& groups = mpi_groups();
+  {
+    std::unique_lock lock(groups.mutex);
+    groups.made.wait(lock, [&] { return !groups.in_the_making.contains(parent); });
+    groups.in_the_making.insert(parent);
+  }
+  std::shared_ptr<void> const until_the_end(nullptr, [&](void*) {
+    std::lock_guard const lock(groups.mutex);
+    groups.in_the_making.erase(parent);
+    groups.made.notify_all();
+  });
   std::uint64_t mine = 0;
   check_mpi(mpi()->duplicate_cached(parent, &mine), "MPI_Comm_dup");
   std::shared_ptr<Impl> impl;
@@ -129,7 +146,7 @@ Communicator Communicator::from_handle(std::uint64_t parent) {
     std::lock_guard const lock(mpi_groups().mutex);
     if (auto const at = mpi_groups().all.find(mine); at != mpi_groups().all.end()) impl = std::static_pointer_cast<Impl>(at->second);
   }
-  if (!impl) {  // collective, so outside of the lock: other threads may make other communicators known, in another order
+  if (!impl) {
     impl = std::make_shared<Impl>();
     check_mpi(mpi()->rank_and_size(mine, &impl->rank, &impl->size), "MPI_Comm_size");
     impl->handle = mine;
@@ -419,6 +436,7 @@ void Communicator::recover(bool call_has_failed) const {
   im.join();
   im.memos.clear();
   im.next_tag = 0;
+  im.held_tags = {};  // of the new duplicate
   ++im.epoch;
   im.recovering = false;
   std::lock_guard const lock(f.mutex);
@@ -430,25 +448,7 @@ void Communicator::recover(bool call_has_failed) const {
   if (failed_somewhere) throw Error(ErrorKind::comm, after_an_error, true);
 }
 
-std::shared_ptr<int const> Communicator::hold_tags() const {
-  constexpr std::size_t places = (last_tag - first_held_tag) / tags_together;
-  auto& im = impl();
-  if (im.next_place >= places) {  // once around: what ranks have dropped is not the same on all
-    std::vector<std::int64_t> held(places);
-    for (std::size_t i = 0; i < places; ++i) held[i] = !im.held_tags[i].expired();
-    sum(held);
-    std::size_t tried = 0;
-    while (tried < places && held[(im.next_place + tried) % places] > 0) ++tried;
-    ASTERISM_REQUIRE(tried < places, comm, "{} objects with channels use one communicator: drop some, or duplicate the communicator.",
-                     places);
-    im.next_place += tried;
-  }
-  auto const place = im.next_place++ % places;
-  auto const held = std::make_shared<int const>(first_held_tag + tags_together * int(place));
-  if (im.held_tags.size() <= place) im.held_tags.resize(place + 1);
-  im.held_tags[place] = held;
-  return held;
-}
+std::shared_ptr<int const> Communicator::hold_tags() const { return impl().held_tags.take(*this); }
 
 std::shared_ptr<void> Communicator::keep(std::function<int()> free) const {
   auto& kept = impl().kept;

@@ -63,11 +63,13 @@ class Communicator {
 
   /// A message tag for one use, the same on all ranks when drawn in the same order (collective calls).
   int new_tag() const {
-    impl_->next_tag = (impl_->next_tag + 1) % first_held_tag;
+    impl_->next_tag = (impl_->next_tag + 1) % failure_tag;
     return impl_->next_tag;
   }
   /// The first of `tags_together` tags that nobody else gets until all ranks have dropped what is returned. Collective.
-  static constexpr int tags_together = 3, last_tag = 30000;
+  static constexpr int tags_together = 3;
+  /// Of news of failures: above those for one use, below those that are held.
+  static constexpr int failure_tag = 20000;
   std::shared_ptr<int const> hold_tags() const;
   /// The ranks on this machine; nullptr for a process alone.
   node::Node* node() const { return impl_->node; }
@@ -93,7 +95,6 @@ class Communicator {
   static void forget(std::uint64_t duplicate, bool ends);
   /// MPI is about to be finalised: other ranks get to know, in case that they still wait for this one.
   static void program_ends();
-  static constexpr int first_held_tag = 20000;
   static inline std::atomic<bool> made_by_fork = false;  ///< this process, after MPI was loaded
   /// What every call looks at.
   struct Core {

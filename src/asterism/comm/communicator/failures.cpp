@@ -10,7 +10,7 @@
 namespace asterism::comm {
 namespace {
 
-constexpr int failure_tag = Communicator::last_tag + 1;
+constexpr int failure_tag = Communicator::failure_tag;
 /// A report of an earlier call, of which this rank was through, is waited for so long: what is waited for may still come.
 constexpr std::int64_t grace = 200'000'000;
 

@@ -31,6 +31,7 @@ struct MpiApi {
   /// Our private duplicate of the user's communicator: made once (collective), kept as its attribute.
   int (*duplicate_cached)(Comm parent, Comm* duplicate);
   /// Another one: begun, and, when the batch is done, taken in the place of the first, which is given up with what is under way in it.
+  int (*last_tag)(int* tag);  ///< MPI_TAG_UB
   int (*duplicate_anew)(Batch, Comm parent);
   int (*adopt_duplicate)(Batch, Comm parent, Comm* duplicate);
   /// From now on f is called with a duplicate that goes, before it does: when the user frees the communicator, or when MPI ends.

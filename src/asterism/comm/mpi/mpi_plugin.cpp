@@ -132,6 +132,14 @@ int duplicate_cached(Comm parent, Comm* duplicate) {
   return MPI_SUCCESS;
 }
 
+int last_tag(int* tag) {
+  void* found = nullptr;
+  int flag = 0;
+  int const e = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &found, &flag);
+  *tag = flag ? *static_cast<int*>(found) : 32767;  // which every MPI has
+  return e;
+}
+
 int duplicate_anew(Batch b, Comm parent);
 int adopt_duplicate(Batch b, Comm parent, Comm* duplicate) {
   auto const anew = static_cast<Requests*>(b)->anew;
@@ -399,6 +407,7 @@ constexpr MpiApi api = {asterism::comm::mpi_api_version,
                         library_version,
                         gpu_aware,
                         duplicate_cached,
+                        last_tag,
                         duplicate_anew,
                         adopt_duplicate,
                         when_freed,

@@ -44,10 +44,15 @@ std::byte* base_here = nullptr;  // this process's arena
 int file_here = -1;
 std::atomic<bool> copied = false;  // in a child of fork
 
-/// A child of fork would write into its parent's arrays: it gets a copy, page by page as it writes.
-void copy_in_child() {
+std::atomic<std::uint64_t> used_here = 0;
+
+/// A child of fork would write into its parent's arrays: each page that it writes becomes its own. Where the system has no room for that,
+/// it may not write.
+void keep_writes_of_child() {
   copied = true;
-  mmap(base_here, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file_here, 0);
+  auto const used = std::size_t(used_here);
+  if (used > 0 && mmap(base_here, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file_here, 0) == MAP_FAILED)
+    mprotect(base_here, used, PROT_READ);
 }
 
 /// Sizes are powers of two from 64 on.
@@ -75,9 +80,10 @@ Arena* Arena::mine() {
     head->token = a->name_.token;
     head->magic = magic;
     a->free_ = std::make_unique<Free>();
+    used_here = a->free_->next;
     base_here = a->base_;
     file_here = a->file_;
-    if (pthread_atfork(nullptr, nullptr, copy_in_child) != 0) return nullptr;
+    if (pthread_atfork(nullptr, nullptr, keep_writes_of_child) != 0) return nullptr;
     return a.release();
   }();
   return arena;
@@ -97,6 +103,7 @@ Arena::~Arena() {
 
 std::uint64_t Arena::allocate(std::int64_t bytes) {
   auto const offset = try_to_allocate(bytes);
+  ASTERISM_REQUIRE(!is_copy(), unsupported, "a process made by fork has no memory that ranks share.");
   ASTERISM_REQUIRE(offset > 0, memory, "the {} GiB that a process shares with its node are full: {} more bytes are needed.", size >> 30,
                    bytes);
   return offset;
@@ -116,6 +123,7 @@ std::uint64_t Arena::try_to_allocate(std::int64_t bytes) {
   auto const offset = (free_->next + align - 1) / align * align;
   if (c >= 36 || offset + length > size) return 0;
   free_->next = offset + length;
+  used_here = free_->next;
   return offset;
 }
 

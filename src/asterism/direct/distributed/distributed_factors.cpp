@@ -184,6 +184,7 @@ struct DistributedFactors::Impl {
                            numeric.negative + found.negative};
     bool const cholesky = kind() == FactorKind::cholesky, has_d = kind() == FactorKind::hermitian;
     local_determinant = {};
+    least.clear();
     auto const times = [&](std::complex<double> v) {
       double const size = std::abs(v);
       if (size > 0) local_determinant.phase *= v / size;
@@ -194,6 +195,9 @@ struct DistributedFactors::Impl {
       auto const of = kernel::determinant_of(d);
       local_determinant.phase *= of.re;
       local_determinant.log += of.log;
+      auto const values = kernel::eigenvalues_of(d);
+      least.insert(least.end(), values.begin(), values.end());
+      kernel::keep_least(least, 64);
     };
     if (has_d) {
       times_all({std::int64_t(numeric.row_order.size()), numeric.diagonal.as<T>(), numeric.lower.as<T>()});
@@ -324,6 +328,7 @@ struct DistributedFactors::Impl {
     std::complex<double> phase = 1;
     double log = 0;
   } local_determinant;
+  std::vector<double> least;  // eigenvalues of D on this rank, those nearest to zero
 };
 
 DistributedFactors::DistributedFactors(la::Matrix const& A, FactorOptions const& options, DistributionOptions const& distribution)
@@ -468,6 +473,14 @@ Determinant DistributedFactors::determinant() const {
   for (std::size_t i = 0; i < m.analysis.row_scale.size(); ++i)
     log -= std::log(m.analysis.row_scale[i]) + std::log(m.analysis.column_scale[i]);
   return {phase.real(), phase.imag(), log};
+}
+
+std::int64_t DistributedFactors::negative_among_least(std::int64_t count) const {
+  auto const& m = *impl_;
+  if (count <= 0) return 0;
+  auto all = comm::items_of<double>(m.comm.all_gather_bytes(std::as_bytes(std::span(m.least))));
+  kernel::keep_least(all, std::size_t(count));
+  return std::ranges::count_if(all, [](double v) { return v < 0; });
 }
 
 std::shared_ptr<ExplicitFactors> DistributedFactors::explicit_factors() const {

@@ -45,6 +45,8 @@ class DistributedFactors {
   /// As of Factors. Collective.
   double condition() const;
   double condition_beyond(double limit) const;
+  /// How many of the `count` eigenvalues of D that are nearest to zero are negative; of 64 on each rank at most. Collective.
+  std::int64_t negative_among_least(std::int64_t count) const;
   Determinant determinant() const;
   /// The whole of L and U on every rank, which needs memory for that. Collective.
   std::shared_ptr<ExplicitFactors> explicit_factors() const;

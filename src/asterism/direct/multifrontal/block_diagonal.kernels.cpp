@@ -1,5 +1,6 @@
 #include "asterism/direct/multifrontal/block_diagonal.kernels.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "asterism/base/complex.hpp"
@@ -122,6 +123,13 @@ std::vector<double> eigenvalues_of(BlockDiagonal<T> const& d) {
         out.push_back(middle - away);
       });
   return out;
+}
+
+void keep_least(std::vector<double>& values, std::size_t count) {
+  if (count >= values.size()) return;
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(count), values.end(),
+                   [](double a, double b) { return std::abs(a) < std::abs(b); });
+  values.resize(count);
 }
 
 #define ASTERISM_INSTANTIATE(T)                                                                                    \

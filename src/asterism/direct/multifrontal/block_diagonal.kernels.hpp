@@ -28,5 +28,7 @@ Determinant determinant_of(BlockDiagonal<T> const& d);
 /// The eigenvalues of D, in any order.
 template <class T>
 std::vector<double> eigenvalues_of(BlockDiagonal<T> const& d);
+/// Drops all but the `count` values nearest to zero.
+void keep_least(std::vector<double>& values, std::size_t count);
 
 }  // namespace asterism::direct::kernel

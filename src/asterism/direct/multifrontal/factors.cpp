@@ -224,9 +224,8 @@ std::int64_t Factors::negative_among_least(std::int64_t count) const {
     using T = typename decltype(tag)::type;
     return kernel::eigenvalues_of(kernel::BlockDiagonal<T>{m.n, m.numeric.diagonal.as<T>(), m.numeric.lower.as<T>()});
   });
-  auto const end = d.begin() + std::min<std::int64_t>(count, std::ssize(d));
-  std::partial_sort(d.begin(), end, d.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
-  return std::count_if(d.begin(), end, [](double v) { return v < 0; });
+  kernel::keep_least(d, std::size_t(count));
+  return std::ranges::count_if(d, [](double v) { return v < 0; });
 }
 
 std::shared_ptr<ExplicitFactors> Factors::explicit_factors() const {

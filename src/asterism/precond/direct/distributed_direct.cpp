@@ -52,12 +52,16 @@ class DistributedDirect final : public Preconditioner {
                   i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed in subtrees, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
     if (rule_.factors.kind != FactorKind::lu)
-      out += format("\n  inertia: {} positive, {} negative; {} blocks of two", space_.global_size() - i.negative - i.replaced, i.negative,
-                    i.two_by_two);
+      out += format("\n  eigenvalues of D: {} positive, {} negative, {} replaced; {} blocks of two",
+                    space_.global_size() - i.negative - i.replaced, i.negative, i.replaced, i.two_by_two);
     if (gpu_.solve()) out += format("\n  solves: on the GPUs, {} there", megabytes(double(gpu_.solve()->memory_bytes())));
     return out;
   }
   std::size_t memory_bytes() const override { return on_first_ ? on_first_->memory_bytes() : factors_->memory_bytes(); }
+  std::int64_t negative_among_least(std::int64_t count) const override {
+    return on_first_ ? on_first_->negative_among_least(count) : factors_->negative_among_least(count);
+  }
+  std::int64_t replaced_pivots() const override { return on_first_ ? on_first_->replaced_pivots() : factors_->info().replaced; }
   std::optional<FactorFacts> factor_facts() const override {
     if (on_first_) return on_first_->factor_facts();
     FactorFacts f;

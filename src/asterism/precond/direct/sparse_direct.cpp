@@ -79,16 +79,14 @@ class SparseDirect final : public Preconditioner {
     out += format("\n  ordering: {}{}{}; {} supernodes, largest front {}", i.ordering, la::library_of_ordering(i.ordering),
                   i.matched ? ", rows matched" : "", i.supernodes, i.largest_front);
     out += format("\n  pivots: {} delayed, {} replaced; growth {}", i.delayed, i.replaced, i.growth);
-    if (rule_.factors.kind != FactorKind::lu) {
-      auto const zero = std::max<std::int64_t>(i.replaced, null_ ? 1 : 0);
-      auto const negative = i.negative - factors_->negative_among_least(zero - i.replaced);
-      out += format("\n  inertia: {} positive, {} negative, {} zero; {} blocks of two", space_.global_size() - negative - zero, negative,
-                    zero, i.two_by_two);
-    }
+    if (rule_.factors.kind != FactorKind::lu)
+      out += format("\n  eigenvalues of D: {} positive, {} negative, {} replaced; {} blocks of two",
+                    space_.global_size() - i.negative - i.replaced, i.negative, i.replaced, i.two_by_two);
     out += format("\n  condition number of the scaled matrix: {} (estimated)", factors_->condition());
     return out;
   }
   std::size_t memory_bytes() const override { return factors_ ? factors_->memory_bytes() : 0; }
+  std::int64_t replaced_pivots() const override { return factors_ ? factors_->info().replaced : 0; }
   std::int64_t negative_among_least(std::int64_t count) const override { return factors_ ? factors_->negative_among_least(count) : 0; }
   std::optional<FactorFacts> factor_facts() const override {
     FactorFacts f;
