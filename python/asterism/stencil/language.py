@@ -9,7 +9,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import InputError
 from .numerals import as_integer, as_number, short, simplest
@@ -70,6 +70,9 @@ class Expr:
             out = Operation("*", out, self)
         return out
 
+    def __rpow__(self, other: object) -> NoReturn:
+        fail_here("a power must be an integer from 1 to 16; here it is a value of the stencil.")
+
     def __neg__(self) -> Expr:
         return Operation("neg", self)
 
@@ -120,7 +123,7 @@ class Expr:
 
     def __bool__(self) -> bool:
         fail_here(
-            "a stencil's value is known at run time only: write where(condition, a, b) instead of if, and, or.",
+            "a stencil's value is known at run time only: write am.stencil.where(condition, a, b) instead of if, and, or, numpy.where.",
         )
 
     def __and__(self, other: object) -> Condition:
