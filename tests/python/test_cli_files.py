@@ -111,5 +111,6 @@ def test_what_is_read_is_not_overwritten(tmp_path, monkeypatch):
         ("convert k.mtx k.mtx", "is also the source"),
     ):
         assert text in said(*words.split(), expect=1), words
+    assert "--rtol 10: a number from 0 to below 1" in said("solve", "k.mtx", "--rtol", "10", expect=1)
     assert {name: Path(name).read_bytes() for name in before} == before
     said("solve", "k.mtx", "--x0", "b.mtx", "--save", "b.mtx", "--quiet")  # a solve that goes on

@@ -97,7 +97,7 @@ def test_refused_before_the_work(tmp_path, data):
         (["--coordinates", nothing], "--coordinates: "),
         (["--near-null-space", nothing], "--near-null-space: "),
         (["--ksp", "cgg"], "Did you mean 'cg'"),
-        (["--rtol", "-1"], "ksp_rtol"),
+        (["--rtol", "-1"], "--rtol -1"),
         (["-pc_amg_treshold", "0.1"], "Did you mean -pc_amg_threshold"),
         (["-ksp_max_it", "many"], "ksp_max_it"),
         (["--name", "A"], "--name goes with a file"),

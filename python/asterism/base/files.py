@@ -54,9 +54,9 @@ def replacing(path: str | Path, binary: bool = False) -> Iterator[IO[Any]]:
     try:
         part = target.parent / f".{secrets.token_hex(8)}.part"
         # as any file of the user's: the umask decides who may read it
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        out = open(part, "xb" if binary else "x", encoding=None if binary else "utf-8")
         try:
-            with open(descriptor, "wb" if binary else "w", encoding=None if binary else "utf-8") as out:
+            with out:
                 yield out
             os.replace(part, target)
         except BaseException:

@@ -79,6 +79,8 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     if args.help_options:
         return
     problems.check_description(args)
+    if args.rtol is not None and not 0 <= args.rtol < 1:
+        raise InputError(f"--rtol {args.rtol:g}: a number from 0 to below 1 is needed, as 1e-8.")
     written = {f"--{name}": getattr(args, name) for name in ("report", "save", "trace", "checkpoint")}
     for name, path in written.items():
         if path:

@@ -41,7 +41,7 @@ OptionSpec method_option() {
 OptionTable const& method_table() {
   static OptionTable const t = {
       method_option(),
-      real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0, 1),
+      real_option("ksp_rtol", 1e-5, "stop when ||b - A x|| <= max(rtol ||b||, atol)", 0),
       real_option("ksp_atol", 0, "absolute tolerance on ||b - A x||", 0),
       real_option("ksp_divtol", 1e5, "diverged when the residual grows by this factor", 1),
       integer_option("ksp_max_it", 10000, "most iterations", 0),
