@@ -120,9 +120,11 @@ def run_session(command, limit, env=None):
 def under_mpiexec(n, folder):
     """The launcher's command for n ranks, and its environment: with a session folder of its own inside of `folder`.
 
-    Open MPI names that folder by its process number, and does not start where a killed launcher of the same number left one.
+    Open MPI names that folder by its process number, and does not start where a killed launcher of the same number left one. It names the
+    memory that ranks share by 16 bits of a hash: of the thousands of jobs two that run at once have the same now and then, and crash.
     """
-    env = {"PRTE_MCA_prte_tmpdir_base": tempfile.mkdtemp(prefix="mpi-", dir=folder)}
+    own = tempfile.mkdtemp(prefix="mpi-", dir=folder)
+    env = {"PRTE_MCA_prte_tmpdir_base": own, "OMPI_MCA_btl_sm_backing_directory": own}
     for prefix in ("OMPI", "PRTE"):
         env[f"{prefix}_ALLOW_RUN_AS_ROOT"] = env[f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
     beside = Path(sys.executable).parent / "mpiexec"
