@@ -349,7 +349,7 @@ if rank == 0: print("good")
     assert "good" in out
 
 
-def test_elements_of_two_shapes_in_turn_take_time_that_grows_with_their_number():
+def test_many_elements_of_two_shapes_in_turn():
     builder, n = am.Builder((40_001, 40_001)), 40_000
     for e in range(n):
         if e % 2:

@@ -48,7 +48,7 @@ def test_integers_of_numpy_stay_integers_in_indices():
         (lambda u, i: np.add.reduce(u(i)), r"numpy\.add"),
         (lambda u, i: np.multiply(u(i), 2.0, dtype=float), r"numpy\.multiply with dtype="),
         (lambda u, i: np.power(u(i), 0.5), "power must be an integer from 1 to 16, not 0.5"),
-        (lambda u, i: np.remainder(u(i), 2), "numpy.remainder takes"),
+        (lambda u, i: np.remainder(u(i), 2), r"numpy\.remainder does not take"),
         (lambda u, i: math.exp(u(i)), "functions of Python's math"),
         (lambda u, i: np.ones(3) * u(i), "ndarray is no value of a stencil"),
         (lambda u, i: u(i) ** u(i), "not a value of the stencil"),

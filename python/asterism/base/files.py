@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -25,20 +25,15 @@ def check_target(path: str | Path, what: str) -> None:
         raise FileError(f"{what} '{path}': the folder '{target.parent}' cannot be written to.")
 
 
-def check_apart(written: dict[str, str | None], read: dict[str, str | None], may_be_one: Sequence[str] = ()) -> None:
+def check_apart(written: dict[str, str | None], read: dict[str, str | None]) -> None:
     """Raise where a file that is to be written is one of those that are read, or is written twice.
 
     Parameters
     ----------
     written, read : dict
         What the user calls each file, and its path; None: not given.
-    may_be_one : sequence of str
-        Of ``read``: what may be replaced by what is written, as the start of a solve that goes on.
     """
-    seen: dict[str, str] = {}
-    for name, path in read.items():
-        if path and name not in may_be_one:
-            seen[os.path.realpath(path)] = name
+    seen = {os.path.realpath(path): name for name, path in read.items() if path}
     for name, path in written.items():
         if not path:
             continue

@@ -220,5 +220,5 @@ def refuse_keywords(given: Iterable[str], call: Callable[..., Any], maker: Calla
         check_keywords([name], (), call, [maker.__init__])
         of_maker = name in _option_names() or name in _arguments(maker.__init__)
         hint = f"Give it when the object is made: {maker.__name__}({name}=)."
-        hint = hint if of_maker else f"There are {', '.join(_arguments(call))}."
+        hint = hint if of_maker else f"It takes {', '.join(_arguments(call))}."
         raise OptionError(f"{call.__qualname__}: there is no argument {name}=. {hint}")

@@ -112,9 +112,7 @@ class Expr:
         try:
             return NUMPY[name](_operand(inputs[0]), *(v if name == "power" else _operand(v) for v in inputs[1:]))
         except TypeError:
-            fail_here(
-                f"numpy.{name} takes the operands of the operator in Python: {NUMPY[name].__doc__ or 'see the guide'}"
-            )
+            fail_here(f"numpy.{name} does not take these values in a stencil.")
 
     def __float__(self) -> float:
         fail_here(

@@ -303,7 +303,7 @@ void Solver::choose_method(Configuration const& config) {
   if (method_->needs_symmetric_matrix() && looks_)
     ASTERISM_REQUIRE_ALIKE(
         inspection_.hermitian, value,
-        "{} needs a Hermitian matrix, but |x^H A y - (y^H A x)*| / (||x|| ||A y||) is {} for a test pair. Use -ksp_type gmres "
+        "{} needs a Hermitian matrix, but y^H A x and (x^H A y)* differ by {} of ||y|| ||A x|| for a test pair. Use -ksp_type gmres "
         "or bicgstab, or -ksp_check_input false if you know better.",
         type, inspection_.asymmetry);
 }

@@ -62,14 +62,14 @@ class Arena {
   ArenaName const& name() const { return name_; }
   /// Offset of `bytes` bytes, aligned to 64. Zero pages until first touched. Throws a MemoryError when the arena is full.
   std::uint64_t allocate(std::int64_t bytes);
-  /// 0 when it is full, and in a child of fork, which has a copy of its own.
+  /// 0 when it is full, and in a child of fork.
   std::uint64_t try_to_allocate(std::int64_t bytes);
   /// The block may be handed out again. Nobody reads it any more.
   void release(std::uint64_t offset, std::int64_t bytes);
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
   Head& head() const { return *reinterpret_cast<Head*>(base_); }
   bool contains(void const* p) const;
-  /// Whether this process is a child of fork: what it has of the arena is a copy, which nobody else sees.
+  /// Whether this process is a child of fork: what it writes nobody else sees.
   static bool is_copy();
   std::uint64_t offset_of(void const* p) const { return std::uint64_t(static_cast<std::byte const*>(p) - base_); }
   ~Arena();
