@@ -85,7 +85,8 @@ def check(args: argparse.Namespace, petsc_options: list[str], ranks: int) -> Non
     for name, path in written.items():
         if path:
             check_target(path, name)
-    check_apart(written, {**problems.files_of(args), "--options-file": args.options_file})  # a solve may go on from --x0
+    # not --x0, from which a solve goes on
+    check_apart(written, {**problems.files_of(args), "--options-file": args.options_file})
     if args.save:
         check_vector_name(args.save, ranks)
     if args.x0:
