@@ -180,7 +180,7 @@ Held held_of(OneAxis const& one, bool missing, i64 begin, i64 end, i64 brick, i6
     out.segments.back().end = i64(out.of.size());
   }
   while (i64(out.from.size()) <= end - begin) out.from.push_back(i64(out.of.size()));
-  out.find_alike(), out.find_kinds(brick);
+  out.find_alike(), out.find_kinds(brick), out.find_folds(brick);
   return out;
 }
 
@@ -329,7 +329,7 @@ BrickTransfer::BrickTransfer(BrickDomain const& fine, BrickDomain const& coarse,
     i64 const begin = own.low[d] + known.low[d] * b[d], end = empty ? begin : own.low[d] + known.high[d] * b[d];
     fill_axis(axis, one, missing, cubic, begin, end);
     axis.end = one.around || missing ? end - begin : std::min(end, one.n) - begin;
-    axis.find_alike();
+    axis.find_alike(), axis.find_pairs(begin, b[d]);
     for (i64 first = 0; first < end - begin; first += b[d]) {
       Axis::Range range{axis.around, 0};
       for (i64 k = first; k < std::min(first + b[d], axis.end); ++k)

@@ -6,6 +6,7 @@
 
 #include "asterism/base/dtype.hpp"
 #include "asterism/device/parallel.hpp"
+#include "asterism/grid/bricks/brick_rows.kernels.hpp"
 #include "asterism/la/formats/simd_group.hpp"
 
 namespace asterism::grid::kernel {
@@ -157,10 +158,10 @@ struct WeightedRow {
 /// Of the coarse rows that lie in bricks of one kind: what each is the sum of.
 template <class R>
 struct RowLists {
-  std::array<int, 2> kinds{};                // of bricks along both axes
-  std::vector<WeightedRow<R>> parts, lines;  // of each row, and each once
-  std::vector<std::size_t> ends;             // of the parts of each coarse row
-  std::array<bool, 9> used{};                // which bricks beside
+  std::array<int, 2> kinds{};         // of bricks along both axes
+  std::vector<WeightedRow<R>> parts;  // of each row
+  std::vector<std::size_t> ends;      // of the parts of each coarse row
+  std::array<bool, 9> used{};         // which bricks beside
 };
 
 /// From one of these bricks: its coarse points x and y, and its first fine point o.
@@ -171,14 +172,6 @@ RowLists<R> lists_of(BrickStencils const& s, std::array<int, 2> const& kinds, Ax
   auto const b = s.brick;
   RowLists<R> out;
   out.kinds = kinds;
-  auto const range = [](Held const& h, Axis::Range const& of) {
-    Axis::Range found{h.of[std::size_t(of.first)].at[0], 0};
-    for (i64 c = of.first; c < of.last; ++c) {
-      auto const& p = h.of[std::size_t(c)];
-      found.first = std::min(found.first, p.at[0]), found.last = std::max(found.last, p.at[p.count - 1] + 1);
-    }
-    return found;
-  };
   auto const place = [&](std::size_t d, i64 p) -> std::pair<i64, i64> {  // 0, 1 or 2: the brick before, this one, or after; point in it
     i64 const in = p - o[d] + b[d];
     return {in / b[d], in % b[d]};
@@ -189,9 +182,6 @@ RowLists<R> lists_of(BrickStencils const& s, std::array<int, 2> const& kinds, Ax
     out.used[std::size_t(before * 3 + beside)] = true;
     return WeightedRow<R>{before * 3 + beside, (plane * b[1] + row) * b[2], R(weight * factor)};
   };
-  auto const planes = range(X, x), points = range(Y, y);
-  for (i64 i = planes.first; i < planes.last; ++i)
-    for (i64 j = points.first; j < points.last; ++j) out.lines.push_back(part(i, j, 0));
   for (i64 c = x.first; c < x.last; ++c)
     for (i64 d = y.first; d < y.last; ++d) {
       auto const &p = X.of[std::size_t(c)], &q = Y.of[std::size_t(d)];
@@ -200,6 +190,43 @@ RowLists<R> lists_of(BrickStencils const& s, std::array<int, 2> const& kinds, Ax
       out.ends.push_back(out.parts.size());
     }
   return out;
+}
+
+/// Of bricks first to before last of a run of `count`: each coarse row's sum of fine rows, in the order of the lists.
+template <class T>
+void sum_parts(RowLists<real_t<T>> const& of_kind, i64 brick, i64 all, i64 none, BrickPlaces<T> const& fine, int const* numbers, i64 count,
+               i64 first, i64 last, T* rows, i64 length) {
+  using R = real_t<T>;
+  auto const& [_, parts, ends, used] = of_kind;
+  with_width(brick, [&](auto width) {
+    i64 const reals = width * numbers_of<T>;
+    auto const find = [&](i64 e, std::array<T const*, 9>& out) {
+      int const* const near = fine.neighbours + all * numbers[std::clamp<i64>(e, 0, count - 1)];
+      i64 const along = e < 0 ? 0 : e < count ? 1 : 2;
+      for (std::size_t q = 0; q < 9; ++q)
+        if (used[q]) out[q] = fine(q == 4 && along == 1 ? numbers[e] : near[i64(q) * 3 + along - none]);
+    };
+    std::array<T const*, 9> now{};
+    for (i64 e = first; e < last; ++e) {
+      find(e, now);
+      for (i64 k = 0; k < reals; k += 8) {
+        auto const* p = parts.data();
+        T* out = rows + (e - first) * width;
+        for (auto const end : ends) {
+          auto const from = [&](WeightedRow<R> const* q) {
+            return Eight<R>::from((R const*)(now[std::size_t(q->beside)] + q->within) + k, reals - k);
+          };
+          Eight<R> sum, other;  // two sums: each addition waits for the one before
+          auto const* const end_of = parts.data() + end;
+          for (; p + 1 < end_of; p += 2) sum.add(p->weight, from(p)), other.add(p[1].weight, from(p + 1));
+          if (p < end_of) sum.add(p->weight, from(p)), ++p;
+          sum.add(R(1), other);
+          sum.to((R*)out + k, reals - k);
+          out += length;
+        }
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -264,6 +291,7 @@ void Held::find_kinds(i64 brick) {
 /// bricks would want the same lines of the cache.
 template <class T>
 void interpolate_bricks(BrickStencils const& s, std::span<int const> bricks, bool adds, T const* around, BrickPlaces<T> const& fine) {
+  if (interpolate_rows(s, bricks, adds, around, fine)) return;
   using R = real_t<T>;
   auto const& [X, Y, Z] = s.axes;
   auto const b = s.brick;
@@ -328,6 +356,10 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
   std::vector<RowLists<R>> lists;
   // numbers of neighbours, of 27 in three dimensions: those of fewer begin later
   i64 const all = s.dimensions == 3 ? 27 : s.dimensions == 2 ? 9 : 3, none = all == 27 ? 0 : all == 9 ? 9 : 12;
+  auto const sum_rows = sum_rows_of<T>(s);
+  std::array<std::vector<R>, 2> weights;  // of its planes and rows
+  for (std::size_t d = 0; sum_rows && d < 2; ++d)
+    for (auto const w : s.held[d].folds.weights) weights[d].push_back(R(d == 0 ? w * factor : w));
   each_run(s, bricks, most, [&](int const* numbers, i64 count) {
     auto const& at = s.at[std::size_t(*numbers)];
     std::array<i64, 3> o;  // the first point, of own ones
@@ -338,57 +370,28 @@ void restrict_bricks(BrickStencils const& s, std::span<int const> bricks, double
     Axis::Range const z{held(2).of.first, Z.bricks[std::size_t(o[2] / b[2] + count - 1)].of.last};
     i64 const wide = y.last - y.first, deep = x.last - x.first;
     if (wide <= 0 || deep <= 0 || z.last <= z.first) return;
-    std::array const kinds{kind_x, kind_y};
-    auto found = std::find_if(lists.begin(), lists.end(), [&](auto const& l) { return l.kinds == kinds; });
-    if (found == lists.end()) {
-      lists.push_back(lists_of<R>(s, kinds, x, y, {o[0], o[1]}, factor));
-      found = lists.end() - 1;
-    }
-    auto const& [_, parts, lines, ends, used] = *found;
     i64 const first = Z.of[std::size_t(z.first)].at[0] < o[2] ? -1 : 0;
     auto const& end_of = Z.of[std::size_t(z.last - 1)];
     i64 const last = end_of.at[end_of.count - 1] >= o[2] + count * b[2] ? count + 1 : count;
     i64 const length = (last - first) * b[2], low = o[2] + first * b[2];
-    if (i64(rows.size()) < deep * wide * length) rows.resize(std::size_t(deep * wide * length));
-    with_width(b[2], [&](auto width) {
-      i64 const reals = width * numbers_of<T>;
-      auto const find = [&](i64 e, std::array<T const*, 9>& out) {
-        int const* const near = fine.neighbours + all * numbers[std::clamp<i64>(e, 0, count - 1)];
-        i64 const along = e < 0 ? 0 : e < count ? 1 : 2;
-        for (std::size_t q = 0; q < 9; ++q)
-          if (used[q]) out[q] = fine(q == 4 && along == 1 ? numbers[e] : near[i64(q) * 3 + along - none]);
-      };
-      std::array<T const*, 9> now{}, next{};
-      find(first, next);
-      // the lines of the next brick come a few at a time while this one is summed up
-      constexpr i64 line = 64 / i64(sizeof(T));
-      i64 const each = (i64(lines.size()) + i64(ends.size()) - 1) / i64(ends.size());
-      for (i64 e = first; e < last; ++e) {
-        now = next;
-        if (e + 1 < last) find(e + 1, next);
-        for (i64 k = 0; k < reals; k += 8) {
-          auto const *p = parts.data(), *l = lines.data(), *const end_of_lines = e + 1 < last && k == 0 ? l + lines.size() : l;
-          T* out = rows.data() + (e - first) * width;
-          for (auto const end : ends) {
-            for (auto const* const until = std::min(l + each, end_of_lines); l < until; ++l)
-              for (i64 m = 0; m < width; m += line) __builtin_prefetch(next[std::size_t(l->beside)] + l->within + m, 0, 3);
-            auto const from = [&](WeightedRow<R> const* q) {
-              return Eight<R>::from((R const*)(now[std::size_t(q->beside)] + q->within) + k, reals - k);
-            };
-            Eight<R> sum, other;  // two sums: each addition waits for the one before
-            auto const* const end_of = parts.data() + end;
-            for (; p + 1 < end_of; p += 2) sum.add(p->weight, from(p)), other.add(p[1].weight, from(p + 1));
-            if (p < end_of) sum.add(p->weight, from(p)), ++p;
-            sum.add(R(1), other);
-            sum.to((R*)out + k, reals - k);
-            out += length;
-          }
-        }
+    i64 const planes = sum_rows ? (b[0] + 1) / 2 : deep, beside = sum_rows ? b[1] / 2 : wide;  // of rows that are summed up
+    if (i64(rows.size()) < planes * beside * length) rows.resize(std::size_t(planes * beside * length));
+    if (sum_rows) {
+      auto const of = [&](std::size_t d, i64 number) { return weights[d].data() + number * s.held[d].folds.count; };
+      sum_rows({all, none, planes, s.held[0].folds.start, of(0, x.first), of(1, y.first)}, fine, numbers, count, first, last, rows.data(),
+               length);
+    } else {
+      std::array const kinds{kind_x, kind_y};
+      auto found = std::find_if(lists.begin(), lists.end(), [&](auto const& l) { return l.kinds == kinds; });
+      if (found == lists.end()) {
+        lists.push_back(lists_of<R>(s, kinds, x, y, {o[0], o[1]}, factor));
+        found = lists.end() - 1;
       }
-    });
+      sum_parts(*found, b[2], all, none, fine, numbers, count, first, last, rows.data(), length);
+    }
     sums_of_row.resize(std::size_t(z.last - z.first));
     for (i64 r = 0; r < deep * wide; ++r) {
-      contract(Z, z.first, z.last, low, rows.data() + r * length, sums_of_row.data());
+      contract(Z, z.first, z.last, low, rows.data() + (r / wide * beside + r % wide) * length, sums_of_row.data());
       auto const* const to = s.targets.data() + ((x.first + r / wide) * i64(Y.of.size()) + y.first + r % wide) * i64(Z.segments.size());
       for (i64 c = z.first; c < z.last;) {
         auto const number = Z.segment[std::size_t(c)];

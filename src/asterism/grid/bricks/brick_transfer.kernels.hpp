@@ -48,7 +48,14 @@ struct Held {
     int kind;        ///< the same of bricks whose coarse points are made of the same points, counted from the brick's first one
   };
   std::vector<OfBrick> bricks;  ///< of each own brick
+  /// Coarse points that are made of fine points 2 c + start to 2 c + start + count - 1 alone, c from 0 on.
+  struct Folds {
+    int start = 0, count = 0;     ///< no points if they are not
+    std::vector<double> weights;  ///< [c][count]; zeros where no coarse point is held
+  } folds;
   void find_alike();
+  /// brick: its points.
+  void find_folds(std::int64_t brick);
   /// brick: its points.
   void find_kinds(std::int64_t brick);
 };
@@ -59,7 +66,15 @@ struct BrickStencils {
     std::int64_t end = 0;               ///< behind the last point of the grid; what follows is padding
     std::vector<Axis::Range> of_brick;  ///< places around
     Axis::Range alike;                  ///< points that are made as those two before them, of the next coarse points
+    /// Points 2 t and 2 t + 1 that are made of coarse points first + t - 1, first + t and first + t + 1 alone.
+    struct Pairs {
+      bool found = false;
+      std::int64_t first = 0;
+      std::vector<double> at, beside;  ///< of each point: the weight of first + t, and of the one before it or behind it
+    } pairs;
     void find_alike();
+    /// begin: the place of the first point along the whole axis. brick: its points.
+    void find_pairs(std::int64_t begin, std::int64_t brick);
   };
   int dimensions = 3;
   std::array<Fine, 3> axes;                       ///< of the points of bricks and copies
