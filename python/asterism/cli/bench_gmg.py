@@ -84,7 +84,7 @@ def add_gmg_arguments(parser: argparse.ArgumentParser) -> None:
         "-ghost",
         type=_positive,
         metavar="D",
-        help="depth of ghosts in points: so many steps in one pass and for one exchange (8, or the brick's points if fewer)",
+        help="depth of ghosts in points: at most so many steps in one pass and for one exchange (8, or the brick's points if fewer)",
     )
     parser.add_argument(
         "-transfer",
@@ -266,7 +266,7 @@ def _finest(L: Any, args: argparse.Namespace, comm: Any) -> list[dict[str, Any]]
         ("smooth + residual", 32 * points, lambda: fused.run(L._h, b, x, y, False, r)),
     ]
     if depth > 1:
-        name = f"{depth} smooths at once"
+        name = f"{depth} smooths, some at once"
         calls.append((name, 24 * depth * points, lambda: several.run(L._h, b, x, y, False, None)))
     if transfers is not None:
         coarse, P, R, _ = transfers

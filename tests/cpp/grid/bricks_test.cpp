@@ -211,6 +211,10 @@ TEST(BrickSchedule, EachStageFindsWhatItReads) {
   BrickDomain const domain(world(), {64, 64, 64}, {4, 4, 4}, {false, false, false});
   BrickSchedule const schedule(domain, 4, 2, 512, 2, 1, 3);
   EXPECT_LT(schedule.slot_count(), 2 * domain.bricks()) << "of three stages";
+  EXPECT_EQ(BrickSchedule::stages_at_once(domain, 8, 1, 2, 1), 8) << "all of it fits into a cache";
+  EXPECT_EQ(BrickSchedule::stages_at_once(domain, 8, i64(1) << 40, 2, 1), 1) << "no column does";
+  // columns of few stages have room for many bricks in a cache of at least 256 KB
+  EXPECT_GT(BrickSchedule::stages_at_once(BrickDomain(world(), {512, 64, 64}, {4, 4, 4}, {false, false, false}), 8, 512, 16, 1), 1);
 }
 
 TEST(BrickDomain, PaddingIsZeroInFilledVectors) {

@@ -43,11 +43,34 @@ std::vector<std::vector<Rows>> leaning(Direction const& d, i64 width, int stages
   return tiles;
 }
 
-}  // namespace
+/// The columns of bricks of so many stages: bricks across, and slices of a brick that stages follow each other by.
+struct Column {
+  i64 slices = 1, height = 1, width = 1;
+};
 
-BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_vector, int vectors, i64 least_planes,
-                             int held) {
-  i64 const bytes_of_brick = bytes_of_vector * vectors;
+/// rows, columns: of bricks, in the directions that a column does not go along. held: stages that leave bricks in slots.
+Column column_of(BrickDomain const& domain, bool along_planes, i64 rows, i64 columns, int stages, i64 bytes_of_vector, int vectors,
+                 i64 least_planes, int held) {
+  Column c;
+  i64 const planes = domain.brick()[0], room = device::host::core_cache_bytes() / 7 * 4;
+  if (along_planes) c.slices = planes / planes_at_once(planes, least_planes, bytes_of_vector / planes);
+  // of bricks of 4 KB, slices alone share few of the sets of a cache: whole bricks where it holds enough of them
+  if (room / (bytes_of_vector * (vectors * (stages + 2) + held * 3)) >= 64) c.slices = 1;
+  // so many bricks of a plane that those of the planes under way fit into about half of the cache: the rest goes to what surrounds them
+  i64 const bytes_of_column = bytes_of_vector / c.slices * (vectors * (stages + 2) + held * (2 * c.slices + 1));
+  i64 const across = std::max<i64>(4, room / bytes_of_column);
+  c.height = std::clamp<i64>(i64(std::sqrt(double(across))), 1, std::max<i64>(rows, 1));
+  c.width = std::clamp<i64>(across / c.height, 1, std::max<i64>(columns, 1));
+  return c;
+}
+
+/// Along the first direction that there is.
+template <class Directions>
+std::size_t first_of(Directions const& d) {
+  return d[0].size() > 1 ? 0 : d[1].size() > 1 ? 1 : 2;
+}
+
+std::array<Direction, 3> directions_of(BrickDomain const& domain) {
   auto const& known = domain.known();
   auto const is_cut = domain.cut();
   std::array<Direction, 3> d;
@@ -55,14 +78,41 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
     bool const cut = is_cut[a];
     d[a] = {known.low[a], known.high[a], known.low[a] + (cut ? 1 : 0), known.high[a] - (cut ? 1 : 0), domain.periodic()[a] && !cut};
   }
-  // along the first direction that there is
-  std::size_t const along = d[0].size() > 1 ? 0 : d[1].size() > 1 ? 1 : 2, other[2] = {along == 0 ? 1u : 0u, along == 2 ? 1u : 2u};
+  return d;
+}
+
+bool fits_caches(i64 bytes) { return bytes <= 2 * device::host::core_cache_bytes(); }
+
+}  // namespace
+
+i64 BrickSchedule::stages_at_once(BrickDomain const& domain, i64 most, i64 bytes_of_vector, int vectors, i64 least_planes) {
+  auto const d = directions_of(domain);
+  auto const along = first_of(d);
+  i64 const rows = d[along == 0 ? 1 : 0].size(), columns = d[along == 2 ? 1 : 2].size();
+  if (fits_caches(d[along].size() * rows * columns * bytes_of_vector * vectors)) return most;
+  // vectors that go through memory for each stage: those of a single one, and of later ones at the edges of columns five
+  auto const cost = [&](i64 stages) {
+    auto const c = column_of(domain, along == 0, rows, columns, int(stages), bytes_of_vector, vectors, least_planes, int(stages) - 1);
+    double const edges = (c.height < rows ? 1 / double(c.height) : 0) + (c.width < columns ? 1 / double(c.width) : 0);
+    return (vectors + 1 + double(stages - 1) * 5 * edges) / double(stages);
+  };
+  i64 best = 1;
+  for (i64 s = 2; s <= most; ++s)
+    if (cost(s) < cost(best)) best = s;
+  i64 deepest = best;  // for hardly more: fewer exchanges
+  for (i64 s = best + 1; s <= most; ++s)
+    if (cost(s) <= 1.05 * cost(best)) deepest = s;
+  return deepest;
+}
+
+BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads, i64 bytes_of_vector, int vectors, i64 least_planes,
+                             int held) {
+  i64 const bytes_of_brick = bytes_of_vector * vectors;
+  auto const d = directions_of(domain);
+  std::size_t const along = first_of(d), other[2] = {along == 0 ? 1u : 0u, along == 2 ? 1u : 2u};
   std::vector<std::vector<Batch>>* parts = nullptr;
-  i64 const all_planes = domain.brick()[0];
-  i64 slices = along == 0 ? all_planes / planes_at_once(all_planes, least_planes, bytes_of_vector / all_planes) : 1;  // of a brick
-  // of bricks of 4 KB, slices alone share few of the sets of a cache: whole bricks where it holds enough of them
-  i64 const of_whole = bytes_of_vector * (vectors * (stages + 2) + held * 3);
-  if (device::host::core_cache_bytes() / 7 * 4 / of_whole >= 64) slices = 1;
+  i64 const all_planes = domain.brick()[0], rows = d[other[0]].size(), columns = d[other[1]].size();
+  auto [slices, height, width] = column_of(domain, along == 0, rows, columns, stages, bytes_of_vector, vectors, least_planes, held);
   auto const batch = [&](int stage, i64 slice, Rows const& rows, Rows const& columns) {
     i64 const begin = i64(numbers_.size()), i = slice >= 0 ? slice / slices : -((slices - 1 - slice) / slices);
     int const planes = int(all_planes / slices), first = int(slice - i * slices) * planes;
@@ -81,10 +131,10 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
   };
   auto const begin_phase = [&] { parts = &phases_.emplace_back(); };
 
-  i64 const rows = d[other[0]].size(), columns = d[other[1]].size(), least = std::max(1, 2 * (stages - 1));
+  i64 const least = std::max(1, 2 * (stages - 1));
   i64 const n = d[along].size() * slices, bytes = d[along].size() * rows * columns * bytes_of_brick;
   i64 const shares = std::min<i64>(threads, n / least);
-  interleaved_ = stages > 1 && shares >= threads && bytes > 2 * device::host::core_cache_bytes();
+  interleaved_ = stages > 1 && shares >= threads && !fits_caches(bytes);
   if (!interleaved_) {
     slices = 1;
     // some rows at a time, plane by plane, in equal pieces
@@ -105,11 +155,6 @@ BrickSchedule::BrickSchedule(BrickDomain const& domain, int stages, int threads,
     }
     return;
   }
-  // so many bricks of a plane that those of the planes under way fit into about half of the cache: the rest goes to what surrounds them
-  i64 const bytes_of_column = bytes_of_vector / slices * (vectors * (stages + 2) + held * (2 * slices + 1));
-  i64 const across = std::max<i64>(4, device::host::core_cache_bytes() / 7 * 4 / bytes_of_column);
-  i64 const height = std::clamp<i64>(i64(std::sqrt(double(across))), 1, rows);
-  i64 const width = std::clamp<i64>(across / height, 1, columns);
   auto const tiles = leaning(d[other[0]], height, stages), strips = leaning(d[other[1]], width, stages);
   i64 const low = d[along].low * slices, high = d[along].high * slices;
   bool const around = d[along].around;

@@ -27,6 +27,10 @@ class BrickSchedule {
   /// held: so many first stages leave bricks in slots, if stages are interleaved.
   BrickSchedule(BrickDomain const& domain, int stages, int threads, std::int64_t bytes_of_vector, int vectors, std::int64_t least_planes,
                 int held);
+  /// How many stages, at most `most`, move the fewest bytes for each: columns of more stages are thinner, and more of their bricks stand at
+  /// edges, where they go through memory for each stage. All of them where the domain fits into the caches.
+  static std::int64_t stages_at_once(BrickDomain const& domain, std::int64_t most, std::int64_t bytes_of_vector, int vectors,
+                                     std::int64_t least_planes);
   int const* numbers() const { return numbers_.data(); }
   /// Batches of a part are done in their order. Parts of a phase are independent, and all follow the phase before.
   std::vector<std::vector<std::vector<Batch>>> const& phases() const { return phases_; }

@@ -29,6 +29,11 @@ struct Stage {
   Vector w;  // of the form smooth, with its ghosts
 };
 
+/// Planes of points that stages follow each other by, at least: tables gather all that is around a brick in each call.
+i64 planes_of(StencilState const& s) {
+  return s.kernels.at(StencilForm::residual).program != nullptr ? s.domain.brick()[0] : s.reach[0];
+}
+
 StencilForm start_of(StencilForm step) { return step == StencilForm::coloured ? StencilForm::coloured_start : StencilForm::start; }
 
 class StencilSteps final : public la::StepSequence {
@@ -130,10 +135,7 @@ class StencilSteps final : public la::StepSequence {
     auto& found = s_->schedules[key];
     if (!found) {
       i64 const bytes = s_->domain.points_of_brick() * i64(size_of(s_->dtype));
-      // tables gather all that is around a brick in each call
-      bool const table = s_->kernels.at(StencilForm::residual).program != nullptr;
-      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes, vectors,
-                                                    table ? s_->domain.brick()[0] : s_->reach[0], held);
+      found = std::make_shared<BrickSchedule const>(s_->domain, stages, int(key[1]), bytes, vectors, planes_of(*s_), held);
     }
     return found;
   }
@@ -335,6 +337,9 @@ std::shared_ptr<la::StepSequence const> StencilOperator::steps(std::vector<la::S
     for (auto& stage : stages) stage.form = form;
     need(form), need(start_of(form));
   }
+  // of all ranks, whose caches may differ
+  at_once = range().comm().min(BrickSchedule::stages_at_once(domain, at_once, domain.points_of_brick() * i64(size_of(dtype())),
+                                                             2 + (vectors ? 1 : 0), planes_of(*s_)));
   return std::make_shared<StencilSteps>(s_, std::move(stages), vectors, int(at_once));
 }
 
