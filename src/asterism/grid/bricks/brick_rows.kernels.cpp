@@ -169,8 +169,8 @@ void interpolate(BrickStencils const& s, std::span<int const> bricks, bool adds,
       R const x0 = of(X.pairs.at, o0 + i), x1 = two ? of(X.pairs.at, o0 + i + 1) : R(0), before_x0 = of(X.pairs.beside, o0 + i),
               behind_x1 = two ? of(X.pairs.beside, o0 + i + 1) : R(0);
       T const* const here = plane(i / 2 + 1);
-      T const *const before = beside && before_x0 != 0 ? plane(i / 2) : here,
-                     *const behind = beside && behind_x1 != 0 ? plane(i / 2 + 2) : here;
+      T const *const before = beside && before_x0 != 0 ? plane(i / 2) : here, *const behind =
+                                                                                  beside && behind_x1 != 0 ? plane(i / 2 + 2) : here;
       T* const even = to + i * points;
       T* const odd = even + (two ? points : 0);
       for (i64 k = 0; k < points; k += eight) {
@@ -199,10 +199,10 @@ template <class T, int countx, int starty, int county>
 void sum_rows(FineRows<T> const& f, BrickPlaces<T> const& fine, int const* numbers, i64 count, i64 first, i64 last, T* rows, i64 length) {
   using R = real_t<T>;
   constexpr i64 wide = 4, points = eight * eight;
-  constexpr bool reads_before = starty < 0, reads_after = 2 * (wide - 1) + starty + county > eight;
+  constexpr bool reads_before = starty<0, reads_after = 2 * (wide - 1) + starty + county> eight;
   constexpr i64 line = 64 / i64(sizeof(T));
   i64 const b0 = countx == 1 ? 1 : 2 * f.planes;
-  bool const plane_before = f.first_plane < 0, plane_after = f.first_plane + 2 * (f.planes - 1) + countx > b0;
+  bool const plane_before = f.first_plane<0, plane_after = f.first_plane + 2 * (f.planes - 1) + countx> b0;
   auto const find = [&](i64 e, i64 q) {  // brick q of the nine across, beside number e
     i64 const along = e < 0 ? 0 : e < count ? 1 : 2;
     if (q == 4 && along == 1) return static_cast<T const*>(fine(numbers[e]));
@@ -271,18 +271,18 @@ void BrickStencils::Fine::find_pairs(i64 begin, i64 brick) {
 void Held::find_folds(i64 brick) {
   auto const points = i64(from.size()) - 1;  // of own bricks
   if (of.empty() || (brick % 2 != 0 && points != 1)) return;
-  std::vector<i64> place(of.size());  // c of each
+  i64 low = of[0].at[0], high = low;
   for (i64 k = 0; k < points; ++k)
-    for (i64 c = from[std::size_t(k)]; c < from[std::size_t(k + 1)]; ++c) place[std::size_t(c)] = k / 2;
-  i64 low = of[0].at[0] - 2 * place[0], high = low;
-  for (std::size_t c = 0; c < of.size(); ++c) {
-    if (place[c] != i64(c) || of[c].count == 0) return;
-    low = std::min(low, of[c].at[0] - 2 * place[c]), high = std::max(high, of[c].at[of[c].count - 1] + 1 - 2 * place[c]);
-  }
+    for (i64 c = from[std::size_t(k)]; c < from[std::size_t(k + 1)]; ++c) {
+      auto const& p = of[std::size_t(c)];
+      if (c != k / 2 || p.count == 0) return;
+      low = std::min(low, p.at[0] - 2 * c), high = std::max(high, p.at[p.count - 1] + 1 - 2 * c);
+    }
   folds = {int(low), int(high - low), std::vector<double>(std::size_t((points + 1) / 2 * (high - low)))};
-  for (std::size_t c = 0; c < of.size(); ++c)
-    for (int g = 0; g < of[c].count; ++g)
-      folds.weights[std::size_t(place[c] * folds.count + of[c].at[g] - 2 * place[c] - low)] += of[c].weight[g];
+  for (i64 c = 0; c < i64(of.size()); ++c) {
+    auto const& p = of[std::size_t(c)];
+    for (int g = 0; g < p.count; ++g) folds.weights[std::size_t(c * folds.count + p.at[g] - 2 * c - low)] += p.weight[g];
+  }
 }
 
 template <class T>
@@ -300,10 +300,11 @@ bool interpolate_rows(BrickStencils const& s, std::span<int const> numbers, bool
 template <class T>
 SumRows<T> sum_rows_of(BrickStencils const& s) {
   auto const &x = s.held[0].folds, &y = s.held[1].folds;
-  if (s.brick[1] != eight || s.brick[2] != eight || (x.count != 1 && x.count != y.count) || x.start < -1) return nullptr;
+  bool const one_plane = s.brick[0] == 1;
+  if (s.brick[1] != eight || s.brick[2] != eight || x.count != (one_plane ? 1 : y.count)) return nullptr;
   auto const of = [&](auto starty, auto county) -> SumRows<T> {
     if (y.start != starty || y.count != county) return nullptr;
-    return x.count == 1 ? sum_rows<T, 1, starty, county> : sum_rows<T, county, starty, county>;
+    return one_plane ? sum_rows<T, 1, starty, county> : sum_rows<T, county, starty, county>;
   };
   auto const found = {of(std::integral_constant<int, 0>(), std::integral_constant<int, 2>()),
                       of(std::integral_constant<int, 0>(), std::integral_constant<int, 3>()),

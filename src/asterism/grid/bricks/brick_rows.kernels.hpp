@@ -11,9 +11,9 @@ bool interpolate_rows(BrickStencils const& s, std::span<int const> numbers, bool
 /// What restriction sums up first: fine rows, at the coarse points of a brick along the first two axes.
 template <class T>
 struct FineRows {
-  std::int64_t all, none;                  ///< numbers of neighbours of a brick, and those that fewer dimensions leave out
+  std::int64_t all, none;            ///< numbers of neighbours of a brick, and those that fewer dimensions leave out
   std::int64_t planes, first_plane;  ///< coarse planes of a brick; the first fine plane of the first one
-  real_t<T> const *x, *y;                  ///< weights of fine planes and rows, of each coarse one
+  real_t<T> const *x, *y;            ///< weights of fine planes and rows, of each coarse one
 };
 
 /// The sum of these rows of bricks, one behind the other, or nothing if there is no such form. It takes the bricks `numbers` from number

@@ -30,9 +30,7 @@ struct Stage {
 };
 
 /// Planes of points that stages follow each other by, at least: tables gather all that is around a brick in each call.
-i64 planes_of(StencilState const& s) {
-  return s.kernels.at(StencilForm::residual).program != nullptr ? s.domain.brick()[0] : s.reach[0];
-}
+i64 planes_of(StencilState const& s) { return s.kernels.at(StencilForm::residual).program != nullptr ? s.domain.brick()[0] : s.reach[0]; }
 
 StencilForm start_of(StencilForm step) { return step == StencilForm::coloured ? StencilForm::coloured_start : StencilForm::start; }
 
