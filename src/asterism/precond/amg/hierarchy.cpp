@@ -38,7 +38,7 @@ void decouple_empty_rows(Rows<T>& A) {
 PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed) {
   constexpr double most_for_float32 = 1e5, most = 1e12;
   auto const condition_of = [&](Preconditioner const& factors) {
-    double condition = factors.factor_facts()->condition;
+    double condition = factors.factors()->facts().condition;
     A.comm().bcast(&condition, sizeof condition, 0);
     return condition;
   };
