@@ -53,6 +53,18 @@ def test_determinant_inertia_and_kind(rng):
     assert am.Solver(A, pc="jacobi").factors is None
 
 
+@pytest.mark.parametrize("n", [50, 300])
+def test_inertia_beside_a_null_space_by_factors_of_another_precision(n):
+    """A pivot that stands for the null vector is as often negative as positive."""
+    for seed in range(4):
+        w = 0.1 + np.random.default_rng(seed).random(n - 1)
+        D = sp.diags_array([np.ones(n), -np.ones(n - 1)], offsets=[0, 1], shape=(n - 1, n))
+        A = am.Matrix.from_scipy((D.T @ sp.diags_array(w) @ D).tocsr())
+        for dtype in ("auto", "float32"):
+            s = am.Solver(A, f"-pc_cholesky_type indefinite -pc_dtype {dtype}", pc="cholesky", null_space=np.ones(n))
+            assert (s.factors["negative"], s.factors["zero"]) == (0, 1), (seed, dtype)
+
+
 def test_cholesky_refuses_what_is_not_hermitian(rng):
     with pytest.raises(am.InputError, match=r"cholesky: the matrix is not Hermitian: the entry in row \d+, column \d+"):
         am.Solver(sparse(50, rng, "float64"), ksp="preonly", pc="cholesky")

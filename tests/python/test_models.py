@@ -333,6 +333,52 @@ def test_series_of_json(tmp_path):
         records.read_series(path)
 
 
+def test_rows_of_the_same_size_are_told_apart(tmp_path):
+    x = [64, 512, 4096, 32768]
+    path = tmp_path / "s.json"
+    runs = [
+        {
+            "file": f,
+            "threads": t,
+            "cases": [{"bytes": b, "sweep": s, "sent": b, "seconds": c * b} for b in x for s in "fb"],
+        }
+        for f, t, c in (("one", 1, 1.0), ("one", 2, 2.0), ("two", 1, 3.0), ("two", 2, 4.0))
+    ]
+    for r in runs:
+        for row in r["cases"]:
+            row["seconds"] *= 1 if row["sweep"] == "f" else 10
+    path.write_text(json.dumps({"runs": runs}))
+    found = {s.name: s.seconds[0] / 64 for s in records.read_series(path)}
+    want = {
+        f"runs cases sweep {s} file {f} threads {t}": c * (1 if s == "f" else 10)
+        for f, t, c in (("one", 1, 1.0), ("one", 2, 2.0), ("two", 1, 3.0), ("two", 2, 4.0))
+        for s in "fb"
+    }
+    assert found == want
+    # what nothing tells apart was measured several times
+    rows = [{"bytes": b, "seconds": c * b, "dtype": "float32"} for b in x for c in (1.0, 5.0, 2.0)]
+    path.write_text(json.dumps({"copies": rows}))
+    (series,) = records.read_series(path)
+    assert series.name == "copies" and series.sizes == tuple(x) and series.seconds == tuple(2.0 * b for b in x)
+    # of stencils "points" are not a size
+    rows = [{"points": p, "dtype": "float64", "seconds": [1e-5 * p], "GStencil_per_s": 1.0} for p in (7, 13, 27)]
+    path.write_text(json.dumps({"products": rows}))
+    with pytest.raises(am.errors.FormatError, match="three sizes"):
+        records.read_series(path)
+
+
+def test_json_has_no_nan(tmp_path):
+    rows = [{"bytes": b, "seconds": 1e-6 + b / 1e9} for b in (8, 64, 512)]
+    (tmp_path / "p.json").write_text(json.dumps(rows))
+
+    def refused(text):
+        raise AssertionError(text)
+
+    code, out = command("fit", tmp_path / "p.json", "--json")
+    (fit,) = json.loads(out, parse_constant=refused)
+    assert code == 0 and fit["holdout_error"] is None and fit["alpha"] == pytest.approx(1e-6)
+
+
 def test_levels_of_multigrid(tmp_path):
     """As asterism bench gmg --json writes them: Fig. 3, 5 and 6 of the paper."""
     points = [8.0**m for m in range(7, 1, -1)]

@@ -36,6 +36,31 @@ def test_a_preconditioner_may_be_wider_than_the_matrix(pc, dtype):
         assert s.info.memory_bytes > 1.5 * narrow.info.memory_bytes
 
 
+@pytest.mark.parametrize(
+    ("options", "without"),
+    [
+        ("-pc_type ilu -pc_factor_shift_amount 0.1", "-pc_factor_shift_type nonzero"),
+        ("-pc_type icc -pc_factor_shift_amount 0.1 -pc_factor_shift_type positive_definite", None),
+        ("-pc_type ilut -pc_factor_shift_amount 0.1 -pc_factor_shift_type none", None),
+        ("-pc_type amg -pc_amg_coarse_size 50 -mg_levels_pc_type ilu -pc_amg_reuse_interpolation true", None),
+        ("-pc_type amg -pc_amg_coarse_size 50 -mg_levels_pc_type icc -pc_amg_reuse_interpolation false", None),
+        ("-pc_type amg -pc_amg_coarse_size 50 -mg_levels_pc_type sor -pc_amg_reuse_interpolation false", ""),
+    ],
+)
+def test_options_that_count_beside_others_alone(options, without, caplog):
+    A = am.gallery.poisson((20, 20))
+
+    def said(options):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "asterism"):
+            am.solve(A, np.ones(400), ksp="gmres", options=options)
+        return any("has no effect" in r.message for r in caplog.records)
+
+    assert said(options) == (without != "")
+    if without:
+        assert not said(f"{options} {without}")
+
+
 def test_the_coarse_solver_has_no_options():
     with pytest.raises(am.OptionError, match="unknown option -mg_coarse_pc_type"):
         am.Solver(am.gallery.poisson((30, 30)), "-mg_coarse_pc_type jacobi", ksp="cg", pc="amg")

@@ -22,6 +22,28 @@ def test_an_m_matrix_is_smoothed_by_spai0_without_a_trial():
         assert chosen(s) is None and "richardson x 1 with spai0" in s.view()
 
 
+def test_a_polynomial_is_chosen_for_an_m_matrix_that_is_badly_scaled(on_ranks):
+    """SPAI-0 takes 28, 132 and 63 iterations: where rows are scaled down it hardly smooths, and few of them suffice."""
+    script = """
+import scipy.sparse as sp
+S = am.gallery.poisson((24, 24, 24)).to_scipy()
+n = S.shape[0]
+rng = np.random.default_rng(3)
+few = np.ones(n)
+few[-10:] = 0.01
+b, e = rank * n // size, (rank + 1) * n // size
+for d in (10 ** rng.uniform(-0.5, 0.5, n), 10 ** rng.uniform(-1, 1, n), few):
+    D = sp.diags_array(d)
+    s = am.Solver(am.Matrix.from_scipy((D @ S @ D).tocsr()[b:e], comm), "-pc_amg_coarse_size 50", ksp="cg", pc="amg", rtol=1e-8)
+    s.solve(np.sin(1.0 + np.arange(b, e)))
+    if rank == 0: print("RESULT", "smoother chosen" in s.view(), s.info.iterations)
+"""
+    for ranks in (1, 3):
+        found = [line.split()[1:] for line in on_ranks(ranks, script).splitlines() if line.startswith("RESULT")]
+        assert [f[0] for f in found] == ["False", "True", "True"], found
+        assert all(int(f[1]) < 20 for f in found[1:]), found
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_a_polynomial_is_chosen_where_spai0_is_weak(dtype):
     A = am.gallery.elasticity((9, 8, 7)).astype(dtype)
@@ -150,6 +172,16 @@ def test_a_kind_of_polynomial_without_a_polynomial_is_refused():
             am.gallery.poisson((40, 40)),
             options="-pc_type amg -mg_levels_ksp_type richardson -mg_levels_ksp_chebyshev_kind first",
         )
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "rowl1"])
+def test_what_jacobi_divides_by_is_refused_without_jacobi(kind):
+    A = am.gallery.poisson((40, 40))
+    for options in ("-mg_levels_pc_type spai0", "-mg_levels_ksp_type chebyshev -mg_levels_pc_type spai0"):
+        with pytest.raises(
+            am.OptionError, match=f"-mg_levels_pc_jacobi_type {kind} goes with -mg_levels_pc_type jacobi, not spai0"
+        ):
+            am.Solver(A, f"-pc_type amg {options} -mg_levels_pc_jacobi_type {kind}")
 
 
 @pytest.mark.parametrize("cycle", ["k", "f"])

@@ -222,6 +222,19 @@ def test_wrong_words(words, message):
     assert code != 0 and (out is None or message in out), out
 
 
+def test_messages_between_nodes_are_changed_too(tmp_path):
+    """But those of a network that is given beside."""
+    words = ("poisson2d", "--n", 12, "--machine", "summit", "--ranks-per-node", 1, "--layout", "2x2", "--json")
+    changed = (*words, "--latency", 1000, "--message-bandwidth", 1)
+    before, after = (json.loads(command(*w)[1]) for w in (words, changed))
+    assert after["machine"]["far"] == after["machine"]["near"] != before["machine"]["near"]
+    assert after["machine"]["far"]["latency"] == 1e-3 and after["machine"]["far"]["bandwidths"] == [1e6]
+    assert after["cases"][0]["seconds"] > 100 * before["cases"][0]["seconds"]
+    (tmp_path / "n.json").write_text(json.dumps(dataclasses.asdict(MINE)))
+    found = json.loads(command(*changed, "--network", tmp_path / "n.json")[1])["machine"]
+    assert found["far"]["latency"] == 10.0 and found["near"]["latency"] == 1e-3
+
+
 def test_a_network_needs_nodes(tmp_path):
     (tmp_path / "n.json").write_text(json.dumps(dataclasses.asdict(MINE)))
     words = ("poisson2d", "--n", 12, *GIVEN, "--layout", "2x2", "--json", "--network", tmp_path / "n.json")

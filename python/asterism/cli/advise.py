@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import shlex
 import sys
@@ -85,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         if args.save and found.best is not None:
             found.save(args.save)
         if args.json:
-            print(json.dumps({**found.as_dict(), "saved": args.save if found.best else None}, indent=1))
+            output.print_json({**found.as_dict(), "saved": args.save if found.best else None})
         else:
             _show(found, args)
         if found.best is None:

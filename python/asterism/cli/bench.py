@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from . import (
     bench_weak,
     launch,
 )
+from .output import print_json
 
 __all__ = ["add_arguments", "check", "has_short_options", "run"]
 
@@ -306,5 +306,5 @@ def run(args: Args) -> int:
         measure, show = b.on_device
     measured = measure(args, comm)
     if comm is None or comm.rank == 0:
-        print(json.dumps(measured)) if args.json else show(measured)
+        print_json(measured, None) if args.json else show(measured)
     return 0

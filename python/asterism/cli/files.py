@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..errors import InputError, UnsupportedError
 from ..la.io import check_matrix_name, check_vector_name, format_of, read_vector, write_matrix, write_vector
 from ..la.matrix import Matrix
 from . import launch, problems
+from .output import print_json
 
 __all__ = ["add_arguments", "convert", "inspect", "spy"]
 
@@ -99,7 +99,7 @@ def inspect(args: argparse.Namespace) -> int:
     A = _read(args, None, 1)
     found = statistics(A)
     if args.json:
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return 0
     width = max(map(len, found))
     for key, value in found.items():

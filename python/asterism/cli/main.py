@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 
@@ -136,7 +135,7 @@ def _info(args: argparse.Namespace) -> int:
 
     d = describe()
     if args.json:
-        print(json.dumps(d, indent=1))
+        output.print_json(d)
         return 0
     width = max(map(len, d))
     for key, value in d.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from ..models.latency import fit
 from ..models.operations import costs
 from ..models.roofline import Roofline
 from . import model_triangular
+from .output import print_json
 from .table import print_table
 
 __all__ = ["add_arguments", "run"]
@@ -147,7 +147,7 @@ def _fit(args: Args) -> None:
             raise InputError(f"{files}: series over {' and '.join(sorted(units))}: choose some with --series.")
         plots.plot_fits(args.plot, fits, args.ceiling * 1e9 if args.ceiling else None)
     if args.json:
-        print(json.dumps([{"series": s.name, "unit": s.unit, **dataclasses.asdict(f)} for s, f in fits], indent=1))
+        print_json([{"series": s.name, "unit": s.unit, **dataclasses.asdict(f)} for s, f in fits])
         return
     rows = [
         (
@@ -171,7 +171,7 @@ def _levels(args: Args) -> None:
     if args.plot:
         plots.plot_levels(args.plot, found)
     if args.json:
-        print(json.dumps([dataclasses.asdict(f) for f in found], indent=1))
+        print_json([dataclasses.asdict(f) for f in found])
         return
     for f in found:
         operations = list(dict.fromkeys(op for level in f.levels for op in level))
@@ -191,7 +191,7 @@ def _roofline(args: Args) -> None:
         found = {"bandwidth": line.bandwidth, "ceilings": ceilings}
         if platform:
             found |= {"roofline": dict(platform.roofline), "intensity": dict(platform.intensity)}
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return
     rows = [(op, c.bytes, f"{c.intensity:.3f}", f"{ceilings[op] / 1e9:.2f}") for op, c in costs().items()]
     head = ["operation", "bytes", "flops/byte", "10^9 points/s"]
@@ -248,7 +248,7 @@ def _portability(args: Args) -> None:
         for p in platforms
     }
     if args.json:
-        print(json.dumps(out, indent=1))
+        print_json(out)
     elif any(out["speedup"].values()):
         kernels = list(dict.fromkeys(k for t in out["speedup"].values() for k in t))
         rows = [(k, *(f"{t[k]:.2f}" if k in t else "" for t in out["speedup"].values())) for k in kernels]
@@ -289,7 +289,7 @@ def _scaling(args: Args) -> None:
             for those in found.values()
             for p, e in those
         ]
-        print(json.dumps({"kind": args.kind, "cases": cases}, indent=1))
+        print_json({"kind": args.kind, "cases": cases})
         return
     rows = [
         (
@@ -316,7 +316,7 @@ def _scaling(args: Args) -> None:
 def _shares(args: Args, chosen: list[machines.Machine], cycle: vcycle.Cycle) -> None:
     shares = {m.name: vcycle.predict(m, vcycle.Placement((2, 2, 2), (1, 1, 1)), cycle).shares() for m in chosen}
     if args.json:
-        print(json.dumps(shares, indent=1))
+        print_json(shares)
         return
     published = {name: {op: row[c] for op, row in paper.TABLE_II.items()} for c, name in enumerate(machines.MACHINES)}
     head, rows = ["operation"], [[op] for op in paper.TABLE_II]

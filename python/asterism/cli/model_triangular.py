@@ -25,6 +25,7 @@ from ..models.triangular import (
     read_triangular_machine,
 )
 from . import bench_triangular, launch, problems
+from .output import print_json
 from .progress import steps
 from .table import print_table
 
@@ -67,7 +68,9 @@ def add_arguments(q: Any) -> None:
     q.add_argument("--ranks-per-node", type=problems.count, metavar="N", help="all on one node if nothing is said")
     q.add_argument("--bandwidth", type=float, metavar="GB/S", help="of a rank's memory")
     q.add_argument("--task", type=float, metavar="NS", help="what a run of blocks without numbers takes")
-    q.add_argument("--latency", type=float, metavar="US", help="of a message")
+    q.add_argument(
+        "--latency", type=float, metavar="US", help="of a message; within nodes alone where --network is given"
+    )
     q.add_argument("--message-bandwidth", type=float, metavar="MB/S", help="of messages of every size")
     q.add_argument("--table", action="store_true", help="the columns of the paper's Table 2")
     q.add_argument(
@@ -96,7 +99,7 @@ def run(args: Args) -> None:
     if args.plot:
         plots.plot_triangular(args.plot, text, list(best.values()), measured)
     if args.json:
-        print(json.dumps(_as_json(text, pattern, machine, found, alone), indent=1))
+        print_json(_as_json(text, pattern, machine, found, alone))
     elif args.table:
         _print_table_2(args.problem, pattern, best, alone)
     else:
@@ -137,6 +140,8 @@ def _machine(args: Args) -> TriangularMachine:
         machine = _measured_here()
     if link:
         changes["near"] = dataclasses.replace(machine.near, **link)
+        if machine.far is not None:
+            changes["far"] = dataclasses.replace(machine.far, **link)
     if args.network is not None:
         changes["far"] = read_triangular_machine(args.network).near
     if args.ranks_per_node is not None:

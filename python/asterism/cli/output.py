@@ -1,15 +1,30 @@
-"""Standard output and error whose reader may go away, as in ``asterism solve ... | head -1``."""
+"""What the program writes: JSON; standard output and error whose reader may go away, as in ``asterism solve ... | head -1``."""
 
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 import sys
 from typing import Any
 
-__all__ = ["BROKEN_PIPE", "drop", "go_on_without_readers"]
+__all__ = ["BROKEN_PIPE", "drop", "go_on_without_readers", "print_json"]
 
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+
+def print_json(value: Any, indent: int | None = 1) -> None:
+    """Print a value as JSON, which has no NaN and no infinity: null stands for them."""
+    print(json.dumps(_finite(value), indent=indent, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def drop(stream: Any) -> None:

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FileError, FormatError, InputError
 from .nsight import KernelCounters, read_nsight
@@ -67,18 +67,20 @@ def read_series(path: str | Path) -> list[Series]:
     """Return every series of three sizes or more.
 
     A series is a list of objects with a size ("bytes", "points", or "n" beside "points_per_s") and times. Times are the numbers or lists of
-    numbers beside it, in seconds ("raw_mpi": [...], "seconds": ...), or "points_per_s". Of a list the median counts.
+    numbers beside it, in seconds ("raw_mpi": [...], "seconds": ...), or "points_per_s". Of a list the median counts. Where a size comes
+    several times, what tells the rows apart joins the name, such as "sweep forward"; of rows that are alike the median counts.
     """
-    found: dict[tuple[str, str], dict[float, float]] = {}
-    for name, rows in _lists(read_json(path), ""):
+    found: dict[tuple[str, str], list[_Point]] = {}
+    for name, rows, around in _lists(read_json(path), "", {}):
         for row in rows:
             for (label, unit), (size, seconds) in _points(name, row):
-                found.setdefault((label, unit), {})[size] = seconds
-    out = [
-        Series(name, unit, tuple(sorted(points)), tuple(points[x] for x in sorted(points)))
-        for (name, unit), points in found.items()
-        if len(points) > 2
-    ]
+                found.setdefault((label, unit), []).append(_Point(size, seconds, _marks(row, around)))
+    out = []
+    for (label, unit), points in found.items():
+        for name, sizes in _told_apart(label, points).items():
+            if len(sizes) > 2:
+                of_size = [(x, statistics.median(sizes[x])) for x in sorted(sizes)]
+                out.append(Series(name, unit, *zip(*of_size, strict=True)))
     if not out:
         raise FormatError(f"{path} has no times of three sizes or more. Try the JSON of asterism bench pingpong.")
     return out
@@ -96,19 +98,54 @@ def read_levels(path: str | Path) -> LevelTimes:
     return LevelTimes(Path(path).stem, tuple(levels))
 
 
-def _lists(value: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
+class _Point(NamedTuple):
+    size: float
+    seconds: float
+    marks: Mapping[str, Any]  # of its row, and of what is around that
+
+
+def _marks(value: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what may tell one row from another, the nearest first: texts and integers; other numbers were measured."""
+    own = {k: v for k, v in value.items() if isinstance(v, (str, int))}
+    return own | {k: v for k, v in around.items() if k not in value}
+
+
+def _told_apart(label: str, points: list[_Point]) -> dict[str, dict[float, list[float]]]:
+    """Return the seconds of each size by label, with as few marks in it as tell repeated sizes apart: texts rather than numbers."""
+    keys: list[str] = []
+
+    def chosen(p: _Point, those: list[str]) -> tuple[Any, ...]:
+        return (p.size, *(p.marks.get(k) for k in those))
+
+    different = len({chosen(p, keys) for p in points})
+    known = list(dict.fromkeys(k for p in points for k in p.marks))
+    known.sort(key=lambda k: not all(isinstance(p.marks.get(k, ""), str) for p in points))
+    for key in known:
+        more = len({chosen(p, [*keys, key]) for p in points})
+        if more > different and different < len(points):
+            keys.append(key)
+            different = more
+    out: dict[str, dict[float, list[float]]] = {}
+    for p in points:
+        name = " ".join([label, *(f"{k} {p.marks[k]}" for k in keys if k in p.marks)])
+        out.setdefault(name, {}).setdefault(p.size, []).append(p.seconds)
+    return out
+
+
+def _lists(value: Any, name: str, around: Mapping[str, Any]) -> Iterator[tuple[str, list[Any], Mapping[str, Any]]]:
+    """Yield the name of each list of objects, its objects, and the marks of those around it."""
     if isinstance(value, dict):
         mine = value.get("case", value.get("operation", value.get("points", "")))
         mine = "" if isinstance(mine, list) else mine
         label = " ".join(str(v) for v in (name, mine) if v != "")
         for key, inner in value.items():
-            yield from _lists(inner, f"{label} {key}".strip())
+            yield from _lists(inner, f"{label} {key}".strip(), _marks(value, around))
     elif isinstance(value, list):
         rows = [v for v in value if isinstance(v, dict)]
         if rows:
-            yield name, rows
+            yield name, rows, around
         for row in rows:
-            yield from _lists(row, name)
+            yield from _lists(row, name, around)
 
 
 _NO_TIMES = ("bytes", "points", "n", "repeats", "ranks", "level")
@@ -120,7 +157,9 @@ def _points(name: str, row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str]
         points = float(row["n"]) ** 3
         yield (label, "points"), (points, points / float(row["points_per_s"]))
         return
-    unit = next((u for u in ("bytes", "points") if _positive(row.get(u))), None)
+    # beside a rate of stencils "points" are those that the stencil reads
+    units = ("bytes",) if "GStencil_per_s" in row else ("bytes", "points")
+    unit = next((u for u in units if _positive(row.get(u))), None)
     if unit is None:
         return
     if _positive(row.get("points_per_s")):

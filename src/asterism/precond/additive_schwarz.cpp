@@ -3,8 +3,9 @@
 #include <optional>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/la/near_null_space.hpp"
 #include "asterism/la/submatrix.hpp"
-#include "asterism/precond/preconditioner.hpp"
+#include "asterism/precond/each_rank.hpp"
 
 namespace asterism::precond {
 namespace {
@@ -38,10 +39,10 @@ std::vector<std::int64_t> with_overlap(Matrix const& A, std::int64_t steps) {
   return reached;
 }
 
-class AdditiveSchwarz final : public Preconditioner {
+class AdditiveSchwarz final : public EachRank {
  public:
   AdditiveSchwarz(Nest const& nest, Matrix const& A, std::int64_t overlap, bool restricted)
-      : Preconditioner(A),
+      : EachRank(A),
         overlap_(overlap),
         restricted_(restricted),
         indices_(with_overlap(A, overlap)),
@@ -49,30 +50,27 @@ class AdditiveSchwarz final : public Preconditioner {
         rows_(A, indices_, own_indices(A.range())),
         forest_(comm::StarForest::from_layout(A.range(), indices_)) {
     forest_.set_name("overlap of a preconditioner");
-    inner_ = made_by_each_rank(nest, local_block(), A.comm());
+    make(nest, local_block(), local_rows(A));
   }
 
   bool update(Matrix const& A) override {
     rows_.update(A);
-    return updated_by_each_rank(*inner_, local_block(), A.comm());
+    return update_inner(local_block(), local_rows(A));
   }
-  bool updated_from_scratch() const override { return inner_->updated_from_scratch(); }
 
   // The inner one, and a message from and, for `basic`, one to every neighbour.
   void apply(Vector const& x, Vector& y) const override {
-    run(x, y, true, !restricted_, [&](Vector const& b, Vector& z) { inner_->apply(b, z); });
+    run(x, y, true, !restricted_, [&](Vector const& b, Vector& z) { inner().apply(b, z); });
   }
   // What restricts the corrections of M restricts the residuals of its transpose.
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
-    run(x, y, !restricted_, true, [&](Vector const& b, Vector& z) { inner_->apply_transpose(b, z, conjugate); });
+    run(x, y, !restricted_, true, [&](Vector const& b, Vector& z) { inner().apply_transpose(b, z, conjugate); });
   }
   std::string describe() const override {
-    return format("{}additive schwarz, overlap {}, sub: {}", restricted_ ? "restricted " : "", overlap_, inner_->describe());
+    return format("{}additive schwarz, overlap {}, sub: {}", restricted_ ? "restricted " : "", overlap_, inner().describe());
   }
-  std::size_t memory_bytes() const override { return inner_->memory_bytes() + rows_.matrix().memory_bytes(); }
-  bool symmetric() const override { return !restricted_ && inner_->symmetric(); }
-  bool varies() const override { return inner_->varies(); }
-  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
+  std::size_t memory_bytes() const override { return EachRank::memory_bytes() + rows_.matrix().memory_bytes(); }
+  bool symmetric() const override { return !restricted_ && EachRank::symmetric(); }
 
  private:
   /// My rows with overlap, and of these the columns among them.
@@ -105,14 +103,36 @@ class AdditiveSchwarz final : public Preconditioner {
     return out;
   }
 
+  /// Of the block, with the near-null space of those rows; and with nodes, where steps along the entries have reached whole ones.
+  Space local_rows(Matrix const& A) const {
+    auto const& all = A.range();
+    auto out = rows_of_block(std::int64_t(indices_.size()), [all, indices = indices_](std::int64_t place) {
+      auto const row = indices[std::size_t(place)];
+      return all.owns(row) ? all.own_entry_name(row - all.begin()) : format("row {}", row);
+    });
+    auto const size = std::size_t(all.block_size());
+    bool whole = indices_.size() % size == 0;
+    for (std::size_t i = 0; whole && i < indices_.size(); ++i)
+      whole = i % size == 0 ? std::size_t(indices_[i]) % size == 0 : indices_[i] == indices_[i - 1] + 1;
+    if (whole) out = out.with_block_size(std::int64_t(size));
+    auto const modes = la::near_null_space_of(all, A.dtype());
+    if (!modes) return out;
+    Vector mine(static_cast<comm::Layout const&>(out), modes.dtype(), modes.columns());
+    with_dtype(modes.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      forest_.bcast(modes.host<T>().data(), mine.host<T>().data(), modes.columns());
+    });
+    return out.with_near_null_space(std::move(mine));
+  }
+
   /// gathers: the neighbours' residuals too, else zeros there; sums: the corrections of their rows go to them.
   template <class Inner>
-  void run(Vector const& x, Vector& y, bool gathers, bool sums, Inner const& inner) const {
+  void run(Vector const& x, Vector& y, bool gathers, bool sums, Inner const& solve) const {
     static int const event = profile::event("PCApplyASM");
     profile::Scope const scope(event);
     auto const k = x.columns();
     auto const& queue = y.queue();
-    Vector b(inner_->range(), dtype_, k, queue), z = b.like();
+    Vector b(inner().range(), dtype_, k, queue), z = b.like();
     auto const own = std::size_t(x.local_size() * k), before = std::size_t(first_own_ * k), all = std::size_t(b.local_size() * k);
     with_dtype(dtype_, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -124,7 +144,7 @@ class AdditiveSchwarz final : public Preconditioner {
             std::copy_n(from, own, to + before);
           },
           device::update<std::byte>(space_.comm().order_token()), device::read<T>(x.data()), device::write<T>(b.data()));
-      inner(b, z);
+      solve(b, z);
       device::submit_without_form(
           queue,
           [forest = forest_, k, own, before, sums](device::Executor&, std::byte*, T const* from, T* to) {
@@ -141,11 +161,10 @@ class AdditiveSchwarz final : public Preconditioner {
 
   std::int64_t overlap_;
   bool restricted_;
-  std::vector<std::int64_t> indices_;
+  std::vector<std::int64_t> indices_;  // of the block
   std::int64_t first_own_;
   la::Submatrix rows_;
   comm::StarForest forest_;
-  PreconditionerPtr inner_;
 };
 
 }  // namespace

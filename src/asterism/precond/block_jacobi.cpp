@@ -1,31 +1,36 @@
 // Each rank solves with its own diagonal block, by any preconditioner under the prefix sub_.
-#include "asterism/precond/preconditioner.hpp"
+#include "asterism/precond/each_rank.hpp"
 
 namespace asterism::precond {
 namespace {
 
-class BlockJacobi final : public Preconditioner {
+/// My part of a space, with its nodes and what is known of them.
+Space own_part(Space const& all) {
+  auto out =
+      rows_of_block(all.local_size(), [all](std::int64_t place) { return all.own_entry_name(place); }).with_block_size(all.block_size());
+  auto const mine = [](comm::Layout const& to, Vector const& v) {
+    return v ? Vector::wrap(to, v.dtype(), v.columns(), v.data(), v.queue()) : Vector();
+  };
+  if (all.block_size() > 1) out = out.with_coordinates([all, mine, nodes = out.nodes()] { return mine(nodes, all.coordinates()); });
+  return out.with_near_null_space(mine(out, all.near_null_space()));
+}
+
+class BlockJacobi final : public EachRank {
  public:
-  BlockJacobi(Nest const& nest, Matrix const& A) : Preconditioner(A) { inner_ = made_by_each_rank(nest, A.diagonal_block(), A.comm()); }
-  bool update(Matrix const& A) override { return updated_by_each_rank(*inner_, A.diagonal_block(), A.comm()); }
-  bool updated_from_scratch() const override { return inner_->updated_from_scratch(); }
+  BlockJacobi(Nest const& nest, Matrix const& A) : EachRank(A) { make(nest, A.diagonal_block(), own_part(A.range())); }
+  bool update(Matrix const& A) override { return update_inner(A.diagonal_block(), own_part(A.range())); }
   void apply(Vector const& x, Vector& y) const override {
     auto mine = own(y);
-    inner_->apply(own(x), mine);
+    inner().apply(own(x), mine);
   }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     auto mine = own(y);
-    inner_->apply_transpose(own(x), mine, conjugate);
+    inner().apply_transpose(own(x), mine, conjugate);
   }
-  std::string describe() const override { return format("block jacobi, one block a rank, sub: {}", inner_->describe()); }
-  std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
-  bool symmetric() const override { return inner_->symmetric(); }
-  bool varies() const override { return inner_->varies(); }
-  void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
+  std::string describe() const override { return format("block jacobi, one block a rank, sub: {}", inner().describe()); }
 
  private:
-  Vector own(Vector const& v) const { return Vector::wrap(inner_->range(), v.dtype(), v.columns(), v.data(), v.queue()); }
-  PreconditionerPtr inner_;
+  Vector own(Vector const& v) const { return Vector::wrap(inner().range(), v.dtype(), v.columns(), v.data(), v.queue()); }
 };
 
 }  // namespace

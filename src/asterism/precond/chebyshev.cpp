@@ -39,7 +39,9 @@ double largest(OperatorPtr const& A) {
 // is sharp): the residual polynomial is below 1 on (0, hi].
 class Chebyshev final : public Preconditioner {
  public:
-  Chebyshev(OperatorPtr const& A, std::int64_t degree, double ratio) : Preconditioner(*A), ratio_(ratio) {
+  /// prefix: for errors.
+  Chebyshev(OperatorPtr const& A, std::int64_t degree, double ratio, std::string prefix)
+      : Preconditioner(*A), ratio_(ratio), prefix_(std::move(prefix)) {
     p_.degree = degree;
     set_values(A);
   }
@@ -63,7 +65,7 @@ class Chebyshev final : public Preconditioner {
     A_ = std::move(A);
     adjoint_ = {};
     p_.weights = A_->diagonal();
-    invert_entries(p_.weights, "chebyshev");
+    invert_entries(p_.weights, "chebyshev", A_->matrix() != nullptr, prefix_);
     double const radius = largest(A_);
     p_.hi = radius > 0 ? radius : 1;
     p_.lo = p_.hi / ratio_;
@@ -81,6 +83,7 @@ class Chebyshev final : public Preconditioner {
   }
   OperatorPtr A_;
   double ratio_;  // hi / lo
+  std::string prefix_;
   ChebyshevPolynomial p_;
   mutable Lazy<OfAdjoint> adjoint_;  // made when asked for
   mutable Scratch<Work> work_;
@@ -91,7 +94,7 @@ class Chebyshev final : public Preconditioner {
 PreconditionerEntry chebyshev_entry() {
   auto const make = [](Nest const& nest, OperatorPtr const& A) -> PreconditionerPtr {
     auto r = nest.config.reader(table());
-    return std::make_shared<Chebyshev>(A, r.integer("pc_chebyshev_degree"), r.real("pc_chebyshev_ratio"));
+    return std::make_shared<Chebyshev>(A, r.integer("pc_chebyshev_degree"), r.real("pc_chebyshev_ratio"), nest.config.prefix);
   };
   return {[make](Nest const& nest, Matrix const& A) { return make(nest, std::make_shared<Matrix>(A)); }, &table(),
           "a polynomial in D^-1 A: only products, no sums over ranks", false, make};

@@ -21,7 +21,10 @@ OptionTable const& jacobi_table() {
 class Jacobi final : public Preconditioner {
  public:
   /// Only the diagonal is asked of an A without entries.
-  Jacobi(Operator const& A, std::string type) : Preconditioner(A), type_(std::move(type)) { set_values(A); }
+  /// prefix: for errors.
+  Jacobi(Operator const& A, std::string type, std::string prefix) : Preconditioner(A), type_(std::move(type)), prefix_(std::move(prefix)) {
+    set_values(A);
+  }
   bool update(Matrix const& A) override {
     set_values(A);
     return true;
@@ -45,10 +48,11 @@ class Jacobi final : public Preconditioner {
     inverse_ = A.diagonal();
     conjugated_ = {};
     if (type_ != "diagonal") {
-      ASTERISM_REQUIRE(A.matrix(), unsupported, "jacobi: -pc_jacobi_type {} needs the entries of rows, and A is {}.", type_, A.describe());
+      ASTERISM_REQUIRE(A.matrix(), unsupported, "jacobi: -{}pc_jacobi_type {} needs the entries of rows, and A is {}.", prefix_, type_,
+                       A.describe());
       take_rows(*A.matrix());
     }
-    invert_entries(inverse_, "jacobi");
+    invert_entries(inverse_, "jacobi", A.matrix() != nullptr, prefix_);
   }
   void take_rows(Matrix const& A) {
     with_dtype(dtype_, [&](auto tag) {
@@ -67,7 +71,7 @@ class Jacobi final : public Preconditioner {
       }
     });
   }
-  std::string type_;
+  std::string type_, prefix_;
   Vector inverse_;
   mutable Lazy<Vector> conjugated_;  // made when asked for
 };
@@ -84,7 +88,7 @@ class None final : public Preconditioner {
 
 }  // namespace
 
-void invert_entries(Vector& d, char const* name) {
+void invert_entries(Vector& d, char const* name, bool has_entries, std::string const& prefix) {
   constexpr auto none = std::numeric_limits<std::int64_t>::max();
   std::atomic<std::int64_t> bad{none};  // the first row
   with_dtype(d.dtype(), [&](auto tag) {
@@ -102,18 +106,19 @@ void invert_entries(Vector& d, char const* name) {
   });
   comm::agree(d.comm(), [&] {
     ASTERISM_REQUIRE(bad == none, value, "{}: the diagonal entry of {} is zero. {}.", name, d.space().own_entry_name(bad),
-                     d.space().has_own_order()  // a stencil, without entries
-                         ? "Give points that stand for nothing a 1 there, or use -pc_type none"
-                         : "Use -pc_type ilu with -pc_factor_shift_type nonzero, -pc_type jacobi -pc_jacobi_type rowl1, or reorder the "
-                           "equations");
+                     has_entries
+                         ? format("Use -{}pc_type ilu with -{}pc_factor_shift_type nonzero, -{}pc_type jacobi -{}pc_jacobi_type rowl1, "
+                                  "or reorder the equations",
+                                  prefix, prefix, prefix, prefix)
+                         : format("Give points that stand for nothing a 1 there, or use -{}pc_type none", prefix));
   });
 }
 
-PreconditionerPtr jacobi(Operator const& A) { return std::make_shared<Jacobi>(A, "diagonal"); }
+PreconditionerPtr jacobi(Operator const& A) { return std::make_shared<Jacobi>(A, "diagonal", ""); }
 
 PreconditionerEntry jacobi_entry() {
   auto const make = [](Nest const& nest, Operator const& A) -> PreconditionerPtr {
-    return std::make_shared<Jacobi>(A, nest.config.reader(jacobi_table()).text("pc_jacobi_type"));
+    return std::make_shared<Jacobi>(A, nest.config.reader(jacobi_table()).text("pc_jacobi_type"), nest.config.prefix);
   };
   return {make, &jacobi_table(), "division by the diagonal", false,
           [make](Nest const& nest, OperatorPtr const& A) { return make(nest, *A); }};

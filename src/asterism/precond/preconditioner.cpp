@@ -24,31 +24,6 @@ void Preconditioner::apply_adjoint(Vector const& x, Vector& y) const {
   apply(x, y);
 }
 
-namespace {
-/// A block of mine as a matrix of this process alone.
-Matrix on_one_rank(la::Csr const& block) {
-  Layout const alone(comm::Communicator(), block.rows);
-  return Matrix::from_blocks(alone, alone, block, la::Csr(block.dtype, block.rows, 0, 0), {});
-}
-}  // namespace
-
-PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm) {
-  PreconditionerPtr out;
-  auto const sub = nest.config.nested("sub_");
-  bool const iterates = sub.options->find(sub.prefix + "ksp_type");
-  comm::agree(comm, [&] {
-    auto A = on_one_rank(block);
-    out = iterates ? nest.make_solver(sub, std::make_shared<Matrix>(std::move(A)), "ilu") : nest.make_inner(sub, A, "ilu");
-  });
-  return out;
-}
-
-bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Communicator const& comm) {
-  bool kept = false;
-  comm::agree(comm, [&] { kept = inner.update(on_one_rank(block)); });
-  return comm.min(std::int64_t(kept)) == 1;
-}
-
 /// low(x, v) with x in its precision, and v to work in.
 template <class F>
 void Cast::in_precision(Vector const& x, F const& low) const {

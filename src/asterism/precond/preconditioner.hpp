@@ -12,10 +12,6 @@
 #include "asterism/la/matrix.hpp"
 #include "asterism/precond/direct/factor_facts.hpp"
 
-namespace asterism::direct {
-struct ExplicitFactors;
-}
-
 namespace asterism::precond {
 
 using la::Layout;
@@ -34,16 +30,10 @@ class Preconditioner : public Operator {
   /// Several lines for people: what the set-up made.
   virtual std::string report() const { return describe(); }
   virtual std::size_t memory_bytes() const { return 0; }
+  /// Of a direct method; null of others. The same on all ranks.
+  virtual DirectFactors const* factors() const { return nullptr; }
   /// A solve up to rounding.
-  virtual bool direct() const { return false; }
-  /// Of a direct method: complete on rank 0. Collective.
-  virtual std::optional<FactorFacts> factor_facts() const { return std::nullopt; }
-  /// How many of so many pivots nearest to zero are negative; on the rank that knows.
-  virtual std::int64_t negative_among_least(std::int64_t) const { return 0; }
-  /// Pivots at rounding level that were replaced; on the rank that knows.
-  virtual std::int64_t replaced_pivots() const { return 0; }
-  /// Of a sparse direct method: L, U and how the matrix was permuted and scaled, whole on every rank; nothing of others. Collective.
-  virtual std::shared_ptr<direct::ExplicitFactors> explicit_factors() const { return nullptr; }
+  bool direct() const { return factors() != nullptr; }
   /// Of a direct method whose pivots are chosen among few rows: makes factors with better ones of the same matrix. False if there are none.
   /// Collective.
   virtual bool pivot_more(Matrix const&) { return false; }
@@ -187,9 +177,7 @@ class Cast final : public Preconditioner {
   std::vector<std::pair<std::int64_t, std::int64_t>> levels() const override { return inner_->levels(); }
   bool symmetric() const override { return inner_->symmetric(); }
   bool varies() const override { return inner_->varies(); }
-  bool direct() const override { return inner_->direct(); }
-  std::optional<FactorFacts> factor_facts() const override { return inner_->factor_facts(); }
-  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return inner_->explicit_factors(); }
+  DirectFactors const* factors() const override { return inner_->factors(); }
   void set_hermitian(bool yes) override { inner_->set_hermitian(yes); }
   void prepare(device::Queue const& queue) override { inner_->prepare(queue); }
   std::vector<std::string> notes() const override { return inner_->notes(); }
@@ -205,13 +193,9 @@ class Cast final : public Preconditioner {
   mutable Scratch<std::pair<Vector, Vector>> work_;
 };
 
-/// One preconditioner a rank, on a block of its own, under the prefix sub_; what fails on one fails on all. Collective.
-PreconditionerPtr made_by_each_rank(Nest const& nest, la::Csr const& block, comm::Communicator const& comm);
-/// Each rank updates its own; whether all could. Collective.
-bool updated_by_each_rank(Preconditioner& inner, la::Csr const& block, comm::Communicator const& comm);
-
-/// d = 1 / d; a zero is an error with its row on every rank. Collective.
-void invert_entries(Vector& d, char const* name);
+/// d = 1 / d; a zero is an error with its row on every rank. For its advice: whether the operator has entries, and the prefix of the
+/// options. Collective.
+void invert_entries(Vector& d, char const* name, bool has_entries, std::string const& prefix = "");
 
 /// The table of preconditioners: -pc_type, and FUNCTION_entry() in the preconditioner's own file.
 #define ASTERISM_PRECONDITIONERS(X) \

@@ -83,8 +83,9 @@ struct Block {
 
 class Sor final : public Preconditioner {
  public:
-  Sor(Matrix const& A, double omega, std::int64_t its, bool symmetric, std::string const& order)
-      : Preconditioner(A), omega_(omega), its_(its), symmetric_(symmetric) {
+  /// prefix: for errors.
+  Sor(Matrix const& A, double omega, std::int64_t its, bool symmetric, std::string const& order, std::string prefix)
+      : Preconditioner(A), omega_(omega), its_(its), symmetric_(symmetric), prefix_(std::move(prefix)) {
     set_values(A);
     comm::agree(A.comm(), [&] { choose_order(order); });
   }
@@ -114,11 +115,11 @@ class Sor final : public Preconditioner {
       using T = typename decltype(tag)::type;
       auto const v = d.host<T>();
       for (std::size_t i = v.size(); i-- > 0;)
-        if (v[i] == T(0)) bad = A.range().begin() + std::int64_t(i);
+        if (v[i] == T(0)) bad = std::int64_t(i);
     });
     comm::agree(A.comm(), [&] {
-      ASTERISM_REQUIRE(bad < 0, value, "sor: the diagonal entry of row {} is zero. Use -pc_type ilu with -pc_factor_shift_type nonzero.",
-                       bad);
+      ASTERISM_REQUIRE(bad < 0, value, "sor: the diagonal entry of {} is zero. Use -{}pc_type ilu with -{}pc_factor_shift_type nonzero.",
+                       A.range().own_entry_name(bad), prefix_, prefix_);
     });
     block_.rows = A.diagonal_block();
     block_.on_gpu = nullptr;
@@ -182,6 +183,7 @@ class Sor final : public Preconditioner {
   double omega_;
   std::int64_t its_;
   bool symmetric_;
+  std::string prefix_;
 };
 
 }  // namespace
@@ -191,7 +193,7 @@ PreconditionerEntry sor_entry() {
             auto r = nest.config.reader(sor_table());
             auto const omega = r.real("pc_sor_omega");
             auto const its = r.integer("pc_sor_its");
-            return std::make_shared<Sor>(A, omega, its, r.flag("pc_sor_symmetric"), r.text("pc_sor_order"));
+            return std::make_shared<Sor>(A, omega, its, r.flag("pc_sor_symmetric"), r.text("pc_sor_order"), nest.config.prefix);
           },
           &sor_table(), "(symmetric) successive over-relaxation, each rank on its own rows", true};
 }

@@ -61,7 +61,7 @@ void Solver::look_beside_null_space() {
     std::swap(x, y);
   }
   double const condition = size * A_->matrix()->largest_entry();
-  auto const replaced = A_->range().comm().max(preconditioner()->replaced_pivots());
+  auto const replaced = A_->range().comm().max(preconditioner()->factors()->replaced_pivots());
   if (replaced > std::int64_t(null_space_.dimension()))
     notes_.push_back(
         format("{} pivots were at rounding level, more than the {} null vector(s) known explain. x is one of many solutions. "
@@ -83,8 +83,8 @@ void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norm
   auto const singular = [&](double left) {
     if (left <= 1e-3) return false;
     if (!condition) {
-      auto const facts = preconditioner_->factor_facts();
-      double known = facts ? facts->condition : 1;
+      auto const* const factors = preconditioner_->factors();
+      double known = factors ? factors->facts().condition : 1;
       A_->range().comm().bcast(&known, sizeof known, 0);
       condition = known;
     }
@@ -118,15 +118,16 @@ void Solver::conclude_directly(Monitor& monitor, std::vector<double> const& norm
 }
 
 std::optional<precond::FactorFacts> Solver::factor_facts() const {
-  auto facts = preconditioner()->factor_facts();
-  if (!facts) return facts;
+  auto const* const factors = preconditioner()->factors();
+  if (!factors) return std::nullopt;
+  std::optional facts(factors->facts());
   auto const& comm = given_A_->range().comm();
   facts->kind = comm.bcast(facts->kind, 0), facts->ordering = comm.bcast(facts->ordering, 0);
   facts->by = comm.bcast(facts->by, 0);
   auto const n = double(given_A_->range().global_size());
   facts->zero = std::max({facts->zero, facts->replaced, std::int64_t(null_space_.dimension())});
   if (facts->zero > 0) facts->determinant = {0, 0, -std::numeric_limits<double>::infinity()};
-  if (facts->kind != "lu") facts->negative -= preconditioner()->negative_among_least(facts->zero - facts->replaced);
+  if (facts->kind != "lu") facts->negative -= factors->negative_among_least(facts->zero - facts->replaced);
   if (scale_.negated && std::fmod(n, 2) != 0) facts->determinant[0] *= -1, facts->determinant[1] *= -1;
   if (scale_.negated && facts->kind != "lu") facts->negative = std::int64_t(n) - facts->zero - facts->negative;
   facts->determinant[2] -= n * double(scale_.exponent) * std::log(2.0);
@@ -142,7 +143,8 @@ std::optional<precond::FactorFacts> Solver::factor_facts() const {
 }
 
 direct::ExplicitFactors Solver::explicit_factors() const {
-  auto const found = preconditioner()->explicit_factors();
+  auto const* const factors = preconditioner()->factors();
+  auto const found = factors ? factors->explicit_factors() : nullptr;
   ASTERISM_REQUIRE_ALIKE(found != nullptr, unsupported,
                          "{} has no sparse factors. Use -pc_type lu -pc_lu_type sparse, or -pc_type cholesky.", preconditioner_name());
   auto out = std::move(*found);

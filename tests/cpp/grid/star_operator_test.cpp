@@ -275,7 +275,7 @@ class TwoLevels final : public precond::Preconditioner {
     auto const coarse = A->coarse({}).value();
     precond::ChebyshevPolynomial p;
     p.weights = A->diagonal();
-    precond::invert_entries(p.weights, "chebyshev");
+    precond::invert_entries(p.weights, "chebyshev", A->matrix() != nullptr);
     p.hi = A->eigenvalue_bound().value();
     p.lo = p.hi / 4;
     precond::GridLevel const first{A, coarse.P, coarse.R, precond::chebyshev_smoother(p, {2, 2}, "chebyshev"), {}};

@@ -94,7 +94,7 @@ std::vector<int64_t> all_colours(la::Matrix const& A, bool symmetric) {
 std::function<SmootherPtr(la::Matrix const&)> damped(double omega) {
   return [omega](la::Matrix const& A) {
     auto w = A.diagonal();
-    precond::invert_entries(w, "test");
+    precond::invert_entries(w, "test", true);
     scale(omega, w);
     return precond::weighted_steps(w, {1, 1}, "w");
   };

@@ -50,8 +50,9 @@ OptionTable const& table() {
         choice_option("pc_amg_cycle_type", "v", {"v", "w", "f", "k"},
                       "cycle; f is not symmetric, and k another one for each vector: for -ksp_type fgmres and gcr"),
         flag_option("pc_amg_measure", false, "measure the convergence factors of smoothers and cycles of all levels, for solver.view()"),
-        flag_option("pc_amg_reuse_interpolation", true,
-                    "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update)"),
+        flag_option(
+            "pc_amg_reuse_interpolation", true,
+            "a new matrix of the same pattern keeps aggregates and prolongation (Solver.update), but with -mg_levels_pc_type ilu or icc"),
         real_option("pc_amg_prolongator_damping", 1.3333333333333333,
                     "omega = this / (spectral radius of D^-1 A), for boxes 1.8 unless it is given; 0: no smoothing", 0, 2),
     };
@@ -114,8 +115,7 @@ class Amg final : public Preconditioner {
   /// The first one keeps the prolongations in the form that set-ups need, which those who never update are spared; from the second
   /// on they are used.
   bool update(Matrix const& A) override {
-    auto const& kind = options_.smoother.kind;
-    if (!options_.reuse || precisions_for(A, range_of_diagonal(A)) != precisions_ || kind == "ilu" || kind == "icc") return false;
+    if (!options_.reuse || precisions_for(A, range_of_diagonal(A)) != precisions_) return false;
     auto const before = dtype_;
     auto const keeps = [this] { return std::visit([](auto const& kept) { return !kept.empty(); }, kept_); };
     bool const kept = keeps();
@@ -381,7 +381,7 @@ PreconditionerEntry amg_entry() {
                                      precision->value);
               o.precision_of_levels = levels;
             }
-            o.reuse = r.flag("pc_amg_reuse_interpolation");
+            o.reuse = !o.smoother.is_nested() && r.flag("pc_amg_reuse_interpolation");
             o.hermitian = nest.hermitian;
             return std::make_shared<Amg>(A, std::move(o));
           },

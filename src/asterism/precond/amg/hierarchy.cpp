@@ -38,7 +38,7 @@ void decouple_empty_rows(Rows<T>& A) {
 PreconditionerPtr factors_of(Matrix const& A, Dtype dtype, bool as_needed) {
   constexpr double most_for_float32 = 1e5, most = 1e12;
   auto const condition_of = [&](Preconditioner const& factors) {
-    double condition = factors.factor_facts()->condition;
+    double condition = factors.factors()->facts().condition;
     A.comm().bcast(&condition, sizeof condition, 0);
     return condition;
   };
@@ -261,7 +261,7 @@ bool HierarchySetUp<T>::solve_directly(GridLevel& level, Matrix const& given) {
 template <class T>
 void HierarchySetUp<T>::choose_smoother(GridLevel& level, RowFacts<T> const& facts, double radius) {
   if (level_ == 0 && smoother_.is_open()) {
-    bool const spai = !options_.hermitian || facts.near_m_matrix;
+    bool const spai = !options_.hermitian || facts.suits_spai0;
     smoother_ = smoother_.chosen(spai);
     out_.open_degree = !spai && !smoother_.steps_are_given();
   }

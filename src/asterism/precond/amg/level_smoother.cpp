@@ -58,10 +58,10 @@ Weights weights_of(Rows<T> const& A, Layout const& layout, RowFacts<T> const& fa
 
 OptionTable const& smoother_table() {
   static OptionTable const t = {
-      choice_option(
-          "mg_levels_ksp_type", "auto", {"auto", "richardson", "chebyshev"},
-          "smoother of the levels: steps, or a polynomial; auto: one step of spai0 for matrices near M-matrices, else a polynomial whose "
-          "degree a trial finds"),
+      choice_option("mg_levels_ksp_type", "auto", {"auto", "richardson", "chebyshev"},
+                    "smoother of the levels: steps, or a polynomial; auto: one step of spai0 for well-scaled matrices near M-matrices, "
+                    "else a polynomial whose "
+                    "degree a trial finds"),
       choice_option(
           "mg_levels_pc_type", "auto", {"auto", "spai0", "jacobi", "sor", "color_sor", "ilu", "icc"},
           "what the smoother multiplies residuals with; sor, ilu and icc work within each rank, color_sor over all; auto: spai0, of "
@@ -99,8 +99,9 @@ SmootherOptions smoother_options(Nest const& nest, OptionReader& r) {
   ASTERISM_REQUIRE(o.method != "chebyshev" || !o.needs_matrix(), option,
                    "multigrid: -mg_levels_ksp_type chebyshev goes with -mg_levels_pc_type jacobi or spai0, not with {}. Use richardson.",
                    o.kind);
-  ASTERISM_REQUIRE(!o.l1 || o.kind == "jacobi", option,
-                   "multigrid: -mg_levels_pc_jacobi_type rowl1 goes with -mg_levels_pc_type jacobi, not {}.", o.kind);
+  ASTERISM_REQUIRE(!r.given("mg_levels_pc_jacobi_type") || o.kind == "jacobi", option,
+                   "multigrid: -mg_levels_pc_jacobi_type {} goes with -mg_levels_pc_type jacobi, not {}.", o.l1 ? "rowl1" : "diagonal",
+                   o.kind);
   auto const degree = std::max(o.steps.before, o.steps.after);
   ASTERISM_REQUIRE(o.method != "chebyshev" || o.chebyshev != ChebyshevKind::opt_fourth || degree <= most_opt_fourth, option,
                    "multigrid: the optimal coefficients are known up to degree {}, not {}. Use -mg_levels_ksp_chebyshev_kind fourth.",

@@ -25,7 +25,9 @@ struct SmootherOptions {
   /// What is chosen: SPAI-0, or a polynomial whose degree a trial finds.
   SmootherOptions chosen(bool spai) const;
   /// Made of a matrix's rows in the dtype of the levels, not of their sums.
-  bool needs_matrix() const { return kind == "sor" || kind == "color_sor" || kind == "ilu" || kind == "icc"; }
+  bool needs_matrix() const { return kind == "sor" || kind == "color_sor" || is_nested(); }
+  /// A preconditioner with options of its own, which are read once: it cannot be made again for new values.
+  bool is_nested() const { return kind == "ilu" || kind == "icc"; }
 };
 OptionTable const& smoother_table();
 /// From options of that table, with the defaults that depend on each other put in.

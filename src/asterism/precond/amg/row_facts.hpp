@@ -14,9 +14,10 @@ struct RowFacts {
   double row_sum = 0;            ///< largest sum of magnitudes over that of the diagonal: no eigenvalue of D^-1 A is beyond it
   double largest_diagonal = 0;   ///< magnitude
   double least_coupling = 0;     ///< least |a_ij|^2 / |a_ii|, j other than i; 0 if a row has no diagonal
-  /// Whether SPAI-0 is known to be a good smoother: in nearly all rows what has the diagonal's sign is a small part of the rest, as in an
-  /// M-matrix, for which it was made.
-  bool near_m_matrix = false;
+  /// Whether SPAI-0 is known to be a good smoother. In nearly all rows what has the diagonal's sign is a small part of the rest, as in an
+  /// M-matrix, for which it was made. And no row's weight is far below Jacobi's: a dominant diagonal makes it half of that or more, but bad
+  /// scaling has no limit, and the errors of few rows that are not smoothed cost many iterations.
+  bool suits_spai0 = false;
 };
 
 /// Collective.

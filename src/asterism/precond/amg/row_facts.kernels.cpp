@@ -14,6 +14,10 @@ using i64 = std::int64_t;
 
 namespace {
 
+/// a_ii^2 / sum_j |a_ij|^2: the weight of SPAI-0 relative to Jacobi's. Poisson has 0.8 and more. In single rows of a Poisson problem, 0.19
+/// took 18 iterations and 0.06 took 26, where the polynomial, at twice the cost of an iteration, takes 11.
+constexpr double least_weight_of_spai0 = 0.1;
+
 /// Whether row i is the one before, moved by one column.
 template <class T>
 bool is_moved(la::Rows<T> const& A, i64 i) {
@@ -36,7 +40,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
   RowFacts<T> out;
   out.diagonal = la::Buffer<T>(std::max(A.count, 1));
   out.squares = la::Buffer<real_t<T>>(std::max(A.count, 1));
-  double most[3] = {0, 0, 0}, least = std::numeric_limits<double>::infinity();
+  double most[3] = {0, 0, 0}, least = std::numeric_limits<double>::infinity(), least_weight = 1;
   i64 unlike = 0;
   std::mutex mutex;
   device::Executor executor;
@@ -46,7 +50,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     auto const* const av = A.val.data();
     auto* const diagonal = out.diagonal.data();
     auto* const squares = out.squares.data();
-    double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity();
+    double row_sum = 0, largest = 0, coupling = std::numeric_limits<double>::infinity(), weight = 1;
     i64 rows_unlike = 0;
     i64 longest = 0;
     bool is_unlike = false;
@@ -80,6 +84,7 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
       row_sum = std::max(row_sum, size > 0 ? (alike + other + size) / size : 0);
       largest = std::max(largest, size);
       coupling = std::min(coupling, size > 0 ? square / size : 0);
+      weight = std::min(weight, size > 0 ? size * size / double(sum) : 1);
       is_unlike = alike > 0.1 * other;
       rows_unlike += is_unlike;
     }
@@ -88,16 +93,18 @@ RowFacts<T> look_at_rows(la::Rows<T> const& A, la::Layout const& layout, comm::C
     most[1] = std::max(most[1], largest);
     most[2] = std::max(most[2], double(longest));
     least = std::min(least, coupling);
+    least_weight = std::min(least_weight, weight);
     unlike += rows_unlike;
   });
   cancel.throw_if_requested();
-  double all[4] = {most[0], most[1], -least, most[2]};
+  double all[5] = {most[0], most[1], -least, most[2], -least_weight};
   layout.comm().max(std::span<double>(all));
   out.row_sum = all[0];
   out.largest_diagonal = all[1];
   out.least_coupling = -all[2];
   out.longest_row = i64(all[3]);
-  out.near_m_matrix = double(layout.comm().sum(unlike)) <= 0.02 * double(layout.global_size());
+  bool const near_m_matrix = double(layout.comm().sum(unlike)) <= 0.02 * double(layout.global_size());
+  out.suits_spai0 = near_m_matrix && -all[4] >= least_weight_of_spai0;
   return out;
 }
 

@@ -18,7 +18,7 @@
 namespace asterism::precond {
 namespace {
 
-class DenseLU final : public Preconditioner {
+class DenseLU final : public Preconditioner, public DirectFactors {
  public:
   DenseLU(Matrix const& A, std::size_t memory_limit, double flop_limit)
       : Preconditioner(A), memory_limit_(memory_limit), flop_limit_(flop_limit), first_(A.range(), "dense solves") {
@@ -39,8 +39,11 @@ class DenseLU final : public Preconditioner {
     return out;
   }
   std::size_t memory_bytes() const override { return factors_.bytes() + pivots_.bytes(); }
-  bool direct() const override { return true; }
-  std::optional<FactorFacts> factor_facts() const override {
+  DirectFactors const* factors() const override { return this; }
+  std::int64_t negative_among_least(std::int64_t) const override { return 0; }
+  std::int64_t replaced_pivots() const override { return 0; }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return nullptr; }
+  FactorFacts facts() const override {
     FactorFacts f;
     f.kind = "lu", f.dense = true, f.ordering = "natural";
     f.entries = space_.global_size() * space_.global_size();

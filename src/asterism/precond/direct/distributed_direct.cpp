@@ -16,7 +16,7 @@ namespace {
 using direct::DistributedFactors;
 using direct::FactorKind;
 
-class DistributedDirect final : public Preconditioner {
+class DistributedDirect final : public Preconditioner, public DirectFactors {
  public:
   DistributedDirect(Matrix const& A, SparseRule rule, direct::DistributionOptions const& distribution)
       : Preconditioner(A), rule_(std::move(rule)), distribution_(distribution), gpu_(rule_.gpu_solves) {
@@ -33,7 +33,7 @@ class DistributedDirect final : public Preconditioner {
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override {
     on_first_ ? on_first_->apply_transpose(x, y, conjugate) : solve(conjugate ? 'C' : 'T', x, y);
   }
-  bool direct() const override { return true; }
+  DirectFactors const* factors() const override { return on_first_ ? on_first_->factors() : this; }
   std::string describe() const override {
     if (on_first_) return on_first_->describe();
     return format("{} (sparse, {} rows, {} entries, on {} ranks)", kind(), space_.global_size(), factors_->info().entries,
@@ -58,12 +58,9 @@ class DistributedDirect final : public Preconditioner {
     return out;
   }
   std::size_t memory_bytes() const override { return on_first_ ? on_first_->memory_bytes() : factors_->memory_bytes(); }
-  std::int64_t negative_among_least(std::int64_t count) const override {
-    return on_first_ ? on_first_->negative_among_least(count) : factors_->negative_among_least(count);
-  }
-  std::int64_t replaced_pivots() const override { return on_first_ ? on_first_->replaced_pivots() : factors_->info().replaced; }
-  std::optional<FactorFacts> factor_facts() const override {
-    if (on_first_) return on_first_->factor_facts();
+  std::int64_t negative_among_least(std::int64_t count) const override { return factors_->negative_among_least(count); }
+  std::int64_t replaced_pivots() const override { return factors_->info().replaced; }
+  FactorFacts facts() const override {
     FactorFacts f;
     auto const& i = factors_->info();
     auto const d = factors_->determinant();
@@ -76,9 +73,7 @@ class DistributedDirect final : public Preconditioner {
     f.determinant = {d.re, d.im, d.log};
     return f;
   }
-  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override {
-    return on_first_ ? on_first_->explicit_factors() : factors_->explicit_factors();
-  }
+  std::shared_ptr<direct::ExplicitFactors> explicit_factors() const override { return factors_->explicit_factors(); }
   void prepare(device::Queue const& queue) override {
     queue_ = queue;
     if (on_first_) return on_first_->prepare(queue);

@@ -46,7 +46,7 @@ void normalise(std::span<T> v) {
   for (auto& x : v) x = x * T(real_t<T>(1 / std::sqrt(sum)));
 }
 
-class SparseDirect final : public Preconditioner {
+class SparseDirect final : public Preconditioner, public DirectFactors {
  public:
   SparseDirect(Matrix const& A, SparseRule rule)
       : Preconditioner(A), rule_(std::move(rule)), first_(A.range(), "sparse solves"), gpu_(rule_.gpu_solves) {
@@ -57,7 +57,7 @@ class SparseDirect final : public Preconditioner {
 
   void apply(Vector const& x, Vector& y) const override { solve('N', x, y); }
   void apply_transpose(Vector const& x, Vector& y, bool conjugate) const override { solve(conjugate ? 'C' : 'T', x, y); }
-  bool direct() const override { return true; }
+  DirectFactors const* factors() const override { return this; }
   std::string describe() const override {
     auto const where = space_.comm().size() > 1 ? ", on rank 0" : "";
     auto const by = rule_.foreign ? " by " + rule_.foreign->name : "";
@@ -88,7 +88,7 @@ class SparseDirect final : public Preconditioner {
   std::size_t memory_bytes() const override { return factors_ ? factors_->memory_bytes() : 0; }
   std::int64_t replaced_pivots() const override { return factors_ ? factors_->info().replaced : 0; }
   std::int64_t negative_among_least(std::int64_t count) const override { return factors_ ? factors_->negative_among_least(count) : 0; }
-  std::optional<FactorFacts> factor_facts() const override {
+  FactorFacts facts() const override {
     FactorFacts f;
     f.kind = kind();
     f.entries = entries_;

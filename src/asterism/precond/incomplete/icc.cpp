@@ -228,7 +228,7 @@ class Icc final : public Preconditioner {
 PreconditionerEntry icc_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(icc_table());
-            Pivots const pivots(r, "icc", A.range().begin(), "-pc_type ilut, or -pc_factor_shift_type positive_definite");
+            Pivots const pivots(nest.config, icc_table(), "icc", A.range());
             return std::make_shared<Icc>(A, pivots, r.text("pc_factor_order"));
           },
           &icc_table(), "incomplete Cholesky of the lower triangle, each rank on its own block; half the memory of ilu", true};

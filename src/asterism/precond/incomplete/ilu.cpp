@@ -257,7 +257,7 @@ class Ilu final : public Preconditioner {
 PreconditionerEntry ilu_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilu_table());
-            Pivots const pivots(r, "ilu", A.range().begin());
+            Pivots const pivots(nest.config, ilu_table(), "ilu", A.range());
             ArrangementRule const rule(r, false, nest.hermitian, pivots.are_to_be_positive());
             return std::make_shared<Ilu>(A, pivots, rule, r.text("pc_factor_order"), r.integer("pc_factor_levels"));
           },
@@ -267,7 +267,7 @@ PreconditionerEntry ilu_entry() {
 PreconditionerEntry ilut_entry() {
   return {[](Nest const& nest, Matrix const& A) -> PreconditionerPtr {
             auto r = nest.config.reader(ilut_table());
-            Pivots const pivots(r, "ilut", A.range().begin());
+            Pivots const pivots(nest.config, ilut_table(), "ilut", A.range());
             ArrangementRule const rule(r, true, nest.hermitian, pivots.are_to_be_positive());
             return std::make_shared<Ilu>(A, pivots, rule, r.text("pc_factor_order"),
                                          kernel::SizeRule{r.real("pc_ilut_drop"), r.real("pc_ilut_fill"), r.real("pc_ilut_pivoting")});

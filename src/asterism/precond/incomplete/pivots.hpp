@@ -11,6 +11,7 @@
 #include "asterism/base/options.hpp"
 #include "asterism/comm/communicator/communicator.hpp"
 #include "asterism/la/formats/csr.hpp"
+#include "asterism/la/vectors/space.hpp"
 
 namespace asterism::precond {
 
@@ -25,15 +26,14 @@ class Pivots {
         real_option("pc_factor_zeropivot", 2.3e-14, "a pivot below this times the largest entry of its row counts as zero", 0),
     };
   }
-  /// method, advice: for errors. first_row: the global number of row 0.
-  Pivots(OptionReader& r, std::string method, std::int64_t first_row,
-         std::string advice = "-pc_factor_matching true, -pc_type ilut, or -pc_factor_shift_type nonzero")
-      : shift_(r.text("pc_factor_shift_type")),
-        amount_(r.real("pc_factor_shift_amount")),
-        zero_(r.real("pc_factor_zeropivot")),
-        method_(std::move(method)),
-        advice_(std::move(advice)),
-        first_row_(first_row) {}
+  /// rows: of the matrix, for errors.
+  Pivots(Configuration const& config, OptionTable const& table, std::string method, la::Space rows)
+      : prefix_(config.prefix), method_(std::move(method)), rows_(std::move(rows)) {
+    auto r = config.reader(table);
+    shift_ = r.text("pc_factor_shift_type");
+    if (shift_ == "nonzero") amount_ = r.real("pc_factor_shift_amount");
+    zero_ = r.real("pc_factor_zeropivot");
+  }
 
   /// Those of a definite matrix: its symmetry is to be kept.
   bool are_to_be_positive() const { return shift_ == "positive_definite"; }
@@ -50,9 +50,9 @@ class Pivots {
         return f(alpha_ == 0 ? a : with_larger_diagonal<T>(a, alpha_));
       } catch (NotPositive const& e) {
         ASTERISM_REQUIRE(alpha_ < 1000, value,
-                         "{}: the pivot of row {} is {} even with a diagonal that is {} times as large. The matrix is not positive "
+                         "{}: the pivot of {} is {} even with a diagonal that is {} times as large. The matrix is not positive "
                          "definite, nor near one that is.",
-                         method_, row_number(e.row), e.pivot, 1 + alpha_);
+                         method_, row_name(e.row), e.pivot, 1 + alpha_);
       }
     }
   }
@@ -66,12 +66,11 @@ class Pivots {
       pivot = T(real_t<T>(double(real(pivot)) < 0 ? -s : s));
       ++shifted_;
     } else {
-      ASTERISM_REQUIRE(!zero, value, "{}: the pivot of row {} is {}, beside entries up to {}. Use {}.", method_, row_number(i),
-                       double(magnitude(pivot)), largest, advice_);
+      ASTERISM_REQUIRE(!zero, value, "{}: the pivot of {} is {}, beside entries up to {}. Use {}.", method_, row_name(i),
+                       double(magnitude(pivot)), largest, advice());
     }
     auto const out = T(1) / pivot;
-    ASTERISM_REQUIRE(std::isfinite(double(magnitude(out))), value, "{}: the inverse pivot of row {} is not finite.", method_,
-                     row_number(i));
+    ASTERISM_REQUIRE(std::isfinite(double(magnitude(out))), value, "{}: the inverse pivot of {} is not finite.", method_, row_name(i));
     return out;
   }
 
@@ -79,9 +78,9 @@ class Pivots {
   /// Collective.
   void tell(comm::Communicator const& comm) const {
     if (auto const all = comm.sum(shifted_); all > 0 && comm.rank() == 0)
-      log::info("{}: {} pivot(s) were shifted (-pc_factor_shift_type {}).", method_, all, shift_);
+      log::info("{}: {} pivot(s) were shifted (-{}pc_factor_shift_type {}).", method_, all, prefix_, shift_);
     if (auto const most = comm.max(alpha_); most > 0 && comm.rank() == 0)
-      log::info("{}: the diagonal was enlarged by up to {} of itself (-pc_factor_shift_type {}).", method_, most, shift_);
+      log::info("{}: the diagonal was enlarged by up to {} of itself (-{}pc_factor_shift_type {}).", method_, most, prefix_, shift_);
   }
 
  private:
@@ -103,12 +102,20 @@ class Pivots {
     return out;
   }
 
-  std::int64_t row_number(std::size_t i) const { return first_row_ + (row_of_.empty() ? std::int64_t(i) : std::int64_t(row_of_[i])); }
+  std::string row_name(std::size_t i) const { return rows_.own_entry_name(row_of_.empty() ? std::int64_t(i) : std::int64_t(row_of_[i])); }
+  /// Of the options that this method has, under its prefix.
+  std::string advice() const {
+    std::string out;
+    if (method_ != "icc") out += format("-{}pc_factor_matching true, ", prefix_);
+    if (method_ != "ilut" && !prefix_.ends_with("mg_levels_")) out += format("-{}pc_type ilut, ", prefix_);
+    return out +
+           format("{}-{}pc_factor_shift_type {}", out.empty() ? "" : "or ", prefix_, method_ == "icc" ? "positive_definite" : "nonzero");
+  }
 
-  std::string shift_;
-  double amount_, zero_, alpha_ = 0;
-  std::string method_, advice_;
-  std::int64_t first_row_, shifted_ = 0;
+  std::string prefix_, method_, shift_;
+  double amount_ = 0, zero_ = 0, alpha_ = 0;
+  la::Space rows_;
+  std::int64_t shifted_ = 0;
   std::vector<std::int32_t> row_of_;  // empty: each its own
 };
 

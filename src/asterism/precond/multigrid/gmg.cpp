@@ -142,7 +142,7 @@ struct Choices {
 SmootherPtr smoother_of(Choices const& o, OperatorPtr const& A, double directions, bool symmetric) {
   auto s = o.smoother;
   auto w = A->diagonal();
-  invert_entries(w, "gmg");
+  invert_entries(w, "gmg", A->matrix() != nullptr);
   auto weights = s.kind == "color_sor" ? A->colours() : std::vector<Vector>();
   if (s.kind == "color_sor" && weights.empty()) {
     ASTERISM_REQUIRE(o.open, option,

@@ -104,7 +104,7 @@ class GaussSeidel final : public Smoother {
         if (order_ == SweepOrder::ranks && magnitude(d) > 0) d += d * T(coupled / magnitude(d));
       }
     });
-    invert_entries(inverse_, "gauss-seidel");
+    invert_entries(inverse_, "gauss-seidel", true);
     starts_ = std::move(starts);
     rows_ = la::Array::of(std::span<std::int32_t const>(rows));
     offsets_ = la::Array::of(std::span<std::int64_t const>(offsets));
