@@ -159,11 +159,6 @@ void bind_la(nb::module_& m) {
              copy(d, v);
              return out;
            })
-      .def("transposed",
-           [](Matrix const& a, bool conjugate) {
-             nb::gil_scoped_release gil;
-             return a.transposed(conjugate);
-           })
       .def("converted", [](Matrix const& a, std::string const& d) { return a.converted(dtype_from_name(d)); })
       .def("to_rows",
            [](Matrix const& a) {

@@ -69,6 +69,55 @@ def test_unsorted_columns_and_repeats_are_summed():
     np.testing.assert_array_equal(am.Matrix.from_scipy(S).to_scipy().toarray(), [[2, 0, 4], [0, 4, 0], [0, 0, 0]])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_rows_in_any_order_are_summed_in_the_order_of_their_entries(dtype, index, rng):
+    lengths = np.concatenate([rng.integers(0, 40, 2000), [0, 1, 700, 64, 65, 0]])
+    ptr = np.concatenate([[0], np.cumsum(lengths)])
+    columns = rng.integers(0, 90, ptr[-1])
+    values = rng.standard_normal(ptr[-1]).astype(dtype)
+    S = sp.csr_array((values, columns.astype(index), ptr.astype(index)), shape=(len(lengths), 90))
+    found = am.Matrix.from_scipy(S).to_scipy()
+    wanted = np.zeros(S.shape, dtype)  # the first value of an entry is not added to zero, which changes no bit
+    for row, (begin, end) in enumerate(zip(ptr[:-1], ptr[1:], strict=True)):
+        for p in range(begin, end):
+            wanted[row, columns[p]] += values[p]
+    assert found.nnz == len(set(zip(np.repeat(np.arange(len(lengths)), lengths), columns, strict=True)))
+    assert found.has_canonical_format
+    np.testing.assert_array_equal(found.toarray(), wanted)
+    np.testing.assert_array_equal(S.indices, columns)  # what was given is as it was
+
+
+UNSORTED_ON_A_RANK = """
+rng = np.random.default_rng(comm.rank)
+whole = sp.random(50, 70, 0.3, format="csr", random_state=1)
+begin, end = 50 * comm.rank // comm.size, 50 * (comm.rank + 1) // comm.size
+mine = sp.csr_array(whole[begin:end])
+mine.sort_indices()
+given = mine.copy()
+if comm.rank == comm.size - 1:
+    order = np.lexsort((rng.random(mine.nnz), np.repeat(np.arange(end - begin), np.diff(mine.indptr))))
+    given = sp.csr_array((mine.data[order], mine.indices[order], mine.indptr), shape=mine.shape)
+found = am.Matrix.from_scipy(given, comm).to_scipy()
+assert (found.indices == mine.indices).all() and (found.data == mine.data).all()
+far = 2**32 + 99  # columns too far apart for half of a word
+wide = sp.csr_array((np.arange(1.0, 5), np.array([far, 0, far, 7]), np.array([0, 4])), shape=(1, far + 1))
+found = am.Matrix.from_scipy(wide, comm).to_scipy()
+assert found.indices.tolist() == [0, 7, far] and found.data.tolist() == [2, 4, 4]
+print("done", flush=True)
+"""
+
+
+def test_one_rank_alone_may_have_rows_in_any_order(on_ranks):
+    assert on_ranks(3, UNSORTED_ON_A_RANK).count("done") == 3
+
+
+def test_the_result_of_a_transposed_product_is_another_vector():
+    A, x = am.gallery.poisson((20, 20)), np.ones(400)
+    with pytest.raises(am.InputError, match="transposed product: x and y are the same vector"):
+        A._h.apply_transpose(x, x, False)
+
+
 def test_coo_sums_repeats_and_ignores_negatives(rng):
     i, j = rng.integers(0, 20, 300), rng.integers(0, 15, 300)
     v = rng.standard_normal(300)

@@ -32,6 +32,9 @@ check(am.rap(P.H, A, P), Q.conj().T @ S @ Q, "P^H A P")
 check(A + A.T, S + S.T, "A + A^T")
 check(2 * A - A / 4, 1.75 * S, "multiples")
 check(P.transpose(conjugate=True), Q.conj().T, "P^H")
+K = am.gallery.elasticity((3, 3, 3), comm=comm)
+for C in (K + K, K.T - K, K.transpose(), K.T @ K, am.ProductPlan(K, K).matrix):
+    assert C.block_size == 3 and np.array_equal(C.coordinates, K.coordinates)
 plan = am.ProductPlan(P.H, A, P)
 B = A.with_values(A.to_scipy().data ** 2)
 T = sp.csr_array((S.data ** 2, S.indices, S.indptr), shape=S.shape)
@@ -155,15 +158,75 @@ def test_products_of_a_plan_stay_as_they_are():
     assert abs(plan.matrix.to_scipy() - S @ S).max() < 1e-12
 
 
-def test_blocks_of_unknowns_stay():
-    A = am.gallery.elasticity((3, 3, 3))
-    assert (A @ A).block_size == (A + A).block_size == (2 * A).block_size == 3
+def test_what_is_known_of_the_rows_stays():
+    """amg takes half as many iterations again without coordinates, and says nothing."""
+    K = am.gallery.elasticity((3, 3, 3))
+    n = K.shape[0]
+    one, none = am.Matrix.from_scipy(sp.eye_array(n)), am.Matrix.from_scipy(sp.csr_array((n, n)))
+    plan = am.ProductPlan(K.T, K)
+    of_all = [
+        K + K,
+        none + K,
+        K - one,
+        2 * K,
+        K.transpose(),
+        K.T + K,
+        one + K.H,
+        K @ K,
+        K.T @ K,
+        K.T @ one @ K,
+        K @ K.T,
+    ]
+    for C in [*of_all, one @ K, plan.matrix, plan.multiply(K.T, 2 * K)]:
+        assert C.block_size == 3
+        np.testing.assert_array_equal(C.coordinates, K.coordinates)
+    assert (K @ one).block_size == 3 and (K @ one).coordinates is None  # which maps other vectors to zero
+    P = am.Matrix.from_scipy(sp.csr_array(np.ones((n, 7))))
+    assert am.ptap(K, P).block_size == (P.T @ K).block_size == (P + P).block_size == P.transpose().block_size == 1
+    modes = am.Matrix.from_scipy(sp.eye_array(6), near_null_space=np.arange(1.0, 7.0))
+    np.testing.assert_array_equal((modes.T + modes).near_null_space[:, 0], np.arange(1.0, 7.0))
 
 
-def test_scaling_keeps_a_symmetric_storage_whole():
-    A = am.gallery.poisson((20, 20))
-    half = A.with_storage("symmetric")
-    assert abs((2 * half + half @ half).to_scipy() - (2 * A + A @ A).to_scipy()).max() == 0
+@pytest.mark.parametrize("kind", ["symmetric", "hermitian"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_multiples_keep_a_symmetric_storage(dtype, kind):
+    S = sp.random(40, 40, 0.2, format="csr", random_state=3).astype(dtype)
+    if np.iscomplexobj(S):
+        S = S * np.exp(np.arange(1, 41) * 1j)[:, None].astype(dtype)
+    S = sp.csr_array(S + (S.conj() if kind == "hermitian" else S).T).astype(dtype)
+    half = am.Matrix.from_scipy(S).with_storage(kind)
+    for a in (2, -0.5, 3 + 0j, 2j):
+        found = a * half
+        general = kind == "hermitian" and np.iscomplexobj(S) and a == 2j  # that is not Hermitian
+        storage = "symmetric" if a == 2j else kind
+        assert found.storage == ("csr" if general else storage)
+        assert np.iscomplexobj(found.to_scipy()) == (np.iscomplexobj(S) or a == 2j)
+        assert abs(found.to_scipy() - S * (a if a == 2j else np.real(a))).max() == 0
+
+
+def test_multiples_are_rounded_once():
+    v = np.array([1e-20, 3e-20, 1e-5], dtype="float32")
+    S = sp.csr_array((v, np.arange(3), np.arange(4)))
+    for dtype in ("float32", "complex64"):
+        found = am.Matrix.from_scipy(S.astype(dtype)) * 1e39
+        np.testing.assert_array_equal(found.to_scipy().data[:2], (v[:2].astype("float64") * 1e39).astype(dtype))
+    wide = am.Matrix.from_scipy(sp.csr_array(np.array([[1e308 + 1j]]))) * 10 * 2
+    assert wide.to_scipy().data[0].imag == 20  # beside an infinite real part
+    assert (am.Matrix.from_scipy(S) / (2 + 0j)).dtype == np.float32
+
+
+@pytest.mark.parametrize("a", [float("inf"), float("nan"), -np.inf, complex(0, np.inf), np.float32("nan")])
+def test_factors_that_are_not_finite_are_errors(a):
+    A = am.gallery.poisson((4,))
+    for call in (lambda: A * a, lambda: A / a, lambda: a * A.T):
+        with pytest.raises(am.InputError, match="would not be finite"):
+            call()
+
+
+@pytest.mark.parametrize("a", [0, 0j, 1e-309, 5e-324, 1e-309j, np.float64(1e-310)])
+def test_divisors_whose_inverse_is_not_finite_are_errors(a):
+    with pytest.raises(am.InputError, match="A / a: a is .* would not be finite"):
+        am.gallery.poisson((4,)) / a
 
 
 def test_misuse_is_an_error():

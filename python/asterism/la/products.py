@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -246,12 +247,17 @@ def _whole(x: Any) -> Any:
 def _multiple(A: Any, a: Any, what: str, hint: str) -> Any:
     if not isinstance(a, numbers.Number):
         raise UnsupportedError(f"{what} with a {type(a).__name__} is not offered. {hint}")
+    value, why = complex("nan"), ""
     try:
-        value = complex(a)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
-        if "/" in what:
-            value = 1.0 / value
+        given = complex(a)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+        if cmath.isfinite(given):
+            value = given
+            if "/" in what:
+                value = 1.0 / given if given.imag else complex(1.0 / given.real)  # as a real number: A stays real
     except (OverflowError, ZeroDivisionError) as error:
-        raise InputError(f"{what}: a is {a!r:.40}; the factor of the matrix would not be finite ({error}).") from None
+        value, why = complex("nan"), f" ({error})"
+    if not cmath.isfinite(value):
+        raise InputError(f"{what}: a is {a!r:.40}; the factor of the matrix would not be finite{why}.")
     A = _whole(A)
     return type(A)(_core.matrix_scaled(value, A._h))
 

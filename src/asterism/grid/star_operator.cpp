@@ -101,8 +101,9 @@ void StarOperator::check(Vector const& x, Vector const& y, Vector const* b, Vect
     require_layout(*w, range(), dtype_, what);
     ASTERISM_REQUIRE(w->columns() == 1, shape, "{}: weights have one column, not {}.", what, w->columns());
   }
-  ASTERISM_REQUIRE(x.data().raw() != y.data().raw() || y.local_size() == 0, value, "{}: x and y are the same vector; they must differ.",
-                   what);
+  la::require_distinct(what, "x", x, "y", y);
+  if (b) la::require_distinct(what, "b", *b, "the result", y);
+  if (w) la::require_distinct(what, "w", *w, "the result", y);
 }
 
 void StarOperator::apply(Vector const& x, Vector& y) const { run(Epilogue::assign, x, y, nullptr, nullptr); }

@@ -186,20 +186,6 @@ GlobalRows Matrix::to_rows() const {
   return out;
 }
 
-Matrix Matrix::transposed(bool conjugate) const {
-  auto const rows = to_rows();
-  return with_dtype(dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::vector<std::int64_t> i(rows.columns), j(rows.columns.size());
-    for (std::size_t r = 0; r + 1 < rows.offsets.size(); ++r)
-      for (auto p = rows.offsets[r]; p < rows.offsets[r + 1]; ++p) j[std::size_t(p)] = range().begin() + std::int64_t(r);
-    std::vector<T> v(rows.values.as<T>(), rows.values.as<T>() + i.size());
-    if (conjugate)
-      for (auto& x : v) x = conj(x);
-    return from_coo<std::int64_t>(domain(), range(), dtype(), i, j, v.data());
-  });
-}
-
 Matrix Matrix::converted(Dtype dtype) const {
   if (dtype == data_->dtype) return *this;
   Matrix m;

@@ -79,7 +79,6 @@ class Matrix final : public Operator {
   /// Collective.
   double frobenius_norm() const;
   GlobalRows to_rows() const;
-  Matrix transposed(bool conjugate = false) const;
   /// In the general storage.
   Matrix converted(Dtype dtype) const;
   /// A float32 matrix with its values rounded to Bfloat16, of which products read 2 bytes each; they compute in float32.
@@ -118,8 +117,9 @@ class Matrix final : public Operator {
   struct Products;
   struct PatternProducts;
   struct Data;
-  void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
-  void product_here(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const;
+  void product(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* b = nullptr,
+               Vector const* w = nullptr) const;
+  void product_here(char const* event, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* b, Vector const* w) const;
   void transposed_product(Vector const& x, Vector& y, bool conjugate) const;
   void ordered_product(SparseFormat const& product, char const* event, Epilogue e, Vector const& x, Vector& y, Array const& b) const;
   std::shared_ptr<Data> data_;

@@ -1,8 +1,11 @@
 // Matrices from rows and from entries.
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "asterism/base/profile.hpp"
+#include "asterism/la/ascending_rows.kernels.hpp"
 #include "asterism/la/assembly.hpp"
 
 namespace asterism::la {
@@ -49,6 +52,28 @@ void split_blocks(Layout const& columns, std::int32_t rows, I const* offsets, I 
   }
 }
 
+/// Rows whose columns ascend, each once.
+template <class T, class I>
+struct AscendingRows {
+  std::vector<I> offsets;
+  Array columns, values;
+
+  /// Of rows in any order; values of one column are added in theirs.
+  AscendingRows(std::int64_t n, I const* from, I const* given_columns, T const* given_values)
+      : offsets(std::size_t(n) + 1, 0), columns(std::size_t(from[n]) * sizeof(I)), values(std::size_t(from[n]) * sizeof(T)) {
+    auto* const c = columns.as<I>();
+    auto* const v = values.template as<T>();
+    device::Executor executor;
+    kernel::ascending_rows(executor, n, from, given_columns, given_values, offsets.data() + 1, c, v);
+    // those that became shorter move together
+    for (std::size_t r = 0; r < std::size_t(n); ++r) {
+      auto const at = offsets[r], count = offsets[r + 1];
+      if (at < from[r]) std::copy_n(c + from[r], count, c + at), std::copy_n(v + from[r], count, v + at);
+      offsets[r + 1] = at + count;
+    }
+  }
+};
+
 }  // namespace
 
 template <class I>
@@ -57,7 +82,7 @@ Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype,
   static int const event = profile::event("MatAssemble");
   profile::Scope const scope(event);
   auto const n = rows.local_size();
-  bool sorted = true;
+  int descents = 0;
   comm::agree(rows.comm(), [&] {
     ASTERISM_REQUIRE(std::int64_t(offsets.size()) == n + 1, shape, "from_rows: {} row offsets for {} local rows; {} are needed.",
                      offsets.size(), n, n + 1);
@@ -76,23 +101,22 @@ Matrix Matrix::from_rows(Layout const& rows, Layout const& columns, Dtype dtype,
       for (auto p = offsets[std::size_t(r)]; p < offsets[std::size_t(r) + 1]; ++p) {
         auto const c = std::int64_t(cols[std::size_t(p)]);
         ASTERISM_REQUIRE(c >= 0 && c < width, value, "from_rows: global row {} has column {} outside [0, {}).", rows.begin() + r, c, width);
-        if (c <= last) sorted = false;
+        descents |= int(c <= last);  // no branch: in rows in any order it would be a coin toss
         last = c;
       }
     }
   });
-  if (rows.comm().max(std::int64_t(sorted ? 0 : 1)) > 0) {
-    auto const count = static_cast<std::size_t>(offsets[std::size_t(n)]);
-    std::vector<I> i(count);
-    for (std::int64_t r = 0; r < n; ++r)
-      std::fill(i.begin() + offsets[std::size_t(r)], i.begin() + offsets[std::size_t(r) + 1], I(rows.begin() + r));
-    return from_coo<I>(rows, columns, dtype, i, cols.first(count), values);
-  }
   Csr diagonal, coupling;
   std::vector<std::int64_t> ghosts;
   with_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    split_blocks<T, I>(columns, std::int32_t(n), offsets.data(), cols.data(), static_cast<T const*>(values), diagonal, coupling, ghosts);
+    auto const split = [&](I const* ptr, I const* col, T const* val) {
+      split_blocks<T, I>(columns, std::int32_t(n), ptr, col, val, diagonal, coupling, ghosts);
+    };
+    auto const* const given = static_cast<T const*>(values);
+    if (descents == 0) return split(offsets.data(), cols.data(), given);
+    AscendingRows<T, I> const ascending(n, offsets.data(), cols.data(), given);  // each rank's own affair
+    split(ascending.offsets.data(), ascending.columns.template as<I>(), ascending.values.template as<T>());
   });
   return from_blocks(rows, columns, std::move(diagonal), std::move(coupling), std::move(ghosts));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "asterism/base/lazy.hpp"
+#include "asterism/base/log.hpp"
 #include "asterism/comm/forest/queued_forest.hpp"
 #include "asterism/la/formats/csr/csr_format.hpp"
 #include "asterism/la/matrix.hpp"

@@ -51,19 +51,23 @@ SparseFormat const* Matrix::Data::ordered_for(Epilogue e) {
   return made.get();
 }
 
-void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b, Array const& w) const {
-  if (comm().size() == 1) return product_here(name, whole, rest, x, y, b, w);
-  comm::collective(comm(), name, [&] { product_here(name, whole, rest, x, y, b, w); });
+void Matrix::product(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* of_b,
+                     Vector const* of_w) const {
+  if (comm().size() == 1) return product_here(name, whole, rest, x, y, of_b, of_w);
+  comm::collective(comm(), name, [&] { product_here(name, whole, rest, x, y, of_b, of_w); });
 }
 
-void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Array const& b,
-                          Array const& w) const {
+void Matrix::product_here(char const* name, Epilogue whole, Epilogue rest, Vector const& x, Vector& y, Vector const* of_b,
+                          Vector const* of_w) const {
   auto& d = *data_;
   require_layout(x, d.columns, d.dtype, "matrix product");
   require_layout(y, d.rows, d.dtype, "matrix product");
   ASTERISM_REQUIRE(x.columns() == y.columns(), shape, "matrix product: x has {} columns, y has {}.", x.columns(), y.columns());
-  ASTERISM_REQUIRE(x.data().buffer() != y.data().buffer() || x.data().raw() != y.data().raw() || y.local_size() == 0, value,
-                   "matrix product: x and y are the same vector; they must differ.");
+  // formats may compute a row twice
+  require_distinct("matrix product", "x", x, "y", y);
+  if (of_b) require_distinct("matrix product", "b", *of_b, whole == Epilogue::residual ? "r" : "y", y);
+  if (of_w) require_distinct("matrix product", "w", *of_w, "y", y);
+  auto const b = of_b ? of_b->data() : Array(), w = of_w ? of_w->data() : Array();
   auto const k = x.columns();
   if (reproducible() || !d.has_plain(whole))
     if (auto const* const ordered = d.ordered_for(whole)) return ordered_product(*ordered, name, whole, x, y, b);
@@ -110,47 +114,18 @@ void Matrix::ordered_product(SparseFormat const& product, char const* name, Epil
   product.run(queue, e, k, all, y.data(), b);
 }
 
-void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y, {}, {}); }
+void Matrix::apply(Vector const& x, Vector& y) const { product("MatMult", Epilogue::assign, Epilogue::add, x, y); }
 
-void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y, {}, {}); }
+void Matrix::apply_add(Vector const& x, Vector& y) const { product("MatMultAdd", Epilogue::add, Epilogue::add, x, y); }
 
 void Matrix::residual(Vector const& b, Vector const& x, Vector& r) const {
   require_layout(b, range(), dtype(), "residual");
-  product("MatResidual", Epilogue::residual, Epilogue::subtract, x, r, b.data(), {});
+  product("MatResidual", Epilogue::residual, Epilogue::subtract, x, r, &b);
 }
 
 void Matrix::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
   if (reproducible() || !data_->has_plain(Epilogue::smooth)) return Operator::smooth(b, x, w, y);
-  product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, b.data(), w.data());
-}
-
-void Matrix::apply_transpose(Vector const& x, Vector& y, bool conjugate) const {
-  comm::collective(comm(), "transposed product", [&] { transposed_product(x, y, conjugate); });
-}
-
-void Matrix::transposed_product(Vector const& x, Vector& y, bool conjugate) const {
-  auto& d = *data_;
-  ASTERISM_REQUIRE(!d.product_only, unsupported, "{} has been reduced to what its products need, and has no transposed product.",
-                   describe());
-  require_layout(x, d.rows, d.dtype, "transposed product");
-  require_layout(y, d.columns, d.dtype, "transposed product");
-  conjugate = conjugate && is_complex(d.dtype);
-  if (reproducible()) {
-    return d.ordered_transposed[conjugate].made_by([&] { return transposed(conjugate); }).apply(x, y);
-  }
-  auto const& t = d.transposed[conjugate].made_by([&] {
-    return Products::Transposed{choose_format(la::transpose(d.block(), conjugate)),
-                                std::make_shared<CsrFormat const>(la::transpose(d.coupling, conjugate))};
-  });
-  auto const k = x.columns();
-  static int const event = profile::event("MatMultTranspose");
-  profile::Scope const scope(event, t.diagonal->bytes(k) + t.coupling->bytes(k), 2 * double(d.local_nnz * k));
-  auto const& queue = y.queue();
-  t.diagonal->run(queue, Epilogue::assign, k, x.data(), y.data());
-  if (comm().size() == 1) return;
-  auto const ghost = Array::fresh(queue, d.ghosts.size() * std::size_t(k) * size_of(d.dtype));
-  t.coupling->run(queue, Epilogue::assign, k, x.data(), ghost);
-  d.halo.reduce(queue, d.dtype, k, ghost, y.data());
+  product("MatSmooth", Epilogue::smooth, Epilogue::subtract_scaled, x, y, &b, &w);
 }
 
 }  // namespace asterism::la

@@ -1,8 +1,17 @@
 #include "asterism/la/operator.hpp"
 
 #include "asterism/base/error.hpp"
+#include "asterism/comm/communicator/failures.hpp"
 
 namespace asterism::la {
+
+void require_distinct(char const* what, char const* name, Vector const& given, char const* result_name, Vector const& result) {
+  auto const &from = given.data(), &to = result.data();
+  // one array of NumPy may be wrapped twice; vectors without entries here may have no address
+  bool const same =
+      result.local_size() == 0 ? &given == &result : from.raw() == to.raw() && (from.raw() != nullptr || from.buffer() == to.buffer());
+  ASTERISM_REQUIRE(!same, value, "{}: {} and {} are the same vector; they must differ.", what, name, result_name);
+}
 
 void Operator::apply_transpose(Vector const&, Vector&, bool) const {
   fail(ErrorKind::unsupported, "{} has no transposed product, which this method needs.", describe());
@@ -15,9 +24,12 @@ void Operator::apply_add(Vector const& x, Vector& y) const {
 }
 
 void Operator::smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const {
-  residual(b, x, y);
-  multiply(w, y, y);
-  axpy(1.0, x, y);
+  comm::collective(range().comm(), "weighted step", [&] {
+    require_distinct("weighted step", "w", w, "y", y);
+    residual(b, x, y);
+    multiply(w, y, y);
+    axpy(1.0, x, y);
+  });
 }
 
 Vector Operator::diagonal() const {
@@ -25,8 +37,11 @@ Vector Operator::diagonal() const {
 }
 
 void Operator::residual(Vector const& b, Vector const& x, Vector& r) const {
-  apply(x, r);
-  axpby(1.0, b, -1.0, r);
+  comm::collective(range().comm(), "residual", [&] {
+    require_distinct("residual", "b", b, "r", r);
+    apply(x, r);
+    axpby(1.0, b, -1.0, r);
+  });
 }
 
 Scalar Operator::apply_and_dot(Vector const& x, Vector& y) const {

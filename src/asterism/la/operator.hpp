@@ -14,6 +14,9 @@ namespace asterism::la {
 
 class Matrix;
 
+/// An error where both are one vector: a result must not overwrite what it is made of. The names are for the message.
+void require_distinct(char const* what, char const* name, Vector const& given, char const* result_name, Vector const& result);
+
 /// x + scale w .* (b - A x)
 struct Step {
   Vector w;
@@ -54,13 +57,13 @@ class Operator {
   virtual Dtype dtype() const = 0;
   /// y = A x. x and y are different vectors.
   virtual void apply(Vector const& x, Vector& y) const = 0;
-  /// y = A^T x, or A^H x.
+  /// y = A^T x, or A^H x. x and y are different vectors.
   virtual void apply_transpose(Vector const& x, Vector& y, bool conjugate) const;
-  /// y += A x
+  /// y += A x. x and y are different vectors.
   virtual void apply_add(Vector const& x, Vector& y) const;
-  /// r = b - A x
+  /// r = b - A x. r is another vector than b and x.
   virtual void residual(Vector const& b, Vector const& x, Vector& r) const;
-  /// y = x + w .* (b - A x): one weighted step, out of place.
+  /// y = x + w .* (b - A x): one weighted step. y is another vector than b, x and w.
   virtual void smooth(Vector const& b, Vector const& x, Vector const& w, Vector& y) const;
   /// Several steps, if the operator can prepare them: at most `at_once` of them, the residual included, in one pass over memory and for
   /// one exchange of messages. Collective.

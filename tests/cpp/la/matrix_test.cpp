@@ -353,6 +353,54 @@ TEST(Space, CoordinatesAreMadeWhenTheyAreAskedFor) {
   EXPECT_THROW(space.with_coordinates(Vector(space.nodes(), Dtype::float32, 2)), Error);
 }
 
+namespace {
+
+/// With nothing but apply().
+struct ByProducts final : Operator {
+  explicit ByProducts(Matrix a) : A(std::move(a)) {}
+  Space const& range() const override { return A.range(); }
+  Space const& domain() const override { return A.domain(); }
+  Dtype dtype() const override { return A.dtype(); }
+  void apply(Vector const& x, Vector& y) const override { A.apply(x, y); }
+  std::string describe() const override { return "products"; }
+  Matrix A;
+};
+
+}  // namespace
+
+TEST(Operator, ResultsAreOtherVectorsThanWhatTheyAreMadeOf) {
+  auto const& c = world();
+  // the last rank has no rows
+  auto const n = std::int64_t(20);
+  Layout const layout(c, c.rank() + 1 < c.size() || c.size() == 1 ? n : 0);
+  std::vector<std::int64_t> i, j;
+  std::vector<double> v;
+  for (auto r = layout.begin(); r < layout.end(); ++r) i.push_back(r), j.push_back(r), v.push_back(2);
+  auto const A = Matrix::from_coo<std::int64_t>(layout, layout, Dtype::float64, i, j, v.data());
+  ByProducts const products(A);
+  Vector x(layout, A.dtype()), b = x.like(), w = x.like(), y = x.like();
+  for (auto* const each : {&x, &b, &w}) fill(*each, 1.0);
+  auto const refuses = [](char const* name, auto const& f) {
+    try {
+      f();
+      ADD_FAILURE() << name;
+    } catch (Error const& e) {
+      EXPECT_NE(std::string(e.what()).find(name), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("are the same vector"), std::string::npos) << e.what();
+    }
+  };
+  refuses("x and y", [&] { A.apply(x, x); });
+  refuses("x and y", [&] { A.apply_transpose(x, x, false); });
+  for (Operator const* const M : {static_cast<Operator const*>(&A), static_cast<Operator const*>(&products)}) {
+    refuses("b and r", [&] { M->residual(b, x, b); });
+    refuses("x and ", [&] { M->residual(b, x, x); });
+    refuses("w and y", [&] { M->smooth(b, x, w, w); });
+    refuses("b and ", [&] { M->smooth(b, x, w, b); });
+    M->residual(b, x, y);  // as before
+    EXPECT_EQ(norm(y).real(), std::sqrt(double(layout.global_size())));
+  }
+}
+
 TEST(Matrix, BadInputNamesTheRow) {
   auto const& c = world();
   Layout const rows(c, 2);

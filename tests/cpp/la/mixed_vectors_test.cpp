@@ -1,6 +1,8 @@
 // Sums and updates of vectors in two precisions: what copies into one of them give.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "asterism/base/reproducible_sum.hpp"
 #include "harness/dense.hpp"
 #include "harness/world.hpp"
@@ -67,6 +69,22 @@ TEST(MixedVectors, GiveWhatCopiesInOnePrecisionGive) {
           expect_near(x, x1, own);
           set_reproducible(false);
         }
+}
+
+TEST(MixedVectors, ZeroTimesTheOldVectorIsZeroWhateverItHolds) {
+  for (auto const dtype : all_dtypes)
+    for (std::int64_t const n : {7, 5000})
+      for (std::int64_t const k : {1, 3, 9}) {
+        auto const rows = uneven(world(), n);
+        auto const x = hashed(rows, other_than(dtype), k, 1);
+        Vector y(rows, dtype, k);
+        fill(y, std::numeric_limits<double>::quiet_NaN());
+        auto z = copied(y, dtype);
+        mixed_aypx(0.0, x, y);
+        expect_near(y, copied(x, dtype), 0);
+        aypx(0.0, copied(x, dtype), z);
+        expect_near(z, y, 0);
+      }
 }
 
 TEST(MixedVectors, AreOfTwoPrecisionsAndOneShape) {

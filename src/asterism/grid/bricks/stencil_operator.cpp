@@ -190,8 +190,9 @@ void StencilOperator::run(StencilForm form, Vector const& x, Vector& y, Vector c
       la::require_layout(*w, range(), dtype(), what);
       ASTERISM_REQUIRE(w->columns() == 1, shape, "{}: weights have one column, not {}.", what, w->columns());
     }
-    ASTERISM_REQUIRE(x.data().raw() != y.data().raw() || y.local_size() == 0, value, "{}: x and y are the same vector; they must differ.",
-                     what);
+    la::require_distinct(what, "x", x, "y", y);
+    if (b) la::require_distinct(what, "b", *b, "the result", y);
+    if (w) la::require_distinct(what, "w", *w, "the result", y);
     auto const& queue = y.queue();
     auto const aligned = [&](Vector const& v) {
       if (is_aligned(v)) return v;

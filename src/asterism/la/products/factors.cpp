@@ -44,6 +44,20 @@ Dtype dtype_of(std::span<Factor const> factors) {
   return d;
 }
 
+Space const& space_of(Factor const& f) {
+  auto const& A = f.matrix;
+  return A.range().fits(A.domain()) ? A.range() : f.range();
+}
+
+Space space_of_product(std::span<Factor const> factors) {
+  auto const &first = factors.front(), &last = factors.back();
+  Space const plain = static_cast<Layout const&>(first.range());
+  if (!plain.fits(last.domain())) return plain;
+  if (last.range().fits(last.domain()) && space_of(last).has_meaning()) return space_of(last);
+  auto const size = space_of(first).block_size();
+  return size > 1 ? plain.with_block_size(size) : plain;
+}
+
 std::string describe(std::span<Factor const> factors) {
   std::string text = "product of " + size_text(factors[0].range(), factors[0].domain());
   for (auto const& f : factors.subspan(1)) text += " and " + size_text(f.range(), f.domain());

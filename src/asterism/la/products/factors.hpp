@@ -28,14 +28,18 @@ Rows<T> rows_of(Factor const& f, comm::Cancellation& cancel) {
   return transpose(rows, f.matrix.range(), f.matrix.domain(), f.form == Form::conjugate_transposed, cancel);
 }
 
-/// As matrix_of(); a square matrix keeps the blocks of unknowns of its rows.
+/// As matrix_of(), with all that is known of the rows.
 template <class T>
-Matrix matrix_on(Rows<T> const& rows, Space const& range, Space const& domain) {
-  auto C = matrix_of(rows, range, domain);
-  auto const size = range.block_size();
-  if (size > 1 && range.fits(domain)) C.set_space(C.range().with_block_size(size));
+Matrix matrix_on(Rows<T> const& rows, Space const& range, Layout const& columns) {
+  auto C = matrix_of(rows, range, columns);
+  C.set_space(range);
   return C;
 }
+/// What is known of the factor's rows. A matrix knows its own rows alone; a square one's columns mean the same.
+Space const& space_of(Factor const& f);
+/// What is known of a product's rows. If it is square: all that the last factor knows, as the product maps to nearly zero what that does;
+/// if that is nothing, the blocks of unknowns of the first one. Collective.
+Space space_of_product(std::span<Factor const> factors);
 
 /// f(a tag of T, its Cancellation) as a collective call, timed, with a line for people.
 template <class F>

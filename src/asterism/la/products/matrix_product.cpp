@@ -17,6 +17,23 @@ void require_same(comm::Communicator const& comm, std::complex<double> a, char c
   ASTERISM_REQUIRE(same, value, "{}: the ranks give different numbers ({} + {}i on rank {}).", call, a.real(), a.imag(), comm.rank());
 }
 
+/// The values times a number, which is double or Complex<double>: in double precision, rounded once.
+template <class T, class Number>
+Array multiples(Number alpha, Csr const& block) {
+  using Wide = std::conditional_t<is_complex_v<T>, Complex<double>, double>;
+  using Out = std::conditional_t<is_complex_v<Number> && !is_complex_v<T>, Complex<T>, T>;
+  Array out(std::size_t(block.nnz()) * sizeof(Out));
+  device::Executor executor;
+  device::parallel_for(executor, block.nnz(), [=, from = block.values.as<T>(), to = out.as<Out>()](std::int64_t i) {
+    Wide const v(from[i]);
+    // a real number times each part: zero times an infinite other part would be NaN
+    if constexpr (is_complex_v<Wide> && !is_complex_v<Number>) to[i] = Out(Complex<double>(v.re * alpha, v.im * alpha));
+    else if constexpr (is_complex_v<Number> && !is_complex_v<Wide>) to[i] = Out(Complex<double>(v * alpha.re, v * alpha.im));
+    else to[i] = Out(v * alpha);
+  });
+  return out;
+}
+
 }  // namespace
 
 Matrix product(std::span<Factor const> factors) {
@@ -35,7 +52,7 @@ Matrix product(std::span<Factor const> factors) {
       auto const A = rows_of<T>(first, cancel);
       C = sparse_product(A, Part::all, wide_rows(C, first.domain(), last.domain(), A.map), cancel);
     }
-    return matrix_on(C, first.range(), last.domain());
+    return matrix_on(C, space_of_product(factors), last.domain());
   });
 }
 
@@ -58,21 +75,28 @@ Matrix sum(std::complex<double> alpha, Matrix const& A, std::complex<double> bet
   return run_product(comm, dtype, "MatAXPY", "sum of matrices", [&](auto tag, comm::Cancellation& cancel) {
     using T = typename decltype(tag)::type;
     auto const a = rows_of<T>(A.converted(dtype)), b = rows_of<T>(B.converted(dtype));
-    return matrix_on(sparse_sum(from_complex<T>(alpha), a, from_complex<T>(beta), b, A.domain(), cancel), A.range(), A.domain());
+    auto const C = sparse_sum(from_complex<T>(alpha), a, from_complex<T>(beta), b, A.domain(), cancel);
+    return matrix_on(C, A.range().has_meaning() ? A.range() : B.range(), A.domain());
   });
 }
 
 Matrix scaled(std::complex<double> alpha, Matrix const& A) {
   require_same(A.comm(), alpha, "a A");
   auto const dtype = alpha.imag() == 0 ? A.dtype() : promote(A.dtype(), Dtype::complex64);
-  return with_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto const whole = A.general().converted(dtype);
-    auto const rows = whole.to_rows();
-    std::vector<T> values(rows.values.as<T>(), rows.values.as<T>() + rows.columns.size());
-    for (auto& v : values) v *= from_complex<T>(alpha);
-    return whole.with_values(dtype, std::int64_t(values.size()), values.data());
-  });
+  auto const whole = A.general();
+  auto const times_alpha = [&](Csr const& block) {
+    return with_dtype(A.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if (alpha.imag() == 0) return multiples<T>(alpha.real(), block);
+      return multiples<T>(Complex<double>(alpha), block);
+    });
+  };
+  auto const C =
+      whole.with_block_values(dtype, times_alpha(whole.diagonal_block()), times_alpha(whole.coupling_block()), device::Memory::host);
+  if (!A.half()) return C;
+  if (alpha.imag() == 0) return C.symmetric(A.half()->kind());
+  bool const hermitian = is_complex(A.dtype()) && A.half()->kind() == SymmetricHalf::Kind::hermitian;  // C is not
+  return hermitian ? C : C.symmetric(SymmetricHalf::Kind::symmetric);
 }
 
 Matrix transposed(Matrix const& A, bool conjugate) {
@@ -81,7 +105,7 @@ Matrix transposed(Matrix const& A, bool conjugate) {
   return run_product(A.comm(), A.dtype(), "MatTranspose", "transpose", [&](auto tag, comm::Cancellation& cancel) {
     using T = typename decltype(tag)::type;
     Factor const f{A, conjugate ? Form::conjugate_transposed : Form::transposed};
-    return matrix_on(rows_of<T>(f, cancel), A.domain(), A.range());
+    return matrix_on(rows_of<T>(f, cancel), space_of(f), A.range());
   });
 }
 

@@ -26,11 +26,12 @@ struct Factor {
 /// ranks ask for travel once. Inner products are in memory while they are needed.
 Matrix product(std::span<Factor const> factors);
 
-/// alpha A + beta B; the places of both, also where they cancel. Collective.
+/// alpha A + beta B; the places of both, also where they cancel. What is known of A's rows, or else of B's. Collective.
 Matrix sum(std::complex<double> alpha, Matrix const& A, std::complex<double> beta, Matrix const& B);
-/// The same places, and alpha times the values. A real matrix times a number that is not real is complex. Collective.
+/// The same places, and alpha times the values, rounded once. A real matrix times a number that is not real is complex. Half of it is
+/// stored where half of A is, but of a complex Hermitian one times such a number. Collective.
 Matrix scaled(std::complex<double> alpha, Matrix const& A);
-/// A^T or A^H as a matrix. Collective.
+/// A^T or A^H as a matrix. What is known of a square A's rows is known of its. Collective.
 Matrix transposed(Matrix const& A, bool conjugate);
 
 /// A product whose places are found once: new values at the same places cost multiplications, and messages with values alone. Memory: the

@@ -128,7 +128,7 @@ struct ProductPlan::StepsOf final : Steps {
       auto C = sparse_product(left, Part::all, right.rows(), cancel, &places);
       steps.push_back({std::move(right), std::move(C), std::move(places)});
     }
-    first = matrix_on(steps.back().product, given.front().range(), columns);
+    first = matrix_on(steps.back().product, space_of_product(given), columns);
   }
 
   /// For the values of a product. Fresh pages can take as long as the multiplications.

@@ -84,7 +84,11 @@ Rows<T> sparse_sum(T alpha, Rows<T> const& A, T beta, Rows<T> const& B, Layout c
   C.map = joined(A.map, B.map.ghosts, columns);
   C.ptr = Buffer<i64>(C.count + 1);
   auto const of_a = renumbering(A.map, C.map), of_b = renumbering(B.map, C.map);
-  append_in_shares<T>(A.count, A.ptr.data(), C, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
+  Buffer<i64> work(A.count + 1);
+  device::Executor executor;
+  device::parallel_for(executor, A.count + 1,
+                       [=, to = work.data(), a = A.ptr.data(), b = B.ptr.data()](i64 i) { to[i] = a[i] + b[i] + i; });
+  append_in_shares<T>(A.count, work.data(), C, cancel, [&](i32 first, i32 last, Piece<T>& piece) {
     piece.reserve(A.ptr[last] - A.ptr[first] + B.ptr[last] - B.ptr[first]);
     auto at = piece.size;
     for (i32 i = first; i < last; ++i) {

@@ -34,6 +34,12 @@ Space Space::with(Meaning meaning) const {
   return s;
 }
 
+bool Space::has_meaning() const {
+  if (!meaning_) return false;
+  auto const& m = *meaning_;
+  return m.block_size != 1 || m.near_null_space || m.coordinates || m.ghosts || m.padding || m.names;
+}
+
 std::int64_t Space::block_size() const { return meaning_ ? meaning_->block_size : 1; }
 
 Space Space::with_block_size(std::int64_t block_size) const {

@@ -21,6 +21,9 @@ class Space : public comm::Layout {
   Space() = default;
   Space(comm::Layout layout) : Layout(std::move(layout)) {}
 
+  /// Whether anything but the layout is known. The same on all ranks.
+  bool has_meaning() const;
+
   /// Entries of a node of the mesh, one after the other: 1 if nothing is known.
   std::int64_t block_size() const;
   /// Whole nodes on each rank. Collective; else an error on all ranks. Coordinates of nodes of another size are left out.

@@ -366,10 +366,25 @@ void convert(Executor& executor, i64 n, S const* x, T* y) {
   });
 }
 
+// b = 0 overwrites, as in axpby
 template <class S, class T>
 void mixed_aypx(Executor& executor, i64 n, i64 k, Numbers<T> b, S const* ASTERISM_RESTRICT x, T* ASTERISM_RESTRICT y) {
   auto const bn = b.here();
-  ASTERISM_ELEMENTWISE(n, k, T const b0 = coefficient<T>(bn), y[i] = T(x[i]) + b0 * y[i], y[i] = T(x[i]) + bn[j] * y[i])
+  if (k == 1) {
+    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+      T const b0 = coefficient<T>(bn);
+      if (b0 == T(0)) {
+        for (i64 i = begin; i < end; i += step) y[i] = T(x[i]);
+      } else {
+#pragma omp simd
+        for (i64 i = begin; i < end; i += step) y[i] = T(x[i]) + b0 * y[i];
+      }
+    });
+  } else {
+    parallel_strides(executor, n, [=] ASTERISM_KERNEL(i64 begin, i64 end, i64 step) {
+      for (i64 row = begin; row < end; row += step) ASTERISM_COLUMNS(row, k, y[i] = bn[j] == T(0) ? T(x[i]) : T(x[i]) + bn[j] * y[i])
+    });
+  }
 }
 
 template <class S, class T>

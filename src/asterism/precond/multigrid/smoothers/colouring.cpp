@@ -7,6 +7,7 @@
 #include "asterism/base/mixed_bits.hpp"
 #include "asterism/base/progress.hpp"
 #include "asterism/comm/communicator/cancellation.hpp"
+#include "asterism/la/products/matrix_product.hpp"
 
 namespace asterism::precond {
 namespace {
@@ -44,7 +45,7 @@ std::vector<std::int32_t> colours_of(la::Matrix const& A, bool symmetric) {
   auto const n = A.range().local_size(), begin = A.range().begin();
   std::vector<Neighbours> sides;
   sides.emplace_back(A);
-  if (!symmetric) sides.emplace_back(A.transposed());
+  if (!symmetric) sides.emplace_back(la::transposed(A, false));
   Progress progress(format("colours of {} rows", A.global_rows()), double(std::max<std::int64_t>(A.global_rows(), 1)));
   comm::Cancellation cancel(A.comm(), progress);
   std::vector<std::int32_t> colours(std::size_t(n), -1);

@@ -3,6 +3,7 @@
 
 #include "asterism/base/profile.hpp"
 #include "asterism/comm/forest/queued_forest.hpp"
+#include "asterism/la/products/matrix_product.hpp"
 #include "asterism/precond/levels.hpp"
 #include "asterism/precond/multigrid/smoother.hpp"
 #include "asterism/precond/multigrid/smoothers/colouring.hpp"
@@ -41,7 +42,7 @@ class GaussSeidel final : public Smoother {
   }
   SmootherPtr adjoint() const override {
     if (!A_) return with(steps_.swapped());
-    auto out = std::make_shared<GaussSeidel>(A_.transposed(true), order_, steps_.swapped(), false);
+    auto out = std::make_shared<GaussSeidel>(la::transposed(A_, true), order_, steps_.swapped(), false);
     conjugate(inverse_, out->inverse_);  // sums of rows are not those of columns
     return out;
   }
