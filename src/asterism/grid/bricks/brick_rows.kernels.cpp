@@ -15,9 +15,6 @@ using la::kernel::Group;
 using la::kernel::register_bytes;
 
 constexpr i64 eight = 8;  // points of a row of a brick
-/// Weights are real: a complex number is two real ones.
-template <class T>
-constexpr i64 numbers_of = i64(sizeof(T) / sizeof(real_t<T>));
 
 /// n real numbers in registers.
 template <class R, i64 n>

@@ -14,10 +14,6 @@ namespace {
 
 using i64 = std::int64_t;
 
-/// Weights are real: a complex number is two real ones.
-template <class T>
-constexpr i64 numbers_of = i64(sizeof(T) / sizeof(real_t<T>));
-
 /// f(width) with the points of a brick along its last axis: a constant for the usual ones, so that loops over them need no count.
 template <class F>
 void with_width(i64 width, F const& f) {

@@ -5,11 +5,16 @@
 #include <span>
 #include <vector>
 
+#include "asterism/base/dtype.hpp"
 #include "asterism/device/executor.hpp"
 
 namespace asterism::grid::kernel {
 
 using device::Executor;
+
+/// Weights are real: a complex number is two real ones.
+template <class T>
+constexpr std::int64_t numbers_of = std::int64_t(sizeof(T) / sizeof(real_t<T>));
 
 /// Of one axis: which coarse points a fine one is made of, and the other way round.
 struct Axis {
