@@ -51,7 +51,9 @@ CHOOSERS = {
 DEFAULTS = {  # of options of their own
     ("src/asterism/precond/amg/amg.cpp", "jacobi"),
     ("src/asterism/precond/amg/amg.cpp", "richardson"),
-    ("src/asterism/precond/preconditioner.cpp", "ilu"),
+    ("src/asterism/precond/each_rank.cpp", "ilu"),
+    ("src/asterism/precond/incomplete/pivots.hpp", "icc"),  # what errors advise
+    ("src/asterism/precond/incomplete/pivots.hpp", "ilut"),
     ("src/asterism/direct/symbolic/analysis.cpp", "lu"),  # kinds of factors
     ("src/asterism/direct/symbolic/analysis.cpp", "cholesky"),
     ("src/asterism/precond/direct/dense_lu.cpp", "lu"),
